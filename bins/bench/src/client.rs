@@ -97,7 +97,7 @@ impl Client {
                 let driven = thread.join();
                 driven.map_err(|_| anyhow::anyhow!("a connection's thread panicked"))?
             });
-            joined.collect::<anyhow::Result<Vec<Driven>>>()
+            joined.collect::<anyhow::Result<Vec<ConnectionTimes>>>()
         })?;
         let last = driven.iter().map(|driven| driven.ended).max().unwrap_or(begin);
         let mut latencies: Vec<u32> = driven
@@ -115,9 +115,15 @@ impl Client {
     }
 
     /// Repeats a request. Requests that begin after the warm-up count. At least one request counts.
-    fn drive(&self, request: &Request, status: u16, begin: Instant, end: Instant) -> anyhow::Result<Driven> {
+    fn drive(
+        &self,
+        request: &Request,
+        status: u16,
+        begin: Instant,
+        end: Instant,
+    ) -> anyhow::Result<ConnectionTimes> {
         let agent = agent();
-        let mut driven = Driven {
+        let mut driven = ConnectionTimes {
             latencies: Vec::new(),
             rejected: 0,
             ended: begin,
@@ -164,7 +170,7 @@ impl Client {
 }
 
 /// The measurements of one connection.
-struct Driven {
+struct ConnectionTimes {
     latencies: Vec<u32>,
     rejected: u64,
     ended: Instant,

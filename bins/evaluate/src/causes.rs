@@ -60,9 +60,9 @@ struct Drift {
     text: u32,
 }
 
-/// A planned run.
+/// A run without its results.
 #[derive(Debug, Clone)]
-struct Planned {
+struct BranchRun {
     at: f64,
     /// 0 is the stable branch.
     branch: u32,
@@ -75,12 +75,12 @@ struct Planned {
 }
 
 /// A project with known causes.
-struct Known {
+struct CausesWorld {
     history: History,
     texts: ErrorTexts,
     /// The cause of every failure, by the run's index and the test.
     truth: BTreeMap<(usize, u32), Cause>,
-    planned: Vec<Planned>,
+    runs: Vec<BranchRun>,
 }
 
 /// The next number for a text that no other failure has.
@@ -120,11 +120,11 @@ fn count(size: f64) -> u32 {
 }
 
 /// Plans the runs of the stable branch and of pull requests.
-fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<Planned> {
+fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
     let mut runs = Vec::new();
     // The breakages of the stable branch, each with its period.
     let mut broken: Vec<(f64, f64, Breakage)> = Vec::new();
-    let mut branches: Vec<Vec<Planned>> = Vec::new();
+    let mut branches: Vec<Vec<BranchRun>> = Vec::new();
     let (mut begins, mut branch) = (0.0, 0);
     while begins < DAYS {
         begins += random.random_range(0.05..0.35);
@@ -136,7 +136,7 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<Planned> {
             } else if random.random_bool(0.75) {
                 own.clear();
             }
-            pushes.push(Planned {
+            pushes.push(BranchRun {
                 at,
                 branch,
                 revision,
@@ -146,7 +146,7 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<Planned> {
             });
             if !own.is_empty() && random.random_bool(0.35) {
                 let again = at + random.random_range(0.02..0.1);
-                pushes.extend(pushes.last().cloned().map(|push| Planned { at: again, ..push }));
+                pushes.extend(pushes.last().cloned().map(|push| BranchRun { at: again, ..push }));
             }
             at += random.random_range(0.1..0.6);
         }
@@ -168,7 +168,7 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<Planned> {
                 breakage(revision, texts, random),
             ));
         }
-        runs.push(Planned {
+        runs.push(BranchRun {
             at,
             branch: 0,
             revision,
@@ -189,7 +189,7 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<Planned> {
         };
         let now = broken.iter().filter(|(from, to, _)| (*from..*to).contains(&base));
         let before: Vec<Breakage> = now.map(|(_, _, breakage)| breakage.clone()).collect();
-        runs.extend(pushes.into_iter().map(|push| Planned {
+        runs.extend(pushes.into_iter().map(|push| BranchRun {
             before: before.clone(),
             ..push
         }));
@@ -206,11 +206,11 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<Planned> {
     runs
 }
 
-impl Known {
+impl CausesWorld {
     fn new(seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let mut texts = Texts(0);
-        let planned = plan(&mut texts, &mut random);
+        let runs = plan(&mut texts, &mut random);
         let mut flakes: BTreeMap<u32, Flake> = BTreeMap::new();
         for test in 0..TESTS {
             if !random.random_bool(FLAKY) {
@@ -241,7 +241,7 @@ impl Known {
                 }
             })
             .collect();
-        let mut known = Self {
+        let mut world = Self {
             history: History {
                 stable_branch: "main".into(),
                 tests: TESTS,
@@ -249,20 +249,20 @@ impl Known {
             },
             texts: ErrorTexts::new(),
             truth: BTreeMap::new(),
-            planned: Vec::new(),
+            runs: Vec::new(),
         };
         let mut unique = Texts(OWN_TEXTS);
-        for (place, run) in planned.iter().enumerate() {
-            known.execute(place, run, (&flakes, &drifts), &mut unique, &mut random);
+        for (place, run) in runs.iter().enumerate() {
+            world.execute(place, run, (&flakes, &drifts), &mut unique, &mut random);
         }
-        known.planned = planned;
-        known
+        world.runs = runs;
+        world
     }
 
     fn execute(
         &mut self,
         place: usize,
-        run: &Planned,
+        run: &BranchRun,
         (flakes, drifts): (&BTreeMap<u32, Flake>, &[Drift]),
         unique: &mut Texts,
         random: &mut StdRng,
@@ -305,7 +305,7 @@ impl Known {
 
 /// The cause and the text of a test's failure in a run; none if it passes.
 fn fate(
-    run: &Planned,
+    run: &BranchRun,
     test: u32,
     flakes: &BTreeMap<u32, Flake>,
     drifts: &[Drift],
@@ -428,18 +428,18 @@ impl Score {
 pub(crate) fn table(seeds: &[u64]) -> String {
     let mut score = Score::default();
     for seed in seeds {
-        judge(&Known::new(*seed), &mut score);
+        judge(&CausesWorld::new(*seed), &mut score);
     }
     score.table()
 }
 
 /// Judges every failed run of a branch at the time when it was the newest.
-fn judge(known: &Known, score: &mut Score) {
+fn judge(world: &CausesWorld, score: &mut Score) {
     let engine = Engine::default();
     let mut listed: (f64, BTreeSet<u32>) = (0.0, BTreeSet::new());
     let mut stable_failed: BTreeSet<u32> = BTreeSet::new();
-    for (place, run) in known.planned.iter().enumerate() {
-        let Some(observed) = known.history.runs.get(place) else {
+    for (place, run) in world.runs.iter().enumerate() {
+        let Some(observed) = world.history.runs.get(place) else {
             continue;
         };
         if run.branch == 0 {
@@ -451,16 +451,16 @@ fn judge(known: &Known, score: &mut Score) {
         }
         // The list of flaky tests is at most a day old.
         if run.at >= listed.0 + 1.0 {
-            let flaky = engine.judge(&known.history, observed.run.started_at).into_iter();
+            let flaky = engine.judge(&world.history, observed.run.started_at).into_iter();
             let flaky = flaky.filter(|judged| judged.verdict.status == VerdictStatus::Flaky);
             listed = (run.at, flaky.map(|judged| judged.verdict.test).collect());
         }
         let number = observed.run.number;
         let now = observed.run.started_at;
-        let causes = engine.causes_of_run(&known.history, &known.texts, number, Knowledge::AtTheTime, now);
+        let causes = engine.causes_of_run(&world.history, &world.texts, number, Knowledge::AtTheTime, now);
         let mut has_own = false;
         for failure in &causes {
-            let Some(truth) = known.truth.get(&(place, failure.test)) else {
+            let Some(truth) = world.truth.get(&(place, failure.test)) else {
                 continue;
             };
             has_own |= is_mine(*truth);
@@ -515,7 +515,7 @@ mod tests {
 
     #[test]
     fn a_seed_is_a_project_with_every_cause() {
-        let (one, same) = (Known::new(7), Known::new(7));
+        let (one, same) = (CausesWorld::new(7), CausesWorld::new(7));
         assert_eq!((one.history, one.truth.clone()), (same.history, same.truth));
         for cause in [
             Cause::Flake,
@@ -531,7 +531,7 @@ mod tests {
     #[test]
     fn the_gate_misses_fewer_breakages_than_a_list() {
         let mut score = Score::default();
-        judge(&Known::new(5), &mut score);
+        judge(&CausesWorld::new(5), &mut score);
         let passed = |name: &str| score.gates[name][0].0[0];
         assert!(score.gates["gate"][0].all() > 10, "{:?}", score.gates);
         assert!(

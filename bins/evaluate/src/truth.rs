@@ -4,7 +4,7 @@ use rand::{RngExt, rngs::StdRng};
 
 use crate::{
     population::{CLUSTER, Population},
-    world::{DAYS, Planned},
+    world::{DAYS, SimulatedRun},
 };
 
 /// The true rates of flaky tests, with equal probabilities.
@@ -88,7 +88,7 @@ impl Test {
     }
 
     /// Breaks the test on the latest branch before each breakage of the stable branch, too: the one that was merged.
-    pub(crate) fn break_before_merging(&mut self, runs: &[Planned]) {
+    pub(crate) fn break_before_merging(&mut self, runs: &[SimulatedRun]) {
         let merged = |breakage: &Breakage| match breakage {
             Breakage::Stable { days: (from, _), .. } => {
                 let mut before = runs.iter().filter(|run| run.branch != 0 && run.at < *from);
@@ -101,7 +101,7 @@ impl Test {
     }
 
     /// Whether the code of a run is broken.
-    pub(crate) fn is_broken_in(&self, run: &Planned) -> bool {
+    pub(crate) fn is_broken_in(&self, run: &SimulatedRun) -> bool {
         self.breakages.iter().any(|breakage| match breakage {
             Breakage::Stable { revisions, .. } => (revisions.0..revisions.1).contains(&run.base),
             Breakage::Branch(branch) => *branch == run.branch,
@@ -158,7 +158,7 @@ impl Test {
 /// Draws the tests of a project.
 pub(crate) fn draw(
     population: &Population,
-    stable: &[Planned],
+    stable: &[SimulatedRun],
     branches: u32,
     random: &mut StdRng,
 ) -> Vec<Test> {
@@ -242,7 +242,7 @@ fn flake(kind: f64, rate: f64, random: &mut StdRng) -> Nature {
 
 /// A breakage that begins within a share of the stable runs. It is mended after `length` of them, or never.
 fn breakage(
-    stable: &[Planned],
+    stable: &[SimulatedRun],
     begins: std::ops::Range<f64>,
     length: Option<usize>,
     random: &mut StdRng,

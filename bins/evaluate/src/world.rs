@@ -29,12 +29,12 @@ pub(crate) struct World {
     pub(crate) tests: Vec<Test>,
     /// The runs' times in days, and the number of the stable revision that each is based on, in the order of the
     /// history. The history has an entry for each variant of a run.
-    pub(crate) runs: Vec<Planned>,
+    pub(crate) runs: Vec<SimulatedRun>,
 }
 
-/// A run without its tests.
+/// A simulated run without its results.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Planned {
+pub(crate) struct SimulatedRun {
     /// Its time in days from the start.
     pub(crate) at: f64,
     /// Its branch; 0 is the stable one.
@@ -53,7 +53,7 @@ impl World {
         let mut random = StdRng::seed_from_u64(seed);
         let runs = plan(population, &mut random);
         let branches = runs.iter().map(|run| run.branch).max().unwrap_or(0);
-        let stable: Vec<Planned> = runs.iter().copied().filter(|run| run.branch == 0).collect();
+        let stable: Vec<SimulatedRun> = runs.iter().copied().filter(|run| run.branch == 0).collect();
         let mut tests = draw(population, &stable, branches, &mut random);
         if population.merges {
             tests.iter_mut().for_each(|test| test.break_before_merging(&runs));
@@ -80,14 +80,14 @@ pub(crate) fn time(day: f64) -> Timestamp {
 }
 
 /// Plans the runs by time: the stable branch's, and those of branches that start from it.
-fn plan(population: &Population, random: &mut StdRng) -> Vec<Planned> {
+fn plan(population: &Population, random: &mut StdRng) -> Vec<SimulatedRun> {
     let mut runs = Vec::new();
     let mut stable = Vec::new();
     let (mut at, mut revision) = (0.0, 0);
     while at < DAYS {
         at += random.random_range(0.1..1.9) / population.stable_runs;
         revision += u32::from(random.random_bool(0.65));
-        let run = Planned {
+        let run = SimulatedRun {
             at,
             branch: 0,
             revision,
@@ -115,7 +115,7 @@ fn plan(population: &Population, random: &mut StdRng) -> Vec<Planned> {
             most => random.random_range(1..=most),
         };
         for _ in 0..runs_of_branch {
-            runs.push(Planned {
+            runs.push(SimulatedRun {
                 at,
                 branch,
                 revision,
@@ -138,7 +138,7 @@ fn plan(population: &Population, random: &mut StdRng) -> Vec<Planned> {
 }
 
 /// Two full and two partial outages. Usually the same revision runs again after an outage.
-fn strike(runs: &mut [Planned], random: &mut StdRng) {
+fn strike(runs: &mut [SimulatedRun], random: &mut StdRng) {
     let shares = [0.6..0.95, 0.6..0.95, 0.04..0.25, 0.04..0.25];
     for share in shares {
         let struck = random.random_range(0..runs.len());
@@ -157,7 +157,7 @@ fn strike(runs: &mut [Planned], random: &mut StdRng) {
 fn execute(
     population: &Population,
     number: i32,
-    run: &Planned,
+    run: &SimulatedRun,
     variant: u32,
     tests: &[Test],
     random: &mut StdRng,

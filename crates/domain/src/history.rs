@@ -69,7 +69,7 @@ pub struct Occurrence {
     pub any_failed_attempt: bool,
     /// The branch and time under which the engine counts the run's revision; none outside of its window.
     #[serde(flatten)]
-    pub revision: RevisionSeen,
+    pub revision: RevisionOrigin,
 }
 
 /// The branch and the time by which the engine orders a revision. Runs without the test may determine them: a chain
@@ -77,7 +77,7 @@ pub struct Occurrence {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct RevisionSeen {
+pub struct RevisionOrigin {
     /// The stable branch if a run of the window tested the revision there, else the branch of its first run.
     pub revision_branch: Option<String>,
     /// The start of the window's first run that tested the revision.

@@ -56,9 +56,9 @@ pub(crate) const ENOUGH_RUNS: u32 = 5;
 pub(crate) const STREAK: u32 = 2;
 /// The probability of the Broken state from which a failing streak is called broken.
 pub(crate) const BROKEN: f64 = 0.9;
-/// A streak of this length is a breakage in 19 of 20 cases whatever came before, so it is a reason by itself.
-pub(crate) const PLAIN_STREAK: u32 = 4;
-/// A chain without runs for longer than this, while its siblings run, does not count for today's state.
+/// A streak of this length is a breakage in 19 of 20 cases, so it is a sufficient reason for `broken`.
+pub(crate) const CONCLUSIVE_STREAK: u32 = 4;
+/// A chain without runs for longer than this, while the test runs on other chains, does not count for the current state.
 pub(crate) const SILENCE_MS: i64 = 3 * assay_domain::timestamp::DAY_MS;
 /// The flips that one breakage and its fix explain.
 pub(crate) const EXPLAINED_FLIPS: u32 = 2;
@@ -70,7 +70,7 @@ pub(crate) const RESOLVED_PASSES: u32 = 30;
 pub(crate) const RESOLVED_CHANCE: f64 = 0.0005;
 /// The background from which a run is a mass failure.
 pub(crate) const MASS_FAILURE: f64 = 0.1;
-/// The branches that must have failed a test, with passes in between, before the failures count as unrelated to their work.
+/// The number of branches that must have failed a test, with passes in between, until their changes are unlikely causes.
 pub(crate) const UNRELATED_BRANCHES: u32 = 3;
 /// The failures on one variant from which they are called specific to it.
 pub(crate) const VARIANT_FAILURES: u32 = 2;

@@ -57,9 +57,9 @@ impl Engine {
             now,
             window_days: self.config.window_days,
         };
-        let judgement = |judgements: &mut Vec<Judgement>, examined: Examined<'_, '_>| {
-            let verdict = examined.verdict();
-            let evidence = examined.evidence(frame, &verdict.signals);
+        let judgement = |judgements: &mut Vec<Judgement>, examination: Examination<'_, '_>| {
+            let verdict = examination.verdict();
+            let evidence = examination.evidence(frame, &verdict.signals);
             judgements.push(Judgement { verdict, evidence });
         };
         self.examine(history, now, only, judgement)
@@ -68,8 +68,8 @@ impl Engine {
             .collect()
     }
 
-    /// Examines every test (or those in `only`) with a result in the window, ascending. All verdicts are made here. The
-    /// results of `conclude` are collected block by block.
+    /// Examines every test (or those in `only`) with a result in the window, ascending. All verdicts come from here.
+    /// Returns the values to which `conclude` added, one for each block.
     ///
     /// The tests of a block are independent of all others, so the blocks run in parallel.
     fn examine<T: Default + Send>(
@@ -77,7 +77,7 @@ impl Engine {
         history: &History,
         now: Timestamp,
         only: Option<&[TestOrdinal]>,
-        conclude: impl Fn(&mut T, Examined<'_, '_>) + Sync,
+        conclude: impl Fn(&mut T, Examination<'_, '_>) + Sync,
     ) -> Vec<T> {
         let from = now.plus_days(-self.config.window_days);
         let timeline = Timeline::new(history, from, now);
@@ -122,8 +122,9 @@ impl Judge for Engine {
     }
 
     fn verdicts(&self, history: &History, now: Timestamp) -> Vec<Verdict> {
-        let verdict =
-            |verdicts: &mut Vec<Verdict>, examined: Examined<'_, '_>| verdicts.push(examined.verdict());
+        let verdict = |verdicts: &mut Vec<Verdict>, examination: Examination<'_, '_>| {
+            verdicts.push(examination.verdict())
+        };
         self.examine(history, now, None, verdict)
             .into_iter()
             .flatten()
@@ -134,17 +135,17 @@ impl Judge for Engine {
         self.judgements(history, now, Some(tests))
     }
 
-    /// Skips the explanations of all tests that are neither flaky nor broken.
+    /// Builds no explanations for tests that are neither flaky nor broken.
     fn suspects(&self, history: &History, now: Timestamp) -> Suspects {
-        let blocks = self.examine(history, now, None, |suspects: &mut Suspects, examined| {
-            suspects.add(examined.status(), || examined.verdict())
+        let blocks = self.examine(history, now, None, |suspects: &mut Suspects, examination| {
+            suspects.add(examination.status(), || examination.verdict())
         });
         blocks.into_iter().fold(Suspects::default(), Suspects::and)
     }
 }
 
-/// The findings about a test.
-struct Examined<'a, 'h> {
+/// A test with everything that its verdict depends on.
+struct Examination<'a, 'h> {
     timeline: &'a Timeline<'h>,
     background: &'a Background,
     block: &'a Block,
@@ -156,7 +157,7 @@ struct Examined<'a, 'h> {
     case: Option<Case<'a, 'h>>,
 }
 
-impl Examined<'_, '_> {
+impl Examination<'_, '_> {
     fn status(&self) -> VerdictStatus {
         match &self.case {
             Some(case) => case.decide().0,
@@ -179,16 +180,16 @@ impl Examined<'_, '_> {
         evidence
     }
 
-    fn took_part(&self, position: usize) -> bool {
-        let seen = self
+    fn ran_at(&self, position: usize) -> bool {
+        let tests_here = self
             .block
             .columns
             .get(self.index)
             .and_then(|column| column.seen.get(position));
-        seen.is_some_and(|tests| tests >> self.bit & 1 == 1)
+        tests_here.is_some_and(|tests| tests >> self.bit & 1 == 1)
     }
 
-    /// The test's newest runs that are mass failures on every variant and therefore count in no rate.
+    /// The test's newest runs that are mass failures on every variant. They count in no rate.
     fn dropped(&self) -> Vec<DroppedRun> {
         let dropped = self.presence.seen - self.presence.considered;
         let runs = self
@@ -197,7 +198,7 @@ impl Examined<'_, '_> {
             .iter()
             .filter_map(|run| self.timeline.runs.get(*run));
         let dropped_runs = runs.filter_map(|run| {
-            let here = run.positions.iter().filter(|position| self.took_part(**position));
+            let here = run.positions.iter().filter(|position| self.ran_at(**position));
             let betas = here.filter_map(|position| self.background.beta.get(*position).copied());
             // The lowest background: if one variant is not a mass failure, the run counts.
             let beta = betas.reduce(f64::min).filter(|beta| *beta >= MASS_FAILURE)?;
@@ -210,14 +211,14 @@ impl Examined<'_, '_> {
     }
 }
 
-/// Examines one test after the other with reused working memory.
+/// Examines one test after the other, and reuses its memory.
 struct Examiner<'t, 'h> {
     config: Config,
     timeline: &'t Timeline<'h>,
     background: &'t Background,
     failures: &'t Failures,
-    /// Those of the current test.
-    failed: &'t [FailureAt],
+    /// The failures of the current test.
+    current: &'t [FailureAt],
     finder: Finder<'t, 'h>,
     /// The outcomes of the current test by position: passed unless it failed.
     outcomes: Vec<Outcome>,
@@ -236,18 +237,18 @@ impl<'t, 'h> Examiner<'t, 'h> {
             timeline,
             background,
             failures,
-            failed: &[],
+            current: &[],
             finder: Finder::new(timeline, background, always_passing),
             outcomes: vec![Outcome::Passed; timeline.entries.len()],
         }
     }
 
-    fn examine<'a>(&'a mut self, block: &'a Block, index: usize, bit: u32) -> Examined<'a, 'h> {
+    fn examine<'a>(&'a mut self, block: &'a Block, index: usize, bit: u32) -> Examination<'a, 'h> {
         let test = block.test(index, bit);
         let (timeline, background) = (self.timeline, self.background);
         let presence = block.presence(index, bit);
         let case = self.case(block, index, bit, presence);
-        Examined {
+        Examination {
             timeline,
             background,
             block,
@@ -272,7 +273,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
         if failures.is_empty() {
             return None;
         }
-        for failure in self.failed {
+        for failure in self.current {
             if let Some(outcome) = self.outcomes.get_mut(failure.position) {
                 *outcome = Outcome::Passed;
             }
@@ -282,7 +283,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
                 *outcome = failure.outcome;
             }
         }
-        self.failed = failures;
+        self.current = failures;
         let (timeline, background) = (self.timeline, self.background);
         let column = block.column(timeline, index, bit, presence)?;
         let test_counts = TestCounts {
@@ -295,7 +296,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
         Some(Case {
             test,
             test_counts,
-            found: self.finder.find(test_counts),
+            findings: self.finder.find(test_counts),
             thresholds: self.config.thresholds,
         })
     }

@@ -1,4 +1,4 @@
-//! The engine as a service takes it: a port, chosen where the program is composed.
+//! The port through which the programs use the engine, so that a test can replace it.
 
 use assay_domain::{cause::Knowledge, observation::History, timestamp::Timestamp, verdict::Judge};
 
@@ -14,9 +14,10 @@ pub trait Diagnose: Judge {
         now: Timestamp,
     ) -> (Timestamp, Timestamp);
 
-    /// The causes of the failures of a run, ascending by test, then execution; none where no run has this number.
+    /// The causes of the failures of a run, ascending by test, then execution; empty if no run has this number.
     ///
-    /// At the time, it reads the engine's window before the run. With hindsight, it also reads the time until `now`.
+    /// [`Knowledge::AtTheTime`] reads the engine's window before the run. [`Knowledge::Hindsight`] also reads as many days
+    /// after it, until `now` at most.
     fn causes_of_run(
         &self,
         history: &History,

@@ -56,7 +56,7 @@ impl Cuts {
 
 /// The number of parts that were cut.
 #[derive(Debug, Clone, Copy, Default)]
-struct Lost {
+struct CutCounts {
     texts: usize,
     items: usize,
 }
@@ -153,7 +153,7 @@ impl Draft {
         whole: Option<&(&'static str, Value)>,
         most: usize,
     ) -> Value {
-        let (mut answer, mut lost) = (Map::new(), Lost::default());
+        let (mut answer, mut lost) = (Map::new(), CutCounts::default());
         for (name, value) in &self.facts {
             answer.insert(name.clone(), within(value, cuts, &mut lost));
         }
@@ -220,7 +220,7 @@ fn cleaned(value: Value) -> Value {
 }
 
 /// Cuts the texts and lists of a value, and counts the cuts.
-fn within(value: &Value, cuts: Cuts, lost: &mut Lost) -> Value {
+fn within(value: &Value, cuts: Cuts, lost: &mut CutCounts) -> Value {
     match value {
         Value::String(text) => match shorten(text, cuts.texts) {
             Some(short) => {

@@ -43,7 +43,7 @@ use crate::{
     db::pool::WorkError,
     read::{
         attempt, branch, failed_run, first_failure, history,
-        history_cache::{HistoryCache, Observed},
+        history_cache::{HistoryCache, HistoryVersion},
         observation, run_detail, run_list, signature, signature_counts, signature_detail, signature_list,
         test,
         test_name_cache::TestNameCache,
@@ -224,7 +224,7 @@ struct OneState<'a> {
     text_counts: &'a TextCountsCache,
     test_names: &'a TestNameCache,
     /// The state of the project's history, once it was read.
-    observed: Option<Observed>,
+    observed: Option<HistoryVersion>,
     project: &'a Project,
 }
 

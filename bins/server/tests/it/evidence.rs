@@ -53,7 +53,7 @@ fn every_count_can_be_done_again_from_the_history_route_alone() {
 }
 
 /// A recomputed signal: value, threshold, and runs, newest first.
-type Shown = (f64, f64, Vec<String>);
+type Recomputed = (f64, f64, Vec<String>);
 
 fn check_evidence(recount: &Recount, verdict: &Value, shown: &mut BTreeSet<String>) {
     let evidence = &verdict["evidence"];
@@ -100,7 +100,7 @@ fn check_evidence(recount: &Recount, verdict: &Value, shown: &mut BTreeSet<Strin
 }
 
 /// The active signals by the counts and by the two probabilities of the answer.
-fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Shown> {
+fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Recomputed> {
     let real = |count: usize| count as f64;
     let score = verdict["flakeScore"].as_f64().unwrap();
     let told = |signal: &str, field: &str| {
@@ -108,7 +108,7 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Shown>
         let told = signals.iter().find(|told| told["signal"] == signal);
         told.map_or(Value::Null, |told| told[field].clone())
     };
-    let mut signals: BTreeMap<&'static str, Shown> = BTreeMap::new();
+    let mut signals: BTreeMap<&'static str, Recomputed> = BTreeMap::new();
     let considered = real(recount.considered.len().max(1));
     let recovered = recount.runs(|run| run.recovered());
     let failed = recount.runs(|run| run.failed());

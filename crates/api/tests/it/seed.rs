@@ -8,7 +8,7 @@ use std::{
 use assay_access::key::{SecretKey, mint};
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, Location, ShardTag, StoredAttempt},
-    history::{Occurrence, RevisionSeen},
+    history::{Occurrence, RevisionOrigin},
     id::OrganizationId,
     key::{KeyHash, KeyKind, StoredKey},
     observation::History,
@@ -332,7 +332,7 @@ pub(crate) fn occurrence() -> Occurrence {
         wasted_ms: 1_200,
         lost_ms: None,
         any_failed_attempt: true,
-        revision: RevisionSeen {
+        revision: RevisionOrigin {
             revision_branch: None,
             revision_seen_at: Some(NOW.plus_ms(-5)),
         },

@@ -1,8 +1,8 @@
 //! The filter's state for a test that passes everywhere, computed once for all tests.
 //!
-//! A pass moves P(Broken) to the same fixed point whatever it was before, within a handful of runs. A test that has
-//! passed for a while therefore has this state to the last digit that matters, and its filter runs only where something
-//! happens to it. The cost follows the failures and not the results.
+//! Within some five passes P(Broken) converges to the same value, whatever it was before. A test that has passed for a
+//! while therefore has this state up to rounding. Its filter runs only near failures and absences, so the cost grows
+//! with the number of failures and not of results.
 #![expect(
     clippy::indexing_slicing,
     reason = "every index is a position of the timeline that sized the vectors"
@@ -12,8 +12,8 @@ use crate::{
     model::{
         BROKEN_PASSES, GRID, Likelihood, Move, Outcome, PerRate, Step,
         background::Background,
-        chain_state::{ChainState, Seen},
-        how_often_breaks,
+        break_probability,
+        chain_state::{ChainState, RelativeLikelihood},
         scaled_product::ScaledProduct,
     },
     timeline::Timeline,
@@ -33,10 +33,10 @@ pub(crate) struct AlwaysPassing {
 pub(crate) struct Point {
     /// P(Broken) of the chain after the pass.
     pub(crate) after: PerRate,
-    /// How the chain's state moves here while the stable chain has this state too.
+    /// The transition of the chain's state here, if the stable chain is in the always-passing state too.
     pub(crate) by: Move,
     /// The likelihood of the pass.
-    pub(crate) passes: Seen,
+    pub(crate) passes: RelativeLikelihood,
     /// 1 divided by the likelihood of the pass.
     pub(crate) scale: PerRate,
     /// Whether a test that is absent here, and had this state before, keeps it.
@@ -53,18 +53,18 @@ impl AlwaysPassing {
             for position in lane.positions.clone() {
                 let entry = &timeline.entries[position];
                 let before = match entry.step {
-                    Step::First => ChainState::UNBORN,
+                    Step::First => ChainState::START,
                     Step::SameRevision | Step::LaterRerun | Step::NewRevision => {
                         ChainState::on_path(&points[position - 1].after)
                     }
                 };
                 let on_stable = timeline.chains[entry.chain].stable;
                 let stable = entry.stable_before.map(|stable| &points[stable].after);
-                let breaks = [how_often_breaks(entry.step, on_stable, background.branches_break); GRID];
+                let breaks = [break_probability(entry.step, on_stable, background.branches_break); GRID];
                 let by = Move::new(entry.step, on_stable, stable, &breaks);
-                let seen = Likelihood::of(Outcome::Passed, background.beta[position], BROKEN_PASSES);
+                let pass = Likelihood::of(Outcome::Passed, background.beta[position], BROKEN_PASSES);
                 let mut passed = before;
-                passed.take_in(&by, &Seen::new(&seen, &[1.0; GRID]));
+                passed.update(&by, &RelativeLikelihood::new(&pass, &[1.0; GRID]));
                 let likelihood = passed.likelihood();
                 let scale = likelihood.map(|likelihood| 1.0 / likelihood);
                 total.multiply(&likelihood);
@@ -72,7 +72,7 @@ impl AlwaysPassing {
                 points.push(Point {
                     after: passed.broken(),
                     by,
-                    passes: Seen::new(&seen, &scale),
+                    passes: RelativeLikelihood::new(&pass, &scale),
                     scale,
                     absence_is_harmless: false,
                 });
@@ -84,8 +84,8 @@ impl AlwaysPassing {
         always_passing
     }
 
-    /// An absence is harmless if the chain's state does not change there, and if the next run of the chain is as new to a
-    /// test that missed this run as to one that did not: the run is the last one of its revision.
+    /// An absence is harmless under two conditions: the pass does not change the chain's state, and the run is the last
+    /// one of its revision. Then the next run is a new revision, with or without a result here.
     fn mark_absences(&mut self, timeline: &Timeline<'_>) {
         for chain in &timeline.chains {
             for position in chain.positions.clone().skip(1) {

@@ -9,21 +9,21 @@ use crate::{
     timeline::{Entry, Lane, Timeline},
 };
 
-/// A longer streak is an established breakage and no sign of a bad run.
+/// A failure of a longer streak is not fresh: it is no sign of a bad run.
 const FRESH: u8 = 3;
 /// The number of earlier runs that define what is usual.
 const USUAL_RUNS: usize = 20;
-/// Up to this number, fresh failures are no excess even if none are usual.
+/// Up to this number, fresh failures are no excess, even if usually there are none.
 const NEVER_MANY: u32 = 3;
 /// The upper bound of the background.
 const AT_MOST: f64 = 0.95;
-/// A test with this many failing streaks outside large crowds keeps failing by itself: it recovered in between.
+/// A test with this many failing streaks outside large crowds is recurring: it recovered in between.
 const RECURRING: u8 = 3;
 /// The background from which a run is a large crowd, whose failures are more probably the run's own than not.
 const LARGE_CROWD: f64 = 0.5;
-/// A smaller suite says too little about the share of unreliable tests in it.
+/// The tests that a window needs before shares and rates are learned from it.
 const ENOUGH_TESTS: u32 = 100;
-/// The unreliable tests for each test that keeps failing: rare flakes do not fail three times in a fortnight.
+/// The number of unreliable tests for each recurring test: rare flakes do not fail three times in a fortnight.
 const PER_RECURRING: f64 = 1.25;
 /// The weight of the usual rate of breaking on branches, in results on new revisions.
 const USUAL_RESULTS: f64 = 5_000.0;
@@ -57,7 +57,7 @@ impl Background {
         for lane in &timeline.lanes {
             recurring.fill(false);
             measure(&mut kinds, timeline, lane, &recurring, &mut beta);
-            // Tests that fail again and again are not the fault of a run: the second pass does not count them as
+            // The run does not cause the failures of recurring tests, so the second measurement leaves them out of the
             // excess.
             if find_recurring(&kinds, &mut recurring) {
                 for (anywhere, here) in recurring_anywhere.iter_mut().zip(&recurring) {
@@ -95,7 +95,7 @@ impl Background {
     }
 }
 
-/// The share of unreliable tests in a project, given the tests that keep failing.
+/// The share of unreliable tests in a project, given its recurring tests.
 fn unreliable(timeline: &Timeline<'_>, recurring: &[bool]) -> f64 {
     let recurring = count(recurring.iter().filter(|recurring| **recurring).count());
     let share = PER_RECURRING * f64::from(recurring) / f64::from(timeline.count_tests().max(1));
@@ -166,15 +166,15 @@ fn measure(
     }
 }
 
-/// Marks the tests that keep failing in the measured runs of both kinds. Returns whether there are any.
+/// Marks the recurring tests over the measured runs of both kinds. Returns whether there are any.
 fn find_recurring([push, pull_request]: &[Kind; 2], recurring: &mut [bool]) -> bool {
-    let mut found = false;
+    let mut is_any = false;
     let begun = push.streaks_begun.iter().zip(&pull_request.streaks_begun);
     for (recurring, (push, pull_request)) in recurring.iter_mut().zip(begun) {
         *recurring = push.saturating_add(*pull_request) >= RECURRING;
-        found |= *recurring;
+        is_any |= *recurring;
     }
-    found
+    is_any
 }
 
 /// The state of one kind of run. Runs of the stable branch and of other branches have different usual failures.
@@ -198,7 +198,7 @@ struct Kind {
 struct Fresh {
     /// All of them.
     all: u32,
-    /// Those of tests that keep failing.
+    /// Those of recurring tests.
     recurring: u32,
 }
 
@@ -223,7 +223,7 @@ impl Kind {
             let Some(entry) = entry.filter(|entry| entry.on_stable_branch == self.on_stable_branch) else {
                 continue;
             };
-            let fresh = self.take_in(timeline, entry, recurring);
+            let fresh = self.count_fresh(timeline, entry, recurring);
             let beta = self.background(&fresh, || timeline.count_seen(entry.observed));
             if beta < LARGE_CROWD {
                 self.count_streaks(entry);
@@ -253,7 +253,7 @@ impl Kind {
     }
 
     /// Counts the fresh failures of a run and updates the streaks.
-    fn take_in(&mut self, timeline: &Timeline<'_>, entry: &Entry<'_>, recurring: &[bool]) -> Fresh {
+    fn count_fresh(&mut self, timeline: &Timeline<'_>, entry: &Entry<'_>, recurring: &[bool]) -> Fresh {
         let mut fresh = Fresh::default();
         for failure in &*entry.failures {
             if let Some(streak) = self.streaks.get_mut(at(failure.test)) {
@@ -286,7 +286,7 @@ impl Kind {
         fresh
     }
 
-    /// The background of a run with `fresh` failures among `tests`. The run then becomes one of the usual runs.
+    /// The background of a run with `fresh` failures among `tests`. The run then counts as one of the earlier runs.
     fn background(&mut self, fresh: &Fresh, tests: impl Fn() -> u32) -> f64 {
         let counted = fresh.all - fresh.recurring;
         let usual = if counted > NEVER_MANY { self.median() } else { 0.0 };

@@ -1,9 +1,8 @@
-//! The code state of a chain: the likelihood of its results so far with good code and with broken code now.
+//! The code state of a chain: the joint likelihood of its results so far and good code now, and that with broken code.
 //!
 //! All likelihoods are relative to those of a test that passes everywhere ([`crate::model::always_passing`]). For such
-//! a test the two add up to 1. For a test that leaves that state and returns to it, the sum is the factor by which its
-//! results were more or less probable. The two are not normalized on the way, because divisions would take most of the
-//! time.
+//! a test the two add up to 1. For any other test their sum is the likelihood of its results relative to passes. The two
+//! are not normalized after each result, because the divisions would take most of the time.
 #![expect(
     clippy::indexing_slicing,
     reason = "the index runs over the grid, which is the length of every array"
@@ -23,21 +22,21 @@ pub(crate) struct ChainState {
     broken: PerRate,
 }
 
-/// The likelihood of a result, relative to that of a pass in the always-passing state.
+/// The likelihood of a result, relative to that of a pass of a test that always passes.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct RelativeLikelihood {
     good: PerRate,
     broken: PerRate,
 }
 
 impl ChainState {
     /// Before its first result.
-    pub(crate) const UNBORN: Self = Self {
+    pub(crate) const START: Self = Self {
         good: [1.0; GRID],
         broken: [0.0; GRID],
     };
 
-    /// In the always-passing state, with this P(Broken).
+    /// The state of a test that always passes, with this P(Broken).
     pub(crate) fn on_path(broken: &PerRate) -> Self {
         Self {
             good: broken.map(|broken| 1.0 - broken),
@@ -45,15 +44,15 @@ impl ChainState {
         }
     }
 
-    /// Applies a move, then a result. Inlined; otherwise the choice among moves would be repeated for each rate.
+    /// Applies a move, then a result. Inlining would make the compiler repeat the choice between moves for each rate.
     #[inline(never)]
-    pub(crate) fn take_in(&mut self, by: &Move, seen: &Seen) {
+    pub(crate) fn update(&mut self, by: &Move, result: &RelativeLikelihood) {
         for k in 0..GRID {
             let (good, broken) = (self.good[k], self.broken[k]);
             // A move keeps the sum: what is not broken after it is good.
             let moved = broken * by.keeps[k] + good * by.breaks[k];
-            self.good[k] = (good + broken - moved) * seen.good[k];
-            self.broken[k] = moved * seen.broken[k];
+            self.good[k] = (good + broken - moved) * result.good[k];
+            self.broken[k] = moved * result.broken[k];
         }
     }
 
@@ -66,7 +65,7 @@ impl ChainState {
         }
     }
 
-    /// The likelihood of the results, whatever the state.
+    /// The likelihood of the results, with good or broken code.
     #[inline]
     pub(crate) fn likelihood(&self) -> PerRate {
         from_fn(|k| self.good[k] + self.broken[k])
@@ -79,17 +78,23 @@ impl ChainState {
 
     /// P(this revision broke the test) after a result. `before` is the state before the result, and `broke` is this
     /// probability before it; `None` if the revision is new.
-    pub(crate) fn broke(&self, before: &Self, broke: Option<&PerRate>, by: &Move, seen: &Seen) -> PerRate {
+    pub(crate) fn broke(
+        &self,
+        before: &Self,
+        broke: Option<&PerRate>,
+        by: &Move,
+        result: &RelativeLikelihood,
+    ) -> PerRate {
         from_fn(|k| {
             let moved = match broke {
                 None => before.good[k] * by.own[k],
                 Some(broke) => broke[k] * (before.good[k] + before.broken[k]) * by.keeps[k],
             };
-            moved * seen.broken[k] / (self.good[k] + self.broken[k])
+            moved * result.broken[k] / (self.good[k] + self.broken[k])
         })
     }
 
-    /// Whether P(Broken) equals this value for every purpose.
+    /// Whether P(Broken) equals this value, except for rounding.
     #[inline]
     pub(crate) fn is_at(&self, broken: &PerRate) -> bool {
         (0..GRID).all(|k| {
@@ -99,8 +104,8 @@ impl ChainState {
     }
 }
 
-impl Seen {
-    /// The likelihood of a result, where `scale` is 1 divided by that of the always-passing state.
+impl RelativeLikelihood {
+    /// `scale` is 1 divided by the likelihood of a pass of a test that always passes.
     pub(crate) fn new(likelihood: &Likelihood, scale: &PerRate) -> Self {
         Self {
             good: from_fn(|k| likelihood.good[k] * scale[k]),

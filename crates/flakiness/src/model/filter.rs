@@ -1,5 +1,4 @@
-//! Pass 2: the filter of one failing test. It runs only where the test's state differs from that of an always-passing
-//! test.
+//! Pass 2: the filter of one failing test. It runs only where the state differs from that of a test that always passes.
 #![expect(
     clippy::indexing_slicing,
     reason = "every index is a position or chain of the timeline that sized the vectors"
@@ -12,9 +11,9 @@ use crate::{
         BROKEN_PASSES, GRID, Likelihood, Move, Outcome, PerRate, RATES, Step,
         always_passing::AlwaysPassing,
         background::Background,
-        breaks_like_branch, breaks_like_sibling,
-        chain_state::{ChainState, Seen},
-        how_often_breaks, mean, prior,
+        break_probability, breaks_like_branch, breaks_like_sibling,
+        chain_state::{ChainState, RelativeLikelihood},
+        mean, prior,
         red_branches::RedBranches,
         scaled_product::ScaledProduct,
     },
@@ -41,18 +40,17 @@ pub(crate) struct Filter<'t, 'h> {
     always_passing: &'t AlwaysPassing,
     /// The prior probability of each rate.
     prior: PerRate,
-    /// The positions at which something happens to the current test: it fails, is absent, or new code inherits a state
-    /// that differs from the always-passing one.
+    /// The positions at which the current test fails or is absent, or at which new code inherits a deviating state.
     visits: Positions,
-    /// The positions of stable chains after which the state of the current test differs.
-    astray: Positions,
+    /// The positions of stable chains after which the state differs from that of a test that always passes.
+    deviating: Positions,
     /// P(Broken) at these positions, by position.
     stable: Vec<PerRate>,
     /// The first positions of the revisions of a variant at which the current test always failed.
     always_failed: Positions,
     /// P(the revision broke the test) at these positions, by position; empty with one variant.
     broke: Vec<PerRate>,
-    /// The branches on which the current test ended red, once they are needed.
+    /// The branches on which the current test failed last; computed when they are first needed.
     red_branches: Option<RedBranches>,
     /// The likelihood of the results.
     likelihood: ScaledProduct,
@@ -77,7 +75,7 @@ impl<'t, 'h> Filter<'t, 'h> {
             always_passing,
             prior: prior(background.unreliable),
             visits: Positions::new(positions),
-            astray: Positions::new(positions),
+            deviating: Positions::new(positions),
             stable: vec![[0.0; GRID]; positions],
             always_failed: Positions::new(positions),
             broke: vec![[0.0; GRID]; if timeline.lanes.len() > 1 { positions } else { 0 }],
@@ -90,7 +88,7 @@ impl<'t, 'h> Filter<'t, 'h> {
     /// Runs the filter over all results of a test.
     pub(crate) fn run(&mut self, test_counts: TestCounts<'_, 'h>) -> Belief {
         self.visits.clear();
-        self.astray.clear();
+        self.deviating.clear();
         self.always_failed.clear();
         self.red_branches = None;
         self.likelihood = ScaledProduct::ONE;
@@ -127,14 +125,14 @@ impl<'t, 'h> Filter<'t, 'h> {
 
     /// P(Broken) of a stable chain after one of its positions, for the current test.
     fn stable_after(&self, position: usize) -> &PerRate {
-        if self.astray.contains(position) {
+        if self.deviating.contains(position) {
             &self.stable[position]
         } else {
             &self.always_passing.points[position].after
         }
     }
 
-    /// Goes through the positions at which the test's state differs from the always-passing one or leaves it.
+    /// Multiplies the likelihood by what the positions in `visits` contribute.
     fn walk(&mut self, test_counts: TestCounts<'_, 'h>) {
         let mut position = 0;
         while let Some(visited) = self.visits.next(position) {
@@ -143,18 +141,18 @@ impl<'t, 'h> Filter<'t, 'h> {
                 self.multiply(&point.scale);
                 visited + 1
             } else {
-                self.stray(test_counts, visited)
+                self.follow_chain(test_counts, visited)
             };
         }
     }
 
-    /// Follows a chain from `first` on while its state differs, and returns the position from which it is
-    /// always-passing again.
-    fn stray(&mut self, test_counts: TestCounts<'_, 'h>, first: usize) -> usize {
+    /// Filters the results of a chain from `first` on, until its state is that of a test that always passes. Returns the
+    /// next position.
+    fn follow_chain(&mut self, test_counts: TestCounts<'_, 'h>, first: usize) -> usize {
         let (timeline, always_passing) = (self.timeline, self.always_passing);
         let chain = &timeline.chains[timeline.entries[first].chain];
         let (mut code, mut last) = match timeline.entries[first].step {
-            Step::First => (ChainState::UNBORN, None),
+            Step::First => (ChainState::START, None),
             Step::SameRevision | Step::LaterRerun | Step::NewRevision => (
                 ChainState::on_path(&always_passing.points[first - 1].after),
                 Some(first - 1),
@@ -170,15 +168,15 @@ impl<'t, 'h> Filter<'t, 'h> {
                 let by = unusual.as_ref().unwrap_or(&point.by);
                 let outcome = test_counts.outcomes[position];
                 if outcome == Outcome::Passed {
-                    code.take_in(by, &point.passes);
+                    code.update(by, &point.passes);
                 } else {
                     let beta = self.background.beta[position];
                     let likelihood = Likelihood::of(outcome, beta, BROKEN_PASSES);
-                    let seen = Seen::new(&likelihood, &point.scale);
+                    let result = RelativeLikelihood::new(&likelihood, &point.scale);
                     let code_before = code;
-                    code.take_in(by, &seen);
+                    code.update(by, &result);
                     if outcome.failed() {
-                        let broke = |broke: Option<&PerRate>| code.broke(&code_before, broke, by, &seen);
+                        let broke = |broke: Option<&PerRate>| code.broke(&code_before, broke, by, &result);
                         self.note_failure(test_counts, position, step, broke);
                     }
                 }
@@ -193,7 +191,7 @@ impl<'t, 'h> Filter<'t, 'h> {
                 code.scale(&point.scale);
             }
             if chain.stable {
-                self.bequeath(position, &code);
+                self.propagate_to_branches(position, &code);
             }
             self.factors += 1;
             if self.factors >= FACTORS {
@@ -206,7 +204,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         chain.positions.end
     }
 
-    /// The move of a chain where it differs from the always-passing one. `before` is the test's previous position in the
+    /// The move of a chain, unless it is that of a test that always passes. `before` is the test's previous position in the
     /// chain.
     fn unusual_move(
         &mut self,
@@ -221,20 +219,20 @@ impl<'t, 'h> Filter<'t, 'h> {
         let known = is_new
             .then(|| self.known_breakage(test_counts, position, step, before))
             .flatten();
-        let astray = |stable: usize| is_new && self.astray.contains(stable);
-        if known.is_none() && step == entry.step && !entry.stable_before.is_some_and(astray) {
+        let deviates = |stable: usize| is_new && self.deviating.contains(stable);
+        if known.is_none() && step == entry.step && !entry.stable_before.is_some_and(deviates) {
             return None;
         }
         let stable = entry.stable_before.map(|stable| self.stable_after(stable));
         let on_stable = self.timeline.chains[entry.chain].stable;
         let breaks = known
-            .unwrap_or_else(|| [how_often_breaks(step, on_stable, self.background.branches_break); GRID]);
+            .unwrap_or_else(|| [break_probability(step, on_stable, self.background.branches_break); GRID]);
         Some(Move::new(step, on_stable, stable, &breaks))
     }
 
     /// The probability that new code breaks the test, if another variant or branch had a result of it.
     ///
-    /// If the test passes here and passed there, the usual rate is near enough.
+    /// `None` if the test passes here and passed there: the usual rate is near enough.
     fn known_breakage(
         &mut self,
         test_counts: TestCounts<'_, 'h>,
@@ -280,15 +278,15 @@ impl<'t, 'h> Filter<'t, 'h> {
     /// The last variant before this one with a result of the test at the same revision: its first position there.
     fn sibling(&self, test_counts: TestCounts<'_, 'h>, position: usize) -> Option<usize> {
         let (before, _, _) = self.timeline.variants_of(position)?;
-        let took_part = |range: &&Range<usize>| {
+        let ran_in = |range: &&Range<usize>| {
             (*range)
                 .clone()
                 .any(|position| test_counts.column.contains(position))
         };
-        before.iter().rev().find(took_part).map(|range| range.start)
+        before.iter().rev().find(ran_in).map(|range| range.start)
     }
 
-    /// Records P(this revision broke the test) for the variants after this one, as long as the test fails at it.
+    /// Records P(this revision broke the test) for the variants after this one, if the test always failed at it.
     fn note_failure(
         &mut self,
         test_counts: TestCounts<'_, 'h>,
@@ -326,11 +324,11 @@ impl<'t, 'h> Filter<'t, 'h> {
     }
 
     /// Records P(Broken) after this stable-branch run and queues the branch positions that inherit it.
-    fn bequeath(&mut self, position: usize, code: &ChainState) {
-        self.astray.insert(position);
+    fn propagate_to_branches(&mut self, position: usize, code: &ChainState) {
+        self.deviating.insert(position);
         self.stable[position] = code.broken();
-        for heir in &self.timeline.entries[position].heirs {
-            self.visits.insert(*heir);
+        for dependent in &self.timeline.entries[position].dependents {
+            self.visits.insert(*dependent);
         }
     }
 

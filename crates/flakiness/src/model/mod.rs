@@ -70,8 +70,8 @@ pub(crate) const BROKEN_PASSES: f64 = 0.0001;
 const RETRY_FAILS: f64 = 0.5;
 /// The upper bound for the failure rate of a retry.
 const RETRY_FAILS_AT_MOST: f64 = 0.95;
-/// Further retries do not change the likelihood.
-const TELLING_RETRIES: u32 = 2;
+/// The number of failed retries from which further ones do not change the likelihood.
+const INFORMATIVE_RETRIES: u32 = 2;
 
 /// The outcome of a test in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,14 +149,14 @@ impl Step {
     }
 }
 
-/// The transition of P(Broken): the part that is kept, and the part that is added if the code was good.
+/// The transition of P(Broken) before a result.
 #[derive(Debug, Clone)]
 pub(crate) struct Move {
     /// P(still broken) of broken code.
     pub(crate) keeps: PerRate,
     /// P(broken now) of good code.
     pub(crate) breaks: PerRate,
-    /// The part of `breaks` that is this revision's own doing.
+    /// The part of `breaks` that this revision causes itself.
     pub(crate) own: PerRate,
 }
 
@@ -164,7 +164,7 @@ impl Move {
     /// The transition before an observation.
     ///
     /// `stable` is P(Broken) of the stable chain of the same variant, for a chain off the stable branch, and `None` if that
-    /// is unknown. `breaks` is the probability that this revision breaks the test: [`how_often_breaks`], unless another
+    /// is unknown. `breaks` is the probability that this revision breaks the test: [`break_probability`], unless another
     /// variant or branch gives a better one.
     pub(crate) fn new(step: Step, on_stable: bool, stable: Option<&PerRate>, breaks: &PerRate) -> Self {
         let inherited = |k: usize| stable.map_or(0.0, |b| INHERITED * b[k]);
@@ -174,7 +174,7 @@ impl Move {
             own: [0.0; GRID],
         };
         match (step, on_stable) {
-            // At the start of a chain nothing is kept: its code counts as good before.
+            // Before a chain's first result its code counts as good, so only `breaks` matters.
             (Step::First, true) => constant((FIRST_STABLE, 1.0 - FIRST_STABLE)),
             (Step::First, false) => {
                 let first: PerRate = from_fn(|k| breaks[k] + (1.0 - breaks[k]) * inherited(k));
@@ -202,7 +202,7 @@ impl Move {
 
 /// The probability that a revision breaks a test, without results of another variant or branch.
 /// `on_branches` is this probability for new revisions of other branches than the stable one.
-pub(crate) const fn how_often_breaks(step: Step, on_stable: bool, on_branches: f64) -> f64 {
+pub(crate) const fn break_probability(step: Step, on_stable: bool, on_branches: f64) -> f64 {
     match (step, on_stable) {
         (Step::First, false) => 2.0 * on_branches,
         (_, true) => STABLE.0,
@@ -213,7 +213,7 @@ pub(crate) const fn how_often_breaks(step: Step, on_stable: bool, on_branches: f
 /// The probability that a revision breaks a test on a variant, if it broke the test with probability `broke` on the
 /// variant before.
 pub(crate) fn breaks_like_sibling(on_stable: bool, on_branches: f64, broke: &PerRate) -> PerRate {
-    let alone = how_often_breaks(Step::NewRevision, on_stable, on_branches);
+    let alone = break_probability(Step::NewRevision, on_stable, on_branches);
     from_fn(|k| SIBLING * broke[k] + (1.0 - SIBLING) * alone * (1.0 - broke[k]))
 }
 
@@ -221,8 +221,8 @@ pub(crate) fn breaks_like_sibling(on_stable: bool, on_branches: f64, broke: &Per
 ///
 /// The head of a pull request and the merge that contains it are one change, though reports do not name the link.
 pub(crate) fn breaks_like_branch(streak: u32, on_branches: f64) -> PerRate {
-    let alone = how_often_breaks(Step::NewRevision, true, on_branches);
-    let of_branch = how_often_breaks(Step::NewRevision, false, on_branches);
+    let alone = break_probability(Step::NewRevision, true, on_branches);
+    let of_branch = break_probability(Step::NewRevision, false, on_branches);
     RATES.map(|rate| {
         let flakes = (0..streak).fold(1.0, |flakes, _| flakes * rate);
         alone + (1.0 - alone) * MERGED * of_branch / (of_branch + flakes)
@@ -247,7 +247,7 @@ impl Likelihood {
         let good = match outcome {
             Outcome::Passed => first_fails.map(|fails| 1.0 - fails),
             Outcome::Recovered => from_fn(|k| first_fails[k] * (1.0 - again[k].min(RETRY_FAILS_AT_MOST))),
-            Outcome::Failed(attempts) => match telling_retries(attempts) {
+            Outcome::Failed(attempts) => match informative_retries(attempts) {
                 0 => first_fails,
                 1 => from_fn(|k| first_fails[k] * again[k]),
                 _ => from_fn(|k| first_fails[k] * again[k] * again[k]),
@@ -262,8 +262,8 @@ impl Likelihood {
 }
 
 /// The number of retries that count, of this many failed attempts.
-fn telling_retries(attempts: u32) -> u32 {
-    attempts.saturating_sub(1).min(TELLING_RETRIES)
+fn informative_retries(attempts: u32) -> u32 {
+    attempts.saturating_sub(1).min(INFORMATIVE_RETRIES)
 }
 
 /// The mean of `values` under the posterior `weights`.

@@ -1,4 +1,4 @@
-//! The branches that ended red. A stable revision that begins to fail soon afterwards may contain their changes.
+//! The branches on which a test failed last. A stable revision that fails soon afterwards may contain their changes.
 #![expect(
     clippy::indexing_slicing,
     reason = "every index is a position or chain of the timeline of the test's counts"
@@ -25,7 +25,7 @@ struct RedBranch {
     streak: u32,
 }
 
-/// The branches that ended red for one test.
+/// The branches on which one test failed last.
 #[derive(Debug)]
 pub(crate) struct RedBranches(Vec<RedBranch>);
 

@@ -98,14 +98,14 @@ impl Block {
     /// Reads eight words of every run, from word `first` on.
     pub(crate) fn read(&mut self, timeline: &Timeline<'_>, background: &Background, first: usize) {
         self.clear(timeline, first);
-        let known: Row = std::array::from_fn(|i| timeline.known_tests(first + i));
+        let tests: Row = std::array::from_fn(|i| timeline.known_tests(first + i));
         for ((entry, mass_failure), run) in timeline
             .entries
             .iter()
             .zip(&background.mass_failure)
             .zip(&timeline.run_of)
         {
-            let present = and(&row(&entry.observed.present, first), &known);
+            let present = and(&row(&entry.observed.present, first), &tests);
             let skipped = and(&row(&entry.observed.skipped, first), &present);
             let seen = and_not(&present, &skipped);
             or(&mut self.any, &present);
@@ -277,13 +277,13 @@ impl Block {
                 .zip(&mut missing)
                 .zip(self.last_runs.chunks_mut(at(u64::BITS)))
             {
-                let mut found = seen & *missing;
-                *missing &= !found;
-                while found != 0 {
-                    if let Some(last) = last_runs.get_mut(at(found.trailing_zeros())) {
+                let mut newest = seen & *missing;
+                *missing &= !newest;
+                while newest != 0 {
+                    if let Some(last) = last_runs.get_mut(at(newest.trailing_zeros())) {
                         *last = source;
                     }
-                    found &= found - 1;
+                    newest &= newest - 1;
                 }
             }
         }

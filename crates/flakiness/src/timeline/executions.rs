@@ -18,8 +18,8 @@ pub(crate) struct Execution<'h> {
 }
 
 impl Execution<'_> {
-    /// The order is total for executions that differ in anything the engine reads. Ties are broken by content, so that
-    /// even equal times do not make the order of the input matter.
+    /// A total order of executions that differ in anything the engine reads. Ties are broken by content, so that the
+    /// order of the input does not matter even for equal times.
     pub(crate) fn canonical_order(&self, other: &Self) -> Ordering {
         let (a, b) = (self.observed, other.observed);
         let failures = |run: &RunObservations| {
@@ -51,14 +51,14 @@ pub(crate) fn rank_revisions<'h>(
     let mut revisions: Vec<Revision<'h>> = Vec::new();
     for run in executed.iter_mut() {
         let key = RevisionKey::of(&run.observed.run);
-        let seen = FirstSeen::of(&run.observed.run);
+        let run_here = FirstRun::of(&run.observed.run);
         let next = revisions.len();
         let place = *places.entry(key).or_insert(next);
         if place == next {
             revisions.push(Revision {
                 key,
                 place,
-                first: seen,
+                first: run_here,
             });
         }
         // A temporary place.
@@ -66,8 +66,8 @@ pub(crate) fn rank_revisions<'h>(
         let Some(revision) = revisions.get_mut(place) else {
             continue;
         };
-        let on_stable = is_stable(revision.first.branch) || is_stable(seen.branch);
-        revision.first = revision.first.min(seen);
+        let on_stable = is_stable(revision.first.branch) || is_stable(run_here.branch);
+        revision.first = revision.first.min(run_here);
         if on_stable {
             revision.first.branch = Some(stable_branch);
         }
@@ -93,7 +93,7 @@ struct Revision<'h> {
     key: RevisionKey<'h>,
     /// Its place in the order of the input.
     place: usize,
-    first: FirstSeen<'h>,
+    first: FirstRun<'h>,
 }
 
 /// Runs by time.
@@ -117,15 +117,15 @@ impl<'h> RevisionKey<'h> {
     }
 }
 
-/// The branch on which and the time at which a revision was first seen; ordered by time.
+/// The first run of a revision: its time and branch. Ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct FirstSeen<'h> {
+struct FirstRun<'h> {
     at: Timestamp,
     number: i32,
     branch: Option<&'h str>,
 }
 
-impl<'h> FirstSeen<'h> {
+impl<'h> FirstRun<'h> {
     fn of(run: &'h RunFacts) -> Self {
         Self {
             at: run.started_at,

@@ -91,7 +91,7 @@ const fn outcome(failure: &Failure) -> Outcome {
 
 /// The failures of an execution that agree with its bitmaps, ascending by test, each test once.
 ///
-/// A valid history already has this form. In an invalid one, the worst of several reports of a test counts.
+/// A valid history already has this form. If an invalid one has several failures of a test, the worst counts.
 pub(crate) fn sound_failures<'h>(
     timeline: &Timeline<'h>,
     observed: &'h RunObservations,

@@ -99,11 +99,11 @@ impl<'h> Timeline<'h> {
             }
             self.chains.push(chain);
         }
-        self.name_heirs(&lane);
+        self.link_dependents(&lane);
         self.lanes.push(lane);
     }
 
-    /// Gives an execution of the next chain the next position.
+    /// Gives an execution of the current chain the next position.
     fn append(&mut self, run: &Execution<'h>, step: Step) {
         self.entries.push(Entry {
             observed: run.observed,
@@ -113,14 +113,13 @@ impl<'h> Timeline<'h> {
             failures: sound_failures(self, run.observed),
             step,
             stable_before: None,
-            heirs: Vec::new(),
+            dependents: Vec::new(),
             on_stable_branch: self.is_stable(run.observed.run.branch.as_deref()),
         });
     }
 
-    /// Links each position off the stable chain with the last stable position before it, from which new code inherits
-    /// its state.
-    fn name_heirs(&mut self, lane: &Lane) {
+    /// Links each position off the stable chain with the last stable position before it. New code inherits its state.
+    fn link_dependents(&mut self, lane: &Lane) {
         let mut stable_before = None;
         for position in &lane.by_revision {
             let Some(entry) = self.entries.get_mut(*position) else {
@@ -134,7 +133,7 @@ impl<'h> Timeline<'h> {
             let is_new = entry.step.is_new_code();
             let stable = stable_before.and_then(|stable| self.entries.get_mut(stable));
             if let Some(stable) = stable.filter(|_| is_new) {
-                stable.heirs.push(*position);
+                stable.dependents.push(*position);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! The runs of the window in their canonical order, which does not depend on the order of the input.
 //!
-//! The executions (one run of one variant each) are ordered by variant, then chain (the stable one first), then
-//! revision, then time, so that a late rerun of an old commit is placed beside its siblings. The index in this order is
-//! the *position*.
+//! An execution is one variant of a run. Executions are ordered by variant, then chain (the stable one first), then
+//! revision, then time, so that a late rerun of an old commit is beside the other runs of that commit. The index in this
+//! order is the *position*.
 
 pub(crate) mod executions;
 pub(crate) mod failures;
@@ -51,7 +51,7 @@ pub(crate) struct Timeline<'h> {
     last_word: u64,
 }
 
-/// One execution: a run of one variant in which at least one test was not skipped.
+/// An execution in which at least one test was not skipped.
 #[derive(Debug)]
 pub(crate) struct Entry<'h> {
     /// What was observed.
@@ -64,12 +64,12 @@ pub(crate) struct Entry<'h> {
     pub(crate) chain: usize,
     /// The failures that agree with its bitmaps, ascending by test, each test once.
     pub(crate) failures: Cow<'h, [Failure]>,
-    /// The move from the previous position of the same chain, if there is one.
+    /// The transition from the previous position of the same chain.
     pub(crate) step: Step,
-    /// Off the stable chain of its lane: the last stable position before it.
+    /// The last position of the lane's stable chain before it; `None` on that chain.
     pub(crate) stable_before: Option<usize>,
-    /// On the stable chain of its lane: the positions of branches at which new code inherits this position's state.
-    pub(crate) heirs: Vec<usize>,
+    /// The positions of branches at which new code inherits this position's state; empty off the stable chain.
+    pub(crate) dependents: Vec<usize>,
     /// Whether the run itself was on the stable branch.
     pub(crate) on_stable_branch: bool,
 }

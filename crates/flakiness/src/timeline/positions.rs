@@ -43,9 +43,9 @@ impl Positions {
     pub(crate) fn next(&self, from: usize) -> Option<usize> {
         let mut rest = u64::MAX << (from % BITS);
         for (index, word) in self.0.iter().enumerate().skip(from / BITS) {
-            let found = word & rest;
-            if found != 0 {
-                return Some(index * BITS + at(found.trailing_zeros()));
+            let matches = word & rest;
+            if matches != 0 {
+                return Some(index * BITS + at(matches.trailing_zeros()));
             }
             rest = u64::MAX;
         }

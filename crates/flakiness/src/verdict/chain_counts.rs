@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::{
     config::EXPLAINED_FLIPS,
     timeline::failures::FailureAt,
-    verdict::test_counts::{Considered, TestCounts},
+    verdict::test_counts::{CountedResult, TestCounts},
 };
 
 /// The counts by chain, summed.
@@ -105,7 +105,7 @@ impl ChainCounts {
         failures: &[FailureAt],
         failed_revisions: &mut FailedRevisions,
     ) -> bool {
-        let known = self.failures;
+        let failures_before = self.failures;
         let mut flips = 0;
         let mut failed_revision = None;
         let mut episode_counts = true;
@@ -115,7 +115,7 @@ impl ChainCounts {
         for result in results {
             let before = test_counts.before(result.position).next();
             let after = test_counts.after(result.position).next();
-            let passed = |other: &Option<Considered<'_, '_>>| {
+            let passed = |other: &Option<CountedResult<'_, '_>>| {
                 u32::from(other.is_some_and(|other| !other.outcome.had_failure()))
             };
             flips += passed(&before) + passed(&after);
@@ -141,14 +141,14 @@ impl ChainCounts {
         }
         self.flips += flips;
         self.excess_flips += flips.saturating_sub(EXPLAINED_FLIPS);
-        self.failures > known
+        self.failures > failures_before
     }
 }
 
 /// Whether the revision of a final failure also passed in its chain.
-fn is_contradicted(test_counts: TestCounts<'_, '_>, failure: Considered<'_, '_>) -> bool {
-    let same = |other: &Considered<'_, '_>| other.entry.revision == failure.entry.revision;
-    let passed = |other: Considered<'_, '_>| !other.outcome.failed();
+fn is_contradicted(test_counts: TestCounts<'_, '_>, failure: CountedResult<'_, '_>) -> bool {
+    let same = |other: &CountedResult<'_, '_>| other.entry.revision == failure.entry.revision;
+    let passed = |other: CountedResult<'_, '_>| !other.outcome.failed();
     test_counts.before(failure.position).take_while(same).any(passed)
         || test_counts.after(failure.position).take_while(same).any(passed)
 }
@@ -158,7 +158,7 @@ fn failing_end(
     test_counts: TestCounts<'_, '_>,
     chain: usize,
     stable: bool,
-    last: Considered<'_, '_>,
+    last: CountedResult<'_, '_>,
 ) -> FailingEnd {
     let mut end = FailingEnd {
         chain,

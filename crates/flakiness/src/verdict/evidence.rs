@@ -13,7 +13,8 @@ use crate::{
     numbers::{at, count},
     participation::Presence,
     verdict::{
-        chain_counts::FailingEnd, explanation, run_counts::FailedRun, status::Case, test_counts::Considered,
+        chain_counts::FailingEnd, explanation, run_counts::FailedRun, status::Case,
+        test_counts::CountedResult,
     },
 };
 
@@ -73,16 +74,16 @@ fn of_signal(case: &Case<'_, '_>, signal: Signal) -> SignalEvidence {
 
 /// A signal's value, and the threshold from which it is active.
 fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
-    let chain_counts = &case.found.chain_counts;
+    let chain_counts = &case.findings.chain_counts;
     let real = f64::from;
     let streak = |end: Option<FailingEnd>| real(end.map_or(0, |end| end.streak));
     match signal {
         Signal::ConsecutiveFailures => (
-            streak(case.found.ends.breakage.map(|breakage| breakage.end)),
+            streak(case.findings.ends.breakage.map(|breakage| breakage.end)),
             real(STREAK),
         ),
         Signal::FailureRateBroken => (
-            case.found
+            case.findings
                 .ends
                 .breakage
                 .map_or(0.0, |breakage| breakage.probability),
@@ -91,9 +92,9 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
         Signal::SameShaFlip => (real(chain_counts.contradictions), 1.0),
         Signal::RetryRate => {
             let considered = real(case.test_counts.column.presence.considered.max(1));
-            (real(case.found.runs.recovered) / considered, 1.0 / considered)
+            (real(case.findings.runs.recovered) / considered, 1.0 / considered)
         }
-        Signal::FailureRateFlaky => (case.found.belief.flake_score, case.thresholds.episodic_score),
+        Signal::FailureRateFlaky => (case.findings.belief.flake_score, case.thresholds.episodic_score),
         Signal::FlipRate => {
             // The rate at which two flips would remain beyond those that a breakage and a fix explain, chain by chain.
             let pairs = real(case.test_counts.column.pairs.max(1));
@@ -101,16 +102,16 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
             (real(chain_counts.flips) / pairs, real(needed) / pairs)
         }
         Signal::IsolatedFailure => (real(chain_counts.episodes), 1.0),
-        Signal::MassFailure => (real(case.found.runs.mass_failures), 1.0),
-        Signal::FailingOffStable => (streak(case.found.ends.off_stable), real(STREAK)),
+        Signal::MassFailure => (real(case.findings.runs.mass_failures), 1.0),
+        Signal::FailingOffStable => (streak(case.findings.ends.off_stable), real(STREAK)),
         Signal::VariantSpecific => (real(chain_counts.failures), real(VARIANT_FAILURES)),
         Signal::UnrelatedBranches => (
-            real(count(case.found.unrelated_branches.len())),
+            real(count(case.findings.unrelated_branches.len())),
             real(UNRELATED_BRANCHES),
         ),
         Signal::Resolved => (
-            real(case.found.runs.passes_since()),
-            real(case.found.runs.passes_needed),
+            real(case.findings.runs.passes_since()),
+            real(case.findings.runs.passes_needed),
         ),
     }
 }
@@ -118,7 +119,7 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
 /// The logical runs behind a signal, by index.
 fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
     let failed_where = |wanted: fn(&FailedRun) -> bool| -> Vec<usize> {
-        case.found
+        case.findings
             .failed_runs
             .iter()
             .filter(|run| wanted(run))
@@ -127,33 +128,35 @@ fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
     };
     match signal {
         Signal::ConsecutiveFailures | Signal::FailureRateBroken => {
-            streak_runs(case, case.found.ends.breakage.map(|breakage| breakage.end))
+            streak_runs(case, case.findings.ends.breakage.map(|breakage| breakage.end))
         }
-        Signal::FailingOffStable => streak_runs(case, case.found.ends.off_stable),
+        Signal::FailingOffStable => streak_runs(case, case.findings.ends.off_stable),
         Signal::SameShaFlip => contradictory_runs(case),
         Signal::RetryRate => failed_where(|run| run.recovered),
         Signal::FailureRateFlaky | Signal::IsolatedFailure => failed_where(|run| run.failed),
         Signal::FlipRate => flip_runs(case),
         Signal::VariantSpecific => failed_where(|run| run.counts()),
         Signal::MassFailure => failed_where(|run| run.in_mass_failure),
-        Signal::UnrelatedBranches => case.found.unrelated_branches.clone(),
+        Signal::UnrelatedBranches => case.findings.unrelated_branches.clone(),
         Signal::Resolved => {
             let column = case.test_counts.column;
             let runs = column.participation.considered_in_run.iter().enumerate();
             let considered = runs
                 .filter(|(_, tests)| column.is_in(**tests))
                 .map(|(run, _)| run);
-            considered.skip(at(case.found.runs.until_last_failure)).collect()
+            considered
+                .skip(at(case.findings.runs.until_last_failure))
+                .collect()
         }
     }
 }
 
-fn run_of(case: &Case<'_, '_>, result: &Considered<'_, '_>) -> Option<usize> {
+fn run_of(case: &Case<'_, '_>, result: &CountedResult<'_, '_>) -> Option<usize> {
     case.test_counts.timeline.run_of.get(result.position).copied()
 }
 
 /// The results with a failed attempt that count.
-fn failures<'a, 'h>(case: &Case<'a, 'h>) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
+fn failures<'a, 'h>(case: &Case<'a, 'h>) -> impl Iterator<Item = CountedResult<'a, 'h>> + use<'a, 'h> {
     let test_counts = case.test_counts;
     test_counts
         .failures
@@ -172,7 +175,7 @@ fn streak_runs(case: &Case<'_, '_>, end: Option<FailingEnd>) -> Vec<usize> {
 
 /// The runs in which a chain changed between passing and failing.
 fn flip_runs(case: &Case<'_, '_>) -> Vec<usize> {
-    let passed = |other: &Considered<'_, '_>| !other.outcome.had_failure();
+    let passed = |other: &CountedResult<'_, '_>| !other.outcome.had_failure();
     let mut runs = Vec::new();
     for failure in failures(case) {
         if case
@@ -204,16 +207,16 @@ fn contradictions(case: &Case<'_, '_>) -> Vec<Contradiction> {
             continue;
         }
         let mut runs = Contradiction::default();
-        let same = |other: &Considered<'_, '_>| other.entry.revision == failure.entry.revision;
+        let same = |other: &CountedResult<'_, '_>| other.entry.revision == failure.entry.revision;
         let before = case.test_counts.before(failure.position).take_while(same);
         let after = case.test_counts.after(failure.position).take_while(same);
         for result in before.chain(after).chain([failure]) {
-            let ended_so = if result.outcome.failed() {
+            let same_outcome = if result.outcome.failed() {
                 &mut runs.failed
             } else {
                 &mut runs.passed
             };
-            ended_so.extend(run_of(case, &result));
+            same_outcome.extend(run_of(case, &result));
         }
         by_revision.insert(key, runs);
     }
@@ -230,7 +233,7 @@ fn contradictory_runs(case: &Case<'_, '_>) -> Vec<usize> {
         .collect()
 }
 
-/// The numbers of the newest runs that failed and passed on the revision that contradicted itself last.
+/// The numbers of the newest failed and the newest passed run of the last contradicted revision.
 fn latest_pair(case: &Case<'_, '_>) -> Option<(i32, i32)> {
     let newest = |runs: Vec<usize>| runs.into_iter().max();
     let pairs = contradictions(case)

@@ -27,15 +27,15 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
         return format!(
             "Only {}{aside}, {} with a failure; {ENOUGH_RUNS} are needed",
             runs(case.test_counts.column.presence.considered),
-            case.found.runs.failing
+            case.findings.runs.failing
         );
     }
-    if let Some(end) = &case.found.ends.failing_now {
+    if let Some(end) = &case.findings.ends.failing_now {
         return streak::sentence(case.test_counts, end);
     }
     let failed = format!(
         "A failed attempt in {} of {}",
-        case.found.runs.failing,
+        case.findings.runs.failing,
         runs(case.test_counts.column.presence.considered)
     );
     match case.incidents() {
@@ -65,16 +65,16 @@ pub(crate) fn of_clean(presence: Presence) -> String {
 /// The sentence of a signal, with its counts.
 pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
     let timeline = case.test_counts.timeline;
-    let chain_counts = &case.found.chain_counts;
+    let chain_counts = &case.findings.chain_counts;
     match signal {
         Signal::ConsecutiveFailures => case
-            .found
+            .findings
             .ends
             .breakage
             .map(|breakage| streak::sentence(case.test_counts, &breakage.end))
             .unwrap_or_default(),
         Signal::FailureRateBroken => case
-            .found
+            .findings
             .ends
             .breakage
             .map(|breakage| {
@@ -94,7 +94,7 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
         Signal::RetryRate => {
             format!(
                 "Passed on retry in {} of {}",
-                case.found.runs.recovered,
+                case.findings.runs.recovered,
                 runs(case.test_counts.column.presence.considered)
             )
         }
@@ -119,7 +119,7 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
         Signal::IsolatedFailure => isolated(case),
         Signal::MassFailure => mass_failure(case),
         Signal::FailingOffStable => case
-            .found
+            .findings
             .ends
             .off_stable
             .map(|end| streak::sentence(case.test_counts, &end))
@@ -132,13 +132,13 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
         ),
         Signal::UnrelatedBranches => format!(
             "Failed on {} branches one after the other and passed in between",
-            case.found.unrelated_branches.len()
+            case.findings.unrelated_branches.len()
         ),
         Signal::Resolved => format!(
             "No failure in the last {} after {} in the {} before",
-            runs(case.found.runs.passes_since()),
-            case.found.runs.failing,
-            case.found.runs.until_last_failure
+            runs(case.findings.runs.passes_since()),
+            case.findings.runs.failing,
+            case.findings.runs.until_last_failure
         ),
     }
 }
@@ -151,11 +151,11 @@ pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i
             .map(|(failed, passed)| format!("; lately failed in run {failed} and passed in run {passed}"))
             .unwrap_or_default(),
         Signal::FailureRateFlaky => {
-            let rate = case.found.runs.failure_rate();
+            let rate = case.findings.runs.failure_rate();
             let rate = rate.map(|rate| format!("; failure rate {rate:.3}"));
             rate.unwrap_or_default() + &unreliable(case)
         }
-        Signal::Resolved => format!("; {} passes were needed", case.found.runs.passes_needed),
+        Signal::Resolved => format!("; {} passes were needed", case.findings.runs.passes_needed),
         Signal::ConsecutiveFailures
         | Signal::FailureRateBroken
         | Signal::RetryRate
@@ -182,8 +182,8 @@ fn unreliable(case: &Case<'_, '_>) -> String {
 }
 
 fn mass_failure(case: &Case<'_, '_>) -> String {
-    let recovered = case.found.runs.recovered_in_mass_failures;
-    let failed = case.found.runs.mass_failures - recovered;
+    let recovered = case.findings.runs.recovered_in_mass_failures;
+    let failed = case.findings.runs.mass_failures - recovered;
     match (failed, recovered) {
         (0, _) => format!(
             "Passed on retry in {} in which many tests failed together",
@@ -198,7 +198,7 @@ fn mass_failure(case: &Case<'_, '_>) -> String {
 }
 
 fn isolated(case: &Case<'_, '_>) -> String {
-    let failed = case.found.failed_runs.iter().filter(|run| run.failed);
+    let failed = case.findings.failed_runs.iter().filter(|run| run.failed);
     let runs_of = failed.filter_map(|run| case.test_counts.timeline.runs.get(run.run));
     let numbers: Vec<i32> = runs_of.map(|run| run.facts.number).collect();
     match numbers.as_slice() {

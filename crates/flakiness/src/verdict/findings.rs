@@ -23,7 +23,7 @@ use crate::{
 /// Tests with more failures than this rarely failed in exactly the same runs as another test.
 const FEW: usize = 8;
 
-/// All counts and probabilities that follow from where and how a test failed.
+/// All counts and probabilities that follow from a test's failures.
 #[derive(Debug)]
 pub(crate) struct Findings {
     /// Its failures by logical run, oldest first.
@@ -42,15 +42,13 @@ pub(crate) struct Findings {
 
 /// Computes the findings for one test after the other.
 ///
-/// When a third of a suite fails at once, thousands of tests failed in the same few runs and ran everywhere. Such tests
-/// have equal findings.
+/// If a third of a suite fails at once, thousands of tests ran everywhere and failed in the same few runs. Such tests have
+/// equal findings, which are computed once.
 #[derive(Debug)]
 pub(crate) struct Finder<'t, 'h> {
     search: Search<'t, 'h>,
-    /// The key has the position of each failure (upper half) and its failed attempts if it was final (lower half), for
-    /// tests that ran everywhere.
-    /// that took part everywhere.
-    known: HashMap<Vec<u64>, Findings>,
+    /// The findings for tests that ran everywhere, by [`failure_key`] of each failure.
+    cached: HashMap<Vec<u64>, Findings>,
     latest: Option<Findings>,
 }
 
@@ -73,7 +71,7 @@ impl<'t, 'h> Finder<'t, 'h> {
                 filter: Filter::new(timeline, background, always_passing),
                 red: vec![None; timeline.runs.len()],
             },
-            known: HashMap::new(),
+            cached: HashMap::new(),
             latest: None,
         }
     }
@@ -82,19 +80,20 @@ impl<'t, 'h> Finder<'t, 'h> {
     pub(crate) fn find(&mut self, test_counts: TestCounts<'_, 'h>) -> &Findings {
         let Self {
             search,
-            known,
+            cached,
             latest,
         } = self;
         if test_counts.failures.len() > FEW || !test_counts.column.is_everywhere() {
             return latest.insert(search.run(test_counts));
         }
-        known
-            .entry(test_counts.failures.iter().map(how).collect())
+        cached
+            .entry(test_counts.failures.iter().map(failure_key).collect())
             .or_insert_with(|| search.run(test_counts))
     }
 }
 
-fn how(failure: &FailureAt) -> u64 {
+/// The position of a failure (upper half), and its failed attempts if it failed finally (lower half).
+fn failure_key(failure: &FailureAt) -> u64 {
     let attempts = match failure.outcome {
         Outcome::Passed | Outcome::Recovered => 0,
         Outcome::Failed(attempts) => attempts,

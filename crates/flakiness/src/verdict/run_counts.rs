@@ -8,7 +8,7 @@ use crate::{
     verdict::test_counts::TestCounts,
 };
 
-/// The cost of a recovered run as a share of a red build's cost.
+/// The impact of a recovered run, where a red run has 1.
 const RECOVERED_IMPACT: f64 = 0.1;
 
 /// The failures of a test in a logical run, over all variants.
@@ -50,7 +50,7 @@ pub(crate) struct RunFigures {
     pub(crate) recovered_in_mass_failures: u32,
     /// Failed runs at the end of the stable branch's history (of all branches, if it never ran there).
     pub(crate) streak: u32,
-    /// Red runs of the stable branch for which it is responsible.
+    /// The impact: its share of the red runs of the stable branch.
     pub(crate) impact: f64,
     /// Runs that count up to its last failure, that one included.
     pub(crate) until_last_failure: u32,
@@ -69,7 +69,7 @@ impl RunFigures {
         self.considered - self.until_last_failure
     }
 
-    /// Whether so many passes followed that its earlier failure rate does not explain them.
+    /// Whether more passes followed than its earlier failure rate explains.
     pub(crate) const fn is_resolved(&self) -> bool {
         self.failing > 0 && self.passes_since() >= self.passes_needed
     }
@@ -91,14 +91,14 @@ pub(crate) fn join(test_counts: TestCounts<'_, '_>) -> Vec<FailedRun> {
     });
     let mut runs: Vec<_> = runs.collect();
     runs.sort_unstable_by_key(|run| run.run);
-    runs.dedup_by(|next, kept| {
-        let same = next.run == kept.run;
+    runs.dedup_by(|next, first| {
+        let same = next.run == first.run;
         if same {
-            kept.failed |= next.failed;
-            kept.recovered |= next.recovered;
-            kept.failed_at_all |= next.failed_at_all;
-            kept.in_mass_failure |= next.in_mass_failure;
-            kept.failed_in_mass_failure |= next.failed_in_mass_failure;
+            first.failed |= next.failed;
+            first.recovered |= next.recovered;
+            first.failed_at_all |= next.failed_at_all;
+            first.in_mass_failure |= next.in_mass_failure;
+            first.failed_in_mass_failure |= next.failed_in_mass_failure;
         }
         same
     });

@@ -3,7 +3,7 @@
 use assay_domain::verdict::{Signal, VerdictStatus};
 
 use crate::{
-    config::{BROKEN, EXCESS_FLIPS, PLAIN_STREAK, UNRELATED_BRANCHES, VARIANT_FAILURES},
+    config::{BROKEN, CONCLUSIVE_STREAK, EXCESS_FLIPS, UNRELATED_BRANCHES, VARIANT_FAILURES},
     numbers::count,
     verdict::{chain_counts::FailingEnd, status::Case},
 };
@@ -18,16 +18,16 @@ pub(crate) fn active(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<
 }
 
 fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason: Option<Signal>) -> bool {
-    let chain_counts = &case.found.chain_counts;
+    let chain_counts = &case.findings.chain_counts;
     match signal {
-        Signal::ConsecutiveFailures => case.found.ends.breakage.is_some(),
+        Signal::ConsecutiveFailures => case.findings.ends.breakage.is_some(),
         Signal::FailureRateBroken => case
-            .found
+            .findings
             .ends
             .breakage
             .is_some_and(|breakage| breakage.probability >= BROKEN),
         Signal::SameShaFlip => chain_counts.contradictions > 0,
-        Signal::RetryRate => case.found.runs.recovered > 0,
+        Signal::RetryRate => case.findings.runs.recovered > 0,
         Signal::FailureRateFlaky => is_episodic(case),
         Signal::FlipRate => chain_counts.excess_flips >= EXCESS_FLIPS,
         // A lasting failure is not isolated.
@@ -35,35 +35,35 @@ fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason:
             chain_counts.episodes == 1
                 && case.incidents() == 0
                 && !is_episodic(case)
-                && case.found.ends.breakage.is_none()
+                && case.findings.ends.breakage.is_none()
                 && status != VerdictStatus::Broken
         }
-        Signal::MassFailure => case.found.runs.mass_failures > 0,
-        Signal::FailingOffStable => case.found.ends.off_stable.is_some(),
+        Signal::MassFailure => case.findings.runs.mass_failures > 0,
+        Signal::FailingOffStable => case.findings.ends.off_stable.is_some(),
         Signal::VariantSpecific => {
             chain_counts.failing_variants == 1
                 && chain_counts.failures >= VARIANT_FAILURES
                 && case.test_counts.column.variants > 1
         }
-        Signal::UnrelatedBranches => count(case.found.unrelated_branches.len()) >= UNRELATED_BRANCHES,
+        Signal::UnrelatedBranches => count(case.findings.unrelated_branches.len()) >= UNRELATED_BRANCHES,
         Signal::Resolved => reason == Some(Signal::Resolved),
     }
 }
 
 /// Whether the test fails in episodes that a break and its fix do not explain.
 fn is_episodic(case: &Case<'_, '_>) -> bool {
-    case.found.chain_counts.episodes >= case.thresholds.episodes
+    case.findings.chain_counts.episodes >= case.thresholds.episodes
         && case.closed_episodes() > 0
-        && case.found.belief.flake_score >= case.thresholds.episodic_score
+        && case.findings.belief.flake_score >= case.thresholds.episodic_score
 }
 
 /// The deciding signal for broken: the streak if it is long, else its probability.
-pub(crate) fn breaking(case: &Case<'_, '_>) -> Signal {
+pub(crate) fn broken_reason(case: &Case<'_, '_>) -> Signal {
     if case
-        .found
+        .findings
         .ends
         .breakage
-        .is_some_and(|breakage| breakage.end.streak >= PLAIN_STREAK)
+        .is_some_and(|breakage| breakage.end.streak >= CONCLUSIVE_STREAK)
     {
         Signal::ConsecutiveFailures
     } else {
@@ -72,9 +72,9 @@ pub(crate) fn breaking(case: &Case<'_, '_>) -> Signal {
 }
 
 /// The deciding signal for flaky, if any: the more frequent kind of contradiction, else the episodes.
-pub(crate) fn flaking(case: &Case<'_, '_>) -> Option<Signal> {
-    if case.incidents() > 0 && case.found.belief.flake_score >= case.thresholds.contradicted_score {
-        let by_retry = case.found.runs.recovered >= case.found.chain_counts.contradictions;
+pub(crate) fn flaky_reason(case: &Case<'_, '_>) -> Option<Signal> {
+    if case.incidents() > 0 && case.findings.belief.flake_score >= case.thresholds.contradicted_score {
+        let by_retry = case.findings.runs.recovered >= case.findings.chain_counts.contradictions;
         return Some(if by_retry {
             Signal::RetryRate
         } else {
@@ -85,8 +85,8 @@ pub(crate) fn flaking(case: &Case<'_, '_>) -> Option<Signal> {
 }
 
 /// The signal for the duration of a failure that is neither broken nor flaky; `None` after a single failure.
-pub(crate) fn failing(case: &Case<'_, '_>) -> Option<Signal> {
-    let ends = &case.found.ends;
+pub(crate) fn failing_reason(case: &Case<'_, '_>) -> Option<Signal> {
+    let ends = &case.findings.ends;
     let is_now = |end: FailingEnd| ends.failing_now.is_some_and(|now| now.chain == end.chain);
     if ends.breakage.is_some() {
         Some(Signal::ConsecutiveFailures)
@@ -98,13 +98,13 @@ pub(crate) fn failing(case: &Case<'_, '_>) -> Option<Signal> {
 }
 
 /// The signal that explains the failures of a healthy test, if there is one.
-pub(crate) fn excusing(case: &Case<'_, '_>) -> Option<Signal> {
+pub(crate) fn healthy_reason(case: &Case<'_, '_>) -> Option<Signal> {
     let status = VerdictStatus::Healthy;
-    if case.found.ends.off_stable.is_some() {
+    if case.findings.ends.off_stable.is_some() {
         Some(Signal::FailingOffStable)
     } else if is_active(case, Signal::IsolatedFailure, status, None) {
         Some(Signal::IsolatedFailure)
-    } else if case.found.runs.mass_failures > 0 && case.found.runs.failing == 0 {
+    } else if case.findings.runs.mass_failures > 0 && case.findings.runs.failing == 0 {
         Some(Signal::MassFailure)
     } else {
         None

@@ -20,7 +20,7 @@ pub(crate) struct Case<'a, 'h> {
     /// Its results.
     pub(crate) test_counts: TestCounts<'a, 'h>,
     /// The findings in its results.
-    pub(crate) found: &'a Findings,
+    pub(crate) findings: &'a Findings,
     /// The evidence that a flaky verdict requires.
     pub(crate) thresholds: Thresholds,
 }
@@ -46,15 +46,15 @@ impl Case<'_, '_> {
     /// Broken comes first: hiding a regression costs more than hiding a flake.
     pub(crate) fn decide(&self) -> (VerdictStatus, Option<Signal>) {
         if self
-            .found
+            .findings
             .ends
             .breakage
             .is_some_and(|breakage| breakage.probability >= BROKEN)
         {
-            return (VerdictStatus::Broken, Some(signals::breaking(self)));
+            return (VerdictStatus::Broken, Some(signals::broken_reason(self)));
         }
-        let fails_now = self.found.ends.failing_now.is_some();
-        let failing = || (VerdictStatus::Failing, signals::failing(self));
+        let fails_now = self.findings.ends.failing_now.is_some();
+        let failing = || (VerdictStatus::Failing, signals::failing_reason(self));
         if self.test_counts.column.presence.considered < ENOUGH_RUNS && self.incidents() == 0 {
             return if fails_now {
                 failing()
@@ -62,26 +62,26 @@ impl Case<'_, '_> {
                 (VerdictStatus::InsufficientData, None)
             };
         }
-        match signals::flaking(self) {
-            Some(reason) if !self.found.runs.is_resolved() => (VerdictStatus::Flaky, Some(reason)),
+        match signals::flaky_reason(self) {
+            Some(reason) if !self.findings.runs.is_resolved() => (VerdictStatus::Flaky, Some(reason)),
             _ if fails_now => failing(),
             Some(_) => (VerdictStatus::Healthy, Some(Signal::Resolved)),
-            None => (VerdictStatus::Healthy, signals::excusing(self)),
+            None => (VerdictStatus::Healthy, signals::healthy_reason(self)),
         }
     }
 
     /// Failing episodes that ended in a pass, or on a branch that does not count for the current state. A lasting
     /// episode may be a breakage, so it is no evidence of a flaky test.
     pub(crate) const fn closed_episodes(&self) -> u32 {
-        self.found
+        self.findings
             .chain_counts
             .episodes
-            .saturating_sub(self.found.ends.open_episodes)
+            .saturating_sub(self.findings.ends.open_episodes)
     }
 
     fn failing_on(&self) -> Vec<FailingOn> {
         let timeline = self.test_counts.timeline;
-        let ends = self.found.ends.failing_on.iter();
+        let ends = self.findings.ends.failing_on.iter();
         ends.map(|end| FailingOn {
             branch: timeline
                 .chains
@@ -99,7 +99,7 @@ impl Case<'_, '_> {
 
     /// Contradictions that the state of the code does not explain.
     pub(crate) const fn incidents(&self) -> u32 {
-        self.found.runs.recovered + self.found.chain_counts.contradictions
+        self.findings.runs.recovered + self.findings.chain_counts.contradictions
     }
 
     fn figures(&self) -> Figures {
@@ -111,19 +111,19 @@ impl Case<'_, '_> {
         let pairs = self.test_counts.column.pairs;
         Figures {
             time_lost_ms: self.test_counts.column.presence.timed.then_some(lost),
-            flake_score: self.found.belief.flake_score.clamp(0.0, 1.0),
-            flake_rate: self.found.belief.flake_rate.clamp(0.0, 1.0),
-            flip_rate: share(self.found.chain_counts.flips, pairs).unwrap_or(0.0),
-            failure_rate: self.found.runs.failure_rate(),
+            flake_score: self.findings.belief.flake_score.clamp(0.0, 1.0),
+            flake_rate: self.findings.belief.flake_rate.clamp(0.0, 1.0),
+            flip_rate: share(self.findings.chain_counts.flips, pairs).unwrap_or(0.0),
+            failure_rate: self.findings.runs.failure_rate(),
             broken_probability: self
-                .found
+                .findings
                 .ends
                 .broken_probability
                 .map(|probability| probability.clamp(0.0, 1.0)),
             runs_in_window: self.test_counts.column.presence.seen,
             runs_considered: self.test_counts.column.presence.considered,
-            failure_streak: self.found.runs.streak,
-            impact: self.found.runs.impact,
+            failure_streak: self.findings.runs.streak,
+            impact: self.findings.runs.impact,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The sentence about a failing streak.
 //!
-//! The model orders a chain by revision, so that a rerun of an old revision is placed beside its siblings.
+//! The model orders a chain by revision, so that a rerun of an old revision is beside the other runs of that revision.
 //! `failureStreak` and readers use the order of time. If both orders agree, the sentence is the plain one. Otherwise it
 //! names the order and the run that passed since.
 

@@ -25,7 +25,7 @@ pub(crate) struct TestCounts<'a, 'h> {
 
 /// A result that counts: not in a mass failure.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Considered<'a, 'h> {
+pub(crate) struct CountedResult<'a, 'h> {
     /// Its position.
     pub(crate) position: usize,
     /// Its execution.
@@ -36,11 +36,11 @@ pub(crate) struct Considered<'a, 'h> {
 
 impl<'a, 'h> TestCounts<'a, 'h> {
     /// The result at a position, if there is one that counts.
-    pub(crate) fn considered(&self, position: usize) -> Option<Considered<'a, 'h>> {
+    pub(crate) fn considered(&self, position: usize) -> Option<CountedResult<'a, 'h>> {
         let outcome = *self.outcomes.get(position)?;
         let entry = self.timeline.entries.get(position)?;
         let counts = self.column.contains(position) && !self.background.is_mass_failure(position);
-        counts.then_some(Considered {
+        counts.then_some(CountedResult {
             position,
             entry,
             outcome,
@@ -48,14 +48,17 @@ impl<'a, 'h> TestCounts<'a, 'h> {
     }
 
     /// The results of the same chain before a position that count, the nearest first.
-    pub(crate) fn before(&self, position: usize) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
+    pub(crate) fn before(
+        &self,
+        position: usize,
+    ) -> impl Iterator<Item = CountedResult<'a, 'h>> + use<'a, 'h> {
         let test_counts = *self;
         let positions = (self.chain_of(position).start..position).rev();
         positions.filter_map(move |position| test_counts.considered(position))
     }
 
     /// The results of the same chain after a position that count, the nearest first.
-    pub(crate) fn after(&self, position: usize) -> impl Iterator<Item = Considered<'a, 'h>> + use<'a, 'h> {
+    pub(crate) fn after(&self, position: usize) -> impl Iterator<Item = CountedResult<'a, 'h>> + use<'a, 'h> {
         let test_counts = *self;
         let positions = position + 1..self.chain_of(position).end;
         positions.filter_map(move |position| test_counts.considered(position))

@@ -1,4 +1,4 @@
-//! Failures on branches whose work is unrelated: if a test fails on all of them, the branches did not break it.
+//! Failures on unrelated branches: if a test fails on several, their changes did not break it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub(crate) fn runs(test_counts: TestCounts<'_, '_>, failed: &[FailedRun]) -> Vec
         return Vec::new();
     }
     let considered = &test_counts.column.participation.considered_in_run;
-    let mut known = BTreeSet::new();
+    let mut branches = BTreeSet::new();
     let mut first_failures = Vec::new();
     // Whether the test passed since the last counted branch.
     let mut passed = true;
@@ -34,7 +34,7 @@ pub(crate) fn runs(test_counts: TestCounts<'_, '_>, failed: &[FailedRun]) -> Vec
         let Some(branch) = by_run.get(&run.run) else {
             continue;
         };
-        if known.insert(*branch) && passed {
+        if branches.insert(*branch) && passed {
             first_failures.push(run.run);
             passed = false;
         }

@@ -28,7 +28,7 @@ fn text(number: i32, test: u32) -> Option<u32> {
     (dice < 7).then_some(if dice < 3 { 1 } else { dice + test % 2 * 10 })
 }
 
-struct Seen<'r> {
+struct RowOfTest<'r> {
     row: &'r Row,
     variant: String,
     branch: Option<String>,
@@ -37,7 +37,7 @@ struct Seen<'r> {
     chi: f64,
 }
 
-impl Seen<'_> {
+impl RowOfTest<'_> {
     fn is_stable(&self) -> bool {
         self.branch.as_deref() == Some("main")
     }
@@ -58,12 +58,12 @@ fn six_of_test(rows: &[Row], test: u32) -> (Vec<Six>, Vec<usize>) {
         });
         if near { 0.1 } else { 1.0 }
     };
-    let seen: Vec<Seen<'_>> = order
+    let seen: Vec<RowOfTest<'_>> = order
         .iter()
         .map(|i| {
             let (letter, attempts) = rows[*i].results[&test];
             let (variant, branch) = chain_of(rows, &rows[*i]);
-            Seen {
+            RowOfTest {
                 row: &rows[*i],
                 variant,
                 branch,
@@ -87,7 +87,7 @@ fn six_of_test(rows: &[Row], test: u32) -> (Vec<Six>, Vec<usize>) {
 }
 
 /// The logarithm of the likelihood, and the parts of every result given all.
-fn one_rate(seen: &[Seen<'_>], theta: f64) -> (f64, Vec<Six>) {
+fn one_rate(seen: &[RowOfTest<'_>], theta: f64) -> (f64, Vec<Six>) {
     // n, e, i, d of each chain, and the good share last: 1 less the others has no digits where it is tiny.
     let mut shares: BTreeMap<(String, Option<String>), [f64; 5]> = BTreeMap::new();
     let mut log = 0.0;
@@ -96,7 +96,7 @@ fn one_rate(seen: &[Seen<'_>], theta: f64) -> (f64, Vec<Six>) {
     for (index, here) in seen.iter().enumerate() {
         let chain = (here.variant.clone(), here.branch.clone());
         let stable = here.is_stable();
-        let before: Vec<&Seen<'_>> = seen[..index].iter().collect();
+        let before: Vec<&RowOfTest<'_>> = seen[..index].iter().collect();
         let last_here = before
             .iter()
             .rfind(|s| s.variant == here.variant && s.branch == here.branch);
@@ -108,7 +108,7 @@ fn one_rate(seen: &[Seen<'_>], theta: f64) -> (f64, Vec<Six>) {
             .iter()
             .rfind(|s| !s.is_stable() && s.branch != here.branch)
             .filter(|s| !stable && ((s.row.at - here.row.at).abs() as f64) <= 2.0 * DAY_MS);
-        let broken_of = |s: &Seen<'_>| {
+        let broken_of = |s: &RowOfTest<'_>| {
             shares[&(s.variant.clone(), s.branch.clone())]
                 .iter()
                 .take(4)
@@ -225,8 +225,8 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
     let tests_with = |f: u32| pairs.iter().filter(|(_, text)| *text == f).count();
     let mut p = six[index];
     if let Some(f) = text_at(index).filter(|f| tests_with(*f) < 20) {
-        type Weighed = Vec<(f64, u32)>;
-        let share = |set: &Weighed| -> (f64, f64) {
+        type WeightedTexts = Vec<(f64, u32)>;
+        let share = |set: &WeightedTexts| -> (f64, f64) {
             (
                 set.iter().filter(|(_, t)| *t == f).map(|(w, _)| w).sum(),
                 set.iter().map(|(w, _)| w).sum(),
@@ -235,12 +235,12 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
         let others: Vec<usize> = (0..order.len())
             .filter(|i| *i != index && text_at(*i).is_some())
             .collect();
-        let known: Weighed = others.iter().map(|i| (1.0, text_at(*i).unwrap())).collect();
-        let flake: Weighed = others
+        let known: WeightedTexts = others.iter().map(|i| (1.0, text_at(*i).unwrap())).collect();
+        let flake: WeightedTexts = others
             .iter()
             .map(|i| (six[*i][0], text_at(*i).unwrap()))
             .collect();
-        let run: Weighed = row(index)
+        let run: WeightedTexts = row(index)
             .results
             .iter()
             .filter(|(other, (letter, _))| **other != test && *letter != 'P')
@@ -278,7 +278,7 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
             .iter()
             .find(|i| row(**i).revision == row(index).revision)
             .copied();
-        let of = |set: &[usize], weight: &dyn Fn(usize) -> f64| -> Weighed {
+        let of = |set: &[usize], weight: &dyn Fn(usize) -> f64| -> WeightedTexts {
             set.iter()
                 .filter(|i| **i != index)
                 .filter_map(|i| text_at(*i).map(|t| (weight(*i), t)))
@@ -293,7 +293,7 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
             .collect();
         let this = of(&here, &|_| 1.0);
         let g0 = (tests_with(f) as f64 - 1.0 + 0.5) / (pairs.len() as f64 + 10.0);
-        let smoothed = |set: &Weighed, a: f64, r: f64| (share(set).0 + a * r) / (share(set).1 + a);
+        let smoothed = |set: &WeightedTexts, a: f64, r: f64| (share(set).0 + a * r) / (share(set).1 + a);
         let seen_in_run = if run.is_empty() {
             g0
         } else {

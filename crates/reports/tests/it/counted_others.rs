@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The end of a test's last title, and the sorted statuses of its attempts, one letter each.
-type Counted = Vec<(String, String)>;
+type TitleAndStatuses = Vec<(String, String)>;
 
 /// Reports without tests: Vitest's JUnit reporter was killed before it wrote.
 const EMPTY: &[&str] = &["vitest/junit-crashed.xml"];
@@ -60,7 +60,11 @@ fn readers_agree_with_an_independent_count_of_the_other_formats() {
 }
 
 /// Pairs each counted test with one of the report whose name and outcome match. Returns the tests without a partner.
-fn differences(what: &str, files: Vec<assay_reports::SourceFile>, mut expected: Counted) -> Vec<String> {
+fn differences(
+    what: &str,
+    files: Vec<assay_reports::SourceFile>,
+    mut expected: TitleAndStatuses,
+) -> Vec<String> {
     let vitest = what.starts_with("vitest/");
     let shown = |letters: String| {
         let mut letters: Vec<char> = letters.chars().collect();
@@ -72,7 +76,7 @@ fn differences(what: &str, files: Vec<assay_reports::SourceFile>, mut expected: 
         letters.into_iter().collect::<String>()
     };
     let report = rooted(files, "/home/runner/work/acme-shop");
-    let mut read: Counted = Vec::new();
+    let mut read: TitleAndStatuses = Vec::new();
     for test in &report.tests {
         let attempts = test.attempts.iter().map(|attempt| letter(attempt.status));
         read.push((test.test.name.clone(), shown(attempts.collect())));
@@ -104,7 +108,7 @@ fn end_of(title: &str) -> String {
 }
 
 /// The tests of a file; none if it has none of these formats.
-fn counted(path: &str, content: &str) -> Option<Counted> {
+fn counted(path: &str, content: &str) -> Option<TitleAndStatuses> {
     let (directory, name) = path.split_once('/').unwrap();
     let json = || serde_json::from_str::<Value>(content).unwrap();
     let found = match (directory, name) {
@@ -137,14 +141,14 @@ fn joined<K: Ord>(tests: impl IntoIterator<Item = (K, String, String)>) -> Vec<(
     by_key.into_values().collect()
 }
 
-fn together(tests: Vec<(String, Vec<String>)>) -> Counted {
+fn together(tests: Vec<(String, Vec<String>)>) -> TitleAndStatuses {
     tests
         .into_iter()
         .map(|(title, executions)| (title, executions.concat()))
         .collect()
 }
 
-fn junit(directory: &str, content: &str) -> Counted {
+fn junit(directory: &str, content: &str) -> TitleAndStatuses {
     let (root, outside) = (tree(content), Element::default());
     let mut cases = Vec::new();
     in_suites(&root, &outside, &mut cases);
@@ -205,7 +209,7 @@ fn in_suites<'e>(element: &'e Element, suite: &'e Element, into: &mut Vec<(&'e E
 }
 
 /// A test with subtests counts only if it failed and none of them did. Repeats of `-count` may differ.
-fn without_groups(tests: Counted) -> Counted {
+fn without_groups(tests: TitleAndStatuses) -> TitleAndStatuses {
     let below = |name: &str| format!("{name}/");
     let kept = tests.iter().filter(|(name, letters)| {
         let mut inner = tests
@@ -217,7 +221,7 @@ fn without_groups(tests: Counted) -> Counted {
     kept.cloned().collect()
 }
 
-fn playwright(report: &Value) -> Counted {
+fn playwright(report: &Value) -> TitleAndStatuses {
     fn walk(suite: &Value, around: &str, into: &mut Vec<(String, String, String)>) {
         let around = format!("{around}\0{}", suite["title"]);
         for inner in items(&suite["suites"]) {
@@ -251,7 +255,7 @@ fn playwright(report: &Value) -> Counted {
     together(joined(tests))
 }
 
-fn ctrf(report: &Value) -> Counted {
+fn ctrf(report: &Value) -> TitleAndStatuses {
     let letter = |status: &Value| match text(status) {
         "passed" => "p",
         "failed" => "f",
@@ -279,7 +283,7 @@ fn ctrf(report: &Value) -> Counted {
     together(joined(tests))
 }
 
-fn jest(report: &Value) -> Counted {
+fn jest(report: &Value) -> TitleAndStatuses {
     let mut tests = Vec::new();
     for file in items(&report["testResults"]) {
         for test in items(&file["assertionResults"]) {
@@ -299,7 +303,7 @@ fn jest(report: &Value) -> Counted {
     together(joined(tests))
 }
 
-fn go(events: &str) -> Counted {
+fn go(events: &str) -> TitleAndStatuses {
     let events = events
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -327,7 +331,7 @@ fn go(events: &str) -> Counted {
     without_groups(together(joined(tests)))
 }
 
-fn testng(root: &Element) -> Counted {
+fn testng(root: &Element) -> TitleAndStatuses {
     let methods = all(root, "test-method").into_iter().map(|(_, method)| method);
     let tests = methods
         .filter(|method| !method.is("is-config", "true"))
@@ -354,7 +358,7 @@ fn testng(root: &Element) -> Counted {
     tests.map(|(_, letters)| (String::new(), letters)).collect()
 }
 
-fn trx(root: &Element) -> Counted {
+fn trx(root: &Element) -> TitleAndStatuses {
     let mut inner = Vec::new();
     let results = all(root, "UnitTestResult");
     for (_, result) in &results {
@@ -380,7 +384,7 @@ fn trx(root: &Element) -> Counted {
     together(joined(tests))
 }
 
-fn allure(results: &[Value]) -> Counted {
+fn allure(results: &[Value]) -> TitleAndStatuses {
     let tests = results.iter().map(|result| {
         let letter = match text(&result["status"]) {
             "passed" => "p",

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use assay_domain::{
     attempt::AttemptStatus,
     execution::TestOutcome,
-    history::{HistoryRest, Occurrence, RevisionSeen, TestHistory},
+    history::{HistoryRest, Occurrence, RevisionOrigin, TestHistory},
     id::RunId,
     project::Project,
     store::StoreError,
@@ -173,7 +173,7 @@ fn retried(
 type Attempt = (AttemptStatus, Option<u64>);
 
 impl Row {
-    fn shown(self, retried: Option<TestOutcome>, revision: RevisionSeen) -> Result<Occurrence, StoreError> {
+    fn shown(self, retried: Option<TestOutcome>, revision: RevisionOrigin) -> Result<Occurrence, StoreError> {
         let (status, duration_ms) = (status(self.status)?, duration(self.duration_ms)?);
         let outcome = retried
             .or_else(|| TestOutcome::of([[(status, duration_ms)]]))

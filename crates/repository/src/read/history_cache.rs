@@ -16,7 +16,7 @@ use crate::db::column::At;
 
 /// Changes with every change of a project's history. The time of the verdicts is part of it, because imports of older
 /// programs do not set the id.
-pub(crate) type Observed = (Uuid, Option<At>);
+pub(crate) type HistoryVersion = (Uuid, Option<At>);
 
 /// Most memory of cached histories, in bytes. One of 1,000 runs of 5,000 tests has about three million.
 const BYTES: u64 = 64 << 20;
@@ -29,7 +29,7 @@ pub(crate) struct HistoryCache(Cache<Uuid, CachedHistory, InBytes>);
 /// A history from a time on, in one state of the database.
 #[derive(Clone)]
 struct CachedHistory {
-    state: Observed,
+    state: HistoryVersion,
     from: Timestamp,
     history: Arc<History>,
 }
@@ -39,7 +39,7 @@ impl HistoryCache {
     pub(crate) fn get(
         &self,
         project: Uuid,
-        state: Observed,
+        state: HistoryVersion,
         stable_branch: &str,
         (from, to): (Timestamp, Timestamp),
     ) -> Option<Arc<History>> {
@@ -58,7 +58,7 @@ impl HistoryCache {
     pub(crate) fn insert(
         &self,
         project: Uuid,
-        state: Observed,
+        state: HistoryVersion,
         (from, to): (Timestamp, Timestamp),
         history: History,
     ) -> Arc<History> {

@@ -26,7 +26,7 @@ use crate::{
         sql_statement::SqlStatement,
     },
     read::{
-        history_cache::{HistoryCache, Observed},
+        history_cache::{HistoryCache, HistoryVersion},
         pack::Pack,
     },
 };
@@ -72,7 +72,7 @@ pub(crate) fn cached_or_read(
     project: Uuid,
     from: Timestamp,
     to: Timestamp,
-) -> Read<(Option<Observed>, Arc<History>)> {
+) -> Read<(Option<HistoryVersion>, Arc<History>)> {
     let Some(state) = State::find(connection, project)? else {
         // The project was deleted after the caller's look-up.
         let nothing = History {
@@ -151,12 +151,12 @@ impl Mark {
 struct State {
     tests: u32,
     stable_branch: String,
-    observed: Observed,
+    observed: HistoryVersion,
 }
 
 impl State {
     fn find(connection: &mut PgConnection, project: Uuid) -> Read<Option<Self>> {
-        let row: Option<(i32, String, Observed)> = projects::table
+        let row: Option<(i32, String, HistoryVersion)> = projects::table
             .find(project)
             .select((
                 projects::tests,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use assay_domain::{
-    history::RevisionSeen, project::Project, timestamp::Timestamp, verdict::ENGINE_WINDOW_DAYS,
+    history::RevisionOrigin, project::Project, timestamp::Timestamp, verdict::ENGINE_WINDOW_DAYS,
 };
 use diesel::{ExpressionMethods, PgConnection, QueryDsl, RunQueryDsl};
 
@@ -25,7 +25,7 @@ enum Key {
 pub(crate) struct Revisions {
     from: Timestamp,
     to: Timestamp,
-    seen: HashMap<Key, RevisionSeen>,
+    seen: HashMap<Key, RevisionOrigin>,
 }
 
 impl Revisions {
@@ -40,7 +40,7 @@ impl Revisions {
         newest: Timestamp,
     ) -> Read<Self> {
         let from = to.plus_days(-ENGINE_WINDOW_DAYS);
-        let mut seen: HashMap<Key, RevisionSeen> = HashMap::new();
+        let mut seen: HashMap<Key, RevisionOrigin> = HashMap::new();
         if newest < from {
             return Ok(Self { from, to, seen });
         }
@@ -67,7 +67,7 @@ impl Revisions {
             };
             let first = seen
                 .entry(key(number, tested_revision.or(commit_sha)))
-                .or_insert_with(|| RevisionSeen {
+                .or_insert_with(|| RevisionOrigin {
                     revision_branch: branch.clone(),
                     revision_seen_at: Some(started_at.0),
                 });
@@ -79,9 +79,9 @@ impl Revisions {
     }
 
     /// The branch and the time by which the engine orders a run's revision; empty for a run outside of the window.
-    pub(crate) fn seen(&self, run: i32, revision: Option<&str>, started_at: Timestamp) -> RevisionSeen {
+    pub(crate) fn seen(&self, run: i32, revision: Option<&str>, started_at: Timestamp) -> RevisionOrigin {
         if !(self.from..=self.to).contains(&started_at) {
-            return RevisionSeen::default();
+            return RevisionOrigin::default();
         }
         let seen = self.seen.get(&key(run, revision.map(str::to_owned)));
         seen.cloned().unwrap_or_default()

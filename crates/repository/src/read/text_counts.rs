@@ -21,7 +21,7 @@ use crate::{
         pool::Read,
         schema::{attempt, run},
     },
-    read::history_cache::Observed,
+    read::history_cache::HistoryVersion,
 };
 
 /// Most memory of cached counts, in bytes. A project with 400 signatures needs three thousand.
@@ -36,7 +36,7 @@ pub(crate) type TextCounts = Arc<[(u32, u32)]>;
 type Span = (Option<At>, Option<At>);
 
 /// The counts that were asked for most recently, by project and period.
-pub(crate) struct TextCountsCache(Cache<(Uuid, Span), (Observed, TextCounts), InBytes>);
+pub(crate) struct TextCountsCache(Cache<(Uuid, Span), (HistoryVersion, TextCounts), InBytes>);
 
 impl TextCountsCache {
     /// How many tests showed each error signature in the runs that count in verdicts and started within `from..=to`. `state`
@@ -45,7 +45,7 @@ impl TextCountsCache {
         &self,
         connection: &mut PgConnection,
         project: &Project,
-        state: Observed,
+        state: HistoryVersion,
         period: (Timestamp, Timestamp),
     ) -> Read<TextCounts> {
         let span = span(connection, project, period)?;
@@ -110,8 +110,8 @@ impl Default for TextCountsCache {
 #[derive(Clone)]
 struct InBytes;
 
-impl Weighter<(Uuid, Span), (Observed, TextCounts)> for InBytes {
-    fn weight(&self, key: &(Uuid, Span), cached: &(Observed, TextCounts)) -> u64 {
+impl Weighter<(Uuid, Span), (HistoryVersion, TextCounts)> for InBytes {
+    fn weight(&self, key: &(Uuid, Span), cached: &(HistoryVersion, TextCounts)) -> u64 {
         let bytes = size_of_val(key) + size_of_val(cached) + size_of_val(&*cached.1);
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }

@@ -36,21 +36,21 @@ impl Judge for Tallying {
 }
 
 /// A judge that never returns, like a killed program.
-struct Killed;
+struct PanickingJudge;
 
-impl Judge for Killed {
+impl Judge for PanickingJudge {
     fn judge(&self, _: &History, _: Timestamp) -> Vec<Judgement> {
         panic!("killed while it judges")
     }
 }
 
 /// A judge that waits for a signal, like a frozen program.
-struct Frozen {
+struct FrozenJudge {
     began: mpsc::SyncSender<()>,
     thawed: Mutex<mpsc::Receiver<()>>,
 }
 
-impl Frozen {
+impl FrozenJudge {
     /// The judge, the channel for its beginning, and the channel whose end it waits for.
     fn new() -> (Self, mpsc::Receiver<()>, mpsc::Sender<()>) {
         let (began, has_begun) = mpsc::sync_channel(0);
@@ -60,7 +60,7 @@ impl Frozen {
     }
 }
 
-impl Judge for Frozen {
+impl Judge for FrozenJudge {
     fn judge(&self, history: &History, now: Timestamp) -> Vec<Judgement> {
         // Only the first judgement waits. Its transaction is lost, and it is repeated.
         if self.began.send(()).is_ok() {
@@ -134,7 +134,11 @@ fn an_import_killed_before_its_judgement_is_judged_by_its_repetition() {
     let recording = report("b").test("x", "f").test("y", "p");
     let kill = || {
         thread::scope(|scope| {
-            let killed = scope.spawn(|| world.store.record(world.project.id, &recording, &Killed, NOW));
+            let killed = scope.spawn(|| {
+                world
+                    .store
+                    .record(world.project.id, &recording, &PanickingJudge, NOW)
+            });
             assert!(killed.join().is_err());
         });
     };
@@ -164,7 +168,11 @@ fn an_import_killed_before_its_judgement_is_judged_by_the_next_import() {
     // The stored verdicts must not hide the changes of the killed import.
     let replaced = report("a").content(1).at(3 * HOUR).test("x", "f").test("z", "p");
     thread::scope(|scope| {
-        let killed = scope.spawn(|| world.store.record(world.project.id, &replaced, &Killed, NOW));
+        let killed = scope.spawn(|| {
+            world
+                .store
+                .record(world.project.id, &replaced, &PanickingJudge, NOW)
+        });
         assert!(killed.join().is_err());
     });
     let next = world.import(&report("b").test("w", "p"));
@@ -239,7 +247,7 @@ fn an_import_that_never_gets_its_turn_fails_after_the_time_of_a_statement() {
 #[test]
 fn an_import_that_is_frozen_while_it_judges_blocks_no_other_one() {
     let world = World::new();
-    let (judge, has_begun, thaw) = Frozen::new();
+    let (judge, has_begun, thaw) = FrozenJudge::new();
     let recording = report("a").test("x", "p");
     thread::scope(|scope| {
         let frozen = scope.spawn(|| world.store.record(world.project.id, &recording, &judge, NOW));
@@ -265,7 +273,7 @@ fn a_program_that_is_frozen_with_the_lock_blocks_no_longer_than_a_transaction_ma
         ..PoolOptions::default()
     };
     let freezing = Database::connect(world.database.url(), options).unwrap();
-    let (judge, has_begun, thaw) = Frozen::new();
+    let (judge, has_begun, thaw) = FrozenJudge::new();
     let change = ProjectChange {
         stable_branch: Some("trunk".to_owned()),
         ..ProjectChange::default()
@@ -292,7 +300,7 @@ fn pruning_between_an_import_and_its_judgement_does_not_lose_the_judgement() {
     let world = World::new();
     world.import(&report("old").at(400 * 24 * HOUR).test("gone", "p"));
     world.import(&report("a").at(HOUR).test("x", "p"));
-    let (judge, has_begun, thaw) = Frozen::new();
+    let (judge, has_begun, thaw) = FrozenJudge::new();
     let recording = report("b").test("x", "f");
     thread::scope(|scope| {
         let import = scope.spawn(|| world.store.record(world.project.id, &recording, &judge, NOW));

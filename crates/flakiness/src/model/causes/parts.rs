@@ -18,11 +18,11 @@ pub(crate) const PARTS: usize = 6;
 /// The probability of each part.
 pub(crate) type Parts = [f64; PARTS];
 
-/// Good code, and the test failed of itself.
+/// Good code, and the test failed by itself.
 pub(crate) const FLAKE: usize = 0;
-/// Good code, and the run's background struck.
+/// Good code, and the test failed because of the run.
 pub(crate) const CROWD: usize = 1;
-/// The world changed under the code.
+/// Something outside of the code changed.
 pub(crate) const DRIFT: usize = 2;
 /// Broken before this branch, or inherited from the stable branch.
 pub(crate) const BEFORE: usize = 3;
@@ -35,30 +35,30 @@ pub(crate) const THIS: usize = 5;
 const BROKEN_PASSES: f64 = 0.002;
 /// P(Broken) of a stable chain before its first result.
 const FIRST_STABLE: f64 = 0.015;
-/// How much of the stable chain's P(Broken) another chain inherits.
+/// The share of the stable chain's P(Broken) that another chain inherits.
 const INHERITED: f64 = 0.7;
-/// How readily a running branch takes over a breakage of the stable one.
+/// The probability that a running branch takes over a breakage of the stable branch.
 const CAUGHT: f64 = 0.3;
-/// How often a new revision mends a breakage: on the stable branch, on another one.
+/// The probability that a new revision mends a breakage: on the stable branch, on another one.
 const MENDS: (f64, f64) = (0.05, 0.2);
-/// A breakage and a fix within one revision.
+/// Probabilities of a breakage and of a fix within one revision.
 const SAME_REVISION: (f64, f64) = (0.0003, 0.002);
-/// A revision that breaks a test on one variant breaks it on the next one this often.
+/// The probability that a revision that breaks a test on one variant breaks it on the next variant.
 const SIBLING: f64 = 0.85;
-/// How much the last result of another branch says of a change of the world.
+/// The share of another branch's P(Broken) that suggests a change outside of the code.
 const SHARED_WORLD: f64 = 0.3;
 /// The longest time between the two results.
 const SHARED_WORLD_MS: i64 = 2 * DAY_MS;
-/// How many likelihoods are multiplied before a logarithm is taken: each is at least 1e-7, so the product stays in the
-/// range of an `f64`.
+/// The number of likelihoods that are multiplied before a logarithm is taken. Each is at least 1e-7, so the product
+/// stays in the range of an `f64`.
 const FACTORS: usize = 32;
 
-/// How often a new revision breaks a test.
+/// The probability that a new revision breaks a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct BreakRates {
     /// Of the stable branch.
     pub(crate) stable: f64,
-    /// Of another branch; its first one breaks twice as often.
+    /// Of another branch; twice as high for its first revision.
     pub(crate) other: f64,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct ResultFacts {
 
 /// The result of the pass over a sequence.
 #[derive(Debug, Clone)]
-pub(crate) struct Smoothed {
+pub(crate) struct Posterior {
     /// By result; `None` for a test that passed at its first attempt.
     pub(crate) parts: Vec<Option<Parts>>,
     /// The posterior of each flake rate.
@@ -121,9 +121,9 @@ struct Link {
     elsewhere: Option<usize>,
 }
 
-/// The state of a chain under each flake rate: good, or broken by whom. All add up to 1.
+/// The state of a chain under each flake rate: good, or broken by one of four causes. All add up to 1.
 ///
-/// The good share is stored, not computed as what the others leave: where that is tiny, a difference has no digits.
+/// The good share is stored. If it is tiny, 1 minus the others would have no correct digits.
 #[derive(Debug, Clone, Copy)]
 struct Shares {
     good: PerRate,
@@ -152,7 +152,7 @@ const ZERO: PerRate = [0.0; GRID];
 
 /// The state of a chain before its next result.
 #[derive(Debug, Clone, Copy)]
-struct Predicted {
+struct Prediction {
     shares: Shares,
     /// P(still broken) of broken code.
     keeps: PerRate,
@@ -161,11 +161,11 @@ struct Predicted {
 }
 
 /// The parts of every failure, given all results of the sequence.
-pub(crate) fn smooth(sequence: &Sequence, rates: BreakRates, prior: &PerRate) -> Smoothed {
+pub(crate) fn smooth(sequence: &Sequence, rates: BreakRates, prior: &PerRate) -> Posterior {
     let links = links(sequence);
     let forward = Forward::run(sequence, &links, rates);
     let weights = posterior(prior, &forward.log_likelihood);
-    Smoothed {
+    Posterior {
         parts: backward(sequence, &links, &forward, &weights),
         weights,
     }
@@ -222,14 +222,14 @@ fn links(sequence: &Sequence) -> Vec<Link> {
 struct Forward {
     log_likelihood: PerRate,
     /// By result.
-    passed: Vec<Passed>,
-    /// The state after each failure, by result.
-    failed: Vec<(usize, Shares)>,
+    steps: Vec<ForwardStep>,
+    /// The state after each failure, with the index of its result.
+    failures: Vec<(usize, Shares)>,
 }
 
 /// The part of the forward pass that the backward pass needs of a result.
 #[derive(Debug, Clone, Copy)]
-struct Passed {
+struct ForwardStep {
     likelihood: Likelihood,
     keeps: PerRate,
     breaks: PerRate,
@@ -240,13 +240,13 @@ impl Forward {
         let mut states = vec![Shares::NONE; sequence.chains.len()];
         let mut forward = Self {
             log_likelihood: ZERO,
-            passed: Vec::with_capacity(links.len()),
-            failed: Vec::new(),
+            steps: Vec::with_capacity(links.len()),
+            failures: Vec::new(),
         };
         let mut product = [1.0; GRID];
         for (index, (result, link)) in sequence.results.iter().zip(links).enumerate() {
             let likelihood = Likelihood::of(result.outcome, result.beta, BROKEN_PASSES);
-            let Predicted {
+            let Prediction {
                 shares,
                 keeps,
                 breaks,
@@ -270,9 +270,9 @@ impl Forward {
                 }
             }
             if result.outcome.had_failure() {
-                forward.failed.push((index, *state));
+                forward.failures.push((index, *state));
             }
-            forward.passed.push(Passed {
+            forward.steps.push(ForwardStep {
                 likelihood,
                 keeps,
                 breaks,
@@ -282,20 +282,20 @@ impl Forward {
     }
 }
 
-/// The parts of each failure, given the later results too, mixed by the weights of the rates.
+/// The parts of each failure, given all results: the mean over the rates by their weights.
 fn backward(sequence: &Sequence, links: &[Link], forward: &Forward, weights: &PerRate) -> Vec<Option<Parts>> {
     let mut parts = vec![None; links.len()];
-    let mut failed = forward.failed.as_slice();
+    let mut failures = forward.failures.as_slice();
     // The probability of a chain's later results, if the code is good and if it is broken.
     let mut later = vec![([1.0; GRID], [1.0; GRID]); sequence.chains.len()];
     // The factor of the next variant for the one before it.
     let mut by_sibling: BTreeMap<usize, PerRate> = BTreeMap::new();
-    for (index, (passed, link)) in forward.passed.iter().zip(links).enumerate().rev() {
+    for (index, (step, link)) in forward.steps.iter().zip(links).enumerate().rev() {
         let result = &sequence.results[index];
         let (later_good, later_broken) = &mut later[result.chain];
         let of_sibling = by_sibling.remove(&index);
-        if let Some(((_, shares), earlier)) = failed.split_last().filter(|((of, _), _)| *of == index) {
-            failed = earlier;
+        if let Some(((_, shares), earlier)) = failures.split_last().filter(|((of, _), _)| *of == index) {
+            failures = earlier;
             let later_this =
                 of_sibling.map_or(*later_broken, |factor| from_fn(|k| later_broken[k] * factor[k]));
             let later = (&*later_good, &*later_broken, &later_this);
@@ -304,17 +304,17 @@ fn backward(sequence: &Sequence, links: &[Link], forward: &Forward, weights: &Pe
         if let Some(sibling) = link.sibling.filter(|_| link.step != Step::SameRevision) {
             let next = of_sibling.unwrap_or([1.0; GRID]);
             let factor = from_fn(|k| {
-                let broken = passed.likelihood.broken * later_broken[k];
-                let good = passed.likelihood.good[k] * later_good[k];
+                let broken = step.likelihood.broken * later_broken[k];
+                let good = step.likelihood.good[k] * later_good[k];
                 SIBLING * broken / good * next[k] + 1.0 - SIBLING
             });
             by_sibling.insert(sibling, factor);
         }
         for k in 0..GRID {
-            let good = passed.likelihood.good[k] * later_good[k];
-            let broken = passed.likelihood.broken * later_broken[k];
-            let was_good = (1.0 - passed.breaks[k]) * good + passed.breaks[k] * broken;
-            let was_broken = (1.0 - passed.keeps[k]) * good + passed.keeps[k] * broken;
+            let good = step.likelihood.good[k] * later_good[k];
+            let broken = step.likelihood.broken * later_broken[k];
+            let was_good = (1.0 - step.breaks[k]) * good + step.breaks[k] * broken;
+            let was_broken = (1.0 - step.keeps[k]) * good + step.keeps[k] * broken;
             let total = was_good + was_broken;
             later_good[k] = was_good / total;
             later_broken[k] = was_broken / total;
@@ -351,14 +351,14 @@ fn mixed(
     mixed
 }
 
-/// The state of a result's chain before the result is seen.
+/// The state of a result's chain before the result.
 fn predict(
     sequence: &Sequence,
     states: &[Shares],
     result: &ResultFacts,
     link: &Link,
     rates: BreakRates,
-) -> Predicted {
+) -> Prediction {
     let chain = sequence.chains[result.chain];
     let now = &states[result.chain];
     if !link.step.is_new_code() {
@@ -390,8 +390,8 @@ fn predict(
 }
 
 /// The state before the first result of a stable chain.
-const fn first_on_stable() -> Predicted {
-    Predicted {
+const fn first_on_stable() -> Prediction {
+    Prediction {
         shares: Shares {
             good: [1.0 - FIRST_STABLE; GRID],
             before: [FIRST_STABLE; GRID],
@@ -403,7 +403,7 @@ const fn first_on_stable() -> Predicted {
 }
 
 /// The state before the first result of another chain.
-fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: &PerRate) -> Predicted {
+fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: &PerRate) -> Prediction {
     let mut shares = Shares {
         before: *m,
         ..Shares::NONE
@@ -417,7 +417,7 @@ fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: &PerRate) -> Predicted {
         shares.drift[k] = drift;
     }
     let broken = shares.broken();
-    Predicted {
+    Prediction {
         shares,
         keeps: broken,
         breaks: broken,
@@ -425,11 +425,11 @@ fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: &PerRate) -> Predicted {
 }
 
 /// The state before another result of the same revision.
-fn rerun(now: &Shares) -> Predicted {
+fn rerun(now: &Shares) -> Prediction {
     let (breaks, fixes) = SAME_REVISION;
     let keeps = 1.0 - fixes;
     let broken = now.broken();
-    Predicted {
+    Prediction {
         shares: Shares {
             good: from_fn(|k| (1.0 - breaks) * now.good[k] + fixes * broken[k]),
             this: now.this.map(|this| this * keeps),
@@ -443,9 +443,9 @@ fn rerun(now: &Shares) -> Predicted {
 }
 
 /// The state before the first result of a new revision of the stable branch.
-fn new_on_stable(now: &Shares, h: &PerRate, crowd: f64) -> Predicted {
+fn new_on_stable(now: &Shares, h: &PerRate, crowd: f64) -> Prediction {
     let keeps = 1.0 - MENDS.0;
-    let mut predicted = Predicted {
+    let mut predicted = Prediction {
         shares: Shares::NONE,
         keeps: [keeps; GRID],
         breaks: h.map(|h| h + (1.0 - h) * crowd),
@@ -462,8 +462,8 @@ fn new_on_stable(now: &Shares, h: &PerRate, crowd: f64) -> Predicted {
 }
 
 /// The state before the first result of a new revision of another branch.
-fn new_revision(now: &Shares, m: &PerRate, h: &PerRate, crowd: f64, drift: &PerRate) -> Predicted {
-    let mut predicted = Predicted {
+fn new_revision(now: &Shares, m: &PerRate, h: &PerRate, crowd: f64, drift: &PerRate) -> Prediction {
+    let mut predicted = Prediction {
         shares: Shares::NONE,
         keeps: ZERO,
         breaks: ZERO,

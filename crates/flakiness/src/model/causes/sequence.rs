@@ -31,15 +31,15 @@ impl TestResults {
         let entries = order
             .iter()
             .filter_map(|position| Some((*position, timeline.entries.get(*position)?)));
-        let seen: Vec<(usize, &Entry<'_>)> = entries
-            .filter(|(_, entry)| took_part(timeline, entry, test))
+        let of_test: Vec<(usize, &Entry<'_>)> = entries
+            .filter(|(_, entry)| ran_in(timeline, entry, test))
             .collect();
         let mut chains: BTreeMap<usize, usize> = BTreeMap::new();
-        for (_, entry) in &seen {
+        for (_, entry) in &of_test {
             let next = chains.len();
             chains.entry(entry.chain).or_insert(next);
         }
-        let results = seen.iter().map(|(position, entry)| ResultFacts {
+        let results = of_test.iter().map(|(position, entry)| ResultFacts {
             chain: chains.get(&entry.chain).copied().unwrap_or(0),
             revision: entry.revision,
             outcome: outcome(entry, test),
@@ -48,7 +48,7 @@ impl TestResults {
             started_at: entry.observed.run.started_at,
         });
         let results = results.collect();
-        let positions = seen.iter().map(|(position, _)| *position).collect();
+        let positions = of_test.iter().map(|(position, _)| *position).collect();
         Self {
             sequence: Sequence {
                 chains: chain_facts(timeline, &chains),
@@ -95,7 +95,7 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
 }
 
 /// Whether a test has a result in an execution that is not skipped.
-fn took_part(timeline: &Timeline<'_>, entry: &Entry<'_>, test: TestOrdinal) -> bool {
+fn ran_in(timeline: &Timeline<'_>, entry: &Entry<'_>, test: TestOrdinal) -> bool {
     timeline.seen_word(entry.observed, at(test / u64::BITS)) >> (test % u64::BITS) & 1 == 1
 }
 

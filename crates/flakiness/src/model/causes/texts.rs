@@ -6,13 +6,13 @@ use assay_domain::test::TestOrdinal;
 
 use super::parts::{BEFORE, CROWD, DRIFT, EARLIER, FLAKE, PARTS, Parts, THIS};
 
-/// How little a flake's text is bound to the test's earlier flakes.
+/// The weight of smoothing for the texts of a test's flakes: flakes of one test often have other texts.
 const FLAKE_SPREAD: f64 = 0.35;
-/// The same for the failures of one streak.
+/// The same for the failures of one streak, which usually have one text.
 const STREAK_SPREAD: f64 = 0.1;
-/// Share of real failures that show a text of the test's other failures.
+/// The share of breakages whose text other failures of the test have.
 const SEEN_BEFORE: f64 = 0.2;
-/// Share of failures with a text of the run's other failures.
+/// The share of breakages whose text other failures of the run have.
 const SHARED_IN_RUN: f64 = 0.3;
 /// The same in a crowd.
 const SHARED_IN_CROWD: f64 = 0.6;
@@ -40,7 +40,7 @@ impl ErrorTexts {
         Self::default()
     }
 
-    /// Notes the text of a failure; the first text of a failure stays.
+    /// Records the text of a failure, unless it has one.
     pub fn insert(&mut self, execution: usize, test: TestOrdinal, text: u32) {
         if self.by_failure.contains_key(&(execution, test)) {
             return;
@@ -67,8 +67,8 @@ impl ErrorTexts {
         self.by_execution.get(&execution).map_or(&[], Vec::as_slice)
     }
 
-    /// The number of tests for each text, over the executions that `known` admits.
-    pub(crate) fn counts(&self, known: impl Fn(usize) -> bool) -> WindowTexts {
+    /// The number of tests for each text, over the executions in the window.
+    pub(crate) fn counts(&self, is_in_window: impl Fn(usize) -> bool) -> WindowTexts {
         if let Some(window) = &self.window {
             return window.clone();
         }
@@ -77,7 +77,7 @@ impl ErrorTexts {
         for failures in self.by_test.values() {
             let texts: BTreeSet<u32> = failures
                 .iter()
-                .filter(|(execution, _)| known(*execution))
+                .filter(|(execution, _)| is_in_window(*execution))
                 .map(|(_, text)| *text)
                 .collect();
             for text in texts {
@@ -160,12 +160,12 @@ impl TextCounts {
     /// The parts, given the text.
     pub(crate) fn weigh(&self, parts: &Parts) -> Parts {
         let factors = self.factors();
-        let weighed: Parts = std::array::from_fn(|part| {
+        let weighted: Parts = std::array::from_fn(|part| {
             let both = parts.get(part).zip(factors.get(part));
             both.map_or(0.0, |(part, factor)| part * factor)
         });
-        let total: f64 = weighed.iter().sum();
-        weighed.map(|part| part / total)
+        let total: f64 = weighted.iter().sum();
+        weighted.map(|part| part / total)
     }
 
     /// The likelihood of the text under each part.
@@ -184,7 +184,7 @@ impl TextCounts {
             BEFORE => self.before.smoothed(STREAK_SPREAD, new),
             EARLIER => self.earlier.smoothed(STREAK_SPREAD, new),
             THIS => self.this.smoothed(STREAK_SPREAD, new),
-            // A change of the world shows a new text.
+            // A change outside of the code has a new text.
             DRIFT.. => new,
         };
         std::array::from_fn(|part| (1.0 - FLOOR) * factor(part) + FLOOR * anywhere)

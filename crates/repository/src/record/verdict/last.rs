@@ -144,7 +144,7 @@ fn newest_starts(history: &History) -> HashMap<i32, At> {
 
 /// A stored verdict on a test that no run of the window has.
 #[derive(Debug, QueryableByName)]
-pub(super) struct Unseen {
+pub(super) struct OldVerdict {
     #[diesel(sql_type = Integer)]
     pub(super) test: i32,
     #[diesel(sql_type = Text)]
@@ -159,7 +159,7 @@ pub(super) fn unseen(
     connection: &mut PgConnection,
     project: Uuid,
     tests: Vec<i32>,
-) -> QueryResult<Vec<Unseen>> {
+) -> QueryResult<Vec<OldVerdict>> {
     if tests.is_empty() {
         return Ok(Vec::new());
     }
