@@ -7,7 +7,7 @@ use crate::upload::server::NotStored;
 
 const UNREACHABLE: &str = "see whether Postgres runs and ASSAY_DATABASE_URL (or --database-url) names it: postgresql://USER:PASSWORD@HOST/DATABASE";
 const CROWDED: &str = "let fewer jobs import at a time, or raise max_connections or the role's CONNECTION LIMIT in Postgres; `assay import --retry-for` waits longer";
-const UNENCRYPTED: &str = "this build speaks to Postgres without encryption only; \"Encrypted connections\" in docs/deployment.md says how to build one that can do both";
+const UNENCRYPTED: &str = "this build connects to Postgres without encryption only; \"Encrypted connections\" in docs/deployment.md explains how to build one with it";
 
 /// Advice for an error and its causes; `None` if the messages already contain it or no advice is known.
 pub(crate) fn of(error: &anyhow::Error) -> Option<&'static str> {

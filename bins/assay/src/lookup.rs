@@ -78,7 +78,7 @@ fn only(
     match named.as_slice() {
         [only] => Ok(*only),
         [] if all.is_empty() => {
-            bail!("there is no {noun} yet; `assay {group} create --help` tells how to make one")
+            bail!("there is no {noun} yet; `assay {group} create --help` explains how to make one")
         }
         [] => {
             let meant = closest(text, all.iter().map(|(_, name)| name.as_str()))

@@ -301,7 +301,7 @@ fn matching(
     let name = shown(pattern);
     let before = into.len();
     if text.contains(['*', '?', '[']) {
-        for path in glob::glob(&text).with_context(|| format!("{name}: not a pattern"))? {
+        for path in glob::glob(&text).with_context(|| format!("{name}: the pattern is not valid"))? {
             let path = path.map_err(|error| unreadable(error.path(), error.error()))?;
             if path.is_dir() {
                 walk(&path, suffixes, into)?;

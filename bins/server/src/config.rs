@@ -29,7 +29,7 @@ Serve a database of your own:
   assay-server --listen 0.0.0.0:8080
 
 The API is at http://LISTEN/api/v1. The second listener, for operators only, has /healthz, /readyz and /metrics. \
-PG_BIN names the folder of Postgres' programs where they are not found by themselves.";
+If Postgres' programs are not found, name their folder in PG_BIN.";
 
 /// Serve test results over HTTP
 ///

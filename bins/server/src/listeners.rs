@@ -101,7 +101,7 @@ impl Servers {
         tokio::select! {
             ended = self.running.join_next() => {
                 ended.context("no listener is on")?.context("serving")?.context("serving")?;
-                bail!("a listener ended by itself");
+                bail!("a listener ended unexpectedly");
             }
             name = signals.next() => log::info!("{name}: no new connections; requests under way may take {PATIENCE_S} s"),
         }

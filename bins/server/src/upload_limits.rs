@@ -9,7 +9,7 @@ use clap::{Args, value_parser};
 /// The limits of uploads.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct UploadLimits {
-    /// Uploads a minute and ingest key; 0 where an edge in front sets the limit
+    /// Uploads a minute and ingest key; 0 if a proxy in front sets the limit
     #[arg(long, value_name = "N", env = "ASSAY_INGEST_RATE_LIMIT", hide_env_values = true, default_value_t = DEFAULT_UPLOAD_LIMIT)]
     pub(crate) ingest_rate_limit: u32,
 
@@ -25,11 +25,11 @@ pub(crate) struct UploadLimits {
     #[arg(long, value_name = "N", env = "ASSAY_INGEST_FILES", hide_env_values = true, default_value_t = 2_000, value_parser = value_parser!(u32).range(1..=50_000))]
     ingest_files: u32,
 
-    /// Room for the bodies of uploads under way in temporary files, in MiB
+    /// Disk space for temporary files of uploads under way, in MiB
     #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_SPOOL_MIB", hide_env_values = true, default_value_t = 2_048, value_parser = value_parser!(u32).range(1..=1_048_576))]
     ingest_spool_mib: u32,
 
-    /// Memory for parsing uploads, in MiB; an upload takes five times its unpacked size
+    /// Memory for parsing uploads, in MiB; an upload reserves five times its unpacked size
     #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_MEMORY_MIB", hide_env_values = true, default_value_t = 1_024, value_parser = value_parser!(u32).range(16..=1_048_576))]
     ingest_memory_mib: u32,
 

@@ -120,7 +120,7 @@ pub struct RunBar {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NothingToJudge {
     /// No run was read.
-    #[error("no run was read")]
+    #[error("no run was read; the files contain no results of tests")]
     NoRuns,
     /// All runs are outside of the window.
     #[error(

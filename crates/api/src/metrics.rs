@@ -137,7 +137,7 @@ impl Metrics {
         let mut registry = self.registry.lock();
         registry.register(
             "rate_limit_decisions",
-            "What the rate limit said of requests with a key",
+            "Decisions of the rate limit on requests with a key",
             self.admissions.clone(),
         );
         registry.register_with_unit(

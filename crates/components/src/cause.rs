@@ -37,7 +37,7 @@ pub const fn gate(action: Action) -> (&'static str, &'static str) {
         Action::Pass => ("Pass", "These failures are hardly this branch's own: go on."),
         Action::Rerun => (
             "Rerun",
-            "Run the same revision again: its result tells whose failures these are.",
+            "Run the same revision again: its results show which failures this branch caused.",
         ),
         Action::Block => (
             "Block",

@@ -60,7 +60,7 @@ id!(
 
 /// The error of text that is not an identifier in canonical form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected an id as the API writes it")]
+#[error("expected an id such as 019aa3f4-5b1c-7def-8a3b-0123456789ab")]
 pub struct NotAnId;
 
 #[cfg(test)]

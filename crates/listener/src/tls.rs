@@ -162,7 +162,7 @@ pub enum FileFault {
         error: io::Error,
     },
     /// It is not PEM.
-    #[error("is not sound PEM; expected a certificate chain ({0})")]
+    #[error("is not valid PEM; expected a certificate chain ({0})")]
     NotPem(pem::Error),
     /// It is PEM without a certificate.
     #[error("holds no certificate; expected PEM with BEGIN CERTIFICATE, the server's own first")]

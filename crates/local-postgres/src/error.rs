@@ -57,7 +57,11 @@ pub enum ClusterError {
         source: io::Error,
     },
     /// A file or folder of the cluster exists but is not private to the cluster's user.
-    #[error("{} belongs to another user, or other users may enter it", .0.display())]
+    #[error(
+        "{} belongs to another user, or other users may enter it; make the user that runs Postgres its only user (chown, \
+         chmod go-rwx), or name another folder with ASSAY_DATA_DIR",
+        .0.display()
+    )]
     NotPrivate(PathBuf),
     /// Another program holds a lock of the cluster for too long.
     #[error(

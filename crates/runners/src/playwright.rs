@@ -17,6 +17,6 @@ pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     match parts.as_slice() {
         [] => Ok(in_list),
         [project] => Ok(format!("[{project}] › {in_list}")),
-        _ => Err("the project in its name cannot be told"),
+        _ => Err("several titles precede its file, so its Playwright project is unknown"),
     }
 }

@@ -9,14 +9,14 @@ use serde_json::json;
 use crate::{cli::Global, help};
 
 const EXAMPLES: &str = "\
-Examples, each for the shells that are started from then on:
+Examples, for shells that start afterwards:
   bash:        assay completions bash > ~/.local/share/bash-completion/completions/assay
   zsh:         assay completions zsh > ~/.zfunc/_assay        (with fpath+=~/.zfunc before compinit in ~/.zshrc)
   fish:        assay completions fish > ~/.config/fish/completions/assay.fish
   elvish:      assay completions elvish >> ~/.config/elvish/rc.elv
   PowerShell:  assay completions powershell >> $PROFILE
 
-For the one that runs now, in bash:
+For the running shell, in bash:
   source <(assay completions bash)";
 
 /// Print the completion script for a shell

@@ -33,26 +33,26 @@ use crate::{
     sources, terminal, values,
 };
 
-/// The exit status where it is not known whose the failures are.
+/// The exit status if the causes of the failures are unknown.
 pub(crate) const UNKNOWN: u8 = 3;
 
 const EXAMPLES: &str = "\
-A failed test is excused where it is most probably not this branch's: a flake, a bad run. Nothing else is, and a run passes only \
-where every failed test is excused and the run is sound. docs/gate.md has the rules, and a recipe for each CI service.
+A failed test is excused if this branch most probably did not break it, for example a flake. A run passes only if every failed \
+test is excused and the run is valid. docs/gate.md has the rules, and a recipe for each CI service.
 
 Examples:
   After the tests, with ASSAY_INGEST_URL and ASSAY_INGEST_KEY as variables of the job:
     assay gate results.json
   Around the test command, which also stores the report:
     assay run --report results.json --gate -- npx playwright test
-  By a CSV history or a folder of earlier reports, without a server:
+  With a CSV history or a folder of earlier reports, without a server:
     assay gate --history history.csv --branch feature/tax --commit \"$SHA\" results.json
   Tests of changed files are never excused:
     git diff --name-only origin/main... | assay gate --changed - results.json
   For all shards of a run, in a job after them, with ASSAY_API_URL and ASSAY_READ_KEY as variables of the job:
     assay gate --run \"$RUN_ID\"
 
-Exit status: 0 no test failed, or every failed test is excused and the run is sound; 1 not (--exit-code chooses another); 2 wrong \
+Exit status: 0 no test failed, or every failed test is excused and the run is valid; 1 the run does not pass (or --exit-code); 2 wrong \
 usage; 3 the server or the history could not be read, so that nothing is excused.";
 
 /// Decide whether the failures of a run may be excused
@@ -66,7 +66,7 @@ usage; 3 the server or the history could not be read, so that nothing is excused
     mut_arg("dry_run", |flag| flag.hide(true)),
     mut_arg("spool", |flag| flag.hide(true)),
     mut_arg("best_effort", |flag| {
-        flag.help("End with status 3 instead of 2 where the server's address or key is missing, as for a fork")
+        flag.help("End with status 3 instead of 2 if the server's address or key is missing, as for a fork")
     }),
 )]
 pub(crate) struct GateArgs {
@@ -107,7 +107,7 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
         Ok(judged) => judged,
         Err(error) if error.is::<Misuse>() => return Err(error),
         Err(error) => {
-            crate::complain(&error.context("it is not known whose the failures are, so nothing is excused"));
+            crate::complain(&error.context("the causes of the failures are unknown, so nothing is excused"));
             return Ok(ExitCode::from(UNKNOWN));
         }
     };
@@ -138,7 +138,10 @@ fn print(global: &Global, output: GateOutput, decision: &Decision) -> anyhow::Re
 fn by_server(global: &Global, args: &GateArgs, files: &[SourceFile]) -> anyhow::Result<JudgedRun> {
     let (ci, _) = args.flags.report.ci();
     // Without --best-effort a missing address is wrong usage. With it nothing is excused.
-    let server = args.flags.server(ci.provider)?.context("no server is named")?;
+    let server = args
+        .flags
+        .server(ci.provider)?
+        .context("no server is named; set ASSAY_INGEST_URL, or give --history")?;
     let answer = upload::explain(global, &args.flags, &server, &ci, files)?;
     JudgedRun::of_answer(&answer)
 }

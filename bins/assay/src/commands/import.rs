@@ -32,7 +32,7 @@ In CI each job is a suite, and each suite of a build is a run. A job that sends 
 report of another job in the same place is refused (\"slot taken\"): give each job a --suite or --shard of its own.
 
 Examples:
-  Everything in a folder, inside CI, whose variables tell branch, commit, build and shard:
+  Everything in a folder, in CI, whose variables have branch, commit, build and shard:
     assay import --project storefront test-results/
   A shard, by hand:
     assay import --project storefront --run-key build-812 --shard 2/3 results-2.json
@@ -46,7 +46,7 @@ Examples:
 /// Store the test report of a run
 ///
 /// Reads Playwright JSON, JUnit XML of every dialect, CTRF, Jest and Vitest JSON, `go test -json`, TRX, TestNG and
-/// Allure results, and the own formats of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, mochawesome,
+/// Allure results, and the native formats of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, mochawesome,
 /// RSpec, pytest-json-report, TAP, Dart, libtest, CTest and Karate. Flags take precedence over CI's environment
 /// variables, and those over the report. The same report under the same run key changes nothing; a changed report
 /// replaces the earlier one.

@@ -53,7 +53,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   assay key create-ingest --project storefront --name \"CI of storefront\"
-  A key that may stand in a workflow file, for pull requests from forks:
+  A key that may be public in a workflow file, for pull requests from forks:
     assay key create-ingest --project storefront --name forks --pull-requests-only
   A key for a week, to send the runs of last year:
     assay key create-ingest --project storefront --backfill --days 7")]

@@ -21,7 +21,7 @@ Examples:
     assay man --output ~/.local/share/man/man1
     man assay-import";
 
-/// Print the manual page, or write the pages of all commands into a folder
+/// Print the manual page, or write all pages into a folder
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ManArgs {

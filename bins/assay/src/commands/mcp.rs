@@ -27,7 +27,7 @@ Example: add it to an agent, as its documentation says for a server over stdio
 
 An agent that speaks HTTP needs no program: its address is ASSAY_URL/mcp, with the header Authorization: Bearer KEY.";
 
-/// Offer a server's tools to a coding agent over standard input and output
+/// Offer a server's tools to a coding agent over stdio
 ///
 /// Forwards each message to the server's listener for pages (ASSAY_FRONT_LISTEN of assay-server). ASSAY_READ_KEY holds
 /// a read key (`assay key create`).

@@ -31,7 +31,7 @@ Examples:
   assay prune --dry-run
   The last runs of projects that are no longer tested:
     assay prune --all-of-it
-  Daily, from cron, where nobody is asked:
+  Daily, from cron, without a question:
     15 4 * * *  assay prune --json >> /var/log/assay-prune.log")]
 pub(crate) struct PruneArgs {
     /// Only count what would be deleted

@@ -34,7 +34,7 @@ Examples:
     assay quarantine --history reports/ --format pytest > assay_quarantine.py
     PYTHONPATH=. pytest -p assay_quarantine";
 
-/// List the flaky tests for a test runner, to skip them or to run them separately
+/// List the flaky tests in the format of a test runner
 ///
 /// Judges the last 14 days of a project, or of reports and CSV histories, and prints a list in the runner's format.
 #[derive(Debug, Args)]

@@ -36,9 +36,8 @@ const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
 
 const EXAMPLES: &str = "\
-Only files that were written since the start are sent, so the report of an earlier build is never taken for this one's. \
-Terminal and standard streams are the command's own; signals are forwarded to it. What is said of the upload goes to standard \
-error.
+Only files that were written since the start are sent, so the report of an earlier build is not sent again. The command has the \
+terminal and the standard streams, and signals are forwarded to it. Messages about the upload go to standard error.
 
 Examples:
   In CI, with ASSAY_INGEST_URL and ASSAY_INGEST_KEY as variables of the job:
@@ -49,14 +48,14 @@ Examples:
     assay run --report junit.xml --shard 2/3 -- pytest --junitxml=junit.xml
   A build that must not fail because the server is away, or because a fork has no key:
     assay run --best-effort --report junit.xml -- pytest --junitxml=junit.xml
-  A build that goes on where every failed test is most probably not this branch's:
+  A build that continues if this branch most probably broke none of the failed tests:
     assay run --report results.json --gate -- npx playwright test
   A pipeline of commands:
     assay run --report junit.xml -- sh -c 'make test | tee log.txt'
 
-Exit status: the command's own, or 128 and the signal's number. Where the command succeeded: 0 stored, 1 not stored. \
-With --gate: 0 where every failed test is excused. 2 wrong usage, and the command did not run. 126 or 127 where the command \
-cannot be run.";
+Exit status: the command's own, or 128 and the signal's number. If the command succeeded: 0 stored, 1 not stored. \
+With --gate: 0 if every failed test is excused. 2 wrong usage, and the command did not run. 126 or 127 if the command cannot \
+be run.";
 
 /// Run a test command and send the reports that it writes
 ///

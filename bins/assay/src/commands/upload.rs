@@ -56,7 +56,7 @@ Exit status: 0 stored, 1 not stored, 2 wrong usage.";
 ///
 /// Needs no database: ASSAY_INGEST_URL names the server's ingest listener, and ASSAY_INGEST_KEY holds an ingest key (`assay key
 /// create-ingest`). The files are sent as they are, compressed, in one request. The server reads them and answers once they are
-/// stored. CI's variables fill in what no flag gives. `assay run` wraps the test command instead.
+/// stored. Values without a flag come from CI's variables. `assay run` wraps the test command instead.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UploadArgs {
@@ -82,13 +82,13 @@ pub(crate) struct UploadFlags {
     /// Send key and reports over plain http:// to another machine
     #[arg(long, help_heading = SERVER)]
     pub(crate) insecure_http: bool,
-    /// How long to try again where the server is away or busy: 90s, 5m, 1h, or 0 for a single attempt
+    /// How long to retry while the server is unreachable or busy: 90s, 5m, 1h, or 0 for a single attempt
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::duration, help_heading = SERVER)]
     pub(crate) retry_for: Duration,
     /// Keep unsent uploads in this folder, and send those that it holds first
     #[arg(long, value_name = "DIR", help_heading = SERVER)]
     spool: Option<PathBuf>,
-    /// Only warn where the report cannot be stored
+    /// Only warn if the report cannot be stored
     #[arg(long)]
     best_effort: bool,
     /// Let the server read the report and answer what it would store; store nothing

@@ -26,7 +26,7 @@ const MOST_CHANGED: u64 = 16 << 20;
 /// What the gate excuses, and where it writes its decision.
 #[derive(Debug, Args)]
 pub(crate) struct GateFlags {
-    /// The most probable breakage by this branch that passes, for one test and for all failed tests together
+    /// The probability of a breakage by this branch from which the gate does not pass: of one failed test, or of all together
     #[arg(long, value_name = "P", default_value_t = 0.05, value_parser = probability, help_heading = GATE)]
     risk: f64,
     /// How many failed tests may be excused
@@ -50,7 +50,7 @@ pub(crate) struct GateFlags {
     /// Write the decision as Markdown to this file, for a comment: its first line is a marker to find the comment by
     #[arg(long, value_name = "FILE", help_heading = GATE)]
     comment: Option<PathBuf>,
-    /// The exit status where the gate does not pass
+    /// The exit status if the gate does not pass
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = GATE)]
     pub(crate) exit_code: Option<u8>,
 }

@@ -130,7 +130,7 @@ fn a_database_that_cannot_be_reached_is_1() {
     );
     let encrypted = Cli::new("postgresql://127.0.0.1:1/nowhere?sslmode=require").run(&["org", "list"]);
     assert!(
-        stderr_text(&encrypted).contains("-> this build speaks to Postgres without encryption"),
+        stderr_text(&encrypted).contains("-> this build connects to Postgres without encryption"),
         "{}",
         stderr_text(&encrypted)
     );

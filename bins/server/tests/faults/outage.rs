@@ -50,7 +50,7 @@ fn postgres_killed() {
 fn postgres_frozen() {
     survives(|world, load| {
         world.postgres().freeze();
-        // The requests are so many that later ones find every thread busy and are rejected immediately.
+        // All threads are busy with the first requests, so the server rejects later ones immediately.
         load.until_more(200, is_unreachable);
         assert!(world.server.is_healthy());
         not_ready(world);

@@ -102,7 +102,7 @@ fn each_failure_has_its_cause_and_the_run_its_gate() {
     assert_eq!(wobbles["cause"], "flake");
     assert_eq!(
         wobbles["explanation"],
-        "Failed in 1 of 14 runs on good code, 1 time with this very error"
+        "Failed in 1 of 14 runs on good code, 1 time with this error"
     );
     assert_eq!(
         (&body["gate"]["action"], &body["gate"]["byCause"]["flake"]),
@@ -119,7 +119,7 @@ fn hindsight_reads_the_rerun() {
     assert!(flake(&later) > flake(&at_the_time));
     assert_eq!(
         of(&later, "wobbles")["explanation"],
-        "Passed when run 16 ran the same revision again; failed in 1 of 15 runs on good code, 1 time with this very error"
+        "Passed when run 16 ran the same revision again; failed in 1 of 15 runs on good code, 1 time with this error"
     );
     let this = |body: &Value| of(body, "adds")["probabilities"]["thisChange"].as_f64().unwrap();
     assert!(this(&later) > this(&at_the_time));

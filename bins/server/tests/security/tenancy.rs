@@ -161,7 +161,7 @@ fn leaves_of_others(world: &World, contract: &Contract) {
                 assert_eq!(other, absent, "{leaf}");
             }
         }
-        // A run of ours does not contain a test of the other project.
+        // The answer is 404: no run of this project contains a test of the other project.
         let run = format!(
             "/api/v1/projects/{}/runs/{}/tests",
             world.ours.project, world.ours.runs[0]

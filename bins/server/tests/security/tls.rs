@@ -284,7 +284,7 @@ fn each_fault_of_the_files_is_one_sentence() {
         (
             &of("text.pem"),
             of("key.pem"),
-            format!("ASSAY_TLS_CERT: {}: is not sound PEM", of("text.pem")),
+            format!("ASSAY_TLS_CERT: {}: is not valid PEM", of("text.pem")),
         ),
         (
             &of("cert.pem"),

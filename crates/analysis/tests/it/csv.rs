@@ -176,6 +176,6 @@ fn runs_outside_of_the_window_are_left_aside() {
     );
     assert_eq!(
         Collector::new("main").judge(None).unwrap_err().to_string(),
-        "no run was read"
+        "no run was read; the files contain no results of tests"
     );
 }

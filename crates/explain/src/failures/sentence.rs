@@ -14,7 +14,7 @@ const REVISION_CHARS: usize = 8;
 /// The sentence of a failure.
 pub fn explanation(history: &History, failure: &FailureCause, knowledge: Knowledge) -> String {
     if !failure.facts.told_apart {
-        return "The run names neither its revision nor its branch, so that causes cannot be told apart"
+        return "The run has neither a revision nor a branch, so the cause is unknown; send both with the report"
             .to_owned();
     }
     let words = Words {
@@ -167,7 +167,7 @@ impl Words<'_> {
                 1 => "1 time".to_owned(),
                 times => format!("{times} times"),
             };
-            sentence.push_str(&format!(", {times} with this very error"));
+            sentence.push_str(&format!(", {times} with this error"));
         }
         sentence
     }

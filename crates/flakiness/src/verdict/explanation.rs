@@ -19,13 +19,13 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
     }
     if status == VerdictStatus::InsufficientData {
         let dropped = case.test_counts.column.presence.seen - case.test_counts.column.presence.considered;
-        let aside = if dropped > 0 {
-            format!(", {} aside as mass failures", runs(dropped))
-        } else {
-            String::new()
+        let mass_failures = match dropped {
+            0 => String::new(),
+            1 => " (1 more was a mass failure)".to_owned(),
+            many => format!(" ({many} more were mass failures)"),
         };
         return format!(
-            "Only {}{aside}, {} with a failure; {ENOUGH_RUNS} are needed",
+            "Only {}{mass_failures}, {} with a failure; {ENOUGH_RUNS} are needed",
             runs(case.test_counts.column.presence.considered),
             case.findings.runs.failing
         );
@@ -105,9 +105,9 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
                 on_stable_branch(timeline)
             };
             match chain_counts.episodes {
-                1 => format!("Failed in 1 episode{branch}; a break-and-fix does not explain it"),
+                1 => format!("Failed in 1 episode{branch}; one breakage and its fix do not explain it"),
                 many => format!(
-                    "Failed in {many} separate episodes{branch}; a break-and-fix does not explain them"
+                    "Failed in {many} separate episodes{branch}; breakages and their fixes do not explain them"
                 ),
             }
         }
@@ -148,7 +148,9 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
 pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i32)>) -> String {
     match signal {
         Signal::SameShaFlip => pair
-            .map(|(failed, passed)| format!("; lately failed in run {failed} and passed in run {passed}"))
+            .map(|(failed, passed)| {
+                format!("; most recently it failed in run {failed} and passed in run {passed}")
+            })
             .unwrap_or_default(),
         Signal::FailureRateFlaky => {
             let rate = case.findings.runs.failure_rate();

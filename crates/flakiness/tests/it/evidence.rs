@@ -123,7 +123,7 @@ fn a_contradiction_names_the_latest_pair() {
     assert_eq!(flips.runs, ["run-14", "run-13", "run-7", "run-6"]);
     assert_eq!(
         flips.detail,
-        "Passed and failed on the same revision 2 times; lately failed in run 14 and passed in run 13"
+        "Passed and failed on the same revision 2 times; most recently it failed in run 14 and passed in run 13"
     );
 }
 

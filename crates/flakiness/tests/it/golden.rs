@@ -96,7 +96,7 @@ fn each_verdict_says_why() {
         "15P F 14P",
         Some(FailureRateFlaky),
         &[],
-        "Failed in 1 episode on main; a break-and-fix does not explain it",
+        "Failed in 1 episode on main; one breakage and its fix do not explain it",
     );
     explains(
         "15P [FP] 13P",
@@ -126,7 +126,7 @@ fn each_verdict_says_why() {
         "PPFPPPFPFPPPPFPPPPPP",
         Some(FailureRateFlaky),
         &[FlipRate],
-        "Failed in 4 separate episodes on main; a break-and-fix does not explain them",
+        "Failed in 4 separate episodes on main; breakages and their fixes do not explain them",
     );
     explains(
         "2F",

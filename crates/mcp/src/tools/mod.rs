@@ -49,7 +49,7 @@ pub(crate) const TOOLS: [ToolEntry; 6] = [
         name: "explain_failures",
         description: "Whose are the failures of a CI run, or of a run on your machine? For each failed test the probable \
             cause (flake, environment, broken_before, earlier_on_branch, this_change, unclear), with `mine`: the \
-            probability that this branch broke it. `gate` says pass, rerun or block for all of them.",
+            probability that this branch broke it. `gate` is pass, rerun or block for all of them.",
         properties: explain_failures::properties,
         required: &[],
         answer: explain_failures::answer,

@@ -53,7 +53,7 @@ pub enum InvalidConnectionString {
     )]
     Query,
     /// A value without a closing quotation mark.
-    #[error("the connection string holds a quotation mark that is not closed")]
+    #[error("the connection string holds a quotation mark that is not closed; add the second one")]
     Quotation,
 }
 

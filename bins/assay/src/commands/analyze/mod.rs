@@ -27,17 +27,17 @@ build are one run. The verdicts are those that the service would store for the s
 Examples:
   A folder of reports, one a run, as a page to look at:
     assay analyze reports/ --output html > flaky.html
-  In a script, whatever is broken:
+  In a script, the broken tests:
     assay analyze reports/ --json | jq -r '.tests[] | select(.status == \"broken\") | .testName'
-  A history from anywhere, one attempt a row (test,run,started_at,status; optionally
+  A history as CSV, one attempt a row (test,run,started_at,status; optionally
   file,branch,revision,retry,duration_ms,variant,error):
     assay analyze history.csv --stable-branch trunk
-  Which of a run's failures are the change's own:
+  The causes of the failures of one run:
     assay analyze reports/ --causes run-812.xml
   The runs that should not be merged:
     assay analyze reports/ --causes at-the-time --json | jq -r '.gates[] | select(.action == \"block\") | .run'";
 
-/// Judge the tests of reports or of a CSV history, without a database
+/// Judge the tests of reports or CSV histories, with no database
 ///
 /// Reads every format of `assay import` and CSV, and reports which tests are broken or flaky, and why: as a table, as
 /// JSON, or as one HTML page that needs no network.
@@ -126,7 +126,9 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
     let output = match (global.json, args.output) {
         (false, output) => output,
         (true, Output::Table | Output::Json) => Output::Json,
-        (true, Output::Html) => anyhow::bail!("--json and --output html are two answers; ask for one"),
+        (true, Output::Html) => {
+            anyhow::bail!("--json and --output html exclude each other; give one of them")
+        }
     };
     causes::check(args.causes.as_ref(), output)?;
     let mut collector = Collector::new(&args.stable_branch);

@@ -270,7 +270,7 @@ mod tests {
             verdict: Cell::new("flaky", Tone::Doubtful),
             name: name.to_owned(),
             figures: ["0.99", "43%", "63ms", "▁█▁█▁█▁▁█▁█▁█▁▁█▁█▁█▁▁▁█"].map(Into::into),
-            why: "Failed in 3 separate episodes; a break-and-fix does not explain them".to_owned(),
+            why: "Failed in 3 separate episodes; breakages and their fixes do not explain them".to_owned(),
         }
     }
 

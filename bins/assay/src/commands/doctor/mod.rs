@@ -17,12 +17,12 @@ use crate::{advice, cli::Global, clock, database, output};
 const EXAMPLES: &str = "\
 Examples:
   assay doctor
-  In cron, which mails what is printed on failure:
+  In cron, which mails the output of a failed check:
     assay doctor --json > /tmp/doctor.json || cat /tmp/doctor.json
-  In a script, what is to be done:
+  In a script, the advice:
     assay doctor --json | jq -r '.checks[] | select(.status != \"ok\") | .advice[]'
 
-Exit status: 0 where everything works, warnings included, else 1.";
+Exit status: 0 if everything works or there are only warnings, else 1.";
 
 /// Check the installation and print what to do
 ///
