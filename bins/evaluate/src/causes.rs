@@ -395,9 +395,9 @@ const fn is_mine(cause: Cause) -> bool {
 impl Score {
     fn add(&mut self, truth: Cause, failure: &FailureCause) {
         self.failures += 1;
-        let said = cause(failure);
-        self.right += u32::from(said == truth);
-        self.unclear += u32::from(said == Cause::Unclear);
+        let judged = cause(failure);
+        self.right += u32::from(judged == truth);
+        self.unclear += u32::from(judged == Cause::Unclear);
         let of = &failure.probabilities;
         for (each, probability) in [
             (Cause::Flake, of.flake),

@@ -291,8 +291,8 @@ impl Config {
 
     /// The paths of the certificate and its key, if TLS is configured.
     pub(crate) fn tls(&self) -> Option<Files> {
-        let given = |file: &Option<String>| named(file.as_deref()).map(PathBuf::from);
-        let (certificate, key) = given(&self.tls_cert).zip(given(&self.tls_key))?;
+        let path = |file: &Option<String>| named(file.as_deref()).map(PathBuf::from);
+        let (certificate, key) = path(&self.tls_cert).zip(path(&self.tls_key))?;
         Some(Files { certificate, key })
     }
 
@@ -350,8 +350,8 @@ fn standbys_have_a_primary(config: &Config) -> Result<(), ValidationError> {
 }
 
 fn tls_has_both_files(config: &Config) -> Result<(), ValidationError> {
-    let given = |file: &Option<String>| named(file.as_deref()).is_some();
-    match (given(&config.tls_cert), given(&config.tls_key)) {
+    let is_set = |file: &Option<String>| named(file.as_deref()).is_some();
+    match (is_set(&config.tls_cert), is_set(&config.tls_key)) {
         (true, true) | (false, false) => Ok(()),
         (true, false) => Err(refused(
             "ASSAY_TLS_CERT is set without ASSAY_TLS_KEY; TLS needs both",

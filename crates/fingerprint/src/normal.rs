@@ -215,15 +215,15 @@ fn tells_the_same_and_more(stack: &Cut, message: &Cut) -> bool {
 
 /// The first line with text, after the exception type.
 fn first_line(exception: &str, masked: &[String]) -> String {
-    let said = masked
+    let first = masked
         .iter()
         .map(|line| one_line(line))
         .find(|line| !line.is_empty())
         .unwrap_or_default();
-    match (exception.is_empty(), said.is_empty()) {
-        (true, _) => said,
+    match (exception.is_empty(), first.is_empty()) {
+        (true, _) => first,
         (false, true) => exception.to_owned(),
-        (false, false) => format!("{exception}: {said}"),
+        (false, false) => format!("{exception}: {first}"),
     }
 }
 

@@ -22,10 +22,10 @@ pub(crate) fn escaped(text: &str) -> String {
 /// An address with a query. Parameters without a value are omitted.
 pub(crate) fn with_query(path: &str, parameters: &[(&str, Option<&str>)]) -> String {
     let mut address = path.to_owned();
-    let given = parameters
+    let present = parameters
         .iter()
         .filter_map(|(name, value)| Some((name, (*value)?)));
-    for (place, (name, value)) in given.enumerate() {
+    for (place, (name, value)) in present.enumerate() {
         address += if place == 0 { "?" } else { "&" };
         address += &format!("{name}={}", escaped(value));
     }

@@ -99,11 +99,11 @@ impl Binaries {
         if !folder.join("initdb").is_file() {
             return None;
         }
-        let said = Command::new(folder.join("postgres"))
+        let answer = Command::new(folder.join("postgres"))
             .arg("--version")
             .output()
             .ok()?;
-        let major = major(&String::from_utf8_lossy(&said.stdout))?;
+        let major = major(&String::from_utf8_lossy(&answer.stdout))?;
         Some(Self {
             folder: folder.to_path_buf(),
             major,
@@ -112,8 +112,8 @@ impl Binaries {
 }
 
 /// The major version in the output of `postgres --version`: `postgres (PostgreSQL) 15.12 (Debian 15.12-0+deb12u2)`.
-fn major(said: &str) -> Option<u32> {
-    let version = said.split(") ").nth(1)?;
+fn major(output: &str) -> Option<u32> {
+    let version = output.split(") ").nth(1)?;
     let digits: String = version.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }

@@ -67,14 +67,14 @@ fn run(program: &'static str, mut command: Command, input: Option<&str>) -> Resu
         stdin.write_all(input.as_bytes()).map_err(failed)?;
     }
     let ended = child.wait_with_output().map_err(failed)?;
-    let said = String::from_utf8_lossy(&ended.stderr);
+    let output = String::from_utf8_lossy(&ended.stderr);
     // In single-user mode Postgres prints a failed statement and still exits with 0.
-    if ended.status.success() && !said.contains("ERROR:") {
+    if ended.status.success() && !output.contains("ERROR:") {
         return Ok(());
     }
     Err(ClusterError::Program {
         program,
-        output: tail(&said),
+        output: tail(&output),
     })
 }
 

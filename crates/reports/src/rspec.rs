@@ -32,16 +32,16 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     }
     report.tests = tests.finish();
     if run.summary.errors_outside_of_examples_count.unwrap_or(0.0) > 0.0 {
-        let said = run
+        let messages = run
             .messages
             .iter()
             .filter(|message| message.contains("error occurred"));
-        report.errors = said
+        report.errors = messages
             .filter_map(|message| input.error(Some(message), None, None))
             .collect();
         if report.errors.is_empty() {
-            let unsaid = "An error occurred outside of the examples. The report does not say which.";
-            report.errors.extend(input.error(Some(unsaid), None, None));
+            let unknown = "An error occurred outside of the examples. The report does not say which.";
+            report.errors.extend(input.error(Some(unknown), None, None));
         }
     }
     report.cut_off(parsed.cut_at);

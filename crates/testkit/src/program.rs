@@ -61,10 +61,10 @@ impl Cli {
     pub fn json(&self, arguments: &[&str]) -> Value {
         let arguments = [arguments, &["--json"]].concat();
         let output = self.run(&arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let errors = String::from_utf8_lossy(&output.stderr);
         assert!(
             output.status.success(),
-            "assay {arguments:?} ended with {}: {said}",
+            "assay {arguments:?} ended with {}: {errors}",
             output.status
         );
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("assay {arguments:?}: {error}"))

@@ -119,8 +119,8 @@ impl Reading {
             .filter(|rest| !rest.is_empty());
         match failed {
             Some(what) => {
-                let said = std::mem::take(&mut self.text);
-                self.error(what, &said.text());
+                let output = std::mem::take(&mut self.text);
+                self.error(what, &output.text());
             }
             None if line.trim().is_empty() || line.trim() == "FAIL" => {}
             None => {
@@ -130,11 +130,11 @@ impl Reading {
         }
     }
 
-    fn error(&mut self, message: &str, said: &str) {
+    fn error(&mut self, message: &str, output: &str) {
         if self.errors.len() < limits::REPORT_ERRORS {
             self.errors.push(ErrorDetail {
                 message: text::message(message),
-                stack: text::stack(said),
+                stack: text::stack(output),
                 snippet: None,
                 location: None,
             });
@@ -149,7 +149,7 @@ impl Reading {
             unfinished += usize::from(package.is_unfinished());
             for failure in package.own_failures() {
                 let build = failure.build.as_ref().and_then(|path| self.builds.get(path));
-                self.error(&failure.message, &build.map_or(failure.said, Output::text));
+                self.error(&failure.message, &build.map_or(failure.output, Output::text));
             }
             let (name, executed) = package.finish(input);
             for (test, executions) in executed {

@@ -50,8 +50,8 @@ pub(crate) fn failure_text(output: &str) -> String {
 
 fn framed_in(output: &str) -> String {
     let bracketed = |line: &str| {
-        let (_, said) = line.strip_prefix("FAIL\t")?.strip_suffix(']')?.rsplit_once('[')?;
-        Some(said.to_owned())
+        let (_, reason) = line.strip_prefix("FAIL\t")?.strip_suffix(']')?.rsplit_once('[')?;
+        Some(reason.to_owned())
     };
     output
         .lines()

@@ -24,7 +24,7 @@ pub(super) struct Package {
 /// A failure of the package outside of its tests.
 pub(super) struct OwnFailure {
     pub(super) message: String,
-    pub(super) said: String,
+    pub(super) output: String,
     /// The import path of the build that failed.
     pub(super) build: Option<String>,
 }
@@ -74,15 +74,15 @@ impl Package {
             .iter()
             .filter(|run| run.ended.is_some_and(AttemptStatus::is_failure) && !run.has_failed_test())
             .map(|run| {
-                let said = run.output.text();
-                let text = match (&run.failed_build, failure_text(&said)) {
+                let output = run.output.text();
+                let text = match (&run.failed_build, failure_text(&output)) {
                     (Some(_), _) => "build failed".to_owned(),
                     (None, text) if text.is_empty() => "failed".to_owned(),
                     (None, text) => text,
                 };
                 OwnFailure {
                     message: format!("{}: {text}", self.name),
-                    said,
+                    output,
                     build: run.failed_build.clone(),
                 }
             })

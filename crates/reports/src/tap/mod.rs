@@ -199,15 +199,15 @@ impl Reading {
                 .errors
                 .extend(input.error(Some(message.trim()), None, None));
         } else {
-            let said = match self.planned {
+            let problem = match self.planned {
                 Some(planned) if planned == self.seen => None,
-                Some(planned) => Some(format!("it plans {planned} results and holds {}", self.seen)),
+                Some(planned) => Some(format!("it plans {planned} results and has {}", self.seen)),
                 None => Some("it has no plan".to_owned()),
             };
-            if let Some(said) = said {
+            if let Some(problem) = problem {
                 report.state = RunState::Interrupted;
                 report.warnings.push(format!(
-                    "{}: the report is incomplete: {said}; its results were read",
+                    "{}: the report is incomplete: {problem}; its results were read",
                     input.name
                 ));
             }

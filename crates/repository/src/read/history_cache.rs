@@ -63,9 +63,9 @@ impl HistoryCache {
         history: History,
     ) -> Arc<History> {
         let history = Arc::new(history);
-        let asked = within(&history, (from, to));
+        let in_range = within(&history, (from, to));
         self.0.insert(project, CachedHistory { state, from, history });
-        asked
+        in_range
     }
 }
 

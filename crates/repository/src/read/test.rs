@@ -34,21 +34,21 @@ pub(crate) struct FoundTest {
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
-    asked: &TestSelector,
+    selector: &TestSelector,
 ) -> Read<TestLookup<FoundTest>> {
-    let mut candidates = candidates(connection, project, &TestKey::Named(asked))?;
+    let mut candidates = candidates(connection, project, &TestKey::Named(selector))?;
     if candidates.len() > 1 {
-        let visible = visible_ordinals(connection, project, &asked.name)?;
+        let visible = visible_ordinals(connection, project, &selector.name)?;
         let [only] = visible.as_slice() else {
             return files(connection, project, &visible);
         };
         candidates = self::candidates(connection, project, &TestKey::Numbered(*only))?;
     } else {
-        let known: Vec<_> = candidates
+        let ordinals: Vec<_> = candidates
             .iter()
             .map(|(ordinal, .., newest)| (*ordinal, *newest))
             .collect();
-        let visible = visible(connection, project, &known)?;
+        let visible = visible(connection, project, &ordinals)?;
         candidates.retain(|(ordinal, ..)| visible.contains(ordinal));
     }
     Ok(match candidates.pop() {
@@ -56,7 +56,7 @@ pub(crate) fn find(
         Some((ordinal, file_path, stable_branch, _)) => TestLookup::Found(FoundTest {
             ordinal,
             name: TestName {
-                name: asked.name.clone(),
+                name: selector.name.clone(),
                 file_path,
             },
             stable_branch,
@@ -68,9 +68,9 @@ pub(crate) fn find(
 pub(crate) fn ordinal(
     connection: &mut PgConnection,
     project: &Project,
-    asked: &TestSelector,
+    selector: &TestSelector,
 ) -> Read<TestLookup<TestOrdinal>> {
-    Ok(match find(connection, project, asked)? {
+    Ok(match find(connection, project, selector)? {
         TestLookup::Found(found) => TestLookup::Found(count(found.ordinal)?),
         TestLookup::Missing => TestLookup::Missing,
         TestLookup::Ambiguous(files) => TestLookup::Ambiguous(files),
@@ -91,7 +91,7 @@ type Candidate = (i32, Option<String>, String, Option<At>);
 fn candidates(
     connection: &mut PgConnection,
     project: &Project,
-    asked: &TestKey<'_>,
+    key: &TestKey<'_>,
 ) -> QueryResult<Vec<Candidate>> {
     let query = test::table
         .inner_join(projects::table.on(projects::id.eq(test::project_id)))
@@ -110,7 +110,7 @@ fn candidates(
         ))
         .limit(2)
         .into_boxed();
-    match asked {
+    match key {
         TestKey::Numbered(ordinal) => query.filter(test::ordinal.eq(*ordinal)),
         TestKey::Named(TestSelector { name, file }) => {
             let query = query.filter(test::name_hash.eq(short_hash(name)));
@@ -126,7 +126,7 @@ fn candidates(
 /// The tests of this name that have a visible result, by file. Reads no text, because a name may be in very many
 /// files.
 fn visible_ordinals(connection: &mut PgConnection, project: &Project, name: &str) -> QueryResult<Vec<i32>> {
-    let known: Vec<(i32, Option<At>)> = test::table
+    let ordinals: Vec<(i32, Option<At>)> = test::table
         .left_join(
             verdict::table.on(verdict::project_id
                 .eq(project.id.0)
@@ -137,8 +137,8 @@ fn visible_ordinals(connection: &mut PgConnection, project: &Project, name: &str
         .order(test::file_path.asc().nulls_first())
         .select((test::ordinal, verdict::newest.nullable()))
         .load(connection)?;
-    let visible = visible(connection, project, &known)?;
-    Ok(known
+    let visible = visible(connection, project, &ordinals)?;
+    Ok(ordinals
         .into_iter()
         .map(|(ordinal, _)| ordinal)
         .filter(|ordinal| visible.contains(ordinal))
