@@ -34,7 +34,7 @@ pub struct Database {
     pub(crate) waiting: Option<WaitingListener>,
 }
 
-/// What an import waits for.
+/// The thing that an import waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitingFor {
     /// Another import into the same project.

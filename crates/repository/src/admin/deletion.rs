@@ -209,7 +209,7 @@ fn hide_organization(connection: &mut PgConnection, id: OrganizationId, now: Tim
     Ok(true)
 }
 
-/// What is left of deletions that were killed.
+/// The projects and organizations whose deletion was killed.
 pub(crate) fn unfinished(connection: &mut PgConnection) -> Read<UnfinishedDeletions> {
     Ok(UnfinishedDeletions {
         organizations: organization::hidden(connection)?,

@@ -67,7 +67,7 @@ pub fn pending(url: &str) -> Result<Vec<String>, StoreError> {
     missing.map_err(failed)
 }
 
-/// How a database's schema stands to this program's.
+/// Compares a database's schema with this program's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     /// The newest migration that both have, if any.

@@ -35,7 +35,7 @@ pub(crate) fn find(
     Ok(found.map(|name| Project::of_row(id, name, caller.plan, now)))
 }
 
-/// The project that an ingest key is of. The key stands for the organization.
+/// The project of an ingest key. The key replaces the check of the organization.
 pub(crate) fn of_ingest_key(
     connection: &mut PgConnection,
     id: ProjectId,

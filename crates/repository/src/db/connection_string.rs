@@ -79,8 +79,8 @@ impl std::fmt::Debug for ConnectionString {
 #[error("{0}")]
 pub(crate) struct ConnectFailed(String);
 
-/// What Postgres and poolers say where all connections are in use, or the server starts or stops. The texts are those of a
-/// server that speaks English; libpq has no codes for them.
+/// The errors of Postgres and poolers when all connections are in use, or the server starts or stops. The texts are in
+/// English, because libpq has no codes for them.
 const PASSING: [&str; 8] = [
     "too many clients",
     "too many connections",

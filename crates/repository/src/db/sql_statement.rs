@@ -59,7 +59,7 @@ impl<'a, Row> SqlStatement<'a, Row> {
         self
     }
 
-    /// Then all of these.
+    /// Appends all of these pieces.
     #[must_use]
     pub(crate) fn all(mut self, parts: &[Part<'a>]) -> Self {
         self.parts.extend_from_slice(parts);

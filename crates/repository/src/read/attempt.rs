@@ -51,7 +51,7 @@ define_sql_function! {
 #[derive(Debug, Queryable)]
 struct Row {
     run: RunRow,
-    /// None where the run has no test of the name.
+    /// None if the run has no test of the name.
     ended: Option<EndRow>,
     /// None for a single attempt without errors, which the row of `result` describes completely.
     attempt: Option<AttemptRow>,
@@ -70,7 +70,7 @@ struct RunRow {
     started_at: At,
 }
 
-/// How the test ended in the run.
+/// The outcome of the test in the run.
 #[derive(Debug, Queryable)]
 struct EndRow {
     test: i32,

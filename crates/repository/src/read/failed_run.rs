@@ -1,4 +1,4 @@
-//! What explains the failures of a run: how its tests ended, and the error signatures of the window.
+//! The data that explain the failures of a run: its outcomes, and the error signatures of the window.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -20,7 +20,7 @@ use crate::db::{
     schema::{attempt, result, run, signature},
 };
 
-/// How tests ended in a run, in the order asked for.
+/// The outcomes of tests in a run, in the requested order.
 pub(crate) fn final_statuses(
     connection: &mut PgConnection,
     project: &Project,

@@ -27,7 +27,7 @@ use crate::{
     read::{revision::Revisions, test},
 };
 
-/// How a test ended in the runs of a period, newest first.
+/// The outcomes of a test in the runs of a period, newest first.
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,

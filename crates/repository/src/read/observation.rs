@@ -119,12 +119,12 @@ pub(crate) fn changed_beside_verdicts(
     changed(connection, project, observed)
 }
 
-/// What tells one state of a project's runs and verdicts from every other one.
+/// Identifies a state of a project's runs and verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Queryable)]
 pub(crate) struct Mark {
-    /// Another one with every change of what the engine reads.
+    /// A new id with every change of what the engine reads.
     pub(crate) observed: Uuid,
-    /// What it was when the stored verdicts were judged. Null where whoever looks next is to judge.
+    /// The value of `observed` from which the stored verdicts were judged. Null if the next import has to judge.
     pub(crate) judged: Option<Uuid>,
     /// When they were judged.
     pub(crate) evaluated_at: Option<At>,
@@ -241,7 +241,7 @@ impl Texts {
     }
 }
 
-/// How these tests ended in these runs, in the same order.
+/// The outcomes of these tests in these runs, in the same order.
 pub(crate) fn final_results(
     connection: &mut PgConnection,
     project: &Project,
@@ -267,14 +267,14 @@ pub(crate) fn final_results(
     Ok(requested.iter().map(answer).collect::<Result<_, StoreError>>()?)
 }
 
-/// How a test ended in a run, as stored.
+/// The outcome of a test in a run, as stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoredEnd {
     pub(crate) status: i16,
     pub(crate) offset_ms: Option<i32>,
 }
 
-/// How these tests ended in these runs, by test and run; each is a test, a run's number and its start.
+/// The outcomes of these tests in these runs, by test and run. Each key is a test, a run's number and its start.
 pub(crate) fn ended(
     connection: &mut PgConnection,
     project: Uuid,

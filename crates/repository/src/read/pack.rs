@@ -34,7 +34,7 @@ pub(crate) struct Pack {
     pub(crate) failures: Vec<Failure>,
 }
 
-/// Why bytes are no pack.
+/// The reason why bytes are not a valid pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadPack {
     #[error("unknown version")]

@@ -1,4 +1,4 @@
-//! Where the engine counts the revisions of its window.
+//! The branch and time by which the engine orders the revisions of its window.
 
 use std::collections::HashMap;
 

@@ -34,7 +34,7 @@ pub(crate) struct StoredRun {
     pub(crate) counts: StoredCounts,
 }
 
-/// How a run's tests ended, as stored.
+/// The counts of a run's outcomes, as stored.
 #[derive(Debug, Clone, Copy, Queryable, Selectable)]
 #[diesel(table_name = run, check_for_backend(Pg))]
 pub(crate) struct StoredCounts {

@@ -31,13 +31,13 @@ use crate::{
 pub(super) struct Brief {
     pub(super) status: AttemptStatus,
     pub(super) duration_ms: Option<i64>,
-    /// Its own start, where that is known.
+    /// Its own start, if known.
     pub(super) at: Option<Timestamp>,
     pub(super) browser: i32,
     has_errors: bool,
 }
 
-/// Where an execution's attempts are.
+/// The place where an execution's attempts are stored.
 #[derive(Debug, Clone)]
 pub(super) enum Source<'a> {
     /// In the test's row of `result` alone.
@@ -56,7 +56,7 @@ pub(super) struct Position {
     pub(super) is_final: bool,
 }
 
-/// One go at a test by a shard.
+/// One execution of a test in a shard.
 #[derive(Debug, Clone)]
 pub(super) struct Execution<'a> {
     pub(super) slot: i16,
@@ -115,7 +115,7 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// How it ended.
+    /// Its outcome.
     fn outcome(&self) -> Option<TestOutcome> {
         outcome(std::slice::from_ref(self))
     }
@@ -305,7 +305,7 @@ impl<'a> RunContents<'a> {
         }
     }
 
-    /// The slots of the shards in which a test failed in the end.
+    /// The slots of the shards in which a test failed finally.
     pub(crate) fn failed_slots(&self) -> BTreeSet<i16> {
         let executions = self.tests.values().flatten();
         executions
@@ -323,7 +323,7 @@ impl<'a> RunContents<'a> {
         self.results.get(&test)
     }
 
-    /// The executions of a test, ordered; none where no shard has it any more.
+    /// The executions of a test, ordered; none if no shard has it any more.
     pub(super) fn executions(&self, test: i32) -> &[Execution<'a>] {
         self.tests.get(&test).map(Vec::as_slice).unwrap_or_default()
     }
@@ -333,7 +333,7 @@ impl<'a> RunContents<'a> {
         self.tests.keys().copied()
     }
 
-    /// How the tests ended.
+    /// The counts of the outcomes.
     pub(crate) fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for outcome in self.tests.values().filter_map(|executions| outcome(executions)) {

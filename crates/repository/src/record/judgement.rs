@@ -1,11 +1,11 @@
 //! The judgement after an import: the last import judges.
 //!
-//! An import after which another one stored a report leaves the judgement to that one. Imports that wait for the project's lock
-//! take it in the order of their arrival, so of forty that wait 39 find that another one follows. The last one reads and judges
-//! without the lock, and takes it again to store what changed.
+//! If another import stored a report meanwhile, an import leaves the judgement to that one. Waiting imports get the project's
+//! lock in the order of their arrival, so of forty only the last one judges. It reads and judges without the lock, and takes
+//! the lock again to store the changes.
 //!
-//! `project.judged` is what was observed at the last judgement. An import that was killed before it judged leaves the two
-//! different, so its repetition or the next import judges.
+//! `project.judged` is the value of `project.observed` at the last judgement. If an import is killed before it judges, the
+//! two differ, so its repetition or the next import judges.
 
 use assay_domain::{
     id::ProjectId,
@@ -25,16 +25,16 @@ use crate::{
     record::verdict::{self, ImportChanges, ProjectJudgement},
 };
 
-/// How long imports that follow each other may put a judgement off, in milliseconds.
+/// The time for which imports that follow each other may postpone a judgement, in milliseconds.
 const LONGEST_PUT_OFF_MS: i64 = 60_000;
-/// How often a judgement without the lock may be overtaken. The next one holds the lock.
+/// The number of judgements without the lock that other imports may invalidate. The next one holds the lock.
 const UNLOCKED_ATTEMPTS: u32 = 3;
 
-/// What an import finds when it looks whether it is the last one.
+/// The next step of an import, after it checked whether another import followed.
 enum Turn {
-    /// There is nothing left to do.
+    /// Nothing: another import judges, or the judgement is done.
     Over(VerdictChanges),
-    /// It is the last one, and is to judge this state.
+    /// This import is the last one and judges this state.
     Last(Mark),
 }
 
@@ -45,9 +45,9 @@ pub(super) struct Judgement {
     pub(super) began: Began,
     /// The time as of which the project is judged, if this import is the last one.
     pub(super) as_of: Timestamp,
-    /// What was observed of the project when the report was stored.
+    /// The value of `project.observed` after the report was stored.
     pub(super) observed: Uuid,
-    /// What the judgement needs to know of the report, if this import is the last one.
+    /// The changes of the report, which the judgement needs if this import is the last one.
     pub(super) touched: ImportChanges,
 }
 
@@ -73,8 +73,8 @@ impl Judgement {
         }
     }
 
-    /// Looks whether this import is the last one. Judges under the lock where a judgement has been put off for long, or
-    /// nobody else is to judge.
+    /// Checks whether this import is the last one. Judges under the lock if judgements were postponed for too long, or if no
+    /// other import will judge.
     fn look(
         &self,
         connection: &mut PgConnection,
@@ -104,7 +104,7 @@ impl Judgement {
         Ok(Turn::Over(update.changes(connection, self.project)?))
     }
 
-    /// Judges the project in the state of `mark`, and stores the verdicts. None where the state is another one by now.
+    /// Judges the project in the state of `mark`, and stores the verdicts. `None` if the state has changed meanwhile.
     fn make_without_lock(
         &self,
         database: &Database,
@@ -119,7 +119,7 @@ impl Judgement {
         let Some(history) = history else { return Ok(None) };
         let mut judged = Some(ProjectJudgement::of(history, judge, as_of)?);
         let update = in_state(database, "reading verdicts", project, mark, |connection| {
-            // A second attempt, after a lost connection, has nothing left to compare: it counts as overtaken.
+            // After a lost connection the comparison is used up, so the second attempt counts as invalidated.
             let judged = judged.take();
             judged
                 .map(|judged| judged.compare(connection, project, &self.touched))
@@ -142,7 +142,7 @@ impl Judgement {
     }
 }
 
-/// Reads in a transaction that sees the project in the state of `mark`; none where its state is another one.
+/// Reads in one transaction, if the project is in the state of `mark`; else `None`.
 fn in_state<T>(
     database: &Database,
     doing: &'static str,
@@ -160,7 +160,7 @@ fn in_state<T>(
     })
 }
 
-/// Whether a judgement was put off for long enough.
+/// Whether judgements were postponed for too long.
 fn is_overdue(mark: &Mark, now: Timestamp) -> bool {
     mark.evaluated_at
         .is_none_or(|at| now.since_ms(at.0) > LONGEST_PUT_OFF_MS)

@@ -115,7 +115,7 @@ fn not_judged(error: RecordError) -> RecordError {
     }
 }
 
-/// When an import began.
+/// The beginning of an import.
 #[derive(Debug, Clone, Copy)]
 struct Began {
     now: Timestamp,
@@ -123,7 +123,7 @@ struct Began {
 }
 
 impl Began {
-    /// It begins, and it is `now`.
+    /// The import begins now.
     fn at(now: Timestamp) -> Self {
         Self {
             now,
@@ -131,8 +131,8 @@ impl Began {
         }
     }
 
-    /// The time as of which to judge. Where other imports stored reports meanwhile, these may be of runs that started since this
-    /// import began.
+    /// The time of the judgement: when the import began, or now if other imports stored reports meanwhile. Their runs may have
+    /// started later.
     fn as_of(self, others_stored: bool) -> Timestamp {
         let waited_ms = i64::try_from(self.at.elapsed().as_millis()).unwrap_or(0);
         self.now.plus_ms(if others_stored { waited_ms } else { 0 })
@@ -144,10 +144,10 @@ struct Import<'a> {
     project: Uuid,
     recording: &'a Recording,
     rules: RecordingRules,
-    /// The id of the import, of the shard unless it is already stored, and of what is then observed of the project.
+    /// The id of the import, of a new shard, and the new value of `project.observed`.
     new_id: Uuid,
     began: Began,
-    /// What was observed of the project before the import waited for its turn.
+    /// The value of `project.observed` before the import waited for its turn.
     observed_before: Uuid,
 }
 
@@ -209,7 +209,7 @@ impl Import<'_> {
             .filter(|other| other.slot != shard.slot)
             .collect();
         let interned = RecordingOrdinals::load(connection, self.project, self.recording, &mut numbers)?;
-        // The run's start, before and after, is where its rows are read and written.
+        // The rows are read in the partition of the run's old start, and written to that of the new one.
         let starts = [&shard].into_iter().chain(&others).map(|shard| shard.started_at);
         let starts = starts
             .min()
@@ -220,7 +220,7 @@ impl Import<'_> {
         }
         let (imported, touched) = self.store(connection, known, shard, others, &interned, &mut numbers)?;
         numbers.store(connection, self.project, self.new_id)?;
-        // Nothing else knows which verdicts an import concerned that was killed before it judged.
+        // If an import was killed before it judged, the verdicts that it changed are unknown.
         let touched = match mark.is_judged() {
             true => touched,
             false => ImportChanges::everything(),
@@ -228,8 +228,8 @@ impl Import<'_> {
         Ok((imported, Some(judgement(self.new_id, touched))))
     }
 
-    /// What tells the run from the others. Runs that do not count in verdicts have keys of their own: whoever may
-    /// send only those can neither change another run nor make one before it is sent.
+    /// Identifies the run. Runs that do not count in verdicts have separate keys, so that a sender who may send only those
+    /// can neither change another run nor take its key.
     fn run_key(&self) -> RunKey<'_> {
         RunKey {
             text: &self.recording.run_key,

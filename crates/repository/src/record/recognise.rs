@@ -1,4 +1,4 @@
-//! What a project knows of a report, read without storing it.
+//! Looks up the run, tests and signatures of a report in a project, without storing it.
 
 use std::collections::BTreeSet;
 

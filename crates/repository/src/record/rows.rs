@@ -90,7 +90,7 @@ struct AttemptDrops {
     slots: Vec<i16>,
 }
 
-/// Where an attempt is among those of its shard.
+/// The position of an attempt among those of its shard.
 #[derive(Clone, Copy)]
 struct Key {
     test: i32,
@@ -98,7 +98,7 @@ struct Key {
     place: i32,
 }
 
-/// Where the rows of a run are written.
+/// The run and the partition to which rows are written.
 pub(super) struct Place<'a> {
     pub(super) project: Uuid,
     pub(super) run: i32,
@@ -383,7 +383,7 @@ pub(super) fn ended(executions: &[Execution<'_>], run_started_at: Timestamp) -> 
     let (_, last) = final_attempt(executions, &outcome(executions)?)?;
     Some(StoredEnd {
         status: status_code(last.status),
-        // A start weeks away from the run's is none that could be meant.
+        // A start weeks away from the run's is an error of the report.
         offset_ms: last
             .at
             .and_then(|at| i32::try_from(at.since_ms(run_started_at)).ok()),
@@ -397,7 +397,7 @@ fn final_attempt<'e>(executions: &'e [Execution<'_>], outcome: &TestOutcome) -> 
 }
 
 impl NewResult {
-    /// As it is read from the database.
+    /// As read from the database.
     fn stored(&self) -> StoredResult {
         StoredResult {
             slot: self.slot,

@@ -1,4 +1,4 @@
-//! An import's turn: the lock of the project's row, waited for in rounds.
+//! An import's turn: waits in rounds for the lock of the project's row.
 
 use std::{
     thread,
@@ -24,7 +24,7 @@ use crate::{
     read::observation::Mark,
 };
 
-/// The first pause before a lost database is tried again; they double.
+/// The first pause before a reconnection. Each pause is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
@@ -37,7 +37,7 @@ pub(super) struct LockedProject {
     pub(super) mark: Mark,
 }
 
-/// Why an attempt at a turn did not succeed.
+/// The reason why an import did not get its turn.
 enum Interruption {
     /// Another import had the lock for the whole round.
     StillLocked,
@@ -88,7 +88,7 @@ impl Database {
         }
     }
 
-    /// Repeats what the loss of the database interrupted, for as long as the options say.
+    /// Repeats work that the loss of the database interrupted, within the time of the options.
     pub(super) fn persistently<T>(
         &self,
         mut attempt: impl FnMut() -> Result<T, RecordError>,
@@ -139,7 +139,7 @@ impl Database {
     }
 }
 
-/// Locks the project; none where there is no such project.
+/// Locks the project; `None` if it does not exist.
 fn locked(connection: &mut PgConnection, of: ProjectId) -> QueryResult<Option<LockedProject>> {
     project::table
         .filter(project::id.eq(of.0))

@@ -31,21 +31,21 @@ use crate::{
     },
 };
 
-/// The rows that an import wrote, so that earlier verdicts do not cover them.
+/// The rows that an import wrote. Stored verdicts do not include them.
 #[derive(Debug, Default)]
 pub(crate) struct ImportChanges {
     /// The run.
     pub(crate) run: Option<i32>,
-    /// How each of its tests ended in it.
+    /// The outcome of each of its tests.
     pub(crate) ended: HashMap<i32, StoredEnd>,
-    /// Its tests, those included that it has no longer.
+    /// Its tests, including those that a replaced report had.
     pub(crate) tests: BTreeSet<i32>,
     /// Whether no stored row can be reused.
     pub(crate) all: bool,
 }
 
 impl ImportChanges {
-    /// Takes nothing over from stored verdicts.
+    /// Reuses nothing of stored verdicts.
     pub(crate) fn everything() -> Self {
         Self {
             all: true,
@@ -68,7 +68,7 @@ pub(crate) fn judge(
     Ok(update)
 }
 
-/// What the engine says of a state of a project. Made without the database, so that no lock is held meanwhile.
+/// The engine's judgements of a state of a project, computed without the database and its locks.
 pub(crate) struct ProjectJudgement {
     now: Timestamp,
     history: History,
@@ -99,7 +99,7 @@ impl ProjectJudgement {
         } = self;
         let stored = last::stored(connection, project)?;
         last::complete(connection, project, &mut rows, &history, &stored, touched)?;
-        // The tests with a verdict but without a result in the window, as far as that is new or an import concerns them.
+        // The tests with a verdict but without a result in the window, if that is new or the import changed them.
         let judged: HashSet<i32> = rows.tests.iter().copied().collect();
         let unseen = stored.iter().filter(|(test, stored)| {
             (stored.in_window || touched.all || touched.tests.contains(test)) && !judged.contains(test)
@@ -123,17 +123,17 @@ impl ProjectJudgement {
     }
 }
 
-/// What a judgement changes.
+/// The changes of a judgement.
 pub(crate) struct VerdictUpdate {
     now: Timestamp,
-    /// The verdicts of which anything is not as it is stored.
+    /// The verdicts that differ from the stored ones in anything.
     rows: Rows,
-    /// The tests with another verdict: what it was, and what it is.
+    /// The tests with another status: the stored one, and the new one.
     changes: Vec<(i32, VerdictStatus, VerdictStatus)>,
 }
 
 impl VerdictUpdate {
-    /// Stores what changed. The caller holds the project's lock, and what was judged and compared is still what is stored.
+    /// Stores the changes. The caller holds the project's lock, and the state has not changed since it was judged.
     pub(crate) fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<()> {
         self.rows.store(connection, project)?;
         diesel::update(projects::table.find(project))

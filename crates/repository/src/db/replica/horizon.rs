@@ -1,11 +1,11 @@
-//! How far the primary had come at moments of the last second.
+//! The log positions of the primary at moments of the last second.
 
 use std::{
     collections::VecDeque,
     time::{Duration, Instant},
 };
 
-/// How old an answer may be at most.
+/// The maximum age of an answer.
 pub(super) const OLDEST: Duration = Duration::from_secs(1);
 /// Interval of reading the primary's position, while there are reads.
 const STEP: Duration = Duration::from_millis(250);

@@ -31,11 +31,11 @@ pub(super) struct LastResults {
     pub(super) status: VerdictStatus,
     /// Whether its test had a result in the engine's window.
     pub(super) in_window: bool,
-    /// The last run, and how the test ended in it.
+    /// The last run, and the test's outcome in it.
     last: Option<(i32, StoredEnd)>,
 }
 
-/// Test, verdict, whether it was in the window, last run, and how it ended there.
+/// Test, verdict, whether it was in the window, last run, and the outcome there.
 type Row = (i32, String, bool, Option<i32>, Option<i16>, Option<i32>);
 
 /// The last results of the stored verdicts, by test.
@@ -149,7 +149,7 @@ pub(super) struct OldVerdict {
     pub(super) test: i32,
     #[diesel(sql_type = Text)]
     pub(super) body: String,
-    /// When the newest run with the test started, out of all that are stored.
+    /// The start of the newest stored run with the test.
     #[diesel(sql_type = Nullable<Timestamptz>)]
     pub(super) newest: Option<At>,
 }

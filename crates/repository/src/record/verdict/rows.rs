@@ -132,7 +132,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The rows that differ from what is stored.
+    /// The rows that differ from the stored ones.
     pub(super) fn without_stored(self, connection: &mut PgConnection, project: Uuid) -> Read<Self> {
         let places: HashMap<i32, usize> = self.tests.iter().copied().zip(0..).collect();
         let mut differs = vec![true; self.tests.len()];
@@ -157,7 +157,7 @@ impl Rows {
         Ok(self.only(&differs))
     }
 
-    /// Whether the row at a place is what is stored.
+    /// Whether the row at a place equals the stored one.
     fn is_at(&self, place: usize, (_, (status, in_window, newest), last, body): &StoredColumns) -> bool {
         let (last_run, last_status, last_offset) = last;
         self.statuses.get(place).map(|status| status.as_str()) == Some(status)
