@@ -204,7 +204,7 @@ fn revoke(
     now: Timestamp,
 ) -> anyhow::Result<()> {
     confirm(yes, || {
-        format!("Revoke the key {id} for good? Whoever uses it is refused at once.")
+        format!("Revoke the key {id} for good? Requests with it are rejected immediately.")
     })?;
     if !store.revoke_key(id, now).context("revoking a key")? {
         return Err(lookup::no_key(store, id)?);

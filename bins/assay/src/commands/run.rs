@@ -46,7 +46,7 @@ Examples:
     assay run --report '**/target/surefire-reports/*.xml' -- mvn -B verify
   A shard of a suite:
     assay run --report junit.xml --shard 2/3 -- pytest --junitxml=junit.xml
-  A build that must not fail because the server is away, or because a fork has no key:
+  A build that must not fail because the server is unreachable, or because a fork has no key:
     assay run --best-effort --report junit.xml -- pytest --junitxml=junit.xml
   A build that continues if this branch most probably broke none of the failed tests:
     assay run --report results.json --gate -- npx playwright test

@@ -45,7 +45,7 @@ Examples:
     assay upload --dry-run test-results/
   A shard, and a suite beside others of the same build:
     assay upload --shard 2/3 --suite e2e results-2.json
-  A build that must not fail because the server is away, and that sends the report later:
+  A build that must not fail because the server is unreachable, and that sends the report later:
     assay upload --best-effort --spool ~/.cache/assay-spool test-results/
   By hand, with the key in a file that only you can read:
     assay upload --url https://assay.example.org --key-file ~/.assay-key results.json
