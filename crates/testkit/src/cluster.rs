@@ -58,9 +58,10 @@ pub(crate) fn url(database: &str) -> Result<String> {
     Ok(cluster.url(database))
 }
 
-/// The folder of the shared cluster.
+/// The folder of the shared cluster: `ASSAY_TEST_POSTGRES`, or one in the target folder.
 pub(crate) fn folder() -> PathBuf {
-    target().join("assay-test-postgres")
+    std::env::var_os("ASSAY_TEST_POSTGRES")
+        .map_or_else(|| target().join("assay-test-postgres"), PathBuf::from)
 }
 
 /// The target folder of the build that this test belongs to.
