@@ -62,6 +62,15 @@ pub(crate) fn of_clean(presence: Presence) -> String {
     }
 }
 
+/// "of 0.98"; a probability that would be rounded to 1 is "above 0.99".
+fn probability(value: f64) -> String {
+    if value < 0.995 {
+        format!("of {value:.2}")
+    } else {
+        "above 0.99".to_owned()
+    }
+}
+
 /// The sentence of a signal, with its counts.
 pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
     let timeline = case.test_counts.timeline;
@@ -80,8 +89,8 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
             .map(|breakage| {
                 let streak = streak::sentence(case.test_counts, &breakage.end);
                 format!(
-                    "{streak}; the code is broken with a probability of {:.2}",
-                    breakage.probability
+                    "{streak}; the code is broken with a probability {}",
+                    probability(breakage.probability)
                 )
             })
             .unwrap_or_default(),

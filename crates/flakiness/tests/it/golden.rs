@@ -87,6 +87,12 @@ fn each_verdict_says_why() {
         "Failed the last 2 runs on main since run 21; the code is broken with a probability of 0.98",
     );
     explains(
+        "20P FFF",
+        Some(FailureRateBroken),
+        &[ConsecutiveFailures],
+        "Failed the last 3 runs on main since run 21; the code is broken with a probability above 0.99",
+    );
+    explains(
         "20P 6F",
         Some(ConsecutiveFailures),
         &[FailureRateBroken],
