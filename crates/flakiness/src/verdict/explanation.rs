@@ -4,7 +4,7 @@ use assay_domain::verdict::{Signal, VerdictStatus};
 
 use crate::{
     config::ENOUGH_RUNS,
-    model::USUALLY_UNRELIABLE,
+    model::{BRANCHES_USUALLY_BREAK, USUALLY_UNRELIABLE},
     participation::Presence,
     verdict::{
         status::Case,
@@ -164,7 +164,7 @@ pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i
         Signal::FailureRateFlaky => {
             let rate = case.findings.runs.failure_rate();
             let rate = rate.map(|rate| format!("; failure rate {rate:.3}"));
-            rate.unwrap_or_default() + &unreliable(case)
+            rate.unwrap_or_default() + &unreliable(case) + &branches_break(case)
         }
         Signal::Resolved => format!("; {} passes were needed", case.findings.runs.passes_needed),
         Signal::ConsecutiveFailures
@@ -187,6 +187,17 @@ fn unreliable(case: &Case<'_, '_>) -> String {
             "; about {:.1} % of the project's tests are unreliable",
             share * 100.0
         )
+    } else {
+        String::new()
+    }
+}
+
+/// The rate of breaking on branches, if a failure there counts and the project differs from the usual one.
+fn branches_break(case: &Case<'_, '_>) -> String {
+    let shown = |rate: f64| format!("{:.2} %", rate * 100.0);
+    let rate = shown(case.test_counts.background.branches_break);
+    if case.findings.chain_counts.episodes_off_stable && rate != shown(BRANCHES_USUALLY_BREAK) {
+        format!("; a new revision of a branch breaks about {rate} of the project's tests")
     } else {
         String::new()
     }

@@ -5,7 +5,7 @@ use assay_flakiness::{
     domain::{
         observation::{History, RunObservations},
         timestamp::Timestamp,
-        verdict::Judge as _,
+        verdict::{Judge as _, Signal},
     },
 };
 
@@ -17,9 +17,14 @@ use crate::{
 
 const BRANCHES: u32 = 60;
 
-/// A run of the stable branch and one of a new branch, sixty times. Test 0 fails on the last branch but ten, and passes
-/// on that branch's next revision. Each of `broken` other tests fails on one branch.
+/// Test 0 fails on the last branch but ten.
 fn project(tests: u32, broken: u32) -> History {
+    project_with(tests, broken, &[BRANCHES - 10])
+}
+
+/// A run of the stable branch and one of a new branch, sixty times. Test 0 fails on some branches, and passes on the next
+/// revision of each. Each of `broken` other tests fails on one branch.
+fn project_with(tests: u32, broken: u32, failing_branches: &[u32]) -> History {
     let mut runs: Vec<RunObservations> = Vec::new();
     let mut add_run = |branch: &str, fails: &dyn Fn(u32) -> bool| {
         let number = i32::try_from(runs.len()).unwrap() + 1;
@@ -35,13 +40,13 @@ fn project(tests: u32, broken: u32) -> History {
         let branch = format!("branch {number}");
         let fails = |test: u32| {
             if test == 0 {
-                number == BRANCHES - 10
+                failing_branches.contains(&number)
             } else {
                 test <= broken && test % BRANCHES == number
             }
         };
         add_run(&branch, &fails);
-        if number == BRANCHES - 10 {
+        if failing_branches.contains(&number) {
             add_run(&branch, &|_| false);
         }
     }
@@ -77,6 +82,26 @@ fn a_small_suite_keeps_the_usual_rate() {
         score(&project(99, 0)).to_bits(),
         score(&project(99, 45)).to_bits()
     );
+}
+
+#[test]
+fn the_evidence_names_a_rate_that_is_not_the_usual_one() {
+    let detail = |tests| {
+        let judgement = Engine::default()
+            .judge_tests(&project_with(tests, 0, &[20, 30, 40, 50]), now(), &[0])
+            .remove(0);
+        let signals = judgement.evidence.signals.into_iter();
+        let mut episodes = signals.filter(|signal| signal.signal == Signal::FailureRateFlaky);
+        episodes.next().unwrap().detail
+    };
+    // 5,000 x 0.0015 / (5,000 + 64 x 150)
+    let named = detail(150);
+    assert!(
+        named.ends_with("; a new revision of a branch breaks about 0.05 % of the project's tests"),
+        "{named}"
+    );
+    let unnamed = detail(99);
+    assert!(!unnamed.contains('%'), "{unnamed}");
 }
 
 #[test]
