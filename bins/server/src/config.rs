@@ -40,7 +40,8 @@ If Postgres' programs are not found, name their folder in PG_BIN.";
 #[validate(
     schema(function = demo_has_its_own_database),
     schema(function = standbys_have_a_primary),
-    schema(function = tls_has_both_files)
+    schema(function = tls_has_both_files),
+    schema(function = workers_have_connections)
 )]
 pub(crate) struct Config {
     /// The Postgres database, with its schema migrated; without it, a private one is started
@@ -296,8 +297,8 @@ impl Config {
         Some(Files { certificate, key })
     }
 
-    /// The numbers of threads, blocking threads and connections, or why the configured numbers contradict each other.
-    pub(crate) fn sizes(&self, processors: NonZeroUsize) -> Result<Sizes, String> {
+    /// The numbers of threads, blocking threads and connections.
+    pub(crate) fn sizes(&self, processors: NonZeroUsize) -> Sizes {
         let processors = u32::try_from(processors.get())
             .unwrap_or(MOST)
             .min((MOST - 1) / 2);
@@ -308,17 +309,12 @@ impl Config {
             (None, None) => processors,
         };
         let pool = self.pool_size.unwrap_or((workers * 2 + 1).min(MOST));
-        if pool < workers {
-            return Err(format!(
-                "ASSAY_POOL_SIZE is {pool} and ASSAY_WORKERS {workers}: more workers than connections would only wait"
-            ));
-        }
-        Ok(Sizes {
+        Sizes {
             workers,
             // One connection is reserved for readiness checks, so that they are answered under any load.
             blocking: (pool - 1).max(1),
             pool,
-        })
+        }
     }
 }
 
@@ -359,6 +355,15 @@ fn tls_has_both_files(config: &Config) -> Result<(), ValidationError> {
         (false, true) => Err(refused(
             "ASSAY_TLS_KEY is set without ASSAY_TLS_CERT; TLS needs both",
         )),
+    }
+}
+
+fn workers_have_connections(config: &Config) -> Result<(), ValidationError> {
+    match (config.pool_size, config.workers) {
+        (Some(pool), Some(workers)) if pool < workers => Err(refused(format!(
+            "ASSAY_POOL_SIZE is {pool} and ASSAY_WORKERS {workers}: more workers than connections would only wait"
+        ))),
+        (Some(_) | None, Some(_) | None) => Ok(()),
     }
 }
 
@@ -427,9 +432,9 @@ mod tests {
 
     fn sizes(arguments: &[&str], processors: usize) -> Result<Sizes, String> {
         let arguments = ["assay-server"].iter().chain(arguments);
-        Config::try_parse_from(arguments)
-            .unwrap()
-            .sizes(NonZeroUsize::new(processors).unwrap())
+        let config = Config::try_parse_from(arguments).unwrap();
+        config.check()?;
+        Ok(config.sizes(NonZeroUsize::new(processors).unwrap()))
     }
 
     #[test]

@@ -55,8 +55,8 @@ fn main() -> ExitCode {
 
 fn run(config: Config) -> anyhow::Result<()> {
     let processors = thread::available_parallelism().unwrap_or(std::num::NonZeroUsize::MIN);
-    let sizes = config.sizes(processors).map_err(anyhow::Error::msg)?;
     config.check().map_err(anyhow::Error::msg)?;
+    let sizes = config.sizes(processors);
     // Before signals are caught: Ctrl-C ends a question and a package manager.
     if config.demo {
         install::install_if_missing(&config)?;
