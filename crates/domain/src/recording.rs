@@ -231,6 +231,8 @@ pub struct ImportReceipt {
     pub status: Option<Outcome>,
     /// The counts of its tests.
     pub counts: Counts,
+    /// The run's context, with what earlier reports of the run said.
+    pub context: RunContext,
     /// The effect of the import.
     pub effect: Effect,
     /// The verdicts that it changed.

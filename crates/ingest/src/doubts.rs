@@ -1,6 +1,10 @@
 //! Warnings about values that are probably mistakes.
 
-use assay_domain::{project::NAME_CHARS, recording::Recording, timestamp::Timestamp};
+use assay_domain::{
+    project::NAME_CHARS,
+    recording::{Recording, RunContext},
+    timestamp::Timestamp,
+};
 
 use crate::choice::{Choice, Origin};
 
@@ -8,6 +12,10 @@ use crate::choice::{Choice, Origin};
 const LONGEST_RETENTION_DAYS: i64 = 90;
 /// The tolerated clock difference before a run counts as in the future.
 const CLOCK_SKEW_MS: i64 = 5 * 60 * 1_000;
+const NO_BRANCH: &str =
+    "The branch is unknown, so the run does not count as one of the stable branch: give --branch.";
+const NO_COMMIT: &str =
+    "The commit is unknown, so a test that passes and fails on one commit is not recognised: give --commit.";
 
 /// One warning for each suspicious value of an import.
 pub(crate) fn of(recording: &Recording, choices: &[Choice], now: Timestamp) -> Vec<String> {
@@ -34,10 +42,7 @@ pub(crate) fn of(recording: &Recording, choices: &[Choice], now: Timestamp) -> V
     }
     let context = &recording.context;
     if context.branch.is_none() {
-        doubts.push(
-            "The branch is unknown, so the run does not count as one of the stable branch: give --branch."
-                .to_owned(),
-        );
+        doubts.push(NO_BRANCH.to_owned());
     }
     let branch = choices.iter().find(|choice| choice.what == "branch");
     if let (Some(branch), Some(kept)) = (branch, &context.branch)
@@ -48,11 +53,17 @@ pub(crate) fn of(recording: &Recording, choices: &[Choice], now: Timestamp) -> V
             branch.value.chars().count(),
         ));
     }
-    if context.commit_sha.is_none() && context.tested_revision.is_none() {
-        doubts.push(
-            "The commit is unknown, so a test that passes and fails on one commit is not recognised: give --commit."
-                .to_owned(),
-        );
+    if context.revision().is_none() {
+        doubts.push(NO_COMMIT.to_owned());
     }
     doubts
+}
+
+/// Whether a warning is also true of a run with this context: an earlier report may have said what this one does not.
+pub(crate) fn concerns(warning: &str, run: &RunContext) -> bool {
+    match warning {
+        NO_BRANCH => run.branch.is_none(),
+        NO_COMMIT => run.revision().is_none(),
+        _ => true,
+    }
 }

@@ -1,7 +1,7 @@
 //! Converts a report to a recording.
 
 use assay_domain::{
-    recording::{Recording, Sender, ShardIndex},
+    recording::{Recording, RunContext, Sender, ShardIndex},
     run::Counts,
     timestamp::Timestamp,
 };
@@ -41,7 +41,7 @@ pub struct PreparedReport {
     pub recording: Recording,
     /// Every value with several possible sources, and the source that was used.
     pub choices: Vec<Choice>,
-    /// Warnings for the user, one sentence each.
+    /// Warnings about the report for the user, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -49,6 +49,15 @@ impl PreparedReport {
     /// The outcome of the report's own tests. The run may have more shards.
     pub fn counts(&self) -> Counts {
         results::counts(&self.recording.tests)
+    }
+
+    /// The warnings that are true of the stored run, whose context may be known from an earlier report.
+    pub fn warnings_of(&self, run: &RunContext) -> Vec<String> {
+        let warnings = self.warnings.iter();
+        warnings
+            .filter(|warning| doubts::concerns(warning, run))
+            .cloned()
+            .collect()
     }
 }
 
@@ -141,7 +150,6 @@ impl std::fmt::Display for ShardText {
 mod tests {
     use assay_domain::{
         attempt::{Attempt, AttemptStatus, ErrorDetail},
-        recording::RunContext,
         run::RunState,
         test::TestName,
     };

@@ -117,6 +117,7 @@ impl Answer {
     }
 
     pub(crate) fn stored(grant: &IngestGrant, imported: ImportReceipt, parsed: ParsedUpload) -> Self {
+        let warnings = parsed.prepared.warnings_of(&imported.context);
         Self {
             project: ProjectName::of(grant),
             run_id: Some(imported.run_id),
@@ -130,7 +131,7 @@ impl Answer {
             values: RunValue::all_of(parsed.prepared.choices, &parsed.sources),
             verdicts_changed: imported.verdicts_changed.listed,
             verdicts_changed_total: imported.verdicts_changed.total,
-            warnings: parsed.prepared.warnings,
+            warnings,
             failures: parsed.failures,
         }
     }

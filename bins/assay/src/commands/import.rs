@@ -81,8 +81,8 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     for reason in &unread {
         eprintln!("assay: not read: {reason}");
     }
-    warn(&prepared.warnings);
     if dry_run {
+        warn(&prepared.warnings);
         show(global, &prepared, &unread)?;
         return accept(&unread, lenient);
     }
@@ -105,10 +105,14 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
         clock::now(),
     );
     storing.finish_and_clear();
-    let imported = imported.map_err(not_stored)?;
-    let replaced = replaced_notice(&project.name, &imported);
-    warn(&replaced);
-    let warnings: Vec<_> = replaced.iter().chain(&prepared.warnings).collect();
+    let imported = imported
+        .inspect_err(|_| warn(&prepared.warnings))
+        .map_err(not_stored)?;
+    let warnings: Vec<_> = replaced_notice(&project.name, &imported)
+        .into_iter()
+        .chain(prepared.warnings_of(&imported.context))
+        .collect();
+    warn(&warnings);
     let value = json!({
         "runId": imported.run_id,
         "runNumber": imported.run_number,
@@ -233,6 +237,7 @@ fn summary(project: &str, imported: &ImportReceipt, prepared: &PreparedReport) -
         shard_id,
         status,
         counts,
+        context: _,
         effect,
         verdicts_changed,
     } = imported;

@@ -55,6 +55,15 @@ fn a_changed_report_under_the_same_key_replaces_the_earlier() {
         after["warnings"][0].as_str().unwrap().contains("--suite"),
         "{after}"
     );
+    // What this report does not say is known from the earlier one.
+    let third = world.file("3.xml", &junit::report(START, &[("adds", false)]));
+    let bare = world.import(&["--run-key", "b1", &third]);
+    assert_eq!(bare["warnings"].as_array().unwrap().len(), 1, "{bare}");
+    let again = world.import(&["--run-key", "b1", &third]);
+    assert_eq!(
+        (&again["changed"], &again["warnings"]),
+        (&false.into(), &json!([]))
+    );
     // Another suite of the same build is another run.
     let suite = world.import(&["--run-key", "b1", "--suite", "e2e", &second]);
     assert_ne!(suite["runId"], after["runId"]);

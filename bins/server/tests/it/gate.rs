@@ -161,6 +161,38 @@ fn a_key_for_pull_requests_only_may_ask_too() {
     assert_eq!(judged_alike(&again), judged_alike(&answer));
 }
 
+#[test]
+fn a_dry_run_takes_from_the_stored_run_what_its_report_does_not_say() {
+    let intake = intake();
+    let terms = IngestTerms {
+        pull_requests_only: true,
+        ..IngestTerms::default()
+    };
+    let of_pull_requests = intake.new_key(&terms);
+    for (key, more) in [
+        (&intake.key, &[][..]),
+        (&of_pull_requests, &[("pullRequest", "7")]),
+    ] {
+        let stored = explained(&intake, key, more, &BROKEN);
+        let dry_run = |code: &[(&str, &str)]| {
+            let fields = [
+                &[("runKey", "build-f1"), ("failures", "true"), ("dryRun", "true")],
+                code,
+                more,
+            ]
+            .concat();
+            let answer = intake.send(key, &fields, &[("r.xml", report(&BROKEN).as_bytes())]);
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            answer.json()
+        };
+        let bare = dry_run(&[]);
+        assert_eq!(judged_alike(&bare), judged_alike(&stored));
+        // What the report says is taken.
+        let other = dry_run(&[("branch", "feature/other"), ("commit", "c20")]);
+        assert_ne!(judged_alike(&other), judged_alike(&stored), "{other}");
+    }
+}
+
 /// The failures without fields that storing the run changes: the verdicts and the first failures.
 fn judged_alike(answer: &Value) -> Value {
     let mut failures = answer["failures"].clone();

@@ -161,6 +161,26 @@ fn a_report_is_stored_once_and_replaced_by_another_one() {
         raw.text()
     );
     assert_eq!(raw.json()["runId"], answer["runId"]);
+    // What a report does not say is known from the earlier one.
+    let bare = intake.post(
+        "/ingest/v1/reports?runKey=build-1",
+        &intake.key,
+        &[("Content-Type", "text/xml")],
+        FAILS.as_bytes(),
+    );
+    assert_eq!(
+        (&bare.json()["effect"], &bare.json()["warnings"]),
+        (&"replaced".into(), &Value::Array(Vec::new())),
+        "{}",
+        bare.text()
+    );
+    let bare = intake.post(
+        "/ingest/v1/reports?runKey=build-1",
+        &intake.key,
+        &[("Content-Type", "text/xml")],
+        PASSES.as_bytes(),
+    );
+    assert_eq!(bare.json()["effect"], "replaced");
     let run = intake.read(&format!("/runs/{}", text(&answer["runId"])));
     assert_eq!(
         (&run["run"]["status"], &run["run"]["branch"]),
@@ -168,7 +188,7 @@ fn a_report_is_stored_once_and_replaced_by_another_one() {
     );
     assert_eq!(intake.read("/runs")["total"], 1);
     let listed = intake.database.texts("SELECT effect FROM upload ORDER BY at");
-    assert_eq!(listed.len(), 3, "{listed:?}");
+    assert_eq!(listed.len(), 5, "{listed:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::{
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
     project::{Caller, Project, ProjectEntry},
-    recording::Recording,
+    recording::{Recording, RunContext},
     rules::RecordingRules,
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
     settings::Settings,
@@ -232,6 +232,8 @@ pub fn in_snapshot<T>(
 pub struct RecognisedReport {
     /// Number and start of the report's run, if it is stored.
     pub run: Option<(i32, Timestamp)>,
+    /// The context of the run once the report is stored.
+    pub context: RunContext,
     /// The number of the next new run.
     pub next_run: i32,
     /// The ordinal of each test of the report, in its order; none for a test that never ran.

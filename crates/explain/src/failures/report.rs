@@ -96,13 +96,14 @@ impl<'r> Overlay<'r> {
             .collect();
         history.tests = next.max(ordinals.iter().max().map_or(0, |last| last.saturating_add(1)));
         let number = known.run.map_or(known.next_run, |(number, _)| number);
+        let context = &known.context;
         let facts = RunFacts {
             id: recording.run_key.as_str().into(),
             number,
             started_at,
-            branch: recording.context.branch.as_deref().map(Into::into),
-            revision: recording.context.revision().map(Into::into),
-            variant: recording.context.suite.as_deref().unwrap_or_default().into(),
+            branch: context.branch.as_deref().map(Into::into),
+            revision: context.revision().map(Into::into),
+            variant: context.suite.as_deref().unwrap_or_default().into(),
         };
         let stored = history
             .runs
@@ -110,7 +111,12 @@ impl<'r> Overlay<'r> {
             .position(|observed| observed.run.number == number);
         let place = stored.unwrap_or(history.runs.len());
         let mut observed = match stored {
-            Some(place) => history.runs.remove(place),
+            Some(place) => {
+                let mut observed = history.runs.remove(place);
+                let id = observed.run.id;
+                observed.run = RunFacts { id, ..facts };
+                observed
+            }
             None => RunObservations::of(facts),
         };
         without(&mut observed, &ordinals);

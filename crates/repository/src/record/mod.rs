@@ -305,7 +305,8 @@ impl Import<'_> {
             .collect();
         let former_start = known.as_ref().map(|known| known.started_at);
         let all: Vec<&StoredShard> = others.iter().chain([&shard]).collect();
-        let run = run::NewRun::of(self, number, known, &all, contents.counts())?;
+        let context = run::context(known.as_ref(), self.recording)?;
+        let run = run::NewRun::of(self, number, known.as_ref(), &context, &all, contents.counts())?;
         run.store(connection)?;
         if let Some(branch) = run.branch()
             && !branches.iter().any(|former| former == branch)
@@ -343,6 +344,7 @@ impl Import<'_> {
             shard_id: RunId(shard.id),
             status: run.outcome,
             counts: contents.counts(),
+            context,
             effect: if shard.id == self.new_id {
                 Effect::Added
             } else {
@@ -390,6 +392,7 @@ fn unchanged(known: &KnownRun, shard: &StoredShard) -> Work<ImportReceipt> {
         shard_id: RunId(shard.id),
         status,
         counts: known.counts.counts()?,
+        context: known.context.clone().stored()?,
         effect: Effect::Unchanged,
         verdicts_changed: VerdictChanges::default(),
     })

@@ -9,7 +9,7 @@ use diesel::{PgConnection, QueryDsl as _, RunQueryDsl as _};
 
 use super::{
     intern::{TestKey, known_signatures, known_tests},
-    run::{KnownRun, RunKey},
+    run::{self, KnownRun, RunKey},
 };
 use crate::db::{
     column::{count, file_hash, short_hash, storable},
@@ -29,6 +29,7 @@ pub(crate) fn recognise(
         counts_in_verdicts: rules.counts_in_verdicts(),
     };
     let run = KnownRun::find(connection, of.id.0, key)?;
+    let context = run::context(run.as_ref(), recording)?;
     let newest: i32 = project::table
         .find(of.id.0)
         .select(project::runs)
@@ -59,6 +60,7 @@ pub(crate) fn recognise(
         .collect::<Result<_, assay_domain::store::StoreError>>()?;
     Ok(RecognisedReport {
         run: run.map(|run| (run.number, run.started_at.0)),
+        context,
         next_run: newest.saturating_add(1),
         tests,
         signatures,

@@ -37,7 +37,7 @@ pub(super) struct KnownRun {
     #[diesel(embed)]
     pub(super) counts: StoredCounts,
     #[diesel(embed)]
-    context: Context,
+    pub(super) context: Context,
 }
 
 impl KnownRun {
@@ -135,7 +135,7 @@ impl Context {
         })
     }
 
-    fn stored(self) -> Result<RunContext, StoreError> {
+    pub(super) fn stored(self) -> Result<RunContext, StoreError> {
         Ok(RunContext {
             branch: self.branch,
             commit_sha: self.commit_sha,
@@ -148,6 +148,18 @@ impl Context {
             suite: self.suite,
             run_url: self.run_url,
         })
+    }
+}
+
+/// The context of a run once this report is stored.
+pub(super) fn context(known: Option<&KnownRun>, recording: &Recording) -> Result<RunContext, StoreError> {
+    let reported = recording.context.clone();
+    match known {
+        // A report without a value says nothing about it, so the run keeps the value of an earlier report.
+        Some(known) if recording.shard.is_some() || !known.context.is_of_another_commit(&reported) => {
+            Ok(reported.or(known.context.clone().stored()?))
+        }
+        Some(_) | None => Ok(reported),
     }
 }
 
@@ -184,20 +196,13 @@ impl NewRun {
     pub(super) fn of(
         import: &Import<'_>,
         number: i32,
-        known: Option<KnownRun>,
+        known: Option<&KnownRun>,
+        context: &RunContext,
         shards: &[&StoredShard],
         counts: Counts,
     ) -> Result<Self, StoreError> {
         let recording = import.recording;
-        let sharded = recording.shard.is_some();
-        let id = known.as_ref().map_or(import.new_id, |known| known.id);
-        let context = match known {
-            // A report without a value says nothing about it, so the run keeps the value of an earlier report.
-            Some(known) if sharded || !known.context.is_of_another_commit(&recording.context) => {
-                recording.context.clone().or(known.context.stored()?)
-            }
-            Some(_) | None => recording.context.clone(),
-        };
+        let id = known.map_or(import.new_id, |known| known.id);
         let started_at = shards.iter().map(|shard| shard.started_at).min();
         let outcome = outcome(shards)?;
         Ok(Self {
@@ -205,8 +210,8 @@ impl NewRun {
             number,
             id,
             key_hash: import.run_key().hash(),
-            sharded,
-            context: Context::of(&context),
+            sharded: recording.shard.is_some(),
+            context: Context::of(context),
             status: outcome.map(Outcome::as_str),
             started_at: started_at.unwrap_or(At(recording.started_at)),
             finished_at: shards.iter().filter_map(|shard| shard.finished_at).max(),

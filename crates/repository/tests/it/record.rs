@@ -193,6 +193,7 @@ fn a_report_without_branch_or_commit_keeps_those_of_its_run() {
     };
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(facts(&again), (some("main"), some("aaa"), some("Ada")));
+    assert_eq!(again.context.branch, some("main"));
     // A value of the newer report wins.
     bare.context.branch = some("fixed");
     let again = world.import(&bare.clone().content(2));
