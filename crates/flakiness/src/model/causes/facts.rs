@@ -1,13 +1,16 @@
 //! The counts in a failure's sentence, which a reader can repeat.
 
-use std::{collections::BTreeSet, slice};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    slice,
+};
 
 use assay_domain::test::TestOrdinal;
 
 use super::{
     parts::{CROWD, ChainFacts, DRIFT, FLAKE, Parts, ResultFacts},
     sequence::TestResults,
-    texts::{ErrorTexts, TextCounts, WindowTexts},
+    texts::{ErrorTexts, Share, TextCounts, WindowTexts},
 };
 use crate::{
     config::NAMED_RUNS,
@@ -85,12 +88,74 @@ pub struct SameError {
     pub in_this_run: u32,
 }
 
+/// The failures of one run, counted once for all its tests.
+#[derive(Debug, Default)]
+pub(crate) struct RunFailures {
+    /// Tests that failed finally.
+    failed: u32,
+    /// Failures with a text.
+    with_text: u32,
+    by_text: HashMap<u32, SharedText>,
+}
+
+/// The failures of one run with the same text.
+#[derive(Debug, Clone, Copy, Default)]
+struct SharedText {
+    failures: u32,
+    tests: u32,
+}
+
+impl RunFailures {
+    /// The failures of the executions of a run.
+    pub(crate) fn of(timeline: &Timeline<'_>, texts: &ErrorTexts, run: usize) -> Self {
+        let mut failed: BTreeSet<TestOrdinal> = BTreeSet::new();
+        let mut by_test: BTreeMap<(u32, TestOrdinal), u32> = BTreeMap::new();
+        for entry in executions(timeline, run) {
+            let failures = entry.failures.iter().filter(|failure| !failure.recovered);
+            failed.extend(failures.map(|failure| failure.test));
+            for (test, text) in texts.of_execution(entry.source) {
+                *by_test.entry((*text, *test)).or_default() += 1;
+            }
+        }
+        let mut counted = Self {
+            failed: count(failed.len()),
+            ..Self::default()
+        };
+        for ((text, _), failures) in by_test {
+            let shared = counted.by_text.entry(text).or_default();
+            shared.failures += failures;
+            shared.tests += 1;
+            counted.with_text += failures;
+        }
+        counted
+    }
+
+    fn of_text(&self, text: u32) -> SharedText {
+        self.by_text.get(&text).copied().unwrap_or_default()
+    }
+}
+
+/// The executions of a run.
+fn executions<'t, 'h>(timeline: &'t Timeline<'h>, run: usize) -> impl Iterator<Item = &'t Entry<'h>> {
+    let positions = timeline.runs.get(run).map(|run| run.positions.as_slice());
+    let positions = positions.unwrap_or_default().iter();
+    positions.filter_map(|position| timeline.entries.get(*position))
+}
+
+/// What all tests of a window share.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shared<'a, 'h> {
+    pub(crate) timeline: &'a Timeline<'h>,
+    pub(crate) texts: &'a ErrorTexts,
+    pub(crate) window_texts: &'a WindowTexts,
+    /// The failures of the runs in question, by run.
+    pub(crate) runs: &'a BTreeMap<usize, RunFailures>,
+}
+
 /// One test's results with the model's probabilities.
 #[derive(Debug)]
 pub(crate) struct Judged<'a, 'h> {
-    timeline: &'a Timeline<'h>,
-    texts: &'a ErrorTexts,
-    window_texts: &'a WindowTexts,
+    shared: Shared<'a, 'h>,
     test: TestOrdinal,
     chains: &'a [ChainFacts],
     parts: &'a [Option<Parts>],
@@ -116,11 +181,12 @@ struct Other<'a, 'h> {
 
 impl<'a, 'h> Judged<'a, 'h> {
     pub(crate) fn new(
-        (timeline, texts, window_texts): (&'a Timeline<'h>, &'a ErrorTexts, &'a WindowTexts),
+        shared: Shared<'a, 'h>,
         test: TestOrdinal,
         results: &'a TestResults,
         parts: &'a [Option<Parts>],
     ) -> Self {
+        let Shared { timeline, texts, .. } = shared;
         let each = results.sequence.results.iter().zip(&results.positions).zip(parts);
         let other =
             |(index, ((result, position), parts)): (usize, ((&ResultFacts, &usize), &Option<Parts>))| {
@@ -143,9 +209,7 @@ impl<'a, 'h> Judged<'a, 'h> {
                 })
             };
         Self {
-            timeline,
-            texts,
-            window_texts,
+            shared,
             test,
             chains: &results.sequence.chains,
             parts,
@@ -186,7 +250,9 @@ impl<'a, 'h> Judged<'a, 'h> {
 
     /// The text of a failure, if the text distinguishes failures.
     fn recognisable(&self, failure: &Other<'_, '_>) -> Option<u32> {
-        failure.text.filter(|text| !self.window_texts.is_common(*text))
+        failure
+            .text
+            .filter(|text| !self.shared.window_texts.is_common(*text))
     }
 
     /// The places where the text of a failure occurs; `None` if it has no text that distinguishes failures.
@@ -195,8 +261,8 @@ impl<'a, 'h> Judged<'a, 'h> {
         let text = self.recognisable(failure)?;
         let chain = self.chains.get(failure.chain)?;
         let mut counts = TextCounts {
-            pairs: self.window_texts.pairs,
-            other_tests: f64::from(self.window_texts.tests(text).saturating_sub(1)),
+            pairs: self.shared.window_texts.pairs,
+            other_tests: f64::from(self.shared.window_texts.tests(text).saturating_sub(1)),
             ..TextCounts::default()
         };
         for other in self.others().filter(|other| other.index != index) {
@@ -205,9 +271,7 @@ impl<'a, 'h> Judged<'a, 'h> {
                 counts.flake.add(of_other == text, other.flake);
             }
         }
-        for (_, of_other) in self.texts_of_run(failure.run) {
-            counts.run.add(of_other == text, 1.0);
-        }
+        counts.run = self.share_of_run(failure.run, text)?;
         let streak = self.streak_around(index, failure.chain);
         let from_here = streak
             .iter()
@@ -242,13 +306,23 @@ impl<'a, 'h> Judged<'a, 'h> {
         Some(counts)
     }
 
-    /// The texts of the other tests' failures in a run.
-    fn texts_of_run(&self, run: usize) -> Vec<(TestOrdinal, u32)> {
-        let positions = self.timeline.runs.get(run).map(|run| run.positions.as_slice());
-        let entries = positions.unwrap_or_default().iter();
-        let entries = entries.filter_map(|position| self.timeline.entries.get(*position));
-        let texts = entries.flat_map(|entry| self.texts.of_execution(entry.source));
-        texts.copied().filter(|(test, _)| *test != self.test).collect()
+    /// The share of a text among the other tests' failures in a run.
+    fn share_of_run(&self, run: usize, text: u32) -> Option<Share> {
+        let (own, own_same) = self.own_failures(run, text);
+        let of_run = self.shared.runs.get(&run)?;
+        Some(Share {
+            of_text: f64::from(of_run.of_text(text).failures - own_same),
+            of_all: f64::from(of_run.with_text - own),
+        })
+    }
+
+    /// The test's own failures in a run that have a text, and those that have this one.
+    fn own_failures(&self, run: usize, text: u32) -> (u32, u32) {
+        let texts = executions(self.shared.timeline, run)
+            .filter_map(|entry| self.shared.texts.of(entry.source, self.test));
+        texts.fold((0, 0), |(all, same), other| {
+            (all + 1, same + u32::from(other == text))
+        })
     }
 
     /// The counts behind the sentence of a failure.
@@ -260,7 +334,7 @@ impl<'a, 'h> Judged<'a, 'h> {
             told_apart: run.branch.is_some() || run.revision.is_some(),
             on_stable: failure.entry.on_stable_branch,
             recognisable: self.recognisable(failure).is_some(),
-            failed_in_run: self.failed_in_run(failure.run),
+            failed_in_run: self.shared.runs.get(&failure.run)?.failed,
             ..CauseFacts::default()
         };
         let part = |part: usize| self.parts.get(index)?.as_ref()?.get(part).copied();
@@ -314,7 +388,7 @@ impl<'a, 'h> Judged<'a, 'h> {
 
     /// Counts the runs of the stable branch.
     fn count_stable(&self, failure: &Other<'_, '_>, facts: &mut CauseFacts) {
-        let mut runs = ByRun::new(self.timeline);
+        let mut runs = ByRun::new(self.shared.timeline);
         for other in self.others().filter(|other| other.entry.on_stable_branch) {
             let is_before = !failure.entry.on_stable_branch || other.index < failure.index;
             if is_before && other.run != failure.run {
@@ -330,7 +404,7 @@ impl<'a, 'h> Judged<'a, 'h> {
 
     /// How the newest stable runs ended, in the order of time.
     fn read_stable_end(&self, facts: &mut CauseFacts) {
-        let mut runs = ByRun::new(self.timeline);
+        let mut runs = ByRun::new(self.shared.timeline);
         for other in self.others().filter(|other| other.entry.on_stable_branch) {
             runs.update(other.run, false, |failed| *failed |= other.outcome.failed());
         }
@@ -341,7 +415,7 @@ impl<'a, 'h> Judged<'a, 'h> {
     /// Counts the runs on good code.
     fn count_good(&self, failure: &Other<'_, '_>, facts: &mut CauseFacts) {
         let text = failure.text;
-        let mut runs = ByRun::new(self.timeline);
+        let mut runs = ByRun::new(self.shared.timeline);
         for other in self.others().filter(|other| other.run != failure.run) {
             let failed = other.outcome.had_failure();
             if failed && other.flake < 0.5 {
@@ -376,25 +450,14 @@ impl<'a, 'h> Judged<'a, 'h> {
             same.on_stable += u32::from(on_stable);
             same.other_branches += u32::from(!on_stable && branch_of(other) != own);
         }
-        same.other_tests = self.window_texts.tests(text).saturating_sub(1);
-        let in_run = self.texts_of_run(failure.run).into_iter();
-        let in_run: BTreeSet<TestOrdinal> = in_run
-            .filter(|(_, other)| *other == text)
-            .map(|(test, _)| test)
-            .collect();
-        same.in_this_run = count(in_run.len());
-    }
-
-    fn failed_in_run(&self, run: usize) -> u32 {
-        let positions = self.timeline.runs.get(run).map(|run| run.positions.as_slice());
-        let entries = positions.unwrap_or_default().iter();
-        let entries = entries.filter_map(|position| self.timeline.entries.get(*position));
-        let failures = entries.flat_map(|entry| entry.failures.iter());
-        let failed: BTreeSet<TestOrdinal> = failures
-            .filter(|failure| !failure.recovered)
-            .map(|failure| failure.test)
-            .collect();
-        count(failed.len())
+        same.other_tests = self.shared.window_texts.tests(text).saturating_sub(1);
+        let (_, own) = self.own_failures(failure.run, text);
+        let in_run = self
+            .shared
+            .runs
+            .get(&failure.run)
+            .map(|run| run.of_text(text).tests);
+        same.in_this_run = in_run.unwrap_or(0).saturating_sub(own.min(1));
     }
 }
 

@@ -7,7 +7,7 @@ use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, Paral
 
 use super::{
     crowds,
-    facts::{CauseFacts, Judged},
+    facts::{CauseFacts, Judged, RunFailures, Shared},
     parts::{self, BEFORE, BreakRates, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
     sequence::{self, TestResults},
     texts::{ErrorTexts, WindowTexts},
@@ -176,8 +176,17 @@ impl<'h> Scene<'h> {
     /// The causes of the failures of the runs whose numbers are `wanted`.
     fn causes(&self, wanted: impl Fn(i32) -> bool) -> Vec<FailureCause> {
         let mut by_test: BTreeMap<TestOrdinal, Vec<usize>> = BTreeMap::new();
-        for (position, entry) in self.timeline.entries.iter().enumerate() {
+        let mut runs: BTreeMap<usize, RunFailures> = BTreeMap::new();
+        for ((position, entry), run) in self
+            .timeline
+            .entries
+            .iter()
+            .enumerate()
+            .zip(&self.timeline.run_of)
+        {
             if wanted(entry.observed.run.number) {
+                runs.entry(*run)
+                    .or_insert_with(|| RunFailures::of(&self.timeline, self.texts, *run));
                 for failure in entry.failures.iter() {
                     by_test.entry(failure.test).or_default().push(position);
                 }
@@ -186,22 +195,28 @@ impl<'h> Scene<'h> {
         let by_test: Vec<_> = by_test.into_iter().collect();
         let mut causes: Vec<(usize, FailureCause)> = by_test
             .par_iter()
-            .flat_map_iter(|(test, positions)| self.causes_of_test(*test, positions))
+            .flat_map_iter(|(test, positions)| self.causes_of_test(*test, positions, &runs))
             .collect();
         causes.sort_by_key(|(run, cause)| (*run, cause.test, cause.execution));
         causes.into_iter().map(|(_, cause)| cause).collect()
     }
 
     /// The causes of a test's failures at these positions, each with its run.
-    fn causes_of_test(&self, test: TestOrdinal, positions: &[usize]) -> Vec<(usize, FailureCause)> {
+    fn causes_of_test(
+        &self,
+        test: TestOrdinal,
+        positions: &[usize],
+        runs: &BTreeMap<usize, RunFailures>,
+    ) -> Vec<(usize, FailureCause)> {
         let results = TestResults::of(&self.timeline, &self.order, &self.background, &self.odds, test);
         let smoothed = parts::smooth(&results.sequence, BreakRates::default(), &PRIOR);
-        let judged = Judged::new(
-            (&self.timeline, self.texts, &self.window_texts),
-            test,
-            &results,
-            &smoothed.parts,
-        );
+        let shared = Shared {
+            timeline: &self.timeline,
+            texts: self.texts,
+            window_texts: &self.window_texts,
+            runs,
+        };
+        let judged = Judged::new(shared, test, &results, &smoothed.parts);
         let cause = |position: &usize| {
             let index = results.positions.iter().position(|other| other == position)?;
             let parts = smoothed.parts.get(index)?.as_ref()?;
