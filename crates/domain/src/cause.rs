@@ -102,6 +102,9 @@ pub struct FailedRun {
     /// The earliest start of its shards.
     #[serde(skip)]
     pub started_at: Timestamp,
+    /// Why it may lack results, such as a missing shard; `None` if it is complete.
+    #[serde(skip)]
+    pub incomplete: Option<String>,
 }
 
 /// The final result of a test in a run.
@@ -124,6 +127,15 @@ pub struct VerdictTag {
     pub status_reason: Option<Signal>,
     /// The time of the judgement.
     pub evaluated_at: Timestamp,
+}
+
+/// The stored facts about a failed test, in addition to the runs of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StoredFacts {
+    /// The stored verdict in short; `None` before the first one.
+    pub verdict: Option<VerdictTag>,
+    /// The start of the first visible run in which it failed.
+    pub first_failed_at: Option<Timestamp>,
 }
 
 /// The error signatures of a window that a run's failures need. Each text is represented by a signature's number.

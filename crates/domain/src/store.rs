@@ -12,8 +12,8 @@ pub use administration::{
     PruneStep, PrunedCounts, RefingerprintCounts, UnfinishedDeletions,
 };
 pub use read::{
-    Connections, FinalResult, NodeReads, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store,
-    in_snapshot,
+    ComputeShared, Connections, FinalResult, NodeReads, RecognisedReport, ResultKey, SharedKey, SharedValue,
+    Snapshot, SnapshotWork, Store, in_snapshot, shared,
 };
 pub use record::{DueJudgement, RecordError, Recorder, StoredRecording};
 

@@ -112,6 +112,19 @@ pub struct Verdict {
     pub last_run: Option<usize>,
 }
 
+impl Verdict {
+    /// About the memory that it takes.
+    pub fn bytes(&self) -> usize {
+        let branches = self.failing_on.iter();
+        let branches = branches.map(|on| size_of_val(on) + on.branch.as_ref().map_or(0, String::len));
+        size_of_val(self)
+            + self.explanation.len()
+            + size_of_val(&*self.signals)
+            + size_of_val(&*self.labels)
+            + branches.sum::<usize>()
+    }
+}
+
 /// A branch other than the stable one whose newest runs failed a test. At most 20 are listed for each test, the longest
 /// streak first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

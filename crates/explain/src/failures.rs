@@ -8,20 +8,21 @@ mod sentence;
 
 use std::{
     cmp::Ordering,
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
 use assay_domain::{
     attempt::{AttemptStatus, TestAttempts},
     cause::{
-        Action, Cause, ErrorName, EvidenceWord, FailedRun, FinalStatus, Knowledge, VerdictTag, WindowErrors,
+        Action, Cause, ErrorName, EvidenceWord, FailedRun, FinalStatus, Knowledge, StoredFacts, VerdictTag,
+        WindowErrors,
     },
     id::RunId,
     observation::{History, RunObservations},
     page::Page,
     project::{Project, ProjectTag},
-    store::{Snapshot, Store, StoreError, in_snapshot},
+    store::{SharedKey, Snapshot, Store, StoreError, in_snapshot, shared},
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
 };
@@ -49,17 +50,15 @@ pub fn run_failures(
         };
         let explained = UnpagedFailures::read(snapshot, engine, &run, query.knowledge, now)?;
         let gate = gate(explained.causes());
-        let incomplete = snapshot.why_incomplete(&run)?;
-        let (page, failures) =
-            explained
-                .only(query.listed)
-                .entries(snapshot, query.knowledge, (query.page, query.per_page))?;
+        let listed = explained.only(query.listed.filter());
+        let place = (query.page, query.per_page);
+        let (page, failures) = explained.entries(snapshot, query.knowledge, &listed, place)?;
         Ok(Some(RunFailures {
             project: project.tag(),
+            incomplete: run.incomplete.clone(),
             run,
             mode: query.knowledge,
             gate,
-            incomplete,
             page,
             failures,
         }))
@@ -85,9 +84,9 @@ pub fn failure_of(
         let Some(run) = snapshot.failed_run(attempts.run.id)? else {
             return Ok(None);
         };
-        let mut explained = UnpagedFailures::read(snapshot, engine, &run, Knowledge::AtTheTime, now)?;
-        explained.failures.retain(|(_, _, name)| *name == attempts.test);
-        let (_, failures) = explained.entries(snapshot, Knowledge::AtTheTime, (1, 1))?;
+        let explained = UnpagedFailures::read(snapshot, engine, &run, Knowledge::AtTheTime, now)?;
+        let of_test = explained.only(|(_, _, name)| *name == attempts.test);
+        let (_, failures) = explained.entries(snapshot, Knowledge::AtTheTime, &of_test, (1, 1))?;
         Ok(failures.into_iter().next())
     })
 }
@@ -117,6 +116,21 @@ pub enum ListedFailures {
     FailedTests,
     /// The same of the recovered tests.
     RecoveredTests,
+}
+
+impl ListedFailures {
+    /// Whether a failure is listed. It is asked once for each, in their order.
+    fn filter(self) -> impl FnMut(&&JudgedFailure) -> bool {
+        let mut tests = HashSet::new();
+        move |(cause, of_test, _)| {
+            let is_listed = match self {
+                Self::All => return true,
+                Self::FailedTests => of_test.status.is_failure(),
+                Self::RecoveredTests => !of_test.status.is_failure() && !of_test.status.is_skip(),
+            };
+            is_listed && tests.insert(cause.test)
+        }
+    }
 }
 
 /// The failures of a run, each with its cause.
@@ -211,38 +225,6 @@ impl ExplainedFailure {
             runs_elsewhere: runs_elsewhere(history, cause),
             first_failed_at: stored.first_failed_at,
         }
-    }
-}
-
-/// The stored facts about a failed test, in addition to the runs of the window.
-#[derive(Debug, Clone, Copy, Default)]
-struct StoredFacts {
-    verdict: Option<VerdictTag>,
-    first_failed_at: Option<Timestamp>,
-}
-
-impl StoredFacts {
-    /// The facts about stored tests.
-    fn read(
-        snapshot: &mut dyn Snapshot,
-        tests: &[TestOrdinal],
-    ) -> Result<HashMap<TestOrdinal, Self>, StoreError> {
-        if tests.is_empty() {
-            return Ok(HashMap::new());
-        }
-        let first_failures = snapshot.first_failures(tests)?;
-        let verdicts = snapshot.verdict_tags(tests)?;
-        let facts = tests.iter().zip(verdicts).map(|(test, verdict)| {
-            let first_failed_at = first_failures.get(test).copied();
-            (
-                *test,
-                Self {
-                    verdict,
-                    first_failed_at,
-                },
-            )
-        });
-        Ok(facts.collect())
     }
 }
 
@@ -373,14 +355,14 @@ impl StableState {
     }
 }
 
-/// The failures of a run before they are paged, in the order of [`listed_before`].
+/// The failures of a run before they are paged.
 struct UnpagedFailures {
     history: Arc<History>,
-    failures: Vec<(FailureCause, FinalStatus, TestName)>,
-    errors: WindowErrors,
+    judged: Arc<JudgedFailures>,
 }
 
 impl UnpagedFailures {
+    /// Requests over the same runs share the judgement.
     fn read(
         snapshot: &mut dyn Snapshot,
         engine: &dyn Diagnose,
@@ -390,102 +372,142 @@ impl UnpagedFailures {
     ) -> Result<Self, StoreError> {
         let (from, to) = engine.causes_window(run.started_at, knowledge, now);
         let mut history = snapshot.observations(from, to)?;
-        let is_run = |observed: &RunObservations| observed.run.number == run.run_number;
-        if !history.runs.iter().any(is_run)
-            && let Some(uncounted) = snapshot.uncounted_run(run)?
-        {
-            let place = |observed: &RunObservations| (observed.run.started_at, observed.run.number);
-            let at = history
-                .runs
-                .partition_point(|other| place(other) < place(&uncounted));
-            Arc::make_mut(&mut history).runs.insert(at, uncounted);
-        }
-        let mut failed: Vec<TestOrdinal> = history
+        let window = (from, to);
+        let judge = |snapshot: &mut dyn Snapshot, history: &History| {
+            JudgedFailures::read(snapshot, engine, history, run, (knowledge, window, now))
+        };
+        let is_known = history
             .runs
             .iter()
-            .filter(|observed| is_run(observed))
-            .flat_map(|observed| observed.failures.iter().map(|failure| failure.test))
-            .collect();
-        failed.sort_unstable();
-        failed.dedup();
-        if failed.is_empty() {
-            return Ok(Self {
-                history,
-                failures: Vec::new(),
-                errors: WindowErrors::default(),
-            });
-        }
-        let errors = snapshot.window_errors(run.run_number, &failed, from, to)?;
-        let texts = texts(&history, &errors);
-        let causes = engine.causes_of_run(&history, &texts, run.run_number, knowledge, now);
-        let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
-        let statuses = snapshot.final_statuses(run, &tests)?;
-        Self::new(snapshot, history, errors, causes, statuses)
+            .any(|observed| observed.run.number == run.run_number);
+        let uncounted = if is_known {
+            None
+        } else {
+            snapshot.uncounted_run(run)?
+        };
+        let judged = match uncounted {
+            Some(uncounted) => {
+                let place = |observed: &RunObservations| (observed.run.started_at, observed.run.number);
+                let at = history
+                    .runs
+                    .partition_point(|other| place(other) < place(&uncounted));
+                Arc::make_mut(&mut history).runs.insert(at, uncounted);
+                Arc::new(judge(snapshot, &history)?)
+            }
+            None => {
+                let key = SharedKey {
+                    kind: knowledge.as_str(),
+                    of: run.run_number,
+                };
+                shared(snapshot, key, window, |snapshot| {
+                    let judged = judge(snapshot, &history)?;
+                    let bytes = judged.bytes();
+                    Ok((judged, bytes))
+                })?
+            }
+        };
+        Ok(Self { history, judged })
     }
 
-    /// `statuses` has the same order as the causes.
-    fn new(
+    fn causes(&self) -> impl Iterator<Item = &FailureCause> {
+        self.judged.failures.iter().map(|(cause, _, _)| cause)
+    }
+
+    /// The failures that `is_listed` admits.
+    fn only(&self, is_listed: impl FnMut(&&JudgedFailure) -> bool) -> Vec<&JudgedFailure> {
+        self.judged.failures.iter().filter(is_listed).collect()
+    }
+
+    /// One page of `listed` failures.
+    fn entries(
+        &self,
         snapshot: &mut dyn Snapshot,
-        history: Arc<History>,
-        errors: WindowErrors,
-        causes: Vec<FailureCause>,
-        statuses: Vec<FinalStatus>,
+        knowledge: Knowledge,
+        listed: &[&JudgedFailure],
+        (page, per_page): (u64, u32),
+    ) -> Result<(Page, Vec<ExplainedFailure>), StoreError> {
+        let total = u64::try_from(listed.len()).unwrap_or(u64::MAX);
+        let page = Page::of_size(page, per_page, total);
+        let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
+        let per_page = usize::try_from(page.per_page).unwrap_or(usize::MAX);
+        let shown = || listed.iter().skip(offset).take(per_page);
+        let tests: Vec<TestOrdinal> = shown().map(|(cause, _, _)| cause.test).collect();
+        let facts = snapshot.stored_facts(&tests)?;
+        let entries = shown().map(|(cause, status, name)| {
+            let error = cause.text.and_then(|text| self.judged.errors.get(&text));
+            let facts = facts.get(&cause.test).copied().unwrap_or_default();
+            let named = (*status, name.clone());
+            ExplainedFailure::of(&self.history, cause, knowledge, named, facts, error)
+        });
+        Ok((page, entries.collect()))
+    }
+}
+
+/// A failure with its cause, how its test ended, and the test's name.
+type JudgedFailure = (FailureCause, FinalStatus, TestName);
+
+/// The causes of a run's failures, which depend on the runs of the window and on nothing else.
+struct JudgedFailures {
+    /// In the order of [`listed_before`], then by name.
+    failures: Vec<JudgedFailure>,
+    /// The names of their errors.
+    errors: HashMap<u32, ErrorName>,
+}
+
+impl JudgedFailures {
+    fn read(
+        snapshot: &mut dyn Snapshot,
+        engine: &dyn Diagnose,
+        history: &History,
+        run: &FailedRun,
+        (knowledge, (from, to), now): (Knowledge, (Timestamp, Timestamp), Timestamp),
     ) -> Result<Self, StoreError> {
+        let of_run = history
+            .runs
+            .iter()
+            .filter(|observed| observed.run.number == run.run_number);
+        let failures = of_run.flat_map(|observed| observed.failures.iter().map(|failure| failure.test));
+        let failed: BTreeSet<TestOrdinal> = failures.collect();
+        if failed.is_empty() {
+            return Ok(Self::new(Vec::new(), Vec::new(), WindowErrors::default()));
+        }
+        let failed = Vec::from_iter(failed);
+        let errors = snapshot.window_errors(run.run_number, &failed, from, to)?;
+        let texts = texts(history, &errors);
+        let causes = engine.causes_of_run(history, &texts, run.run_number, knowledge, now);
         let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
-        let names = snapshot.test_names(&tests)?;
-        let failures = causes.into_iter().zip(statuses).zip(names);
-        let mut failures: Vec<_> = failures
-            .map(|((cause, status), name)| (cause, status, name))
+        let ends = snapshot.final_statuses(run, &tests)?;
+        Ok(Self::new(causes, ends, errors))
+    }
+
+    /// `ends` has the same order as the causes.
+    fn new(causes: Vec<FailureCause>, ends: Vec<(FinalStatus, TestName)>, errors: WindowErrors) -> Self {
+        let failures = causes.into_iter().zip(ends);
+        let mut failures: Vec<JudgedFailure> = failures
+            .map(|(cause, (status, name))| (cause, status, name))
             .collect();
         failures.sort_by(|(left, _, left_name), (right, _, right_name)| {
             listed_before(left, right).then_with(|| left_name.cmp(right_name))
         });
-        Ok(Self {
-            history,
+        Self {
             failures,
-            errors,
-        })
+            errors: errors.names.into_iter().collect(),
+        }
     }
 
-    fn causes(&self) -> impl Iterator<Item = &FailureCause> {
-        self.failures.iter().map(|(cause, _, _)| cause)
-    }
-
-    /// Only the listed failures.
-    fn only(mut self, listed: ListedFailures) -> Self {
-        let is_listed = |status: AttemptStatus| match listed {
-            ListedFailures::All => true,
-            ListedFailures::FailedTests => status.is_failure(),
-            ListedFailures::RecoveredTests => !status.is_failure() && !status.is_skip(),
-        };
-        let mut tests = HashSet::new();
-        self.failures.retain(|(cause, of_test, _)| {
-            is_listed(of_test.status) && (tests.insert(cause.test) || listed == ListedFailures::All)
+    /// About the memory that it takes.
+    fn bytes(&self) -> usize {
+        let failures = self.failures.iter().map(|failure| {
+            let (cause, _, TestName { name, file_path }) = failure;
+            let file = file_path.as_ref().map_or(0, String::len);
+            let runs = size_of_val(&*cause.facts.stable_passes) + size_of_val(&*cause.facts.flakes);
+            size_of_val(failure) + name.len() + file + runs
         });
-        self
-    }
-
-    /// One page of the failures.
-    fn entries(
-        self,
-        snapshot: &mut dyn Snapshot,
-        knowledge: Knowledge,
-        (page, per_page): (u64, u32),
-    ) -> Result<(Page, Vec<ExplainedFailure>), StoreError> {
-        let total = u64::try_from(self.failures.len()).unwrap_or(u64::MAX);
-        let page = Page::of_size(page, per_page, total);
-        let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
-        let per_page = usize::try_from(page.per_page).unwrap_or(usize::MAX);
-        let shown: Vec<_> = self.failures.into_iter().skip(offset).take(per_page).collect();
-        let tests: Vec<TestOrdinal> = shown.iter().map(|(cause, _, _)| cause.test).collect();
-        let facts = StoredFacts::read(snapshot, &tests)?;
-        let titles: HashMap<_, _> = self.errors.names.into_iter().collect();
-        let entries = shown.into_iter().map(|(cause, status, name)| {
-            let error = cause.text.and_then(|text| titles.get(&text));
-            let facts = facts.get(&cause.test).copied().unwrap_or_default();
-            ExplainedFailure::of(&self.history, &cause, knowledge, (status, name), facts, error)
-        });
-        Ok((page, entries.collect()))
+        let errors = self
+            .errors
+            .values()
+            .map(|error| size_of_val(error) + error.fingerprint.len() + error.title.len());
+        failures.chain(errors).sum()
     }
 }
 

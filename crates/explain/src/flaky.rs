@@ -7,7 +7,7 @@ use assay_domain::{
     observation::{History, RunFacts},
     page::{Page, PerPage},
     project::{Project, ProjectTag},
-    store::{ResultKey, Snapshot, Store, StoreError, in_snapshot},
+    store::{ResultKey, SharedKey, Snapshot, Store, StoreError, in_snapshot, shared},
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
     verdict::{
@@ -30,8 +30,17 @@ pub fn flaky_list(
     in_snapshot(store, project, |snapshot| {
         let from = now.plus_days(-ENGINE_WINDOW_DAYS);
         let history = snapshot.observations(from, now)?;
-        let suspects = judge(&history);
-        let ranked = query.rank(named(snapshot, suspects.verdicts)?);
+        // A verdict depends on the runs of the window only, so requests over the same runs share it.
+        let key = SharedKey {
+            kind: "flaky list",
+            of: 0,
+        };
+        let suspects = shared(snapshot, key, (from, now), |_| {
+            let suspects = judge(&history);
+            let bytes = suspects.verdicts.iter().map(Verdict::bytes).sum();
+            Ok((suspects, bytes))
+        })?;
+        let ranked = query.rank(named(snapshot, &suspects.verdicts)?);
         let page = Page::of(query.page, query.per_page, count(ranked.len()));
         let shown = slice(ranked, &page);
         let last_runs = last_runs(snapshot, &history, &shown)?;
@@ -40,9 +49,9 @@ pub fn flaky_list(
         } else {
             HashMap::new()
         };
-        let entry = |((test, verdict), last): (NamedVerdict, Option<FinalResult>)| {
+        let entry = |((test, verdict), last): (NamedVerdict<'_>, Option<FinalResult>)| {
             let evidence = evidence.remove(&verdict.test);
-            VerdictEntry::new(test, verdict, last, evidence)
+            VerdictEntry::new(test, verdict.clone(), last, evidence)
         };
         Ok(FlakyList {
             project: project.tag(),
@@ -94,15 +103,15 @@ pub struct FlakyQuery {
     pub explain: bool,
 }
 
-type NamedVerdict = (TestName, Verdict);
+type NamedVerdict<'a> = (TestName, &'a Verdict);
 /// The final attempt's start, and its run.
 type FinalResult = (Timestamp, LastRun);
 
 impl FlakyQuery {
     /// The tests that match, in a total order, so that pages never overlap.
-    fn rank(&self, tests: Vec<NamedVerdict>) -> Vec<NamedVerdict> {
+    fn rank<'a>(&self, tests: Vec<NamedVerdict<'a>>) -> Vec<NamedVerdict<'a>> {
         let search = self.search.as_deref().map(fold);
-        let matches = |test: &NamedVerdict| self.matches(test, search.as_deref());
+        let matches = |test: &NamedVerdict<'_>| self.matches(test, search.as_deref());
         let mut matching: Vec<_> = tests.into_iter().filter(matches).collect();
         matching.sort_by(|(left_name, left), (right_name, right)| {
             self.compare(left, right)
@@ -112,7 +121,7 @@ impl FlakyQuery {
         matching
     }
 
-    fn matches(&self, (test, verdict): &NamedVerdict, search: Option<&str>) -> bool {
+    fn matches(&self, (test, verdict): &NamedVerdict<'_>, search: Option<&str>) -> bool {
         self.status.is_none_or(|status| verdict.status == status)
             && search.is_none_or(|search| test.borrowed().contains_folded(search))
     }
@@ -132,7 +141,10 @@ impl FlakyQuery {
 }
 
 /// The tests with their names.
-fn named(snapshot: &mut dyn Snapshot, listed: Vec<Verdict>) -> Result<Vec<NamedVerdict>, StoreError> {
+fn named<'a>(
+    snapshot: &mut dyn Snapshot,
+    listed: &'a [Verdict],
+) -> Result<Vec<NamedVerdict<'a>>, StoreError> {
     let ordinals: Vec<TestOrdinal> = listed.iter().map(|verdict| verdict.test).collect();
     let names = snapshot.test_names(&ordinals)?;
     same_length("test name", names.len(), listed.len())?;
@@ -143,7 +155,7 @@ fn evidence(
     engine: &dyn Judge,
     history: &History,
     now: Timestamp,
-    shown: &[NamedVerdict],
+    shown: &[NamedVerdict<'_>],
 ) -> HashMap<TestOrdinal, Evidence> {
     let tests: Vec<_> = shown.iter().map(|(_, verdict)| verdict.test).collect();
     let judgements = engine.judge_tests(history, now, &tests);
@@ -157,7 +169,7 @@ fn evidence(
 fn last_runs(
     snapshot: &mut dyn Snapshot,
     history: &History,
-    shown: &[NamedVerdict],
+    shown: &[NamedVerdict<'_>],
 ) -> Result<Vec<Option<FinalResult>>, StoreError> {
     let run_of = |verdict: &Verdict| Some(&history.runs.get(verdict.last_run?)?.run);
     let runs: Vec<_> = shown.iter().map(|(_, verdict)| run_of(verdict)).collect();
@@ -190,7 +202,7 @@ fn last_runs(
     Ok(runs.into_iter().map(last).collect())
 }
 
-fn slice(ranked: Vec<NamedVerdict>, page: &Page) -> Vec<NamedVerdict> {
+fn slice<'a>(ranked: Vec<NamedVerdict<'a>>, page: &Page) -> Vec<NamedVerdict<'a>> {
     let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
     let per_page = usize::try_from(page.per_page).unwrap_or(usize::MAX);
     ranked.into_iter().skip(offset).take(per_page).collect()
@@ -242,10 +254,11 @@ mod tests {
             per_page: PerPage::Ten,
             explain: false,
         };
+        let verdicts = [0, 1, 2].map(verdict);
         let found = query.rank(vec![
-            (test("x", Some("ΟΔΟΣΑ.ts")), verdict(0)),
-            (test("οδός", None), verdict(1)),
-            (test("μια οδος", None), verdict(2)),
+            (test("x", Some("ΟΔΟΣΑ.ts")), &verdicts[0]),
+            (test("οδός", None), &verdicts[1]),
+            (test("μια οδος", None), &verdicts[2]),
         ]);
         let found: Vec<_> = found.iter().map(|(_, verdict)| verdict.test).collect();
         assert_eq!(found, [0, 2]);

@@ -15,7 +15,10 @@ use crate::{
         pool::{PoolOptions, PrimaryPool, WorkError, new_pool},
         replica::Replicas,
     },
-    read::{history_cache::HistoryCache, test_name_cache::TestNameCache, text_counts::TextCountsCache},
+    read::{
+        history_cache::HistoryCache, shared_values::SharedValues, test_name_cache::TestNameCache,
+        text_counts::TextCountsCache,
+    },
 };
 
 /// A store of results in Postgres, shared by any number of threads.
@@ -26,6 +29,7 @@ pub struct Database {
     pub(crate) histories: HistoryCache,
     pub(crate) text_counts: TextCountsCache,
     pub(crate) test_names: TestNameCache,
+    pub(crate) shared_values: SharedValues,
     pub(crate) replicas: Option<Replicas>,
     /// Reads of data that the primary answered.
     pub(crate) primary_reads: AtomicU64,
@@ -58,6 +62,7 @@ impl Database {
             histories: HistoryCache::default(),
             text_counts: TextCountsCache::default(),
             test_names: TestNameCache::default(),
+            shared_values: SharedValues::default(),
             replicas: None,
             primary_reads: AtomicU64::new(0),
             options,

@@ -11,7 +11,7 @@ use std::{collections::HashMap, sync::Arc};
 use assay_domain::{
     attempt::TestAttempts,
     branch::Branches,
-    cause::{FailedRun, FinalStatus, VerdictTag, WindowErrors},
+    cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
@@ -25,8 +25,8 @@ use assay_domain::{
         SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
     },
     store::{
-        Connections, FinalResult, NodeReads, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store,
-        StoreError,
+        ComputeShared, Connections, FinalResult, NodeReads, RecognisedReport, ResultKey, SharedKey,
+        SharedValue, Snapshot, SnapshotWork, Store, StoreError,
     },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     test_names::TestNames,
@@ -42,10 +42,11 @@ use crate::{
     admin::{key, migrate, project},
     db::pool::WorkError,
     read::{
-        attempt, branch, failed_run, first_failure, history,
-        history_cache::{HistoryCache, HistoryVersion},
-        observation, run_detail, run_list, signature, signature_counts, signature_detail, signature_list,
-        test,
+        attempt, branch, failed_run, history,
+        history_cache::HistoryCache,
+        observation, run_detail, run_list,
+        shared_values::{SharedValues, WindowState},
+        signature, signature_counts, signature_detail, signature_list, stored_facts, test,
         test_name_cache::TestNameCache,
         text_counts::{self, TextCountsCache},
         verdict,
@@ -209,7 +210,8 @@ impl Store for Database {
                 histories: &self.histories,
                 text_counts: &self.text_counts,
                 test_names: &self.test_names,
-                observed: None,
+                shared_values: &self.shared_values,
+                window: None,
                 project,
             };
             work(&mut state).map_err(WorkError::of_read)
@@ -223,20 +225,55 @@ struct OneState<'a> {
     histories: &'a HistoryCache,
     text_counts: &'a TextCountsCache,
     test_names: &'a TestNameCache,
-    /// The state of the project's history, once it was read.
-    observed: Option<HistoryVersion>,
+    shared_values: &'a SharedValues,
+    /// The window whose runs were read last.
+    window: Option<((Timestamp, Timestamp), WindowState)>,
     project: &'a Project,
+}
+
+impl OneState<'_> {
+    /// The visible part of a window.
+    fn visible(&self, from: Timestamp, to: Timestamp) -> (Timestamp, Timestamp) {
+        (
+            from.max(self.project.visible_from),
+            to.min(self.project.visible_to),
+        )
+    }
+
+    /// The runs of a window that were read last.
+    fn runs_of(&self, window: (Timestamp, Timestamp)) -> Option<WindowState> {
+        let (of, state) = self.window.as_ref()?;
+        (*of == window).then(|| state.clone())
+    }
 }
 
 impl Snapshot for OneState<'_> {
     fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError> {
-        let from = from.max(self.project.visible_from);
-        let to = to.min(self.project.visible_to);
+        let (from, to) = self.visible(from, to);
+        let project = self.project.id.0;
         let (observed, history) =
-            observation::cached_or_read(self.connection, self.histories, self.project.id.0, from, to)
+            observation::cached_or_read(self.connection, self.histories, project, from, to)
                 .map_err(|error| error.during("reading observations"))?;
-        self.observed = observed;
+        self.window = observed.map(|observed| ((from, to), WindowState::of(project, observed, &history)));
         Ok(history)
+    }
+
+    fn shared_value(
+        &mut self,
+        key: SharedKey,
+        from: Timestamp,
+        to: Timestamp,
+        compute: &mut ComputeShared<'_>,
+    ) -> Result<SharedValue, StoreError> {
+        if self.runs_of(self.visible(from, to)).is_none() {
+            self.observations(from, to)?;
+        }
+        // A project that was deleted after the caller's look-up has no state.
+        let Some(window) = self.runs_of(self.visible(from, to)) else {
+            return compute(self);
+        };
+        let values = self.shared_values;
+        values.cached_or_computed(window, key, || compute(self))
     }
 
     fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
@@ -254,19 +291,6 @@ impl Snapshot for OneState<'_> {
             .map_err(|error| error.during("reading a run with failures"))
     }
 
-    fn why_incomplete(&mut self, run: &FailedRun) -> Result<Option<String>, StoreError> {
-        run_detail::why_incomplete(self.connection, self.project, run)
-            .map_err(|error| error.during("looking for missing results of a run"))
-    }
-
-    fn first_failures(
-        &mut self,
-        tests: &[TestOrdinal],
-    ) -> Result<HashMap<TestOrdinal, Timestamp>, StoreError> {
-        first_failure::of_tests(self.connection, self.project, tests)
-            .map_err(|error| error.during("reading first failures"))
-    }
-
     fn uncounted_run(&mut self, run: &FailedRun) -> Result<Option<RunObservations>, StoreError> {
         record::uncounted_run(self.connection, self.project, run)
             .map_err(|error| error.during("reading a run that does not count in verdicts"))
@@ -276,7 +300,7 @@ impl Snapshot for OneState<'_> {
         &mut self,
         run: &FailedRun,
         tests: &[TestOrdinal],
-    ) -> Result<Vec<FinalStatus>, StoreError> {
+    ) -> Result<Vec<(FinalStatus, TestName)>, StoreError> {
         failed_run::final_statuses(self.connection, self.project, run, tests)
             .map_err(|error| error.during("reading the results of failed tests"))
     }
@@ -288,13 +312,12 @@ impl Snapshot for OneState<'_> {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<WindowErrors, StoreError> {
-        let from = from.max(self.project.visible_from);
-        let to = to.min(self.project.visible_to);
+        let (from, to) = self.visible(from, to);
         let mut read = || {
-            let counts = match self.observed {
-                Some(state) => {
+            let counts = match self.runs_of((from, to)) {
+                Some(window) => {
                     let cache = self.text_counts;
-                    cache.cached_or_read(self.connection, self.project, state, (from, to))?
+                    cache.cached_or_read(self.connection, self.project, window, (from, to))?
                 }
                 None => text_counts::read(self.connection, self.project, (from, to))?,
             };
@@ -310,8 +333,12 @@ impl Snapshot for OneState<'_> {
         read().map_err(|error| error.during("reading the errors of a window"))
     }
 
-    fn verdict_tags(&mut self, tests: &[TestOrdinal]) -> Result<Vec<Option<VerdictTag>>, StoreError> {
-        verdict::tags(self.connection, self.project, tests).map_err(|error| error.during("reading verdicts"))
+    fn stored_facts(
+        &mut self,
+        tests: &[TestOrdinal],
+    ) -> Result<HashMap<TestOrdinal, StoredFacts>, StoreError> {
+        stored_facts::of_tests(self.connection, self.project, tests)
+            .map_err(|error| error.during("reading verdicts and first failures"))
     }
 
     fn test_ordinal(&mut self, selector: &TestSelector) -> Result<TestLookup<TestOrdinal>, StoreError> {
@@ -330,8 +357,7 @@ impl Snapshot for OneState<'_> {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Option<SignatureHits>, StoreError> {
-        let from = from.max(self.project.visible_from);
-        let to = to.min(self.project.visible_to);
+        let (from, to) = self.visible(from, to);
         signature::tests_with(self.connection, self.project, fingerprint, (from, to))
             .map_err(|error| error.during("reading the tests of an error signature"))
     }

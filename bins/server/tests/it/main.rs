@@ -34,5 +34,6 @@ mod refingerprint;
 mod roles;
 mod season;
 mod shards;
+mod shared_answers;
 mod statements;
 mod verdicts;

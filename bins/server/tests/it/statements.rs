@@ -18,7 +18,7 @@ const STATEMENTS: [(&str, usize, bool); 12] = [
     ("/projects", 1, false),
     ("/projects/{projectId}/runs", 1, false),
     ("/projects/{projectId}/runs/{runId}", 5, true),
-    ("/projects/{projectId}/runs/{runId}/failures", 12, true),
+    ("/projects/{projectId}/runs/{runId}/failures", 6, true),
     ("/projects/{projectId}/runs/{runId}/tests/{testName}", 11, true),
     ("/projects/{projectId}/errors", 9, true),
     ("/projects/{projectId}/errors/{fingerprint}", 7, true),

@@ -10,7 +10,7 @@ use std::{
 use assay_domain::{
     attempt::{AttemptStatus, TestAttempts},
     branch::Branches,
-    cause::{ErrorName, FailedRun, FinalStatus, VerdictTag, WindowErrors},
+    cause::{ErrorName, FailedRun, FinalStatus, StoredFacts, VerdictTag, WindowErrors},
     history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
@@ -25,8 +25,8 @@ use assay_domain::{
         SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
     },
     store::{
-        Connections, FinalResult, NodeReads, RecognisedReport, ResultKey, Snapshot, SnapshotWork, Store,
-        StoreError,
+        ComputeShared, Connections, FinalResult, NodeReads, RecognisedReport, ResultKey, SharedKey,
+        SharedValue, Snapshot, SnapshotWork, Store, StoreError,
     },
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
     test_names::TestNames,
@@ -351,6 +351,16 @@ impl Snapshot for OneState<'_> {
         Ok(Arc::new(self.0.history.clone()))
     }
 
+    fn shared_value(
+        &mut self,
+        _: SharedKey,
+        _: Timestamp,
+        _: Timestamp,
+        compute: &mut ComputeShared<'_>,
+    ) -> Result<SharedValue, StoreError> {
+        compute(self)
+    }
+
     fn uncounted_run(&mut self, _: &FailedRun) -> Result<Option<RunObservations>, StoreError> {
         unreachable!("every run of the seed counts in verdicts")
     }
@@ -377,33 +387,21 @@ impl Snapshot for OneState<'_> {
             status: RunStatus::Failed,
             tests: 3,
             started_at: NOW,
+            incomplete: None,
         }))
-    }
-
-    fn why_incomplete(&mut self, _: &FailedRun) -> Result<Option<String>, StoreError> {
-        self.0.read()?;
-        Ok(None)
-    }
-
-    fn first_failures(
-        &mut self,
-        tests: &[TestOrdinal],
-    ) -> Result<HashMap<TestOrdinal, Timestamp>, StoreError> {
-        self.0.read()?;
-        Ok(tests.iter().map(|test| (*test, NOW.plus_days(-3))).collect())
     }
 
     fn final_statuses(
         &mut self,
         _: &FailedRun,
         tests: &[TestOrdinal],
-    ) -> Result<Vec<FinalStatus>, StoreError> {
-        self.0.read()?;
+    ) -> Result<Vec<(FinalStatus, TestName)>, StoreError> {
         let status = FinalStatus {
             status: AttemptStatus::Failed,
             attempts: 1,
         };
-        Ok(vec![status; tests.len()])
+        let names = self.test_names(tests)?;
+        Ok(names.into_iter().map(|name| (status, name)).collect())
     }
 
     fn window_errors(
@@ -426,7 +424,10 @@ impl Snapshot for OneState<'_> {
         })
     }
 
-    fn verdict_tags(&mut self, tests: &[TestOrdinal]) -> Result<Vec<Option<VerdictTag>>, StoreError> {
+    fn stored_facts(
+        &mut self,
+        tests: &[TestOrdinal],
+    ) -> Result<HashMap<TestOrdinal, StoredFacts>, StoreError> {
         self.0.read()?;
         let stored = self.0.stored_verdict();
         let tag = VerdictTag {
@@ -435,9 +436,14 @@ impl Snapshot for OneState<'_> {
             evaluated_at: stored.evaluated_at,
         };
         // The first test has a verdict.
-        Ok((0..tests.len())
-            .map(|place| (place == 0).then_some(tag))
-            .collect())
+        let facts = |(place, test): (usize, &TestOrdinal)| {
+            let facts = StoredFacts {
+                verdict: (place == 0).then_some(tag),
+                first_failed_at: Some(NOW.plus_days(-3)),
+            };
+            (*test, facts)
+        };
+        Ok(tests.iter().enumerate().map(facts).collect())
     }
 
     fn test_ordinal(&mut self, _: &TestSelector) -> Result<TestLookup<TestOrdinal>, StoreError> {

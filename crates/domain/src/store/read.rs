@@ -1,12 +1,12 @@
 //! The reads of the API: `Store`, and `Snapshot` for answers that take several reads.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{any::Any, collections::HashMap, sync::Arc};
 
 use super::StoreError;
 use crate::{
     attempt::{AttemptStatus, TestAttempts},
     branch::Branches,
-    cause::{FailedRun, FinalStatus, VerdictTag, WindowErrors},
+    cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     history::{HistoryRest, Occurrence, TestHistory},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
@@ -138,10 +138,35 @@ pub trait Store: Send + Sync {
 /// Work on a [`Snapshot`].
 pub type SnapshotWork<'a> = dyn FnMut(&mut dyn Snapshot) -> Result<(), StoreError> + 'a;
 
+/// Names a value that is computed from the runs of a window, and from nothing else but the project's stable branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SharedKey {
+    /// The kind of value.
+    pub kind: &'static str,
+    /// What it is of, such as the number of a run; 0 if it is of the whole window.
+    pub of: i32,
+}
+
+/// A value that requests share, and about how many bytes it takes.
+pub type SharedValue = (Arc<dyn Any + Send + Sync>, usize);
+
+/// Computes a [`SharedValue`].
+pub type ComputeShared<'a> = dyn FnMut(&mut dyn Snapshot) -> Result<SharedValue, StoreError> + 'a;
+
 /// One state of a project, for answers that need several reads. An error of a read must be returned unchanged.
 pub trait Snapshot {
     /// The engine's input: the runs that started within `from..=to`.
     fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError>;
+
+    /// A value computed from the runs that started within `from..=to`. A store may return the value that another request
+    /// computed for the same key from the same runs. [`shared`] gives it its type.
+    fn shared_value(
+        &mut self,
+        key: SharedKey,
+        from: Timestamp,
+        to: Timestamp,
+        compute: &mut ComputeShared<'_>,
+    ) -> Result<SharedValue, StoreError>;
 
     /// The names of these tests, in the same order.
     fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError>;
@@ -152,25 +177,16 @@ pub trait Snapshot {
     /// The run with this id. The id of any of its shards also identifies it.
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError>;
 
-    /// The reason why a run may lack results; none if it is complete.
-    fn why_incomplete(&mut self, run: &FailedRun) -> Result<Option<String>, StoreError>;
-
-    /// The starts of the first visible runs in which these tests failed. Tests that never failed are absent.
-    fn first_failures(
-        &mut self,
-        tests: &[TestOrdinal],
-    ) -> Result<HashMap<TestOrdinal, Timestamp>, StoreError>;
-
     /// A run that does not count in verdicts, as the engine reads it. [`Self::observations`] leaves such runs out. None for
     /// a run that counts.
     fn uncounted_run(&mut self, run: &FailedRun) -> Result<Option<RunObservations>, StoreError>;
 
-    /// The final results of these tests in a run, in the same order.
+    /// The names of these tests with their final results in a run, in the same order.
     fn final_statuses(
         &mut self,
         run: &FailedRun,
         tests: &[TestOrdinal],
-    ) -> Result<Vec<FinalStatus>, StoreError>;
+    ) -> Result<Vec<(FinalStatus, TestName)>, StoreError>;
 
     /// The error signatures of the runs that started within `from..=to`, for these tests that failed in a run.
     fn window_errors(
@@ -181,8 +197,11 @@ pub trait Snapshot {
         to: Timestamp,
     ) -> Result<WindowErrors, StoreError>;
 
-    /// The stored verdicts on these tests in short form, in the same order; none for a test without one.
-    fn verdict_tags(&mut self, tests: &[TestOrdinal]) -> Result<Vec<Option<VerdictTag>>, StoreError>;
+    /// The stored facts about these tests.
+    fn stored_facts(
+        &mut self,
+        tests: &[TestOrdinal],
+    ) -> Result<HashMap<TestOrdinal, StoredFacts>, StoreError>;
 
     /// The number of a test with a visible result.
     fn test_ordinal(&mut self, test: &TestSelector) -> Result<TestLookup<TestOrdinal>, StoreError>;
@@ -224,6 +243,24 @@ pub fn in_snapshot<T>(
     result.ok_or_else(|| StoreError::Failed {
         doing: "reading a snapshot",
         source: "the store did not read".into(),
+    })
+}
+
+/// A value computed from the runs that started within `from..=to`, with about how many bytes it takes. Requests over the
+/// same runs share it, so `compute` may use only these runs, their errors and the key. A key has one type of value.
+pub fn shared<T: Send + Sync + 'static>(
+    snapshot: &mut dyn Snapshot,
+    key: SharedKey,
+    (from, to): (Timestamp, Timestamp),
+    mut compute: impl FnMut(&mut dyn Snapshot) -> Result<(T, usize), StoreError>,
+) -> Result<Arc<T>, StoreError> {
+    let (value, _) = snapshot.shared_value(key, from, to, &mut |snapshot| {
+        let (value, bytes) = compute(snapshot)?;
+        Ok((Arc::new(value), bytes))
+    })?;
+    value.downcast().map_err(|_| StoreError::Corrupt {
+        what: "shared value",
+        value: key.kind.to_owned(),
     })
 }
 

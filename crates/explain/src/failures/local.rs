@@ -17,7 +17,7 @@ use assay_domain::{
 };
 use assay_flakiness::Diagnose;
 
-use super::{ExplainedFailure, Gate, SignatureNumbers, UnpagedFailures, gate, texts};
+use super::{ExplainedFailure, Gate, JudgedFailures, SignatureNumbers, UnpagedFailures, gate, texts};
 
 /// The number of the unstored run. All stored runs have smaller numbers.
 const NUMBER: i32 = i32::MAX;
@@ -82,7 +82,8 @@ pub fn local_failures(
         let explained = explained(snapshot, engine, local.branch.as_deref(), &known, now)?;
         let gate = gate(explained.causes());
         let all = u32::try_from(known.len().max(1)).unwrap_or(u32::MAX);
-        let (_, mut failures) = explained.entries(snapshot, Knowledge::AtTheTime, (1, all))?;
+        let listed = explained.only(|_| true);
+        let (_, mut failures) = explained.entries(snapshot, Knowledge::AtTheTime, &listed, (1, all))?;
         for failure in &mut failures {
             failure.evidence.leave_out(LOCAL);
         }
@@ -116,12 +117,17 @@ fn explained(
     history.runs.extend(executions(&stored, branch, known, now));
     let texts = texts(&history, &errors);
     let causes = engine.causes_of_run(&history, &texts, NUMBER, Knowledge::AtTheTime, now);
-    let statuses = causes.iter().map(|cause| FinalStatus {
+    let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
+    let names = snapshot.test_names(&tests)?;
+    let statuses = tests.iter().map(|test| FinalStatus {
         status: AttemptStatus::Failed,
-        attempts: known.get(&cause.test).map_or(1, |failure| failure.attempts),
+        attempts: known.get(test).map_or(1, |failure| failure.attempts),
     });
-    let statuses = statuses.collect();
-    UnpagedFailures::new(snapshot, Arc::new(history), errors, causes, statuses)
+    let ends = statuses.zip(names).collect();
+    Ok(UnpagedFailures {
+        judged: Arc::new(JudgedFailures::new(causes, ends, errors)),
+        history: Arc::new(history),
+    })
 }
 
 /// Adds the errors of the run to those of the window. An error that was never stored gets an unused number.

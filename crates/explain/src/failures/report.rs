@@ -21,7 +21,7 @@ use assay_domain::{
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use serde::Serialize;
 
-use super::{ExplainedFailure, Gate, SignatureNumbers, StoredFacts, gate, listed_before};
+use super::{ExplainedFailure, Gate, SignatureNumbers, gate, listed_before};
 
 /// Most failures in an answer.
 const LISTED: usize = 200;
@@ -163,7 +163,7 @@ impl<'r> Overlay<'r> {
             .map(|cause| cause.test)
             .filter(|test| stored.contains(test))
             .collect();
-        let facts = StoredFacts::read(snapshot, &known)?;
+        let facts = snapshot.stored_facts(&known)?;
         let failures = causes.iter().filter_map(|cause| {
             let test = tests.get(&cause.test)?;
             let outcome = test.outcome()?;

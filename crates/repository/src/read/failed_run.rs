@@ -6,55 +6,68 @@ use assay_domain::{
     cause::{ErrorName, FailedRun, FinalStatus, WindowErrors},
     project::Project,
     store::StoreError,
-    test::TestOrdinal,
+    test::{TestName, TestOrdinal},
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, PgConnection, QueryDsl as _,
-    RunQueryDsl as _,
+    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
+    PgConnection, QueryDsl as _, RunQueryDsl as _,
 };
 
 use crate::db::{
     column::{At, corrupt, count, int, status},
     pool::Read,
-    schema::{attempt, result, run, signature},
+    schema::{attempt, result, run, signature, test},
 };
 
-/// The outcomes of tests in a run, in the requested order.
+/// The names and the outcomes of tests in a run, in the requested order.
 pub(crate) fn final_statuses(
     connection: &mut PgConnection,
     project: &Project,
     run: &FailedRun,
     tests: &[TestOrdinal],
-) -> Read<Vec<FinalStatus>> {
+) -> Read<Vec<(FinalStatus, TestName)>> {
     let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
-    let rows: Vec<(i32, i16, i32)> = result::table
+    let rows: Vec<(i32, i16, i32, String, Option<String>)> = result::table
+        .inner_join(
+            test::table.on(test::project_id
+                .eq(result::project_id)
+                .and(test::ordinal.eq(result::test))),
+        )
         .filter(result::project_id.eq(project.id.0))
+        .filter(test::project_id.eq(project.id.0))
         .filter(result::run_number.eq(run.run_number))
         .filter(result::started_at.eq(At(run.started_at)))
         .filter(result::test.eq_any(&ordinals))
-        .select((result::test, result::status, result::attempts))
+        .select((
+            result::test,
+            result::status,
+            result::attempts,
+            test::name,
+            test::file_path,
+        ))
         .load(connection)?;
-    let by_test: HashMap<i32, (i16, i32)> = rows
+    let by_test: HashMap<i32, (FinalStatus, TestName)> = rows
         .into_iter()
-        .map(|(test, code, attempts)| (test, (code, attempts)))
-        .collect();
-    let final_status = |test: &i32| {
-        let missing = || {
+        .map(|(test, code, attempts, name, file_path)| {
+            let ended = FinalStatus {
+                status: status(code)?,
+                attempts: count(attempts)?.max(1),
+            };
+            Ok((test, (ended, TestName { name, file_path })))
+        })
+        .collect::<Result<_, StoreError>>()?;
+    let of_test = |test: &i32| {
+        by_test.get(test).cloned().ok_or_else(|| {
             let what = format!("test {test} in run {}", run.run_number);
             corrupt("pack with a test that has no result", &what)
-        };
-        let (code, attempts) = *by_test.get(test).ok_or_else(missing)?;
-        Ok(FinalStatus {
-            status: status(code)?,
-            attempts: count(attempts)?.max(1),
         })
     };
-    Ok(ordinals
-        .iter()
-        .map(final_status)
-        .collect::<Result<_, StoreError>>()?)
+    Ok(ordinals.iter().map(of_test).collect::<Result<_, StoreError>>()?)
 }
+
+/// Test, run, error signature, whether the run counts in verdicts; of the failed run, the signature's fingerprint and title.
+type ErrorRow = (i32, i32, Option<i32>, bool, Option<(String, String)>);
 
 /// The error signatures of a window for these tests, which failed in a run. `counts` are those of the window.
 pub(crate) fn window_errors(
@@ -66,8 +79,15 @@ pub(crate) fn window_errors(
     counts: &[(u32, u32)],
 ) -> Read<WindowErrors> {
     let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
-    let rows: Vec<(i32, i32, Option<i32>, bool)> = attempt::table
+    let rows: Vec<ErrorRow> = attempt::table
         .inner_join(run::table.on(run::number.eq(attempt::run_number)))
+        // Only the texts of the failed run are shown.
+        .left_join(
+            signature::table.on(signature::project_id
+                .eq(project.id.0)
+                .and(attempt::signature.eq(signature::ordinal.nullable()))
+                .and(attempt::run_number.eq(failed_run))),
+        )
         .filter(run::project_id.eq(project.id.0))
         .filter(attempt::project_id.eq(project.id.0))
         .filter(attempt::started_at.between(At(from), At(to)))
@@ -81,15 +101,20 @@ pub(crate) fn window_errors(
             attempt::run_number,
             attempt::signature,
             run::counts_in_verdicts,
+            (signature::fingerprint, signature::title).nullable(),
         ))
         .load(connection)?;
     // The last failed attempt is the one that is shown.
     let mut last: BTreeMap<(i32, i32), u32> = BTreeMap::new();
     let (mut counted, mut not_counted) = (HashSet::new(), BTreeSet::new());
-    for (test, run_number, text, counts_in_verdicts) in rows {
+    let mut names: BTreeMap<u32, ErrorName> = BTreeMap::new();
+    for (test, run_number, text, counts_in_verdicts, name) in rows {
         let Some(text) = text else { continue };
         let text = count(text)?;
         last.insert((test, run_number), text);
+        if let Some((fingerprint, title)) = name {
+            names.insert(text, ErrorName { fingerprint, title });
+        }
         if counts_in_verdicts {
             counted.insert((test, text));
         } else {
@@ -103,18 +128,13 @@ pub(crate) fn window_errors(
             *counts.entry(text).or_default() += 1;
         }
     }
-    let shown: BTreeSet<i32> = last
-        .iter()
-        .filter(|((_, run_number), _)| *run_number == failed_run)
-        .map(|(_, text)| int(*text))
-        .collect();
     let failures = last
         .into_iter()
         .map(|((test, run_number), text)| Ok((run_number, count(test)?, text)));
     Ok(WindowErrors {
         failures: failures.collect::<Result<_, StoreError>>()?,
         tests: counts.into_iter().collect(),
-        names: names(connection, project, &shown)?,
+        names: names.into_iter().collect(),
     })
 }
 
@@ -133,21 +153,4 @@ pub(crate) fn signature_numbers(
         .into_iter()
         .map(|(fingerprint, ordinal)| Ok((fingerprint, count(ordinal)?)));
     Ok(numbers.collect::<Result<_, StoreError>>()?)
-}
-
-fn names(
-    connection: &mut PgConnection,
-    project: &Project,
-    texts: &BTreeSet<i32>,
-) -> Read<Vec<(u32, ErrorName)>> {
-    let rows: Vec<(i32, String, String)> = signature::table
-        .filter(signature::project_id.eq(project.id.0))
-        .filter(signature::ordinal.eq_any(texts.iter().copied().collect::<Vec<_>>()))
-        .order(signature::ordinal)
-        .select((signature::ordinal, signature::fingerprint, signature::title))
-        .load(connection)?;
-    let name = |(text, fingerprint, title): (i32, String, String)| {
-        Ok((count(text)?, ErrorName { fingerprint, title }))
-    };
-    Ok(rows.into_iter().map(name).collect::<Result<_, StoreError>>()?)
 }

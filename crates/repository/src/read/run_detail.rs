@@ -17,7 +17,7 @@ use assay_domain::{
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
-    PgConnection, PgSortExpressionMethods, QueryDsl, QueryResult, RunQueryDsl, SelectableHelper,
+    PgConnection, PgSortExpressionMethods, QueryDsl, QueryResult, RunQueryDsl, SelectableHelper, alias,
     pg::PgRowByRowLoadingMode,
 };
 use sha2::{Digest as _, Sha256};
@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, LISTED, beginning, count, duration, octet_length, optional_word, status, status_code},
+        column::{LISTED, beginning, count, duration, octet_length, optional_word, status, status_code},
         period::ever_visible,
         pool::Read,
         schema::{attempt, result, run as runs, shard as shards, signature, test},
@@ -262,13 +262,37 @@ fn run(
         .optional()
 }
 
-/// A run in short.
+/// A run in short, which this id, or the id of any of its shards, names.
 pub(crate) fn failed_run(
     connection: &mut PgConnection,
     project: &Project,
     id: RunId,
 ) -> Read<Option<FailedRun>> {
-    let Some((stored, _)) = run(connection, project, id)? else {
+    let (from, to) = ever_visible(project);
+    let project = project.id.0;
+    let named = alias!(shards as named_shard);
+    let rows: Vec<(StoredRun, ShownShard)> = runs::table
+        .inner_join(
+            named.on(named
+                .field(shards::project_id)
+                .eq(runs::project_id)
+                .and(named.field(shards::run_number).eq(runs::number))),
+        )
+        .inner_join(
+            shards::table.on(shards::project_id
+                .eq(runs::project_id)
+                .and(shards::run_number.eq(runs::number))),
+        )
+        .filter(runs::project_id.eq(project))
+        .filter(shards::project_id.eq(project))
+        .filter(named.field(shards::project_id).eq(project))
+        .filter(named.field(shards::id).eq(id.0))
+        .filter(runs::started_at.between(from, to))
+        .order((shards::index.asc(), shards::slot.asc()))
+        .select((StoredRun::as_select(), ShownShard::as_select()))
+        .load(connection)?;
+    let (mut stored, shards): (Vec<StoredRun>, Vec<ShownShard>) = rows.into_iter().unzip();
+    let Some(stored) = stored.pop() else {
         return Ok(None);
     };
     Ok(Some(FailedRun {
@@ -277,38 +301,34 @@ pub(crate) fn failed_run(
         status: outcome(&stored)?.into(),
         tests: stored.counts.counts()?.total,
         started_at: stored.started_at.0,
+        incomplete: why_incomplete(connection, project, &stored, &shards)?,
         branch: stored.branch,
         commit_sha: stored.commit_sha,
     }))
 }
 
 /// The reason why a run may lack results.
-pub(crate) fn why_incomplete(
+fn why_incomplete(
     connection: &mut PgConnection,
-    project: &Project,
-    run: &FailedRun,
+    project: Uuid,
+    run: &StoredRun,
+    shards: &[ShownShard],
 ) -> Read<Option<String>> {
-    let project = project.id.0;
-    let (expected, skipped): (Option<i32>, i32) = runs::table
-        .find((project, run.run_number))
-        .select((runs::shards_expected, runs::skipped))
-        .first(connection)?;
-    let shards = shard::shown_of_run(connection, project, run.run_number)?;
-    let (report_errors, _) = shard::report_errors(connection, project, run.run_number, &shards)?;
+    let (report_errors, _) = shard::report_errors(connection, project, run.number, shards)?;
     // Interrupted tests count as skipped. Without any there is no need to look at all results.
-    let interrupted: i64 = match skipped {
+    let interrupted: i64 = match run.counts.counts()?.skipped {
         0 => 0,
         _ => result::table
             .filter(result::project_id.eq(project))
-            .filter(result::run_number.eq(run.run_number))
-            .filter(result::started_at.eq(At(run.started_at)))
+            .filter(result::run_number.eq(run.number))
+            .filter(result::started_at.eq(run.started_at))
             .filter(result::status.eq(status_code(AttemptStatus::Interrupted)))
             .count()
             .get_result(connection)?,
     };
     let gaps = Gaps {
-        missing_shards: shard::missing(&shards, expected)?,
-        is_cut_short: shard::is_cut_short(&shards)?,
+        missing_shards: shard::missing(shards, run.shards_expected)?,
+        is_cut_short: shard::is_cut_short(shards)?,
         report_error: report_errors.first(),
         interrupted_tests: u64::try_from(interrupted).unwrap_or(0),
     };

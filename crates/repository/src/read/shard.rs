@@ -70,7 +70,8 @@ pub(crate) fn of_run(
 }
 
 /// A shard, as the run detail needs it.
-#[derive(Debug, Clone, Queryable)]
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = shard, check_for_backend(Pg))]
 pub(crate) struct ShownShard {
     slot: i16,
     id: Uuid,
@@ -78,6 +79,7 @@ pub(crate) struct ShownShard {
     state: String,
     status: Option<String>,
     /// How many errors its report has that belong to no test.
+    #[diesel(select_expression = jsonb_array_length(shard::report_errors))]
     report_errors: i32,
 }
 
@@ -95,14 +97,7 @@ pub(crate) fn shown_of_run(
         .filter(shard::project_id.eq(project))
         .filter(shard::run_number.eq(run))
         .order((shard::index.asc(), shard::slot.asc()))
-        .select((
-            shard::slot,
-            shard::id,
-            shard::index,
-            shard::state,
-            shard::status,
-            jsonb_array_length(shard::report_errors),
-        ))
+        .select(ShownShard::as_select())
         .load(connection)
 }
 

@@ -7,13 +7,11 @@ use std::sync::Arc;
 
 use assay_domain::{project::Project, store::StoreError, timestamp::Timestamp};
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, PgConnection, QueryDsl as _, QueryResult,
-    RunQueryDsl as _,
-    dsl::{count as count_of, max, min, not},
+    BoolExpressionMethods as _, ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _,
+    dsl::{count as count_of, not},
     expression_methods::AggregateExpressionMethods as _,
 };
 use quick_cache::{Weighter, sync::Cache};
-use uuid::Uuid;
 
 use crate::{
     db::{
@@ -21,7 +19,7 @@ use crate::{
         pool::Read,
         schema::{attempt, run},
     },
-    read::history_cache::HistoryVersion,
+    read::shared_values::WindowState,
 };
 
 /// Most memory of cached counts, in bytes. A project with 400 signatures needs three thousand.
@@ -32,45 +30,26 @@ const USUAL: usize = 256;
 /// The numbers of tests, with the signatures' numbers.
 pub(crate) type TextCounts = Arc<[(u32, u32)]>;
 
-/// The starts of the first and the last run of a period; none without runs.
-type Span = (Option<At>, Option<At>);
-
-/// The counts that were asked for most recently, by project and period.
-pub(crate) struct TextCountsCache(Cache<(Uuid, Span), (HistoryVersion, TextCounts), InBytes>);
+/// The counts that were asked for most recently, by the runs of the period.
+pub(crate) struct TextCountsCache(Cache<WindowState, TextCounts, InBytes>);
 
 impl TextCountsCache {
-    /// How many tests showed each error signature in the runs that count in verdicts and started within `from..=to`. `state`
-    /// is the state that the connection's transaction sees.
+    /// How many tests showed each error signature in the runs that count in verdicts and started within `from..=to`.
+    /// `window` has these runs in the state that the connection's transaction sees.
     pub(crate) fn cached_or_read(
         &self,
         connection: &mut PgConnection,
         project: &Project,
-        state: HistoryVersion,
+        window: WindowState,
         period: (Timestamp, Timestamp),
     ) -> Read<TextCounts> {
-        let span = span(connection, project, period)?;
-        let key = (project.id.0, span);
-        if let Some((of, counts)) = self.0.get(&key)
-            && of == state
-        {
+        if let Some(counts) = self.0.get(&window) {
             return Ok(counts);
         }
         let counts = read(connection, project, period)?;
-        self.0.insert(key, (state, Arc::clone(&counts)));
+        self.0.insert(window, Arc::clone(&counts));
         Ok(counts)
     }
-}
-
-fn span(
-    connection: &mut PgConnection,
-    project: &Project,
-    (from, to): (Timestamp, Timestamp),
-) -> QueryResult<Span> {
-    run::table
-        .filter(run::project_id.eq(project.id.0))
-        .filter(run::started_at.between(At(from), At(to)))
-        .select((min(run::started_at), max(run::started_at)))
-        .first(connection)
 }
 
 /// The same without the cache.
@@ -110,9 +89,9 @@ impl Default for TextCountsCache {
 #[derive(Clone)]
 struct InBytes;
 
-impl Weighter<(Uuid, Span), (HistoryVersion, TextCounts)> for InBytes {
-    fn weight(&self, key: &(Uuid, Span), cached: &(HistoryVersion, TextCounts)) -> u64 {
-        let bytes = size_of_val(key) + size_of_val(cached) + size_of_val(&*cached.1);
+impl Weighter<WindowState, TextCounts> for InBytes {
+    fn weight(&self, key: &WindowState, counts: &TextCounts) -> u64 {
+        let bytes = size_of_val(key) + key.stable_branch.len() + size_of_val(counts) + size_of_val(&**counts);
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 }

@@ -1,13 +1,10 @@
 //! Stored verdicts.
 
-use std::collections::HashMap;
-
 use assay_domain::{
-    cause::VerdictTag,
     id::RunId,
     project::Project,
     store::StoreError,
-    test::{FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
+    test::{FileSelector, TestLookup, TestName, TestSelector},
     timestamp::Timestamp,
     verdict::{Evidence, FailingOn, Figures, Label, LastRun, Signal, StoredVerdict, TestVerdict},
 };
@@ -20,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, corrupt, file_hash, int, short_hash, status, word},
+        column::{At, corrupt, file_hash, short_hash, status, word},
         period::ever_visible,
         pool::Read,
         replica::in_one_state,
@@ -167,42 +164,6 @@ impl Row {
             .map(|row| stored(row, self.evaluated_at, self.last_run));
         Ok((self.test.0, stored.transpose()?))
     }
-}
-
-/// The verdicts on these tests in short, in the same order.
-pub(crate) fn tags(
-    connection: &mut PgConnection,
-    project: &Project,
-    tests: &[TestOrdinal],
-) -> Read<Vec<Option<VerdictTag>>> {
-    let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
-    let (from, to) = ever_visible(project);
-    let rows: Vec<(i32, String, String, Option<At>)> = verdict::table
-        .inner_join(projects::table.on(projects::id.eq(verdict::project_id)))
-        .filter(verdict::project_id.eq(project.id.0))
-        .filter(projects::id.eq(project.id.0))
-        .filter(verdict::test.eq_any(&ordinals))
-        .filter(verdict::newest.between(from, to))
-        .select((
-            verdict::test,
-            verdict::status,
-            verdict::body,
-            projects::evaluated_at,
-        ))
-        .load(connection)?;
-    let mut tags = HashMap::with_capacity(rows.len());
-    for (test, verdict_status, body, evaluated_at) in rows {
-        let body = parsed(&body)?;
-        let evaluated_at =
-            evaluated_at.ok_or_else(|| corrupt("verdict without a time", &body.explanation))?;
-        let tag = VerdictTag {
-            status: word("verdict", &verdict_status)?,
-            status_reason: body.reason,
-            evaluated_at: evaluated_at.0,
-        };
-        tags.insert(test, tag);
-    }
-    Ok(ordinals.iter().map(|test| tags.get(test).copied()).collect())
 }
 
 fn stored(

@@ -238,7 +238,7 @@ fn exercise(world: &World) {
         let failed = snapshot.failed_run(imported.run_id)?.unwrap();
         snapshot.final_statuses(&failed, &[0])?;
         snapshot.window_errors(failed.run_number, &[0], NOW.plus_days(-14), NOW)?;
-        snapshot.verdict_tags(&[0])?;
+        snapshot.stored_facts(&[0])?;
         snapshot.test_ordinal(&x)?;
         snapshot.signature_numbers(&["fingerprint".to_owned()])
     })

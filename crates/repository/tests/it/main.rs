@@ -34,6 +34,7 @@ mod retention;
 mod rooms;
 mod runs;
 mod shards;
+mod shared_values;
 mod signatures;
 mod snapshot;
 mod test_names;

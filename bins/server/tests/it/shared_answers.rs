@@ -1,0 +1,126 @@
+//! Answers whose judgement requests share are those of a server that has answered no request yet.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
+
+use actix_web::{App as Actix, test as web};
+use assay_access::limit::InProcess;
+use assay_api::{App, BASE};
+use assay_domain::timestamp::{DAY_MS, Timestamp};
+use assay_flakiness::Engine;
+use assay_testkit::ServedWorld;
+
+use crate::failures::tell;
+
+/// The status and the body of every path, as a server with this store answers at this time.
+macro_rules! service {
+    ($world:expr, $now:expr) => {{
+        let now = Arc::clone($now);
+        let clock = move || Timestamp::from_unix_ms(now.load(Ordering::Relaxed));
+        let app = App::new(
+            Arc::new($world.database.connect()),
+            Arc::new(Engine::default()),
+            Arc::new(InProcess::new(0)),
+            Arc::new(clock),
+        );
+        web::init_service(Actix::new().configure(assay_api::configure(app))).await
+    }};
+}
+
+macro_rules! answers {
+    ($service:expr, $world:expr, $paths:expr) => {{
+        let mut answers = Vec::new();
+        for path in $paths {
+            let uri = format!("{BASE}/projects/{}{path}", $world.project);
+            let request = web::TestRequest::with_uri(&uri)
+                .insert_header(("Authorization", format!("Bearer {}", $world.key)));
+            let answer = web::call_service($service, request.to_request()).await;
+            let status = answer.status().as_u16();
+            let body = web::read_body(answer).await;
+            answers.push((status, String::from_utf8(body.to_vec()).unwrap()));
+        }
+        answers
+    }};
+}
+
+/// A change of the project, and which of the answers it changes.
+type Change<'a> = (&'static str, &'a dyn Fn(), [bool; 4]);
+
+#[actix_web::test]
+async fn they_follow_every_change_of_the_project() {
+    let world = ServedWorld::new();
+    let runs = tell(&world);
+    let failures = |query: &str| format!("/runs/{}/failures{query}", runs[14]);
+    let paths = [
+        failures(""),
+        failures("?limit=200"),
+        failures("?mode=hindsight"),
+        "/flaky".to_owned(),
+    ];
+    let begin = Timestamp::from(time::OffsetDateTime::now_utc());
+    let now = Arc::new(AtomicI64::new(begin.unix_ms()));
+    let warm = service!(world, &now);
+    let import = |minutes: i64, failed: &[&str]| {
+        let cases = ["adds", "gone", "wobbles"].map(|test| (test, !failed.contains(&test)));
+        let key = format!("change {minutes}");
+        world.import_cases(minutes, &cases, &["--branch", "main", "--run-key", &key]);
+    };
+    let execute = |sql: &str| world.database.execute(sql);
+    let rebuild = || drop(world.cli.json(&["rebuild"]));
+    let later = |days: i64| {
+        now.fetch_add(days * DAY_MS, Ordering::Relaxed);
+    };
+    let changes: [Change<'_>; 7] = [
+        (
+            "an import before the run",
+            &|| import(2_000, &["wobbles"]),
+            [true; 4],
+        ),
+        ("an import after the run", &|| import(30, &["wobbles"]), [true; 4]),
+        (
+            "the loss of a pack",
+            &|| {
+                execute("UPDATE run_pack SET pack = '\\x0100000000' WHERE run_number < 9");
+                execute("UPDATE project SET observed = gen_random_uuid()");
+            },
+            [true; 4],
+        ),
+        ("a rebuild", &rebuild, [true; 4]),
+        (
+            "another stable branch",
+            &|| {
+                drop(
+                    world
+                        .cli
+                        .json(&["project", "set", "web", "--stable-branch", "topic"]),
+                )
+            },
+            [true; 4],
+        ),
+        (
+            "days after which runs have left the window",
+            &|| later(13),
+            [false, false, false, true],
+        ),
+        (
+            "a deletion",
+            &|| execute("UPDATE project SET deleted_at = now()"),
+            [true; 4],
+        ),
+    ];
+    let mut before = answers!(&warm, world, &paths);
+    assert_eq!(before, answers!(&warm, world, &paths));
+    for (what, change, expected) in changes {
+        change();
+        // Keys and projects are cached for half a second.
+        now.fetch_add(1_000, Ordering::Relaxed);
+        let after = answers!(&warm, world, &paths);
+        let fresh = service!(world, &now);
+        assert_eq!(after, answers!(&fresh, world, &paths), "{what}");
+        let changed = [0, 1, 2, 3].map(|path| before[path] != after[path]);
+        assert_eq!(changed, expected, "{what}: {before:#?} {after:#?}");
+        before = after;
+    }
+}

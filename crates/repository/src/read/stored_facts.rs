@@ -1,0 +1,105 @@
+//! The stored facts about failed tests: their verdicts, and when they failed first.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    cause::{StoredFacts, VerdictTag},
+    project::Project,
+    store::StoreError,
+    test::TestOrdinal,
+    verdict::Signal,
+};
+use diesel::{
+    PgConnection, RunQueryDsl as _,
+    sql_types::{Integer, Nullable, Text, Timestamptz},
+};
+use serde::Deserialize;
+
+use crate::db::{
+    column::{At, corrupt, count, int, status_code, word},
+    period::ever_visible,
+    pool::Read,
+    sql_statement::SqlStatement,
+};
+
+/// Test, start of its first failed run, status and body of its verdict, time of the judgement.
+type Row = (i32, Option<At>, Option<String>, Option<String>, Option<At>);
+type RowTypes = (
+    Integer,
+    Nullable<Timestamptz>,
+    Nullable<Text>,
+    Nullable<Text>,
+    Nullable<Timestamptz>,
+);
+
+/// The only field of a verdict's body that its short form has. Reading all of the evidence takes several times as long.
+#[derive(Debug, Deserialize)]
+struct Reason {
+    reason: Option<Signal>,
+}
+
+/// The stored facts about tests.
+pub(crate) fn of_tests(
+    connection: &mut PgConnection,
+    project: &Project,
+    tests: &[TestOrdinal],
+) -> Read<HashMap<TestOrdinal, StoredFacts>> {
+    if tests.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let tests: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
+    let failures: Vec<i32> = AttemptStatus::ALL
+        .iter()
+        .filter(|status| status.is_failure())
+        .map(|status| i32::from(status_code(*status)))
+        .collect();
+    let (from, to) = ever_visible(project);
+    // One index search for each test, oldest partition first: grouping by test would read all of its attempts.
+    let rows = SqlStatement::<RowTypes>::new(
+        "SELECT failed.test, (SELECT attempt.started_at FROM attempt WHERE attempt.project_id = ",
+    )
+    .bind(project.id.0)
+    .sql(" AND attempt.test = failed.test AND attempt.started_at BETWEEN ")
+    .bind(from)
+    .sql(" AND ")
+    .bind(to)
+    .sql(" AND attempt.status = ANY(")
+    .bind(&*failures)
+    .sql(") ORDER BY attempt.started_at LIMIT 1), verdict.status, verdict.body, project.evaluated_at FROM unnest(")
+    .bind(&*tests)
+    .sql(") AS failed (test) JOIN project ON project.id = ")
+    .bind(project.id.0)
+    .sql(" LEFT JOIN verdict ON verdict.test = failed.test AND verdict.project_id = ")
+    .bind(project.id.0)
+    .sql(" AND verdict.newest BETWEEN ")
+    .bind(from)
+    .sql(" AND ")
+    .bind(to)
+    .load::<Row>(connection)?;
+    let facts = rows
+        .into_iter()
+        .map(|(test, first_failed_at, status, body, evaluated_at)| {
+            let verdict = status
+                .zip(body)
+                .map(|(status, body)| tag(&status, &body, evaluated_at));
+            let facts = StoredFacts {
+                verdict: verdict.transpose()?,
+                first_failed_at: first_failed_at.map(|at| at.0),
+            };
+            Ok((count(test)?, facts))
+        });
+    Ok(facts.collect::<Result<_, StoreError>>()?)
+}
+
+/// A verdict in short.
+fn tag(status: &str, body: &str, evaluated_at: Option<At>) -> Result<VerdictTag, StoreError> {
+    let Reason { reason } = serde_json::from_str(body).map_err(|_| corrupt("verdict", body))?;
+    Ok(VerdictTag {
+        status: word("verdict", status)?,
+        status_reason: reason,
+        evaluated_at: evaluated_at
+            .ok_or_else(|| corrupt("verdict without a time", body))?
+            .0,
+    })
+}
