@@ -9,6 +9,7 @@ use crate::{
     execution::TestOutcome,
     id::RunId,
     page::{Direction, PerPage, RunPosition},
+    test::TestOrdinal,
     timestamp::Timestamp,
     vocabulary::vocabulary,
     window::Window,
@@ -221,6 +222,20 @@ pub struct RunDetail {
     /// The tests still to be read, if there are too many for one read.
     #[serde(skip)]
     pub rest: Option<RunRest>,
+}
+
+/// Some tests of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SomeTests {
+    /// The tests with these ordinals.
+    Of(Vec<TestOrdinal>),
+    /// One page in the order of [`RunDetail::tests`].
+    Page {
+        /// The number of tests before it.
+        offset: u64,
+        /// The most tests on it.
+        limit: u32,
+    },
 }
 
 /// The tests of a run that are still to be read, in parts.

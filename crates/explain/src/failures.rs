@@ -158,6 +158,9 @@ pub struct RunFailures {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedFailure {
+    /// The test, for pages.
+    #[serde(skip)]
+    pub test: TestOrdinal,
     /// The full stored name.
     pub test_name: String,
     /// The stored spec file.
@@ -209,6 +212,7 @@ impl ExplainedFailure {
         Self {
             explanation: explanation(history, cause, knowledge),
             evidence: evidence::of(history, cause),
+            test: cause.test,
             test_name: name.name,
             file_path: name.file_path,
             status: status.status,

@@ -157,7 +157,8 @@ impl View<'_> {
         })?)
     }
 
-    fn judged(&self, snapshot: &mut dyn Snapshot) -> Result<Verdicts, StoreError> {
+    /// The same within a snapshot.
+    pub(crate) fn judged(&self, snapshot: &mut dyn Snapshot) -> Result<Verdicts, StoreError> {
         let from = self.now.plus_days(-ENGINE_WINDOW_DAYS);
         let history = snapshot.observations(from, self.now)?;
         let verdicts = self.engine.verdicts(&history, self.now);

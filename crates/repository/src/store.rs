@@ -19,10 +19,11 @@ use assay_domain::{
     project::{Caller, Project, ProjectEntry},
     recording::Recording,
     rules::RecordingRules,
-    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, SomeTests, TestEntry},
     settings::Settings,
     signature::{
-        SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
+        NewSignature, SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery,
+        TestSignature,
     },
     store::{
         ComputeShared, Connections, FinalResult, NodeReads, RecognisedReport, ResultKey, SharedKey,
@@ -114,6 +115,17 @@ impl Store for Database {
         })
     }
 
+    fn run_with(
+        &self,
+        project: &Project,
+        id: RunId,
+        tests: &SomeTests,
+    ) -> Result<Option<RunDetail>, StoreError> {
+        self.find_in_snapshot("reading some tests of a run", |connection| {
+            run_detail::find_with(connection, project, id, tests)
+        })
+    }
+
     fn run_part(
         &self,
         project: &Project,
@@ -177,6 +189,12 @@ impl Store for Database {
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError> {
         self.in_snapshot("reading signatures", |connection| {
             signature_list::page(connection, project, query)
+        })
+    }
+
+    fn new_signatures(&self, project: &Project, window: &Window) -> Result<Vec<NewSignature>, StoreError> {
+        self.on_standby("reading new signatures", |connection| {
+            signature_list::new(connection, project, window)
         })
     }
 

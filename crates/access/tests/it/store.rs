@@ -8,9 +8,9 @@ use assay_domain::{
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
     project::{Caller, Project, ProjectEntry},
-    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, SomeTests, TestEntry},
     settings::Settings,
-    signature::{SignatureDays, SignatureDetail, SignaturePage, SignatureQuery, TestSignature},
+    signature::{NewSignature, SignatureDays, SignatureDetail, SignaturePage, SignatureQuery, TestSignature},
     store::{Connections, NodeReads, SnapshotWork, Store, StoreError},
     test::{TestLookup, TestSelector},
     timestamp::Timestamp,
@@ -128,6 +128,10 @@ impl Store for Keys {
         unreachable!()
     }
 
+    fn run_with(&self, _: &Project, _: RunId, _: &SomeTests) -> Result<Option<RunDetail>, StoreError> {
+        unreachable!()
+    }
+
     fn run_part(&self, _: &Project, _: &RunRest, _: &RunPart) -> Result<Option<Vec<TestEntry>>, StoreError> {
         unreachable!()
     }
@@ -177,6 +181,10 @@ impl Store for Keys {
         _: &Window,
         _: Option<&str>,
     ) -> Result<Vec<SignatureDays>, StoreError> {
+        unreachable!()
+    }
+
+    fn new_signatures(&self, _: &Project, _: &Window) -> Result<Vec<NewSignature>, StoreError> {
         unreachable!()
     }
 

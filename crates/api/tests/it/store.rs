@@ -19,10 +19,11 @@ use assay_domain::{
     project::{Caller, Project, ProjectEntry},
     recording::Recording,
     rules::RecordingRules,
-    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunStatus, RunTag, TestEntry},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunStatus, RunTag, SomeTests, TestEntry},
     settings::{Chat, ChatEvent, Repohost, Settings},
     signature::{
-        SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
+        NewSignature, SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery,
+        TestSignature,
     },
     store::{
         ComputeShared, Connections, FinalResult, NodeReads, RecognisedReport, ResultKey, SharedKey,
@@ -239,6 +240,10 @@ impl Store for Seed {
         Ok(is_the_run(id).then(|| seed::run_detail(*self.padding.lock().unwrap())))
     }
 
+    fn run_with(&self, _: &Project, _: RunId, _: &SomeTests) -> Result<Option<RunDetail>, StoreError> {
+        unreachable!("only the pages read some tests of a run")
+    }
+
     fn run_part(&self, _: &Project, _: &RunRest, _: &RunPart) -> Result<Option<Vec<TestEntry>>, StoreError> {
         Ok(None)
     }
@@ -326,6 +331,10 @@ impl Store for Seed {
         _: Option<&str>,
     ) -> Result<Vec<SignatureDays>, StoreError> {
         unreachable!("no route asks for days")
+    }
+
+    fn new_signatures(&self, _: &Project, _: &Window) -> Result<Vec<NewSignature>, StoreError> {
+        unreachable!("only the pages ask for new signatures")
     }
 
     fn test_signatures(

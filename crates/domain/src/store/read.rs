@@ -14,10 +14,11 @@ use crate::{
     project::{Caller, Project, ProjectEntry},
     recording::{Recording, RunContext},
     rules::RecordingRules,
-    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, TestEntry},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, SomeTests, TestEntry},
     settings::Settings,
     signature::{
-        SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery, TestSignature,
+        NewSignature, SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery,
+        TestSignature,
     },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     test_names::TestNames,
@@ -63,6 +64,14 @@ pub trait Store: Send + Sync {
     ///
     /// For a very long run, only the first tests are read. [`Self::run_part`] reads the others.
     fn run(&self, project: &Project, id: RunId) -> Result<Option<RunDetail>, StoreError>;
+
+    /// The run with this id, with only some of its tests.
+    fn run_with(
+        &self,
+        project: &Project,
+        id: RunId,
+        tests: &SomeTests,
+    ) -> Result<Option<RunDetail>, StoreError>;
 
     /// The next tests of a run, in a separate transaction; none if the run changed since the first read.
     fn run_part(
@@ -110,6 +119,9 @@ pub trait Store: Send + Sync {
 
     /// One page of the signatures that occurred in a period.
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError>;
+
+    /// The signatures whose first visible occurrence is in a period, the newest first, at most ten.
+    fn new_signatures(&self, project: &Project, window: &Window) -> Result<Vec<NewSignature>, StoreError>;
 
     /// The daily occurrences of these signatures in a period, in the same order, on all branches or on one. An unknown
     /// fingerprint has no occurrences.

@@ -354,6 +354,7 @@ proptest! {
 fn the_cause_and_the_same_error_are_told() {
     let attempts = recovered(error("expected 3, got 4", "at a.ts:3:1"));
     let explained = |explanation: &str| ExplainedFailure {
+        test: 0,
         test_name: attempts.test.name.clone(),
         file_path: None,
         status: AttemptStatus::Failed,

@@ -1,6 +1,9 @@
 //! `/p/{id}`: the problems of a project.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use assay_components::{
     chart::{self, PeriodBar, RunBar},
@@ -11,12 +14,14 @@ use assay_domain::{
     id::ProjectId,
     observation::History,
     page::{Direction, PerPage},
+    project::Project,
     run::{Outcome, RunQuery, RunRow},
-    signature::{Signature, SignatureQuery, SignatureSort},
-    store::StoreError,
+    signature::NewSignature,
+    store::{SharedKey, StoreError, in_snapshot, shared},
+    test::TestName,
     test_names::TestNames,
     timestamp::{DAY_MS, Timestamp},
-    verdict::VerdictStatus,
+    verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
     window::{Days, Window},
 };
 use maud::{Markup, html};
@@ -38,7 +43,7 @@ const DAYS: i64 = 14;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
-    let (verdicts, names) = view.named_verdicts(&project)?;
+    let (history, tests) = Tests::read(view, &project)?;
     let runs = view
         .store
         .runs(
@@ -55,37 +60,25 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             },
         )?
         .runs;
-    let signatures = view.store.signatures(
-        &project,
-        &SignatureQuery {
-            window: Window::ending(view.now, Days::Seven),
-            branch: None,
-            category: None,
-            search: None,
-            sort: SignatureSort::FirstSeen,
-            page: 1,
-            per_page: PerPage::Ten,
-        },
-    )?;
-    let new: Vec<&Signature> = signatures
-        .signatures
-        .iter()
-        .filter(|signature| signature.is_new)
-        .collect();
+    let new = view
+        .store
+        .new_signatures(&project, &Window::ending(view.now, Days::Seven))?;
 
-    let group = |status| Group::of(&verdicts, &names, status);
-    let broken = group(VerdictStatus::Broken)?;
-    let failing = group(VerdictStatus::Failing)?;
-    let flaky = group(VerdictStatus::Flaky)?;
-    let days = Daily::of(&verdicts.history, view.now);
+    let Tests {
+        total,
+        broken,
+        failing,
+        flaky,
+    } = &*tests;
+    let days = Daily::of(&history, view.now);
     let id = project.id;
-    let list = |group: &Group<'_>, heading: &str| {
+    let list = |group: &Group, heading: &str| {
         html! {
             @if !group.worst.is_empty() {
                 section aria-label=(heading) {
                     h2 { (heading) }
                     (rows::columns())
-                    (rows::rows(id, &verdicts.history, &group.worst))
+                    (rows::rows(id, &history, &group.worst()))
                     @if group.tests > group.worst.len() {
                         p.pages { a href=(links::tests_with(id, group.status)) { "All " (words::grouped(group.tests)) } }
                     }
@@ -96,7 +89,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let body = html! {
         h1 { (headline(broken.tests, failing.tests, flaky.tests)) }
         p.sub {
-            "The last " (DAYS) " days, " (words::count(verdicts.total(), "test")) ". Stable branch " code { bdi { (verdicts.history.stable_branch) } } "."
+            "The last " (DAYS) " days, " (words::count(*total, "test")) ". Stable branch " code { bdi { (history.stable_branch) } } "."
             @if let Some(run) = runs.first() { " Last run " a href=(links::run(id, &run.id)) { "#" (run.run_number) } ", " (when(run.started_at, view.now)) "." }
         }
         section.tiles aria-label="Summary" {
@@ -107,9 +100,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         }
         (run_chart(id, &runs))
         div.panels { (days.red_runs()) (days.lost()) }
-        (list(&broken, "Broken"))
-        (list(&failing, "Failing now"))
-        (list(&flaky, "Flaky, by time lost"))
+        (list(broken, "Broken"))
+        (list(failing, "Failing now"))
+        (list(flaky, "Flaky, by time lost"))
         (new_errors(id, &new, view.now))
     };
     Ok(Page {
@@ -122,32 +115,93 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     .into())
 }
 
-/// The tests with a status, of which the page shows some.
-struct Group<'a> {
-    status: VerdictStatus,
-    tests: usize,
-    /// Those that cost most.
-    worst: Vec<NamedVerdict<'a>>,
+/// The tests of the engine's window.
+struct Tests {
+    total: usize,
+    broken: Group,
+    failing: Group,
+    flaky: Group,
 }
 
-impl<'a> Group<'a> {
-    fn of(verdicts: &'a Verdicts, names: &'a TestNames, status: VerdictStatus) -> Result<Self, StoreError> {
-        let tests = verdicts.named(names, |(_, verdict)| verdict.status == status)?;
+impl Tests {
+    /// Reads the runs of the window and judges their tests. Requests over the same runs share the judgement.
+    fn read(view: &View<'_>, project: &Project) -> Result<(Arc<History>, Arc<Self>), FrontError> {
+        let window = (view.now.plus_days(-ENGINE_WINDOW_DAYS), view.now);
+        let key = SharedKey {
+            kind: "overview",
+            of: 0,
+        };
+        Ok(in_snapshot(view.store, project, |snapshot| {
+            let history = snapshot.observations(window.0, window.1)?;
+            let tests = shared(snapshot, key, window, |snapshot| {
+                let verdicts = view.judged(snapshot)?;
+                let tests = Self::of(&verdicts, &*snapshot.all_test_names()?)?;
+                let bytes = tests.bytes();
+                Ok((tests, bytes))
+            })?;
+            Ok((history, tests))
+        })?)
+    }
+
+    fn of(verdicts: &Verdicts, names: &TestNames) -> Result<Self, StoreError> {
+        let group = |status| Group::of(verdicts, names, status);
         Ok(Self {
-            status,
-            tests: tests.len(),
-            worst: sorted_part(tests, (0, TESTS), |(left_name, left), (right_name, right)| {
-                let (l, r) = (&left.figures, &right.figures);
-                r.time_lost_ms
-                    .cmp(&l.time_lost_ms)
-                    .then_with(|| r.flake_score.total_cmp(&l.flake_score))
-                    .then_with(|| left_name.cmp(right_name))
-            }),
+            total: verdicts.total(),
+            broken: group(VerdictStatus::Broken)?,
+            failing: group(VerdictStatus::Failing)?,
+            flaky: group(VerdictStatus::Flaky)?,
         })
+    }
+
+    /// About the memory that they take.
+    fn bytes(&self) -> usize {
+        let groups = [&self.broken, &self.failing, &self.flaky];
+        let worst = groups.into_iter().flat_map(|group| &group.worst);
+        let tests = worst.map(|(TestName { name, file_path }, verdict)| {
+            name.len() + file_path.as_ref().map_or(0, String::len) + verdict.bytes()
+        });
+        size_of_val(self) + tests.sum::<usize>()
     }
 }
 
-impl Group<'_> {
+/// The tests with a status, of which the page shows some.
+struct Group {
+    status: VerdictStatus,
+    tests: usize,
+    /// Those that cost most.
+    worst: Vec<(TestName, Verdict)>,
+}
+
+impl Group {
+    fn of(verdicts: &Verdicts, names: &TestNames, status: VerdictStatus) -> Result<Self, StoreError> {
+        let tests = verdicts.named(names, |(_, verdict)| verdict.status == status)?;
+        let count = tests.len();
+        let worst = sorted_part(tests, (0, TESTS), |(left_name, left), (right_name, right)| {
+            let (l, r) = (&left.figures, &right.figures);
+            r.time_lost_ms
+                .cmp(&l.time_lost_ms)
+                .then_with(|| r.flake_score.total_cmp(&l.flake_score))
+                .then_with(|| left_name.cmp(right_name))
+        });
+        let owned = worst.into_iter().map(|(name, verdict)| {
+            let name = TestName {
+                name: name.name.to_owned(),
+                file_path: name.file_path.map(str::to_owned),
+            };
+            (name, verdict.clone())
+        });
+        Ok(Self {
+            status,
+            tests: count,
+            worst: owned.collect(),
+        })
+    }
+
+    fn worst(&self) -> Vec<NamedVerdict<'_>> {
+        let worst = self.worst.iter();
+        worst.map(|(name, verdict)| (name.borrowed(), verdict)).collect()
+    }
+
     /// The number of these tests, with a link to their list if there are any.
     fn tile(&self, project: ProjectId, label: &str, hint: &str) -> Markup {
         let (class, figure) = (self.status.as_str(), words::grouped(self.tests));
@@ -325,7 +379,7 @@ impl Daily {
     }
 }
 
-fn new_errors(project: ProjectId, new: &[&Signature], now: Timestamp) -> Markup {
+fn new_errors(project: ProjectId, new: &[NewSignature], now: Timestamp) -> Markup {
     html! {
         @if !new.is_empty() {
             section aria-label="New errors" {
@@ -337,8 +391,8 @@ fn new_errors(project: ProjectId, new: &[&Signature], now: Timestamp) -> Markup 
                                 a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } }
                                 p.facts {
                                     span.category { (signature.category) }
-                                    span { (count(signature.test_count, "test")) }
-                                    span { (count(signature.run_count, "run")) }
+                                    span { (count(signature.tests, "test")) }
+                                    span { (count(signature.runs, "run")) }
                                     span { "first seen " (when(signature.first_seen, now)) }
                                 }
                             }

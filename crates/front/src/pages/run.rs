@@ -12,8 +12,7 @@ use assay_domain::{
     cause::Knowledge,
     id::{ProjectId, RunId},
     page::Page as PagePlace,
-    project::Project,
-    run::{RunDetail, RunStatus, TestEntry},
+    run::{RunDetail, RunStatus, SomeTests, TestEntry},
 };
 use assay_explain::failures::ListedFailures;
 use maud::{Markup, html};
@@ -50,12 +49,15 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             .find(|shown| *shown == word)
     })?;
     let page = view.page()?;
-    let mut run = view.store.run(&project, id)?.ok_or(FrontError::RunNotFound)?;
-    read_all(view, &project, &mut run)?;
+    let read = |tests: &SomeTests| {
+        let run = view.store.run_with(&project, id, tests)?;
+        run.ok_or(FrontError::RunNotFound)
+    };
+    let counts = read(&SomeTests::Of(Vec::new()))?.counts;
 
-    let show = chosen.unwrap_or(if run.counts.failed > 0 {
+    let show = chosen.unwrap_or(if counts.failed > 0 {
         "failed"
-    } else if run.counts.recovered > 0 {
+    } else if counts.recovered > 0 {
         "recovered"
     } else {
         "all"
@@ -75,8 +77,15 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     )?;
     let place = match list {
         Some(_) => causes.page(),
-        None => PagePlace::of_size(page, BY_FILE, u64::try_from(run.tests.len()).unwrap_or(u64::MAX)),
+        None => PagePlace::of_size(page, BY_FILE, u64::from(counts.total)),
     };
+    let run = read(&match list {
+        Some(_) => SomeTests::Of(causes.tests()),
+        None => SomeTests::Page {
+            offset: place.offset(),
+            limit: BY_FILE,
+        },
+    })?;
     let path = links::run(project.id, &id);
     let mode = (knowledge == Knowledge::Hindsight).then_some(knowledge.as_str());
     let address = |show: &str, page: Option<&str>, mode: Option<&str>| {
@@ -104,7 +113,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             } @else if list.is_some() {
                 (causes.list(project.id, &run, &places))
             } @else {
-                (tests_by_file(project.id, &id, page_of(&run.tests, &place), &places))
+                (tests_by_file(project.id, &id, &run.tests, &places))
             }
             (pager(&place, |page| address(show, Some(&page.to_string()), mode)))
         }
@@ -122,27 +131,6 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         body,
     }
     .into())
-}
-
-/// The tests of a page.
-fn page_of<'a>(tests: &'a [TestEntry], place: &PagePlace) -> &'a [TestEntry] {
-    let first = usize::try_from(place.offset()).unwrap_or(usize::MAX);
-    let rest = tests.get(first..).unwrap_or_default();
-    let most = usize::try_from(place.per_page).unwrap_or(usize::MAX);
-    rest.get(..most.min(rest.len())).unwrap_or_default()
-}
-
-/// Reads the tests that the first read of a long run omits.
-fn read_all(view: &View<'_>, project: &Project, run: &mut RunDetail) -> Result<(), FrontError> {
-    let Some(mut rest) = run.rest.take() else {
-        return Ok(());
-    };
-    while let Some(part) = rest.parts.pop_front() {
-        let tests = view.store.run_part(project, &rest, &part)?;
-        // The run was imported again in the meantime. Reloading the page shows its new state.
-        run.tests.extend(tests.ok_or(FrontError::Overloaded)?);
-    }
-    Ok(())
 }
 
 /// Links from the run's commit, files and pull request to its repository.

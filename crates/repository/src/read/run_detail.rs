@@ -12,7 +12,7 @@ use assay_domain::{
     id::RunId,
     project::Project,
     recording::Gaps,
-    run::{Run, RunDetail, RunPart, RunRest, Shards, TestEntry},
+    run::{Run, RunDetail, RunPart, RunRest, Shards, SomeTests, TestEntry},
     store::StoreError,
 };
 use diesel::{
@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{LISTED, beginning, count, duration, octet_length, optional_word, status, status_code},
+        column::{LISTED, beginning, count, duration, int, octet_length, optional_word, status, status_code},
         period::ever_visible,
         pool::Read,
         schema::{attempt, result, run as runs, shard as shards, signature, test},
@@ -59,6 +59,67 @@ pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) 
         run: shown(stored, context, &shards, report_errors)?,
         tests,
     }))
+}
+
+/// The run that this id, or the id of any of its shards, names, with only some of its tests.
+pub(crate) fn find_with(
+    connection: &mut PgConnection,
+    project: &Project,
+    id: RunId,
+    some: &SomeTests,
+) -> Read<Option<RunDetail>> {
+    let Some((stored, context)) = run(connection, project, id)? else {
+        return Ok(None);
+    };
+    let project = project.id.0;
+    let shards = shard::shown_of_run(connection, project, stored.number)?;
+    let report_errors = shard::report_errors(connection, project, stored.number, &shards)?;
+    let ordinals = match some {
+        SomeTests::Of(tests) => tests.iter().map(|test| int(*test)).collect(),
+        SomeTests::Page { offset, limit } => page(connection, project, &stored, *offset, *limit)?,
+    };
+    let tests = if ordinals.is_empty() {
+        Vec::new()
+    } else {
+        tests(
+            connection,
+            project,
+            &stored,
+            &ShardTags::of(&shards)?,
+            Some(&ordinals),
+        )?
+    };
+    Ok(Some(RunDetail {
+        rest: None,
+        counts: stored.counts.counts()?,
+        run: shown(stored, context, &shards, report_errors)?,
+        tests,
+    }))
+}
+
+/// The ordinals of one page of a run's tests.
+fn page(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: &StoredRun,
+    offset: u64,
+    limit: u32,
+) -> QueryResult<Vec<i32>> {
+    result::table
+        .inner_join(
+            test::table.on(test::project_id
+                .eq(result::project_id)
+                .and(test::ordinal.eq(result::test))),
+        )
+        .filter(result::project_id.eq(project))
+        .filter(test::project_id.eq(project))
+        .filter(result::run_number.eq(run.number))
+        .filter(result::started_at.eq(run.started_at))
+        .order((test::file_path.asc().nulls_first(), test::name))
+        .offset(i64::try_from(offset).unwrap_or(i64::MAX))
+        .limit(i64::from(limit))
+        .select(result::test)
+        .load(connection)
 }
 
 /// Runs of up to this many tests are read at once.

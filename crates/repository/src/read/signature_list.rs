@@ -9,17 +9,18 @@ use assay_domain::{
     attempt::AttemptStatus,
     page::Page,
     project::Project,
-    signature::{Signature, SignaturePage, SignatureQuery, SignatureSort},
+    signature::{NewSignature, Signature, SignaturePage, SignatureQuery, SignatureSort},
     store::StoreError,
+    window::Window,
 };
 use diesel::{
     PgConnection, QueryResult, RunQueryDsl,
-    sql_types::{BigInt, Integer, Text},
+    sql_types::{BigInt, Integer, Text, Timestamptz},
 };
 
 use crate::{
     db::{
-        column::{corrupt, long_count, status_code, word},
+        column::{At, corrupt, long_count, status_code, word},
         period::{ever_visible, visible},
         pool::Read,
         sql_statement::{Part, SqlStatement},
@@ -68,6 +69,63 @@ pub(crate) fn page(
         signatures: list.complete(connection, listed)?,
         unfingerprinted_count: unfingerprinted,
     })
+}
+
+/// Most new signatures.
+const NEW: i64 = 10;
+
+/// The signatures whose first visible occurrence is in a period, the newest first.
+pub(crate) fn new(
+    connection: &mut PgConnection,
+    project: &Project,
+    window: &Window,
+) -> Read<Vec<NewSignature>> {
+    type Types = (Text, Text, Text, BigInt, BigInt, Timestamptz);
+    let (ever, _) = ever_visible(project);
+    let (from, to) = visible(project, window);
+    let rows = SqlStatement::<Types>::new(
+        "SELECT new.fingerprint, new.title, new.category, hit.tests, hit.runs, new.first_seen FROM ( \
+             SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, seen.first_seen FROM ( \
+                 SELECT attempt.signature, min(attempt.occurred_at) AS first_seen FROM attempt WHERE attempt.project_id = ",
+    )
+    .bind(project.id.0)
+    .sql(" AND attempt.started_at BETWEEN ")
+    .bind(ever)
+    .sql(" AND ")
+    .bind(to)
+    .sql(" AND attempt.signature IS NOT NULL GROUP BY attempt.signature HAVING min(attempt.started_at) >= ")
+    .bind(from)
+    .sql(") AS seen JOIN signature ON signature.ordinal = seen.signature AND signature.project_id = ")
+    .bind(project.id.0)
+    .sql(" ORDER BY seen.first_seen DESC, signature.fingerprint LIMIT ")
+    .bind(NEW)
+    .sql(
+        ") AS new CROSS JOIN LATERAL ( \
+             SELECT count(DISTINCT attempt.test) AS tests, count(DISTINCT attempt.run_number) AS runs \
+             FROM attempt WHERE attempt.project_id = ",
+    )
+    .bind(project.id.0)
+    .sql(" AND attempt.signature = new.ordinal AND attempt.started_at BETWEEN ")
+    .bind(from)
+    .sql(" AND ")
+    .bind(to)
+    .sql(") AS hit ORDER BY new.first_seen DESC, new.fingerprint")
+    .load::<(String, String, String, i64, i64, At)>(connection)?;
+    let signature =
+        |(fingerprint, title, category, tests, runs, first_seen): (String, String, String, i64, i64, At)| {
+            Ok(NewSignature {
+                fingerprint,
+                title,
+                category: word("category", &category)?,
+                tests: long_count(tests)?,
+                runs: long_count(runs)?,
+                first_seen: first_seen.0,
+            })
+        };
+    Ok(rows
+        .into_iter()
+        .map(signature)
+        .collect::<Result<_, StoreError>>()?)
 }
 
 /// The statuses that count as a failure.

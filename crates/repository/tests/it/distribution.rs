@@ -10,6 +10,7 @@ use assay_domain::{
     intake::{IngestKeys, IngestTerms, Upload},
     page::PerPage,
     recording::Effect,
+    run::SomeTests,
     signature::{Classifier, ErrorClass, SignatureQuery, SignatureSort},
     store::{Administration, ProjectChange, Recorder, Store, in_snapshot},
     window::Days,
@@ -207,6 +208,8 @@ fn exercise(world: &World) {
     (query.branch, query.sha) = (Some("main".to_owned()), Some("c0f".to_owned()));
     store.runs(project, &query).unwrap();
     store.run(project, imported.run_id).unwrap().unwrap();
+    let page = SomeTests::Page { offset: 0, limit: 2 };
+    store.run_with(project, imported.run_id, &page).unwrap().unwrap();
     store.attempts(project, imported.run_id, &x).unwrap().unwrap();
     store.history(project, &x, &month).unwrap();
     store.verdict(project, &x).unwrap();
@@ -221,6 +224,7 @@ fn exercise(world: &World) {
     };
     let page = store.signatures(project, &signatures).unwrap();
     let fingerprint = &page.signatures[0].fingerprint;
+    store.new_signatures(project, &month).unwrap();
     store.signature(project, fingerprint, &month).unwrap().unwrap();
     let history = world.history(14);
     world.test_names(&[0]).unwrap();

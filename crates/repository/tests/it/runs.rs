@@ -2,7 +2,7 @@
 
 use assay_domain::{
     page::{Direction, RunPosition},
-    run::{Outcome, RunPage, RunQuery, ShardCount},
+    run::{Outcome, RunPage, RunQuery, ShardCount, SomeTests},
     store::Store,
     timestamp::Timestamp,
     window::Window,
@@ -330,4 +330,50 @@ fn the_total_is_that_of_any_period_to_the_millisecond() {
             }
         }
     }
+}
+
+#[test]
+fn some_tests_of_a_run_are_a_part_of_all() {
+    let world = World::new();
+    let mut recording = report("a").test("b", "fp").test("a", "f").test("c", "p");
+    for test in ["d", "a", "B", "\u{e9}"] {
+        recording = recording
+            .test_in(test, Some("z.test.ts"), "p")
+            .test_in(test, Some("Y.test.ts"), "f");
+    }
+    let imported = world.import(&recording);
+    let all = world.detail(&imported);
+    let some = |tests: &SomeTests| {
+        let run = world.store.run_with(&world.project, imported.run_id, tests);
+        let run = run.unwrap().unwrap();
+        assert_eq!((&run.run, run.counts, &run.rest), (&all.run, all.counts, &None));
+        run.tests
+    };
+    for limit in [1_u32, 3, 4, 100] {
+        for offset in 0..all.tests.len() + 1 {
+            let page = SomeTests::Page {
+                offset: offset as u64,
+                limit,
+            };
+            let expected: Vec<_> = all
+                .tests
+                .iter()
+                .skip(offset)
+                .take(limit as usize)
+                .cloned()
+                .collect();
+            assert_eq!(some(&page), expected, "{limit} from {offset}");
+        }
+    }
+    assert_eq!(some(&SomeTests::Of(Vec::new())), []);
+    // The first three tests of the report.
+    let first = some(&SomeTests::Of(vec![0, 1, 2]));
+    let names: Vec<&str> = first.iter().map(|test| test.test_name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(some(&SomeTests::Of(vec![77])), []);
+    let other = world.another_project("other");
+    let foreign = world
+        .store
+        .run_with(&other, imported.run_id, &SomeTests::Of(vec![0]));
+    assert_eq!(foreign.unwrap(), None);
 }

@@ -5,7 +5,7 @@ use assay_domain::{
     page::PerPage,
     plan::Plan,
     recording::{RecordedTest, Recording},
-    signature::{Category, SignatureDetail, SignatureQuery, SignatureSort},
+    signature::{Category, NewSignature, SignatureDetail, SignatureQuery, SignatureSort},
     store::Store,
     test::TestName,
     window::Days,
@@ -427,4 +427,51 @@ fn a_search_finds_a_sigma_in_any_case_and_place() {
         let found: Vec<_> = page.signatures.iter().map(|found| &*found.title).collect();
         assert_eq!(found, ["Title of ΟΔΟΣΑ is closed"], "{search}");
     }
+}
+
+#[test]
+fn new_signatures_are_those_of_the_list() {
+    let world = World::new();
+    for (days, test, texts) in [
+        (20, "x", &["older"][..]),
+        (6, "x", &["older", "boom"]),
+        (5, "y", &["boom", "bang"]),
+        (4, "z", &["clash"]),
+        (8, "z", &["crash"]),
+    ] {
+        let recording = report(&format!("r{days}")).at(days * DAY);
+        world.import(&with_failing_test(recording, test, None, texts));
+    }
+    let week = window(Days::Seven);
+    let listed = world.store.signatures(
+        &world.project,
+        &SignatureQuery {
+            window: week,
+            branch: None,
+            category: None,
+            search: None,
+            sort: SignatureSort::FirstSeen,
+            page: 1,
+            per_page: PerPage::Ten,
+        },
+    );
+    let expected: Vec<NewSignature> = listed
+        .unwrap()
+        .signatures
+        .into_iter()
+        .filter(|signature| signature.is_new)
+        .map(|signature| NewSignature {
+            fingerprint: signature.fingerprint,
+            title: signature.title,
+            category: signature.category,
+            tests: signature.test_count,
+            runs: signature.run_count,
+            first_seen: signature.first_seen,
+        })
+        .collect();
+    assert_eq!(expected.len(), 3);
+    let new = world.store.new_signatures(&world.project, &week).unwrap();
+    assert_eq!(new, expected);
+    let other = world.another_project("other");
+    assert_eq!(world.store.new_signatures(&other, &week).unwrap(), []);
 }

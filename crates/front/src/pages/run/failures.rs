@@ -9,6 +9,7 @@ use assay_domain::{
     page::Page,
     project::Project,
     run::{RunDetail, TestEntry},
+    test::TestOrdinal,
     test_names::TestNameRef,
 };
 use assay_explain::failures::{
@@ -51,6 +52,11 @@ impl Causes {
     /// The position of this page in the list.
     pub(super) const fn page(&self) -> Page {
         self.0.page
+    }
+
+    /// The tests of this page.
+    pub(super) fn tests(&self) -> Vec<TestOrdinal> {
+        self.0.failures.iter().map(|failure| failure.test).collect()
     }
 
     /// The gate of the run, and the number of its failures by cause. `address` returns the page's address in a mode.
