@@ -1,12 +1,11 @@
 //! Forwards signals to a command that runs on behalf of this program.
 
 use std::{
-    process::Child,
+    process::{Child, Command},
     sync::{Arc, Mutex, PoisonError},
     thread,
 };
 
-use anyhow::Context as _;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2},
@@ -52,18 +51,23 @@ impl Forwarding {
         Ok(Self { phase })
     }
 
-    /// Forwards signals to this process until it has ended. The caller still has to wait for it.
-    pub(crate) fn until_ended(self, child: &Child) -> anyhow::Result<()> {
-        let pid = i32::try_from(child.id())
-            .ok()
-            .and_then(Pid::from_raw)
-            .context("no process id")?;
-        let early = std::mem::replace(&mut *self.lock(), Phase::Running(pid));
-        if let Phase::Starting(signals) = early {
-            for signal in signals {
+    /// Starts the command, and forwards signals to it from then on.
+    pub(crate) fn spawn(&self, command: &mut Command) -> std::io::Result<Child> {
+        // Signals that arrive meanwhile are handled when the command runs. The terminal sent its own to the command, too.
+        let mut phase = self.lock();
+        let child = command.spawn()?;
+        let pid = Pid::from_child(&child);
+        if let Phase::Starting(early) = std::mem::replace(&mut *phase, Phase::Running(pid)) {
+            for signal in early {
                 forward(pid, signal);
             }
         }
+        Ok(child)
+    }
+
+    /// Waits until the command has ended. The caller still has to take its status.
+    pub(crate) fn until_ended(self, child: &Child) -> anyhow::Result<()> {
+        let pid = Pid::from_child(child);
         // The status is not taken here, so that the process id cannot be reused while signals are forwarded to it.
         let ended = loop {
             match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {

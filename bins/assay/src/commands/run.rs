@@ -174,7 +174,7 @@ fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
     let name = sources::shown(Path::new(program));
     // Before the start, so that no signal is lost.
     let forwarding = Forwarding::start().context("signals cannot be forwarded")?;
-    let mut child = match Command::new(program).args(arguments).spawn() {
+    let mut child = match forwarding.spawn(Command::new(program).args(arguments)) {
         Ok(child) => child,
         Err(error) => {
             crate::complain(&anyhow::anyhow!("{name}: {error}"));
