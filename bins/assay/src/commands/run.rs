@@ -124,13 +124,13 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// What was sent.
-struct Sent {
+struct Upload {
     answer: Value,
     formats: Vec<Format>,
 }
 
 /// Decides on the run.
-fn decide(sent: &Sent, code: u8, rules: &Rules) -> anyhow::Result<Decision> {
+fn decide(sent: &Upload, code: u8, rules: &Rules) -> anyhow::Result<Decision> {
     let judged = JudgedRun::of_answer(&sent.answer)?;
     let failed = u64::try_from(judged.failed().count()).unwrap_or(u64::MAX);
     let status = CommandStatus {
@@ -226,7 +226,7 @@ fn send_written(
     server: &Server,
     ci: &CiContext,
     before: &HashMap<PathBuf, State>,
-) -> anyhow::Result<Sent> {
+) -> anyhow::Result<Upload> {
     let (written, old): (Vec<_>, Vec<_>) = sources::existing(&args.report)?
         .into_iter()
         .partition(|candidate| state(&candidate.path) != before.get(&candidate.path).copied());
@@ -260,5 +260,5 @@ fn send_written(
         Text::OnStandardError,
         args.gate,
     )?;
-    Ok(Sent { answer, formats })
+    Ok(Upload { answer, formats })
 }

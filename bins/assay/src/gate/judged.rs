@@ -68,7 +68,7 @@ struct StoredRun {
     run: RunSize,
     gate: Gate,
     incomplete: Option<String>,
-    page: Listed,
+    page: FailurePage,
     failures: Vec<Failure>,
 }
 
@@ -78,7 +78,7 @@ struct RunSize {
 }
 
 #[derive(Debug, Deserialize)]
-struct Listed {
+struct FailurePage {
     total: usize,
 }
 

@@ -120,7 +120,7 @@ pub fn action(mine: f64) -> Action {
 /// The cause of a failure.
 pub fn cause(failure: &FailureCause) -> Cause {
     let [(likeliest, probability), _] = two_likeliest(&failure.probabilities);
-    if probability < CLEAR || !failure.facts.told_apart {
+    if probability < CLEAR || !failure.facts.causes_distinguishable {
         Cause::Unclear
     } else {
         likeliest

@@ -13,7 +13,7 @@ const REVISION_CHARS: usize = 8;
 
 /// The sentence of a failure.
 pub fn explanation(history: &History, failure: &FailureCause, knowledge: Knowledge) -> String {
-    if !failure.facts.told_apart {
+    if !failure.facts.causes_distinguishable {
         return "The run has neither a revision nor a branch, so the cause is unknown; send both with the report"
             .to_owned();
     }

@@ -26,7 +26,7 @@ const NEAR_MS: i64 = 2 * assay_domain::timestamp::DAY_MS;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CauseFacts {
     /// Whether the run names its revision or its branch; otherwise causes cannot be told apart.
-    pub told_apart: bool,
+    pub causes_distinguishable: bool,
     /// Whether the run is on the stable branch.
     pub on_stable: bool,
     /// Other runs of the stable branch with the test; for a failure on it, those before.
@@ -154,18 +154,18 @@ pub(crate) struct Shared<'a, 'h> {
 
 /// One test's results with the model's probabilities.
 #[derive(Debug)]
-pub(crate) struct Judged<'a, 'h> {
+pub(crate) struct TestDiagnosis<'a, 'h> {
     shared: Shared<'a, 'h>,
     test: TestOrdinal,
     chains: &'a [ChainFacts],
     parts: &'a [Option<Parts>],
     /// All results, in the order of the sequence.
-    others: Vec<Other<'a, 'h>>,
+    others: Vec<JudgedResult<'a, 'h>>,
 }
 
-/// A result among its test's.
+/// A result of the test, with what the model says about it.
 #[derive(Debug, Clone, Copy)]
-struct Other<'a, 'h> {
+struct JudgedResult<'a, 'h> {
     index: usize,
     chain: usize,
     run: usize,
@@ -179,7 +179,7 @@ struct Other<'a, 'h> {
     broken: f64,
 }
 
-impl<'a, 'h> Judged<'a, 'h> {
+impl<'a, 'h> TestDiagnosis<'a, 'h> {
     pub(crate) fn new(
         shared: Shared<'a, 'h>,
         test: TestOrdinal,
@@ -193,7 +193,7 @@ impl<'a, 'h> Judged<'a, 'h> {
                 let entry = timeline.entries.get(*position)?;
                 let part = |part: usize| parts.and_then(|parts| parts.get(part).copied()).unwrap_or(0.0);
                 let failed = result.outcome.had_failure();
-                Some(Other {
+                Some(JudgedResult {
                     index,
                     chain: result.chain,
                     run: *timeline.run_of.get(*position)?,
@@ -217,17 +217,17 @@ impl<'a, 'h> Judged<'a, 'h> {
         }
     }
 
-    fn others(&self) -> slice::Iter<'_, Other<'a, 'h>> {
+    fn others(&self) -> slice::Iter<'_, JudgedResult<'a, 'h>> {
         self.others.iter()
     }
 
     /// The results before a result.
-    fn before(&self, index: usize) -> slice::Iter<'_, Other<'a, 'h>> {
+    fn before(&self, index: usize) -> slice::Iter<'_, JudgedResult<'a, 'h>> {
         self.others.get(..index).unwrap_or_default().iter()
     }
 
     /// The final failures around a result in its chain, without any other result between; the result among them.
-    fn streak_around(&self, index: usize, chain: usize) -> Vec<&Other<'a, 'h>> {
+    fn streak_around(&self, index: usize, chain: usize) -> Vec<&JudgedResult<'a, 'h>> {
         let results: Vec<_> = self.others().filter(|other| other.chain == chain).collect();
         let streaks = results.chunk_by(|a, b| a.outcome.failed() == b.outcome.failed());
         let mut streaks = streaks.filter(|streak| streak.iter().any(|other| other.index == index));
@@ -238,7 +238,7 @@ impl<'a, 'h> Judged<'a, 'h> {
     }
 
     /// The latest final failures of a chain before a result, without any other result between.
-    fn latest_streak(&self, index: usize, chain: usize) -> Vec<&Other<'a, 'h>> {
+    fn latest_streak(&self, index: usize, chain: usize) -> Vec<&JudgedResult<'a, 'h>> {
         let before = self.before(index);
         let before: Vec<_> = before.filter(|other| other.chain == chain).collect();
         let mut streaks = before
@@ -249,7 +249,7 @@ impl<'a, 'h> Judged<'a, 'h> {
     }
 
     /// The text of a failure, if the text distinguishes failures.
-    fn recognisable(&self, failure: &Other<'_, '_>) -> Option<u32> {
+    fn recognisable(&self, failure: &JudgedResult<'_, '_>) -> Option<u32> {
         failure
             .text
             .filter(|text| !self.shared.window_texts.is_common(*text))
@@ -331,7 +331,7 @@ impl<'a, 'h> Judged<'a, 'h> {
         let chain = *self.chains.get(failure.chain)?;
         let run = &failure.entry.observed.run;
         let mut facts = CauseFacts {
-            told_apart: run.branch.is_some() || run.revision.is_some(),
+            causes_distinguishable: run.branch.is_some() || run.revision.is_some(),
             on_stable: failure.entry.on_stable_branch,
             recognisable: self.recognisable(failure).is_some(),
             failed_in_run: self.shared.runs.get(&failure.run)?.failed,
@@ -358,7 +358,7 @@ impl<'a, 'h> Judged<'a, 'h> {
                 facts.stable_same_error = text.is_some() && streak.iter().any(|other| other.text == text);
             }
         }
-        let of_branch = |other: &Other<'_, '_>| {
+        let of_branch = |other: &JudgedResult<'_, '_>| {
             let other = self.chains.get(other.chain);
             other.is_some_and(|other| other.branch == chain.branch)
         };
@@ -378,7 +378,7 @@ impl<'a, 'h> Judged<'a, 'h> {
             let stable = self.chains.get(other.chain).is_none_or(|chain| chain.stable);
             !stable && !of_branch(other)
         });
-        let is_near = |other: &&Other<'_, '_>| {
+        let is_near = |other: &&JudgedResult<'_, '_>| {
             let apart = run.started_at.since_ms(other.entry.observed.run.started_at);
             other.outcome.failed() && apart.abs() <= NEAR_MS
         };
@@ -387,7 +387,7 @@ impl<'a, 'h> Judged<'a, 'h> {
     }
 
     /// Counts the runs of the stable branch.
-    fn count_stable(&self, failure: &Other<'_, '_>, facts: &mut CauseFacts) {
+    fn count_stable(&self, failure: &JudgedResult<'_, '_>, facts: &mut CauseFacts) {
         let mut runs = ByRun::new(self.shared.timeline);
         for other in self.others().filter(|other| other.entry.on_stable_branch) {
             let is_before = !failure.entry.on_stable_branch || other.index < failure.index;
@@ -413,7 +413,7 @@ impl<'a, 'h> Judged<'a, 'h> {
     }
 
     /// Counts the runs on good code.
-    fn count_good(&self, failure: &Other<'_, '_>, facts: &mut CauseFacts) {
+    fn count_good(&self, failure: &JudgedResult<'_, '_>, facts: &mut CauseFacts) {
         let text = failure.text;
         let mut runs = ByRun::new(self.shared.timeline);
         for other in self.others().filter(|other| other.run != failure.run) {
@@ -433,9 +433,9 @@ impl<'a, 'h> Judged<'a, 'h> {
         facts.flakes = flakes.take(NAMED_RUNS).map(|(source, ..)| *source).collect();
     }
 
-    fn count_same_error(&self, failure: &Other<'_, '_>, same: &mut SameError) {
+    fn count_same_error(&self, failure: &JudgedResult<'_, '_>, same: &mut SameError) {
         let Some(text) = failure.text else { return };
-        let branch_of = |other: &Other<'_, '_>| {
+        let branch_of = |other: &JudgedResult<'_, '_>| {
             let chain = self.chains.get(other.chain);
             chain.map(|chain| (chain.branch, chain.stable))
         };

@@ -7,7 +7,7 @@ use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, Paral
 
 use super::{
     crowds,
-    facts::{CauseFacts, Judged, RunFailures, Shared},
+    facts::{CauseFacts, RunFailures, Shared, TestDiagnosis},
     parts::{self, BEFORE, BreakRates, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
     sequence::{self, TestResults},
     texts::{ErrorTexts, WindowTexts},
@@ -216,11 +216,11 @@ impl<'h> Scene<'h> {
             window_texts: &self.window_texts,
             runs,
         };
-        let judged = Judged::new(shared, test, &results, &smoothed.parts);
+        let diagnosis = TestDiagnosis::new(shared, test, &results, &smoothed.parts);
         let cause = |position: &usize| {
             let index = results.positions.iter().position(|other| other == position)?;
             let parts = smoothed.parts.get(index)?.as_ref()?;
-            let parts = judged
+            let parts = diagnosis
                 .text_counts(index)
                 .map_or(*parts, |counts| counts.weigh(parts));
             let result = results.sequence.results.get(index)?;
@@ -235,7 +235,7 @@ impl<'h> Scene<'h> {
                     recovered: !result.outcome.failed(),
                     probabilities: Probabilities::of(&parts),
                     unreliable: 1.0 - smoothed.weights[0],
-                    facts: judged.facts(index)?,
+                    facts: diagnosis.facts(index)?,
                 },
             ))
         };
