@@ -2,6 +2,7 @@
 
 mod answers;
 mod protocol;
+mod sizes;
 
 use std::time::Duration;
 
