@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use crate::{
     client::{Client, Request},
     dataset::Dataset,
-    generate::Role,
 };
 
 /// A request with its name in the tables.

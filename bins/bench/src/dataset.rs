@@ -11,9 +11,10 @@ use assay_domain::{
     timestamp::{DAY_MS, Timestamp},
 };
 use assay_repository::{Database, PoolOptions};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::{clock, cluster::Running, generate::Role, number::float, shape::Shape, step, table::shown};
+use crate::{clock, cluster::Running, number::float, shape::Shape, step, table::shown};
 
 /// The description of a data set, as in `dataset.json` of the data folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,18 @@ pub(crate) struct Dataset {
     pub(crate) seconds: f64,
     /// Bytes of the database.
     pub(crate) bytes: u64,
+}
+
+/// The role of a project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Role {
+    /// Most of the data.
+    Large,
+    /// As many tests, each of which fails sometimes.
+    Storm,
+    /// One of the others.
+    Small,
 }
 
 /// A project of the data set.

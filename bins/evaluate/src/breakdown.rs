@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt};
 use assay_flakiness::domain::verdict::VerdictStatus;
 
 use crate::{
+    runs::DAYS,
     truth::{Nature, Test, Truth},
-    world::DAYS,
 };
 
 /// The correct and wrong flaky verdicts by kind of test.

@@ -20,7 +20,7 @@ use assay_flakiness::{
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use crate::world::{DAYS, time};
+use crate::runs::{DAYS, time};
 
 /// Tests of a simulated project.
 const TESTS: u32 = 400;

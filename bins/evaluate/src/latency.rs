@@ -10,8 +10,9 @@ use assay_flakiness::{
 
 use crate::{
     population::Name,
+    runs::time,
     truth::{Breakage, Nature, Test},
-    world::{World, time},
+    world::World,
 };
 
 /// The time from which on a test should have a verdict.

@@ -17,6 +17,7 @@ mod population;
 mod real;
 mod results;
 mod rival;
+mod runs;
 mod score;
 mod simulate;
 mod truth;

@@ -16,9 +16,10 @@ use crate::{
     population::Name,
     results::by_test,
     rival::{Rival, is_broken},
+    runs::time,
     score::Calls,
     truth::{Nature, RATES, Test, Truth},
-    world::{World, time},
+    world::World,
 };
 
 /// Each project is judged at the end of these days.

@@ -4,7 +4,7 @@ use rand::{RngExt, rngs::StdRng};
 
 use crate::{
     population::{CLUSTER, Population},
-    world::{DAYS, SimulatedRun},
+    runs::{DAYS, SimulatedRun},
 };
 
 /// The true rates of flaky tests, with equal probabilities.

@@ -25,7 +25,7 @@ use assay_repository::Database;
 use diesel::connection::SimpleConnection as _;
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 
-pub(crate) use plan::{ProjectPlan, Role};
+pub(crate) use plan::ProjectPlan;
 use run::recordings;
 pub(crate) use run::recordings_of;
 

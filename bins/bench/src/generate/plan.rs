@@ -3,29 +3,15 @@
 use std::collections::HashMap;
 
 use assay_domain::timestamp::Timestamp;
-use clap::ValueEnum;
 use rand::{Rng as _, RngExt as _, SeedableRng as _, rngs::StdRng};
-use serde::{Deserialize, Serialize};
 
 use super::days_ms;
-use crate::{number::small, shape::Shape};
+use crate::{dataset::Role, number::small, shape::Shape};
 
 /// The number of days in which a branch gets runs.
 const BRANCH_DAYS: f64 = 3.0;
 /// New tests are added until this many days before the end.
 const GROWS_UNTIL: f64 = 20.0;
-
-/// The role of a project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum Role {
-    /// Most of the data.
-    Large,
-    /// As many tests, each of which fails sometimes.
-    Storm,
-    /// One of the others.
-    Small,
-}
 
 /// A project before its results.
 #[derive(Debug)]
