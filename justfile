@@ -1,6 +1,6 @@
-# Every recipe is one plain line that also runs by hand.
+# Each recipe is a short command that also runs by hand.
 
-# What the recipes are.
+# Lists the recipes.
 default:
     @just --list
 
@@ -8,15 +8,15 @@ default:
 demo:
     cargo run --release --bin assay-server -- --demo
 
-# All tests, against a real Postgres that they start themselves. Installs Postgres and Redis where they are missing.
+# All tests, against a real Postgres that they start themselves. Installs Postgres, Redis and Chromium if they are missing.
 test:
     .ci/test
 
-# Formatting, layering, lints, docs, licences and advisories, tests: what a change must pass.
+# Everything that a change must pass: formatting, layering, lints, docs, licences, advisories, tests.
 check:
     .ci/run
 
-# Which crate may depend on which.
+# Compares the dependencies between crates with docs/architecture.md.
 layering:
     .ci/layering
 
@@ -42,27 +42,27 @@ bench:
     cargo build --release --bin assay-server --bin assay-bench
     target/release/assay-bench all --size 1/16 --seconds 2
 
-# The service in full, with how it grows: about an hour and a half, 20 GB in /tmp/assay-bench.
+# Measures the service at full size, with growth: about an hour and a half, 20 GB in /tmp/assay-bench.
 bench-full:
     cargo build --release --bin assay-server --bin assay-bench
     target/release/assay-bench all --growth
 
-# Twenty minutes of steady load, with memory and descriptors watched (ASSAY_SOAK_MINUTES, ASSAY_SOAK_READERS).
+# Twenty minutes of steady load, measuring memory and descriptors (ASSAY_SOAK_MINUTES, ASSAY_SOAK_READERS).
 soak:
     cargo test --package assay-server --test faults -- --ignored --nocapture soak
 
-# The engine against its baselines on simulated histories.
+# Compares the engine with its baselines on simulated histories.
 evaluate:
     cargo run --release --bin assay-evaluate -- simulate
 
-# The programs for a release, with a software bill of materials of each (needs cargo-cyclonedx).
+# Builds the files of a release, with a software bill of materials of each program (needs cargo-cyclonedx).
 release:
     .ci/release
 
-# Made-up requests over the whole HTTP surface, each answer held against the contract.
+# Sends generated requests to every route, and compares each answer with the contract.
 fuzz-http requests="100000" seed="20261121":
     ASSAY_FUZZ_REQUESTS={{requests}} ASSAY_FUZZ_SEED={{seed}} cargo test -p assay-server --test security fuzz -- --nocapture
 
-# The API's description linted, compared with a running demo, and used by two generated clients (needs node and python3).
+# Lints the API's description, compares it with a running demo, and tries two generated clients (needs node and python3).
 clients:
     examples/check

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures how long a matrix of jobs takes to import into one project: matrix.sh ASSAY [JOBS] [TESTS] [PROJECT_TESTS]
+# Measures the import of a matrix of jobs into one project: matrix.sh ASSAY [JOBS] [TESTS] [PROJECT_TESTS]
 #
 # Makes a private database in a temporary folder and imports three runs of PROJECT_TESTS tests. Then JOBS imports of TESTS
 # tests each, the shards of one run, start at once. Prints the seconds until the first and the last one ended, and how many

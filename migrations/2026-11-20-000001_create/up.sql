@@ -16,13 +16,13 @@ CREATE TABLE project (
     chat_events text[],
     pr_comments boolean NOT NULL DEFAULT false,
     created_at timestamptz NOT NULL,
-    -- How many of each were ever numbered: numbers are dense and never reused. Imports take the row's lock to
-    -- number, so imports into one project are serial.
+    -- The number of rows that were ever numbered. Numbers are dense and never reused. An import locks this row to assign
+    -- numbers, so imports into one project are serial.
     runs integer NOT NULL DEFAULT 0,
     tests integer NOT NULL DEFAULT 0,
     signatures integer NOT NULL DEFAULT 0,
     browsers integer NOT NULL DEFAULT 0,
-    -- When the stored verdicts were judged.
+    -- The time of the judgement behind the stored verdicts.
     evaluated_at timestamptz
 );
 CREATE INDEX project_of_organization ON project (organization_id, created_at, id);
@@ -44,8 +44,8 @@ CREATE TABLE api_key (
 );
 CREATE INDEX api_key_of_organization ON api_key (organization_id, created_at, id);
 
--- Per-project tables: project_id leads every key and arrives in every statement as a constant.
--- Text that is ordered or compared is in collation "C", so that every database orders it by code point.
+-- Tables by project. Every key begins with project_id, and every statement names it as a constant.
+-- Text that is ordered or compared has the collation "C", so that every database orders it by code point.
 
 CREATE TABLE run (
     project_id uuid NOT NULL REFERENCES project (id),
@@ -85,7 +85,7 @@ CREATE INDEX run_by_branch ON run (project_id, branch, started_at DESC, number D
 CREATE TABLE branch (
     project_id uuid NOT NULL REFERENCES project (id),
     name text COLLATE "C" NOT NULL,
-    -- When its newest run started.
+    -- The start of its newest run.
     newest timestamptz NOT NULL,
     PRIMARY KEY (project_id, name)
 );
@@ -93,12 +93,12 @@ CREATE TABLE branch (
 CREATE TABLE shard (
     project_id uuid NOT NULL,
     run_number integer NOT NULL,
-    -- Dense within the run, from 0 in order of arrival; what results name their shard by.
+    -- Dense within the run, from 0 in order of arrival. Results refer to their shard by it.
     slot smallint NOT NULL,
     id uuid NOT NULL,
     -- From 1; null in a run that is not sharded.
     index integer,
-    -- What tells one content from another.
+    -- The hash of the shard's content.
     content bytea NOT NULL,
     state text NOT NULL CHECK (state IN ('completed', 'interrupted')),
     status text CHECK (status IN ('passed', 'failed')),
@@ -126,7 +126,7 @@ CREATE TABLE test (
 
 CREATE TABLE browser (
     project_id uuid NOT NULL REFERENCES project (id),
-    -- From 1; results say 0 where no browser is known.
+    -- From 1. Results without a known browser have 0.
     ordinal integer NOT NULL,
     name text NOT NULL,
     name_hash bytea NOT NULL,
@@ -145,7 +145,7 @@ CREATE TABLE signature (
     UNIQUE (project_id, fingerprint)
 );
 
--- Former fingerprints, so that one in a bookmark still answers after errors were grouped anew.
+-- Former fingerprints, so that a bookmark still works after errors were grouped again.
 CREATE TABLE signature_alias (
     project_id uuid NOT NULL REFERENCES project (id),
     fingerprint text COLLATE "C" NOT NULL,
@@ -153,42 +153,42 @@ CREATE TABLE signature_alias (
     PRIMARY KEY (project_id, fingerprint)
 );
 
--- The record: how each test ended in each logical run. Millions of rows, so the columns are ordered to need no
--- padding, and no foreign keys are checked; the import transaction alone writes here. In partitions by the run's
--- start, mostly a week each, so that what is past every retention goes with its table; see assay_make_room below.
+-- The result of each test in each run. There are millions of rows, so the columns are ordered to need no padding, and no
+-- foreign keys are checked. Only the import transaction writes here. The table is partitioned by the start of the run,
+-- mostly by week, so that pruning can drop whole tables; see assay_make_room below.
 CREATE TABLE result (
     project_id uuid NOT NULL,
-    -- The run's start, so that a period needs no other table.
+    -- The run's start, so that a query of a period needs no other table.
     started_at timestamptz NOT NULL,
-    -- The final attempt's.
+    -- Of the final attempt.
     duration_ms bigint,
     run_number integer NOT NULL,
     test integer NOT NULL,
-    -- From the run's start to the final attempt's, where the report tells that.
+    -- From the run's start to that of the final attempt, if the report has it.
     start_offset_ms integer,
     browser integer NOT NULL,
-    -- How many attempts stand in `attempt`; 0 for a single attempt without errors, which this row tells wholly.
+    -- The number of rows in `attempt`; 0 for a single attempt without errors, which this row describes completely.
     attempts integer NOT NULL,
     slot smallint NOT NULL,
     status smallint NOT NULL,
     -- In the order of a test's history.
     PRIMARY KEY (project_id, test, started_at, run_number)
 ) PARTITION BY RANGE (started_at);
--- Equal entries are stored once, so a run costs it some bytes a result.
+-- Equal entries are stored once, so the index takes some bytes a result.
 CREATE INDEX result_of_run ON result (project_id, run_number);
 
--- The attempts of tests that were retried, failed or reported an error. In the same partitions.
+-- The attempts of tests that were retried, failed or reported an error, in the same partitions.
 CREATE TABLE attempt (
     project_id uuid NOT NULL,
     -- The run's start.
     started_at timestamptz NOT NULL,
-    -- When it ended with its error, as far as is known: its own start, else the run's.
+    -- The time of its error: its own start if that is known, else the run's.
     occurred_at timestamptz NOT NULL,
     duration_ms bigint,
     run_number integer NOT NULL,
     test integer NOT NULL,
     browser integer NOT NULL,
-    -- Null where it did not fail or said nothing.
+    -- Null if it did not fail or has no error text.
     signature integer,
     -- Its place among the attempts of its shard, from 0.
     place integer NOT NULL,
@@ -196,37 +196,37 @@ CREATE TABLE attempt (
     retry integer NOT NULL,
     slot smallint NOT NULL,
     status smallint NOT NULL,
-    -- Whether `occurred_at` is its own start, rather than the run's.
+    -- Whether `occurred_at` is its own start and not the run's.
     timed boolean NOT NULL,
     -- The message of the first error that has one.
     message text,
     errors jsonb,
-    -- With what tells how a test ended.
+    -- Includes the columns that decide the result of a test.
     PRIMARY KEY (project_id, test, started_at, run_number, slot, place) INCLUDE (retry, status)
 ) PARTITION BY RANGE (started_at);
 CREATE INDEX attempt_of_run ON attempt (project_id, run_number);
--- With all that figures of signatures are made of, so that these need no look at the rows with their long texts.
+-- Includes all columns for the figures of signatures, so that they come from index-only scans and not from long rows.
 CREATE INDEX attempt_of_signature ON attempt (project_id, signature, started_at)
     INCLUDE (occurred_at, test, run_number) WHERE signature IS NOT NULL;
--- Failures that no signature was found for.
+-- Failures without a signature.
 CREATE INDEX attempt_unsigned ON attempt (project_id, status, started_at) INCLUDE (run_number)
     WHERE signature IS NULL;
 
 -- The partitions of `result` and `attempt`, by the starts of the runs in them: result_<name> and attempt_<name>.
 CREATE TABLE period (
     starts_at timestamptz PRIMARY KEY,
-    -- Not in it any more.
+    -- Exclusive.
     ends_at timestamptz NOT NULL UNIQUE,
     name text NOT NULL UNIQUE,
     CHECK (starts_at < ends_at)
 );
 
--- Makes sure that runs which start at a time have partitions, says whether it made them, and keeps these from being dropped until the caller's
--- transaction ends. Within 15 weeks of `now` a partition is a week, from Monday; farther away it is what is still
--- free of a calendar year, or of all time before 2000 or from 2100 on, so that no dates whatever make more than some
--- hundred. With the rights of its owner, so that an importer needs none to make tables.
+-- Creates the partitions for runs with this start if they are missing, and returns whether it created them. Locks them
+-- against dropping until the caller's transaction ends. Within 15 weeks of `now` a partition is a week, from Monday. Farther
+-- away it is the free part of a calendar year, or of all time before 2000 or from 2100 on, so any set of dates makes a few
+-- hundred partitions at most. Runs with the rights of its owner, so that an importer needs no right to create tables.
 --
--- A partition is made apart and then attached, which holds up neither readers nor writers.
+-- A partition is created first and then attached, which blocks neither readers nor writers.
 CREATE FUNCTION assay_make_room(at timestamptz, now timestamptz) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET timezone = 'UTC' AS $$
 DECLARE
@@ -274,11 +274,11 @@ BEGIN
 END
 $$;
 REVOKE ALL ON FUNCTION assay_make_room FROM PUBLIC;
--- Whatever the caller's search path, only the tables of this schema are meant.
+-- The function uses the tables of this schema, whatever the caller's search path.
 DO $$ BEGIN EXECUTE format('ALTER FUNCTION assay_make_room SET search_path = %I, pg_temp', current_schema()); END $$;
 
--- Drops the partitions of this name, which are to hold nothing that any run needs; false where a run still starts in
--- them, or where they are in use for longer than readers and imports may be held up for it. To be tried again then.
+-- Drops the partitions of this name. Returns false if a run still starts in them, or if they stay locked for longer than
+-- readers and imports may be delayed. The caller may then try again.
 CREATE FUNCTION assay_drop_period(period_name text) RETURNS boolean
 LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
 DECLARE
@@ -307,8 +307,8 @@ $$;
 REVOKE ALL ON FUNCTION assay_drop_period FROM PUBLIC;
 DO $$ BEGIN EXECUTE format('ALTER FUNCTION assay_drop_period SET search_path = %I, pg_temp', current_schema()); END $$;
 
--- What the engine reads, derived from result and attempt in the import's transaction: one pack a run, kept inline
--- and uncompressed.
+-- The engine's input, derived from result and attempt in the import's transaction: one pack a run, stored inline and
+-- uncompressed.
 CREATE TABLE run_pack (
     project_id uuid NOT NULL,
     started_at timestamptz NOT NULL,
@@ -325,15 +325,15 @@ CREATE TABLE verdict (
     status text NOT NULL,
     -- Whether the test had a result in the engine's window.
     in_window boolean NOT NULL,
-    -- The newest run of the window in which the test was not skipped, and how the test ended in it: the final
-    -- attempt's status and its start, from the run's. So that the most frequent reads need no results.
+    -- The newest run of the window in which the test was not skipped, and the status and start of its final attempt there.
+    -- The most frequent reads therefore need no results.
     last_run integer,
     last_status smallint,
     last_offset_ms integer,
-    -- When the newest run with a result of the test started.
+    -- The start of the newest run with a result of the test.
     newest timestamptz,
-    -- The rest of the verdict and its evidence as JSON; text, because it is only ever compared and read whole.
+    -- The rest of the verdict and its evidence as JSON. It is text, because it is only compared and read as a whole.
     body text NOT NULL,
     PRIMARY KEY (project_id, test)
--- Most rows change with every import; room in the page keeps that from touching the index.
+-- Most rows change with every import. Free space in the page allows updates that do not change the index.
 ) WITH (fillfactor = 50);

@@ -1,4 +1,4 @@
--- The roles themselves stay: they belong to the whole cluster. Their rights go with the tables, but for the schema's.
+-- The roles stay, because they belong to the whole cluster. Their rights on tables end with the tables.
 DO $$
 DECLARE
     role text;

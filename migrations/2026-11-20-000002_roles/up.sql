@@ -1,11 +1,11 @@
--- Two groups of rights, for logins that are members of them: what the server needs, and what an importer needs, and
--- no more. The owner of the tables, who migrates and administers, needs neither.
+-- Two group roles with the rights that the server and an importer need. Logins are members of them. The owner of the tables
+-- migrates and administers, and needs neither.
 
--- Makes both roles where they are missing, and grants each its rights in this database. Who may not do that gets a
--- notice, and what somebody with more rights is to run; null where nothing is left to be done.
+-- Creates both roles if they are missing, and grants each its rights in this database. Returns null, or the statement that a
+-- role with more rights must run, with a notice.
 --
--- Roles belong to the whole cluster, so another database may have them already, or make them at this moment. To be
--- called after each migration, and again whenever roles or rights were lost, as after restoring a dump elsewhere.
+-- Roles belong to the whole cluster, so another database may have them already, or create them at the same time. Call it
+-- after each migration, and again when roles or rights were lost, as after restoring a dump elsewhere.
 CREATE FUNCTION assay_grant_roles() RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,10 +1,10 @@
--- How many runs started on each day, derived from them in the import's transaction, so that counting those of a period
--- follows its days and not its runs.
+-- The number of runs of each day, derived from them in the import's transaction. Counting the runs of a period therefore
+-- depends on its days and not on its runs.
 CREATE TABLE run_day (
     project_id uuid NOT NULL REFERENCES project (id),
-    -- Its beginning, in UTC.
+    -- Its start, in UTC.
     day timestamptz NOT NULL,
-    -- How they ended; empty while that is unknown.
+    -- The status of the runs; empty while it is unknown.
     status text NOT NULL,
     runs integer NOT NULL,
     PRIMARY KEY (project_id, day, status)
@@ -12,7 +12,7 @@ CREATE TABLE run_day (
 INSERT INTO run_day
 SELECT project_id, date_trunc('day', started_at, 'UTC'), coalesce(status, ''), count(*) FROM run GROUP BY 1, 2, 3;
 
--- As before, with the rights in this table.
+-- As before, with the rights on this table.
 CREATE OR REPLACE FUNCTION assay_grant_roles() RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE

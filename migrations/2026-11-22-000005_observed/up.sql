@@ -1,8 +1,8 @@
--- Another with every change of what the engine reads of the project's runs, in the transaction that changes it: whoever
--- keeps that in memory sees by it whether it still holds.
+-- A new value with every change of the engine's input, in the transaction that changes it. Caches compare it to check
+-- whether they are up to date.
 ALTER TABLE project ADD COLUMN observed uuid NOT NULL DEFAULT gen_random_uuid();
 
--- As before, with the rights in this column.
+-- As before, with the rights on this column.
 CREATE OR REPLACE FUNCTION assay_grant_roles() RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,6 +1,6 @@
--- Which CI job sent the content of a shard, so that another job does not replace it; null outside of CI and for what older
--- versions stored.
+-- The CI job that sent the content of a shard, so that another job does not replace it. Null outside of CI and for rows of
+-- older versions.
 ALTER TABLE shard ADD COLUMN sender_job text;
 ALTER TABLE shard ADD COLUMN sender_runner text;
--- The import that stored the content. An import whose commit was not answered recognises its own work by it.
+-- The import that stored the content. If the answer to its commit was lost, the import recognises its own rows by it.
 ALTER TABLE shard ADD COLUMN import_id uuid;

@@ -1,11 +1,10 @@
--- A test's attempts are grouped by execution: a shard's go at the test, or one of several repeats. From now on `retry` is
--- an attempt's place within its execution, and `result.attempts` the largest number of attempts of one execution.
+-- A test's attempts are grouped by execution: those of one shard, or of one of several repeats. From now on `retry` is the
+-- place of an attempt within its execution, and `result.attempts` the largest number of attempts of one execution.
 --
--- Stored attempts know their shard, but not which of them were repeats: each shard is one execution. Importing a report
--- again tells its repeats apart. The defaults let the former version import until it is replaced; `assay rebuild`
--- corrects its rows.
+-- Stored attempts have their shard but no repeat, so each shard becomes one execution. Importing a report again separates
+-- its repeats. The defaults let the former version import until it is replaced; `assay rebuild` corrects its rows.
 ALTER TABLE attempt
-    -- Among the test's executions in the run, from 0; those that ended worst come last.
+    -- Among the test's executions in the run, from 0. Those with the worst result come last.
     ADD COLUMN execution integer NOT NULL DEFAULT 0,
     -- Whether the test's row in `result` shows this attempt.
     ADD COLUMN is_final boolean NOT NULL DEFAULT true;

@@ -1,2 +1,2 @@
--- The former names are not known any more; the former version reads the new ones as well.
+-- The former names are lost. The former version can read the new ones.
 SELECT 1;

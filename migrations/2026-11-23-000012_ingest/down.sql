@@ -11,7 +11,7 @@ DROP FUNCTION assay_ingest_key;
 DROP TABLE upload;
 ALTER TABLE project DROP COLUMN judged;
 ALTER TABLE run DROP COLUMN counts_in_verdicts;
--- The former version knows no ingest key that expires, none for old runs and none for pull requests only.
+-- The former version has no ingest keys that expire, that accept old runs, or that are for pull requests only.
 DELETE FROM api_key WHERE kind = 'ingest' AND (expires_at IS NOT NULL OR pull_requests_only);
 ALTER TABLE api_key
     DROP CONSTRAINT api_key_read_expires,

@@ -1,44 +1,44 @@
--- Reports over HTTP: what an ingest key may do, which key stored what, and which verdicts are yet to be judged.
+-- Reports over HTTP: the permissions of ingest keys, the record of uploads, and the mark of a judgement that is due.
 
--- Ingest keys may expire, too.
+-- Ingest keys may expire.
 ALTER TABLE api_key DROP CONSTRAINT api_key_check;
 ALTER TABLE api_key
     ADD CONSTRAINT api_key_read_expires CHECK (kind <> 'read' OR expires_at IS NOT NULL),
-    -- What people call an ingest key.
+    -- The name of an ingest key in lists.
     ADD COLUMN name text,
     -- Whether it may send runs that started long ago.
     ADD COLUMN backfill boolean NOT NULL DEFAULT false,
     -- Whether it may send runs of pull requests only. Such a key may be public.
     ADD COLUMN pull_requests_only boolean NOT NULL DEFAULT false;
 
--- Whether the engine judges by the run: false for runs that a pull-request-only key sent.
+-- Whether the engine uses the run: false for runs that a pull-request-only key sent.
 ALTER TABLE run ADD COLUMN counts_in_verdicts boolean NOT NULL DEFAULT true;
 
--- What `observed` was when the stored verdicts were judged. Another value there says that a judgement is due. Null where the
--- former version made the project.
+-- The value of `observed` at the judgement behind the stored verdicts. If the two differ, a judgement is due. Null if the
+-- former version created the project.
 ALTER TABLE project ADD COLUMN judged uuid;
 UPDATE project SET judged = observed WHERE evaluated_at IS NOT NULL;
 
--- Which ingest key sent which report. A row stays for 90 days.
+-- Which ingest key sent which report. Rows are kept for 90 days.
 CREATE TABLE upload (
     project_id uuid NOT NULL REFERENCES project (id),
     at timestamptz NOT NULL,
     id uuid NOT NULL,
-    -- Not a reference: the record outlives the key.
+    -- Not a foreign key, because the row remains after the key is deleted.
     key_id uuid NOT NULL,
-    -- The logical run's; the run may be pruned before.
+    -- The run's id. The run may be pruned earlier.
     run_id uuid NOT NULL,
     bytes bigint NOT NULL,
     run_number integer NOT NULL,
     files integer NOT NULL,
     effect text NOT NULL CHECK (effect IN ('added', 'replaced', 'unchanged')),
-    -- What the client calls itself.
+    -- The client's User-Agent.
     client text,
     PRIMARY KEY (project_id, at, id)
 );
 
--- The ingest key of this hash, whatever its state; nothing for a read key's hash. With the rights of its owner, so that the
--- ingest listener needs none to read keys.
+-- The ingest key with this hash, in any state; no row for a read key's hash. Runs with the rights of its owner, so that the
+-- ingest listener needs no right to read keys.
 CREATE FUNCTION assay_ingest_key(presented bytea)
 RETURNS TABLE (
     id uuid, project_id uuid, project_name text, stable_branch text, name text, backfill boolean,
@@ -56,7 +56,7 @@ BEGIN ATOMIC
 END;
 REVOKE ALL ON FUNCTION assay_ingest_key FROM PUBLIC;
 
--- Notes that an ingest key was used on a day.
+-- Records the day on which an ingest key was used.
 CREATE FUNCTION assay_note_ingest(used uuid, day date) RETURNS void
 LANGUAGE sql SECURITY DEFINER
 BEGIN ATOMIC
@@ -65,7 +65,7 @@ BEGIN ATOMIC
 END;
 REVOKE ALL ON FUNCTION assay_note_ingest FROM PUBLIC;
 
--- As before, with the role of the ingest listener: the importer's rights, the look-up of ingest keys, and `upload`.
+-- As before, with the role of the ingest listener: the rights of the importer, the look-up of ingest keys, and `upload`.
 CREATE OR REPLACE FUNCTION assay_grant_roles() RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,2 +1,2 @@
--- The page of the CI run; null where neither CI's variables nor the report name it, and for what older versions stored.
+-- The page of the CI run. Null if neither CI's variables nor the report have it, and for runs of older versions.
 ALTER TABLE run ADD COLUMN run_url text;

@@ -373,9 +373,18 @@ fn every_function_and_file_of_the_architecture_page_exists() {
         .match_indices("` in `")
         .map(|(at, between)| (&page[..at], &page[at + between.len()..]))
     {
-        let name = before.rsplit(['`', ':']).next().unwrap();
+        let name = before.rsplit('`').next().unwrap();
+        let (owner, name) = name
+            .split_once("::")
+            .map_or((None, name), |(owner, name)| (Some(owner), name));
         let file = after.split('`').next().unwrap();
         let code = fs::read_to_string(root().join(file)).unwrap_or_else(|_| panic!("{file}"));
+        if let Some(owner) = owner {
+            assert!(
+                code.contains(&format!("impl {owner} {{")),
+                "{file} does not implement {owner}"
+            );
+        }
         assert!(
             [format!("fn {name}("), format!("fn {name}<")]
                 .iter()

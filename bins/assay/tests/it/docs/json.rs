@@ -7,7 +7,7 @@ use assay_testkit::{Cli, TestDatabase};
 use super::{folder, root};
 use crate::junit;
 
-/// The rows of the page's table: a command's words, and the fields of its object in order.
+/// The rows of the page's table: a command's words, and the fields of its object in order. A command may have several rows.
 fn fields_by_command() -> BTreeMap<String, Vec<String>> {
     let page = fs::read_to_string(root().join("docs/cli.md")).unwrap();
     let (_, table) = page.split_once("| Command | Fields |\n|---|---|\n").unwrap();
@@ -36,16 +36,21 @@ fn fields_by_command() -> BTreeMap<String, Vec<String>> {
             })
             .collect::<String>()
     };
-    rows.flat_map(|row| {
+    let mut by_command: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for row in rows {
         let (commands, fields) = row.trim_matches('|').split_once('|').unwrap();
-        let mut fields = words(&without_remarks(fields));
+        let fields = words(&without_remarks(fields));
+        for command in words(commands) {
+            by_command
+                .entry(command)
+                .or_default()
+                .extend(fields.iter().cloned());
+        }
+    }
+    for fields in by_command.values_mut() {
         fields.sort();
-        words(commands)
-            .into_iter()
-            .map(move |command| (command, fields.clone()))
-            .collect::<Vec<_>>()
-    })
-    .collect()
+    }
+    by_command
 }
 
 #[test]
