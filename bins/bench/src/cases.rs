@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Request},
-    dataset::Dataset,
+    dataset::{Dataset, Role},
 };
 
 /// A request with its name in the tables.
