@@ -1,4 +1,4 @@
-//! Rebuilds the crate when a migration changes: the macro that embeds them is not seen to read files.
+//! Rebuilds the crate when a migration changes. Cargo does not know which files the embedding macro reads.
 
 fn main() {
     println!("cargo:rerun-if-changed=../../migrations");

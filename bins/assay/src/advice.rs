@@ -27,7 +27,7 @@ pub(crate) fn of_unreachable(why: &(dyn std::error::Error + 'static)) -> &'stati
     // The message of a libpq without OpenSSL when `sslmode` requires it.
     if why.to_string().contains("SSL support is not compiled in") {
         UNENCRYPTED
-    } else if assay_repository::is_passing(why) {
+    } else if assay_repository::is_transient(why) {
         CROWDED
     } else {
         UNREACHABLE

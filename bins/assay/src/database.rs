@@ -42,7 +42,7 @@ pub(crate) fn open_for_import(global: &Global, retry_for: Duration) -> anyhow::R
             Ok(opened) => return Ok(opened),
             Err(error) => error,
         };
-        let passes = error.chain().any(assay_repository::is_passing);
+        let passes = error.chain().any(assay_repository::is_transient);
         let Some(pause) = passes.then(|| backoff.pause(None)).flatten() else {
             return Err(error);
         };

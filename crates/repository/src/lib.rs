@@ -22,6 +22,6 @@ pub use admin::{
 };
 pub use database::{Database, WaitingFor};
 pub use db::{
-    connection_string::{InvalidConnectionString, check_connection_string, is_passing},
+    connection_string::{InvalidConnectionString, check_connection_string, is_transient},
     pool::PoolOptions,
 };

@@ -223,7 +223,7 @@ impl Store for Database {
 
     fn with_snapshot(&self, project: &Project, work: &mut SnapshotWork<'_>) -> Result<(), StoreError> {
         self.in_snapshot("reading a snapshot", |connection| {
-            let mut state = OneState {
+            let mut state = StateSnapshot {
                 connection,
                 histories: &self.histories,
                 text_counts: &self.text_counts,
@@ -238,7 +238,7 @@ impl Store for Database {
 }
 
 /// The state of a project that a transaction sees.
-struct OneState<'a> {
+struct StateSnapshot<'a> {
     connection: &'a mut PgConnection,
     histories: &'a HistoryCache,
     text_counts: &'a TextCountsCache,
@@ -249,7 +249,7 @@ struct OneState<'a> {
     project: &'a Project,
 }
 
-impl OneState<'_> {
+impl StateSnapshot<'_> {
     /// The visible part of a window.
     fn visible(&self, from: Timestamp, to: Timestamp) -> (Timestamp, Timestamp) {
         (
@@ -265,7 +265,7 @@ impl OneState<'_> {
     }
 }
 
-impl Snapshot for OneState<'_> {
+impl Snapshot for StateSnapshot<'_> {
     fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError> {
         let (from, to) = self.visible(from, to);
         let project = self.project.id.0;

@@ -1,4 +1,4 @@
-//! The port of the administrator.
+//! Implements the port `Administration`.
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},

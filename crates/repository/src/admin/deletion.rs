@@ -122,13 +122,15 @@ pub(crate) fn delete_project(
 /// Waits for the import under way. Later imports find no project.
 fn hide_project(database: &Database, id: ProjectId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     database.in_transaction("hiding a project", |connection| {
-        let found: Option<Option<At>> = projects::table
+        let deleted_at: Option<Option<At>> = projects::table
             .find(id.0)
             .select(projects::deleted_at)
             .for_no_key_update()
             .first(connection)
             .optional()?;
-        let Some(hidden_at) = found else { return Ok(None) };
+        let Some(hidden_at) = deleted_at else {
+            return Ok(None);
+        };
         if hidden_at.is_none() {
             diesel::update(projects::table.find(id.0))
                 .set(projects::deleted_at.eq(At(now)))
@@ -193,13 +195,15 @@ pub(crate) fn delete_organization(
 
 /// Hides an organization and deletes its keys; false if there is no such organization.
 fn hide_organization(connection: &mut PgConnection, id: OrganizationId, now: Timestamp) -> Read<bool> {
-    let found: Option<Option<At>> = organizations::table
+    let deleted_at: Option<Option<At>> = organizations::table
         .find(id.0)
         .select(organizations::deleted_at)
         .for_no_key_update()
         .first(connection)
         .optional()?;
-    let Some(hidden_at) = found else { return Ok(false) };
+    let Some(hidden_at) = deleted_at else {
+        return Ok(false);
+    };
     if hidden_at.is_none() {
         diesel::update(organizations::table.find(id.0))
             .set(organizations::deleted_at.eq(At(now)))

@@ -16,8 +16,8 @@ use crate::{
     db::{column::At, connection_string::establish},
 };
 
-/// How long one question may take, in milliseconds.
-const PATIENCE_MS: u32 = 60_000;
+/// Time limit of one check, in milliseconds.
+const CHECK_TIMEOUT_MS: u32 = 60_000;
 
 /// A connection to a database in whatever state it is.
 pub struct Inspection(PgConnection);
@@ -63,7 +63,7 @@ pub struct Rights {
     /// Whether it is the one that is connected.
     #[diesel(sql_type = Bool)]
     pub is_connected: bool,
-    /// Whether nothing is checked for it.
+    /// Whether it is a superuser, for which Postgres checks no rights.
     #[diesel(sql_type = Bool)]
     pub superuser: bool,
     /// Whether it may read the tables of the read API.
@@ -72,7 +72,7 @@ pub struct Rights {
     /// Whether it may store results.
     #[diesel(sql_type = Bool)]
     pub records: bool,
-    /// Whether it may make organizations and keys.
+    /// Whether it may create organizations and keys.
     #[diesel(sql_type = Bool)]
     pub administers: bool,
     /// Whether it may change the schema.
@@ -135,7 +135,7 @@ impl Inspection {
         // Read-only, so that no check can change the database.
         connection
             .batch_execute(&format!(
-                "SET statement_timeout = {PATIENCE_MS}; SET default_transaction_read_only = on; \
+                "SET statement_timeout = {CHECK_TIMEOUT_MS}; SET default_transaction_read_only = on; \
                  SET client_min_messages = warning; SET timezone = 'UTC'"
             ))
             .map_err(|error| failed("connecting", error))?;

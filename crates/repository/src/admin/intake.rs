@@ -28,11 +28,11 @@ use crate::{
     },
 };
 
-/// How many days the record of an upload is kept.
+/// Days after which the record of an upload is pruned.
 const KEPT_DAYS: i64 = 90;
 /// How many records one transaction deletes.
 const BATCH: i64 = 20_000;
-/// How many characters of a client's name for itself are kept.
+/// Most characters that are stored of a client's self-reported name.
 const CLIENT_CHARS: usize = 200;
 
 #[derive(QueryableByName)]
@@ -61,11 +61,11 @@ impl IngestKeys for Database {
     fn ingest_key(&self, hash: &KeyHash) -> Result<Option<StoredIngestKey>, StoreError> {
         self.on_primary("reading a key", |connection| {
             // The query language has no functions that return rows.
-            let found: Option<KeyRow> = sql_query("SELECT * FROM assay_ingest_key($1)")
+            let row: Option<KeyRow> = sql_query("SELECT * FROM assay_ingest_key($1)")
                 .bind::<Bytea, _>(hash.0.as_slice())
                 .get_result(connection)
                 .optional()?;
-            Ok::<_, WorkError<StoreError>>(found.map(StoredIngestKey::from))
+            Ok::<_, WorkError<StoreError>>(row.map(StoredIngestKey::from))
         })
     }
 
@@ -110,8 +110,8 @@ impl From<KeyRow> for StoredIngestKey {
 /// Stores the record of an upload; the same one again changes nothing.
 fn insert(connection: &mut PgConnection, id: Uuid, new: &Upload) -> diesel::QueryResult<usize> {
     let client = new.client.as_deref().map(|client| {
-        let kept: String = client.chars().take(CLIENT_CHARS).collect();
-        storable(&kept)
+        let client_excerpt: String = client.chars().take(CLIENT_CHARS).collect();
+        storable(&client_excerpt)
     });
     diesel::insert_into(upload::table)
         .values((
@@ -224,9 +224,9 @@ fn delete_batch(connection: &mut PgConnection, project: Uuid, before: At) -> die
         .select(upload::at)
         .first(connection)
         .optional()?;
-    let due = diesel::delete(upload::table).filter(upload::project_id.eq(project));
+    let old_uploads = diesel::delete(upload::table).filter(upload::project_id.eq(project));
     match end {
-        Some(end) => due.filter(upload::at.le(end)).execute(connection),
-        None => due.filter(upload::at.lt(before)).execute(connection),
+        Some(end) => old_uploads.filter(upload::at.le(end)).execute(connection),
+        None => old_uploads.filter(upload::at.lt(before)).execute(connection),
     }
 }

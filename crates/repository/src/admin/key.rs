@@ -1,4 +1,4 @@
-//! Keys.
+//! Read keys and ingest keys: storing, finding, listing, rotating and revoking them.
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
@@ -25,7 +25,7 @@ type ReadKeyRow = (Uuid, Uuid, String, Option<At>, Option<At>);
 
 /// The read key of this hash.
 pub(crate) fn find(connection: &mut PgConnection, hash: &KeyHash) -> Read<Option<StoredKey>> {
-    let found: Option<ReadKeyRow> = api_key::table
+    let row: Option<ReadKeyRow> = api_key::table
         .inner_join(organization::table.on(organization::id.eq(api_key::organization_id)))
         .filter(api_key::hash.eq(hash.0.as_slice()))
         .filter(api_key::kind.eq(KeyKind::Read.as_str()))
@@ -39,7 +39,7 @@ pub(crate) fn find(connection: &mut PgConnection, hash: &KeyHash) -> Read<Option
         ))
         .first(connection)
         .optional()?;
-    let Some((id, organization, plan, expires_at, revoked_at)) = found else {
+    let Some((id, organization, plan, expires_at, revoked_at)) = row else {
         return Ok(None);
     };
     Ok(Some(StoredKey {
@@ -53,7 +53,7 @@ pub(crate) fn find(connection: &mut PgConnection, hash: &KeyHash) -> Read<Option
     }))
 }
 
-/// Notes that a read key was used on the day of `now`. A later day that is stored stays.
+/// Stores the day of `now` as the key's last use, unless a later day is stored.
 pub(crate) fn used(connection: &mut PgConnection, key: KeyId, now: Timestamp) -> QueryResult<usize> {
     let day = OffsetDateTime::from(now).date();
     diesel::update(api_key::table.filter(api_key::id.eq(key.0)))
@@ -72,14 +72,14 @@ pub(crate) fn insert_read(
     key: &NewKey,
     expires_at: Timestamp,
 ) -> QueryResult<bool> {
-    let known: Option<Uuid> = organization::table
+    let organization_id: Option<Uuid> = organization::table
         .find(organization.0)
         .filter(organization::deleted_at.is_null())
         .select(organization::id)
         .for_share()
         .first(connection)
         .optional()?;
-    if known.is_none() {
+    if organization_id.is_none() {
         return Ok(false);
     }
     diesel::insert_into(api_key::table)
@@ -209,12 +209,12 @@ pub(crate) fn revoke(connection: &mut PgConnection, key: KeyId, now: Timestamp) 
     diesel::update(api_key::table.find(key.0).filter(api_key::revoked_at.is_null()))
         .set(api_key::revoked_at.eq(At(now)))
         .execute(connection)?;
-    let known: Option<Uuid> = api_key::table
+    let revoked_key: Option<Uuid> = api_key::table
         .find(key.0)
         .select(api_key::id)
         .first(connection)
         .optional()?;
-    Ok(known.is_some())
+    Ok(revoked_key.is_some())
 }
 
 /// Deletes a key that is revoked, or expired as of `now`.
@@ -229,12 +229,12 @@ pub(crate) fn delete(connection: &mut PgConnection, key: KeyId, now: Timestamp) 
     if deleted > 0 {
         return Ok(KeyDeletion::Deleted);
     }
-    let left: Option<Uuid> = api_key::table
+    let active_key: Option<Uuid> = api_key::table
         .find(key.0)
         .select(api_key::id)
         .first(connection)
         .optional()?;
-    Ok(match left {
+    Ok(match active_key {
         Some(_) => KeyDeletion::StillValid,
         None => KeyDeletion::Missing,
     })

@@ -80,7 +80,7 @@ pub struct Standing {
 
 /// Compares the schema of this connection's database with this program's. Changes nothing.
 pub(crate) fn standing(connection: &mut PgConnection) -> Result<Standing, StoreError> {
-    let wanted: Vec<(String, String)> = MigrationSource::<Pg>::migrations(&MIGRATIONS)
+    let expected: Vec<(String, String)> = MigrationSource::<Pg>::migrations(&MIGRATIONS)
         .map_err(failed)?
         .iter()
         .map(|migration| {
@@ -93,13 +93,13 @@ pub(crate) fn standing(connection: &mut PgConnection) -> Result<Standing, StoreE
     let mut present = present(connection).map_err(|error| failed(Box::new(error)))?;
     present.sort_unstable();
     let is_present = |version: &String| present.contains(version);
-    let (applied, pending): (Vec<_>, Vec<_>) = wanted.iter().partition(|(version, _)| is_present(version));
+    let (applied, pending): (Vec<_>, Vec<_>) = expected.iter().partition(|(version, _)| is_present(version));
     Ok(Standing {
         newest: applied.last().map(|(_, name)| name.clone()),
         pending: pending.into_iter().map(|(_, name)| name.clone()).collect(),
         unknown: present
             .iter()
-            .filter(|version| wanted.iter().all(|(known, _)| known != *version))
+            .filter(|version| expected.iter().all(|(known, _)| known != *version))
             .cloned()
             .collect(),
     })
@@ -131,8 +131,8 @@ type BadMigrations = Box<dyn std::error::Error + Send + Sync>;
 /// The names of the migrations that the database does not have. Only reads, so that it works on a standby.
 fn missing(connection: &mut PgConnection) -> QueryResult<Result<Vec<String>, BadMigrations>> {
     let present = present(connection)?;
-    Ok(MigrationSource::<Pg>::migrations(&MIGRATIONS).map(|wanted| {
-        wanted
+    Ok(MigrationSource::<Pg>::migrations(&MIGRATIONS).map(|expected| {
+        expected
             .iter()
             .filter(|migration| !present.contains(&migration.name().version().to_string()))
             .map(|migration| migration.name().to_string())

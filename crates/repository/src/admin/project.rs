@@ -25,14 +25,14 @@ pub(crate) fn find(
     id: ProjectId,
     now: Timestamp,
 ) -> Read<Option<Project>> {
-    let found: Option<String> = project::table
+    let name: Option<String> = project::table
         .filter(project::id.eq(id.0))
         .filter(project::organization_id.eq(caller.organization.0))
         .filter(project::deleted_at.is_null())
         .select(project::name)
         .first(connection)
         .optional()?;
-    Ok(found.map(|name| Project::of_row(id, name, caller.plan, now)))
+    Ok(name.map(|name| Project::of_row(id, name, caller.plan, now)))
 }
 
 /// The project of an ingest key. The key replaces the check of the organization.
@@ -41,7 +41,7 @@ pub(crate) fn of_ingest_key(
     id: ProjectId,
     now: Timestamp,
 ) -> Read<Option<Project>> {
-    let found: Option<(String, String)> = project::table
+    let row: Option<(String, String)> = project::table
         .inner_join(organization::table.on(organization::id.eq(project::organization_id)))
         .filter(project::id.eq(id.0))
         .filter(project::deleted_at.is_null())
@@ -49,7 +49,7 @@ pub(crate) fn of_ingest_key(
         .select((project::name, organization::plan))
         .first(connection)
         .optional()?;
-    let Some((name, plan)) = found else {
+    let Some((name, plan)) = row else {
         return Ok(None);
     };
     Ok(Some(Project::of_row(id, name, word("plan", &plan)?, now)))

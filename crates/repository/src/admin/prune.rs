@@ -29,7 +29,7 @@ use crate::{
 /// How many runs, and about how many results, are deleted in one transaction, which delays the project's imports.
 const BATCH_RUNS: i64 = 50;
 const BATCH_RESULTS: i64 = 50_000;
-/// The same where results need no deleting, because they go with their period.
+/// The same where dropping the partition deletes the results.
 const BATCH_BARE_RUNS: i64 = 500;
 
 /// Deletes results past each organization's retention, or only counts them. Projects without any are left out.
@@ -45,25 +45,25 @@ pub(crate) fn prune(
     let longest = Plan::ALL.iter().map(|plan| plan.retention_days()).max();
     let horizon = At(now.plus_days(-longest.unwrap_or(0)));
     let (periods, bare_before) = database.on_primary("reading periods", |connection| {
-        Ok::<_, WorkError<StoreError>>(period::over(connection, horizon)?)
+        Ok::<_, WorkError<StoreError>>(period::ended_periods(connection, horizon)?)
     })?;
     let mut report = PruneReport {
         deletions_finished: finish_deletions(database, now, dry_run)?,
         uploads: intake::prune(database, now, dry_run)?,
         ..PruneReport::default()
     };
-    let all = database.on_primary("reading projects", |connection| {
+    let projects_due = database.on_primary("reading projects", |connection| {
         projects(connection, now, bare_before)
     })?;
-    for due in &all {
-        let (counted, stored) = database.in_snapshot("counting what is to be pruned", |connection| {
+    for due in &projects_due {
+        let (due_counts, stored) = database.in_snapshot("counting what is to be pruned", |connection| {
             count(connection, due)
         })?;
         report.runs_stored += stored;
         let counts = if dry_run {
-            counted
+            due_counts
         } else {
-            due.delete(database, now, counted.runs, progress)?
+            due.delete(database, now, due_counts.runs, progress)?
         };
         if counts.runs > 0 {
             report.projects.push(PrunedCounts {
@@ -85,7 +85,7 @@ pub(crate) fn prune(
         })?;
         report.periods = amount(dropped);
         report.periods_left = of - report.periods;
-        for due in &all {
+        for due in &projects_due {
             database.in_transaction("pruning tests", |connection| {
                 delete_orphans(connection, due, database.new_id(now))
             })?;
@@ -113,7 +113,7 @@ struct Due {
     project: Uuid,
     name: String,
     before: At,
-    /// The time before which results go with their period.
+    /// The time before which results are deleted with their whole partition.
     bare_before: Option<At>,
 }
 
@@ -168,27 +168,27 @@ impl Due {
         of: u64,
         progress: &mut dyn FnMut(PruneStep<'_>),
     ) -> Result<Counts, StoreError> {
-        let mut all = Counts::default();
+        let mut deleted = Counts::default();
         loop {
             let batch = database.in_transaction("pruning runs", |connection| {
                 let batch = delete_batch(connection, self, now)?;
                 if batch.runs > 0 {
-                    observation::changed_beside_verdicts(connection, self.project, database.new_id(now))?;
+                    observation::mark_changed_but_judged(connection, self.project, database.new_id(now))?;
                 }
                 Ok::<_, WorkError<StoreError>>(batch)
             })?;
             if batch == Counts::default() {
                 break;
             }
-            all.runs += batch.runs;
-            all.results += batch.results;
+            deleted.runs += batch.runs;
+            deleted.results += batch.results;
             progress(PruneStep::Runs {
                 project: &self.name,
-                done: all.runs,
-                of: of.max(all.runs),
+                done: deleted.runs,
+                of: of.max(deleted.runs),
             });
         }
-        Ok(all)
+        Ok(deleted)
     }
 }
 
@@ -237,9 +237,9 @@ fn delete_batch(connection: &mut PgConnection, due: &Due, now: Timestamp) -> Rea
     let batch: Vec<(i32, At)> = oldest
         .into_iter()
         .take_while(|(.., total)| {
-            let more = results < BATCH_RESULTS;
+            let take_more = results < BATCH_RESULTS;
             results += i64::from(*total);
-            more
+            take_more
         })
         .map(|(number, started_at, _)| (number, started_at))
         .collect();
@@ -320,19 +320,19 @@ fn delete_orphans(connection: &mut PgConnection, due: &Due, observed: Uuid) -> R
             .select(result::run_number)
             .limit(1)
             .single_value();
-        let gone: Vec<i32> = diesel::delete(test::table)
+        let deleted: Vec<i32> = diesel::delete(test::table)
             .filter(test::project_id.eq(project))
             .filter(test::ordinal.eq_any(doubtful))
             .filter(result.is_null())
             .returning(test::ordinal)
             .get_results(connection)?;
-        if !gone.is_empty() {
+        if !deleted.is_empty() {
             diesel::delete(verdict::table)
                 .filter(verdict::project_id.eq(project))
-                .filter(verdict::test.eq_any(gone))
+                .filter(verdict::test.eq_any(deleted))
                 .execute(connection)?;
             // An import that has judged and not yet stored its verdicts must not store one of these again.
-            observation::changed_beside_verdicts(connection, project, observed)?;
+            observation::mark_changed_but_judged(connection, project, observed)?;
         }
     }
     crate::read::signature::delete_orphans(connection, project)?;

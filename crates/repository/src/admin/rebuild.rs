@@ -99,7 +99,7 @@ fn lock(connection: &mut PgConnection, project: Uuid) -> Read<bool> {
     Ok(project::lock(connection, project)?.is_some())
 }
 
-/// Whether anything changed; none where the run was pruned meanwhile.
+/// Recomputes a run. Returns whether anything changed; none if the run was pruned meanwhile.
 fn rebuild_run(
     connection: &mut PgConnection,
     project: Uuid,
@@ -127,24 +127,25 @@ fn rebuild_run(
     contents.order(shards.iter().map(|shard| (shard.slot, shard.index)));
     let were_rows_wrong = record::correct(connection, project, number, started_at, &contents)?;
     let were_shards_wrong = correct_shards(connection, project, number, &mut shards, &contents)?;
-    let wanted = counts_in_verdicts.then(|| contents.pack());
-    let is_packed = correct_pack(connection, project, number, started_at, wanted)?;
+    let expected = counts_in_verdicts.then(|| contents.pack());
+    let is_packed = correct_pack(connection, project, number, started_at, expected)?;
     if !is_packed {
-        observation::changed(connection, project, observed)?;
+        observation::mark_changed(connection, project, observed)?;
     }
-    let counted = contents.counts();
+    let expected_counts = contents.counts();
     let outcome = record::outcome(&shards.iter().collect::<Vec<&StoredShard>>())?.map(Outcome::as_str);
-    // Counts that no count could be are wrong, too.
-    let is_counted = counts.counts().is_ok_and(|counts| counts == counted) && status.as_deref() == outcome;
+    // Stored counts that are out of range are wrong, too.
+    let is_counted =
+        counts.counts().is_ok_and(|counts| counts == expected_counts) && status.as_deref() == outcome;
     if !is_counted {
         diesel::update(run::table.find((project, number)))
             .set((
                 run::status.eq(outcome),
-                run::total.eq(int(counted.total)),
-                run::passed.eq(int(counted.passed)),
-                run::failed.eq(int(counted.failed)),
-                run::skipped.eq(int(counted.skipped)),
-                run::recovered.eq(int(counted.recovered)),
+                run::total.eq(int(expected_counts.total)),
+                run::passed.eq(int(expected_counts.passed)),
+                run::failed.eq(int(expected_counts.failed)),
+                run::skipped.eq(int(expected_counts.skipped)),
+                run::recovered.eq(int(expected_counts.recovered)),
             ))
             .execute(connection)?;
     }
@@ -153,24 +154,24 @@ fn rebuild_run(
     ))
 }
 
-/// Stores what the engine is to read of a run, if anything; whether it was stored already.
+/// Stores the pack of a run, or deletes it. Returns whether the stored one was correct.
 fn correct_pack(
     connection: &mut PgConnection,
     project: Uuid,
     run: i32,
     started_at: At,
-    wanted: Option<Pack>,
+    expected: Option<Pack>,
 ) -> Read<bool> {
     let stored: Option<(At, Vec<u8>)> = run_pack::table
         .find((project, run))
         .select((run_pack::started_at, run_pack::pack))
         .first(connection)
         .optional()?;
-    match (stored, wanted) {
+    match (stored, expected) {
         (None, None) => Ok(true),
-        (Some((at, bytes)), Some(wanted)) if at == started_at && bytes == wanted.encode() => Ok(true),
-        (_, Some(wanted)) => {
-            record::store_pack(connection, project, run, started_at, &wanted)?;
+        (Some((at, bytes)), Some(expected)) if at == started_at && bytes == expected.encode() => Ok(true),
+        (_, Some(expected)) => {
+            record::store_pack(connection, project, run, started_at, &expected)?;
             Ok(false)
         }
         (Some(_), None) => {
@@ -180,7 +181,7 @@ fn correct_pack(
     }
 }
 
-/// Corrects the status of each shard; whether any was wrong.
+/// Corrects the status of each shard. Returns whether any was wrong.
 fn correct_shards(
     connection: &mut PgConnection,
     project: Uuid,

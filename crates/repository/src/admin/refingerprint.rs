@@ -63,7 +63,7 @@ pub(crate) fn refingerprint(
     let refingerprinted = grouping.store(connection)?;
     // Servers count the tests of each signature again.
     let observed = diesel::select(gen_random_uuid()).get_result(connection)?;
-    observation::changed_beside_verdicts(connection, id.0, observed)?;
+    observation::mark_changed_but_judged(connection, id.0, observed)?;
     Ok(Some(refingerprinted))
 }
 
@@ -114,8 +114,8 @@ struct Grouping<'a> {
     classifier: &'a dyn Classifier,
     former: Vec<(i32, String)>,
     /// Number and class of every fingerprint met, by fingerprint.
-    now: HashMap<String, (i32, ErrorClass)>,
-    known: HashMap<String, i32>,
+    by_fingerprint: HashMap<String, (i32, ErrorClass)>,
+    ordinals: HashMap<String, i32>,
     numbered: i32,
     /// How many attempts went from one signature to another, by the former and the new one.
     moves: BTreeMap<(i32, i32), u64>,
@@ -135,7 +135,7 @@ impl<'a> Grouping<'a> {
             .order(signature::ordinal)
             .select((signature::ordinal, signature::fingerprint))
             .load(connection)?;
-        let known = former
+        let ordinals = former
             .iter()
             .map(|(ordinal, text)| (text.clone(), *ordinal))
             .collect();
@@ -143,8 +143,8 @@ impl<'a> Grouping<'a> {
             project,
             classifier,
             former,
-            now: HashMap::new(),
-            known,
+            by_fingerprint: HashMap::new(),
+            ordinals,
             numbered,
             moves: BTreeMap::new(),
             attempts: 0,
@@ -176,15 +176,16 @@ impl<'a> Grouping<'a> {
     }
 
     fn number(&mut self, class: ErrorClass) -> i32 {
-        if let Some((ordinal, _)) = self.now.get(&class.fingerprint) {
+        if let Some((ordinal, _)) = self.by_fingerprint.get(&class.fingerprint) {
             return *ordinal;
         }
-        let ordinal = self.known.get(&class.fingerprint).copied().unwrap_or_else(|| {
+        let ordinal = self.ordinals.get(&class.fingerprint).copied().unwrap_or_else(|| {
             let ordinal = self.numbered;
             self.numbered += 1;
             ordinal
         });
-        self.now.insert(class.fingerprint.clone(), (ordinal, class));
+        self.by_fingerprint
+            .insert(class.fingerprint.clone(), (ordinal, class));
         ordinal
     }
 
@@ -195,7 +196,7 @@ impl<'a> Grouping<'a> {
             .set(project::signatures.eq(self.numbered))
             .execute(connection)?;
         let mut rows: Vec<Row> = self
-            .now
+            .by_fingerprint
             .values()
             .map(|(ordinal, class)| row(project, *ordinal, class))
             .collect();
@@ -219,7 +220,7 @@ impl<'a> Grouping<'a> {
             attempts: self.attempts,
             changed: self.changed,
             signatures_before: length(self.former.len()),
-            signatures_after: length(self.now.len()),
+            signatures_after: length(self.by_fingerprint.len()),
             renamed,
         })
     }
@@ -229,7 +230,7 @@ impl<'a> Grouping<'a> {
         let project = self.project;
         let mut renamed = 0;
         for (former, fingerprint) in &self.former {
-            if self.now.contains_key(fingerprint) {
+            if self.by_fingerprint.contains_key(fingerprint) {
                 continue;
             }
             let heirs = self.moves.range((*former, i32::MIN)..=(*former, i32::MAX));

@@ -60,7 +60,7 @@ impl ToSql<Timestamptz, Pg> for At {
     }
 }
 
-/// The value of a stored word.
+/// Parses a stored word. Fails if no version of Assay writes it.
 pub(crate) fn word<T: std::str::FromStr<Err = UnknownWord>>(
     what: &'static str,
     stored: &str,
@@ -68,7 +68,7 @@ pub(crate) fn word<T: std::str::FromStr<Err = UnknownWord>>(
     stored.parse().map_err(|_| corrupt(what, stored))
 }
 
-/// The value of a stored word, where there is one.
+/// Parses a stored word, if there is one.
 pub(crate) fn optional_word<T: std::str::FromStr<Err = UnknownWord>>(
     what: &'static str,
     stored: Option<&str>,
@@ -96,14 +96,14 @@ pub(crate) fn status(code: i16) -> Result<AttemptStatus, StoreError> {
         .ok_or_else(|| corrupt("attempt status", &code.to_string()))
 }
 
-/// A stored number that is never negative.
+/// Converts a stored number. Fails if it is negative or too large.
 pub(crate) fn count(stored: impl TryInto<u32> + Copy + std::fmt::Display) -> Result<u32, StoreError> {
     stored
         .try_into()
         .map_err(|_| corrupt("count", &stored.to_string()))
 }
 
-/// A stored number that is never negative.
+/// Converts a stored number. Fails if it is negative.
 pub(crate) fn long_count(stored: i64) -> Result<u64, StoreError> {
     u64::try_from(stored).map_err(|_| corrupt("count", &stored.to_string()))
 }
@@ -118,7 +118,7 @@ pub(crate) fn int(number: impl TryInto<i32>) -> i32 {
     number.try_into().unwrap_or(i32::MAX)
 }
 
-/// A number on its way into a `bigint` column.
+/// Converts a number to a `bigint` column.
 pub(crate) fn bigint(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -141,7 +141,7 @@ pub(crate) fn corrupt(what: &'static str, value: &str) -> StoreError {
     }
 }
 
-/// Text as Postgres can hold it: without NUL, which no text of a report is meant to have.
+/// Removes NUL characters, which Postgres cannot store in a text.
 pub(crate) fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

@@ -8,7 +8,7 @@ use assay_domain::store::StoreError;
 use diesel::{Connection as _, PgConnection};
 use percent_encoding::percent_decode_str;
 
-/// How long a host that does not answer is waited for, unless the connection string sets it.
+/// libpq's parameters that limit the wait for a host that does not answer, unless the connection string sets them.
 const TIME_LIMITS: [(&str, &str); 3] = [
     ("connect_timeout", "5"),
     ("tcp_user_timeout", "15000"),
@@ -81,7 +81,7 @@ pub(crate) struct ConnectFailed(String);
 
 /// The errors of Postgres and poolers when all connections are in use, or the server starts or stops. The texts are in
 /// English, because libpq has no codes for them.
-const PASSING: [&str; 8] = [
+const TRANSIENT_ERRORS: [&str; 8] = [
     "too many clients",
     "too many connections",
     "remaining connection slots are reserved",
@@ -93,9 +93,10 @@ const PASSING: [&str; 8] = [
 ];
 
 /// Whether the database could not be reached for a reason that passes: all connections are in use, or it starts or stops.
-pub fn is_passing(error: &(dyn std::error::Error + 'static)) -> bool {
+pub fn is_transient(error: &(dyn std::error::Error + 'static)) -> bool {
     let failed = error.downcast_ref::<ConnectFailed>();
-    failed.is_some_and(|ConnectFailed(reason)| PASSING.iter().any(|passing| reason.contains(passing)))
+    failed
+        .is_some_and(|ConnectFailed(reason)| TRANSIENT_ERRORS.iter().any(|passing| reason.contains(passing)))
 }
 
 impl ConnectionString {
@@ -106,7 +107,7 @@ impl ConnectionString {
 
     /// Reads a URI (`postgresql://…`) or a list of `key=value`.
     pub(crate) fn parse(text: &str) -> Result<Self, InvalidConnectionString> {
-        let mut read = Self {
+        let mut parsed = Self {
             text: text.to_owned(),
             is_uri: true,
             keys: Vec::new(),
@@ -114,16 +115,18 @@ impl ConnectionString {
         };
         let scheme = ["postgresql://", "postgres://"];
         match scheme.iter().find_map(|scheme| text.strip_prefix(scheme)) {
-            Some(rest) => read.uri(rest)?,
+            Some(rest) => parsed.uri(rest)?,
             None => {
-                read.is_uri = false;
-                read.key_values()?;
+                parsed.is_uri = false;
+                parsed.key_values()?;
             }
         }
-        read.secrets.retain(|secret| !secret.is_empty());
+        parsed.secrets.retain(|secret| !secret.is_empty());
         // The longest first: a piece of a secret that was cut already would leave the rest of it.
-        read.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Ok(read)
+        parsed
+            .secrets
+            .sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Ok(parsed)
     }
 
     /// The string with time limits for a host that does not answer, unless it sets them itself.

@@ -21,12 +21,12 @@ define_sql_function! {
 
 /// Bounds of the start of visible runs in a period.
 pub(crate) fn visible(project: &Project, window: &Window) -> (At, At) {
-    let (from, to) = ever_visible(project);
+    let (from, to) = retention_bounds(project);
     (from.max(At(window.from)), to.min(At(window.to)))
 }
 
 /// Bounds of the start of all visible runs.
-pub(crate) const fn ever_visible(project: &Project) -> (At, At) {
+pub(crate) const fn retention_bounds(project: &Project) -> (At, At) {
     (At(project.visible_from), At(project.visible_to))
 }
 
@@ -51,8 +51,8 @@ define_sql_function! {
 const ATTEMPTS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// The names of the periods that end at or before a time, oldest first, and the end of the last one.
-pub(crate) fn over(connection: &mut PgConnection, by: At) -> QueryResult<(Vec<String>, Option<At>)> {
+/// The names of the periods that end at or before `by`, oldest first, and the end of the last one.
+pub(crate) fn ended_periods(connection: &mut PgConnection, by: At) -> QueryResult<(Vec<String>, Option<At>)> {
     let rows: Vec<(String, At)> = period::table
         .filter(period::ends_at.le(by))
         .order(period::ends_at)

@@ -12,9 +12,9 @@ use diesel::{
 
 use crate::{Database, db::connection_string::ConnectionString};
 
-/// How long a client over TCP may leave rows untaken until Postgres ends the connection, in milliseconds. A client that is
-/// frozen while it reads is not idle.
-const UNTAKEN_MS: u32 = 60_000;
+/// `tcp_user_timeout`: the milliseconds for which a client over TCP may leave sent rows unacknowledged. The limit of idle
+/// transactions does not end a client that is frozen while it reads.
+const TCP_USER_TIMEOUT_MS: u32 = 60_000;
 
 /// How a [`Database`] connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,7 +222,7 @@ pub(crate) fn prepare(
     let (ms, idle_ms) = (statement_timeout.as_millis(), idle_timeout.as_millis().max(1));
     connection
         .batch_execute(&format!(
-            "SET statement_timeout = {ms}; SET tcp_user_timeout = {UNTAKEN_MS}; \
+            "SET statement_timeout = {ms}; SET tcp_user_timeout = {TCP_USER_TIMEOUT_MS}; \
              SET client_min_messages = warning; SET timezone = 'UTC'; \
              SELECT set_config('idle_in_transaction_session_timeout', '{idle_ms}', false) \
              WHERE current_setting('idle_in_transaction_session_timeout')::interval \
@@ -233,7 +233,7 @@ pub(crate) fn prepare(
 
 /// Whether an error means that the connection is dead, and not only that a statement failed.
 fn is_dead(connection: &mut PgConnection, error: &QueryError) -> bool {
-    let says_so = matches!(
+    let is_reported = matches!(
         error,
         QueryError::DatabaseError(
             DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::UnableToSendCommand,
@@ -241,5 +241,5 @@ fn is_dead(connection: &mut PgConnection, error: &QueryError) -> bool {
         )
     );
     // After a failed statement libpq reports the state of the transaction, unless the connection is dead.
-    says_so || connection.is_broken()
+    is_reported || connection.is_broken()
 }

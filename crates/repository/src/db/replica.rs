@@ -9,10 +9,10 @@
 //! idle primary does not make its standbys look late, and a standby that lost its primary without noticing is
 //! detected.
 
-mod horizon;
+mod failover_log;
 mod nodes;
+mod positions;
 mod standby;
-mod trouble;
 
 use std::{
     sync::{Arc, Mutex, PoisonError, atomic::Ordering},
@@ -29,10 +29,10 @@ use diesel::{
 };
 
 use self::{
-    horizon::{Horizon, OLDEST, RequiredPosition},
+    failover_log::{ConnectErrorLog, FailoverLog},
     nodes::KnownStandbys,
-    standby::Standbys,
-    trouble::{Trouble, Unreachable},
+    positions::{MAX_AGE, PrimaryPositions, RequiredPosition},
+    standby::StandbyManager,
 };
 use crate::{
     Database,
@@ -78,7 +78,7 @@ impl Database {
         self.on_standby(doing, |connection| in_one_state(connection, &mut work))
     }
 
-    /// The same for reads by an id.
+    /// Like [`Self::in_snapshot`] for reads by an id. If a standby lacks the row, the primary is asked.
     pub(crate) fn find_in_snapshot<T>(
         &self,
         doing: &'static str,
@@ -95,7 +95,7 @@ impl Database {
         mut work: impl FnMut(&mut PgConnection) -> Read<Option<T>>,
     ) -> Result<Option<T>, StoreError> {
         match self.standby_answer(doing, &mut work)?.flatten() {
-            Some(found) => Ok(Some(found)),
+            Some(row) => Ok(Some(row)),
             None => self.primary_answer(doing, work),
         }
     }
@@ -128,15 +128,18 @@ impl Database {
             reads: self.primary_reads.load(Ordering::Relaxed),
             standby_connections: None,
         };
-        let standbys = self.replicas.iter().flat_map(|replicas| replicas.known.counts());
+        let standbys = self
+            .replicas
+            .iter()
+            .flat_map(|replicas| replicas.standbys.counts());
         std::iter::once(primary).chain(standbys).collect()
     }
 
     /// How far the primary has written its log out.
     fn position(&self) -> Result<i64, StoreError> {
         self.on_primary("reading the primary's position", |connection| {
-            let written = "pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint";
-            Ok::<_, WorkError<StoreError>>(select(sql::<BigInt>(written)).get_result(connection)?)
+            let flushed = "pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint";
+            Ok::<_, WorkError<StoreError>>(select(sql::<BigInt>(flushed)).get_result(connection)?)
         })
     }
 }
@@ -155,33 +158,37 @@ pub(crate) fn in_one_state<T>(
 
 /// The standbys.
 pub(crate) struct Replicas {
-    pool: Pool<Standbys>,
-    horizon: Mutex<Horizon>,
-    trouble: Arc<Trouble>,
-    known: Arc<KnownStandbys>,
+    pool: Pool<StandbyManager>,
+    positions: Mutex<PrimaryPositions>,
+    failover_log: Arc<FailoverLog>,
+    standbys: Arc<KnownStandbys>,
     statement_timeout: Duration,
 }
 
 impl Replicas {
     fn new(connection_string: ConnectionString, options: PoolOptions) -> Self {
-        let trouble = Arc::new(Trouble::default());
-        let known = Arc::new(KnownStandbys::default());
-        let manager = Standbys::new(&connection_string, options.statement_timeout, Arc::clone(&known));
+        let failover_log = Arc::new(FailoverLog::default());
+        let standbys = Arc::new(KnownStandbys::default());
+        let manager = StandbyManager::new(
+            &connection_string,
+            options.statement_timeout,
+            Arc::clone(&standbys),
+        );
         let pool = Pool::builder()
             .max_size(options.size.max(1))
             .connection_timeout(RECONNECT)
             .max_lifetime(Some(LIFETIME))
             .test_on_check_out(false)
-            .error_handler(Box::new(Unreachable {
+            .error_handler(Box::new(ConnectErrorLog {
                 connection_string,
-                trouble: Arc::clone(&trouble),
+                failover_log: Arc::clone(&failover_log),
             }))
             .build_unchecked(manager);
         Self {
             pool,
-            horizon: Mutex::default(),
-            trouble,
-            known,
+            positions: Mutex::default(),
+            failover_log,
+            standbys,
             statement_timeout: options.statement_timeout,
         }
     }
@@ -194,20 +201,20 @@ impl Replicas {
         position: impl FnOnce() -> Result<i64, StoreError>,
         mut work: impl FnMut(&mut PgConnection) -> Read<T>,
     ) -> Result<Option<T>, StoreError> {
-        let Some(needed) = self.needed(position) else {
+        let Some(required) = self.required_position(position) else {
             return Ok(None);
         };
-        let Some(mut standby) = self.one_that_keeps_up(&needed) else {
+        let Some(mut standby) = self.caught_up_standby(&required) else {
             return Ok(None);
         };
-        let begun = Instant::now();
+        let started = Instant::now();
         match work(&mut standby.connection) {
             Ok(answer) => {
-                self.trouble.over();
+                self.failover_log.ended_periods();
                 standby.node.count_read();
                 Ok(Some(answer))
             }
-            Err(WorkError::Query(error)) if begun.elapsed() >= self.statement_timeout => {
+            Err(WorkError::Query(error)) if started.elapsed() >= self.statement_timeout => {
                 Err(StoreError::Failed {
                     doing,
                     source: Box::new(error),
@@ -216,42 +223,45 @@ impl Replicas {
             // Missing or inconsistent rows may be about to arrive, so the primary decides.
             Err(WorkError::Refused(_) | WorkError::Query(QueryError::NotFound)) => Ok(None),
             Err(WorkError::Query(error)) => {
-                self.trouble.report(&format_args!("{doing} failed: {error}"));
+                self.failover_log.report(&format_args!("{doing} failed: {error}"));
                 Ok(None)
             }
         }
     }
 
     /// The position that a standby must have reached; none if the primary does not show it.
-    fn needed(&self, position: impl FnOnce() -> Result<i64, StoreError>) -> Option<RequiredPosition> {
-        let horizon = || self.horizon.lock().unwrap_or_else(PoisonError::into_inner);
+    fn required_position(
+        &self,
+        position: impl FnOnce() -> Result<i64, StoreError>,
+    ) -> Option<RequiredPosition> {
+        let positions = || self.positions.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if horizon().is_due(now) {
+        if positions().is_due(now) {
             match position() {
-                Ok(position) => horizon().learn(now, position),
-                Err(error) => self.trouble.report(&error),
+                Ok(position) => positions().record(now, position),
+                Err(error) => self.failover_log.report(&error),
             }
         }
-        horizon().needed(Instant::now())
+        positions().oldest_recent(Instant::now())
     }
 
     /// A connection to a standby that has reached this position, without waiting for one.
-    fn one_that_keeps_up(&self, needed: &RequiredPosition) -> Option<PooledConnection<Standbys>> {
+    fn caught_up_standby(&self, required: &RequiredPosition) -> Option<PooledConnection<StandbyManager>> {
         let mut behind = Vec::new();
         for _ in 0..self.pool.max_size() {
             let Some(mut standby) = self.pool.try_get() else {
                 break;
             };
-            match standby.has_reached(needed.position, Instant::now()) {
+            match standby.has_reached(required.position, Instant::now()) {
                 Ok(true) => return Some(standby),
                 // Not dropped until another is found, or the pool would return it again.
                 Ok(false) => behind.push(standby),
-                Err(error) => self.trouble.report(&error),
+                Err(error) => self.failover_log.report(&error),
             }
         }
         // The first read after a pause has only a very recent position, which every standby may still lack.
-        if !behind.is_empty() && needed.at.elapsed() > OLDEST / 2 {
-            self.trouble.report(&"it is too far behind");
+        if !behind.is_empty() && required.at.elapsed() > MAX_AGE / 2 {
+            self.failover_log.report(&"it is too far behind");
         }
         None
     }

@@ -23,13 +23,13 @@ use uuid::Uuid;
 use crate::{
     db::{
         column::{At, corrupt, count, duration, short_hash, status},
-        period::ever_visible,
+        period::retention_bounds,
         pool::Read,
         schema::{attempt, browser, result, run, shard, test},
     },
     read::{
         shard::text_bytes,
-        test::{choose, then},
+        test::{choose, map_found},
         verdict,
     },
 };
@@ -97,7 +97,7 @@ pub(crate) fn find(
 ) -> Read<Option<TestLookup<TestAttempts>>> {
     let mut candidates: Vec<(TestName, CappedRows)> = Vec::new();
     let (mut last, mut has_run) = (None, false);
-    let (_, to) = ever_visible(project);
+    let (_, to) = retention_bounds(project);
     for row in rows(connection, project, id, &selector.name)? {
         let row = row?;
         if row.run.started_at > to {
@@ -111,29 +111,29 @@ pub(crate) fn find(
                 name: selector.name.clone(),
                 file_path: ended.file_path.clone(),
             };
-            if let (FileSelector::Any, Some((_, found))) = (&selector.file, candidates.last_mut()) {
+            if let (FileSelector::Any, Some((_, attempt_rows))) = (&selector.file, candidates.last_mut()) {
                 // The name is ambiguous: only the files are answered.
-                *found = CappedRows::default();
+                *attempt_rows = CappedRows::default();
             }
             candidates.push((name, CappedRows::default()));
         }
-        if let Some((name, found)) = candidates.last_mut()
+        if let Some((name, attempt_rows)) = candidates.last_mut()
             && is_asked_for(name, &selector.file)
         {
-            found.push(row);
+            attempt_rows.push(row);
         }
     }
     if !has_run {
         return Ok(None);
     }
-    let chosen = choose(candidates, &selector.file, |(name, _)| name);
-    let found = then(chosen, |(name, found)| {
-        let ordinal = found
+    let choice = choose(candidates, &selector.file, |(name, _)| name);
+    let attempts = map_found(choice, |(name, rows)| {
+        let ordinal = rows
             .oldest
             .first()
             .and_then(|row| row.ended.as_ref())
             .map(|ended| ended.test);
-        let mut attempts = attempts(name, found)?;
+        let mut attempts = attempts(name, rows)?;
         // Only the prompt of a failed attempt shows it.
         let failed = attempts
             .attempts
@@ -144,7 +144,7 @@ pub(crate) fn find(
         }
         Ok(attempts)
     });
-    found.map(Some)
+    attempts.map(Some)
 }
 
 fn is_asked_for(name: &TestName, file: &FileSelector) -> bool {
@@ -201,7 +201,7 @@ fn rows<'a>(
     name: &'a str,
 ) -> QueryResult<impl Iterator<Item = QueryResult<Row>> + use<'a>> {
     let project_id = project.id.0;
-    let (from, _) = ever_visible(project);
+    let (from, _) = retention_bounds(project);
     shard::table
         .inner_join(
             run::table.on(run::project_id
@@ -289,9 +289,9 @@ fn rows<'a>(
         .load_iter::<Row, PgRowByRowLoadingMode>(connection)
 }
 
-fn attempts(test: TestName, found: CappedRows) -> Result<TestAttempts, StoreError> {
+fn attempts(test: TestName, rows: CappedRows) -> Result<TestAttempts, StoreError> {
     let nothing = || corrupt("test without attempts", &test.name);
-    let first = found.oldest.first().ok_or_else(nothing)?;
+    let first = rows.oldest.first().ok_or_else(nothing)?;
     Ok(TestAttempts {
         run: RunTag {
             id: RunId(first.run.id),
@@ -301,8 +301,8 @@ fn attempts(test: TestName, found: CappedRows) -> Result<TestAttempts, StoreErro
         commit_sha: first.run.commit_sha.clone(),
         tested_revision: first.run.tested_revision.clone(),
         verdict: None,
-        omitted: found.omitted,
-        attempts: found.rows().map(Row::shown).collect::<Result<_, _>>()?,
+        omitted: rows.omitted,
+        attempts: rows.rows().map(Row::shown).collect::<Result<_, _>>()?,
         test,
     })
 }

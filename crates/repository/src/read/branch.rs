@@ -11,7 +11,7 @@ use diesel::{
 use uuid::Uuid;
 
 use crate::db::{
-    period::ever_visible,
+    period::retention_bounds,
     pool::Read,
     schema::{branch, run},
 };
@@ -23,7 +23,7 @@ const ROOM: usize = 2 << 20;
 /// Every branch with a visible run, in case-insensitive alphabetical order; branches that differ only in case by code
 /// point. If there are too many, those with the newest runs.
 pub(crate) fn list(connection: &mut PgConnection, of: &Project) -> Read<Branches> {
-    let (from, to) = ever_visible(of);
+    let (from, to) = retention_bounds(of);
     // Searched only if the newest run of the branch has not started yet.
     let started = run::table
         .filter(run::project_id.eq(of.id.0))
@@ -45,10 +45,10 @@ pub(crate) fn list(connection: &mut PgConnection, of: &Project) -> Read<Branches
     let (mut branches, mut room) = (Branches::default(), ROOM);
     for name in rows {
         let name = name?;
-        let left = room.checked_sub(name.len());
-        branches.truncated |= left.is_none() || branches.names.len() == MOST;
+        let bytes_left = room.checked_sub(name.len());
+        branches.truncated |= bytes_left.is_none() || branches.names.len() == MOST;
         if !branches.truncated {
-            room = left.unwrap_or(0);
+            room = bytes_left.unwrap_or(0);
             branches.names.push(name);
         }
     }
@@ -65,16 +65,16 @@ pub(crate) fn refresh(connection: &mut PgConnection, project: Uuid, names: &[Str
         return Ok(0);
     }
     // Finds one run of each by an index; `not exists` might read all runs instead.
-    let left = run::table
+    let any_run = run::table
         .filter(run::project_id.eq(project))
         .filter(run::branch.eq(branch::name.nullable()))
         .select(run::number)
         .limit(1)
         .single_value();
-    let gone = diesel::delete(branch::table)
+    let deleted = diesel::delete(branch::table)
         .filter(branch::project_id.eq(project))
         .filter(branch::name.eq_any(names))
-        .filter(left.is_null())
+        .filter(any_run.is_null())
         .execute(connection)?;
     // Raw SQL, because diesel has no insert from arrays.
     let changed = diesel::sql_query(
@@ -88,7 +88,7 @@ pub(crate) fn refresh(connection: &mut PgConnection, project: Uuid, names: &[Str
     .bind::<SqlUuid, _>(project)
     .bind::<Array<Text>, _>(names)
     .execute(connection)?;
-    Ok(gone + changed)
+    Ok(deleted + changed)
 }
 
 /// Recomputes the rows of all branches, and returns how many changed.
@@ -99,11 +99,11 @@ pub(crate) fn rebuild(connection: &mut PgConnection, project: Uuid) -> Read<u64>
         .select(run::branch.assume_not_null())
         .distinct();
     let mut names: Vec<String> = of_runs.load(connection)?;
-    let known: Vec<String> = branch::table
+    let branches: Vec<String> = branch::table
         .filter(branch::project_id.eq(project))
         .select(branch::name)
         .load(connection)?;
-    names.extend(known);
+    names.extend(branches);
     names.sort_unstable();
     names.dedup();
     let changed = refresh(connection, project, &names)?;

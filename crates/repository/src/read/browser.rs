@@ -15,17 +15,17 @@ impl Browsers {
     pub(crate) fn load(
         connection: &mut PgConnection,
         project: Uuid,
-        used: impl Iterator<Item = i32>,
+        numbers: impl Iterator<Item = i32>,
     ) -> QueryResult<Self> {
-        let mut used: Vec<i32> = used.filter(|browser| *browser != 0).collect();
-        used.sort_unstable();
-        used.dedup();
-        if used.is_empty() {
+        let mut numbers: Vec<i32> = numbers.filter(|browser| *browser != 0).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        if numbers.is_empty() {
             return Ok(Self(HashMap::new()));
         }
         let names: Vec<(i32, String)> = browser::table
             .filter(browser::project_id.eq(project))
-            .filter(browser::ordinal.eq_any(used))
+            .filter(browser::ordinal.eq_any(numbers))
             .select((browser::ordinal, browser::name))
             .load(connection)?;
         Ok(Self(names.into_iter().collect()))

@@ -45,7 +45,7 @@ pub(crate) fn refresh(connection: &mut PgConnection, project: Uuid, days: &[At])
         return Ok(0);
     }
     // Raw SQL, because diesel has no delete and insert by arrays.
-    let gone = diesel::sql_query(
+    let deleted = diesel::sql_query(
         "DELETE FROM run_day WHERE run_day.project_id = $1 AND day = ANY ($2) AND ( \
              SELECT run.number FROM run WHERE run.project_id = $1 AND coalesce(run.status, '') = run_day.status \
                  AND run.started_at >= run_day.day AND run.started_at < run_day.day + interval '24 hours' LIMIT 1) IS NULL",
@@ -64,7 +64,7 @@ pub(crate) fn refresh(connection: &mut PgConnection, project: Uuid, days: &[At])
     .bind::<SqlUuid, _>(project)
     .bind::<Array<Timestamptz>, _>(days)
     .execute(connection)?;
-    Ok(gone + changed)
+    Ok(deleted + changed)
 }
 
 /// Recomputes the rows of all days, and returns how many changed.
@@ -74,11 +74,11 @@ pub(crate) fn rebuild(connection: &mut PgConnection, project: Uuid) -> Read<u64>
         .select(run::started_at)
         .order(run::started_at);
     let mut days: Vec<At> = of_runs.load(connection)?.into_iter().map(day_of).collect();
-    let known: Vec<At> = run_day::table
+    let stored_days: Vec<At> = run_day::table
         .filter(run_day::project_id.eq(project))
         .select(run_day::day)
         .load(connection)?;
-    days.extend(known);
+    days.extend(stored_days);
     days.sort_unstable();
     days.dedup();
     let changed = refresh(connection, project, &days)?;
@@ -96,11 +96,11 @@ mod tests {
         fn whole_days_are_those_that_lie_within(from in -4 * DAY_MS..4 * DAY_MS, length in 0..4 * DAY_MS) {
             let to = from + length;
             let days = whole_days(Timestamp::from_unix_ms(from), Timestamp::from_unix_ms(to));
-            let counted = std::iter::successors(Some(days.start.0), |day| Some(day.plus_days(1)))
+            let run_days = std::iter::successors(Some(days.start.0), |day| Some(day.plus_days(1)))
                 .take_while(|day| *day < days.end.0)
                 .map(Timestamp::unix_ms);
-            let within = (-5..9).map(|day| day * DAY_MS).filter(|day| *day >= from && day + DAY_MS - 1 <= to);
-            prop_assert_eq!(counted.collect::<Vec<_>>(), within.collect::<Vec<_>>());
+            let expected = (-5..9).map(|day| day * DAY_MS).filter(|day| *day >= from && day + DAY_MS - 1 <= to);
+            prop_assert_eq!(run_days.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
             prop_assert!(days.start <= days.end);
         }
     }

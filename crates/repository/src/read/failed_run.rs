@@ -106,7 +106,7 @@ pub(crate) fn window_errors(
         .load(connection)?;
     // The last failed attempt is the one that is shown.
     let mut last: BTreeMap<(i32, i32), u32> = BTreeMap::new();
-    let (mut counted, mut not_counted) = (HashSet::new(), BTreeSet::new());
+    let (mut counted_tests, mut not_counted) = (HashSet::new(), BTreeSet::new());
     let mut names: BTreeMap<u32, ErrorName> = BTreeMap::new();
     for (test, run_number, text, counts_in_verdicts, name) in rows {
         let Some(text) = text else { continue };
@@ -116,7 +116,7 @@ pub(crate) fn window_errors(
             names.insert(text, ErrorName { fingerprint, title });
         }
         if counts_in_verdicts {
-            counted.insert((test, text));
+            counted_tests.insert((test, text));
         } else {
             not_counted.insert((test, text));
         }
@@ -124,7 +124,7 @@ pub(crate) fn window_errors(
     // The counts of the window lack the failed run if it does not count in verdicts.
     let mut counts: BTreeMap<u32, u32> = counts.iter().copied().collect();
     for (test, text) in not_counted {
-        if !counted.contains(&(test, text)) {
+        if !counted_tests.contains(&(test, text)) {
             *counts.entry(text).or_default() += 1;
         }
     }

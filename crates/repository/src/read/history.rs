@@ -34,19 +34,19 @@ pub(crate) fn find(
     selector: &TestSelector,
     window: &Window,
 ) -> Read<TestLookup<TestHistory>> {
-    let found = test::find(connection, project, selector)?;
-    test::then(found, |found| {
+    let lookup = test::find(connection, project, selector)?;
+    test::map_found(lookup, |test| {
         let rest = HistoryRest {
-            test: found.ordinal,
+            test: test.ordinal,
             window: *window,
-            stable_branch: found.stable_branch.clone(),
+            stable_branch: test.stable_branch.clone(),
             after: (window.to, i32::MAX),
             runs: HashSet::new(),
         };
         let (occurrences, rest) = part(connection, project, rest)?;
         Ok(TestHistory {
-            test: found.name,
-            stable_branch: found.stable_branch,
+            test: test.name,
+            stable_branch: test.stable_branch,
             occurrences,
             rest,
         })
@@ -123,7 +123,7 @@ pub(crate) fn part(
         .into_iter()
         .map(|row| {
             let tried = retried.remove(&row.run_number);
-            let revision = revisions.seen(
+            let revision = revisions.origin(
                 row.run_number,
                 row.tested_revision.as_deref().or(row.commit_sha.as_deref()),
                 row.started_at.0,
@@ -134,7 +134,7 @@ pub(crate) fn part(
     Ok((occurrences, has_more.then_some(rest)))
 }
 
-/// The test's outcome in the runs of the period in which it has rows of `attempt`.
+/// The test's outcomes in those runs of the period for which it has rows of `attempt`.
 fn retried(
     connection: &mut PgConnection,
     project: Uuid,
@@ -160,9 +160,9 @@ fn retried(
             Ok((run, execution, (status(code)?, duration(duration_ms)?)))
         })
         .collect::<Result<Vec<_>, StoreError>>()?;
-    let runs = rows.chunk_by(|one, next| one.0 == next.0);
+    let runs = rows.chunk_by(|current, next| current.0 == next.0);
     let outcome = |run: &[(i32, i32, Attempt)]| {
-        let executions = run.chunk_by(|one, next| one.1 == next.1);
+        let executions = run.chunk_by(|current, next| current.1 == next.1);
         let attempts = executions.map(|execution| execution.iter().map(|row| row.2));
         Some((run.first()?.0, TestOutcome::of(attempts)?))
     };

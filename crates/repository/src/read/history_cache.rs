@@ -20,8 +20,8 @@ pub(crate) type HistoryVersion = (Uuid, Option<At>);
 
 /// Most memory of cached histories, in bytes. One of 1,000 runs of 5,000 tests has about three million.
 const BYTES: u64 = 64 << 20;
-/// About how many they are. So few share all of the memory, rather than each its part.
-const USUAL: usize = 32;
+/// Estimated number of entries. It is low, so that the cache is not split into parts with little memory each.
+const ESTIMATED_ENTRIES: usize = 32;
 
 /// The histories of the most recently requested projects.
 pub(crate) struct HistoryCache(Cache<Uuid, CachedHistory, InBytes>);
@@ -88,7 +88,7 @@ fn within(history: &Arc<History>, (from, to): (Timestamp, Timestamp)) -> Arc<His
 
 impl Default for HistoryCache {
     fn default() -> Self {
-        Self(Cache::with_weighter(USUAL, BYTES, InBytes))
+        Self(Cache::with_weighter(ESTIMATED_ENTRIES, BYTES, InBytes))
     }
 }
 

@@ -65,7 +65,8 @@ pub(crate) fn load(
     Ok(history)
 }
 
-/// The same with its state, read only if the cached history has another state. A project that was deleted has no state.
+/// Like [`load`], with the state of the history. Packs are read only if the cached history has another state. A deleted
+/// project has no state.
 pub(crate) fn cached_or_read(
     connection: &mut PgConnection,
     cache: &HistoryCache,
@@ -96,15 +97,19 @@ pub(crate) fn cached_or_read(
 ///
 /// No import of a report follows this change and judges, so `judged` becomes null: an import that waits for its turn must not
 /// leave the judgement to another one.
-pub(crate) fn changed(connection: &mut PgConnection, project: Uuid, observed: Uuid) -> QueryResult<usize> {
+pub(crate) fn mark_changed(
+    connection: &mut PgConnection,
+    project: Uuid,
+    observed: Uuid,
+) -> QueryResult<usize> {
     diesel::update(projects::table.find(project))
         .set((projects::observed.eq(observed), projects::judged.eq(None::<Uuid>)))
         .execute(connection)
 }
 
-/// The same after a change that no verdict depends on, so that verdicts that were up to date still are: runs past their
-/// retention were deleted, or errors were grouped again.
-pub(crate) fn changed_beside_verdicts(
+/// Like [`mark_changed`], after a change that affects no verdict: runs past their retention were deleted, or errors
+/// were grouped again. Verdicts that were up to date still are.
+pub(crate) fn mark_changed_but_judged(
     connection: &mut PgConnection,
     project: Uuid,
     observed: Uuid,
@@ -116,7 +121,7 @@ pub(crate) fn changed_beside_verdicts(
     if judged > 0 {
         return Ok(judged);
     }
-    changed(connection, project, observed)
+    mark_changed(connection, project, observed)
 }
 
 /// Identifies a state of a project's runs and verdicts.
@@ -131,7 +136,7 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Whether the stored verdicts are of what is observed.
+    /// Whether the stored verdicts were judged from the present history.
     pub(crate) fn is_judged(&self) -> bool {
         self.judged == Some(self.observed)
     }
@@ -251,9 +256,9 @@ pub(crate) fn final_results(
         .iter()
         .map(|key| (int(key.test), key.run_number, At(key.run_started_at)))
         .collect();
-    let found = ended(connection, project.id.0, &keys)?;
+    let outcomes = ended(connection, project.id.0, &keys)?;
     let answer = |key: &ResultKey| {
-        let ended = found.get(&(int(key.test), key.run_number)).ok_or_else(|| {
+        let ended = outcomes.get(&(int(key.test), key.run_number)).ok_or_else(|| {
             corrupt(
                 "pack with a test that has no result",
                 &format!("test {} in run {}", key.test, key.run_number),

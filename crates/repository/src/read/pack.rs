@@ -18,7 +18,7 @@ use assay_domain::{
     test::TestOrdinal,
 };
 
-/// The version that is written, and the only one there ever was.
+/// The only version of the format.
 const VERSION: u8 = 1;
 
 /// The observations of a run, apart from the run itself.
@@ -236,12 +236,12 @@ impl Input<'_> {
             3 => present.ok_or(BadPack::Mode)?.clone(),
             _ => return Err(BadPack::Mode),
         };
-        let within = present.is_none_or(|present| {
+        let is_within = present.is_none_or(|present| {
             (0..)
                 .zip(set.words())
                 .all(|(index, word)| word & !present.word(index) == 0)
         });
-        if within { Ok(set) } else { Err(BadPack::Absent) }
+        if is_within { Ok(set) } else { Err(BadPack::Absent) }
     }
 
     fn dense(&mut self) -> Result<Bitmap, BadPack> {

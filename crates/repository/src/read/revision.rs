@@ -25,7 +25,7 @@ enum Key {
 pub(crate) struct Revisions {
     from: Timestamp,
     to: Timestamp,
-    seen: HashMap<Key, RevisionOrigin>,
+    origins: HashMap<Key, RevisionOrigin>,
 }
 
 impl Revisions {
@@ -40,9 +40,9 @@ impl Revisions {
         newest: Timestamp,
     ) -> Read<Self> {
         let from = to.plus_days(-ENGINE_WINDOW_DAYS);
-        let mut seen: HashMap<Key, RevisionOrigin> = HashMap::new();
+        let mut origins: HashMap<Key, RevisionOrigin> = HashMap::new();
         if newest < from {
-            return Ok(Self { from, to, seen });
+            return Ok(Self { from, to, origins });
         }
         let rows: Vec<Row> = run::table
             .filter(run::project_id.eq(project.id.0))
@@ -65,7 +65,7 @@ impl Revisions {
             } else {
                 branch
             };
-            let first = seen
+            let first = origins
                 .entry(key(number, tested_revision.or(commit_sha)))
                 .or_insert_with(|| RevisionOrigin {
                     revision_branch: branch.clone(),
@@ -75,16 +75,16 @@ impl Revisions {
                 first.revision_branch = branch;
             }
         }
-        Ok(Self { from, to, seen })
+        Ok(Self { from, to, origins })
     }
 
-    /// The branch and the time by which the engine orders a run's revision; empty for a run outside of the window.
-    pub(crate) fn seen(&self, run: i32, revision: Option<&str>, started_at: Timestamp) -> RevisionOrigin {
+    /// The branch and the time by which the engine orders a run's revision. Empty for a run outside of the window.
+    pub(crate) fn origin(&self, run: i32, revision: Option<&str>, started_at: Timestamp) -> RevisionOrigin {
         if !(self.from..=self.to).contains(&started_at) {
             return RevisionOrigin::default();
         }
-        let seen = self.seen.get(&key(run, revision.map(str::to_owned)));
-        seen.cloned().unwrap_or_default()
+        let origin = self.origins.get(&key(run, revision.map(str::to_owned)));
+        origin.cloned().unwrap_or_default()
     }
 }
 

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use crate::{
     db::{
         column::{LISTED, beginning, count, duration, int, octet_length, optional_word, status, status_code},
-        period::ever_visible,
+        period::retention_bounds,
         pool::Read,
         schema::{attempt, result, run as runs, shard as shards, signature, test},
     },
@@ -45,7 +45,7 @@ pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) 
     let shards = shard::shown_of_run(connection, project.id.0, stored.number)?;
     let report_errors = shard::report_errors(connection, project.id.0, stored.number, &shards)?;
     let counts = stored.counts.counts()?;
-    let mut rest = if counts.total > WHOLE {
+    let mut rest = if counts.total > ALL_CHARACTERS {
         plan(connection, project.id.0, &stored)?
     } else {
         None
@@ -66,7 +66,7 @@ pub(crate) fn find_with(
     connection: &mut PgConnection,
     project: &Project,
     id: RunId,
-    some: &SomeTests,
+    selection: &SomeTests,
 ) -> Read<Option<RunDetail>> {
     let Some((stored, context)) = run(connection, project, id)? else {
         return Ok(None);
@@ -74,7 +74,7 @@ pub(crate) fn find_with(
     let project = project.id.0;
     let shards = shard::shown_of_run(connection, project, stored.number)?;
     let report_errors = shard::report_errors(connection, project, stored.number, &shards)?;
-    let ordinals = match some {
+    let ordinals = match selection {
         SomeTests::Of(tests) => tests.iter().map(|test| int(*test)).collect(),
         SomeTests::Page { offset, limit } => page(connection, project, &stored, *offset, *limit)?,
     };
@@ -123,7 +123,7 @@ fn page(
 }
 
 /// Runs of up to this many tests are read at once.
-const WHOLE: u32 = 500;
+const ALL_CHARACTERS: u32 = 500;
 /// About how many bytes of texts a part has.
 const PART_BYTES: usize = 2 << 20;
 /// About how many bytes an entry has in addition to its texts.
@@ -297,7 +297,7 @@ fn run(
     project: &Project,
     id: RunId,
 ) -> QueryResult<Option<(StoredRun, Context)>> {
-    let (from, to) = ever_visible(project);
+    let (from, to) = retention_bounds(project);
     runs::table
         .inner_join(
             shards::table.on(shards::project_id
@@ -329,15 +329,15 @@ pub(crate) fn failed_run(
     project: &Project,
     id: RunId,
 ) -> Read<Option<FailedRun>> {
-    let (from, to) = ever_visible(project);
+    let (from, to) = retention_bounds(project);
     let project = project.id.0;
-    let named = alias!(shards as named_shard);
+    let named_shard = alias!(shards as named_shard);
     let rows: Vec<(StoredRun, ShownShard)> = runs::table
         .inner_join(
-            named.on(named
+            named_shard.on(named_shard
                 .field(shards::project_id)
                 .eq(runs::project_id)
-                .and(named.field(shards::run_number).eq(runs::number))),
+                .and(named_shard.field(shards::run_number).eq(runs::number))),
         )
         .inner_join(
             shards::table.on(shards::project_id
@@ -346,8 +346,8 @@ pub(crate) fn failed_run(
         )
         .filter(runs::project_id.eq(project))
         .filter(shards::project_id.eq(project))
-        .filter(named.field(shards::project_id).eq(project))
-        .filter(named.field(shards::id).eq(id.0))
+        .filter(named_shard.field(shards::project_id).eq(project))
+        .filter(named_shard.field(shards::id).eq(id.0))
         .filter(runs::started_at.between(from, to))
         .order((shards::index.asc(), shards::slot.asc()))
         .select((StoredRun::as_select(), ShownShard::as_select()))

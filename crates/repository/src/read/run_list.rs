@@ -32,37 +32,37 @@ const COLUMNS: &str = "run.number, run.id, run.sharded, run.branch, run.commit_s
 
 /// One page of the runs list, in one statement wherever it has a run.
 pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &RunQuery) -> Read<RunPage> {
-    type Types = (SqlTypeOf<AsSelect<StoredRun, Pg>>, AroundTypes);
+    type Types = (SqlTypeOf<AsSelect<StoredRun, Pg>>, ListContextTypes);
     let list = List::new(project, query);
     let per_page = query.per_page.count();
     let statement = SqlStatement::<Types>::new("SELECT ").sql(COLUMNS).sql(", ");
     let page = list
-        .around(statement, true)
+        .with_context(statement, true)
         .sql(" FROM run WHERE ")
         .all(&list.matching)
         .all(&list.beyond());
-    let found: Vec<(StoredRun, Around)> = match query.direction {
+    let page_rows: Vec<(StoredRun, ListContext)> = match query.direction {
         Direction::Next => page.sql(" ORDER BY run.started_at DESC, run.number DESC LIMIT "),
         Direction::Prev => page.sql(" ORDER BY run.started_at, run.number LIMIT "),
     }
     .bind(i64::from(per_page) + 1)
     .load(connection)?;
-    let (mut rows, mut arounds): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-    let (stable_branch, total, is_behind) = match arounds.pop() {
-        Some(around) => around,
+    let (mut rows, mut contexts): (Vec<_>, Vec<_>) = page_rows.into_iter().unzip();
+    let (stable_branch, total, is_behind) = match contexts.pop() {
+        Some(with_context) => with_context,
         None => list
-            .around(SqlStatement::<AroundTypes>::new("SELECT "), false)
+            .with_context(SqlStatement::<ListContextTypes>::new("SELECT "), false)
             .get_result(connection)?,
     };
-    let more = rows.len() > usize::try_from(per_page).unwrap_or(usize::MAX);
-    if more {
+    let has_more = rows.len() > usize::try_from(per_page).unwrap_or(usize::MAX);
+    if has_more {
         rows.pop();
     }
     let (has_older, has_newer) = match query.direction {
-        Direction::Next => (more, is_behind),
+        Direction::Next => (has_more, is_behind),
         Direction::Prev => {
             rows.reverse();
-            (is_behind, more)
+            (is_behind, has_more)
         }
     };
     Ok(RunPage {
@@ -75,8 +75,8 @@ pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &Run
 }
 
 /// The stable branch, the number of matching runs, and whether one is on the other side of the page.
-type Around = (String, i64, bool);
-type AroundTypes = (Text, BigInt, Bool);
+type ListContext = (String, i64, bool);
+type ListContextTypes = (Text, BigInt, Bool);
 
 /// The list from which a page is cut. Its statement is raw SQL, because building it with diesel took a fifth of the
 /// server's time for a page.
@@ -143,8 +143,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Adds the columns of [`Around`]. None of them depends on the row, so Postgres computes each once.
-    fn around<Row>(&self, statement: SqlStatement<'a, Row>, own: bool) -> SqlStatement<'a, Row> {
+    /// Adds the columns of [`ListContext`]. None of them depends on the row, so Postgres computes each once.
+    fn with_context<Row>(&self, statement: SqlStatement<'a, Row>, own: bool) -> SqlStatement<'a, Row> {
         statement
             .sql("(SELECT stable_branch FROM project WHERE project.id = ")
             .bind(self.project)

@@ -133,8 +133,8 @@ pub(crate) fn report_errors(
             }
         }
     }
-    let shown = i64::try_from(errors.len()).unwrap_or(i64::MAX);
-    Ok((errors, count(all.saturating_sub(shown))?))
+    let shown_count = i64::try_from(errors.len()).unwrap_or(i64::MAX);
+    Ok((errors, count(all.saturating_sub(shown_count))?))
 }
 
 /// How many bytes the texts of a JSON value have.
@@ -148,14 +148,17 @@ pub(crate) fn text_bytes(value: &Value) -> usize {
 }
 
 /// How many shards a run has at least: the number that they name, or the highest index, as shards are numbered from 1.
-pub(crate) fn expected(named: Option<i32>, indices: impl IntoIterator<Item = Option<i32>>) -> i32 {
+pub(crate) fn expected(declared: Option<i32>, indices: impl IntoIterator<Item = Option<i32>>) -> i32 {
     let highest = indices.into_iter().flatten().max();
-    named.max(highest).unwrap_or(0)
+    declared.max(highest).unwrap_or(0)
 }
 
 /// The numbers of received and of expected shards, if shards of a run are missing.
-pub(crate) fn missing(shards: &[ShownShard], named: Option<i32>) -> Result<Option<(u32, u32)>, StoreError> {
-    let expected = count(expected(named, shards.iter().map(|shard| shard.index)))?;
+pub(crate) fn missing(
+    shards: &[ShownShard],
+    declared: Option<i32>,
+) -> Result<Option<(u32, u32)>, StoreError> {
+    let expected = count(expected(declared, shards.iter().map(|shard| shard.index)))?;
     let received = u32::try_from(shards.len()).unwrap_or(u32::MAX);
     Ok((received < expected).then_some((received, expected)))
 }

@@ -19,8 +19,8 @@ use crate::{db::column::At, read::history_cache::HistoryVersion};
 
 /// Most memory of cached values, in bytes. The causes of 20 failures need about twenty thousand.
 const BYTES: u64 = 16 << 20;
-/// About how many they are. So few share all of the memory, rather than each its part.
-const USUAL: usize = 32;
+/// Estimated number of entries. It is low, so that the cache is not split into parts with little memory each.
+const ESTIMATED_ENTRIES: usize = 32;
 /// How long a request waits for another one that computes the same value. Then it computes the value itself.
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -91,7 +91,7 @@ impl SharedValues {
 
 impl Default for SharedValues {
     fn default() -> Self {
-        Self(Cache::with_weighter(USUAL, BYTES, InBytes))
+        Self(Cache::with_weighter(ESTIMATED_ENTRIES, BYTES, InBytes))
     }
 }
 

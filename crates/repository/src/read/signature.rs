@@ -22,23 +22,23 @@ use uuid::Uuid;
 
 use crate::db::{
     column::{At, LISTED, count, long_count, word},
-    period::ever_visible,
+    period::retention_bounds,
     pool::Read,
     schema::{attempt, signature, signature_alias},
     sql_statement::{Part, SqlStatement},
 };
 
 /// The signature that has a fingerprint, or had it before errors were grouped again.
-pub(crate) fn named_by(
+pub(crate) fn by_fingerprint(
     connection: &mut PgConnection,
     project: Uuid,
     fingerprint_or_alias: &str,
-) -> Read<Option<(i32, Head)>> {
+) -> Read<Option<(i32, SignatureTitle)>> {
     let former = signature_alias::table
         .filter(signature_alias::project_id.eq(project))
         .filter(signature_alias::fingerprint.eq(fingerprint_or_alias))
         .select(signature_alias::signature);
-    let found: Option<(i32, String, String, String)> = signature::table
+    let row: Option<(i32, String, String, String)> = signature::table
         .filter(signature::project_id.eq(project))
         .filter(
             signature::fingerprint
@@ -58,10 +58,10 @@ pub(crate) fn named_by(
         ))
         .first(connection)
         .optional()?;
-    let Some((ordinal, fingerprint, title, category)) = found else {
+    let Some((ordinal, fingerprint, title, category)) = row else {
         return Ok(None);
     };
-    let head = Head {
+    let head = SignatureTitle {
         fingerprint,
         title,
         category: word("category", &category)?,
@@ -69,7 +69,7 @@ pub(crate) fn named_by(
     Ok(Some((ordinal, head)))
 }
 
-/// Deletes the signatures that nothing has.
+/// Deletes the signatures without occurrences.
 pub(crate) fn delete_orphans(connection: &mut PgConnection, project: Uuid) -> QueryResult<usize> {
     // Finds the first occurrence of each by an index; `not exists` might read all attempts instead.
     let occurrence = attempt::table
@@ -84,8 +84,8 @@ pub(crate) fn delete_orphans(connection: &mut PgConnection, project: Uuid) -> Qu
         .execute(connection)
 }
 
-/// The title and category of a signature.
-pub(crate) struct Head {
+/// Fingerprint, title and category of a signature.
+pub(crate) struct SignatureTitle {
     pub(crate) fingerprint: String,
     pub(crate) title: String,
     pub(crate) category: Category,
@@ -93,14 +93,14 @@ pub(crate) struct Head {
 
 /// Selects the occurrences in a visible run of a period, and of a branch if one is named.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Within<'a> {
+pub(crate) struct OccurrenceFilter<'a> {
     pub(crate) project: Uuid,
     pub(crate) from: At,
     pub(crate) to: At,
     pub(crate) branch: Option<&'a str>,
 }
 
-impl<'a> Within<'a> {
+impl<'a> OccurrenceFilter<'a> {
     /// Condition: a row of `attempt` is such an occurrence.
     pub(crate) fn condition(&self) -> Vec<Part<'a>> {
         let period = [Part::At(self.from), Part::Sql(" AND "), Part::At(self.to)];
@@ -140,7 +140,7 @@ pub(crate) struct TestsHit {
 /// The tests that each of these signatures hit: the first [`MOST_ENTRIES`], or as many as have names of `room` bytes.
 pub(crate) fn tests_hit(
     connection: &mut PgConnection,
-    within: &Within<'_>,
+    filter: &OccurrenceFilter<'_>,
     signatures: &[i32],
     room: usize,
 ) -> Read<HashMap<i32, TestsHit>> {
@@ -158,14 +158,14 @@ pub(crate) fn tests_hit(
              row_number() OVER (PARTITION BY hit.signature, named_test.file_path) AS of_file \
          FROM (SELECT attempt.signature, attempt.test, count(*) AS occurrences FROM attempt WHERE ",
     )
-    .all(&within.condition())
+    .all(&filter.condition())
     .sql(" AND attempt.signature = ANY(")
     .bind(signatures)
     .sql(
         ") GROUP BY attempt.signature, attempt.test) AS hit \
          CROSS JOIN LATERAL (SELECT test.name, test.file_path FROM test WHERE test.project_id = ",
     )
-    .bind(within.project)
+    .bind(filter.project)
     .sql(
         " AND test.ordinal = hit.test OFFSET 0) AS named_test) AS named \
          WINDOW whole AS (PARTITION BY named.signature)) AS placed WHERE placed.place <= ",
@@ -176,12 +176,12 @@ pub(crate) fn tests_hit(
     let mut hit: HashMap<i32, (TestsHit, usize)> = HashMap::new();
     for row in rows {
         let (signature, test_name, file_path, occurrences, tests, files, total) = row?;
-        let (hit, taken) = hit.entry(signature).or_default();
+        let (hit, bytes_used) = hit.entry(signature).or_default();
         hit.tests = long_count(tests)?;
         hit.files = long_count(files)?;
         hit.occurrences = long_count(total)?;
-        *taken += test_name.len() + file_path.as_ref().map_or(0, String::len);
-        if *taken <= room {
+        *bytes_used += test_name.len() + file_path.as_ref().map_or(0, String::len);
+        if *bytes_used <= room {
             hit.first.push(SignatureTest {
                 test_name,
                 file_path,
@@ -189,34 +189,37 @@ pub(crate) fn tests_hit(
             });
         }
     }
-    let whole = |(signature, (mut hit, _)): (i32, (TestsHit, usize))| {
+    let with_truncation = |(signature, (mut hit, _)): (i32, (TestsHit, usize))| {
         hit.truncated = u64::try_from(hit.first.len()).unwrap_or(u64::MAX) < hit.tests;
         (signature, hit)
     };
-    Ok(hit.into_iter().map(whole).collect())
+    Ok(hit.into_iter().map(with_truncation).collect())
 }
 
 /// In how many runs each of these signatures occurred.
 pub(crate) fn runs_hit(
     connection: &mut PgConnection,
-    within: &Within<'_>,
+    filter: &OccurrenceFilter<'_>,
     signatures: &[i32],
 ) -> Read<HashMap<i32, u64>> {
     let rows: Vec<(i32, i64)> = SqlStatement::<(Integer, BigInt)>::new(
         "SELECT attempt.signature, count(DISTINCT attempt.run_number) FROM attempt WHERE ",
     )
-    .all(&within.condition())
+    .all(&filter.condition())
     .sql(" AND attempt.signature = ANY(")
     .bind(signatures)
     .sql(") GROUP BY attempt.signature")
     .load(connection)?;
-    let counted = |(signature, runs)| Ok((signature, long_count(runs)?));
-    Ok(rows.into_iter().map(counted).collect::<Result<_, StoreError>>()?)
+    let run_count = |(signature, runs)| Ok((signature, long_count(runs)?));
+    Ok(rows
+        .into_iter()
+        .map(run_count)
+        .collect::<Result<_, StoreError>>()?)
 }
 
 /// The latest occurrence of a signature: of several at once that of the newest run, there of the last test.
 #[derive(Debug)]
-pub(crate) struct Latest {
+pub(crate) struct LatestOccurrence {
     pub(crate) signature: i32,
     pub(crate) at: At,
     /// The message of its test's last attempt at that time.
@@ -227,10 +230,10 @@ pub(crate) struct Latest {
 /// other.
 pub(crate) fn each_latest(
     connection: &mut PgConnection,
-    within: &Within<'_>,
+    filter: &OccurrenceFilter<'_>,
     signatures: Option<&[i32]>,
     characters: i32,
-    mut each: impl FnMut(Latest),
+    mut each: impl FnMut(LatestOccurrence),
 ) -> QueryResult<()> {
     type Types = (Integer, Timestamptz, Nullable<Text>);
     let mut statement = SqlStatement::<Types>::new("SELECT latest.signature, latest.occurred_at, left(whole.message, ")
@@ -239,7 +242,7 @@ pub(crate) fn each_latest(
             ") FROM (SELECT DISTINCT ON (attempt.signature) attempt.signature, attempt.occurred_at, attempt.started_at, \
                  attempt.run_number, attempt.test FROM attempt WHERE ",
         )
-        .all(&within.condition());
+        .all(&filter.condition());
     statement = match signatures {
         Some(signatures) => statement
             .sql(" AND attempt.signature = ANY(")
@@ -252,7 +255,7 @@ pub(crate) fn each_latest(
             " ORDER BY attempt.signature, attempt.occurred_at DESC, attempt.run_number DESC, attempt.test DESC) AS latest \
              CROSS JOIN LATERAL (SELECT attempt.message FROM attempt WHERE attempt.project_id = ",
         )
-        .bind(within.project)
+        .bind(filter.project)
         .sql(
             " AND attempt.test = latest.test AND attempt.started_at = latest.started_at \
              AND attempt.run_number = latest.run_number AND attempt.signature = latest.signature \
@@ -261,7 +264,7 @@ pub(crate) fn each_latest(
         .load_iter::<(i32, At, Option<String>), PgRowByRowLoadingMode>(connection)?;
     for row in rows {
         let (signature, at, message) = row?;
-        each(Latest {
+        each(LatestOccurrence {
             signature,
             at,
             message,
@@ -273,34 +276,34 @@ pub(crate) fn each_latest(
 /// The latest occurrences of these signatures, with messages as lists show them.
 pub(crate) fn latest(
     connection: &mut PgConnection,
-    within: &Within<'_>,
+    filter: &OccurrenceFilter<'_>,
     signatures: &[i32],
-) -> QueryResult<HashMap<i32, Latest>> {
-    let mut all = HashMap::new();
-    each_latest(connection, within, Some(signatures), LISTED, |mut latest| {
+) -> QueryResult<HashMap<i32, LatestOccurrence>> {
+    let mut latest_by_signature = HashMap::new();
+    each_latest(connection, filter, Some(signatures), LISTED, |mut latest| {
         latest.message = latest.message.map(excerpt);
-        all.insert(latest.signature, latest);
+        latest_by_signature.insert(latest.signature, latest);
     })?;
-    Ok(all)
+    Ok(latest_by_signature)
 }
 
 /// The figures of a signature.
-pub(crate) struct Figures<'a> {
+pub(crate) struct SignatureFigures<'a> {
     pub(crate) tests: &'a TestsHit,
     pub(crate) runs: u64,
-    pub(crate) latest: Latest,
+    pub(crate) latest: LatestOccurrence,
     pub(crate) first_seen: Timestamp,
     pub(crate) is_new: bool,
 }
 
-impl Figures<'_> {
-    pub(crate) fn signature(self, head: Head) -> Signature {
-        let mut known = HashSet::new();
-        let shown = &self.tests.first;
-        let test_names = shown
+impl SignatureFigures<'_> {
+    pub(crate) fn signature(self, head: SignatureTitle) -> Signature {
+        let mut names = HashSet::new();
+        let tests = &self.tests.first;
+        let test_names = tests
             .iter()
             .map(|test| &test.test_name)
-            .filter(|name| known.insert(*name))
+            .filter(|name| names.insert(*name))
             .cloned()
             .collect();
         Signature {
@@ -308,7 +311,7 @@ impl Figures<'_> {
             title: head.title,
             message: self.latest.message,
             category: head.category,
-            file_path: shown.first().and_then(|test| test.file_path.clone()),
+            file_path: tests.first().and_then(|test| test.file_path.clone()),
             file_count: self.tests.files,
             test_count: self.tests.tests,
             test_names,
@@ -329,7 +332,7 @@ pub(crate) fn tests_with(
     fingerprint: &str,
     (from, to): (Timestamp, Timestamp),
 ) -> Read<Option<SignatureHits>> {
-    let Some((ordinal, head)) = named_by(connection, project.id.0, fingerprint)? else {
+    let Some((ordinal, head)) = by_fingerprint(connection, project.id.0, fingerprint)? else {
         return Ok(None);
     };
     let tests: Vec<i32> = attempt::table
@@ -361,13 +364,13 @@ pub(crate) struct OccurrenceTimes {
 }
 
 /// When these signatures occurred among everything visible; those that did not are left out.
-pub(crate) fn seen(
+pub(crate) fn occurrence_times(
     connection: &mut PgConnection,
     project: &Project,
     signatures: &[i32],
 ) -> Read<HashMap<i32, OccurrenceTimes>> {
     type Row = (Option<i32>, Option<At>, Option<At>, Option<At>);
-    let (from, to) = ever_visible(project);
+    let (from, to) = retention_bounds(project);
     let rows: Vec<Row> = attempt::table
         .filter(attempt::project_id.eq(project.id.0))
         .filter(attempt::signature.eq_any(signatures))
@@ -380,7 +383,7 @@ pub(crate) fn seen(
             max(attempt::started_at),
         ))
         .load(connection)?;
-    let whole = |(signature, first, first_run, last_run): Row| {
+    let occurrence_times = |(signature, first, first_run, last_run): Row| {
         Some((
             signature?,
             OccurrenceTimes {
@@ -391,5 +394,5 @@ pub(crate) fn seen(
         ))
     };
     // A group has at least one row, and only the signature can be null.
-    Ok(rows.into_iter().filter_map(whole).collect())
+    Ok(rows.into_iter().filter_map(occurrence_times).collect())
 }

@@ -24,7 +24,7 @@ use crate::{
         schema::{attempt, signature},
         sql_statement::SqlStatement,
     },
-    read::{signature::Within, test},
+    read::{signature::OccurrenceFilter, test},
 };
 
 /// How many signatures of a test are listed.
@@ -39,16 +39,16 @@ pub(crate) fn by_day(
     branch: Option<&str>,
 ) -> Read<Vec<SignatureDays>> {
     let days = usize::try_from(window.days).unwrap_or_default();
-    let known: HashMap<String, i32> = signature::table
+    let by_fingerprint: HashMap<String, i32> = signature::table
         .filter(signature::project_id.eq(project.id.0))
         .filter(signature::fingerprint.eq_any(fingerprints))
         .select((signature::fingerprint, signature::ordinal))
         .load::<(String, i32)>(connection)?
         .into_iter()
         .collect();
-    let ordinals: Vec<i32> = known.values().copied().collect();
+    let ordinals: Vec<i32> = by_fingerprint.values().copied().collect();
     let (from, to) = visible(project, window);
-    let within = Within {
+    let filter = OccurrenceFilter {
         project: project.id.0,
         from,
         to,
@@ -59,14 +59,14 @@ pub(crate) fn by_day(
     )
     .bind(At(window.to))
     .sql(" - attempt.started_at) / 86400)::integer AS days_ago, count(*) FROM attempt WHERE ")
-    .all(&within.condition())
+    .all(&filter.condition())
     .sql(" AND attempt.signature = ANY(")
     .bind(ordinals.as_slice())
     .sql(") GROUP BY attempt.signature, days_ago")
     .load(connection)?;
-    let mut counted: HashMap<i32, Vec<u64>> = HashMap::new();
+    let mut daily: HashMap<i32, Vec<u64>> = HashMap::new();
     for (ordinal, days_ago, occurrences) in rows {
-        let counts = counted.entry(ordinal).or_insert_with(|| vec![0; days]);
+        let counts = daily.entry(ordinal).or_insert_with(|| vec![0; days]);
         // A run at the very beginning of the period is the period's length ago.
         let place = usize::try_from(days_ago)
             .unwrap_or_default()
@@ -77,9 +77,9 @@ pub(crate) fn by_day(
     }
     let days_of = |fingerprint: &&str| SignatureDays {
         fingerprint: (*fingerprint).to_owned(),
-        days: known
+        days: by_fingerprint
             .get(*fingerprint)
-            .and_then(|ordinal| counted.get(ordinal).cloned())
+            .and_then(|ordinal| daily.get(ordinal).cloned())
             .unwrap_or_else(|| vec![0; days]),
     };
     Ok(fingerprints.iter().map(days_of).collect())
@@ -93,12 +93,12 @@ pub(crate) fn of_test(
     window: &Window,
 ) -> Read<TestLookup<Vec<TestSignature>>> {
     let (from, to) = visible(project, window);
-    let found = test::find(connection, project, selector)?;
-    test::then(found, |found| {
+    let lookup = test::find(connection, project, selector)?;
+    test::map_found(lookup, |test| {
         let rows: Vec<(Option<i32>, i64, i64, Option<At>)> = attempt::table
             .filter(attempt::project_id.eq(project.id.0))
             .filter(attempt::started_at.between(from, to))
-            .filter(attempt::test.eq(found.ordinal))
+            .filter(attempt::test.eq(test.ordinal))
             .filter(attempt::signature.is_not_null())
             .group_by(attempt::signature)
             .select((
@@ -111,7 +111,7 @@ pub(crate) fn of_test(
             .limit(OF_A_TEST)
             .load(connection)?;
         let ordinals: Vec<i32> = rows.iter().filter_map(|(ordinal, ..)| *ordinal).collect();
-        let mut named: HashMap<i32, (String, String, String)> = signature::table
+        let mut titles: HashMap<i32, (String, String, String)> = signature::table
             .filter(signature::project_id.eq(project.id.0))
             .filter(signature::ordinal.eq_any(ordinals))
             .select((
@@ -123,7 +123,7 @@ pub(crate) fn of_test(
             .collect();
         let signature = |(ordinal, occurrences, runs, last): (Option<i32>, i64, i64, Option<At>)| {
             let missing = || corrupt("attempt with an unknown signature", &format!("{ordinal:?}"));
-            let name = ordinal.and_then(|ordinal| named.remove(&ordinal));
+            let name = ordinal.and_then(|ordinal| titles.remove(&ordinal));
             let (fingerprint, title, category) = name.ok_or_else(missing)?;
             Ok(TestSignature {
                 fingerprint,

@@ -21,7 +21,9 @@ use crate::{
         pool::Read,
         sql_statement::SqlStatement,
     },
-    read::signature::{Figures, Within, latest, named_by, runs_hit, seen, tests_hit},
+    read::signature::{
+        OccurrenceFilter, SignatureFigures, by_fingerprint, latest, occurrence_times, runs_hit, tests_hit,
+    },
 };
 
 /// How many bytes the names of tests or runs of one answer may have.
@@ -37,40 +39,40 @@ pub(crate) fn find(
     if fingerprint.contains('\0') {
         return Ok(None);
     }
-    let Some((ordinal, head)) = named_by(connection, project.id.0, fingerprint)? else {
+    let Some((ordinal, head)) = by_fingerprint(connection, project.id.0, fingerprint)? else {
         return Ok(None);
     };
-    let Some(seen) = seen(connection, project, &[ordinal])?.remove(&ordinal) else {
+    let Some(times) = occurrence_times(connection, project, &[ordinal])?.remove(&ordinal) else {
         return Ok(None);
     };
     let (from, to) = visible(project, window);
-    let mut within = Within {
+    let mut filter = OccurrenceFilter {
         project: project.id.0,
         from,
         to,
         branch: None,
     };
-    let mut tests = tests_hit(connection, &within, &[ordinal], ROOM)?.remove(&ordinal);
+    let mut tests = tests_hit(connection, &filter, &[ordinal], ROOM)?.remove(&ordinal);
     let window_empty = tests.is_none();
     if window_empty {
-        (within.from, within.to) = (At(project.visible_from), seen.last_run);
-        tests = tests_hit(connection, &within, &[ordinal], ROOM)?.remove(&ordinal);
+        (filter.from, filter.to) = (At(project.visible_from), times.last_run);
+        tests = tests_hit(connection, &filter, &[ordinal], ROOM)?.remove(&ordinal);
     }
-    let latest = latest(connection, &within, &[ordinal])?.remove(&ordinal);
+    let latest = latest(connection, &filter, &[ordinal])?.remove(&ordinal);
     let (Some(tests), Some(latest)) = (tests, latest) else {
         return Err(corrupt("signature that occurred nowhere", &head.fingerprint).into());
     };
-    let figures = Figures {
+    let figures = SignatureFigures {
         tests: &tests,
-        runs: runs_hit(connection, &within, &[ordinal])?
+        runs: runs_hit(connection, &filter, &[ordinal])?
             .remove(&ordinal)
             .unwrap_or(0),
         latest,
-        first_seen: seen.first.0,
-        is_new: !window_empty && seen.first_run >= from,
+        first_seen: times.first.0,
+        is_new: !window_empty && times.first_run >= from,
     };
     let signature = figures.signature(head);
-    let (runs, runs_truncated) = runs(connection, &within, ordinal)?;
+    let (runs, runs_truncated) = runs(connection, &filter, ordinal)?;
     Ok(Some(SignatureDetail {
         signature,
         window_empty,
@@ -83,7 +85,7 @@ pub(crate) fn find(
 /// The newest runs that the signature hit, an entry for each test, and whether there are more.
 fn runs(
     connection: &mut PgConnection,
-    within: &Within<'_>,
+    filter: &OccurrenceFilter<'_>,
     signature: i32,
 ) -> Read<(Vec<SignatureRun>, bool)> {
     type Types = (
@@ -108,7 +110,7 @@ fn runs(
         i32,
         i16,
     );
-    let most = i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX);
+    let limit = i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX);
     // Reads one entry more than is shown, to see whether there are more. Runs are chosen before names are read; all
     // tests of the last one are read, for their order. `+ 0` makes Postgres look up a result by its key instead of
     // the index by run, which it prefers without statistics.
@@ -118,31 +120,31 @@ fn runs(
          FROM (SELECT hit.*, named_test.name, named_test.file_path \
          FROM (SELECT attempt.started_at, attempt.run_number, attempt.test, count(*) AS occurrences FROM attempt WHERE ",
     )
-    .all(&within.condition())
+    .all(&filter.condition())
     .sql(" AND attempt.signature = ")
     .bind(signature)
     .sql(
         " GROUP BY attempt.started_at, attempt.run_number, attempt.test \
          ORDER BY attempt.started_at DESC, attempt.run_number DESC FETCH FIRST (",
     )
-    .bind(most)
+    .bind(limit)
     .sql(
         " + 1) ROWS WITH TIES) AS hit \
          CROSS JOIN LATERAL (SELECT test.name, test.file_path FROM test WHERE test.project_id = ",
     )
-    .bind(within.project)
+    .bind(filter.project)
     .sql(
         " AND test.ordinal = hit.test OFFSET 0) AS named_test \
          ORDER BY hit.started_at DESC, hit.run_number DESC, named_test.name, named_test.file_path NULLS FIRST LIMIT ",
     )
-    .bind(most)
+    .bind(limit)
     .sql(" + 1) AS shown CROSS JOIN LATERAL (SELECT run.id, run.branch FROM run WHERE run.project_id = ")
-    .bind(within.project)
+    .bind(filter.project)
     .sql(
         " AND run.number = shown.run_number OFFSET 0) AS hit_run \
          CROSS JOIN LATERAL (SELECT result.attempts, result.status FROM result WHERE result.project_id = ",
     )
-    .bind(within.project)
+    .bind(filter.project)
     .sql(
         " AND result.test = shown.test AND result.started_at = shown.started_at \
          AND result.run_number + 0 = shown.run_number OFFSET 0) AS ended \
@@ -155,12 +157,12 @@ fn runs(
             row?;
         let texts = [Some(&test_name), file_path.as_ref(), branch.as_ref()];
         let bytes: usize = texts.into_iter().flatten().map(String::len).sum();
-        let left = room.checked_sub(bytes);
-        truncated |= left.is_none() || runs.len() == MOST_ENTRIES;
+        let bytes_left = room.checked_sub(bytes);
+        truncated |= bytes_left.is_none() || runs.len() == MOST_ENTRIES;
         if truncated {
             continue;
         }
-        room = left.unwrap_or(0);
+        room = bytes_left.unwrap_or(0);
         runs.push(SignatureRun {
             run_id: RunId(id),
             run_number: number,

@@ -21,11 +21,13 @@ use diesel::{
 use crate::{
     db::{
         column::{At, corrupt, long_count, status_code, word},
-        period::{ever_visible, visible},
+        period::{retention_bounds, visible},
         pool::Read,
         sql_statement::{Part, SqlStatement},
     },
-    read::signature::{Figures, Head, Within, latest, runs_hit, seen, tests_hit},
+    read::signature::{
+        OccurrenceFilter, SignatureFigures, SignatureTitle, latest, occurrence_times, runs_hit, tests_hit,
+    },
 };
 
 /// How many bytes the names of the tests of each signature may have: a page has up to 50 signatures.
@@ -46,27 +48,27 @@ pub(crate) fn page(
         });
     }
     let (from, to) = visible(project, &query.window);
-    let within = Within {
+    let filter = OccurrenceFilter {
         project: project.id.0,
         from,
         to,
         branch: query.branch.as_deref(),
     };
-    let unfingerprinted = unfingerprinted(connection, &within)?;
+    let unfingerprinted = unfingerprinted(connection, &filter)?;
     let matching = match &query.search {
-        Some(search) => Some(search::matching(connection, &within, search)?),
+        Some(search) => Some(search::matching(connection, &filter, search)?),
         None => None,
     };
     let list = List {
         project,
         query,
-        within,
+        filter,
         matching: matching.as_deref(),
     };
-    let (page, listed) = list.page(connection)?;
+    let (page, rows) = list.page(connection)?;
     Ok(SignaturePage {
         page,
-        signatures: list.complete(connection, listed)?,
+        signatures: list.complete(connection, rows)?,
         unfingerprinted_count: unfingerprinted,
     })
 }
@@ -81,11 +83,11 @@ pub(crate) fn new(
     window: &Window,
 ) -> Read<Vec<NewSignature>> {
     type Types = (Text, Text, Text, BigInt, BigInt, Timestamptz);
-    let (ever, _) = ever_visible(project);
+    let (ever, _) = retention_bounds(project);
     let (from, to) = visible(project, window);
     let rows = SqlStatement::<Types>::new(
         "SELECT new.fingerprint, new.title, new.category, hit.tests, hit.runs, new.first_seen FROM ( \
-             SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, seen.first_seen FROM ( \
+             SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, times.first_seen FROM ( \
                  SELECT attempt.signature, min(attempt.occurred_at) AS first_seen FROM attempt WHERE attempt.project_id = ",
     )
     .bind(project.id.0)
@@ -132,10 +134,10 @@ pub(crate) fn new(
 const FAILURES: [AttemptStatus; 2] = [AttemptStatus::Failed, AttemptStatus::TimedOut];
 
 /// How many failed attempts have no signature.
-fn unfingerprinted(connection: &mut PgConnection, within: &Within<'_>) -> Read<u64> {
+fn unfingerprinted(connection: &mut PgConnection, filter: &OccurrenceFilter<'_>) -> Read<u64> {
     let codes = FAILURES.map(|status| i32::from(status_code(status)));
     let count: i64 = SqlStatement::<BigInt>::new("SELECT count(*) FROM attempt WHERE ")
-        .all(&within.condition())
+        .all(&filter.condition())
         .sql(" AND attempt.signature IS NULL AND attempt.status = ANY(")
         .bind(codes.as_slice())
         .sql(")")
@@ -150,7 +152,7 @@ type Row = (i32, String, String, String, i64);
 struct List<'a> {
     project: &'a Project,
     query: &'a SignatureQuery,
-    within: Within<'a>,
+    filter: OccurrenceFilter<'a>,
     /// The signatures that a search found, ascending.
     matching: Option<&'a [i32]>,
 }
@@ -217,9 +219,9 @@ impl List<'_> {
             .sql("SELECT attempt.signature, ")
             .sql(figure)
             .sql(" AS figure FROM attempt WHERE ");
-        let (from, to) = ever_visible(self.project);
+        let (from, to) = retention_bounds(self.project);
         let statement = if of_period {
-            statement.all(&self.within.condition())
+            statement.all(&self.filter.condition())
         } else {
             statement
                 .sql("attempt.project_id = ")
@@ -241,39 +243,39 @@ impl List<'_> {
         } else {
             statement
                 .sql(" HAVING bool_or(")
-                .all(&self.within.condition())
+                .all(&self.filter.condition())
                 .sql("))")
         }
     }
 
     /// The signatures of a page with their figures.
-    fn complete(&self, connection: &mut PgConnection, listed: Vec<Row>) -> Read<Vec<Signature>> {
-        let ordinals: Vec<i32> = listed.iter().map(|(ordinal, ..)| *ordinal).collect();
+    fn complete(&self, connection: &mut PgConnection, rows: Vec<Row>) -> Read<Vec<Signature>> {
+        let ordinals: Vec<i32> = rows.iter().map(|(ordinal, ..)| *ordinal).collect();
         if ordinals.is_empty() {
             return Ok(Vec::new());
         }
-        let seen = seen(connection, self.project, &ordinals)?;
-        let tests = tests_hit(connection, &self.within, &ordinals, ROOM)?;
-        let runs = runs_hit(connection, &self.within, &ordinals)?;
-        let mut latest = latest(connection, &self.within, &ordinals)?;
+        let times = occurrence_times(connection, self.project, &ordinals)?;
+        let tests = tests_hit(connection, &self.filter, &ordinals, ROOM)?;
+        let runs = runs_hit(connection, &self.filter, &ordinals)?;
+        let mut latest = latest(connection, &self.filter, &ordinals)?;
         let signature = |(ordinal, fingerprint, title, category, _): Row| {
             let nowhere = || corrupt("signature that occurred nowhere", &fingerprint);
-            let seen = seen.get(&ordinal).ok_or_else(nowhere)?;
-            let figures = Figures {
+            let times = times.get(&ordinal).ok_or_else(nowhere)?;
+            let figures = SignatureFigures {
                 tests: tests.get(&ordinal).ok_or_else(nowhere)?,
                 runs: runs.get(&ordinal).copied().ok_or_else(nowhere)?,
                 latest: latest.remove(&ordinal).ok_or_else(nowhere)?,
-                first_seen: seen.first.0,
-                is_new: seen.first_run >= self.within.from,
+                first_seen: times.first.0,
+                is_new: times.first_run >= self.filter.from,
             };
             let category = word("category", &category)?;
-            Ok(figures.signature(Head {
+            Ok(figures.signature(SignatureTitle {
                 fingerprint,
                 title,
                 category,
             }))
         };
-        Ok(listed
+        Ok(rows
             .into_iter()
             .map(signature)
             .collect::<Result<_, StoreError>>()?)

@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use crate::db::{
     column::{At, corrupt, count, int, status_code, word},
-    period::ever_visible,
+    period::retention_bounds,
     pool::Read,
     sql_statement::SqlStatement,
 };
@@ -54,7 +54,7 @@ pub(crate) fn of_tests(
         .filter(|status| status.is_failure())
         .map(|status| i32::from(status_code(*status)))
         .collect();
-    let (from, to) = ever_visible(project);
+    let (from, to) = retention_bounds(project);
     // One index search for each test, oldest partition first: grouping by test would read all of its attempts.
     let rows = SqlStatement::<RowTypes>::new(
         "SELECT failed.test, (SELECT attempt.started_at FROM attempt WHERE attempt.project_id = ",

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::db::{
     column::{At, corrupt, count, file_hash, int, short_hash},
-    period::ever_visible,
+    period::retention_bounds,
     pool::Read,
     schema::{project as projects, result, test, verdict},
 };
@@ -149,17 +149,17 @@ fn visible_ordinals(connection: &mut PgConnection, project: &Project, name: &str
 fn visible(
     connection: &mut PgConnection,
     project: &Project,
-    known: &[(i32, Option<At>)],
+    tests: &[(i32, Option<At>)],
 ) -> QueryResult<HashSet<i32>> {
-    let (from, to) = ever_visible(project);
-    let unsure: Vec<i32> = known
+    let (from, to) = retention_bounds(project);
+    let unsure: Vec<i32> = tests
         .iter()
         .filter(|(_, newest)| newest.is_none_or(|newest| newest > to))
         .map(|(ordinal, _)| *ordinal)
         .collect();
-    let mut visible = seen(connection, project, &unsure)?;
+    let mut visible = with_visible_result(connection, project, &unsure)?;
     visible.extend(
-        known
+        tests
             .iter()
             .filter(|(_, newest)| newest.is_some_and(|newest| (from..=to).contains(&newest)))
             .map(|(ordinal, _)| *ordinal),
@@ -173,7 +173,7 @@ fn files<T>(connection: &mut PgConnection, project: &Project, ordinals: &[i32]) 
         return Ok(TestLookup::Missing);
     }
     let first: Vec<i32> = ordinals.iter().copied().take(CandidateFiles::NAMED).collect();
-    let named = test::table
+    let first_files = test::table
         .filter(test::project_id.eq(project.id.0))
         .filter(test::ordinal.eq_any(&first))
         .order(test::file_path.asc().nulls_first())
@@ -181,26 +181,30 @@ fn files<T>(connection: &mut PgConnection, project: &Project, ordinals: &[i32]) 
         .load(connection)?;
     let others = ordinals.len().saturating_sub(first.len());
     Ok(TestLookup::Ambiguous(CandidateFiles {
-        named,
+        named: first_files,
         others: u64::try_from(others).unwrap_or(u64::MAX),
     }))
 }
 
 /// Those of the tests that have a visible result. Only for tests whose verdict does not have it: those from reports
 /// older than the engine's window, or from the future.
-fn seen(connection: &mut PgConnection, project: &Project, tests: &[i32]) -> QueryResult<HashSet<i32>> {
+fn with_visible_result(
+    connection: &mut PgConnection,
+    project: &Project,
+    tests: &[i32],
+) -> QueryResult<HashSet<i32>> {
     if tests.is_empty() {
         return Ok(HashSet::new());
     }
-    let (from, to) = ever_visible(project);
-    let seen: Vec<i32> = result::table
+    let (from, to) = retention_bounds(project);
+    let visible: Vec<i32> = result::table
         .filter(result::project_id.eq(project.id.0))
         .filter(result::test.eq_any(tests))
         .filter(result::started_at.between(from, to))
         .select(result::test)
         .distinct()
         .load(connection)?;
-    Ok(seen.into_iter().collect())
+    Ok(visible.into_iter().collect())
 }
 
 /// The candidate in the selected file. The candidates are ordered by file.
@@ -227,9 +231,9 @@ pub(crate) fn choose<T>(
 }
 
 /// Maps the found test by `read`.
-pub(crate) fn then<T, U>(found: TestLookup<T>, read: impl FnOnce(T) -> Read<U>) -> Read<TestLookup<U>> {
-    Ok(match found {
-        TestLookup::Found(test) => TestLookup::Found(read(test)?),
+pub(crate) fn map_found<T, U>(lookup: TestLookup<T>, map: impl FnOnce(T) -> Read<U>) -> Read<TestLookup<U>> {
+    Ok(match lookup {
+        TestLookup::Found(test) => TestLookup::Found(map(test)?),
         TestLookup::Missing => TestLookup::Missing,
         TestLookup::Ambiguous(files) => TestLookup::Ambiguous(files),
     })
@@ -276,14 +280,14 @@ pub(crate) fn names_of_many(
     .bind::<SqlUuid, _>(project)
     .bind::<Array<Integer>, _>(ordinals)
     .load(connection)?;
-    let named = |row: NameRow| {
+    let entry = |row: NameRow| {
         let name = TestName {
             name: row.name,
             file_path: row.file_path,
         };
         (row.ordinal, name)
     };
-    Ok(rows.into_iter().map(named).collect())
+    Ok(rows.into_iter().map(entry).collect())
 }
 
 /// The names of tests, in the requested order.
@@ -296,12 +300,12 @@ pub(crate) fn names(
     let names = names_by_ordinal(connection, project.id.0, &ordinals)?;
     Ok(ordinals
         .iter()
-        .map(|ordinal| named(&names, *ordinal))
+        .map(|ordinal| name_of(&names, *ordinal))
         .collect::<Result<_, StoreError>>()?)
 }
 
 /// The name of a test that other rows refer to, and that therefore exists.
-pub(crate) fn named(names: &HashMap<i32, TestName>, ordinal: i32) -> Result<TestName, StoreError> {
+pub(crate) fn name_of(names: &HashMap<i32, TestName>, ordinal: i32) -> Result<TestName, StoreError> {
     names.get(&ordinal).cloned().ok_or_else(|| unknown_test(ordinal))
 }
 

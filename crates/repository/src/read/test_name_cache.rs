@@ -22,8 +22,8 @@ use crate::db::{
 /// Most memory of cached names, in bytes. 100,000 names of a usual length have about twelve million. The names of a
 /// project with more than this are read for every request.
 const BYTES: u64 = 48 << 20;
-/// About how many projects they are of. So few share all of the memory, rather than each its part.
-const USUAL: usize = 32;
+/// Estimated number of projects. It is low, so that the cache is not split into parts with little memory each.
+const ESTIMATED_ENTRIES: usize = 32;
 
 /// The names of the tests of the most recently requested projects.
 pub(crate) struct TestNameCache(Cache<Uuid, Arc<TestNames>, InBytes>);
@@ -79,7 +79,7 @@ fn read(connection: &mut PgConnection, project: Uuid, first: usize) -> Read<Test
 
 impl Default for TestNameCache {
     fn default() -> Self {
-        Self(Cache::with_weighter(USUAL, BYTES, InBytes))
+        Self(Cache::with_weighter(ESTIMATED_ENTRIES, BYTES, InBytes))
     }
 }
 

@@ -24,8 +24,8 @@ use crate::{
 
 /// Most memory of cached counts, in bytes. A project with 400 signatures needs three thousand.
 const BYTES: u64 = 8 << 20;
-/// About how many they are.
-const USUAL: usize = 256;
+/// Estimated number of entries.
+const ESTIMATED_ENTRIES: usize = 256;
 
 /// The numbers of tests, with the signatures' numbers.
 pub(crate) type TextCounts = Arc<[(u32, u32)]>;
@@ -58,7 +58,8 @@ pub(crate) fn read(
     project: &Project,
     (from, to): (Timestamp, Timestamp),
 ) -> Read<TextCounts> {
-    // A key for pull requests may be public. What it sends must not make a text common that recognises a failure.
+    // Runs of pull-request keys are excluded. Such a key may be public, and its runs must not make common an error
+    // text that identifies a failure.
     let not_counted = run::table
         .filter(run::project_id.eq(project.id.0))
         .filter(run::started_at.between(At(from), At(to)))
@@ -82,7 +83,7 @@ pub(crate) fn read(
 
 impl Default for TextCountsCache {
     fn default() -> Self {
-        Self(Cache::with_weighter(USUAL, BYTES, InBytes))
+        Self(Cache::with_weighter(ESTIMATED_ENTRIES, BYTES, InBytes))
     }
 }
 

@@ -18,14 +18,14 @@ use uuid::Uuid;
 use crate::{
     db::{
         column::{At, corrupt, file_hash, short_hash, status, word},
-        period::ever_visible,
+        period::retention_bounds,
         pool::Read,
         replica::in_one_state,
         schema::{project as projects, run, test, verdict},
     },
     read::{
         observation::final_start,
-        test::{TestKey, find as find_test, then},
+        test::{TestKey, find as find_test, map_found},
     },
 };
 
@@ -64,11 +64,11 @@ pub(crate) fn find(
             }))
         }
         (Some(_), _) => in_one_state(connection, |connection| {
-            let found = find_test(connection, project, selector)?;
-            then(found, |found| {
+            let lookup = find_test(connection, project, selector)?;
+            map_found(lookup, |test| {
                 Ok(TestVerdict {
-                    stored: of_test(connection, project, found.ordinal)?,
-                    test: found.name,
+                    stored: of_test(connection, project, test.ordinal)?,
+                    test: test.name,
                 })
             })
         }),
@@ -91,7 +91,7 @@ pub(crate) fn of_test(
 /// their many partitions would double its cost, even without reading them.
 fn rows(connection: &mut PgConnection, project: &Project, selector: &TestKey<'_>) -> QueryResult<Vec<Row>> {
     let project_id = project.id.0;
-    let (from, to) = ever_visible(project);
+    let (from, to) = retention_bounds(project);
     let query = test::table
         .inner_join(projects::table.on(projects::id.eq(test::project_id)))
         .left_join(

@@ -151,7 +151,7 @@ fn in_state<T>(
     mut read: impl FnMut(&mut PgConnection) -> Read<T>,
 ) -> Result<Option<T>, RecordError> {
     let mut work = |connection: &mut PgConnection| match Mark::find(connection, project)? {
-        Some(found) if found == mark => read(connection).map(Some),
+        Some(current) if current == mark => read(connection).map(Some),
         Some(_) | None => Ok(None),
     };
     database.persistently(|| {

@@ -103,7 +103,7 @@ impl Recorder for Database {
     }
 }
 
-/// The report is stored, and the verdicts are not up to date.
+/// The error for a report that is stored without its judgement.
 fn not_judged(error: RecordError) -> RecordError {
     match error {
         RecordError::Store(error) => RecordError::NotJudged(error),

@@ -42,10 +42,10 @@ pub(crate) fn recognise(
             (short_hash(&storable(&test.test.name)), file_hash(file.as_deref()))
         })
         .collect();
-    let known = known_tests(connection, of.id.0, &keys)?;
+    let ordinals = known_tests(connection, of.id.0, &keys)?;
     let tests = keys
         .iter()
-        .map(|key| known.get(key).map(|ordinal| count(*ordinal)).transpose())
+        .map(|key| ordinals.get(key).map(|ordinal| count(*ordinal)).transpose())
         .collect::<Result<Vec<Option<TestOrdinal>>, _>>()?;
     let fingerprints: BTreeSet<String> = recording
         .tests

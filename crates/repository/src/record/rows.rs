@@ -390,7 +390,7 @@ pub(super) fn ended(executions: &[Execution<'_>], run_started_at: Timestamp) -> 
     })
 }
 
-/// The final attempt of a test that ended so, with the slot of its shard.
+/// The final attempt with this outcome, and the slot of its shard.
 fn final_attempt<'e>(executions: &'e [Execution<'_>], outcome: &TestOutcome) -> Option<(i16, &'e Brief)> {
     let execution = executions.get(outcome.final_execution)?;
     Some((execution.slot, execution.attempts.get(outcome.final_retry)?))

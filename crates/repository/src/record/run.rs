@@ -61,8 +61,8 @@ impl KnownRun {
 
     /// When the run's first shard arrived: its id is made of that time.
     pub(super) fn first_shard_at(&self) -> Timestamp {
-        let made = self.id.get_timestamp().map(|made| made.to_unix());
-        let ms = made.and_then(|(seconds, nanos)| {
+        let created_at = self.id.get_timestamp().map(|created_at| created_at.to_unix());
+        let ms = created_at.and_then(|(seconds, nanos)| {
             let seconds = i64::try_from(seconds).ok()?;
             seconds
                 .checked_mul(1_000)?
@@ -271,7 +271,7 @@ pub(super) fn next_slot(shards: &[StoredShard]) -> Result<i16, StoreError> {
         })
 }
 
-/// The shard that a recording is.
+/// A new shard row with the content of a recording.
 pub(super) fn new_shard(recording: &Recording, slot: i16, id: Uuid, import: Uuid) -> StoredShard {
     let mut outcomes = recording.tests.iter().filter_map(RecordedTest::outcome);
     let failed = !recording.report_errors.is_empty() || outcomes.any(|outcome| outcome.status.is_failure());

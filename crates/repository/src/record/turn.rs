@@ -68,15 +68,15 @@ impl Database {
                 })
             });
             match outcome {
-                Ok(done) => Ok(Some(done)),
+                Ok(finished) => Ok(Some(finished)),
                 Err(Interruption::StillLocked) => Ok(None),
                 Err(Interruption::Failed(error)) => Err(error),
             }
         };
         let began = Instant::now();
         loop {
-            if let Some(done) = self.persistently(&mut attempt)? {
-                return Ok(done);
+            if let Some(finished) = self.persistently(&mut attempt)? {
+                return Ok(finished);
             }
             if began.elapsed() >= self.options.statement_timeout {
                 return Err(RecordError::Store(StoreError::Failed {
@@ -109,9 +109,9 @@ impl Database {
         }
     }
 
-    fn report_waiting(&self, what: WaitingFor, waited: Duration) {
+    fn report_waiting(&self, waiting_for: WaitingFor, waited: Duration) {
         if let Some(listener) = &self.waiting {
-            listener(what, waited);
+            listener(waiting_for, waited);
         }
     }
 

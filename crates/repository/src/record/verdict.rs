@@ -26,7 +26,7 @@ use crate::{
     db::{column::At, pool::Read, schema::project as projects},
     read::{
         observation::{self, StoredEnd},
-        test::{named, names_of_many},
+        test::{name_of, names_of_many},
         verdict::parsed,
     },
 };
@@ -157,7 +157,7 @@ impl VerdictUpdate {
         let ordinals: Vec<i32> = changes.iter().map(|(test, ..)| *test).collect();
         let names = names_of_many(connection, project, &ordinals)?;
         let change = |(test, from, to): (i32, VerdictStatus, VerdictStatus)| {
-            let name = named(&names, test)?;
+            let name = name_of(&names, test)?;
             Ok(VerdictChange {
                 test_name: name.name,
                 file_path: name.file_path,

@@ -30,7 +30,7 @@ fn organizations_and_projects_are_listed_oldest_first() {
         .organizations()
         .unwrap()
         .into_iter()
-        .map(|found| (found.name, found.plan))
+        .map(|organization| (organization.name, organization.plan))
         .collect();
     assert_eq!(
         names,
@@ -90,13 +90,13 @@ fn a_project_is_found_by_its_own_organization_only() {
             .unwrap(),
         None
     );
-    let found = world
+    let project = world
         .store
         .project(&world.caller, world.project.id, NOW)
         .unwrap()
         .unwrap();
-    assert_eq!(found.name, "web");
-    assert_eq!(found.visible_from, NOW.plus_days(-90));
+    assert_eq!(project.name, "web");
+    assert_eq!(project.visible_from, NOW.plus_days(-90));
     assert!(
         world
             .store
@@ -124,12 +124,12 @@ fn a_read_key_is_found_with_the_present_plan() {
             .unwrap()
     );
 
-    let found = store.key(&KeyHash([1; 32])).unwrap().unwrap();
+    let stored_key = store.key(&KeyHash([1; 32])).unwrap().unwrap();
     assert_eq!(
-        (found.id, found.organization, found.plan),
+        (stored_key.id, stored_key.organization, stored_key.plan),
         (key(1).id, world.caller.organization, Plan::Pro)
     );
-    assert_eq!((found.expires_at, found.revoked_at), (expiry, None));
+    assert_eq!((stored_key.expires_at, stored_key.revoked_at), (expiry, None));
     assert_eq!(
         store.key(&KeyHash([2; 32])).unwrap(),
         None,
@@ -141,9 +141,9 @@ fn a_read_key_is_found_with_the_present_plan() {
     assert!(store.revoke_key(key(1).id, NOW).unwrap());
     assert!(store.revoke_key(key(1).id, NOW.plus_days(1)).unwrap());
     assert!(!store.revoke_key(KeyId(uuid::Uuid::nil()), NOW).unwrap());
-    let found = store.key(&KeyHash([1; 32])).unwrap().unwrap();
+    let stored_key = store.key(&KeyHash([1; 32])).unwrap().unwrap();
     assert_eq!(
-        (found.plan, found.revoked_at),
+        (stored_key.plan, stored_key.revoked_at),
         (Plan::Free, Some(NOW)),
         "the first date stays"
     );
@@ -214,7 +214,7 @@ fn settings_change_one_by_one() {
     let set = |change: ProjectChange| {
         world
             .store
-            .set_project(world.project.id, &change, &Counting, NOW)
+            .set_project(world.project.id, &change, &CountingJudge, NOW)
             .unwrap()
     };
     let settings = || {
@@ -266,7 +266,7 @@ fn settings_change_one_by_one() {
     assert!(
         !world
             .store
-            .set_project(nowhere, &ProjectChange::default(), &Counting, NOW)
+            .set_project(nowhere, &ProjectChange::default(), &CountingJudge, NOW)
             .unwrap()
     );
 }

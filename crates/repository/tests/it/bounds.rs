@@ -42,14 +42,14 @@ fn lists_show_the_beginning_of_a_message_and_the_attempts_all_of_it() {
         .map(|test| test.error_message.clone().unwrap())
         .collect();
     assert_eq!(messages, [fits.clone(), shown(&message)]);
-    let found = world
+    let signature = world
         .store
         .signature(&world.project, &fingerprint(&message), &window(Days::Seven))
         .unwrap()
         .unwrap();
-    assert_eq!(found.signature.message, Some(shown(&message)));
-    let listed = world.store.signatures(&world.project, &query()).unwrap();
-    let mut messages: Vec<_> = listed
+    assert_eq!(signature.signature.message, Some(shown(&message)));
+    let list = world.store.signatures(&world.project, &query()).unwrap();
+    let mut messages: Vec<_> = list
         .signatures
         .into_iter()
         .map(|signature| signature.message.unwrap())
@@ -100,12 +100,12 @@ fn many() -> World {
 #[test]
 fn a_signature_counts_everything_and_lists_the_first_thousand() {
     let world = many();
-    let found = world
+    let detail = world
         .store
         .signature(&world.project, &fingerprint("boom"), &window(Days::Seven))
         .unwrap()
         .unwrap();
-    let signature = &found.signature;
+    let signature = &detail.signature;
     assert_eq!(
         (
             signature.occurrence_count,
@@ -115,27 +115,27 @@ fn a_signature_counts_everything_and_lists_the_first_thousand() {
         (1_006, 1_003, 2)
     );
     assert_eq!(signature.file_count, 1);
-    assert!(found.truncated && signature.truncated);
-    assert_eq!((found.tests.len(), found.runs.len()), (1_000, 1_000));
+    assert!(detail.truncated && signature.truncated);
+    assert_eq!((detail.tests.len(), detail.runs.len()), (1_000, 1_000));
     assert_eq!(signature.test_names.len(), 1_000);
     // Most occurrences first, then by name.
-    let tests: Vec<_> = found.tests.iter().map(|test| test.test_name.as_str()).collect();
+    let tests: Vec<_> = detail.tests.iter().map(|test| test.test_name.as_str()).collect();
     assert_eq!(tests[..4], ["test 1000", "test 1001", "test 1002", "test 0000"]);
     assert_eq!(tests[999], "test 0996");
     // Newest first, then by name.
-    let runs: Vec<_> = found
+    let runs: Vec<_> = detail
         .runs
         .iter()
         .map(|run| (run.run_number, &*run.test_name))
         .collect();
     assert_eq!(runs[2..4], [(2, "test 1002"), (1, "test 0000")]);
     assert_eq!(runs[999], (1, "test 0996"));
-    let listed = world
+    let list = world
         .store
         .signatures(&world.project, &query())
         .unwrap()
         .signatures;
-    assert_eq!(listed[0], found.signature);
+    assert_eq!(list[0], detail.signature);
 }
 
 #[test]
@@ -145,13 +145,13 @@ fn a_signature_with_a_thousand_of_each_is_shown_whole() {
         with_failing_test(recording, &format!("test {test}"), None, &["boom"])
     });
     world.import(&recording);
-    let found = world
+    let detail = world
         .store
         .signature(&world.project, &fingerprint("boom"), &window(Days::Seven))
         .unwrap()
         .unwrap();
-    assert_eq!((found.tests.len(), found.runs.len()), (1_000, 1_000));
-    assert!(!found.truncated && !found.signature.truncated);
+    assert_eq!((detail.tests.len(), detail.runs.len()), (1_000, 1_000));
+    assert!(!detail.truncated && !detail.signature.truncated);
 }
 
 #[test]
@@ -166,25 +166,25 @@ fn names_have_a_megabyte_in_a_signature_and_less_in_the_list() {
         )
     });
     world.import(&recording);
-    let found = world
+    let detail = world
         .store
         .signature(&world.project, &fingerprint("boom"), &window(Days::Seven))
         .unwrap()
         .unwrap();
     assert_eq!(
-        (found.signature.test_count, found.tests.len()),
+        (detail.signature.test_count, detail.tests.len()),
         (900, (1 << 20) / 1_904)
     );
-    assert_eq!(found.runs.len(), (1 << 20) / (1_904 + "main".len()));
-    assert!(found.truncated && found.signature.truncated);
+    assert_eq!(detail.runs.len(), (1 << 20) / (1_904 + "main".len()));
+    assert!(detail.truncated && detail.signature.truncated);
     for sort in SignatureSort::ALL {
         let query = SignatureQuery {
             sort: *sort,
             ..query()
         };
-        let listed = world.store.signatures(&world.project, &query).unwrap().signatures;
-        assert_eq!(listed[0].test_names.len(), (128 << 10) / 1_904);
-        assert!(listed[0].truncated);
+        let list = world.store.signatures(&world.project, &query).unwrap().signatures;
+        assert_eq!(list[0].test_names.len(), (128 << 10) / 1_904);
+        assert!(list[0].truncated);
     }
 }
 
@@ -243,10 +243,10 @@ fn a_run_shows_a_megabyte_of_the_errors_of_its_reports() {
     recording.report_errors = vec![error(&long_message(16_000)); 50];
     let detail = world.detail(&world.import(&recording));
     let bytes = long_message(16_000).len();
-    let shown = 1 + ((1 << 20) - "first".len()) / bytes;
-    assert_eq!(detail.run.report_errors.len(), shown);
+    let shown_errors = 1 + ((1 << 20) - "first".len()) / bytes;
+    assert_eq!(detail.run.report_errors.len(), shown_errors);
     assert_eq!(detail.run.report_errors[0], error("first"));
-    assert_eq!(detail.run.omitted_report_errors as usize, 52 - shown);
+    assert_eq!(detail.run.omitted_report_errors as usize, 52 - shown_errors);
 }
 
 /// 600 tests with long messages in one shard.
@@ -339,9 +339,9 @@ fn a_long_history_is_read_in_parts() {
     let mut parts = vec![history.occurrences];
     let mut rest = history.rest;
     while let Some(next) = rest {
-        let (occurrences, left) = world.store.history_part(&world.project, next).unwrap();
+        let (occurrences, next_rest) = world.store.history_part(&world.project, next).unwrap();
         parts.push(occurrences);
-        rest = left;
+        rest = next_rest;
     }
     let lengths: Vec<usize> = parts.iter().map(Vec::len).collect();
     assert_eq!(lengths, [1_000, 1_000, 501]);

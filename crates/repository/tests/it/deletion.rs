@@ -38,7 +38,7 @@ fn rows(world: &World, project: ProjectId) -> BTreeMap<String, (u64, String)> {
 /// Puts rows into every table.
 fn fill(world: &World, project: &Project, seed: u8) {
     let record = |recording: &Recording| {
-        let stored = world.store.record(project.id, recording, &Counting, NOW);
+        let stored = world.store.record(project.id, recording, &CountingJudge, NOW);
         stored.unwrap()
     };
     record(&with_failing_test(
@@ -90,8 +90,8 @@ fn a_deleted_project_is_gone_from_every_table_and_no_other_is_touched() {
     let other = world.another_project("api");
     fill(&world, &world.project, 1);
     fill(&world, &other, 2);
-    let (before, kept) = (rows(&world, world.project.id), rows(&world, other.id));
-    for (table, (count, _)) in before.iter().chain(&kept) {
+    let (before, other_rows) = (rows(&world, world.project.id), rows(&world, other.id));
+    for (table, (count, _)) in before.iter().chain(&other_rows) {
         assert!(*count > 0, "{table}: fill it, and delete its rows with a project");
     }
     assert!(before.len() > 12, "{before:?}");
@@ -105,7 +105,7 @@ fn a_deleted_project_is_gone_from_every_table_and_no_other_is_touched() {
     for (table, (count, _)) in rows(&world, world.project.id) {
         assert_eq!(count, 0, "{table}");
     }
-    assert_eq!(rows(&world, other.id), kept);
+    assert_eq!(rows(&world, other.id), other_rows);
     assert_eq!(world.store.all_projects().unwrap().len(), 1);
     assert_eq!((deleted.projects, deleted.runs, deleted.results), (1, 2, 4));
     assert!(
@@ -120,7 +120,7 @@ fn a_deleted_project_is_gone_from_every_table_and_no_other_is_touched() {
 }
 
 #[test]
-fn an_organization_goes_with_its_projects_and_keys() {
+fn deleting_an_organization_deletes_its_projects_and_keys() {
     let world = World::new();
     let beta = world.store.create_organization("Beta", Plan::Pro, NOW).unwrap();
     let theirs = world.store.create_project(beta.id, "web", "main", NOW).unwrap();
@@ -142,8 +142,8 @@ fn an_organization_goes_with_its_projects_and_keys() {
     for project in [world.project.id, other.id] {
         assert!(rows(&world, project).values().all(|(count, _)| *count == 0));
     }
-    let left = world.store.all_projects().unwrap();
-    assert_eq!((left.len(), left[0].id), (1, theirs.id));
+    let remaining = world.store.all_projects().unwrap();
+    assert_eq!((remaining.len(), remaining[0].id), (1, theirs.id));
     assert_eq!(world.store.organizations().unwrap().len(), 1);
     assert_eq!(world.store.key(&KeyHash([3; 32])).unwrap(), None);
     assert!(world.store.key(&KeyHash([4; 32])).unwrap().is_some());
@@ -174,8 +174,11 @@ fn a_project_under_deletion_is_hidden_and_pruning_finishes_it() {
         stable_branch: Some("trunk".to_owned()),
         ..ProjectChange::default()
     };
-    assert!(!store.set_project(id, &change, &Counting, NOW).unwrap());
-    assert_eq!(store.rebuild(id, &Counting, NOW, &mut |_, _| ()).unwrap(), None);
+    assert!(!store.set_project(id, &change, &CountingJudge, NOW).unwrap());
+    assert_eq!(
+        store.rebuild(id, &CountingJudge, NOW, &mut |_, _| ()).unwrap(),
+        None
+    );
     assert!(
         !store
             .create_ingest_key(id, &key(4), &IngestTerms::default())
@@ -202,7 +205,7 @@ fn a_project_under_deletion_is_hidden_and_pruning_finishes_it() {
 }
 
 #[test]
-fn others_go_on_while_a_deletion_waits_and_it_is_taken_up_where_it_ended() {
+fn other_clients_continue_while_a_deletion_waits_and_the_deletion_resumes() {
     let world = World::new();
     let other = world.another_project("api");
     world.import(&report("a").test("x", "f"));
@@ -231,7 +234,7 @@ fn others_go_on_while_a_deletion_waits_and_it_is_taken_up_where_it_ended() {
         assert!(!deletion.is_finished(), "{steps}");
         let imported = world
             .store
-            .record(other.id, &report("b").test("y", "p"), &Counting, NOW)
+            .record(other.id, &report("b").test("y", "p"), &CountingJudge, NOW)
             .unwrap();
         assert!(world.store.run(&other, imported.run_id).unwrap().is_some());
         world

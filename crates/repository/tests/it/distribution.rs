@@ -25,7 +25,7 @@ const EVERYWHERE: [&str; 4] = ["organization", "project", "api_key", "period"];
 
 thread_local! {
     /// The statements of this thread, which runs one test; none while not recording.
-    static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+    static RECORDED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
     /// Work to run before a statement of this thread, and the number of statements before it.
     static INTERRUPTION: RefCell<Option<Interruption>> = const { RefCell::new(None) };
 }
@@ -34,9 +34,9 @@ type Interruption = (usize, Box<dyn FnOnce()>);
 
 /// The statements of some work.
 pub(crate) fn recorded_statements(work: impl FnOnce()) -> Vec<String> {
-    HEARD.set(Some(Vec::new()));
+    RECORDED.set(Some(Vec::new()));
     work();
-    HEARD.take().unwrap()
+    RECORDED.take().unwrap()
 }
 
 /// Runs `work`, and `meanwhile` after this number of its statements. Returns whether `work` sent that many.
@@ -46,8 +46,8 @@ pub(crate) fn interrupted<T>(
     work: impl FnOnce() -> T,
 ) -> (T, bool) {
     INTERRUPTION.set(Some((after, Box::new(meanwhile))));
-    let done = work();
-    (done, INTERRUPTION.take().is_none())
+    let result = work();
+    (result, INTERRUPTION.take().is_none())
 }
 
 /// Interrupts the thread's work when it is due. The statements of the interruption itself are not counted.
@@ -62,15 +62,15 @@ fn interrupt() {
 /// Records the statements of every connection that is opened from now on.
 pub(crate) fn listen() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| set_default_instrumentation(|| Some(Box::new(Ear))).unwrap());
+    ONCE.call_once(|| set_default_instrumentation(|| Some(Box::new(StatementRecorder))).unwrap());
 }
 
-struct Ear;
+struct StatementRecorder;
 
-impl Instrumentation for Ear {
+impl Instrumentation for StatementRecorder {
     fn on_connection_event(&mut self, event: InstrumentationEvent<'_>) {
         if let InstrumentationEvent::StartQuery { query, .. } = event {
-            HEARD.with_borrow_mut(|statements| {
+            RECORDED.with_borrow_mut(|statements| {
                 statements
                     .iter_mut()
                     .for_each(|statements| statements.push(query.to_string()))
@@ -139,9 +139,9 @@ fn every_key_and_index_of_a_projects_table_begins_with_the_project() {
 }
 
 /// Replaces every error with one message.
-struct OneName;
+struct ConstantClassifier;
 
-impl Classifier for OneName {
+impl Classifier for ConstantClassifier {
     fn classify(&self, _: &[ErrorDetail]) -> Option<ErrorClass> {
         Some(class("renamed"))
     }
@@ -155,7 +155,7 @@ fn every_statement_names_its_one_project_by_a_constant() {
     let other = world.another_project("other");
     world
         .store
-        .record(other.id, &report("o").test("x", "f"), &Counting, NOW)
+        .record(other.id, &report("o").test("x", "f"), &CountingJudge, NOW)
         .unwrap();
     let tables = tables(&world.database);
 
@@ -235,8 +235,8 @@ fn exercise(world: &World) {
         .unwrap()
         .run
         .clone();
-    let asked = [result_key(0, run.number, run.started_at)];
-    world.final_results(&asked).unwrap();
+    let keys = [result_key(0, run.number, run.started_at)];
+    world.final_results(&keys).unwrap();
     in_snapshot(store, project, |snapshot| {
         snapshot.observations(NOW.plus_days(-14), NOW)?;
         let failed = snapshot.failed_run(imported.run_id)?.unwrap();
@@ -265,13 +265,20 @@ fn exercise(world: &World) {
         })
         .unwrap();
     store.uploads(project.id, 10).unwrap();
-    store.rebuild(project.id, &Counting, NOW, &mut |_, _| ()).unwrap();
+    store
+        .rebuild(project.id, &CountingJudge, NOW, &mut |_, _| ())
+        .unwrap();
     let change = ProjectChange {
         stable_branch: Some("topic".to_owned()),
         ..ProjectChange::default()
     };
-    store.set_project(project.id, &change, &Counting, NOW).unwrap();
-    store.refingerprint(project.id, &OneName).unwrap().unwrap();
+    store
+        .set_project(project.id, &change, &CountingJudge, NOW)
+        .unwrap();
+    store
+        .refingerprint(project.id, &ConstantClassifier)
+        .unwrap()
+        .unwrap();
 }
 
 /// A table in a statement, and its alias.

@@ -8,7 +8,7 @@ use assay_repository::{Database, PoolOptions};
 use crate::fixture::*;
 
 #[test]
-fn a_connection_that_died_is_replaced_unseen() {
+fn a_dead_connection_is_replaced_without_an_error() {
     let world = World::new();
     for _ in 0..3 {
         world.database.execute(
@@ -35,8 +35,8 @@ fn a_connection_that_died_is_replaced_unseen() {
 }
 
 #[test]
-fn no_database_is_unreachable_within_bounds() {
-    let begun = Instant::now();
+fn an_absent_database_is_reported_within_the_time_limit() {
+    let started = Instant::now();
     let options = PoolOptions {
         wait: Duration::from_millis(300),
         ..PoolOptions::default()
@@ -47,7 +47,7 @@ fn no_database_is_unreachable_within_bounds() {
         assay_repository::pending("postgresql://127.0.0.1:1/none"),
         Err(StoreError::Unreachable(_))
     ));
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_secs(10));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_statement_that_takes_too_long_fails() {
 }
 
 #[test]
-fn a_word_that_no_version_writes_is_named() {
+fn an_unknown_stored_word_is_named_in_the_error() {
     let world = World::new();
     world.import(&report("a").test("x", "p"));
     world.database.execute("UPDATE run SET ci_provider = 'abacus'");

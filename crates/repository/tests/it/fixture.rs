@@ -68,7 +68,7 @@ impl World {
     }
 
     pub(crate) fn try_import(&self, recording: &Recording) -> Result<ImportReceipt, RecordError> {
-        self.store.record(self.project.id, recording, &Counting, NOW)
+        self.store.record(self.project.id, recording, &CountingJudge, NOW)
     }
 
     pub(crate) fn import(&self, recording: &Recording) -> ImportReceipt {
@@ -86,7 +86,7 @@ impl World {
 
     /// Recomputes all derived rows.
     pub(crate) fn rebuild(&self, project: ProjectId) -> Rebuilt {
-        let rebuilt = self.store.rebuild(project, &Counting, NOW, &mut |_, _| ());
+        let rebuilt = self.store.rebuild(project, &CountingJudge, NOW, &mut |_, _| ());
         rebuilt.unwrap().unwrap()
     }
 
@@ -307,9 +307,9 @@ pub(crate) fn fingerprint(message: &str) -> String {
 }
 
 /// A judge that counts: a test is broken if its newest run failed, flaky if any run failed, else healthy.
-pub(crate) struct Counting;
+pub(crate) struct CountingJudge;
 
-impl Judge for Counting {
+impl Judge for CountingJudge {
     fn judge(&self, history: &History, now: Timestamp) -> Vec<Judgement> {
         let mut newest: Vec<usize> = (0..history.runs.len()).collect();
         newest.sort_by_key(|index| {

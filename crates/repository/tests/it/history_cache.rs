@@ -29,7 +29,7 @@ fn without_cache(world: &World, now: Timestamp) -> Arc<History> {
 }
 
 #[test]
-fn it_is_read_once_until_something_changes() {
+fn a_history_is_read_once_until_the_project_changes() {
     let world = World::on(Plan::Standard);
     let elsewhere = world.database.connect();
     let changes: [(&str, &dyn Fn()); 7] = [
@@ -38,7 +38,7 @@ fn it_is_read_once_until_something_changes() {
         }),
         ("an import by another process", &|| {
             let recording = report("b").at(70 * DAY).test("y", "f");
-            let imported = elsewhere.record(world.project.id, &recording, &Counting, NOW);
+            let imported = elsewhere.record(world.project.id, &recording, &CountingJudge, NOW);
             imported.unwrap();
         }),
         ("other content in its place", &|| {
@@ -51,7 +51,7 @@ fn it_is_read_once_until_something_changes() {
             };
             world
                 .store
-                .set_project(world.project.id, &change, &Counting, NOW)
+                .set_project(world.project.id, &change, &CountingJudge, NOW)
                 .unwrap();
         }),
         ("pruning", &|| assert_eq!(world.prune(false)[0].runs, 1)),
@@ -98,8 +98,8 @@ fn time_alone_changes_what_is_in_the_period() {
     };
     let times = [0, 2 * HOUR, 2 * DAY, HOUR, 0, -2 * DAY].map(|later| NOW.plus_ms(later));
     assert_eq!(times.map(runs), [1, 2, 1, 2, 1, 1]);
-    let kept = observed(&world, NOW.plus_ms(2 * HOUR));
-    assert!(Arc::ptr_eq(&kept, &observed(&world, NOW.plus_ms(3 * HOUR))));
+    let cached = observed(&world, NOW.plus_ms(2 * HOUR));
+    assert!(Arc::ptr_eq(&cached, &observed(&world, NOW.plus_ms(3 * HOUR))));
     // A longer period than that of the first request.
     let later = world.project.clone().seen(Plan::Standard, NOW.plus_days(1));
     let all = observations(&world.store, &later, (NOW.plus_days(-20), NOW.plus_days(1)));

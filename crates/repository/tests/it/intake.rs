@@ -60,7 +60,7 @@ fn send(
 ) -> Result<ImportReceipt, RecordError> {
     world
         .store
-        .record_under(world.project.id, recording, rules, &Counting, now)
+        .record_under(world.project.id, recording, rules, &CountingJudge, now)
 }
 
 fn violation(outcome: Result<ImportReceipt, RecordError>) -> RuleViolation {
@@ -86,25 +86,28 @@ fn an_ingest_key_is_found_with_its_project_and_terms_and_a_read_key_is_not() {
     store
         .create_read_key(world.caller.organization, &key(2), NOW.plus_days(30))
         .unwrap();
-    let found = store.ingest_key(&KeyHash([1; 32])).unwrap().unwrap();
+    let ingest_key = store.ingest_key(&KeyHash([1; 32])).unwrap().unwrap();
     assert_eq!(
-        (found.id, found.project, &found.terms),
+        (ingest_key.id, ingest_key.project, &ingest_key.terms),
         (key(1).id, world.project.id, &terms)
     );
     assert_eq!(
-        (found.project_name.as_str(), found.stable_branch.as_str()),
+        (
+            ingest_key.project_name.as_str(),
+            ingest_key.stable_branch.as_str()
+        ),
         ("web", "main")
     );
-    assert_eq!(found.revoked_at, None);
+    assert_eq!(ingest_key.revoked_at, None);
     assert_eq!(store.ingest_key(&KeyHash([2; 32])).unwrap(), None, "a read key");
     assert_eq!(store.ingest_key(&KeyHash([3; 32])).unwrap(), None, "no key");
     assert_eq!(store.key(&KeyHash([1; 32])).unwrap(), None);
 
     store.revoke_key(key(1).id, NOW).unwrap();
-    let found = store.ingest_key(&KeyHash([1; 32])).unwrap().unwrap();
-    assert_eq!(found.revoked_at, Some(NOW));
-    let listed = store.keys(world.caller.organization).unwrap();
-    let of_ingest = listed.iter().find(|entry| entry.id == key(1).id).unwrap();
+    let ingest_key = store.ingest_key(&KeyHash([1; 32])).unwrap().unwrap();
+    assert_eq!(ingest_key.revoked_at, Some(NOW));
+    let keys = store.keys(world.caller.organization).unwrap();
+    let of_ingest = keys.iter().find(|entry| entry.id == key(1).id).unwrap();
     assert_eq!(of_ingest.name.as_deref(), Some("forks"));
     assert!(of_ingest.backfill && of_ingest.pull_requests_only);
 
@@ -139,10 +142,10 @@ fn an_upload_is_listed_with_its_key_for_ninety_days() {
             .record_upload(&upload(&world, &key(1), NOW.plus_days(-days)))
             .unwrap();
     }
-    let listed = store.uploads(world.project.id, 10).unwrap();
-    let times: Vec<_> = listed.iter().map(|entry| entry.at).collect();
+    let uploads = store.uploads(world.project.id, 10).unwrap();
+    let times: Vec<_> = uploads.iter().map(|entry| entry.at).collect();
     assert_eq!(times, [NOW, NOW.plus_days(-89), NOW.plus_days(-91)]);
-    let newest = &listed[0];
+    let newest = &uploads[0];
     assert_eq!(
         (newest.key_id, newest.key_name.as_deref()),
         (key(1).id, Some("ci"))
@@ -154,11 +157,11 @@ fn an_upload_is_listed_with_its_key_for_ninety_days() {
     assert_eq!(newest.effect, Effect::Replaced);
     assert_eq!(newest.client.as_ref().unwrap().len(), 200);
     assert_eq!(store.uploads(world.project.id, 1).unwrap().len(), 1);
-    let used = store.keys(world.caller.organization).unwrap()[0]
+    let last_used = store.keys(world.caller.organization).unwrap()[0]
         .last_used_on
         .clone();
     assert_eq!(
-        used,
+        last_used,
         Some(NOW.to_string()[..10].to_owned()),
         "the newest day stays"
     );
@@ -168,9 +171,9 @@ fn an_upload_is_listed_with_its_key_for_ninety_days() {
     assert_eq!(store.uploads(world.project.id, 10).unwrap().len(), 2);
     store.revoke_key(key(1).id, NOW).unwrap();
     store.delete_key(key(1).id, NOW).unwrap();
-    let left = store.uploads(world.project.id, 10).unwrap();
+    let remaining = store.uploads(world.project.id, 10).unwrap();
     assert_eq!(
-        (left.len(), &left[0].key_prefix),
+        (remaining.len(), &remaining[0].key_prefix),
         (2, &None),
         "a record outlives its key"
     );
@@ -202,13 +205,13 @@ fn a_replaced_key_works_for_a_while_and_the_new_one_has_its_terms() {
         rotated,
         "a repetition"
     );
-    let found = |seed| store.ingest_key(&KeyHash([seed; 32])).unwrap().unwrap().terms;
-    assert_eq!(found(1).expires_at, Some(until));
+    let terms_of = |seed| store.ingest_key(&KeyHash([seed; 32])).unwrap().unwrap().terms;
+    assert_eq!(terms_of(1).expires_at, Some(until));
     let expected = IngestTerms {
         expires_at: Some(later.plus_days(30)),
         ..terms
     };
-    assert_eq!(found(2), expected);
+    assert_eq!(terms_of(2), expected);
 
     // Replacing never extends a key, and an invalid key cannot be replaced.
     let near_its_end = key_at(3, until.plus_ms(-1));
@@ -285,9 +288,9 @@ fn a_pull_request_key_sends_pull_requests_that_are_shown_and_do_not_count() {
     let refused = violation(send(&world, &stable, PULL_REQUESTS, NOW));
     assert!(matches!(refused, RuleViolation::StableBranch { branch } if branch == "main"));
 
-    let sent = send(&world, &of_pull_request("a"), PULL_REQUESTS, NOW).unwrap();
-    assert_eq!(sent.verdicts_changed.total, 0);
-    assert_eq!(world.detail(&sent).tests.len(), 2, "it is shown");
+    let receipt = send(&world, &of_pull_request("a"), PULL_REQUESTS, NOW).unwrap();
+    assert_eq!(receipt.verdicts_changed.total, 0);
+    assert_eq!(world.detail(&receipt).tests.len(), 2, "it is shown");
     assert_eq!(world.history(14).runs.len(), 6, "the engine does not read it");
     let after = world
         .database
@@ -309,8 +312,8 @@ fn a_pull_request_key_cannot_touch_a_run_of_another_key_nor_take_its_place() {
     let mut theirs = report("build-1").content(9).branch("topic").test("x", "f");
     theirs.context.pull_request_number = Some(7);
     let ours = world.import(&report("build-1").test("x", "p"));
-    let sent = send(&world, &theirs, PULL_REQUESTS, NOW).unwrap();
-    assert_ne!(sent.run_number, ours.run_number);
+    let receipt = send(&world, &theirs, PULL_REQUESTS, NOW).unwrap();
+    assert_ne!(receipt.run_number, ours.run_number);
     assert_eq!(world.detail(&ours).tests.len(), 1);
     assert!(
         world
@@ -321,8 +324,8 @@ fn a_pull_request_key_cannot_touch_a_run_of_another_key_nor_take_its_place() {
     );
     // Using the run key first does not help, either.
     theirs.run_key = "build-2".to_owned();
-    let sent = send(&world, &theirs, PULL_REQUESTS, NOW).unwrap();
+    let receipt = send(&world, &theirs, PULL_REQUESTS, NOW).unwrap();
     let ours = world.import(&report("build-2").test("x", "p"));
-    assert_ne!(sent.run_number, ours.run_number);
+    assert_ne!(receipt.run_number, ours.run_number);
     assert_eq!(world.history(14).runs.len(), 2);
 }

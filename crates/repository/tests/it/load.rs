@@ -19,16 +19,16 @@ const RUNS: i64 = 340;
 const TESTS: usize = 5_000;
 
 /// Gives every test the same verdict, so that only the store's own work is measured.
-struct Quick;
+struct UniformJudge;
 
-impl Judge for Quick {
+impl Judge for UniformJudge {
     fn judge(&self, history: &History, now: Timestamp) -> Vec<Judgement> {
         let newest: Vec<usize> = (0..history.runs.len()).rev().take(1).collect();
-        let one = History {
+        let one_run = History {
             runs: history.runs.last().cloned().into_iter().collect(),
             ..history.clone()
         };
-        let mut judgements = Counting.judge(&one, now);
+        let mut judgements = CountingJudge.judge(&one_run, now);
         for judgement in &mut judgements {
             judgement.verdict.figures.runs_in_window = history.runs.len() as u32;
             judgement.verdict.last_run = newest.first().copied();
@@ -58,12 +58,12 @@ fn load() {
                 attempts,
             );
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         world
             .store
-            .record(world.project.id, &recording, &Quick, NOW)
+            .record(world.project.id, &recording, &UniformJudge, NOW)
             .unwrap();
-        times.push(begun.elapsed());
+        times.push(started.elapsed());
     }
     times.sort();
     println!(
@@ -75,9 +75,9 @@ fn load() {
     let measure = |what: &str, work: &dyn Fn()| {
         let mut times: Vec<_> = (0..20)
             .map(|_| {
-                let begun = Instant::now();
+                let started = Instant::now();
                 work();
-                begun.elapsed()
+                started.elapsed()
             })
             .collect();
         times.sort();

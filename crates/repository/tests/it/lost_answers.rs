@@ -141,7 +141,7 @@ fn an_import_whose_commit_was_not_answered_reports_what_it_changed() {
         let proxy = Proxy::before(&world.database, b"COMMIT\0");
         let imported = proxy
             .connect()
-            .record(world.project.id, &recording, &Counting, NOW)
+            .record(world.project.id, &recording, &CountingJudge, NOW)
             .unwrap();
         assert!(proxy.has_lost_one());
         imported

@@ -13,7 +13,7 @@ const UNPARTITIONED: &str = "SELECT string_agg(attrelid::regclass || '.' || attn
      WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND attnum > 0";
 
 #[test]
-fn they_go_up_down_and_up() {
+fn migrations_run_up_down_and_up_again() {
     let database = TestDatabase::unmigrated();
     let all = pending(database.url()).unwrap();
     assert!(all.len() >= 2, "{all:?}");
@@ -68,7 +68,7 @@ fn readiness_needs_every_migration() {
 }
 
 #[test]
-fn a_newer_schema_is_told_from_an_older_one() {
+fn a_newer_schema_is_distinguished_from_an_older_one() {
     let database = TestDatabase::new();
     let standing = schema_standing(database.url()).unwrap();
     assert_eq!((standing.pending.len(), standing.unknown.len()), (0, 0));

@@ -102,7 +102,7 @@ fn counts(tests: &BTreeMap<String, Executions>) -> Counts {
 }
 
 #[test]
-fn any_order_of_imports_leaves_what_the_recordings_say() {
+fn any_order_of_imports_stores_the_recordings() {
     let world = World::new();
     let mut runner = TestRunner::new(ProptestConfig {
         cases: 32,
@@ -121,7 +121,7 @@ fn any_order_of_imports_leaves_what_the_recordings_say() {
                 let recording = step.recording(salt);
                 let imported = world
                     .store
-                    .record(project.id, &recording, &Counting, NOW)
+                    .record(project.id, &recording, &CountingJudge, NOW)
                     .unwrap();
                 runs.entry(step.run).or_default().insert(step.shard, recording);
                 ids.insert(step.run, imported.run_id);
@@ -144,25 +144,25 @@ fn any_order_of_imports_leaves_what_the_recordings_say() {
                         executions.iter().map(Vec::len).max().unwrap()
                     );
                     prop_assert_eq!(entry.error_message.is_some(), end(last).is_failure());
-                    let found = world
+                    let lookup = world
                         .store
                         .attempts(&project, ids[run], &any_file(&entry.test_name))
                         .unwrap()
                         .unwrap();
-                    let TestLookup::Found(found) = found else {
-                        panic!("{found:?}")
+                    let TestLookup::Found(attempts) = lookup else {
+                        panic!("{lookup:?}")
                     };
-                    let stored: Vec<_> = found
+                    let stored: Vec<_> = attempts
                         .attempts
                         .iter()
                         .map(|attempt| (attempt.execution, attempt.retry, attempt.status))
                         .collect();
-                    let wanted = (0..).zip(executions).flat_map(|(number, execution)| {
+                    let expected_attempts = (0..).zip(executions).flat_map(|(number, execution)| {
                         (0..)
                             .zip(execution)
                             .map(move |(retry, status)| (number, retry, *status))
                     });
-                    prop_assert_eq!(stored, wanted.collect::<Vec<_>>());
+                    prop_assert_eq!(stored, expected_attempts.collect::<Vec<_>>());
                     let TestLookup::Found(history) = world
                         .store
                         .history(&project, &any_file(&entry.test_name), &window(Days::Seven))
@@ -170,18 +170,21 @@ fn any_order_of_imports_leaves_what_the_recordings_say() {
                     else {
                         panic!("it is there")
                     };
-                    let seen = history
+                    let occurrence = history
                         .occurrences
                         .iter()
-                        .find(|seen| seen.run_id == ids[run])
+                        .find(|occurrence| occurrence.run_id == ids[run])
                         .unwrap();
-                    prop_assert_eq!((seen.status, seen.attempts), (entry.status, entry.attempts));
+                    prop_assert_eq!(
+                        (occurrence.status, occurrence.attempts),
+                        (entry.status, entry.attempts)
+                    );
                     // Each attempt takes 100 ms. Attempts after the last one that ran are not wasted time.
                     let wasted = executions.iter().map(|execution| {
                         let ran = execution.iter().rposition(|status| !status.is_skip());
                         100 * ran.unwrap_or(execution.len() - 1) as u64
                     });
-                    prop_assert_eq!(seen.wasted_ms, wasted.sum::<u64>());
+                    prop_assert_eq!(occurrence.wasted_ms, wasted.sum::<u64>());
                 }
             }
             let packs = |world: &World| {

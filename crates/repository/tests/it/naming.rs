@@ -18,7 +18,7 @@ fn is_taken<T>(outcome: Result<T, NameError>) -> bool {
 }
 
 #[test]
-fn a_name_is_given_once() {
+fn a_name_is_unique() {
     let world = World::new();
     let store = &world.store;
     let acme = world.caller.organization;
@@ -53,9 +53,9 @@ fn a_name_is_given_once() {
 }
 
 #[test]
-fn of_programs_that_give_a_name_at_the_same_time_one_succeeds() {
+fn of_programs_that_take_a_name_at_the_same_time_one_succeeds() {
     let world = World::new();
-    let made = |name: &'static str| {
+    let outcomes = |name: &'static str| {
         thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
                 .map(|_| {
@@ -69,15 +69,15 @@ fn of_programs_that_give_a_name_at_the_same_time_one_succeeds() {
                     })
                 })
                 .collect();
-            let made: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+            let outcomes: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
             (
-                made.iter().filter(|(organization, _)| *organization).count(),
-                made.iter().filter(|(_, project)| *project).count(),
+                outcomes.iter().filter(|(organization, _)| *organization).count(),
+                outcomes.iter().filter(|(_, project)| *project).count(),
             )
         })
     };
     for name in ["one", "two", "three"] {
-        assert_eq!(made(name), (1, 1));
+        assert_eq!(outcomes(name), (1, 1));
     }
 }
 
@@ -131,8 +131,8 @@ fn a_moved_project_is_found_by_its_new_organization_with_its_keys() {
     };
     let find = |caller| store.project(caller, world.project.id, NOW).unwrap();
     assert_eq!(find(&world.caller), None);
-    let found = find(&beta_caller).unwrap();
-    assert!(store.run(&found, imported.run_id).unwrap().is_some());
+    let moved = find(&beta_caller).unwrap();
+    assert!(store.run(&moved, imported.run_id).unwrap().is_some());
     assert!(store.keys(world.caller.organization).unwrap().is_empty());
-    assert_eq!(store.keys(beta.id).unwrap()[0].project_id, Some(found.id));
+    assert_eq!(store.keys(beta.id).unwrap()[0].project_id, Some(moved.id));
 }

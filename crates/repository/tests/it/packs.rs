@@ -5,7 +5,7 @@ use assay_domain::store::StoreError;
 use crate::fixture::*;
 
 #[test]
-fn observations_say_what_the_rows_say() {
+fn observations_equal_the_rows() {
     let world = World::new();
     let mut first = report("a")
         .at(2 * HOUR)
@@ -51,7 +51,7 @@ fn observations_say_what_the_rows_say() {
 }
 
 #[test]
-fn a_damaged_pack_is_an_error_and_can_be_made_anew() {
+fn a_damaged_pack_is_an_error_until_it_is_rebuilt() {
     let world = World::new();
     world.import(&report("a").test("x", "f"));
     let before = world.packs();

@@ -30,7 +30,7 @@ fn at(text: &str) -> i64 {
 }
 
 #[test]
-fn a_week_has_its_own_and_far_dates_share_theirs() {
+fn each_week_has_a_partition_and_distant_dates_share_one() {
     let world = World::new();
     // NOW is a Wednesday: 2026-11-18.
     assert_eq!(NOW.to_string(), "2026-11-18T11:06:40.000Z");
@@ -112,7 +112,7 @@ fn imports_of_many_projects_make_the_same_weeks_at_once() {
                     // Each import has another order.
                     let week = if index % 2 == 0 { week } else { 7 - week };
                     let recording = report(&format!("{week}")).at(week * 7 * DAY).test("x", "fp");
-                    store.record(*project, &recording, &Counting, NOW).unwrap();
+                    store.record(*project, &recording, &CountingJudge, NOW).unwrap();
                 }
             });
         }
@@ -160,7 +160,7 @@ fn a_period_in_use_is_left_for_the_next_time() {
 }
 
 #[test]
-fn a_period_goes_only_when_no_plan_shows_any_of_it() {
+fn a_period_is_dropped_only_when_no_plan_shows_any_of_it() {
     let world = World::new();
     // Of one week, one run is 89 and one 93 days old: the week is not past retention.
     let (young, old) = (at("2026-08-21T13:00:00Z"), at("2026-08-17T13:00:00Z"));
@@ -168,22 +168,26 @@ fn a_period_goes_only_when_no_plan_shows_any_of_it() {
     world.import(&report("old").at(old).test("x", "f").test("y", "p"));
     assert_eq!(partitions(&world), ["20260817: 3 2"]);
     let dry = world.store.prune(NOW, true, &mut |_| ()).unwrap();
-    let done = world.store.prune(NOW, false, &mut |_| ()).unwrap();
-    assert_eq!(dry, done);
+    let first = world.store.prune(NOW, false, &mut |_| ()).unwrap();
+    assert_eq!(dry, first);
     assert_eq!(
-        (done.projects[0].runs, done.projects[0].results, done.periods),
+        (first.projects[0].runs, first.projects[0].results, first.periods),
         (1, 2, 0)
     );
     assert_eq!(partitions(&world), ["20260817: 1 1"]);
     // Five days later it is.
     let later = NOW.plus_days(5);
     let mut steps = Vec::new();
-    let done = world
+    let pruned = world
         .store
         .prune(later, false, &mut |step| steps.push(format!("{step:?}")))
         .unwrap();
     assert_eq!(
-        (done.projects[0].runs, done.projects[0].results, done.periods),
+        (
+            pruned.projects[0].runs,
+            pruned.projects[0].results,
+            pruned.periods
+        ),
         (1, 1, 1)
     );
     assert_eq!(

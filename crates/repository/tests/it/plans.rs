@@ -106,7 +106,7 @@ fn every_read_goes_through_indexes_and_reads_little_more_than_it_answers() {
 
 /// Autovacuum runs some minutes after a large import. Until then, naming some tests may read all tests of a project.
 #[test]
-fn so_it_does_before_anything_was_analysed() {
+fn reads_are_bounded_before_the_first_analyze() {
     listen();
     let world = world();
     let analysed = "SELECT count(*) FROM pg_stats WHERE schemaname = 'public'";
@@ -218,7 +218,7 @@ fn a_test_that_left_the_window_costs_an_import_one_look_at_its_newest_result() {
     let later = NOW.plus_days(60);
     let statements = recorded_statements(|| {
         let (id, late) = (world.project.id, report("late").test("test 1", "p"));
-        world.store.record(id, &late, &Counting, later).unwrap();
+        world.store.record(id, &late, &CountingJudge, later).unwrap();
     });
     let looks: Vec<Statement> = statements
         .iter()
@@ -265,7 +265,7 @@ fn no_list_as_long_as_a_report_is_gone_through_for_each_row() {
         let (id, late) = (world.project.id, tests(report("late").at(30 * DAY), "f"));
         world
             .store
-            .record(id, &late, &Counting, NOW.plus_days(60))
+            .record(id, &late, &CountingJudge, NOW.plus_days(60))
             .unwrap();
     });
     let mut lists = 0;

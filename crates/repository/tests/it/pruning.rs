@@ -44,7 +44,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 #[test]
-fn exactly_what_is_past_the_retention_goes() {
+fn pruning_deletes_exactly_the_runs_past_the_retention() {
     let world = World::new();
     let mut runner = TestRunner::new(ProptestConfig {
         cases: 20,
@@ -83,7 +83,7 @@ fn check(world: &World, events: &[Event]) {
                     &world.store,
                     world.project.id,
                     &recording,
-                    &Counting,
+                    &CountingJudge,
                     now,
                 )
                 .unwrap();
@@ -101,9 +101,9 @@ fn check(world: &World, events: &[Event]) {
                     (runs + 1, results + tests.len() as u64)
                 });
                 let dry = world.store.prune(now, true, &mut |_| ()).unwrap();
-                let done = world.store.prune(now, false, &mut |_| ()).unwrap();
-                assert_eq!(dry, done);
-                let sum = done.projects.iter().fold((0, 0), |(runs, results), of| {
+                let report = world.store.prune(now, false, &mut |_| ()).unwrap();
+                assert_eq!(dry, report);
+                let sum = report.projects.iter().fold((0, 0), |(runs, results), of| {
                     (runs + of.runs, results + of.results)
                 });
                 assert_eq!(sum, expected);
@@ -170,14 +170,14 @@ fn check(world: &World, events: &[Event]) {
     }
     let rebuilt = world
         .store
-        .rebuild(world.project.id, &Counting, now, &mut |_, _| ())
+        .rebuild(world.project.id, &CountingJudge, now, &mut |_, _| ())
         .unwrap()
         .unwrap();
     assert_eq!(rebuilt.runs_changed, 0);
 }
 
 #[test]
-fn imports_and_reads_go_on_while_it_is_pruned() {
+fn imports_and_reads_continue_during_pruning() {
     let world = World::new();
     for index in 0..200 {
         // Over the 13 weeks before the limit of the retention and the 2 weeks after it.
@@ -188,14 +188,14 @@ fn imports_and_reads_go_on_while_it_is_pruned() {
                 .test(&format!("only {index}"), "f"),
         );
     }
-    let kept = (0..200)
+    let remaining = (0..200)
         .filter(|index| 80 * DAY + index * 12 * HOUR <= 90 * DAY)
         .count();
-    let done = AtomicBool::new(false);
+    let is_done = AtomicBool::new(false);
     let imported = thread::scope(|scope| {
         let importer = scope.spawn(|| {
             let mut imported = 0;
-            while !done.load(Ordering::SeqCst) || imported < 5 {
+            while !is_done.load(Ordering::SeqCst) || imported < 5 {
                 // New runs, and late ones into weeks that pruning will drop.
                 world.import(&report(&format!("new {imported}")).at(HOUR).test("x", "p"));
                 world.import(&report(&format!("late {imported}")).at(100 * DAY).test("z", "f"));
@@ -204,7 +204,7 @@ fn imports_and_reads_go_on_while_it_is_pruned() {
             imported
         });
         let reader = scope.spawn(|| {
-            while !done.load(Ordering::SeqCst) {
+            while !is_done.load(Ordering::SeqCst) {
                 world
                     .store
                     .history(&world.project, &any_file("x"), &window(Days::Ninety))
@@ -216,15 +216,15 @@ fn imports_and_reads_go_on_while_it_is_pruned() {
         for _ in 0..3 {
             world.prune(false);
         }
-        done.store(true, Ordering::SeqCst);
+        is_done.store(true, Ordering::SeqCst);
         reader.join().unwrap();
         importer.join().unwrap()
     });
     world.prune(false);
     let runs = world.database.text("SELECT count(*) FROM run").unwrap();
-    assert_eq!(runs, (kept + imported).to_string());
+    assert_eq!(runs, (remaining + imported).to_string());
     let results = world.database.text("SELECT count(*) FROM result").unwrap();
-    assert_eq!(results, (kept * 3 + imported).to_string());
+    assert_eq!(results, (remaining * 3 + imported).to_string());
     let rebuilt = world.rebuild(world.project.id);
     assert_eq!((rebuilt.runs_changed, rebuilt.verdicts_changed), (0, 0));
 }

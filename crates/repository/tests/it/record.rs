@@ -101,19 +101,23 @@ fn a_run_reads_back_as_it_was_recorded() {
         (1, Some(100), &None)
     );
 
-    let found = world
+    let lookup = world
         .store
         .attempts(&world.project, imported.run_id, &any_file("broken"))
         .unwrap()
         .unwrap();
-    let TestLookup::Found(found) = found else {
-        panic!("{found:?}")
+    let TestLookup::Found(attempts) = lookup else {
+        panic!("{lookup:?}")
     };
     assert_eq!(
-        (found.run.id, found.run.run_number, found.run.branch.as_deref()),
+        (
+            attempts.run.id,
+            attempts.run.run_number,
+            attempts.run.branch.as_deref()
+        ),
         (imported.run_id, 1, Some("main"))
     );
-    let attempts = &found.attempts;
+    let attempts = &attempts.attempts;
     assert_eq!(
         attempts.iter().map(|attempt| attempt.retry).collect::<Vec<_>>(),
         [0, 1]
@@ -130,20 +134,23 @@ fn a_run_reads_back_as_it_was_recorded() {
         (None, Some("webkit"))
     );
     assert_eq!(attempts[1].errors, errors);
-    let found = world
+    let lookup = world
         .store
         .attempts(&world.project, imported.run_id, &any_file("no file"))
         .unwrap()
         .unwrap();
-    let TestLookup::Found(found) = found else {
-        panic!("{found:?}")
+    let TestLookup::Found(attempts) = lookup else {
+        panic!("{lookup:?}")
     };
     assert_eq!(
-        (found.attempts.len(), found.attempts[0].status),
+        (attempts.attempts.len(), attempts.attempts[0].status),
         (1, AttemptStatus::Passed)
     );
     assert_eq!(
-        (found.attempts[0].duration_ms, found.attempts[0].errors.len()),
+        (
+            attempts.attempts[0].duration_ms,
+            attempts.attempts[0].errors.len()
+        ),
         (Some(100), 0)
     );
 }
@@ -293,7 +300,7 @@ fn runs_are_numbered_without_gaps() {
     let nowhere = ProjectId(uuid::Uuid::nil());
     let refused = world
         .store
-        .record(nowhere, &report("b"), &Counting, NOW)
+        .record(nowhere, &report("b"), &CountingJudge, NOW)
         .unwrap_err();
     assert!(matches!(refused, RecordError::NoProject(id) if id == nowhere));
     assert_eq!(world.import(&report("c").test("x", "p")).run_number, 2);

@@ -81,7 +81,7 @@ fn listed(world: &World) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn stored_errors_are_grouped_anew_and_former_fingerprints_still_answer() {
+fn stored_errors_are_regrouped_and_former_fingerprints_still_find_them() {
     let world = world();
     let page = world.store.signatures(&world.project, &query()).unwrap();
     let before: Vec<(String, String)> = page
@@ -91,7 +91,7 @@ fn stored_errors_are_grouped_anew_and_former_fingerprints_still_answer() {
         .collect();
     assert_eq!(before.len(), 3);
 
-    let done = world
+    let counts = world
         .store
         .refingerprint(world.project.id, &FirstWord)
         .unwrap()
@@ -103,7 +103,7 @@ fn stored_errors_are_grouped_anew_and_former_fingerprints_still_answer() {
         signatures_after: 2,
         renamed: 3,
     };
-    assert_eq!(done, expected);
+    assert_eq!(counts, expected);
     assert_eq!(
         listed(&world),
         [("word-boom".to_owned(), 3), ("word-bang".to_owned(), 1)]
@@ -166,7 +166,7 @@ fn an_import_after_it_joins_the_new_signatures() {
 }
 
 #[test]
-fn a_project_that_does_not_exist_is_none() {
+fn regrouping_an_absent_project_returns_none() {
     let world = World::new();
     let absent = ProjectId("019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap());
     assert_eq!(world.store.refingerprint(absent, &FirstWord).unwrap(), None);

@@ -53,10 +53,11 @@ fn a_shorter_retention_hides_at_once_and_a_longer_one_shows_again() {
             days: 90,
             ..Window::ending(NOW, Days::Ninety)
         };
-        let TestLookup::Found(found) = world.store.history(&project, &any_file("x"), &period).unwrap() else {
+        let TestLookup::Found(history) = world.store.history(&project, &any_file("x"), &period).unwrap()
+        else {
             panic!("it is visible")
         };
-        assert_eq!(found.occurrences.len(), occurrences);
+        assert_eq!(history.occurrences.len(), occurrences);
         let query = assay_domain::run::RunQuery {
             window: period,
             ..run_query()
@@ -133,16 +134,16 @@ fn a_test_that_ran_long_ago_and_will_run_again_is_missing_until_then() {
     let world = World::on(Plan::Standard);
     let (id, then) = (world.project.id, NOW.plus_days(-70));
     let old = report("old").at(71 * DAY).test("x", "p");
-    world.store.record(id, &old, &Counting, then).unwrap();
+    world.store.record(id, &old, &CountingJudge, then).unwrap();
     // Its verdict now has the start of the newest run, which is tomorrow.
     world.import(&report("late").at(-DAY).test("x", "p"));
     for (now, is_shown) in [(NOW, false), (NOW.plus_days(1), true)] {
         let project = world.store.project(&world.caller, id, now).unwrap().unwrap();
-        let found = world.store.verdict(&project, &any_file("x")).unwrap();
-        assert_eq!(matches!(found, TestLookup::Found(_)), is_shown);
+        let verdict = world.store.verdict(&project, &any_file("x")).unwrap();
+        assert_eq!(matches!(verdict, TestLookup::Found(_)), is_shown);
         let week = Window::ending(now, Days::Seven);
-        let found = world.store.history(&project, &any_file("x"), &week).unwrap();
-        assert_eq!(matches!(found, TestLookup::Found(_)), is_shown);
+        let verdict = world.store.history(&project, &any_file("x"), &week).unwrap();
+        assert_eq!(matches!(verdict, TestLookup::Found(_)), is_shown);
     }
 }
 

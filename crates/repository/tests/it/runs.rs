@@ -170,13 +170,13 @@ fn pages_are_complete_among_ties_in_both_directions() {
             number: run.run_number,
         })
     };
-    let mut seen = Vec::new();
+    let mut numbers_seen = Vec::new();
     let mut pages = vec![page(None, Direction::Next)];
     loop {
         let last = pages.last().unwrap();
         assert_eq!(last.total, 23);
         assert_eq!(last.has_newer, pages.len() > 1);
-        seen.extend(last.runs.iter().map(|run| (run.started_at, run.run_number)));
+        numbers_seen.extend(last.runs.iter().map(|run| (run.started_at, run.run_number)));
         if !last.has_older {
             break;
         }
@@ -186,10 +186,10 @@ fn pages_are_complete_among_ties_in_both_directions() {
         pages.iter().map(|page| page.runs.len()).collect::<Vec<_>>(),
         [10, 10, 3]
     );
-    let mut ordered = seen.clone();
+    let mut ordered = numbers_seen.clone();
     ordered.sort_unstable_by(|a, b| b.cmp(a));
     ordered.dedup();
-    assert_eq!(ordered, seen, "newest first, each once");
+    assert_eq!(ordered, numbers_seen, "newest first, each once");
 
     let back = page(edge(&pages[2].runs[0]), Direction::Prev);
     assert_eq!(numbers(&back), numbers(&pages[1]));

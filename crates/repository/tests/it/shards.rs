@@ -84,8 +84,8 @@ fn the_outcome_is_known_as_soon_as_one_shard_failed() {
     let mut cut = report("a").shard(3, 3).test("c", "p");
     cut.state = RunState::Interrupted;
     assert_eq!(world.import(&cut).status, None);
-    let whole = world.import(&report("a").shard(3, 3).content(1).test("c", "p"));
-    assert_eq!(whole.status, Some(Outcome::Passed));
+    let complete = world.import(&report("a").shard(3, 3).content(1).test("c", "p"));
+    assert_eq!(complete.status, Some(Outcome::Passed));
 }
 
 #[test]
@@ -259,8 +259,14 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
     assert_eq!(world.database.text(rows).as_deref(), Some("0"));
     assert_eq!(merged(&world, &without), alone);
     assert_eq!(without.counts.total, 4);
-    let gone = world.import(&report("a").shard(1, 3).content(2).test("only", "p"));
-    assert!(world.detail(&gone).tests.iter().all(|test| test.test_name != "x"));
+    let replaced = world.import(&report("a").shard(1, 3).content(2).test("only", "p"));
+    assert!(
+        world
+            .detail(&replaced)
+            .tests
+            .iter()
+            .all(|test| test.test_name != "x")
+    );
     assert_eq!(
         world.database.text("SELECT count(*) FROM attempt").as_deref(),
         Some("0")
@@ -285,19 +291,19 @@ fn a_test_that_every_shard_runs_was_not_retried() {
     else {
         panic!("it is there")
     };
-    let listed: Vec<_> = history
+    let occurrences: Vec<_> = history
         .occurrences
         .iter()
-        .map(|seen| {
+        .map(|occurrence| {
             (
-                seen.attempts,
-                seen.wasted_ms,
-                seen.lost_ms,
-                seen.any_failed_attempt,
+                occurrence.attempts,
+                occurrence.wasted_ms,
+                occurrence.lost_ms,
+                occurrence.any_failed_attempt,
             )
         })
         .collect();
-    assert_eq!(listed, [(2, 200, Some(200), true), (1, 0, Some(0), false)]);
+    assert_eq!(occurrences, [(2, 200, Some(200), true), (1, 0, Some(0), false)]);
     assert_eq!((all.counts.recovered, all.counts.passed), (1, 2));
     let runs = world.store.runs(&world.project, &run_query()).unwrap().runs;
     assert_eq!((runs[1].counts.recovered, runs[1].counts.total), (0, 2));
@@ -389,8 +395,8 @@ fn attempts_that_are_already_stored_are_grouped_by_shard() {
     let former =
         "SELECT string_agg(retry::text, ' ' ORDER BY retry) FROM attempt WHERE run_number = 1 AND test = 0";
     assert_eq!(world.database.text(former).as_deref(), Some("0 1 2 3 4"));
-    let counted = "SELECT attempts FROM result WHERE run_number = 1 AND test = 0";
-    assert_eq!(world.database.text(counted).as_deref(), Some("5"));
+    let attempts_of_first = "SELECT attempts FROM result WHERE run_number = 1 AND test = 0";
+    assert_eq!(world.database.text(attempts_of_first).as_deref(), Some("5"));
     world.database.execute(include_str!(
         "../../../../migrations/2026-11-23-000010_executions/up.sql"
     ));

@@ -29,7 +29,7 @@ const RUNS: SharedKey = SharedKey {
 fn numbers(store: &Database, project: &Project, now: Timestamp) -> (Vec<i32>, bool) {
     let is_computed = Cell::new(false);
     let from = now.plus_days(-14);
-    let read = in_snapshot(store, project, |snapshot| {
+    let read_values = in_snapshot(store, project, |snapshot| {
         shared(snapshot, RUNS, (from, now), |snapshot| {
             is_computed.set(true);
             let history = snapshot.observations(from, now)?;
@@ -37,11 +37,11 @@ fn numbers(store: &Database, project: &Project, now: Timestamp) -> (Vec<i32>, bo
             Ok((numbers, 100))
         })
     });
-    (read.unwrap().to_vec(), is_computed.get())
+    (read_values.unwrap().to_vec(), is_computed.get())
 }
 
 #[test]
-fn they_are_computed_once_until_something_changes() {
+fn values_are_computed_once_until_the_project_changes() {
     let world = World::on(Plan::Standard);
     let elsewhere = world.database.connect();
     world.import(&with_failing_test(report("a"), "x", None, &["boom early"]));
@@ -51,7 +51,7 @@ fn they_are_computed_once_until_something_changes() {
         }),
         ("an import by another process", &|| {
             let recording = report("c").at(70 * DAY).test("y", "f");
-            let imported = elsewhere.record(world.project.id, &recording, &Counting, NOW);
+            let imported = elsewhere.record(world.project.id, &recording, &CountingJudge, NOW);
             imported.unwrap();
         }),
         ("other content in its place", &|| {
@@ -68,15 +68,15 @@ fn they_are_computed_once_until_something_changes() {
             stored.unwrap();
         }),
         ("another grouping of errors", &|| {
-            let done = elsewhere.refingerprint(world.project.id, &FirstWord);
-            assert!(done.unwrap().unwrap().changed > 0);
+            let counts = elsewhere.refingerprint(world.project.id, &FirstWord);
+            assert!(counts.unwrap().unwrap().changed > 0);
         }),
         ("another stable branch", &|| {
             let change = ProjectChange {
                 stable_branch: Some("trunk".to_owned()),
                 ..ProjectChange::default()
             };
-            let changed = elsewhere.set_project(world.project.id, &change, &Counting, NOW);
+            let changed = elsewhere.set_project(world.project.id, &change, &CountingJudge, NOW);
             changed.unwrap();
         }),
         ("pruning", &|| assert_eq!(world.prune(false)[0].runs, 1)),

@@ -230,7 +230,7 @@ fn an_occurrence_happens_at_its_attempts_start() {
 }
 
 #[test]
-fn of_occurrences_at_once_the_newest_runs_last_test_tells_the_message_of_its_last_attempt() {
+fn of_simultaneous_occurrences_the_last_test_of_the_newest_run_has_the_message() {
     let world = World::new();
     for run in ["first", "second"] {
         let recording = with_failing_test(report(run).at(HOUR), "a", None, &["boom", "boom"]);
@@ -242,13 +242,13 @@ fn of_occurrences_at_once_the_newest_runs_last_test_tells_the_message_of_its_las
         }
         world.import(&recording);
     }
-    let listed = world
+    let list = world
         .store
         .signatures(&world.project, &query())
         .unwrap()
         .signatures;
     let detail = find(&world, "boom", Days::Thirty).unwrap();
-    for signature in [&listed[0], &detail.signature] {
+    for signature in [&list[0], &detail.signature] {
         assert_eq!(signature.occurrence_count, 8);
         assert_eq!(signature.message.as_deref(), Some("second b 1"));
     }
@@ -259,12 +259,12 @@ fn the_list_has_what_occurred_in_the_period() {
     let world = world();
     let list = |query: SignatureQuery| {
         let page = world.store.signatures(&world.project, &query).unwrap();
-        let found: Vec<_> = page
+        let signature: Vec<_> = page
             .signatures
             .iter()
-            .map(|found| (found.message.clone().unwrap(), found.occurrence_count))
+            .map(|signature| (signature.message.clone().unwrap(), signature.occurrence_count))
             .collect();
-        (found, page.page.total, page.unfingerprinted_count)
+        (signature, page.page.total, page.unfingerprinted_count)
     };
     let text = |text: &str| Some(text.to_owned());
     let (boom, bang) = (("boom".to_owned(), 4), ("bang".to_owned(), 1));
@@ -368,9 +368,9 @@ fn the_list_and_the_detail_agree() {
     let world = world();
     let page = world.store.signatures(&world.project, &query()).unwrap();
     assert_eq!(page.signatures.len(), 2);
-    for listed in page.signatures {
-        let message = listed.message.clone().unwrap();
-        assert_eq!(find(&world, &message, Days::Thirty).unwrap().signature, listed);
+    for signature in page.signatures {
+        let message = signature.message.clone().unwrap();
+        assert_eq!(find(&world, &message, Days::Thirty).unwrap().signature, signature);
     }
 }
 
@@ -395,7 +395,7 @@ fn pages_of_the_list_do_not_overlap() {
         let fingerprints: Vec<_> = page
             .signatures
             .into_iter()
-            .map(|found| found.fingerprint)
+            .map(|signature| signature.fingerprint)
             .collect();
         (page.page, fingerprints)
     };
@@ -424,8 +424,8 @@ fn a_search_finds_a_sigma_in_any_case_and_place() {
             ..query()
         };
         let page = world.store.signatures(&world.project, &query).unwrap();
-        let found: Vec<_> = page.signatures.iter().map(|found| &*found.title).collect();
-        assert_eq!(found, ["Title of ΟΔΟΣΑ is closed"], "{search}");
+        let titles: Vec<_> = page.signatures.iter().map(|titles| &*titles.title).collect();
+        assert_eq!(titles, ["Title of ΟΔΟΣΑ is closed"], "{search}");
     }
 }
 
@@ -443,7 +443,7 @@ fn new_signatures_are_those_of_the_list() {
         world.import(&with_failing_test(recording, test, None, texts));
     }
     let week = window(Days::Seven);
-    let listed = world.store.signatures(
+    let list = world.store.signatures(
         &world.project,
         &SignatureQuery {
             window: week,
@@ -455,7 +455,7 @@ fn new_signatures_are_those_of_the_list() {
             per_page: PerPage::Ten,
         },
     );
-    let expected: Vec<NewSignature> = listed
+    let expected: Vec<NewSignature> = list
         .unwrap()
         .signatures
         .into_iter()

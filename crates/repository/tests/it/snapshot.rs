@@ -78,7 +78,7 @@ fn assert_one_state(meanwhile: fn(&Database, ProjectId), after: &[(&str, Attempt
 fn an_import_in_between_does_not_mix_two_states() {
     let import = |store: &Database, project| {
         let other = report("a").content(1).test("y", "t").test("z", "f");
-        store.record(project, &other, &Counting, NOW).unwrap();
+        store.record(project, &other, &CountingJudge, NOW).unwrap();
     };
     assert_one_state(
         import,

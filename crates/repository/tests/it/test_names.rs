@@ -20,7 +20,7 @@ fn texts(names: &TestNames) -> Vec<(&str, Option<&str>)> {
 }
 
 #[test]
-fn they_are_read_once_and_new_ones_are_added() {
+fn names_are_read_once_and_new_ones_are_added() {
     let world = World::on(Plan::Standard);
     assert_eq!(texts(&all(&world.store, &world)), []);
     world.import(&report("a").test("x", "p").test_in("y", None, "p"));
@@ -36,7 +36,7 @@ fn they_are_read_once_and_new_ones_are_added() {
     let recording = report("c").test("z", "p");
     let elsewhere = world.database.connect();
     elsewhere
-        .record(world.project.id, &recording, &Counting, NOW)
+        .record(world.project.id, &recording, &CountingJudge, NOW)
         .unwrap();
     let after = all(&world.store, &world);
     assert_eq!(after.iter().next().unwrap().name, "x");
@@ -71,7 +71,10 @@ fn another_project_has_its_own_names() {
     world.import(&report("a").test("x", "p"));
     let other = world.another_project("other");
     let recording = report("a").test("y", "p");
-    world.store.record(other.id, &recording, &Counting, NOW).unwrap();
+    world
+        .store
+        .record(other.id, &recording, &CountingJudge, NOW)
+        .unwrap();
     for (project, expected) in [(&world.project, "x"), (&other, "y")] {
         let names = in_snapshot(&world.store, project, |snapshot| snapshot.all_test_names()).unwrap();
         assert_eq!(names.iter().map(|test| test.name).collect::<Vec<_>>(), [expected]);
@@ -83,6 +86,6 @@ fn a_gap_in_the_numbers_is_an_error() {
     let world = World::new();
     world.import(&report("a").test("x", "p").test("y", "p"));
     world.database.execute("DELETE FROM test WHERE ordinal = 0");
-    let read = in_snapshot(&world.store, &world.project, |snapshot| snapshot.all_test_names());
-    assert!(read.is_err());
+    let names = in_snapshot(&world.store, &world.project, |snapshot| snapshot.all_test_names());
+    assert!(names.is_err());
 }

@@ -41,11 +41,11 @@ fn a_name_in_several_files_is_ambiguous() {
         TestLookup::Ambiguous(files)
     );
     for file in [None, Some("b.ts"), Some("c.ts")] {
-        let TestLookup::Found(found) = history(&in_file("x", file)) else {
+        let TestLookup::Found(history) = history(&in_file("x", file)) else {
             panic!("{file:?}")
         };
-        assert_eq!(found.test.file_path.as_deref(), file);
-        assert_eq!(found.occurrences.len(), 1);
+        assert_eq!(history.test.file_path.as_deref(), file);
+        assert_eq!(history.occurrences.len(), 1);
     }
     assert_eq!(history(&in_file("x", Some("d.ts"))), TestLookup::Missing);
     assert_eq!(history(&any_file("X")), TestLookup::Missing);
@@ -108,7 +108,7 @@ fn a_name_in_very_many_files_names_the_first_and_counts_the_others() {
 }
 
 #[test]
-fn a_shared_name_is_of_the_one_file_that_is_visible() {
+fn a_shared_name_selects_the_only_visible_file() {
     let world = World::on(Plan::Standard);
     world.import(&report("old").at(61 * DAY).test_in("x", Some("old.ts"), "p"));
     world.import(&report("older").at(62 * DAY).test_in("x", None, "p"));
@@ -145,13 +145,13 @@ fn an_ambiguous_name_is_answered_from_one_state() {
         world.import(&both());
         let (reader, importer) = (world.database.connect(), world.database.connect());
         let import = move || {
-            importer.record(project, &one(), &Counting, NOW).unwrap();
+            importer.record(project, &one(), &CountingJudge, NOW).unwrap();
         };
         let (answer, was_interrupted) = interrupted(after, import, || {
             reader.verdict(&world.project, &any_file("x")).unwrap()
         });
         match answer {
-            TestLookup::Found(found) => assert_eq!(found.test.file_path.as_deref(), Some("a.ts")),
+            TestLookup::Found(verdict) => assert_eq!(verdict.test.file_path.as_deref(), Some("a.ts")),
             TestLookup::Ambiguous(files) => {
                 assert_eq!(files, ambiguous(&[Some("a.ts"), Some("b.ts")]), "after {after}");
             }
@@ -177,16 +177,19 @@ fn a_history_has_one_occurrence_a_run_newest_first() {
     world.import(&report("c").at(2 * DAY).test("x", "s"));
     world.import(&report("d").at(DAY).test("y", "p"));
     world.import(&report("e").at(8 * DAY).test("x", "p"));
-    let TestLookup::Found(found) = world
+    let TestLookup::Found(history) = world
         .store
         .history(&world.project, &any_file("x"), &window(Days::Seven))
         .unwrap()
     else {
         panic!("it is there")
     };
-    let occurrences = &found.occurrences;
+    let occurrences = &history.occurrences;
     assert_eq!(
-        occurrences.iter().map(|seen| seen.run_number).collect::<Vec<_>>(),
+        occurrences
+            .iter()
+            .map(|occurrence| occurrence.run_number)
+            .collect::<Vec<_>>(),
         [3, 2, 1]
     );
     let plain = &occurrences[1];
@@ -198,27 +201,34 @@ fn a_history_has_one_occurrence_a_run_newest_first() {
         (plain.status, plain.duration_ms),
         (AttemptStatus::Passed, Some(100))
     );
-    let seen = &occurrences[2];
+    let occurrence = &occurrences[2];
     assert_eq!(
-        (seen.run_id, seen.branch.as_deref()),
+        (occurrence.run_id, occurrence.branch.as_deref()),
         (first.run_id, Some("main"))
     );
     assert_eq!(
-        (seen.attempts, seen.wasted_ms, seen.any_failed_attempt),
+        (
+            occurrence.attempts,
+            occurrence.wasted_ms,
+            occurrence.any_failed_attempt
+        ),
         (3, 100, true)
     );
     assert_eq!(
-        (seen.status, seen.duration_ms),
+        (occurrence.status, occurrence.duration_ms),
         (AttemptStatus::Passed, Some(100))
     );
     assert_eq!(
-        (seen.suite.as_deref(), seen.tested_revision.as_deref()),
+        (occurrence.suite.as_deref(), occurrence.tested_revision.as_deref()),
         (Some("e2e"), Some("beef"))
     );
-    assert_eq!(seen.commit_sha.as_deref(), Some("c0ffee"));
+    assert_eq!(occurrence.commit_sha.as_deref(), Some("c0ffee"));
     // The first of the two failed attempts has no duration.
     assert_eq!(
-        occurrences.iter().map(|seen| seen.lost_ms).collect::<Vec<_>>(),
+        occurrences
+            .iter()
+            .map(|occurrence| occurrence.lost_ms)
+            .collect::<Vec<_>>(),
         [Some(0), Some(0), Some(100)]
     );
     let TestLookup::Found(all) = world
@@ -232,7 +242,7 @@ fn a_history_has_one_occurrence_a_run_newest_first() {
 }
 
 #[test]
-fn a_history_tells_where_the_engine_counts_a_revision() {
+fn a_history_has_the_branch_to_which_the_engine_assigns_a_revision() {
     let world = World::new();
     let run = |key: &str, ago: i64, branch: Option<&str>, revision: Option<&str>, test: &str| {
         let mut recording = report(key).at(ago).test(test, "p");
@@ -251,26 +261,26 @@ fn a_history_tells_where_the_engine_counts_a_revision() {
     skipped.context.commit_sha = Some("cc".to_owned());
     world.import(&skipped);
     run("last", 3 * DAY, Some("topic"), Some("cc"), "x");
-    let TestLookup::Found(found) = world
+    let TestLookup::Found(history) = world
         .store
         .history(&world.project, &any_file("x"), &window(Days::Thirty))
         .unwrap()
     else {
         panic!("it is there")
     };
-    let seen: Vec<_> = found
+    let occurrence: Vec<_> = history
         .occurrences
         .iter()
-        .map(|seen| {
-            let at = seen.revision.revision_seen_at;
+        .map(|occurrence| {
+            let at = occurrence.revision.revision_seen_at;
             (
-                seen.revision.revision_branch.as_deref(),
+                occurrence.revision.revision_branch.as_deref(),
                 at.map(|at| NOW.since_ms(at) / DAY),
             )
         })
         .collect();
     assert_eq!(
-        seen,
+        occurrence,
         [
             (Some("topic"), Some(3)),
             (None, Some(5)),
@@ -305,14 +315,14 @@ fn a_test_without_a_visible_result_is_missing() {
             .unwrap(),
         None
     );
-    let TestLookup::Found(found) = world
+    let TestLookup::Found(history) = world
         .store
         .history(&world.project, &any_file("y"), &window(Days::Thirty))
         .unwrap()
     else {
         panic!("it is visible, though not in the period")
     };
-    assert_eq!(found.occurrences, []);
+    assert_eq!(history.occurrences, []);
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn without_cache(world: &World, now: Timestamp) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn they_are_counted_once_until_something_changes() {
+fn texts_are_counted_once_until_the_project_changes() {
     let world = World::on(Plan::Standard);
     let elsewhere = world.database.connect();
     let one = with_failing_test(report("a"), "x", None, &["boom early", "boom late", "bang"]);
@@ -43,7 +43,7 @@ fn they_are_counted_once_until_something_changes() {
     let changes: [(&str, &dyn Fn()); 5] = [
         ("an import by another process", &|| {
             let recording = with_failing_test(report("b").at(70 * DAY), "z", None, &["boom late"]);
-            let imported = elsewhere.record(world.project.id, &recording, &Counting, NOW);
+            let imported = elsewhere.record(world.project.id, &recording, &CountingJudge, NOW);
             imported.unwrap();
         }),
         ("an import", &|| {
@@ -58,8 +58,8 @@ fn they_are_counted_once_until_something_changes() {
             ));
         }),
         ("another grouping", &|| {
-            let done = elsewhere.refingerprint(world.project.id, &FirstWord);
-            assert!(done.unwrap().unwrap().changed > 0);
+            let counts = elsewhere.refingerprint(world.project.id, &FirstWord);
+            assert!(counts.unwrap().unwrap().changed > 0);
         }),
         ("pruning", &|| assert_eq!(world.prune(false)[0].runs, 1)),
     ];
@@ -128,7 +128,7 @@ fn runs_that_do_not_count_in_verdicts_do_not_count() {
         of_fork = with_failing_test(of_fork, test, None, &["boom", "bang"]);
     }
     let store = &world.store;
-    let recorded = store.record_under(world.project.id, &of_fork, rules, &Counting, NOW);
+    let recorded = store.record_under(world.project.id, &of_fork, rules, &CountingJudge, NOW);
     recorded.unwrap();
     assert_eq!(without_cache(&world, NOW), [(0, 1)]);
     let twice = with_failing_test(report("c"), "y", None, &["boom"]);

@@ -26,12 +26,12 @@ const JUDGED: &str = "SELECT (judged = observed)::text FROM project";
 
 /// A judge that counts its judgements.
 #[derive(Default)]
-struct Tallying(AtomicUsize);
+struct TallyingJudge(AtomicUsize);
 
-impl Judge for Tallying {
+impl Judge for TallyingJudge {
     fn judge(&self, history: &History, now: Timestamp) -> Vec<Judgement> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Counting.judge(history, now)
+        CountingJudge.judge(history, now)
     }
 }
 
@@ -66,7 +66,7 @@ impl Judge for FrozenJudge {
         if self.began.send(()).is_ok() {
             let _ = self.thawed.lock().unwrap().recv();
         }
-        Counting.judge(history, now)
+        CountingJudge.judge(history, now)
     }
 }
 
@@ -84,7 +84,7 @@ fn assert_rebuilt_is_the_same(world: &World) {
 #[test]
 fn of_forty_shards_at_once_few_imports_judge_and_the_verdicts_are_those_of_a_rebuild() {
     let world = World::new();
-    let judge = Tallying::default();
+    let judge = TallyingJudge::default();
     for run in 0..3 {
         world.import(
             &report(&format!("before {run}"))
@@ -214,7 +214,7 @@ fn a_waiting_import_says_how_long_it_has_waited_and_goes_on() {
     diesel::connection::SimpleConnection::batch_execute(&mut other, lock).unwrap();
     let imported = thread::scope(|scope| {
         let import =
-            scope.spawn(|| store.record(world.project.id, &report("a").test("x", "p"), &Counting, NOW));
+            scope.spawn(|| store.record(world.project.id, &report("a").test("x", "p"), &CountingJudge, NOW));
         let waits: Vec<Duration> = heard.iter().take(2).collect();
         assert!(
             waits[0] >= Duration::from_millis(100) && waits[1] > waits[0],
@@ -239,7 +239,7 @@ fn an_import_that_never_gets_its_turn_fails_after_the_time_of_a_statement() {
     let mut other = world.database.connection();
     let lock = "BEGIN; SELECT FROM project FOR NO KEY UPDATE";
     diesel::connection::SimpleConnection::batch_execute(&mut other, lock).unwrap();
-    let refused = store.record(world.project.id, &report("a").test("x", "p"), &Counting, NOW);
+    let refused = store.record(world.project.id, &report("a").test("x", "p"), &CountingJudge, NOW);
     let error = refused.unwrap_err().to_string();
     assert!(error.contains("waiting for another import"), "{error}");
 }

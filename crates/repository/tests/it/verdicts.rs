@@ -36,8 +36,8 @@ fn a_verdict_reads_back_to_the_last_digit() {
         (1.0 / 3.0, 2e-5)
     );
     assert_eq!((stored.evaluated_at, stored.evidence.now), (NOW, NOW));
-    let (seen, run) = stored.last.unwrap();
-    assert_eq!(seen, NOW.plus_ms(-30 * MINUTE), "the final attempt's start");
+    let (status, run) = stored.last.unwrap();
+    assert_eq!(status, NOW.plus_ms(-30 * MINUTE), "the final attempt's start");
     assert_eq!((run.run_id, run.run_number), (imported.run_id.to_string(), 1));
     assert_eq!(
         (run.status, run.started_at),
@@ -72,7 +72,7 @@ fn a_test_that_left_the_window_has_insufficient_data() {
         .record(
             world.project.id,
             &report("a").at(20 * DAY).test("x", "f"),
-            &Counting,
+            &CountingJudge,
             NOW.plus_days(-19),
         )
         .unwrap();
@@ -82,16 +82,20 @@ fn a_test_that_left_the_window_has_insufficient_data() {
         (VerdictStatus::Broken, NOW.plus_days(-19))
     );
     world.import(&report("b").test("y", "p"));
-    let left = verdict(&world, "x").unwrap();
+    let verdict_after = verdict(&world, "x").unwrap();
     assert_eq!(
-        (left.status, left.reason, left.evaluated_at),
+        (
+            verdict_after.status,
+            verdict_after.reason,
+            verdict_after.evaluated_at
+        ),
         (VerdictStatus::InsufficientData, None, NOW)
     );
     assert_eq!(
         (
-            left.figures.runs_in_window,
-            left.last,
-            left.evidence.engine.as_str()
+            verdict_after.figures.runs_in_window,
+            verdict_after.last,
+            verdict_after.evidence.engine.as_str()
         ),
         (0, None, "counting")
     );
@@ -103,19 +107,24 @@ fn a_test_that_left_the_window_has_insufficient_data() {
 fn only_rows_that_changed_are_written() {
     let world = World::new();
     world.import(&report("a").test("x", "f").test("y", "p"));
-    let written = |name: &str| {
+    let version = |name: &str| {
         let sql =
             format!("SELECT verdict.xmin FROM verdict JOIN test ON test = ordinal WHERE name = '{name}'");
         world.database.text(&sql).unwrap()
     };
-    let (x, y) = (written("x"), written("y"));
+    let (x, y) = (version("x"), version("y"));
     let later = NOW.plus_ms(HOUR);
     world
         .store
-        .record(world.project.id, &report("b").test("y", "p"), &Counting, later)
+        .record(
+            world.project.id,
+            &report("b").test("y", "p"),
+            &CountingJudge,
+            later,
+        )
         .unwrap();
-    assert_eq!(written("x"), x);
-    assert_ne!(written("y"), y);
+    assert_eq!(version("x"), x);
+    assert_ne!(version("y"), y);
     assert_eq!(
         verdict(&world, "x").unwrap().evaluated_at,
         later,
@@ -135,7 +144,7 @@ fn another_stable_branch_is_judged_at_once() {
     assert!(
         world
             .store
-            .set_project(world.project.id, &change, &Counting, later)
+            .set_project(world.project.id, &change, &CountingJudge, later)
             .unwrap()
     );
     let stored = verdict(&world, "x").unwrap();
@@ -146,7 +155,7 @@ fn another_stable_branch_is_judged_at_once() {
     assert!(
         world
             .store
-            .set_project(world.project.id, &change, &Counting, NOW.plus_days(1))
+            .set_project(world.project.id, &change, &CountingJudge, NOW.plus_days(1))
             .unwrap()
     );
     assert_eq!(

@@ -11,7 +11,7 @@ use std::{
 use assay_domain::store::NodeReads;
 
 /// Most standbys with a name of their own. Addresses of containers change, and each name is a series of metrics.
-const MOST: usize = 16;
+const MAX_NAMED: usize = 16;
 /// The name of all others.
 const OTHERS: &str = "other standbys";
 
@@ -27,16 +27,16 @@ struct Counts {
 
 impl KnownStandbys {
     /// Counts a new connection to the standby at this address. Logs the first one.
-    pub(super) fn opened(&self, address: String) -> OpenConnection {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = !known.contains_key(&address);
-        let name = if is_new && known.len() >= MOST {
+    pub(super) fn count_connection(&self, address: String) -> OpenConnection {
+        let mut standbys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !standbys.contains_key(&address);
+        let name = if is_new && standbys.len() >= MAX_NAMED {
             OTHERS.to_owned()
         } else {
             address
         };
-        let counts = Arc::clone(known.entry(name.clone()).or_default());
-        drop(known);
+        let counts = Arc::clone(standbys.entry(name.clone()).or_default());
+        drop(standbys);
         if is_new && name != OTHERS {
             log::info!("results are read from the standby at {name} while it keeps up");
         }
@@ -46,8 +46,8 @@ impl KnownStandbys {
 
     /// The reads and open connections of each, by address.
     pub(super) fn counts(&self) -> Vec<NodeReads> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts = known.iter().map(|(address, counts)| NodeReads {
+        let standbys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = standbys.iter().map(|(address, counts)| NodeReads {
             node: address.clone(),
             reads: counts.reads.load(Ordering::Relaxed),
             standby_connections: Some(counts.connections.load(Ordering::Relaxed)),
@@ -78,9 +78,12 @@ mod tests {
 
     #[test]
     fn reads_and_open_connections_are_counted_for_each_standby() {
-        let known = KnownStandbys::default();
-        let (first, second) = (known.opened("a:1".to_owned()), known.opened("a:1".to_owned()));
-        let other = known.opened("b:1".to_owned());
+        let standbys = KnownStandbys::default();
+        let (first, second) = (
+            standbys.count_connection("a:1".to_owned()),
+            standbys.count_connection("a:1".to_owned()),
+        );
+        let other = standbys.count_connection("b:1".to_owned());
         first.count_read();
         second.count_read();
         other.count_read();
@@ -91,17 +94,19 @@ mod tests {
             reads,
             standby_connections: Some(connections),
         });
-        assert_eq!(known.counts(), expected);
+        assert_eq!(standbys.counts(), expected);
     }
 
     #[test]
     fn addresses_that_change_do_not_grow_the_metrics() {
-        let known = KnownStandbys::default();
+        let standbys = KnownStandbys::default();
         for host in 0..100 {
-            known.opened(format!("10.0.0.{host}:5432")).count_read();
+            standbys
+                .count_connection(format!("10.0.0.{host}:5432"))
+                .count_read();
         }
-        let counts = known.counts();
-        assert_eq!(counts.len(), MOST + 1);
+        let counts = standbys.counts();
+        assert_eq!(counts.len(), MAX_NAMED + 1);
         assert_eq!(counts.iter().map(|node| node.reads).sum::<u64>(), 100);
     }
 }

@@ -15,7 +15,7 @@ use diesel::{
 use super::nodes::{KnownStandbys, OpenConnection};
 use crate::db::{connection_string::ConnectionString, pool::prepare};
 
-/// How long a standby that is behind is not used.
+/// How long a standby that is behind is not checked again.
 const RECHECK: Duration = Duration::from_millis(100);
 /// The address of the connected server as it sees it. A Unix-domain socket has none.
 const ADDRESS: &str = "coalesce(host(inet_server_addr()) || ':' || inet_server_port(), \
@@ -33,22 +33,22 @@ const PARAMETERS: [(&str, &str); 6] = [
 
 /// Makes connections to standbys.
 #[derive(Debug)]
-pub(super) struct Standbys {
+pub(super) struct StandbyManager {
     inner: ConnectionManager<PgConnection>,
-    known: Arc<KnownStandbys>,
+    standbys: Arc<KnownStandbys>,
     statement_timeout: Duration,
 }
 
-impl Standbys {
-    /// Those of this connection string.
+impl StandbyManager {
+    /// A manager for the standbys of this connection string.
     pub(super) fn new(
         url: &ConnectionString,
         statement_timeout: Duration,
-        known: Arc<KnownStandbys>,
+        standbys: Arc<KnownStandbys>,
     ) -> Self {
         Self {
             inner: ConnectionManager::new(url.with_defaults(&PARAMETERS)),
-            known,
+            standbys,
             statement_timeout,
         }
     }
@@ -66,19 +66,19 @@ pub(super) struct Standby {
 }
 
 impl Standby {
-    /// Whether it has replayed this position. Asks it only if that is unknown.
+    /// Whether it has replayed this position. Queries the standby only if the last check does not answer that.
     pub(super) fn has_reached(&mut self, needed: i64, now: Instant) -> QueryResult<bool> {
-        let asked_lately = self
+        let is_checked_recently = self
             .last_query
             .is_some_and(|last_query| now.saturating_duration_since(last_query) < RECHECK);
-        if self.replayed < needed && !asked_lately {
-            self.ask()?;
+        if self.replayed < needed && !is_checked_recently {
+            self.query_position()?;
             self.last_query = Some(now);
         }
         Ok(self.replayed >= needed && !self.promoted)
     }
 
-    fn ask(&mut self) -> QueryResult<()> {
+    fn query_position(&mut self) -> QueryResult<()> {
         let (is_standby, replayed): (bool, Option<i64>) = select((
             sql::<Bool>("pg_is_in_recovery()"),
             sql::<Nullable<BigInt>>("pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint"),
@@ -90,7 +90,7 @@ impl Standby {
     }
 }
 
-impl ManageConnection for Standbys {
+impl ManageConnection for StandbyManager {
     type Connection = Standby;
     type Error = Error;
 
@@ -108,7 +108,7 @@ impl ManageConnection for Standbys {
         }
         Ok(Standby {
             connection,
-            node: self.known.opened(address),
+            node: self.standbys.count_connection(address),
             replayed: 0,
             last_query: None,
             promoted: false,

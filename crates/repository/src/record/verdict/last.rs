@@ -78,7 +78,7 @@ pub(super) fn complete(
         .map(|run| (run.run.number, At(run.run.started_at)))
         .collect();
     // Known without reading results: the run that was just written, and runs without changes.
-    let known = |test: i32, run: i32| {
+    let known_outcome = |test: i32, run: i32| {
         if Some(run) == touched.run {
             return touched.ended.get(&test).copied();
         }
@@ -88,16 +88,18 @@ pub(super) fn complete(
     let mut unknown = Vec::new();
     for (test, run) in rows.tests.iter().zip(&rows.last_runs) {
         let Some(run) = run else { continue };
-        if known(*test, *run).is_none()
+        if known_outcome(*test, *run).is_none()
             && let Some(start) = starts.get(run)
         {
             unknown.push((*test, *run, *start));
         }
     }
-    let read = observation::ended(connection, project, &unknown)?;
+    let stored_outcomes = observation::ended(connection, project, &unknown)?;
     let newest = newest_starts(history);
     for (index, (test, run)) in rows.tests.iter().zip(&rows.last_runs).enumerate() {
-        let ended = run.and_then(|run| known(*test, run).or_else(|| read.get(&(*test, run)).copied()));
+        let ended = run.and_then(|run| {
+            known_outcome(*test, run).or_else(|| stored_outcomes.get(&(*test, run)).copied())
+        });
         if let Some(slot) = rows.last_statuses.get_mut(index) {
             *slot = ended.map(|ended| ended.status);
         }
@@ -115,20 +117,20 @@ pub(super) fn complete(
 /// are still missing.
 fn newest_starts(history: &History) -> HashMap<i32, At> {
     let mut newest = HashMap::new();
-    let mut found = Vec::new();
+    let mut newest_words = Vec::new();
     let mut runs: Vec<_> = history.runs.iter().collect();
     runs.sort_by_key(|run| std::cmp::Reverse((run.run.started_at, run.run.number)));
     for run in runs {
         let words = run.present.words();
-        if found.len() < words.len() {
-            found.resize(words.len(), 0);
+        if newest_words.len() < words.len() {
+            newest_words.resize(words.len(), 0);
         }
         let fresh: Vec<u64> = words
             .iter()
-            .zip(&mut found)
-            .map(|(word, found)| {
-                let fresh = word & !*found;
-                *found |= word;
+            .zip(&mut newest_words)
+            .map(|(word, newest_words)| {
+                let fresh = word & !*newest_words;
+                *newest_words |= word;
                 fresh
             })
             .collect();

@@ -52,7 +52,7 @@ impl Rows {
         let last_run = verdict
             .last_run
             .and_then(|index| history.runs.get(index))
-            .map(|seen| seen.run.number);
+            .map(|last| last.run.number);
         let body = Body {
             reason: verdict.reason,
             explanation: verdict.explanation,
@@ -170,20 +170,23 @@ impl Rows {
     }
 
     /// The rows at the chosen places.
-    fn only(self, chosen: &[bool]) -> Self {
-        fn column<T>(column: Vec<T>, chosen: &[bool]) -> Vec<T> {
-            let chosen = column.into_iter().zip(chosen).filter(|(_, chosen)| **chosen);
-            chosen.map(|(value, _)| value).collect()
+    fn only(self, is_chosen: &[bool]) -> Self {
+        fn column<T>(column: Vec<T>, is_chosen: &[bool]) -> Vec<T> {
+            let is_chosen = column
+                .into_iter()
+                .zip(is_chosen)
+                .filter(|(_, is_chosen)| **is_chosen);
+            is_chosen.map(|(value, _)| value).collect()
         }
         Self {
-            tests: column(self.tests, chosen),
-            statuses: column(self.statuses, chosen),
-            in_window: column(self.in_window, chosen),
-            last_runs: column(self.last_runs, chosen),
-            last_statuses: column(self.last_statuses, chosen),
-            last_offsets: column(self.last_offsets, chosen),
-            newest: column(self.newest, chosen),
-            bodies: column(self.bodies, chosen),
+            tests: column(self.tests, is_chosen),
+            statuses: column(self.statuses, is_chosen),
+            in_window: column(self.in_window, is_chosen),
+            last_runs: column(self.last_runs, is_chosen),
+            last_statuses: column(self.last_statuses, is_chosen),
+            last_offsets: column(self.last_offsets, is_chosen),
+            newest: column(self.newest, is_chosen),
+            bodies: column(self.bodies, is_chosen),
         }
     }
 

@@ -13,28 +13,28 @@ use diesel::r2d2::{Error, HandleError};
 use crate::db::connection_string::ConnectionString;
 
 /// Shortest interval between log lines about standbys.
-const QUIET: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Logs one line when reads go to the primary, and one when they no longer do.
 #[derive(Debug, Default)]
-pub(super) struct Trouble {
+pub(super) struct FailoverLog {
     logged_at: Mutex<Option<Instant>>,
     lasts: AtomicBool,
 }
 
-impl Trouble {
+impl FailoverLog {
     pub(super) fn report(&self, reason: &dyn std::fmt::Display) {
         let now = Instant::now();
         let mut logged_at = self.logged_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if logged_at.is_none_or(|at| now.saturating_duration_since(at) >= QUIET) {
+        if logged_at.is_none_or(|at| now.saturating_duration_since(at) >= LOG_INTERVAL) {
             *logged_at = Some(now);
             self.lasts.store(true, Ordering::Relaxed);
             log::warn!("a standby cannot be read from, the primary answers: {reason}");
         }
     }
 
-    /// A standby answered.
-    pub(super) fn over(&self) {
+    /// Logs that standbys answer again, if a failover was logged before.
+    pub(super) fn ended_periods(&self) {
         if self.lasts.load(Ordering::Relaxed) && self.lasts.swap(false, Ordering::Relaxed) {
             log::info!("standbys are read from again");
         }
@@ -43,14 +43,14 @@ impl Trouble {
 
 /// Logs failed attempts to connect.
 #[derive(Debug)]
-pub(super) struct Unreachable {
+pub(super) struct ConnectErrorLog {
     pub(super) connection_string: ConnectionString,
-    pub(super) trouble: Arc<Trouble>,
+    pub(super) failover_log: Arc<FailoverLog>,
 }
 
-impl HandleError<Error> for Unreachable {
+impl HandleError<Error> for ConnectErrorLog {
     fn handle_error(&self, error: Error) {
-        self.trouble
+        self.failover_log
             .report(&self.connection_string.redact(&error.to_string()));
     }
 }
@@ -61,11 +61,11 @@ mod tests {
 
     #[test]
     fn the_log_says_once_that_a_standby_is_lost() {
-        let trouble = Trouble::default();
-        trouble.report(&"gone");
-        assert!(trouble.lasts.load(Ordering::Relaxed));
-        trouble.over();
-        trouble.report(&"gone again within the minute");
-        assert!(!trouble.lasts.load(Ordering::Relaxed));
+        let failover_log = FailoverLog::default();
+        failover_log.report(&"gone");
+        assert!(failover_log.lasts.load(Ordering::Relaxed));
+        failover_log.ended_periods();
+        failover_log.report(&"gone again within the minute");
+        assert!(!failover_log.lasts.load(Ordering::Relaxed));
     }
 }

@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The maximum age of an answer.
-pub(super) const OLDEST: Duration = Duration::from_secs(1);
+/// Most time by which an answer of a standby may be old.
+pub(super) const MAX_AGE: Duration = Duration::from_secs(1);
 /// Interval of reading the primary's position, while there are reads.
 const STEP: Duration = Duration::from_millis(250);
 
@@ -19,35 +19,35 @@ pub(super) struct RequiredPosition {
 
 /// The primary's written positions at moments of the last second.
 #[derive(Debug, Default)]
-pub(super) struct Horizon {
+pub(super) struct PrimaryPositions {
     /// Oldest first.
-    known: VecDeque<RequiredPosition>,
+    entries: VecDeque<RequiredPosition>,
     /// When the last request for a position began.
     last_query: Option<Instant>,
 }
 
-impl Horizon {
+impl PrimaryPositions {
     /// Whether the caller must ask the primary now. Returns true to one caller only.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
-        let due = self
+        let is_due = self
             .last_query
             .is_none_or(|last_query| now.saturating_duration_since(last_query) >= STEP);
-        if due {
+        if is_due {
             self.last_query = Some(now);
         }
-        due
+        is_due
     }
 
     /// Records a position that was requested at `now`.
-    pub(super) fn learn(&mut self, now: Instant, position: i64) {
-        self.known.push_back(RequiredPosition { position, at: now });
+    pub(super) fn record(&mut self, now: Instant, position: i64) {
+        self.entries.push_back(RequiredPosition { position, at: now });
     }
 
     /// The position that must be replayed for an answer that is not too old.
-    pub(super) fn needed(&mut self, now: Instant) -> Option<RequiredPosition> {
-        self.known
-            .retain(|known| now.saturating_duration_since(known.at) <= OLDEST);
-        self.known.front().copied()
+    pub(super) fn oldest_recent(&mut self, now: Instant) -> Option<RequiredPosition> {
+        self.entries
+            .retain(|entries| now.saturating_duration_since(entries.at) <= MAX_AGE);
+        self.entries.front().copied()
     }
 }
 
@@ -57,19 +57,23 @@ mod tests {
 
     #[test]
     fn the_primary_is_asked_four_times_a_second_and_what_is_a_second_old_is_needed() {
-        let mut horizon = Horizon::default();
+        let mut positions = PrimaryPositions::default();
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
-        let needed = |horizon: &mut Horizon, ms| horizon.needed(at(ms)).map(|needed| needed.position);
-        assert_eq!(needed(&mut horizon, 0), None, "nothing is known");
+        let oldest_recent = |positions: &mut PrimaryPositions, ms| {
+            positions
+                .oldest_recent(at(ms))
+                .map(|oldest_recent| oldest_recent.position)
+        };
+        assert_eq!(oldest_recent(&mut positions, 0), None, "nothing is known");
         for (ms, position) in [(0, 10), (250, 20), (500, 30), (750, 40), (1_000, 50)] {
-            assert!(horizon.is_due(at(ms)));
-            assert!(!horizon.is_due(at(ms + 249)), "another one asks");
-            horizon.learn(at(ms), position);
+            assert!(positions.is_due(at(ms)));
+            assert!(!positions.is_due(at(ms + 249)), "another one asks");
+            positions.record(at(ms), position);
         }
-        assert_eq!(needed(&mut horizon, 1_000), Some(10));
-        assert_eq!(needed(&mut horizon, 1_001), Some(20));
-        assert_eq!(needed(&mut horizon, 2_000), Some(50));
-        assert_eq!(needed(&mut horizon, 2_001), None);
+        assert_eq!(oldest_recent(&mut positions, 1_000), Some(10));
+        assert_eq!(oldest_recent(&mut positions, 1_001), Some(20));
+        assert_eq!(oldest_recent(&mut positions, 2_000), Some(50));
+        assert_eq!(oldest_recent(&mut positions, 2_001), None);
     }
 }
