@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn each_command_stands_in_one_group() {
+    fn each_command_is_in_one_group() {
         for name in names(&command()) {
             let groups = GROUPS
                 .iter()
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn each_option_says_what_it_is() {
+    fn each_option_has_a_description() {
         let mut all = Vec::new();
         leaves(&command(), "assay", &mut all);
         for (words, command) in all {

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_known_and_other_names_are_not() {
+    fn typing_errors_find_the_nearest_name_and_other_names_find_none() {
         let names = ["shop", "storefront", "Example Shop", "backend"];
         for (slip, meant) in [
             ("shp", "shop"),

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_gives_way_and_an_id_never_does() {
+    fn a_long_name_is_cut_and_an_id_never() {
         let name = "a-storefront-with-a-name-that-nobody-would-ever-type";
         let text = drawn(&[[name, "7", ID], ["web", "", ID]], Some(66));
         assert!(
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_do_nothing() {
+    fn control_characters_are_removed() {
         assert!(drawn(&[["a\u{1b}[31mb\nc", "7", ID]], None).contains("a [31mb c"));
     }
 }

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn revisions_prove_flaky_or_not_or_nothing() {
+    fn revisions_label_a_test_as_flaky_or_sound_or_unknown() {
         let nobody = |_: &Result| false;
         assert_eq!(
             truth(&results(&[("a", 'P'), ("a", 'F'), ("a", 'P')]), nobody),

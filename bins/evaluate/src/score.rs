@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_told_as_shares() {
+    fn calls_are_shown_as_shares() {
         let mut calls = Calls::default();
         for (called, is) in [
             (true, true),

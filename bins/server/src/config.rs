@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn standbys_are_those_of_a_database_that_is_named() {
+    fn standbys_need_a_database_url() {
         let replicas = |arguments: &[&str]| {
             let arguments = ["assay-server"].iter().chain(arguments);
             let config = Config::try_parse_from(arguments).unwrap();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_crates_are_heard_below_info() {
+    fn only_our_own_crates_log_below_info() {
         for target in [
             "actix_server::worker",
             "rustls::server",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_strays_into_a_message_is_cut() {
+    fn a_key_in_a_message_is_redacted() {
         let key = "svc_ro_0123456789abcdefghijABCDEFGHIJ01234567";
         for (message, expected) in [
             (format!("header {key}, and {key}"), "header svc_…, and svc_…"),

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_advice_works_with_the_demonstration() {
+    fn the_advice_for_a_missing_postgres_fits_the_demonstration() {
         for (found, install) in [(None, None), (Some("Postgres 13"), Some("apk add postgresql"))] {
             let message = missing(found, install);
             assert!(

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_says_bands_and_never_a_percentage() {
+    fn a_bar_shows_bands_and_no_percentage() {
         let drawn = bar(&[
             (Cause::ThisChange, 0.94),
             (Cause::Flake, 0.055),

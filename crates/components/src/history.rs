@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_tests_are_those_of_the_runs_that_are_meant() {
+    fn failing_tests_are_those_of_the_selected_runs() {
         let history = history(&[
             (2, "linux", &[(0, false), (1, true)]),
             (1, "mac", &[(0, true), (1, false)]),

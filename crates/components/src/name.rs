@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lose_what_they_share_and_keep_what_differs() {
+    fn names_are_shortened_by_their_common_parts() {
         assert_eq!(
             shown(&[
                 "chromium > cart > pays",

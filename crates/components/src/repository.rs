@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_another_site_gives_it_nothing() {
+    fn a_link_to_another_site_sends_no_referrer() {
         let drawn = link(Some("https://ci.test/?a=1&b=\"2"), &html! { "CI run" }).into_string();
         assert_eq!(
             drawn,

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_strip_has_a_bar_for_each_outcome_and_says_them_in_words() {
+    fn a_strip_has_a_bar_for_each_outcome_and_a_text_alternative() {
         let cells = [
             Some(Outcome::Passed),
             None,

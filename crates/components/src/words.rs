@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_read_well() {
+    fn figures_are_rounded_and_have_units() {
         assert_eq!(count(1, "run"), "1 run");
         assert_eq!(count(1_204_000, "run"), "1,204,000 runs");
         assert_eq!(duration(840), "840 ms");

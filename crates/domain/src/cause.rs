@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bands_begin_where_they_are_said_to() {
+    fn bands_begin_at_their_documented_bounds() {
         let bands = [0.0, 0.1, 0.5, 0.9].map(band);
         assert_eq!(bands, ["unlikely", "possible", "likely", "near certain"]);
         assert_eq!(band(0.099), "unlikely");

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_holds_how_its_tests_ended() {
+    fn a_run_has_the_outcomes_of_its_tests() {
         use AttemptStatus::{Failed, Interrupted, Passed, Skipped, TimedOut};
         let facts = RunFacts {
             id: "r1".into(),

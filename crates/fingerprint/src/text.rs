@@ -105,13 +105,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_and_control_characters_go() {
+    fn colours_and_control_characters_are_removed() {
         let raw = "\u{1b}[31mred\u{1b}[39m \u{7}bell\0\r\n\u{1b}]0;title\u{7}next\rlast [1m\\e[2mx";
         assert_eq!(lines(raw), ["red bell", "next", "last x"]);
     }
 
     #[test]
-    fn an_unfinished_sequence_swallows_nothing_else() {
+    fn an_unfinished_escape_sequence_removes_no_other_text() {
         assert_eq!(
             lines("a\u{1b}\nb\u{1b}[\nc\u{1b}]x\nd\u{1b}"),
             ["a", "b", "c", "d"]

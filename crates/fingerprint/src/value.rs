@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_inside_values_are_not_seen() {
+    fn operators_inside_values_are_ignored() {
         assert_eq!(top_level("'a == b' == c", &[" == "]), Some((8, " == ")));
         assert_eq!(top_level("f(x == y) != z", &[" == ", " != "]), Some((9, " != ")));
         assert_eq!(top_level("it's x == y", &[" == "]), Some((6, " == ")));

@@ -469,7 +469,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signing_in_leads_only_to_this_site() {
+    fn signing_in_redirects_only_within_this_site() {
         assert!(is_own_address("/p/x?name=a%20b"));
         for address in [
             "//evil.example",

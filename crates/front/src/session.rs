@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_that_was_changed_is_none() {
+    fn a_changed_cookie_opens_no_session() {
         let sessions = Sessions::new(Some("a"), false).unwrap();
         let cookie = sent(&sessions.cookie(KEY, NOW).unwrap());
         for place in "assay=".len()..cookie.len() {

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_without_a_run_key_is_doubted() {
+    fn a_shard_without_a_run_key_causes_a_warning() {
         assert!(prepared(report(), &Flags::default(), NOW).warnings[0].contains("--run-key"));
         let flags = Flags {
             run_key: Some("b1".into()),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_unknown_code_is_doubted() {
+    fn a_run_without_branch_and_commit_causes_a_warning() {
         let unknown = Report {
             context: RunContext::default(),
             shard: None,
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_no_route_shows_is_doubted() {
+    fn a_run_past_the_retention_causes_a_warning() {
         let at = |started_at| {
             let flags = Flags {
                 started_at: Some(started_at),
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_is_shortened_is_warned_of() {
+    fn a_shortened_branch_causes_a_warning() {
         let on = |branch: &str| {
             let context = RunContext {
                 branch: Some(branch.to_owned()),

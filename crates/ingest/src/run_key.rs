@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suites_of_one_build_are_runs_of_their_own() {
+    fn each_suite_of_a_build_is_a_separate_run() {
         let key = |suite| {
             resolve(
                 None,
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_the_content_is_the_key() {
+    fn without_other_sources_the_run_key_is_the_content() {
         let mut chooser = Chooser::default();
         assert_eq!(
             resolve(None, None, None, "content:0", None, &mut chooser).unwrap(),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_key_is_refused() {
+    fn an_over_long_run_key_is_refused() {
         let key = "k".repeat(1_001);
         let refused = resolve(Some(&key), None, None, "", None, &mut Chooser::default());
         assert_eq!(

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_start_is_the_first_that_is_told() {
+    fn the_start_is_that_of_the_first_source_that_has_one() {
         let all = SourceTimes {
             flag: at(1),
             report_start: at(2),

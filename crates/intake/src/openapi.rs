@@ -128,7 +128,7 @@ const FIELDS: [Field; 21] = [
 ];
 
 #[test]
-fn the_checked_in_description_is_that_of_the_code() {
+fn the_checked_in_description_equals_the_generated_one() {
     let (document, path) = (document(), docs("ingest-openapi.json"));
     let of_anything = "\"items\":{}";
     assert!(!document.to_string().contains(of_anything), "a list of anything");

@@ -427,7 +427,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_that_takes_an_answer_drop_by_drop_is_given_up_after_two_minutes_of_waiting() {
+    fn a_client_that_reads_very_slowly_is_disconnected_after_two_minutes_of_waiting() {
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
         let mut patience = Patience::default();

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_descriptors_for_the_rest() {
+    fn connections_leave_descriptors_for_the_process() {
         assert_eq!(connections(Some(1_024), 4), 892);
         assert_eq!(connections(Some(10), 4), 1);
         assert_eq!(connections(Some(1_048_576), 4), MOST_CONNECTIONS);

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clients_favourite_is_taken() {
+    fn the_coding_that_the_client_prefers_is_chosen() {
         for (accept, expected) in [
             ("", Coding::Identity),
             ("identity", Coding::Identity),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_in_pieces_decodes_to_the_same() {
+    fn a_body_in_pieces_decodes_to_the_same_bytes() {
         let decode = |coding: Coding, coded: &[u8]| {
             let mut plain = Vec::new();
             match coding {

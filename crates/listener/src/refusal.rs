@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_before_it_is_left_as_it_is() {
+    fn an_answer_before_a_refusal_is_unchanged() {
         let before = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}".repeat(20);
         let refusal = Refusal::at_the_end_of(format!("{before}{BARE}").as_bytes()).unwrap();
         assert_eq!(refusal.place, before.len());

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn root_never_takes_the_user_of_other_services() {
+    fn root_never_uses_the_account_of_another_service() {
         let users = "root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/usr/sbin/nologin\n";
         let error = Account::for_root(users).unwrap_err().to_string();
         assert!(

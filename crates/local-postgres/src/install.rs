@@ -106,7 +106,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn the_commands_are_told_as_one_line() {
+    fn the_commands_are_printed_as_one_line() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("apt-get");
         fs::write(&file, "#!/bin/sh\n").unwrap();

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_folder_above_is_taken_before_a_new_one() {
+    fn the_nearest_existing_folder_above_is_used_before_a_new_one() {
         let dir = tempfile::tempdir().unwrap();
         let deep = dir.path().join("a/b/c");
         fs::create_dir_all(&deep).unwrap();

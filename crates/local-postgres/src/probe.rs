@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_from_a_server_that_is_not_ready() {
+    fn a_refusal_is_distinguished_from_a_server_that_is_not_ready() {
         let starting = b"SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0";
         assert_eq!(refusal(starting), Answer::NotYet);
         assert_eq!(refusal(b"SFATAL\0C53300\0Mtoo many clients\0\0"), Answer::NotYet);

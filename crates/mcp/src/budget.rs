@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_calls_that_read_on_show_every_entry_once() {
+    fn following_next_shows_every_entry_once() {
         for bytes in [1_000, 4_000, 32_000] {
             let (mut skip, mut seen) = (0, 0);
             loop {

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_final_attempt_of_repeated_executions_tells_the_outcome() {
+    fn the_outcome_of_repeated_executions_is_that_of_the_final_attempt() {
         use AttemptStatus::{Failed, Passed, Skipped};
         let mut tests = Collector::default();
         let name = |name: &str| TestName {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn executions_without_end_keep_those_that_decide() {
+    fn too_many_executions_are_cut_to_those_that_decide_the_outcome() {
         use AttemptStatus::{Failed, Passed, Skipped};
         let name = TestName {
             name: "a".into(),

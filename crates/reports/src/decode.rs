@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_goes_before_the_declaration() {
+    fn a_byte_order_mark_takes_precedence_over_the_declaration() {
         assert_eq!(decoded(b"\xef\xbb\xbf{\"a\":\"\xc3\xa9\"}"), "{\"a\":\"é\"}");
         let utf16: Vec<u8> = "\u{feff}<?xml version=\"1.0\" encoding=\"UTF-16\"?><a b='é'/>"
             .encode_utf16()

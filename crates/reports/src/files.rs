@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_files_that_fit_the_one_without_a_folder_around_counts() {
+    fn of_several_matching_files_the_outermost_is_chosen() {
         let files: KnownFiles = ["b/a/index.ts", "a/index.ts", "a/index.js", "c.ts", "d/c.ts"]
             .into_iter()
             .map(String::from)

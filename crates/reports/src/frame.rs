@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn message_frame_and_stack_are_cut_apart() {
+    fn message_frame_and_stack_are_separated() {
         let whole = "Error: x\n\nExpected: 1\n\n   at helper.ts:9\n\n   8 | a\n>  9 | b\n     | ^\n  10 | c\n    at f (/r/helper.ts:9:1)\n[cause]: Error: y\n    at g (/r/a.ts:1:1)";
         let parts = Parts::of(whole);
         assert_eq!(parts.message.trim(), "Error: x\n\nExpected: 1");

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_of_formats_tells_these_limits() {
+    fn the_page_of_formats_has_these_limits() {
         let page = include_str!("../../../docs/formats.md");
         let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
         for sentence in [

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_means_failed_tests_only_where_the_runner_says_so_by_it() {
+    fn an_exit_status_means_failed_tests_only_for_runners_that_define_it() {
         for (status, failed, format, means) in [
             (1, 3, Format::Junit, true),
             (100, 3, Format::Junit, true),

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::junit;
 
 #[test]
-fn organizations_are_made_listed_and_moved_between_plans() {
+fn organizations_are_created_listed_and_moved_between_plans() {
     let database = TestDatabase::new();
     let cli = Cli::new(database.url());
     let made = cli.json(&["org", "create", "Shop"]);
@@ -141,7 +141,7 @@ fn everything_that_can_be_created_can_be_renamed_moved_and_deleted() {
 }
 
 #[test]
-fn a_deletion_that_is_killed_is_taken_up_again_while_others_import() {
+fn a_killed_deletion_resumes_while_others_import() {
     let world = World::without_key();
     world.cli.json(&["project", "create", "--org", "Shop", "doomed"]);
     world.database.execute(
@@ -442,7 +442,7 @@ fn uploads_are_listed_newest_first() {
 }
 
 #[test]
-fn keys_are_made_listed_and_revoked() {
+fn keys_are_created_listed_and_revoked() {
     let world = World::without_key();
     let read = world
         .cli

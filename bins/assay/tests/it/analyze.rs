@@ -106,7 +106,7 @@ fn statuses(analysis: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn reports_and_the_same_history_as_csv_are_judged_alike() {
+fn reports_and_the_same_history_as_csv_get_equal_verdicts() {
     let reports = report_folder();
     let history = folder(&[("history.csv", csv())]);
     let of_reports = cli().json(&["analyze", &path(&reports, "")]);
@@ -254,7 +254,7 @@ fn an_analysis_agrees_with_stored_verdicts_and_the_live_list() {
 }
 
 #[test]
-fn the_table_tells_what_is_broken_and_flaky_first() {
+fn the_table_lists_broken_and_flaky_tests_first() {
     let reports = report_folder();
     let output = cli().run(&["analyze", &path(&reports, "")]);
     assert!(output.status.success(), "{}", stderr_text(&output));
@@ -273,7 +273,7 @@ fn the_table_tells_what_is_broken_and_flaky_first() {
 }
 
 #[test]
-fn the_table_lists_what_fails_now_on_its_own() {
+fn the_table_lists_failing_tests_separately() {
     let mut rows = String::from("test,run,started_at,status\n");
     for run in 1..=12 {
         let status = if run == 12 { "failed" } else { "passed" };

@@ -127,7 +127,7 @@ fn commands(script: &str) -> usize {
 }
 
 #[test]
-fn every_block_of_every_page_says_what_it_is() {
+fn every_code_block_of_every_page_has_a_kind() {
     let root = root();
     let pages = [root.clone(), root.join("docs"), root.join("docs/ci")]
         .into_iter()
@@ -313,7 +313,7 @@ sed -n 's/^  export/export/p' demo.txt > exports.sh
 }
 
 #[test]
-fn coming_from_another_tool_and_judging_offline_run() {
+fn the_commands_for_migration_and_offline_analysis_run() {
     let before = "assay migrate
 assay org create Elsewhere
 assay project create --org Elsewhere storefront

@@ -95,7 +95,7 @@ fn a_schema_behind_fails_and_one_ahead_warns() {
 }
 
 #[test]
-fn keys_that_are_missing_expired_or_about_to_be_are_told() {
+fn missing_expired_and_expiring_keys_are_reported() {
     let world = World::without_key();
     let keys = || {
         let (status, found) = doctor(&world.cli);
@@ -168,7 +168,7 @@ fn a_role_that_may_not_read_fails_with_the_grant_that_helps() {
 }
 
 #[test]
-fn a_private_database_is_looked_at_and_never_made() {
+fn a_private_database_is_checked_and_never_created() {
     let folder = tempfile::tempdir().unwrap();
     let assay = |arguments: &[&str]| {
         let output = Command::new(program("assay"))
@@ -202,7 +202,7 @@ fn a_private_database_is_looked_at_and_never_made() {
 }
 
 #[test]
-fn a_redis_that_is_away_is_a_warning() {
+fn an_unreachable_redis_is_a_warning() {
     let world = World::without_key();
     let output = world
         .cli

@@ -23,7 +23,7 @@ fn gate(history: &Path, tests: &[(&str, Option<&str>)], arguments: &[&str]) -> (
 const TIMEOUT: Option<&str> = Some("Timed out waiting for the cart");
 
 #[test]
-fn a_history_excuses_what_it_knows_for_a_flake() {
+fn tests_that_the_history_shows_as_flaky_are_excused() {
     let history = folder();
     // The branch's own earlier run broke `pays`.
     fs::remove_file(history.path().join("run-21.json")).unwrap();

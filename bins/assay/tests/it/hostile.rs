@@ -43,7 +43,7 @@ fn rows(world: &World) -> i64 {
 }
 
 #[test]
-fn a_refused_report_is_named_with_its_place_and_leaves_nothing_behind() {
+fn a_refused_report_is_named_with_its_place_and_stores_nothing() {
     let world = World::without_key();
     let deep = format!("<testsuites>\n{}", "<testsuite name='s'>".repeat(200_000));
     let deep_json = format!(
@@ -110,7 +110,7 @@ fn a_refused_report_is_named_with_its_place_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn accepted_reports_do_no_harm() {
+fn accepted_reports_of_hostile_content_are_stored_safely() {
     let world = World::without_key();
     // If the file were read, the name would contain its text.
     let secret = world.file("secret.txt", "the secret");

@@ -119,7 +119,7 @@ fn shards_become_one_run_whatever_their_order() {
 }
 
 #[test]
-fn a_folder_is_walked_and_what_is_no_report_is_skipped_with_a_word() {
+fn a_folder_is_searched_and_other_files_are_skipped_with_a_message() {
     let world = World::without_key();
     world.file("out/a/one.xml", &junit::report(START, &[("one", true)]));
     world.file("out/two.xml", &junit::report(START, &[("two", true)]));
@@ -433,7 +433,7 @@ fn a_given_start_moves_the_run() {
 }
 
 #[test]
-fn people_read_a_sentence() {
+fn an_import_prints_a_sentence() {
     let world = World::without_key();
     let report = world.file("r.xml", &junit::report(START, &[("adds", true), ("sums", false)]));
     let output = world.cli.run(&["import", "--project", "web", &report]);

@@ -173,7 +173,7 @@ fn a_dry_run_and_a_check_store_nothing() {
 }
 
 #[test]
-fn each_refusal_of_the_server_is_1_with_its_reason() {
+fn each_refusal_of_the_server_exits_with_1_and_its_reason() {
     let site = Site::new();
     site.world
         .file("r.xml", &junit::report(&now(), &[("adds", true)]));

@@ -94,7 +94,7 @@ fn pruning_refuses_to_delete_everything_that_is_stored() {
 }
 
 #[test]
-fn pruning_that_is_killed_is_taken_up_again_while_imports_go_on() {
+fn killed_pruning_resumes_while_imports_continue() {
     let world = World::without_key();
     // An organization each with 60 and with 90 days; the runs of 40 to 150 days ago, ten a day.
     let other = world.cli.json(&["org", "create", "Bakery", "--plan", "standard"]);

@@ -57,7 +57,7 @@ fn list(history: &tempfile::TempDir, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn only_flaky_tests_are_listed_and_what_is_missing_is_said() {
+fn only_flaky_tests_are_listed_and_missing_names_are_reported() {
     let history = history(
         &[
             ("shop::cart > tests::odd", ""),
@@ -184,7 +184,7 @@ fn tries(format: &str, all: &Path, chosen: &[&str], runs: impl Fn(Option<(&str, 
 
 #[test]
 #[ignore = "needs pytest in the folder ASSAY_RUNNERS"]
-fn pytest_takes_the_plugin() {
+fn pytest_accepts_the_plugin() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("tests")).unwrap();
@@ -213,7 +213,7 @@ fn pytest_takes_the_plugin() {
 
 #[test]
 #[ignore = "needs @playwright/test in the folder ASSAY_RUNNERS"]
-fn playwright_takes_the_list() {
+fn playwright_accepts_the_list() {
     let js = runners().join("js");
     let folder = tempfile::tempdir_in(&js).unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -276,7 +276,7 @@ const SUITE: &str = "describe('cart', () => { test('adds (up)', () => {}); test(
 
 #[test]
 #[ignore = "needs jest in the folder ASSAY_RUNNERS"]
-fn jest_takes_the_pattern() {
+fn jest_accepts_the_pattern() {
     takes_a_pattern(
         "jest",
         SUITE,
@@ -287,7 +287,7 @@ fn jest_takes_the_pattern() {
 
 #[test]
 #[ignore = "needs vitest in the folder ASSAY_RUNNERS"]
-fn vitest_takes_the_pattern() {
+fn vitest_accepts_the_pattern() {
     let suite = format!("import {{ describe, test }} from 'vitest';\n{SUITE}");
     let arguments = ["run", "--root=.", "--reporter=json", "--outputFile=results.json"];
     takes_a_pattern("vitest", &suite, "cart.test.js", &arguments);
@@ -295,7 +295,7 @@ fn vitest_takes_the_pattern() {
 
 #[test]
 #[ignore = "needs go"]
-fn go_takes_the_patterns() {
+fn go_accepts_the_patterns() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("go.mod"), "module example.com/s\n\ngo 1.19\n").unwrap();
@@ -333,7 +333,7 @@ fn go_takes_the_patterns() {
 
 #[test]
 #[ignore = "needs cargo-nextest"]
-fn nextest_takes_the_filterset() {
+fn nextest_accepts_the_filterset() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir_all(at("src")).unwrap();

@@ -31,7 +31,7 @@ fn names(receiver: &Receiver) -> Vec<String> {
 }
 
 #[test]
-fn only_what_the_command_wrote_is_sent() {
+fn only_reports_that_the_command_wrote_are_sent() {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);
     job.write("out/old.xml", "not even a report");
@@ -111,7 +111,7 @@ fn the_commands_own_status_is_the_programs() {
 }
 
 #[test]
-fn an_upload_that_fails_is_1_unless_the_command_says_more() {
+fn a_failed_upload_exits_with_1_unless_the_command_failed() {
     let receiver = Receiver::start(vec![error(409, "slot_taken")]);
     let job = Job::new(&receiver.url);
     let run = |flags: &[&str], script: &str| {
@@ -152,7 +152,7 @@ fn a_command_without_a_report_is_not_a_success() {
 }
 
 #[test]
-fn wrong_usage_is_2_before_the_command_runs() {
+fn wrong_usage_exits_with_2_before_the_command_runs() {
     let job = Job::new("http://127.0.0.1:1");
     let refused = |command: &mut Command, part: &str| {
         let output = command.output().unwrap();
@@ -212,7 +212,7 @@ fn signal(child: &Child, name: &str) {
 }
 
 #[test]
-fn signals_are_forwarded_and_what_was_written_is_still_sent() {
+fn signals_are_forwarded_and_written_reports_are_still_sent() {
     for (name, number) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
         let receiver = Receiver::start(vec![stored()]);
         let job = Job::new(&receiver.url);

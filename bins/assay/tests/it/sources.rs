@@ -112,7 +112,7 @@ fn an_event_file_without_an_end_is_not_read() {
 }
 
 #[test]
-fn the_name_of_a_file_commands_neither_ci_nor_a_terminal() {
+fn the_name_of_a_file_cannot_inject_commands_into_ci_or_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let evil = "\n::error::gone ##vso[task.complete] \u{1b}[2J\u{202e}";
     for (name, content) in [
@@ -209,7 +209,7 @@ fn a_report_without_tests_and_time_does_not_become_the_newest_run() {
 }
 
 #[test]
-fn a_folder_says_what_each_unread_report_is_and_what_to_write_instead() {
+fn each_unread_report_of_a_folder_is_named_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     // Files that are no reports at all do not hide the others.
     for number in 0..30 {

@@ -21,7 +21,7 @@ fn is_revoked(world: &World) -> bool {
 }
 
 #[test]
-fn revoking_a_key_is_asked_on_a_terminal_and_nowhere_else() {
+fn revoking_a_key_needs_confirmation_only_on_a_terminal() {
     let world = World::without_key();
     let id = key(&world);
     let revoke = |arguments: &[&str]| {
@@ -55,7 +55,7 @@ fn revoking_a_key_is_asked_on_a_terminal_and_nowhere_else() {
 }
 
 #[test]
-fn renaming_moving_and_deleting_are_asked_on_a_terminal() {
+fn renaming_moving_and_deleting_need_confirmation_on_a_terminal() {
     let world = World::without_key();
     world.cli.json(&["org", "create", "Bakery"]);
     let names = || {
@@ -90,7 +90,7 @@ fn renaming_moving_and_deleting_are_asked_on_a_terminal() {
 }
 
 #[test]
-fn pruning_is_asked_on_a_terminal() {
+fn pruning_needs_confirmation_on_a_terminal() {
     let world = World::without_key();
     let report = world.file("r.xml", &junit::report("2020-01-01T00:00:00Z", &[("adds", true)]));
     world.import(&["--run-key", "old", &report]);
@@ -108,7 +108,7 @@ fn pruning_is_asked_on_a_terminal() {
 }
 
 #[test]
-fn colours_are_for_terminals_that_want_them() {
+fn colours_are_printed_only_on_terminals_that_support_them() {
     let world = World::without_key();
     key(&world);
     let shown = |arguments: &[&str], environment: &[(&str, &str)]| {
@@ -157,7 +157,7 @@ fn tables_fit_the_terminal_and_are_whole_in_a_pipe() {
 }
 
 #[test]
-fn a_bar_moves_while_reports_are_read_unless_nobody_watches() {
+fn a_progress_bar_is_shown_only_on_a_terminal() {
     let world = World::without_key();
     let report = junit::report("2026-11-20T10:00:00Z", &[("adds", true)]);
     let import = |arguments: &[&str]| {

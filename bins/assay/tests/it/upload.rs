@@ -89,7 +89,7 @@ fn output_text(output: &Output) -> String {
 }
 
 #[test]
-fn the_files_arrive_as_they_are_with_what_flags_and_variables_say() {
+fn files_are_sent_unchanged_with_the_values_of_flags_and_variables() {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);
     job.write("src/totals.test.ts", "");
@@ -195,7 +195,7 @@ fn a_terminal_of_80_columns_shows_progress_and_whole_lines() {
 }
 
 #[test]
-fn an_error_that_may_pass_is_tried_again() {
+fn a_transient_error_is_retried() {
     for first in [
         error(503, "busy"),
         error(500, "internal_error"),
@@ -222,7 +222,7 @@ fn an_error_that_may_pass_is_tried_again() {
 }
 
 #[test]
-fn the_servers_wish_to_wait_is_honoured() {
+fn a_retry_time_of_the_server_is_respected() {
     let receiver = Receiver::start(vec![error(429, "rate_limited").with("Retry-After: 3"), stored()]);
     let began = Instant::now();
     let output = Job::new(&receiver.url).run(&["upload", "out"]);
@@ -239,7 +239,7 @@ fn the_servers_wish_to_wait_is_honoured() {
 }
 
 #[test]
-fn a_refusal_is_1_at_once_with_its_reason_and_what_to_do() {
+fn a_refusal_exits_with_1_at_once_with_reason_and_advice() {
     for (refusal, parts) in [
         (
             error(401, "invalid_key"),
@@ -323,7 +323,7 @@ fn a_refusal_is_1_at_once_with_its_reason_and_what_to_do() {
 }
 
 #[test]
-fn a_server_that_is_gone_is_1_and_best_effort_makes_it_a_warning() {
+fn an_unreachable_server_exits_with_1_and_best_effort_makes_it_a_warning() {
     let job = Job::new("http://127.0.0.1:1");
     let gone = job.run(&["upload", "out", "--retry-for", "0"]);
     assert_eq!(gone.status.code(), Some(1));
@@ -361,7 +361,7 @@ fn a_server_that_is_gone_is_1_and_best_effort_makes_it_a_warning() {
 }
 
 #[test]
-fn wrong_usage_is_2_and_sends_nothing() {
+fn wrong_usage_exits_with_2_and_sends_no_request() {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);
     let refused = |command: &mut Command, part: &str| {
@@ -572,7 +572,7 @@ fn unsent_reports_wait_in_the_spool_and_go_first() {
 }
 
 #[test]
-fn a_spool_that_cannot_be_made_is_an_error_that_names_it_and_nothing_is_sent() {
+fn a_spool_that_cannot_be_created_is_an_error_and_no_report_is_sent() {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);
     job.write("file", "");

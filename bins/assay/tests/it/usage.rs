@@ -3,7 +3,7 @@
 use assay_testkit::{Cli, TestDatabase, stderr_text};
 
 #[test]
-fn wrong_usage_is_2_and_help_is_0() {
+fn wrong_usage_exits_with_2_and_help_with_0() {
     let cli = Cli::new("postgresql:///nowhere");
     let long = "n".repeat(201);
     for wrong in [
@@ -114,7 +114,7 @@ fn a_usage_error_shows_no_option_as_required_because_a_variable_sets_it() {
 }
 
 #[test]
-fn a_database_that_cannot_be_reached_is_1() {
+fn an_unreachable_database_exits_with_1() {
     let output = Cli::new("postgresql://127.0.0.1:1/nowhere").run(&["org", "list", "--json"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
@@ -137,7 +137,7 @@ fn a_database_that_cannot_be_reached_is_1() {
 }
 
 #[test]
-fn an_unmigrated_database_says_what_to_run() {
+fn an_unmigrated_database_is_reported_with_the_command_to_run() {
     let database = TestDatabase::unmigrated();
     let cli = Cli::new(database.url());
     let refused = cli.run(&["org", "list"]);
@@ -155,7 +155,7 @@ fn an_unmigrated_database_says_what_to_run() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let database = TestDatabase::new();
     let cli = Cli::new(database.url());
     for arguments in [

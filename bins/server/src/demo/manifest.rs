@@ -105,7 +105,7 @@ mod tests {
     use super::{super::SAMPLES, *};
 
     #[test]
-    fn every_sample_is_there_and_the_runs_cover_the_fortnight() {
+    fn every_sample_exists_and_the_runs_cover_two_weeks() {
         let manifest = Manifest::read(&SAMPLES).unwrap();
         let mut keys = BTreeSet::new();
         let ages = || {

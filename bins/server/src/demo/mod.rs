@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_start_dates_the_samples_again_and_keeps_ids_and_key() {
+    fn a_later_start_moves_the_samples_dates_and_keeps_ids_and_key() {
         let (database, folder) = (TestDatabase::new(), tempfile::tempdir().unwrap());
         let store = database.connect();
         let now = Timestamp::from_unix_ms(1_795_200_363_120);

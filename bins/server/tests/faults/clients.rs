@@ -113,7 +113,7 @@ fn pipelined_requests_are_answered_in_their_order() {
 }
 
 #[test]
-fn readers_that_do_not_read_keep_nobody_waiting() {
+fn clients_that_do_not_read_do_not_delay_others() {
     let _shared = quiet::shared();
     let mut world = World::new();
     let run = world.import(&Report::whole(1, 6_000, 60));
@@ -157,7 +157,7 @@ fn readers_that_do_not_read_keep_nobody_waiting() {
 }
 
 #[test]
-fn ten_thousand_idle_connections_keep_nobody_waiting() {
+fn ten_thousand_idle_connections_do_not_delay_others() {
     let _alone = quiet::alone();
     let connections = raw::raise_descriptors().saturating_sub(500).min(10_000);
     let mut world = World::new();

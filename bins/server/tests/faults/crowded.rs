@@ -19,7 +19,7 @@ use crate::{
 const RECOVERED_WITHIN: Duration = Duration::from_secs(2);
 
 #[test]
-fn every_connection_taken_by_others() {
+fn the_server_answers_when_other_programs_use_every_connection() {
     let _alone = quiet::alone();
     let mut world = World::with_own_postgres();
     world.import(&Report::whole(1, 10, 60));

@@ -19,7 +19,7 @@ use crate::{
 const LEFT_BYTES: u64 = 512 * 1024;
 
 #[test]
-fn an_import_that_does_not_fit_stores_nothing_and_reads_go_on() {
+fn an_import_that_does_not_fit_stores_nothing_and_reads_continue() {
     let _shared = quiet::shared();
     let folder = tempfile::tempdir().unwrap();
     let Some(disk) = Disk::mount(folder.path()) else {

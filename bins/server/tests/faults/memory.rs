@@ -32,7 +32,7 @@ const FOR: Duration = Duration::from_secs(25);
 const SLOW_OF_KEY: usize = 35;
 
 #[test]
-fn four_keys_within_their_limits_neither_end_a_small_server_nor_hinder_a_fifth() {
+fn four_keys_within_their_limits_do_not_stop_a_small_server_or_delay_a_fifth() {
     let _alone = quiet::alone();
     let mut world = World::new();
     let Source::Shared(database) = &world.database else {

@@ -21,7 +21,7 @@ const GROWTH_MB: u64 = 300;
 const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 
 #[test]
-fn a_database_that_hangs_turns_requests_away_without_queueing_them_for_ever() {
+fn with_a_hanging_database_requests_are_rejected_and_not_queued_without_limit() {
     let _alone = quiet::alone();
     raw::raise_descriptors();
     let mut world = World::new();
@@ -71,7 +71,7 @@ fn a_database_that_hangs_turns_requests_away_without_queueing_them_for_ever() {
 }
 
 #[test]
-fn requests_that_hang_keep_no_others_waiting_while_a_thread_is_free() {
+fn hanging_requests_do_not_delay_others_while_a_thread_is_free() {
     let _shared = quiet::shared();
     let mut world = World::new();
     let mut lock = lock_signatures(&mut world);
@@ -173,7 +173,7 @@ fn another_key(world: &World) -> String {
 }
 
 #[test]
-fn a_flood_is_answered_in_bounds_or_turned_away() {
+fn a_flood_is_answered_in_time_or_rejected() {
     let _alone = quiet::alone();
     raw::raise_descriptors();
     let mut world = World::new();

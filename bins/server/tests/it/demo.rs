@@ -153,7 +153,7 @@ fn a_demonstration_names_the_line_that_gives_its_tools_to_an_agent() {
 }
 
 #[test]
-fn the_samples_show_what_the_service_tells() {
+fn the_samples_show_every_kind_of_answer() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
     server.ready();

@@ -83,7 +83,7 @@ const BROKEN: [Case<'_>; 4] = [
 ];
 
 #[test]
-fn an_upload_may_ask_whose_its_failures_are() {
+fn an_upload_may_request_the_causes_of_its_failures() {
     let intake = intake();
     let answer = explained(&intake, &intake.key, &[("dryRun", "true")], &BROKEN);
     assert_eq!(answer["runId"], Value::Null, "nothing is stored");
@@ -146,7 +146,7 @@ fn an_upload_may_ask_whose_its_failures_are() {
 }
 
 #[test]
-fn a_key_for_pull_requests_only_may_ask_too() {
+fn a_pull_request_key_may_request_the_causes_too() {
     let intake = intake();
     let terms = IngestTerms {
         pull_requests_only: true,
@@ -162,7 +162,7 @@ fn a_key_for_pull_requests_only_may_ask_too() {
 }
 
 #[test]
-fn a_dry_run_takes_from_the_stored_run_what_its_report_does_not_say() {
+fn a_dry_run_completes_its_context_from_the_stored_run() {
     let intake = intake();
     let terms = IngestTerms {
         pull_requests_only: true,
@@ -241,7 +241,7 @@ impl Job<'_> {
 }
 
 #[test]
-fn the_gate_excuses_flakes_and_nothing_else() {
+fn the_gate_excuses_only_flakes() {
     let intake = intake();
     let job = Job {
         intake: &intake,

@@ -253,7 +253,7 @@ fn every_other_route_and_method_is_an_error_as_json() {
 }
 
 #[test]
-fn only_a_valid_ingest_key_may_send_and_only_what_its_terms_allow() {
+fn only_a_valid_ingest_key_may_send_within_its_terms() {
     let intake = Intake::new();
     intake.cli.json(&["org", "create", "Other"]);
     let other = intake
@@ -751,7 +751,7 @@ fn many_shards_at_once_are_all_stored() {
 }
 
 #[test]
-fn more_uploads_than_a_minute_admits_are_told_when_to_come_again() {
+fn uploads_beyond_the_rate_limit_get_a_retry_time() {
     let intake = Intake::with(&[("ASSAY_INGEST_RATE_LIMIT", "2")]);
     // The window may change in between. Then three uploads may pass.
     let answers: Vec<_> = (0..5)

@@ -95,7 +95,7 @@ impl Receiver {
 /// `ASSAY_ALL_REPORTS=1` selects every report file instead of one in eleven, `ASSAY_ALL_REPORTS=FOLDER` those of a
 /// folder.
 #[test]
-fn reports_are_read_alike_whoever_sent_them() {
+fn reports_are_read_equally_from_every_sender() {
     let intake = Intake::new();
     let start = now().plus_days(-1).to_string();
     let all = std::env::var_os("ASSAY_ALL_REPORTS");

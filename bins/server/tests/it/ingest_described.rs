@@ -59,7 +59,7 @@ fn conforms(document: &Value, operation: &Value, answer: &Response, what: &str) 
 }
 
 #[test]
-fn the_server_takes_and_answers_what_the_description_says() {
+fn requests_and_answers_conform_to_the_description() {
     let document = document();
     let base = document["servers"][0]["url"].as_str().unwrap();
     let base = base.strip_prefix("{origin}").unwrap();

@@ -125,7 +125,7 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
 }
 
 #[test]
-fn an_upload_whose_turn_would_come_too_late_is_told_when_to_come_again() {
+fn an_upload_with_too_long_a_queue_gets_a_retry_time() {
     let intake = Intake::with(&[("ASSAY_INGEST_TURN_WITHIN", "1")]);
     // One upload takes some seconds, which determines the estimate for the next ones.
     let held = lock(&intake);
@@ -154,7 +154,7 @@ fn an_upload_whose_turn_would_come_too_late_is_told_when_to_come_again() {
 }
 
 #[test]
-fn a_stop_finishes_what_has_its_turn_and_sends_the_others_away() {
+fn shutdown_finishes_the_active_uploads_and_rejects_the_waiting_ones() {
     let mut intake = Intake::new();
     let held = lock(&intake);
     let begun = send(&intake, &intake.key, "build-1");
@@ -233,7 +233,7 @@ fn an_upload_is_stored_once_the_disk_takes_its_body() {
 }
 
 #[test]
-fn the_read_api_answers_alike_with_and_without_the_ingest_listener() {
+fn the_read_api_gives_equal_answers_with_and_without_the_ingest_listener() {
     let intake = Intake::new();
     for (run_key, report) in [("a", PASSES), ("b", FAILS), ("c", PASSES)] {
         let sent = intake.send(

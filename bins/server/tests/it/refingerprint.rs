@@ -7,7 +7,7 @@ use serde_json::json;
 const OLD: &str = "0123456789abcdef0123456789abcdef";
 
 #[test]
-fn an_old_fingerprint_still_answers_after_errors_were_grouped_anew() {
+fn a_former_fingerprint_is_found_after_errors_were_regrouped() {
     let world = ServedWorld::new();
     world.import_cases(30, &[("adds", false)], &["--branch", "main"]);
     world.import_cases(20, &[("adds", false), ("sums", false)], &["--branch", "main"]);
@@ -40,7 +40,7 @@ fn an_old_fingerprint_still_answers_after_errors_were_grouped_anew() {
 }
 
 #[test]
-fn grouping_a_project_anew_that_is_not_there_is_refused() {
+fn regrouping_an_absent_project_is_refused() {
     let world = ServedWorld::new();
     let output = world.cli.run(&["refingerprint", "--project", "gone", "--json"]);
     assert_eq!(output.status.code(), Some(1));

@@ -281,7 +281,7 @@ fn the_doctor_finds_no_fault_with_any_login() {
 }
 
 #[test]
-fn a_login_that_may_not_make_roles_is_told_what_to_run() {
+fn a_login_that_may_not_create_roles_gets_the_command_to_run() {
     let database = TestDatabase::unmigrated();
     let name = name(&database);
     database.execute(&format!(
@@ -433,7 +433,7 @@ fn the_logins_of_the_deployment_run_every_program() {
 }
 
 #[test]
-fn the_deployment_files_read_and_take_reports_in_processes_of_their_own() {
+fn the_deployment_files_run_read_and_ingest_in_separate_processes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
     let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
     let compose = text("compose.yaml");

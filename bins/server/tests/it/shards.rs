@@ -34,7 +34,7 @@ fn a_late_shard_joins_its_run_and_any_shards_id_names_it() {
 }
 
 #[test]
-fn a_shard_imported_again_replaces_what_it_said() {
+fn a_shard_imported_again_replaces_its_earlier_content() {
     let world = ServedWorld::new();
     world.import_cases(60, &[("one", true)], &["--run-key", "b", "--shard", "1/2"]);
     let broken = world.import_cases(

@@ -49,7 +49,7 @@ macro_rules! answers {
 type Change<'a> = (&'static str, &'a dyn Fn(), [bool; 4]);
 
 #[actix_web::test]
-async fn they_follow_every_change_of_the_project() {
+async fn shared_answers_follow_every_change_of_the_project() {
     let world = ServedWorld::new();
     let runs = tell(&world);
     let failures = |query: &str| format!("/runs/{}/failures{query}", runs[14]);

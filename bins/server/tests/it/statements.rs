@@ -66,7 +66,7 @@ fn sent(database: &str) -> Vec<String> {
 }
 
 #[actix_web::test]
-async fn every_route_costs_the_statements_that_are_told() {
+async fn every_route_runs_the_documented_number_of_statements() {
     set_default_instrumentation(notes).unwrap();
     let world = ServedWorld::new();
     world.import_cases(20, &[("adds", true), ("removes", false)], &["--branch", "main"]);

@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[test]
-fn reports_are_judged_alike_in_the_store_live_and_offline() {
+fn verdicts_agree_in_the_store_in_the_live_list_and_offline() {
     let imported = ImportedSeason::new(1, false);
     agree(&imported, &imported.reports());
 }

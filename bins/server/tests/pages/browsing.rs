@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::world::{World, hostile_names};
 
 #[test]
-fn every_page_is_silent_and_fits_a_phone_with_scripts_on_and_off() {
+fn every_page_logs_no_error_and_fits_a_phone_with_scripts_on_and_off() {
     let world = World::new();
     for scripts in [Scripts::On, Scripts::Off] {
         let browser = world.signed_in(scripts);
@@ -91,7 +91,7 @@ fn the_copied_prompt_is_the_apis() {
 }
 
 #[test]
-fn a_search_finds_as_one_types_and_is_part_of_the_address() {
+fn a_search_updates_while_typing_and_is_part_of_the_address() {
     let world = World::new();
     let browser = world.signed_in(Scripts::On);
     browser.open(&world.url(&format!("/p/{}/tests", world.project)));
@@ -194,7 +194,7 @@ fn over_tls_a_browser_signs_in_and_stays_signed_in() {
 }
 
 #[test]
-fn two_tabs_show_what_each_address_says_and_share_the_session() {
+fn two_tabs_show_their_own_addresses_and_share_the_session() {
     let world = World::new();
     let browser = world.signed_in(Scripts::On);
     let flaky = world.url(&format!("/p/{}/tests?status=flaky", world.project));
@@ -268,7 +268,7 @@ fn the_page_of_projects_has_the_counts_and_the_last_run_of_each() {
 }
 
 #[test]
-fn pages_are_small_and_ask_for_little() {
+fn pages_are_small_and_make_few_requests() {
     let world = World::new();
     world.import_many(320, "large");
     let cookie = world.cookie();

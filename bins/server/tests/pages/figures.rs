@@ -312,7 +312,7 @@ fn errors_have_their_occurrences_by_test_and_by_day() {
 }
 
 #[test]
-fn a_runs_page_links_to_ci_commit_and_files_and_gives_them_nothing() {
+fn a_runs_page_links_to_ci_commit_and_files_without_a_referrer() {
     let world = World::new();
     let sha = "bb23456789abcdef0123456789abcdef01234567";
     let run_url = "https://github.com/o/r/actions/runs/7?x=\"1";

@@ -8,7 +8,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 #[test]
-fn every_answer_has_the_headers_that_keep_a_page_to_itself() {
+fn every_answer_has_the_headers_that_isolate_a_page() {
     let world = World::new();
     let cookie = world.cookie();
     for path in [

@@ -141,7 +141,7 @@ fn minute() -> u64 {
 }
 
 #[test]
-fn two_servers_admit_sixty_requests_together() {
+fn two_servers_share_the_limit_of_sixty_requests() {
     // The sum over several rounds counts: if Redis takes longer than a tenth of a second, a server counts alone for a
     // second.
     Pair::start().wait_until_shared();
@@ -193,7 +193,7 @@ fn every_outage_of_redis_is_logged_though_two_begin_in_one_minute() {
 }
 
 #[test]
-fn a_redis_that_hangs_holds_up_one_request_a_second_for_a_moment() {
+fn a_hanging_redis_briefly_delays_one_request_a_second() {
     let pair = Pair::start();
     pair.wait_until_shared();
     pair.redis.signal("STOP");

@@ -120,7 +120,7 @@ fn a_standby_is_read_from_while_it_is_less_than_a_second_behind() {
 }
 
 #[test]
-fn a_standby_that_is_cut_off_is_not_taken_for_one_that_has_nothing_to_do() {
+fn a_standby_that_is_cut_off_is_not_taken_for_an_idle_one() {
     let place = Place::new();
     let primary = Node::primary(&place, "one");
     let world = World::new(&place.url(&["one"]));
@@ -144,7 +144,7 @@ fn a_standby_that_is_cut_off_is_not_taken_for_one_that_has_nothing_to_do() {
 }
 
 #[test]
-fn a_standby_lost_under_load_fails_no_request_and_comes_back_by_itself() {
+fn losing_a_standby_under_load_fails_no_request_and_it_is_used_again_after_its_return() {
     let place = Place::new();
     let primary = Node::primary(&place, "one");
     let world = World::new(&place.url(&["one"]));

@@ -39,7 +39,7 @@ fn the_listeners_do_not_answer_for_each_other() {
 }
 
 #[test]
-fn the_listener_for_operators_tells_nothing_of_a_tenant_or_of_the_machine() {
+fn the_operators_listener_reveals_no_tenant_and_nothing_of_the_machine() {
     let world = World::new();
     for holding in [&world.ours, &world.theirs] {
         for path in ["runs", "flaky", "errors", "settings", "branches?search=vault"] {

@@ -33,7 +33,7 @@ const THREADS: u64 = 2;
 type Counts = BTreeMap<String, u64>;
 
 #[test]
-fn no_request_gets_an_answer_off_the_contract() {
+fn every_request_gets_a_documented_answer() {
     let requests = number("ASSAY_FUZZ_REQUESTS").unwrap_or(REQUESTS);
     let seed = number("ASSAY_FUZZ_SEED").unwrap_or(20_261_121);
     let world = World::new();

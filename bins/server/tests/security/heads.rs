@@ -101,7 +101,7 @@ fn a_head_that_is_refused_is_answered_as_json() {
 }
 
 #[test]
-fn so_it_is_over_tls() {
+fn a_refused_head_is_answered_as_json_over_tls() {
     let (world, contract, folder) = (World::new(), Contract::read(), tempfile::tempdir().unwrap());
     let trusted = tls::issue(folder.path());
     let (_server, address) = tls::start(&world.database, folder.path());
@@ -115,7 +115,7 @@ fn so_it_is_over_tls() {
 }
 
 #[test]
-fn a_head_that_does_not_arrive_is_answered_as_json() {
+fn a_late_head_is_answered_as_json() {
     let (world, contract) = (World::new(), Contract::read());
     let mut stream = TcpStream::connect(world.address).unwrap();
     let began = Instant::now();

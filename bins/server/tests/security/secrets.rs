@@ -121,7 +121,7 @@ fn a_key_is_written_nowhere() {
 
 /// A crash ends the process with a signal. Its last output is checked.
 #[test]
-fn a_crash_tells_no_key() {
+fn a_crash_report_has_no_key() {
     let world = World::with(&[
         ("ASSAY_RATE_LIMIT", "0"),
         ("RUST_LOG", "trace"),

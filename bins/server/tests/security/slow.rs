@@ -67,7 +67,7 @@ fn a_body_without_end(served: &PlainAndTls, mut stream: Box<dyn Stream>) {
 
 /// Sends as many requests as the server accepts, and reads no answers.
 #[test]
-fn requests_without_end_whose_answers_nobody_takes_cost_nothing() {
+fn endless_requests_without_reading_answers_use_no_growing_memory() {
     let database = TestDatabase::new();
     let server = Server::start_with(database.url(), &[("RUST_LOG", "warn")]);
     let mut stream = connect(server.client().address(), 4_096);

@@ -52,7 +52,7 @@ fn unsafe_code_is_forbidden_in_every_member() {
 }
 
 #[test]
-fn no_statement_is_put_together_from_text() {
+fn no_statement_is_built_from_text() {
     let mut looked_at = 0;
     for member in members() {
         // For development only: names of databases, and tests' own statements.

@@ -85,7 +85,7 @@ impl World {
 }
 
 #[test]
-fn ids_of_another_organization_answer_the_bytes_of_ids_that_never_were() {
+fn foreign_ids_get_the_same_bytes_as_absent_ids() {
     let (world, contract) = (World::new(), Contract::read());
     projects_of_others(&world, &contract);
     leaves_of_others(&world, &contract);

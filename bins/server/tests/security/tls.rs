@@ -150,7 +150,7 @@ fn the_api_is_served_over_tls_and_a_renewed_certificate_is_used_without_a_restar
 }
 
 #[test]
-fn clients_that_never_greet_do_not_delay_others() {
+fn clients_that_never_start_a_handshake_do_not_delay_others() {
     let (database, folder) = (TestDatabase::new(), tempfile::tempdir().unwrap());
     let trusted = issue(folder.path());
     let (_server, address) = start(&database, folder.path());
@@ -209,7 +209,7 @@ fn pages_are_served_over_tls_with_a_cookie_for_tls_and_this_host_alone() {
 }
 
 #[test]
-fn without_tls_a_hangup_is_told_and_changes_nothing() {
+fn without_tls_a_hangup_signal_is_logged_and_ignored() {
     let database = TestDatabase::new();
     let server = Server::start(database.url());
     for times in 1..=2 {

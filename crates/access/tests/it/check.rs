@@ -94,14 +94,14 @@ fn revoked_comes_before_expired_and_both_before_the_plan() {
 }
 
 #[test]
-fn a_failing_store_is_no_verdict_on_the_key() {
+fn a_failing_store_does_not_invalidate_the_key() {
     let (secret, _, keys) = a_key();
     keys.fail(true);
     assert!(matches!(check(&secret, &keys, NOW), Err(CheckError::Store(_))));
 }
 
 #[test]
-fn a_use_is_noted_once_a_day() {
+fn a_use_is_recorded_once_a_day() {
     let (_, stored, keys) = a_key();
     let usage = KeyUsage::default();
     usage.note(&*keys, stored.id, NOW);
@@ -112,7 +112,7 @@ fn a_use_is_noted_once_a_day() {
 }
 
 #[test]
-fn a_use_that_could_not_be_noted_is_noted_a_minute_later() {
+fn a_use_that_could_not_be_recorded_is_recorded_a_minute_later() {
     let (_, stored, keys) = a_key();
     let usage = KeyUsage::default();
     keys.fail(true);

@@ -55,7 +55,7 @@ fn a_key_is_read_once_in_half_a_second() {
 }
 
 #[test]
-fn a_revocation_and_a_plan_count_after_half_a_second() {
+fn a_revocation_and_a_plan_take_effect_after_half_a_second() {
     let (secret, stored, keys) = a_key();
     let directory = Directory::new(keys.clone());
     let check = |at: Timestamp| directory.check(&presented(&secret), at);
@@ -74,7 +74,7 @@ fn a_revocation_and_a_plan_count_after_half_a_second() {
 }
 
 #[test]
-fn an_expiry_counts_at_its_moment() {
+fn an_expiry_takes_effect_immediately() {
     let (secret, stored, keys) = a_key();
     let directory = Directory::new(keys.clone());
     let check = |at: Timestamp| directory.check(&presented(&secret), at);
@@ -101,7 +101,7 @@ fn an_absent_key_is_looked_up_again() {
 }
 
 #[test]
-fn a_failing_store_is_no_knowledge() {
+fn a_failure_of_the_store_is_not_cached() {
     let (secret, _, keys) = a_key();
     let directory = Directory::new(keys.clone());
     keys.fail(true);
@@ -112,7 +112,7 @@ fn a_failing_store_is_no_knowledge() {
 }
 
 #[test]
-fn after_the_clock_was_set_back_everything_is_read_anew() {
+fn after_the_clock_was_set_back_every_key_is_read_again() {
     let (secret, _, keys) = a_key();
     let directory = Directory::new(keys.clone());
     directory.check(&presented(&secret), NOW).unwrap();
@@ -122,7 +122,7 @@ fn after_the_clock_was_set_back_everything_is_read_anew() {
 }
 
 #[test]
-fn a_project_is_its_organizations_and_shows_what_the_plan_shows() {
+fn a_project_belongs_to_its_organization_and_is_limited_by_the_plan() {
     let (_, stored, keys) = a_key();
     let directory = Directory::new(keys.clone());
     let ask = |caller: &Caller, at: Timestamp| directory.project(caller, project(), at).unwrap();

@@ -148,7 +148,7 @@ fn a_good_key_grants_its_project_and_its_terms() {
 }
 
 #[test]
-fn a_revocation_counts_after_half_a_second_and_an_expiry_at_its_moment() {
+fn a_revocation_takes_effect_after_half_a_second_and_an_expiry_immediately() {
     let (secret, keys, directory) = a_key(IngestTerms {
         expires_at: Some(NOW.plus_days(30)),
         ..IngestTerms::default()
@@ -165,7 +165,7 @@ fn a_revocation_counts_after_half_a_second_and_an_expiry_at_its_moment() {
 }
 
 #[test]
-fn a_failing_store_says_nothing_of_a_key() {
+fn a_failing_store_does_not_invalidate_an_ingest_key() {
     let (secret, keys, directory) = a_key(IngestTerms::default());
     keys.0.lock().unwrap().fails = true;
     let failed = directory.check(&presented(&secret), NOW);

@@ -86,7 +86,7 @@ async fn admitted(limiter: &Redis, requests: usize, at: Timestamp) -> usize {
 }
 
 #[tokio::test]
-async fn two_processes_share_one_budget_a_window() {
+async fn two_processes_share_one_budget() {
     let server = Server::start();
     let one = Redis::new(&server.url(), 60).unwrap();
     let other = Redis::new(&server.url(), 60).unwrap();
@@ -104,7 +104,7 @@ async fn two_processes_share_one_budget_a_window() {
 }
 
 #[tokio::test]
-async fn every_counter_ends_by_itself() {
+async fn every_counter_expires() {
     let server = Server::start();
     let limiter = Redis::new(&server.url(), 60).unwrap();
     admitted(&limiter, 3, NOW).await;
@@ -120,7 +120,7 @@ async fn every_counter_ends_by_itself() {
 }
 
 #[tokio::test]
-async fn a_redis_that_goes_away_is_replaced_by_this_process_and_taken_up_again() {
+async fn without_redis_the_process_counts_until_redis_is_back() {
     let mut server = Server::start();
     let limiter = Redis::new(&server.url(), 5).unwrap();
     assert_eq!(admitted(&limiter, 5, NOW).await, 5);
@@ -154,7 +154,7 @@ async fn a_redis_that_goes_away_is_replaced_by_this_process_and_taken_up_again()
 }
 
 #[tokio::test]
-async fn a_redis_that_hangs_is_waited_for_by_one_request_a_second() {
+async fn a_hanging_redis_delays_one_request_a_second() {
     let server = Server::start();
     let limiter = Redis::new(&server.url(), 1_000).unwrap();
     assert_eq!(admitted(&limiter, 5, NOW).await, 5);

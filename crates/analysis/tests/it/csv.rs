@@ -52,7 +52,7 @@ fn a_small_history_as_json() {
 }
 
 #[test]
-fn the_order_of_rows_decides_where_no_retry_is_told() {
+fn without_a_retry_column_the_order_of_rows_decides() {
     let analysis = analysed(
         "test,run,started_at,status\na,1,2026-11-20T08:00:00Z,failed\na,1,2026-11-20T08:00:05Z,passed\n",
     );
@@ -152,7 +152,7 @@ fn a_wrong_row_is_named_with_what_was_expected() {
 }
 
 #[test]
-fn runs_outside_of_the_window_are_left_aside() {
+fn runs_outside_of_the_window_are_ignored() {
     let mut collector = Collector::new("main");
     let text =
         "test,run,started_at,status\nold,1,2026-01-01T08:00:00Z,failed\nnew,2,2026-11-20T08:00:00Z,passed\n";

@@ -87,7 +87,7 @@ fn hostile() -> Analysis {
 }
 
 #[test]
-fn the_page_of_a_small_history_is_whole() {
+fn the_page_of_a_small_history_is_complete() {
     let analysis = analysed(&small_history());
     let html = page(&analysis);
     let text = well_formed(&html);
@@ -132,7 +132,7 @@ fn tests_that_fail_now_have_a_group_of_their_own() {
 }
 
 #[test]
-fn nothing_is_loaded_from_anywhere() {
+fn the_page_loads_no_external_resource() {
     let html = page(&analysed(&small_history()));
     for loader in [
         "http:",
@@ -244,7 +244,7 @@ fn only_the_pages_own_script_may_run() {
 }
 
 #[test]
-fn a_reports_text_stays_text() {
+fn text_of_a_report_is_escaped() {
     let analysis = hostile();
     assert!(!analysis.reported().is_empty());
     let html = page(&analysis);
@@ -256,7 +256,7 @@ fn a_reports_text_stays_text() {
 }
 
 #[test]
-fn a_history_without_faults_says_so() {
+fn a_history_without_failures_has_a_sentence() {
     let rows: String = (1..9)
         .map(|run| format!("a,{run},2026-11-{run:02}T08:00:00Z,passed\n"))
         .collect();

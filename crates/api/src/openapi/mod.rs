@@ -44,7 +44,7 @@ fn operations() -> impl Iterator<Item = (&'static str, &'static Operation)> {
 }
 
 #[test]
-fn the_checked_in_description_is_that_of_the_code() {
+fn the_checked_in_description_equals_the_generated_one() {
     let document = document();
     let page = page::render(&document);
     for (file, text) in [("openapi.json", pretty(&document)), ("reference.html", page)] {
@@ -64,7 +64,7 @@ fn the_checked_in_description_is_that_of_the_code() {
 }
 
 #[test]
-fn the_policy_of_the_page_knows_its_script() {
+fn the_content_security_policy_allows_the_script_of_the_page() {
     let hash = BASE64_STANDARD.encode(Sha256::digest(page::SCRIPT));
     let source = format!("script-src 'sha256-{hash}'");
     assert!(PAGE_POLICY.ends_with(&source), "{source}");
@@ -98,7 +98,7 @@ fn every_example_conforms_to_its_schema() {
 }
 
 #[test]
-fn no_generated_type_has_the_name_of_another() {
+fn every_generated_type_has_a_unique_name() {
     // Names that TypeScript, Python, Go, Java and C# predefine, or that generated code imports.
     const TAKEN: &[&str] = &[
         "abortsignal",

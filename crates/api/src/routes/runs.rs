@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn cursors_stand_at_the_ends_of_the_page() {
+    fn cursors_point_to_the_ends_of_the_page() {
         let (next, prev) = cursors(vec![row(4), row(3)], true, true);
         assert_eq!(next, Some(position(&row(3))));
         assert_eq!(prev, Some(position(&row(4))));

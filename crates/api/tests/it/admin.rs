@@ -19,7 +19,7 @@ async fn get(api: &Api, path: &str) -> (u16, String) {
 }
 
 #[actix_web::test]
-async fn health_is_the_process_and_readiness_the_store() {
+async fn health_reports_the_process_and_readiness_the_store() {
     let api = Api::new();
     assert_eq!(get(&api, "/healthz").await, (200, "alive\n".to_owned()));
     assert_eq!(get(&api, "/readyz").await, (200, "ready\n".to_owned()));
@@ -98,7 +98,7 @@ async fn metrics_are_openmetrics_only_where_the_scraper_asks_for_it() {
 }
 
 #[actix_web::test]
-async fn the_root_leads_to_the_reference() {
+async fn the_root_redirects_to_the_reference() {
     let service = init_service(Actix::new().configure(assay_api::admin(Api::new().app()))).await;
     let response = call_service(&service, TestRequest::with_uri("/").to_request()).await;
     assert_eq!(response.status().as_u16(), 307);

@@ -44,7 +44,7 @@ async fn a_tagged_answer_is_revalidated() {
 }
 
 #[actix_web::test]
-async fn other_answers_are_not_kept() {
+async fn answers_without_a_tag_are_not_cacheable() {
     let api = Api::new();
     for path in [
         "/projects".to_owned(),

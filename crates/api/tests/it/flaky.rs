@@ -83,7 +83,7 @@ async fn has_exactly_the_documented_fields() {
 }
 
 #[actix_web::test]
-async fn is_ordered_as_asked_with_unknown_last() {
+async fn the_flaky_list_has_the_requested_order_with_unknown_values_last() {
     let by_time = list("").await;
     assert_eq!(by_time["sort"], "timeLost");
     assert_eq!(
@@ -104,7 +104,7 @@ async fn is_ordered_as_asked_with_unknown_last() {
 }
 
 #[actix_web::test]
-async fn is_filtered_by_verdict_and_text() {
+async fn the_flaky_list_is_filtered_by_verdict_and_text() {
     assert_eq!(names(&list("?status=broken").await), ["broken"]);
     assert_eq!(list("?status=flaky").await["page"]["total"], 3);
     assert_eq!(names(&list("?search=DEAR").await), ["flaky dear"]);
@@ -132,7 +132,7 @@ async fn a_page_past_the_end_is_the_last() {
 }
 
 #[actix_web::test]
-async fn tells_how_each_test_ended_in_its_last_run() {
+async fn each_entry_has_the_status_of_its_last_run() {
     let body = list("?search=dear").await;
     let entry = &body["tests"][0];
     assert_eq!(entry["status"], "flaky");
@@ -147,7 +147,7 @@ async fn tells_how_each_test_ended_in_its_last_run() {
 }
 
 #[actix_web::test]
-async fn shows_its_evidence_when_asked() {
+async fn evidence_is_included_on_request() {
     let plain = list("?explain=false").await;
     assert!(plain["tests"][0].get("evidence").is_none());
     let explained = list("?explain=true").await;

@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[actix_web::test]
-async fn the_expiry_is_told_on_success_only_and_only_near() {
+async fn the_notice_of_expiry_is_on_successful_answers_within_seven_days_only() {
     let api = Api::new();
     let uri = format!("/api/v1/projects/{PROJECT}/branches");
     let expiring = format!("Bearer {}", api.seed.keys.expiring.reveal());
@@ -69,7 +69,7 @@ async fn the_scheme_may_be_in_any_case_but_must_be_bearer() {
 }
 
 #[actix_web::test]
-async fn a_sane_request_id_is_answered_and_any_other_replaced() {
+async fn a_valid_request_id_is_returned_and_any_other_replaced() {
     let api = Api::new();
     let echoed = api
         .get_with("/projects", &[("X-Request-Id", "abc-123.x_Y")])

@@ -64,7 +64,7 @@ async fn bad_keys_have_a_budget_too_and_missing_ones_need_none() {
 }
 
 #[actix_web::test]
-async fn a_success_tells_what_is_left_and_a_refusal_does_not() {
+async fn a_successful_answer_has_the_remaining_budget_and_a_refusal_does_not() {
     let api = Api::limited(60);
     let path = format!("/projects/{PROJECT}/branches");
     let first = api.get(&path).await;
@@ -91,7 +91,7 @@ async fn a_success_tells_what_is_left_and_a_refusal_does_not() {
 }
 
 #[actix_web::test]
-async fn without_a_limit_nothing_is_told_of_it() {
+async fn without_a_limit_answers_have_no_limit_headers() {
     let answer = Api::new().get("/projects").await;
     answer.ok();
     assert_eq!(answer.header("ratelimit"), None);

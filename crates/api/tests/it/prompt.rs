@@ -6,7 +6,7 @@ use crate::{
 };
 
 #[actix_web::test]
-async fn names_the_test_the_project_and_what_is_wanted() {
+async fn the_prompt_names_the_test_the_project_and_the_task() {
     let body = Api::new()
         .get(&format!("/projects/{PROJECT}/runs/{RUN}/tests/{TEST_ENCODED}"))
         .await

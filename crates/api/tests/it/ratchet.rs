@@ -187,7 +187,7 @@ async fn a_good_request_is_answered() {
 }
 
 #[actix_web::test]
-async fn every_failure_of_a_key_is_told_before_anything_else() {
+async fn every_failure_of_a_key_is_reported_before_other_errors() {
     let api = Api::new();
     let keys = &api.seed.keys;
     for (key, status, code) in [
@@ -248,7 +248,7 @@ async fn foreign_and_missing_resources_are_the_same_bytes() {
 }
 
 #[actix_web::test]
-async fn a_part_of_a_path_that_names_nothing_is_not_found() {
+async fn an_unknown_id_in_a_path_is_not_found() {
     let api = Api::new();
     for row in ROWS {
         for part in bad_parts() {

@@ -106,7 +106,7 @@ fn prompt(message: &str, stack: &str) -> String {
 }
 
 #[test]
-fn a_failed_attempt_gets_everything_that_is_known() {
+fn the_prompt_of_a_failed_attempt_has_all_known_facts() {
     let prompt = prompt("expected 3, got 4", "expected 3, got 4\n    at cart.ts:12:3");
     assert_eq!(
         prompt,
@@ -215,7 +215,7 @@ fn a_push_names_its_commit_and_no_tested_revision() {
 }
 
 #[test]
-fn the_age_of_the_verdict_is_told_and_a_test_without_one_has_no_line() {
+fn the_prompt_has_the_age_of_the_verdict_and_no_line_without_a_verdict() {
     let mut attempts = recovered(ErrorDetail::default());
     let mut prompt_part = |hours: i64| {
         attempts.verdict.as_mut().unwrap().evaluated_at = NOW.plus_ms(-hours * 3_600_000);
@@ -237,7 +237,7 @@ fn the_age_of_the_verdict_is_told_and_a_test_without_one_has_no_line() {
 }
 
 #[test]
-fn only_a_browser_is_called_one() {
+fn only_a_browser_is_called_a_browser() {
     let mut attempts = recovered(ErrorDetail::default());
     let mut line = |name: &str| {
         attempts.attempts[0].browser_name = Some(name.to_owned());
@@ -260,7 +260,7 @@ fn only_a_browser_is_called_one() {
 }
 
 #[test]
-fn names_are_as_they_are_stored_but_for_line_breaks() {
+fn names_are_unchanged_except_for_line_breaks() {
     let mut attempts = recovered(ErrorDetail::default());
     let name = " cart >  two  spaces\tand\u{a0}a\u{202f}tab > \u{1b}[1mbold e\u{301} ";
     attempts.test.name = name.to_owned();
@@ -283,7 +283,7 @@ fn names_are_as_they_are_stored_but_for_line_breaks() {
 }
 
 #[test]
-fn long_parts_are_cut_off_and_say_so() {
+fn long_parts_are_cut_and_marked() {
     let alone = prompt(&"é".repeat(9_000), "");
     assert!(alone.contains(&format!(
         "{} … [cut off: the first 4000 of 9000 characters]",
@@ -351,7 +351,7 @@ proptest! {
 }
 
 #[test]
-fn the_cause_and_the_same_error_are_told() {
+fn the_prompt_has_the_cause_and_the_other_tests_with_the_error() {
     let attempts = recovered(error("expected 3, got 4", "at a.ts:3:1"));
     let explained = |explanation: &str| ExplainedFailure {
         test: 0,

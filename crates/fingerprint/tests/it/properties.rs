@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn numbers_ids_times_and_places_do_not_tell_errors_apart(
+    fn numbers_ids_times_and_places_do_not_distinguish_errors(
         a in variable(), b in variable(), template in 0..TEMPLATES.len(),
     ) {
         let fill = |with: &Variable| {
@@ -177,7 +177,7 @@ fn an_error_without_text_has_no_class() {
 }
 
 #[test]
-fn expectations_locators_and_matchers_tell_errors_apart() {
+fn expectations_locators_and_matchers_distinguish_errors() {
     let errors = [
         "Error: expect(received).toBe(expected)\n\nExpected: \"ready\"\nReceived: \"a\"",
         "Error: expect(received).toBe(expected)\n\nExpected: \"steady\"\nReceived: \"a\"",
@@ -234,7 +234,7 @@ fn small_numbers_in_received_values_are_not_distinguished() {
 }
 
 #[test]
-fn an_error_without_words_is_told_apart_by_its_first_own_frame() {
+fn an_error_without_words_is_distinguished_by_its_first_own_frame() {
     use assay_domain::signature::Category;
     let stack = |head: &str, class: &str, line: u32| {
         format!(
@@ -274,7 +274,7 @@ fn an_error_without_words_is_told_apart_by_its_first_own_frame() {
 }
 
 #[test]
-fn dumps_of_threads_do_not_count() {
+fn thread_dumps_are_ignored() {
     let dump = |tid: u32| {
         format!(
             "Timed out waiting for condition. Thread diagnostics:\nTimestamp: 2021-08-15 12:56:02,067\n\n\

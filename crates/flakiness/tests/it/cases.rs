@@ -152,7 +152,7 @@ fn a_breakage_that_a_merged_pull_request_brought_along_is_no_flake() {
 }
 
 #[test]
-fn a_branch_that_was_mended_before_the_merge_says_nothing_of_it() {
+fn a_branch_that_was_mended_before_the_merge_does_not_explain_a_breakage() {
     let pull = |text: &str| {
         let story = Story::new().on("main", "", "12P").on("pull", "", text);
         let merged = story.on_variants("main", &[""], &["F"]);

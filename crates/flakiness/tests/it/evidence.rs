@@ -128,7 +128,7 @@ fn a_contradiction_names_the_latest_pair() {
 }
 
 #[test]
-fn dropped_runs_are_told_with_their_background_even_to_a_test_that_passed() {
+fn dropped_runs_are_listed_with_their_background_even_for_a_test_that_passed() {
     let (mut history, now) = single("20P");
     history.tests = 60;
     for observed in &mut history.runs {

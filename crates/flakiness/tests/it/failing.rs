@@ -63,7 +63,7 @@ fn a_flaky_test_that_is_red_now_stays_flaky() {
 }
 
 #[test]
-fn a_test_that_fails_on_branches_only_stays_what_main_says_and_names_them() {
+fn a_test_that_fails_only_on_branches_has_the_status_of_main_and_names_the_branches() {
     let verdict = Story::new()
         .on("main", "", "30P")
         .on("one", "", "PF")
@@ -123,7 +123,7 @@ fn says(verdict: &Verdict, explanation: &str, streak: u32) {
 }
 
 #[test]
-fn the_sentence_of_a_streak_goes_by_time_as_the_figure_does() {
+fn the_sentence_and_the_figure_of_a_streak_use_the_order_of_time() {
     // An older revision passed again after the failures.
     let passed = rerun(Story::new().on("main", "", "20P 4F"), 5, 'P').verdict();
     assert_eq!(passed.status, VerdictStatus::Broken);
@@ -168,7 +168,7 @@ fn a_streak_on_main_counts_the_runs_of_main() {
 }
 
 #[test]
-fn a_contradiction_is_no_lack_of_signs() {
+fn the_sentence_of_a_test_with_a_contradiction_does_not_deny_signs() {
     let verdict = Story::new().on("main", "", "100P [FFP] 100P").verdict();
     assert!(verdict.signals.contains(&Signal::SameShaFlip));
     assert!(

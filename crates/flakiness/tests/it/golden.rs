@@ -63,7 +63,7 @@ fn explains(text: &str, reason: Option<Signal>, also: &[Signal], explanation: &s
 }
 
 #[test]
-fn each_verdict_says_why() {
+fn each_verdict_has_an_explanation() {
     use Signal::{
         ConsecutiveFailures, FailureRateBroken, FailureRateFlaky, FlipRate, IsolatedFailure, Resolved,
         RetryRate, SameShaFlip,

@@ -178,7 +178,7 @@ fn a_variant_that_fell_silent_is_not_broken_today() {
 }
 
 #[test]
-fn an_outage_is_nobodys_flake() {
+fn an_outage_makes_no_test_flaky() {
     let verdict = Story::new()
         .on("main", "", "20P F 20P")
         .among(40, &[21])
@@ -280,7 +280,7 @@ fn a_flaky_test_that_breaks_is_broken_and_still_known_as_flaky() {
 }
 
 #[test]
-fn a_late_rerun_sits_beside_its_siblings() {
+fn a_late_rerun_is_ordered_with_the_runs_of_its_revision() {
     // Revision 5 failed; twenty revisions later it is run again and passes: a contradiction, no second breakage.
     let mut story = Story::new().on("main", "", "4P F 20P");
     let revision = story.history.runs[4].run.revision.clone();

@@ -210,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn broken_is_never_masked(history in arbitrary()) {
+    fn a_test_with_the_broken_signal_is_always_broken(history in arbitrary()) {
         use assay_flakiness::domain::verdict::Signal;
         for verdict in Engine::default().verdicts(&history, end()) {
             let broken = verdict.signals.contains(&Signal::FailureRateBroken);
@@ -222,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_makes_it_panic(history in wild(), now in any::<i64>()) {
+    fn no_history_causes_a_panic(history in wild(), now in any::<i64>()) {
         for now in [Timestamp::from_unix_ms(now), end()] {
             for judgement in Engine::default().judge(&history, now) {
                 prop_assert!(judgement.verdict.test < history.tests);

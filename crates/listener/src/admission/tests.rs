@@ -62,7 +62,7 @@ async fn until(condition: impl Fn() -> bool) {
 }
 
 #[actix_web::test]
-async fn work_is_done_and_leaves_nothing_behind() {
+async fn finished_work_frees_its_thread_and_its_place() {
     let admission = patient(2);
     assert_eq!(admission.run(1, || 7).await, Ok(7));
     let panicking: fn() = || panic!("on purpose");
@@ -72,7 +72,7 @@ async fn work_is_done_and_leaves_nothing_behind() {
 }
 
 #[actix_web::test]
-async fn work_that_hangs_is_answered_for_and_the_rest_is_rejected_at_once() {
+async fn hanging_work_is_answered_and_further_work_is_rejected_at_once() {
     let admission = admission(1);
     let (hanging, thread) = hold(&admission, 1);
     assert_eq!(hanging.await.unwrap(), Err(Rejected::TimedOut));
@@ -97,7 +97,7 @@ async fn a_request_that_waits_for_too_long_is_rejected_and_leaves_the_queue() {
 }
 
 #[actix_web::test]
-async fn a_client_that_hangs_up_while_it_waits_costs_no_work() {
+async fn a_client_that_disconnects_in_the_queue_causes_no_work() {
     let admission = patient(1);
     let (held, thread) = hold(&admission, 1);
     until(|| admission.0.threads.available_permits() == 0).await;
@@ -136,7 +136,7 @@ async fn a_key_holds_half_of_the_threads_and_leaves_the_others_to_other_keys() {
 }
 
 #[actix_web::test]
-async fn a_key_takes_a_quarter_of_the_queue_and_all_keys_take_no_more_than_all_of_it() {
+async fn a_key_fills_a_quarter_of_the_queue_and_all_keys_fill_it() {
     let admission = patient(2);
     let queue = 2 * QUEUE_PER_THREAD;
     let held = [hold(&admission, 1), hold(&admission, 2)];
@@ -171,7 +171,7 @@ async fn a_key_takes_a_quarter_of_the_queue_and_all_keys_take_no_more_than_all_o
 }
 
 #[actix_web::test]
-async fn threads_do_the_work_of_many_at_once() {
+async fn threads_share_the_work_of_many_requests() {
     let admission = patient(3);
     let many: Vec<_> = (0..200)
         .map(|number: u8| {

@@ -55,7 +55,7 @@ fn kill_hard(pid: i32) {
 }
 
 #[test]
-fn is_made_once_used_by_many_and_stopped_by_the_last() {
+fn a_cluster_is_created_once_shared_and_stopped_by_the_last_user() {
     let dir = folder();
     let clusters: Vec<Cluster> = thread::scope(|scope| {
         let starting: Vec<_> = (0..4)
@@ -91,7 +91,7 @@ fn is_made_once_used_by_many_and_stopped_by_the_last() {
 }
 
 #[test]
-fn starts_again_after_a_kill_and_beside_the_id_of_another_process() {
+fn a_cluster_starts_again_after_a_kill_and_with_a_reused_process_id() {
     let dir = folder();
     let first = Cluster::start(dir.path(), &settings(Durability::Durable)).unwrap();
     kill_hard(first.pid());
@@ -126,7 +126,7 @@ fn a_deep_folder_keeps_its_socket_elsewhere() {
 }
 
 #[test]
-fn without_programs_the_message_tells_the_remedies() {
+fn without_postgres_programs_the_message_has_the_remedies() {
     let error = ClusterError::NotFound {
         found: None,
         install: None,
@@ -139,7 +139,7 @@ fn without_programs_the_message_tells_the_remedies() {
 }
 
 #[test]
-fn a_folder_that_is_named_and_does_not_do_is_told_and_no_other_taken() {
+fn an_unsuitable_named_folder_is_an_error_and_no_other_is_used() {
     let dir = folder();
     let named = |folder: &Path| Settings {
         pg_bin: Some(folder.to_path_buf()),
@@ -175,7 +175,7 @@ fn a_folder_that_is_named_and_does_not_do_is_told_and_no_other_taken() {
 }
 
 #[test]
-fn a_folder_that_the_servers_user_cannot_reach_gets_a_stand_in() {
+fn a_folder_that_the_servers_account_cannot_reach_is_replaced() {
     let dir = tempfile::tempdir().unwrap(); // mode 0700
     let inner = dir.path().join("inner");
     let cluster = Cluster::start(&inner, &settings(Durability::Ephemeral)).unwrap();
@@ -218,7 +218,7 @@ fn a_new_folder_and_its_files_are_closed_to_other_users_and_ignored_by_git() {
 }
 
 #[test]
-fn a_folder_with_other_things_in_it_keeps_its_rights() {
+fn a_folder_with_other_files_keeps_its_permissions() {
     let dir = folder();
     fs::write(dir.path().join("notes.txt"), "mine").unwrap();
     for _ in 0..2 {

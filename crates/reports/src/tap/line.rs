@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_what_the_protocol_says() {
+    fn lines_are_parsed_as_the_protocol_defines() {
         use Outcome::{Failed, Passed, Skipped};
         for (line, expected) in [
             ("ok", Line::Result(Passed, "", None)),

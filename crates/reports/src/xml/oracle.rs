@@ -99,7 +99,7 @@ fn check(text: &str) {
 }
 
 #[test]
-fn every_real_report_is_met_alike() {
+fn both_parsers_agree_on_every_real_report() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/reports");
     let mut folders = vec![std::path::PathBuf::from(folder)];
     let mut compared = 0;
@@ -124,13 +124,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_document_is_met_alike(document in element()) {
+    fn both_parsers_agree_on_generated_documents(document in element()) {
         prop_assert!(theirs(&document).is_ok(), "{document}");
         check(&document);
     }
 
     #[test]
-    fn both_parsers_read_odd_pieces_alike(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..12)) {
+    fn both_parsers_agree_on_unusual_markup(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..12)) {
         check(&pieces.concat());
     }
 }

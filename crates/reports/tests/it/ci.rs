@@ -33,7 +33,7 @@ fn shard(index: u32, total: u32) -> Option<ShardIndex> {
 }
 
 #[test]
-fn nothing_is_known_outside_of_ci() {
+fn outside_of_ci_the_context_is_empty() {
     assert_eq!(
         detected("HOME=/root\nBRANCH_NAME=main\nCI="),
         CiContext::default()
@@ -78,7 +78,7 @@ fn a_pull_request_on_github_is_tested_at_its_head() {
 }
 
 #[test]
-fn a_push_on_github_tells_message_and_author() {
+fn a_push_on_github_has_message_and_author() {
     let ci = with_event(
         "GITHUB_ACTIONS=true\nGITHUB_REF_NAME=main\nGITHUB_REF=refs/heads/main\nGITHUB_SHA=abc\nGITHUB_RUN_ID=7\n\
          GITHUB_RUN_ATTEMPT=3\nGITHUB_EVENT_PATH=/e.json\nGITHUB_WORKSPACE=/w",
@@ -181,7 +181,7 @@ fn the_main_branch_of_a_fork_is_another_branch() {
 }
 
 #[test]
-fn gitlab_tells_merge_requests_from_branches() {
+fn gitlab_merge_requests_are_distinguished_from_branches() {
     let merged = detected(
         "GITLAB_CI=true\nCI_COMMIT_REF_NAME=refs/merge-requests/9/merge\nCI_COMMIT_SHA=merge\n\
          CI_MERGE_REQUEST_SOURCE_BRANCH_NAME=topic\nCI_MERGE_REQUEST_SOURCE_BRANCH_SHA=head\nCI_MERGE_REQUEST_IID=9\n\
@@ -258,7 +258,7 @@ fn jenkins_azure_bitbucket_and_teamcity_are_known() {
 }
 
 #[test]
-fn a_job_is_a_suite_and_jobs_of_one_name_are_told_apart() {
+fn a_job_is_a_suite_and_jobs_of_one_name_are_distinguished() {
     let job_and_runner = |text: &str| {
         let ci = detected(text);
         (ci.context.suite, ci.job, ci.runner)

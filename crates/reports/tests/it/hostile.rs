@@ -267,7 +267,7 @@ fn a_cut_off_archive_is_read_as_far_as_it_goes() {
 }
 
 #[test]
-fn retries_of_which_only_the_number_is_told_are_bounded() {
+fn retries_that_are_only_counted_are_bounded() {
     let tests: Vec<String> = (0..1_000)
         .map(|number| format!(r#"{{"name":"t{number}","status":"passed","retries":999999}}"#))
         .collect();

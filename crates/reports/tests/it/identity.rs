@@ -55,7 +55,7 @@ fn an_empty_class_name_leaves_it_to_the_suite() {
 }
 
 #[test]
-fn suites_tell_tests_of_the_same_name_apart() {
+fn suites_distinguish_tests_of_the_same_name() {
     let report = junit(
         "<testsuites><testsuite name='s1'><testcase classname='C' name='a'/><testcase classname='C' name='b'/></testsuite>\
          <testsuite name='s2'><testcase classname='C' name='a'><failure/></testcase></testsuite>\

@@ -124,7 +124,7 @@ fn real_reports_are_read_as_their_suites_ran() {
 }
 
 #[test]
-fn samples_are_read_as_their_tools_mean_them() {
+fn samples_are_read_as_their_tools_define() {
     for name in ["catch2", "googletest", "gradle", "node-test", "phpunit"] {
         insta::assert_snapshot!(
             format!("junit-{name}"),
@@ -205,7 +205,7 @@ fn surefire_classes_are_one_run() {
 }
 
 #[test]
-fn a_case_that_stands_twice_is_a_retry_only_where_the_tool_reports_retries_so() {
+fn a_repeated_case_is_a_retry_only_where_the_tool_reports_retries_in_that_form() {
     let twice = "<testcase classname='C' name='a'><failure message='m'/></testcase><testcase classname='C' name='a'/>";
     let last = |text: String| {
         let report = plain(vec![support::inline("r.xml", text)]).unwrap();
@@ -238,7 +238,7 @@ fn a_case_that_stands_twice_is_a_retry_only_where_the_tool_reports_retries_so() 
 }
 
 #[test]
-fn vitests_cases_behind_a_bail_are_skipped_where_its_clock_tells() {
+fn vitests_cases_after_a_bail_are_skipped_where_their_times_show_it() {
     let report = |total: &str| {
         let text = format!(
             r#"<testsuites name="vitest tests" tests="3" failures="1" errors="0" time="{total}">
@@ -292,7 +292,7 @@ Failed asserting that 2 is identical to 1.
 }
 
 #[test]
-fn a_catch2_exception_is_told_by_its_own_words() {
+fn a_catch2_exception_has_its_own_message() {
     let (_, message) = told_by(
         "<testcase classname='c.global' name='throws'><error type='TEST_CASE'>\nFAILED:\nboom\nat c.cc:4\n</error></testcase>",
     );

@@ -53,7 +53,7 @@ fn real_allure_folders_are_read_as_their_suites_ran() {
 }
 
 #[test]
-fn playwright_names_its_tests_alike_in_ctrf_and_json() {
+fn playwright_tests_have_equal_names_in_ctrf_and_json() {
     let names = |file: &str| {
         let report = rooted(vec![support::file(file)], SHOP);
         let mut names: Vec<_> = report
@@ -133,7 +133,7 @@ fn ctrf_retries_without_detail_are_failed_attempts() {
 }
 
 #[test]
-fn ctrf_tells_branch_commit_shard_and_run() {
+fn ctrf_has_branch_commit_shard_and_run() {
     let report = read(
         &json!({"reportFormat": "CTRF", "runId": "r-1", "results": {"tests": [],
         "environment": {"branchName": "main", "commit": "abc", "shardId": "2/3"}}}),
@@ -189,7 +189,7 @@ fn vitest_errors_at_a_place_seen_before_begin_the_next_attempt() {
 }
 
 #[test]
-fn a_run_that_says_it_failed_is_not_made_green() {
+fn a_run_that_is_marked_as_failed_does_not_pass() {
     let passed = json!({"ancestorTitles": [], "title": "t", "status": "passed", "failureMessages": []});
     let report = read(
         &json!({"success": false, "testResults": [{"name": "/r/a.test.js", "status": "passed", "assertionResults": [passed]}]}),
@@ -209,7 +209,7 @@ fn a_run_that_says_it_failed_is_not_made_green() {
 }
 
 #[test]
-fn allure_parameters_tell_tests_apart_and_retries_do_not() {
+fn allure_parameters_distinguish_tests_and_retries_do_not() {
     let result = |history: &str, status: &str, start: u64, sku: &str| {
         json!({"uuid": "u", "historyId": history, "name": "adds", "fullName": "org.shop.CartTest.adds", "status": status, "start": start,
                "stop": start + 5, "labels": [{"name": "testClass", "value": "org.shop.CartTest"}], "parameters": [{"name": "sku", "value": sku}]})
@@ -315,7 +315,7 @@ fn a_test_that_pytests_ctrf_never_stopped_was_interrupted() {
 }
 
 #[test]
-fn reports_of_json_behind_one_another_are_all_read() {
+fn concatenated_json_reports_are_all_read() {
     let report = |title: &str| json!({"config": {}, "suites": [{"specs": [{"title": title, "tests": [{"status": "expected", "results": [{"status": "passed"}]}]}]}]});
     let text = format!("log\n{}\nDone\n{}{}", report("a"), report("b"), report("c"));
     let read = plain(vec![support::inline("r.json", text)]).unwrap();
@@ -366,7 +366,7 @@ fn a_cut_off_allure_result_is_named_with_its_line() {
 }
 
 #[test]
-fn a_failure_of_playwrights_that_allure_tells_nothing_of_says_so() {
+fn an_allure_failure_without_an_error_is_reported_as_interrupted() {
     // allure-playwright 3 writes this for a test that --max-failures stopped.
     let result = json!({"uuid": "e1", "name": "is interrupted", "historyId": "h", "status": "failed", "statusDetails": {}, "stage": "finished",
         "parameters": [{"name": "Project", "value": "api"}], "labels": [{"name": "framework", "value": "playwright"}],

@@ -137,7 +137,7 @@ fn depth_numbers_and_types_that_no_tool_writes_are_bounded() {
 }
 
 #[test]
-fn attempts_that_a_tool_writes_are_told_apart() {
+fn attempts_that_a_tool_writes_are_distinguished() {
     let statuses = |text: &str| -> Vec<Vec<AttemptStatus>> {
         let report = plain(vec![inline("r", text)]).unwrap();
         let tests = report.tests.iter();

@@ -172,7 +172,7 @@ fn expected_failures_pass_and_mended_ones_fail() {
 }
 
 #[test]
-fn an_attempt_that_did_not_run_does_not_hide_how_the_test_ended() {
+fn an_attempt_that_did_not_run_does_not_hide_the_outcome() {
     let test = |status: &str, results: &[&str]| {
         let results: Vec<Value> = results.iter().map(|status| json!({"status": status})).collect();
         json!([{"expectedStatus": "passed", "status": status, "results": results}])
@@ -429,7 +429,7 @@ fn a_blob_is_read_like_the_json_of_the_same_run() {
 }
 
 #[test]
-fn a_blob_that_is_cut_off_or_broken_has_an_answer() {
+fn a_blob_that_is_cut_off_or_broken_is_read_or_refused() {
     let whole = support::file("playwright/blob.zip").bytes;
     for end in [10, whole.len() / 2, whole.len() - 30] {
         let error = plain(vec![support::inline("blob.zip", &whole[..end])])

@@ -30,7 +30,7 @@ fn every_outcome() {
 }
 
 #[test]
-fn a_cut_off_file_yields_what_is_whole() {
+fn a_cut_off_file_keeps_its_complete_tests() {
     let whole = sample();
     let report = read(&whole[..whole.find("Skipped").unwrap()]).unwrap();
     assert_eq!(report.state, RunState::Interrupted);

@@ -139,7 +139,7 @@ fn many_attributes_and_many_ampersands_take_no_longer_than_other_bytes() {
 }
 
 #[test]
-fn a_cut_off_file_yields_what_is_whole() {
+fn a_cut_off_file_keeps_its_complete_tests() {
     let whole = "<testsuites><testsuite name=\"s\">\n<testcase name=\"a\"/>\n<testcase name=\"b\"><failure>x</failure></testcase>\n\
                  <testcase name=\"c\"><failure><![CDATA[y]]></failure></testcase></testsuite></testsuites>";
     for (cut, tests) in [

@@ -26,7 +26,7 @@ fn each_test_has_a_migrated_database_of_its_own() {
 }
 
 #[test]
-fn a_database_goes_with_its_value() {
+fn a_database_is_dropped_with_its_value() {
     let database = TestDatabase::new();
     let name = database.text("SELECT current_database()").unwrap();
     let other = TestDatabase::new();

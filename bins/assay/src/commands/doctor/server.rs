@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_may_write_is_told() {
+    fn a_writable_server_is_reported() {
         let rights = |role: &str, records| Rights {
             role: role.to_owned(),
             is_connected: role == "me",

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs};
 use super::root;
 
 #[test]
-fn the_dependencies_are_those_that_are_told_of() {
+fn every_dependency_is_documented() {
     let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
     let manifest = read("Cargo.toml");
     let (_, dependencies) = manifest.split_once("[workspace.dependencies]\n").unwrap();

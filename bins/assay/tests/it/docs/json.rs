@@ -54,7 +54,7 @@ fn fields_by_command() -> BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn each_command_prints_the_fields_that_are_told() {
+fn each_command_prints_the_documented_fields() {
     let (folder, database) = (folder(), TestDatabase::new());
     let cli = Cli::new(database.url());
     let at = |name: &str| folder.path().join(name).display().to_string();

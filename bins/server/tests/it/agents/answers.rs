@@ -7,7 +7,7 @@ use super::Agents;
 use crate::failures;
 
 #[test]
-fn tools_say_what_the_read_api_says() {
+fn tools_return_the_values_of_the_read_api() {
     let agents = Agents::new();
     let flaky = agents.world.get("/flaky?perPage=10");
     let listed = agents.answer("list_flaky", json!({}));
@@ -194,7 +194,7 @@ fn failures_of_a_local_run_are_judged_against_what_is_stored() {
 }
 
 #[test]
-fn wrong_calls_say_what_to_do() {
+fn wrong_calls_get_an_error_with_advice() {
     let agents = Agents::new();
     for (tool, arguments, says) in [
         (

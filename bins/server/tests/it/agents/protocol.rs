@@ -99,7 +99,7 @@ fn both_kinds_of_clients_find_the_tools() {
 }
 
 #[test]
-fn only_a_read_key_from_an_allowed_place_calls_tools() {
+fn only_a_read_key_from_an_allowed_host_calls_tools() {
     let agents = Agents::new();
     let ingest = agents
         .world

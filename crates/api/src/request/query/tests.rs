@@ -23,7 +23,7 @@ fn check_on<T>(
 }
 
 #[test]
-fn any_bad_period_is_one_error() {
+fn every_invalid_period_gives_one_error() {
     let days = |plan, raw| check_on(plan, raw, |query| Ok(query.window()?.days));
     assert_eq!(days(Plan::Standard, ""), Ok(30));
     assert_eq!(days(Plan::Standard, "days=7"), Ok(7));
@@ -93,7 +93,7 @@ fn a_sha_is_hexadecimal() {
 }
 
 #[test]
-fn words_and_numbers_are_exact() {
+fn words_and_numbers_are_parsed_strictly() {
     assert_eq!(
         check("status=passed", |q| q.word::<Outcome>("status")),
         Ok(Some(Outcome::Passed))
@@ -136,7 +136,7 @@ fn words_and_numbers_are_exact() {
 }
 
 #[test]
-fn a_direction_needs_a_cursor_and_a_cursor_must_be_ours() {
+fn a_direction_needs_a_cursor_and_a_foreign_cursor_is_refused() {
     let position = RunPosition {
         started_at: NOW,
         number: 7,
@@ -165,7 +165,7 @@ fn a_direction_needs_a_cursor_and_a_cursor_must_be_ours() {
 }
 
 #[test]
-fn an_empty_file_is_no_file_and_an_absent_one_any() {
+fn an_empty_file_selects_tests_without_a_file_and_an_absent_one_any_test() {
     let file = |raw: &str| check(raw, |query| query.file());
     assert_eq!(file(""), Ok(FileSelector::Any));
     assert_eq!(file("filePath="), Ok(FileSelector::Exactly(None)));

@@ -213,7 +213,7 @@ fn the_text_of_earlier_flakes_makes_it_a_flake() {
 }
 
 #[test]
-fn a_new_text_speaks_for_the_change() {
+fn a_new_text_makes_the_change_more_probable() {
     let story = flaky_on_main();
     let counts = TextCounts {
         flake: share(0.0, 2.9),
@@ -272,7 +272,7 @@ fn a_variant_that_fails_alone_may_be_a_flake() {
 }
 
 #[test]
-fn a_failure_on_another_branch_an_hour_before_points_at_the_world() {
+fn a_failure_on_another_branch_an_hour_before_suggests_an_outside_change() {
     let story = after_passes(&[on("b", "F", 8.05, 0.4), on("a", "F", 8.1, 0.4)]);
     let expected = [
         0.01198721, 0.0, 0.96713766, 0.00000490, 0.0, 0.02087023, 0.03947582,
