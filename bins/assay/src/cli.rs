@@ -25,13 +25,13 @@ A first report, from nothing:
 From CI, to a server:
   assay run --report results.json -- npx playwright test
 
-No database at hand:
+Without a database:
   assay analyze test-results/
 
 In scripts, --json prints one object on standard output:
   ORG=$(assay org create \"Example Shop\" --json | jq -r .id)
 
-Something is wrong:
+To check an installation:
   assay doctor
 
 `assay COMMAND --help` shows a command's options and examples. Exit status: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.";
@@ -99,8 +99,8 @@ impl Global {
 pub(crate) enum Command {
     /// Bring the database's schema up to date
     ///
-    /// Safe to run from several places at once: one run migrates and the others wait. Every command migrates a private
-    /// database by itself.
+    /// Safe to run from several places at once: one process migrates and the others wait. Every command migrates a
+    /// private database by itself.
     #[command(after_help = "\
 Examples:
   assay migrate

@@ -63,9 +63,7 @@ fn event_file(path: &str) -> Option<Vec<u8>> {
     match read_event(Path::new(path)) {
         Ok(bytes) => Some(bytes),
         Err(problem) => {
-            log::warn!(
-                "CI's event file {path} was not read: {problem}; the values that it holds are unknown"
-            );
+            log::warn!("CI's event file {path} was not read: {problem}; its values are unknown");
             None
         }
     }

@@ -189,7 +189,7 @@ fn trusted_authorities() -> anyhow::Result<TlsConfig> {
         .collect();
     anyhow::ensure!(
         !roots.is_empty(),
-        "this system has no certificates of authorities, by which a server is known; install ca-certificates, or set \
+        "this system has no CA certificates to verify a server with; install ca-certificates, or set \
          SSL_CERT_FILE to a file of them"
     );
     Ok(TlsConfig::builder()

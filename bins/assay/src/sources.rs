@@ -138,7 +138,7 @@ impl Candidate {
         let is_regular = fs::metadata(&self.path).with_context(|| name.clone())?.is_file();
         ensure!(
             is_regular,
-            "{name}: not a regular file; give what a pipe holds on standard input, as -"
+            "{name}: not a regular file; pass the content of a pipe on standard input, as -"
         );
         let mut file = File::open(&self.path).with_context(|| name.clone())?;
         let metadata = file.metadata().with_context(|| name.clone())?;

@@ -17,7 +17,7 @@ A shape of your own:
   assay-bench generate --data-dir /tmp/mine --projects 30 --alike --tests 900 --runs-per-day 5 --storm-days 0
   assay-bench load --data-dir /tmp/mine";
 
-/// Measures the service on a data set of known size.
+/// Measure the service on a data set of known size
 ///
 /// The data set has its own private Postgres. Client, server and Postgres share the machine: compare ratios rather than
 /// figures of different machines. Tables are printed in Markdown.

@@ -23,7 +23,7 @@ mod simulate;
 mod truth;
 mod world;
 
-/// Measures the flakiness engine.
+/// Measure the flakiness engine on simulated and real histories.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
@@ -33,7 +33,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Judges simulated projects, whose truth is known: precision, recall and F1 of flaky and broken.
+    /// Judge simulated projects, whose truth is known: precision, recall and F1 of flaky and broken.
     Simulate {
         /// The populations; all by default.
         #[arg(long, value_delimiter = ',', value_enum)]
@@ -41,14 +41,14 @@ enum Command {
         /// A project is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
-        /// Also prints recall by true rate, precision by score and the errors by kind of test.
+        /// Also print recall by true rate, precision by score and the errors by kind of test.
         #[arg(long)]
         rates: bool,
         /// Thresholds to try: the score with a contradiction, the score without, the episodes without.
         #[arg(long, value_parser = thresholds, default_value = "0.35,0.7,1")]
         thresholds: Thresholds,
     },
-    /// Counts the runs from the onset of a flake or a breakage to its verdict.
+    /// Count the runs from the onset of a flake or a breakage to its verdict.
     Latency {
         /// The populations; S1 and S2 by default.
         #[arg(long, value_delimiter = ',', value_enum)]
@@ -57,13 +57,13 @@ enum Command {
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
     },
-    /// Judges the failures of simulated branches with known causes, and evaluates the gate on their runs.
+    /// Judge the failures of simulated branches with known causes, and evaluates the gate on their runs.
     Causes {
         /// A project is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
     },
-    /// Judges a real history, fortnight by fortnight, with and without its revisions.
+    /// Judge a real history by windows of 14 days, with and without its revisions.
     Real {
         /// The format of the path.
         #[arg(long, value_enum, default_value = "csv")]
@@ -74,7 +74,7 @@ enum Command {
         /// The stable branch.
         #[arg(long, default_value = "main")]
         stable_branch: String,
-        /// Judges all fortnights, not only those of the later half.
+        /// Judge all windows, not only those of the later half.
         #[arg(long)]
         all: bool,
         /// Thresholds to try: the score with a contradiction, the score without, the episodes without.

@@ -1,4 +1,4 @@
-//! Evaluates a real history by fortnights: compares the truth that its revisions prove with the engine's verdicts.
+//! Evaluates a real history by windows of 14 days: compares the truth that its revisions prove with the engine's verdicts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ const CROWD: u32 = 12;
 /// A failure after a longer streak is not new.
 const FRESH: u32 = 3;
 
-/// Judges every fortnight of the later half of a history (or of `all` of it).
+/// Judges every window of the later half of a history (or of `all` of it).
 pub(crate) fn table(history: &History, all: bool, thresholds: Thresholds) -> String {
     let times = || history.runs.iter().map(|run| run.run.started_at);
     let (Some(first), Some(last)) = (times().min(), times().max()) else {
@@ -154,7 +154,7 @@ impl Report {
         }
         let _ = writeln!(
             table,
-            "forward: does an isolated contradiction recur in the next fortnight?"
+            "forward: does an isolated contradiction recur in the next window?"
         );
         for (name, scores) in &self.forward {
             let (average, area) = ranking(scores);

@@ -28,8 +28,8 @@ Serve a database of your own:
   assay migrate
   assay-server --listen 0.0.0.0:8080
 
-The API is at http://LISTEN/api/v1. The second listener, for operators only, has /healthz, /readyz and /metrics. \
-If Postgres' programs are not found, name their folder in PG_BIN.";
+The API is at http://LISTEN/api/v1. The operators' listener has /healthz, /readyz and /metrics. \
+If the server does not find the programs of Postgres, set PG_BIN to their folder.";
 
 /// Serve test results over HTTP
 ///
@@ -399,7 +399,7 @@ impl FromStr for Address {
             return Ok(Self::Off);
         }
         let mut found = text.to_socket_addrs().map_err(|_| {
-            "expected off or HOST:PORT, such as 127.0.0.1:8080 or [::]:8080, with a host that is known here"
+            "expected off or HOST:PORT, such as 127.0.0.1:8080 or [::]:8080, with a host that this machine can resolve"
                 .to_owned()
         })?;
         found

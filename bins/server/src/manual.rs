@@ -21,11 +21,11 @@ pub(crate) fn command() -> Command {
         .long(COMPLETIONS)
         .value_name("SHELL")
         .value_parser(value_parser!(Shell))
-        .help("Print what a shell completes this command line with, and end");
+        .help("Print the completion script for a shell, and exit");
     let man = Arg::new(MAN)
         .long(MAN)
         .action(ArgAction::SetTrue)
-        .help("Print the manual's page, and end");
+        .help("Print the manual page, and exit");
     Config::command()
         .mut_args(|arg| match heading(arg.get_id().as_str()) {
             Some(heading) => arg.help_heading(heading),

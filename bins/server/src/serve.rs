@@ -53,7 +53,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     } = tokio::select! {
         started = &mut starting => started??,
         name = signals.next() => {
-            log::info!("{name} during the start; ending it in order");
+            log::info!("{name} during the start; stopping");
             // A started cluster is stopped first; otherwise its process would stay behind.
             return starting.await?.map(drop);
         }
@@ -123,7 +123,10 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     }
     let ingest_address = sockets.ingest.as_ref().map(|socket| socket.address);
     if let (Some(socket), Some(database)) = (sockets.ingest, ingest) {
-        log::info!("reports are taken on {scheme}://{}/ingest/v1", socket.address);
+        log::info!(
+            "the ingest listener is on {scheme}://{}/ingest/v1",
+            socket.address
+        );
         let intake = assay_intake::App::new(
             database,
             engine,

@@ -34,6 +34,6 @@ pub(crate) fn hangups() -> std::io::Result<Signal> {
 /// Logs for each SIGHUP that there is nothing to reload. Never returns.
 pub(crate) async fn ignore(mut hangups: Signal) {
     while hangups.recv().await.is_some() {
-        log::info!("SIGHUP: ignored, as there is no certificate to read again");
+        log::info!("SIGHUP: ignored, because no TLS certificate is configured");
     }
 }

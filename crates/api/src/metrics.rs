@@ -158,7 +158,7 @@ impl Metrics {
         );
         registry.register(
             "database_connections_max",
-            "How many connections there may be",
+            "Maximum number of connections",
             self.connections_max.clone(),
         );
         registry.register(

@@ -71,7 +71,7 @@ impl UploadMetrics {
         );
         registry.register_with_unit(
             "ingest_last_upload_timestamp",
-            "When a project's last upload was accepted by this process",
+            "Time at which this process accepted a project's last upload",
             Unit::Seconds,
             metrics.last.clone(),
         );

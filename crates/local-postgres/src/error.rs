@@ -25,7 +25,7 @@ pub enum ClusterError {
     /// The folder in `PG_BIN` has no Postgres programs, or an unsuitable version.
     #[error(
         "PG_BIN names {}, which holds {}, where Postgres {needed} is needed; name the folder of its `postgres` and \
-         `initdb`, or unset PG_BIN to have it searched for",
+         `initdb`, or unset PG_BIN to search for them",
         folder.display(),
         found.map_or_else(|| "no programs of Postgres".to_owned(), |major| format!("Postgres {major}"))
     )]

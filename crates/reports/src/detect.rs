@@ -55,8 +55,7 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
 }
 
 /// The formats that can be read, for messages.
-pub(crate) const KNOWN: &str = "Playwright JSON, JUnit XML, CTRF, Jest or Vitest JSON, `go test -json`, TRX, TestNG results, an Allure \
-                                results folder, or the own format of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, \
+pub(crate) const KNOWN: &str = "Playwright JSON, JUnit XML, CTRF, Jest or Vitest JSON, `go test -json`, TRX, TestNG results, an Allure results folder, or the native format of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, \
                                 mochawesome, RSpec, pytest-json-report, TAP, Dart, libtest, CTest or Karate";
 
 /// The XML format by its outermost element, and the byte where that begins. Text before it, such as log lines, is
@@ -221,7 +220,7 @@ impl<'a> TopLevelKeys<'a> {
         if has("$report_type") {
             Some("this is pytest-reportlog's; write `--junitxml` or use pytest-json-report instead")
         } else if has("uuid") && (has("befores") || has("afters") || has("children")) {
-            Some("this is an Allure container, which holds no results; import the folder that it lies in")
+            Some("this is an Allure container, which holds no results; import its folder")
         } else {
             None
         }

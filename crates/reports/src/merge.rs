@@ -149,7 +149,7 @@ fn join_shards(report: &mut Report, shards: &[Option<ShardIndex>]) {
         let there = there.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         report
             .warnings
-            .push(format!("Of {total} shards only {there} are there."));
+            .push(format!("Of {total} shards only {there} are in the import."));
     }
 }
 

@@ -237,7 +237,7 @@ impl Report {
         if let Some(line) = line {
             self.state = RunState::Interrupted;
             self.warnings.push(format!(
-                "The report is cut off in line {line}; what it holds whole was read."
+                "The report is cut off in line {line}; its complete results were read."
             ));
         }
     }

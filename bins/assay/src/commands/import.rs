@@ -157,7 +157,7 @@ fn not_stored(error: RecordError) -> anyhow::Error {
     let context = match &error {
         // The connection may have been lost between the commit and its answer.
         RecordError::Store(StoreError::Unreachable(_)) => {
-            "whether the report was stored is not known; import it again: the same report is stored once"
+            "it is unknown whether the report was stored; import it again: the same report is stored once"
         }
         RecordError::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
         | RecordError::NoProject(_)

@@ -55,7 +55,7 @@ pub(crate) fn run(global: &Global, args: &PruneArgs) -> anyhow::Result<()> {
         let count = runs(&due);
         if count > 0 && count == due.runs_stored && !args.all_of_it {
             bail!(
-                "nothing was deleted: all that is stored, {}, is past its retention, which is mostly a sign of a wrong clock; \
+                "nothing was deleted: everything that is stored ({}) is past its retention, usually because of a wrong clock; \
                  if the clock is right, run `assay prune --all-of-it`",
                 output::count(count, "run")
             );
@@ -88,7 +88,7 @@ fn checked_clock(store: &dyn Administration) -> anyhow::Result<Timestamp> {
     let skew = clock::skew_ms(before, database, after);
     ensure!(
         skew.abs() < clock::SKEW_WRONG_MS,
-        "nothing was deleted: this machine's clock is {} {} the database's, so what is past its retention is not known; \
+        "nothing was deleted: this machine's clock is {} {} the database's, so it is unknown which results are past their retention; \
          set both clocks by NTP (timedatectl set-ntp true)",
         length(skew.abs()),
         if skew > 0 { "behind" } else { "ahead of" }
@@ -106,17 +106,17 @@ fn text(dry_run: bool, report: &PruneReport, results: u64) -> String {
     let finished = match report.deletions_finished {
         0 => String::new(),
         number if dry_run => format!(
-            "\nWould finish {} of projects and organizations that were ended halfway",
+            "\nWould finish {} of projects and organizations that were interrupted",
             output::count(number, "deletion")
         ),
         number => format!(
-            "\nFinished {} of projects and organizations that were ended halfway",
+            "\nFinished {} of projects and organizations that were interrupted",
             output::count(number, "deletion")
         ),
     };
     let left = if report.periods_left > 0 {
         format!(
-            "\n{} past all retention is in use and was left for the next time; nothing of it is visible",
+            "\n{} past all retention is in use and remains until the next prune; it is not visible",
             output::count(report.periods_left, "period")
         )
     } else {

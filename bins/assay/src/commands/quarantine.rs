@@ -183,13 +183,13 @@ fn say(list: &RunnerList, all: usize, old: usize, most: usize) {
     }
     if all > old {
         eprintln!(
-            "assay: {} of {all} flaky tests are not listed, because they failed first more recently than --min-age",
+            "assay: {} of {all} flaky tests are not listed, because their first failure is more recent than --min-age",
             all - old
         );
     }
     if old > most {
         eprintln!(
-            "assay: {} of {all} flaky tests are not listed, as --max is {most}",
+            "assay: {} of {all} flaky tests are not listed, because --max is {most}",
             old - most
         );
     }

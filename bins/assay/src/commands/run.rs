@@ -109,7 +109,9 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
                 crate::complain(&error.context("nothing is excused"));
                 return Ok(ExitCode::from(failing(code_of(status))));
             }
-            Ok(None) | Err(_) => eprintln!("assay: nothing is excused, as the server could not be asked"),
+            Ok(None) | Err(_) => {
+                eprintln!("assay: nothing is excused, because the server could not be asked")
+            }
         }
     }
     let sent = sent.map(drop);

@@ -148,7 +148,8 @@ pub(crate) fn run(global: &Global, args: &UploadArgs) -> anyhow::Result<ExitCode
     let (ci, _) = args.flags.report.ci();
     if args.paths.is_empty() && (args.check || args.flags.spool.is_none()) {
         return Err(Misuse(
-            "no report was named; give PATHs such as test-results/, or --spool DIR alone to send what it holds".to_owned(),
+            "no report was named; give paths such as test-results/, or only --spool DIR to send its uploads"
+                .to_owned(),
         )
         .into());
     }
@@ -336,16 +337,13 @@ fn send_waiting(
         };
         match send_body(global, server, &entry.body, backoff) {
             Ok(_) => {
-                eprintln!(
-                    "assay: sent {}, which was kept by an earlier upload",
-                    entry.name()
-                );
+                eprintln!("assay: sent {}, which an earlier upload had kept", entry.name());
                 entry.remove()?;
                 count += 1;
             }
             Err(error) if error.is_the_reports_fault() => {
                 let name = entry.set_aside()?;
-                eprintln!("assay: warning: an earlier upload is refused, and kept as {name}: {error}");
+                eprintln!("assay: warning: an earlier upload was refused, and is kept as {name}: {error}");
             }
             Err(error) => return Err(anyhow::Error::new(error)),
         }
@@ -445,8 +443,7 @@ fn in_words(value: &Value) -> anyhow::Result<String> {
         .map(|(name, value)| vec![name.clone(), text(value), "flag".to_owned()]);
     let values: Vec<_> = from_flags.chain(from_ci).collect();
     let values = match values.is_empty() {
-        true => "Neither flags nor CI's variables say anything of the run: give --branch and --commit\n"
-            .to_owned(),
+        true => "Neither flags nor CI's variables describe the run; give --branch and --commit\n".to_owned(),
         false => output::table(&["VALUE", "", "FROM"], values),
     };
     Ok(format!(

@@ -98,7 +98,7 @@ impl Refusal {
 pub(crate) enum Outcome {
     /// No test failed, and nothing else is wrong.
     Clean,
-    /// Every failed test is excused, and the run is sound.
+    /// Every failed test is excused, and the run is valid.
     Excused,
     /// A further run of the same revision may excuse what failed.
     Rerun,
@@ -174,7 +174,7 @@ pub(crate) fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStat
             status.code
         )),
         Some(status) if status.code != 0 && !status.means_failed_tests => problems.push(format!(
-            "The command ended with status {}, by which the runner does not say that tests failed",
+            "The command ended with status {}, which is not the runner's status for failed tests",
             status.code
         )),
         Some(_) | None => {}

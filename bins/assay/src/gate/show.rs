@@ -115,7 +115,7 @@ pub(crate) fn junit(decision: &Decision) -> String {
     );
     for problem in &decision.problems {
         xml += &format!(
-            "<testcase classname=\"assay gate\" name=\"the run is sound\"><error message=\"{}\"/></testcase>\n",
+            "<testcase classname=\"assay gate\" name=\"the run is valid\"><error message=\"{}\"/></testcase>\n",
             escaped(problem)
         );
     }

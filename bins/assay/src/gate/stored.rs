@@ -103,7 +103,7 @@ fn chosen(answer: &Value, wanted: Option<&str>) -> anyhow::Result<ProjectId> {
         (None, [only]) => Ok(only.id),
         (None, []) => Err(anyhow!("the read key has no project")),
         (None, [_, _, ..]) => {
-            Err(Misuse("the read key has several projects; --project says which one".to_owned()).into())
+            Err(Misuse("the read key has several projects; select one with --project".to_owned()).into())
         }
     }
 }
@@ -133,7 +133,7 @@ impl ReadApi {
         let reason = match (answer.text("error"), answer.text("code")) {
             (Some(error), Some(code)) => format!("{error} ({status} {code})"),
             _ => format!(
-                "{} answered {status}, which is no answer of the read API; ASSAY_API_URL names it",
+                "{} answered {status}, which is not an answer of the read API; check ASSAY_API_URL",
                 self.address
             ),
         };

@@ -40,15 +40,15 @@ impl Address {
         }
         let uri: Uri = text
             .parse()
-            .map_err(|_| wrong("is no URL; give one such as https://assay.example.org"))?;
+            .map_err(|_| wrong("is not a URL; give one such as https://assay.example.org"))?;
         let authority = uri
             .authority()
             .ok_or_else(|| wrong("has no host; give one such as https://assay.example.org"))?;
         if authority.as_str().contains('@') {
-            return Err(wrong("holds a password; the key belongs into ASSAY_INGEST_KEY"));
+            return Err(wrong("contains a password; put the key into ASSAY_INGEST_KEY"));
         }
         if uri.query().is_some() {
-            return Err(wrong("has a query; give it without"));
+            return Err(wrong("has a query; remove it"));
         }
         let is_encrypted = match uri.scheme_str() {
             Some("https") => true,
@@ -60,7 +60,7 @@ impl Address {
             host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         if !is_encrypted && !is_loopback && !insecure_http {
             return Err(wrong(
-                "is plain http://, which shows the key and the reports to the network; use https://, or add --insecure-http",
+                "is plain http://, which sends the key and the reports unencrypted; use https://, or add --insecure-http",
             ));
         }
         // Some copy the address of the route instead of the listener's.
@@ -115,7 +115,7 @@ impl Key {
         let is_key = |c: char| c.is_ascii_alphanumeric() || c == '_';
         ensure!(
             key.chars().all(is_key) && u64::try_from(key.len())? <= LONGEST_KEY,
-            "{} holds no key: a key is svc_ and letters and digits, on one line",
+            "{} contains no key; a key is svc_ followed by letters and digits, on one line",
             file.map_or("ASSAY_INGEST_KEY".to_owned(), shown)
         );
         Ok(Some(Self(key.to_owned())))

@@ -268,7 +268,7 @@ fn the_table_lists_broken_and_flaky_tests_first() {
     assert!(place("broken") < place("totals > red") && place("totals > red") < place("totals > odd"));
     assert!(place("▁▁▁▁▁▁▁█████") > 0);
     assert!(place("FAILED OR RETRIED") > 0);
-    assert!(place("1 broken, 1 flaky, and 1 other test: 1 healthy, 0 with too few runs to say") > 0);
+    assert!(place("1 broken, 1 flaky, and 1 other test: 1 healthy, 0 with too few runs for a verdict") > 0);
     assert!(!table.contains("totals > steady") && !table.contains('\u{1b}'));
 }
 

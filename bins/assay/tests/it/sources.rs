@@ -55,7 +55,8 @@ fn endless_files_are_not_read() {
                 stderr_text(&output)
             );
             assert!(
-                stderr_text(&output).contains("not a regular file; give what a pipe holds on standard input"),
+                stderr_text(&output)
+                    .contains("not a regular file; pass the content of a pipe on standard input"),
                 "{command:?} {path}: {}",
                 stderr_text(&output)
             );

@@ -398,7 +398,7 @@ fn wrong_usage_exits_with_2_and_sends_no_request() {
     );
     refused(
         upload().env("ASSAY_INGEST_KEY", "svc_secret\nX: 1"),
-        "ASSAY_INGEST_KEY holds no key",
+        "ASSAY_INGEST_KEY contains no key",
     );
     refused(
         upload().env("ASSAY_INGEST_URL", "http://assay.example.org"),

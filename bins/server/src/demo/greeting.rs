@@ -33,7 +33,7 @@ pub(crate) fn greeting(
             demo.key
         );
         text += &format!(
-            "\nGive its tools to a coding agent:\n\n  claude mcp add --transport http assay {scheme}://{}/mcp --header \"Authorization: Bearer {}\"\n",
+            "\nAdd its tools to a coding agent:\n\n  claude mcp add --transport http assay {scheme}://{}/mcp --header \"Authorization: Bearer {}\"\n",
             reachable(front),
             demo.key
         );

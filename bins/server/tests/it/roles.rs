@@ -273,7 +273,7 @@ fn the_doctor_finds_no_fault_with_any_login() {
         assert_eq!(checks.len(), owner["checks"].as_array().unwrap().len(), "{found}");
         let not_looked_at: Vec<_> = checks
             .iter()
-            .filter(|check| check["found"][0].as_str().unwrap().starts_with("not looked at"))
+            .filter(|check| check["found"][0].as_str().unwrap().starts_with("not checked"))
             .map(|check| check["check"].as_str().unwrap())
             .collect();
         assert_eq!(not_looked_at, hidden, "{found}");

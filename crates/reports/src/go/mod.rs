@@ -168,7 +168,7 @@ impl Reading {
         let mut warnings = Vec::new();
         if self.cut_off || unfinished > 0 {
             warnings.push(format!(
-                "{}: cut off: {unfinished} packages have no result; its whole results were read",
+                "{}: cut off: {unfinished} packages have no result; its complete results were read",
                 input.name
             ));
         }

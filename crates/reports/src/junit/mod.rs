@@ -295,7 +295,7 @@ impl<'a> Reading<'a> {
         }
         if self.cut_off {
             warnings.push(format!(
-                "{}: cut off in line {}; its whole results were read",
+                "{}: cut off in line {}; its complete results were read",
                 self.input.name,
                 self.input.text.lines().count()
             ));

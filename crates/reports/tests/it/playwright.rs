@@ -62,7 +62,7 @@ fn an_import_of_some_shards_only_is_incomplete() {
     ];
     let joined = rooted(shards, SHOP);
     assert_eq!(joined.state, RunState::Interrupted);
-    assert_eq!(joined.warnings, ["Of 3 shards only 1, 3 are there."]);
+    assert_eq!(joined.warnings, ["Of 3 shards only 1, 3 are in the import."]);
     let one = rooted(vec![support::file("playwright/shard-2-of-3.json")], SHOP);
     assert_eq!(
         one.shard,

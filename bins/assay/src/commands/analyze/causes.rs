@@ -36,10 +36,11 @@ pub(super) fn scope(text: &str) -> Result<CauseScope, String> {
 pub(super) fn check(scope: Option<&CauseScope>, output: Output) -> Result<(), Misuse> {
     match (scope, output) {
         (Some(_), Output::Html) => Err(Misuse(
-            "--causes has no page; ask for --json, or name a run for a table".to_owned(),
+            "--causes has no HTML output; use --json, or give a run's name for a table".to_owned(),
         )),
         (Some(CauseScope::Window(_)), Output::Table) => Err(Misuse(
-            "the causes of a whole window are no table; add --json, or name a run: --causes RUN".to_owned(),
+            "the causes of a whole window need --json; for a table give a run's name: --causes RUN"
+                .to_owned(),
         )),
         (_, Output::Table | Output::Json | Output::Html) => Ok(()),
     }

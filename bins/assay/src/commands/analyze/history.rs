@@ -214,7 +214,7 @@ impl Reader {
             .is_file();
         ensure!(
             is_regular,
-            "{name}: not a regular file; give what a pipe holds on standard input, as -"
+            "{name}: not a regular file; pass the content of a pipe on standard input, as -"
         );
         let file = bar.wrap_read(File::open(&candidate.path).with_context(|| name.clone())?);
         let is_packed = candidate

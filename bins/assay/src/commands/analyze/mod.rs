@@ -185,7 +185,7 @@ fn assume_stable(collector: &mut Collector) {
         };
         eprintln!(
             "assay: {assumed} of {} runs {name} no branch and {are} judged as on the stable branch {:?}; \
-             --without-branch unknown judges them apart",
+             --without-branch unknown judges them as on a separate branch",
             collector.runs(),
             collector.stable_branch(),
         );

@@ -43,7 +43,7 @@ pub(super) fn table(analysis: &Analysis, columns: Option<usize>) -> String {
         text += "\nRuns: ▁ passed, ▄ passed on retry, █ failed, · skipped; the newest on the right\n";
     }
     text + &format!(
-        "\n{} broken, {} flaky, {}and {}: {} healthy, {} with too few runs to say\n",
+        "\n{} broken, {} flaky, {}and {}: {} healthy, {} with too few runs for a verdict\n",
         count(VerdictStatus::Broken),
         count(VerdictStatus::Flaky),
         match failing.len() {

@@ -171,7 +171,7 @@ fn if_unreadable(inspection: &mut Inspection, name: &'static str, tables: &[&str
         Ok(unreadable) => Some(Check::ok(
             name,
             format!(
-                "not looked at: this role may not read {}; the owner of the tables may",
+                "not checked: this role may not read {}; the owner of the tables may",
                 unreadable.join(", ")
             ),
         )),

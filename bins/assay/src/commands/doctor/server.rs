@@ -40,7 +40,7 @@ pub(super) fn version(facts: &ServerFacts) -> Check {
     }
     if facts.encoding != "UTF8" {
         let found = format!(
-            "its encoding is {}, in which not every test name can be stored",
+            "its encoding is {}, which cannot store every test name",
             facts.encoding
         );
         let advice = "create a new database: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0";
@@ -56,11 +56,8 @@ pub(super) fn schema(standing: &Standing, is_private: bool) -> Check {
         ([], []) => Check::ok("schema", format!("up to date: {newest}")),
         ([], unknown) => Check::warn(
             "schema",
-            format!(
-                "newer than this program, which does not know {}",
-                unknown.join(", ")
-            ),
-            "update assay and assay-server; while both versions run it works, if the release notes say so",
+            format!("newer than this program: it has {}", unknown.join(", ")),
+            "update assay and assay-server; the changelog says whether both versions may run meanwhile",
         ),
         (pending, _) if is_private => Check::warn(
             "schema",
@@ -96,7 +93,7 @@ pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
         if role.is_connected && role.superuser && !is_private {
             check = check.worse(
                 Status::Warn,
-                format!("{} is a superuser, which no program of Assay needs to be", role.role),
+                format!("{} is a superuser; Assay needs no superuser", role.role),
                 format!(
                     "let assay-server connect as a role of its own: CREATE ROLE web LOGIN PASSWORD '…' IN ROLE {SERVER_ROLE}"
                 ),
@@ -105,7 +102,7 @@ pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
         if role.role == SERVER_ROLE && (role.records || role.administers) {
             check = check.worse(
                 Status::Warn,
-                format!("{SERVER_ROLE} may write what the server only ever reads"),
+                format!("{SERVER_ROLE} may write tables that the server only reads"),
                 format!("REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA public FROM {SERVER_ROLE}"),
             );
         }
@@ -158,7 +155,7 @@ pub(super) fn clock(before: Timestamp, database: Timestamp, after: Timestamp) ->
         length(certain),
         if skew > 0 { "behind" } else { "ahead of" }
     );
-    let advice = "set both clocks by NTP (timedatectl set-ntp true): periods, expiries and verdicts count from the machine's own";
+    let advice = "set both clocks by NTP (timedatectl set-ntp true): periods, expiries and verdicts use this machine's clock";
     if certain < SKEW_WRONG_MS {
         Check::warn("clock", found, advice)
     } else {

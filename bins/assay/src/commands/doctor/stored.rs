@@ -107,10 +107,7 @@ pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Ch
         (runs + of.runs, results + of.results)
     });
     let check = if runs == 0 {
-        Check::ok(
-            "retention",
-            "nothing is stored for long past its plan's retention",
-        )
+        Check::ok("retention", "no stored result is long past its plan's retention")
     } else {
         Check::warn(
             "retention",
@@ -209,13 +206,13 @@ fn verdicts(all: &[ProjectState], now: Timestamp) -> Check {
 
 fn packs(all: &[ProjectState]) -> Check {
     let missing: Vec<_> = all.iter().filter(|project| project.without_pack > 0).collect();
-    let mut check = Check::ok("packs", "every run has what the engine reads of it");
+    let mut check = Check::ok("packs", "every run has a pack for the engine");
     if let [first, ..] = missing.as_slice() {
         let runs: i64 = missing.iter().map(|project| project.without_pack).sum();
         check = Check::fail(
             "packs",
             format!(
-                "{} of {} without a pack (the first is {:?}): the flaky list misses them",
+                "{} of {} without a pack (the first is {:?}): the flaky list omits them",
                 count(u64::try_from(runs).unwrap_or_default(), "run"),
                 count(long(missing.len()), "project"),
                 first.name

@@ -17,11 +17,11 @@ pub(super) fn private(dir: &Path, settings: &Settings) -> (Check, Option<Cluster
         Ok(ClusterState::Cluster { .. }) => {}
         Ok(ClusterState::Nothing { programs, version }) => {
             let found = format!(
-                "ASSAY_DATABASE_URL is not set and {shown} holds no database yet; Postgres {version} in {} would make it",
+                "ASSAY_DATABASE_URL is not set and {shown} holds no database yet; Postgres {version} in {} would create it",
                 programs.display()
             );
             let advice =
-                "assay org create NAME (which makes it), or set ASSAY_DATABASE_URL, or ASSAY_DATA_DIR";
+                "assay org create NAME (which creates it), or set ASSAY_DATABASE_URL, or ASSAY_DATA_DIR";
             return (Check::warn("private", found, advice), None);
         }
         Err(error) => return (Check::unanswered("private", &error), None),
@@ -32,7 +32,7 @@ pub(super) fn private(dir: &Path, settings: &Settings) -> (Check, Option<Cluster
                 "the private database in {} {}",
                 cluster.base().display(),
                 if cluster.started_here() {
-                    "was stopped, and is again after this look"
+                    "was stopped, and is stopped again now"
                 } else {
                     "is running"
                 }
@@ -78,7 +78,7 @@ pub(super) fn redis(url: &str) -> Check {
             check.status = Status::Warn;
             check.worse(
                 Status::Warn,
-                "while it is away each server counts the limit for itself".to_owned(),
+                "until it answers, each server counts requests by itself".to_owned(),
                 "start Redis, or correct ASSAY_REDIS_URL",
             )
         }
