@@ -341,7 +341,7 @@ pub struct Shard {
 pub struct TestEntry {
     /// The full stored name.
     pub test_name: String,
-    /// The stored spec file.
+    /// The stored file of the test.
     pub file_path: Option<String>,
     /// The final attempt's status.
     pub status: AttemptStatus,

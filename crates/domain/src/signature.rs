@@ -155,7 +155,7 @@ pub struct SignatureHits {
 pub struct SignatureTest {
     /// The full stored name.
     pub test_name: String,
-    /// The stored spec file.
+    /// The stored file of the test.
     pub file_path: Option<String>,
     /// The number of its attempts that ended with the signature.
     pub occurrence_count: u64,
@@ -177,7 +177,7 @@ pub struct SignatureRun {
     pub started_at: Timestamp,
     /// The test's full stored name.
     pub test_name: Arc<str>,
-    /// Its stored spec file.
+    /// Its stored file.
     pub file_path: Option<Arc<str>>,
     /// The largest number of attempts of one execution of the test in the run.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]

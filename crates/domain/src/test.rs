@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct TestName {
     /// The framework's own title path, its non-empty parts joined with ` > `.
     pub name: String,
-    /// The stored spec file.
+    /// The stored file of the test.
     pub file_path: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use crate::{
 pub struct TestNameRef<'a> {
     /// The framework's own title path.
     pub name: &'a str,
-    /// The stored spec file.
+    /// The stored file of the test.
     pub file_path: Option<&'a str>,
 }
 

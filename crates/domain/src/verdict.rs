@@ -308,7 +308,7 @@ impl Suspects {
 pub struct VerdictEntry {
     /// The full stored name.
     pub test_name: String,
-    /// The stored spec file.
+    /// The stored file of the test.
     pub file_path: Option<String>,
     /// The verdict.
     pub status: VerdictStatus,

@@ -145,7 +145,7 @@ pub struct RunFailures {
     pub mode: Knowledge,
     /// The action for the run.
     pub gate: Gate,
-    /// Why the run may lack results, such as a missing shard; `None` if it is complete.
+    /// Why the run may lack results, such as a missing shard; null if it is complete.
     pub incomplete: Option<String>,
     /// The position of this page in the list.
     pub page: Page,
@@ -163,7 +163,7 @@ pub struct ExplainedFailure {
     pub test: TestOrdinal,
     /// The full stored name.
     pub test_name: String,
-    /// The stored spec file.
+    /// The stored file of the test.
     pub file_path: Option<String>,
     /// The final attempt's status: `passed` where a retry passed.
     pub status: AttemptStatus,
@@ -185,7 +185,7 @@ pub struct ExplainedFailure {
     pub evidence: CauseEvidence,
     /// Where the same error occurred in the window, besides this failure.
     pub same_error: SameErrors,
-    /// The stored verdict on the test; `None` before the first one.
+    /// The stored verdict on the test; null before the first one.
     pub verdict: Option<VerdictTag>,
     /// The state of the test on the stable branch, as far as it was known.
     pub stable: StableState,
@@ -340,9 +340,9 @@ impl From<assay_flakiness::SameError> for SameErrors {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StableState {
-    /// The status in the newest run of the stable branch: `passed` or `failed`; `None` if it never ran there.
+    /// The status in the newest run of the stable branch: `passed` or `failed`; null if it never ran there.
     pub last_status: Option<AttemptStatus>,
-    /// How many runs of the stable branch in a row failed last.
+    /// The number of failed runs at the end of the history of the stable branch.
     pub failure_streak: u32,
 }
 

@@ -34,7 +34,7 @@ pub struct ReportFailures {
     pub mode: Knowledge,
     /// The action for the report.
     pub gate: Gate,
-    /// Why the report may lack results; `None` if it is complete.
+    /// Why the report may lack results; null if it is complete.
     pub incomplete: Option<String>,
     /// The number of tests that failed or recovered.
     pub total: usize,
