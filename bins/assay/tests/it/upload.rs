@@ -406,7 +406,7 @@ fn wrong_usage_exits_with_2_and_sends_no_request() {
     );
     refused(
         upload().env("ASSAY_INGEST_URL", "https://u:secret@assay.example.org"),
-        "holds a password",
+        "contains a password",
     );
     refused(&mut job.command(&["upload"]), "no report was named");
     refused(
@@ -618,7 +618,7 @@ fn a_refused_upload_is_not_kept_and_does_not_block_the_spool() {
     let output = job.run(&["upload", "--spool", "kept", "out"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     assert!(
-        stderr_text(&output).contains("an earlier upload is refused"),
+        stderr_text(&output).contains("an earlier upload was refused"),
         "{}",
         stderr_text(&output)
     );
