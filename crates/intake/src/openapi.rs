@@ -380,7 +380,7 @@ fn errors() -> Vec<(IntakeError, &'static str)> {
         hint: String::new(),
     };
     let sharding_differs = RecordError::ShardingDiffers {
-        run_key: String::new(),
+        run_number: 1,
         stored_sharded: false,
     };
     let slot_taken = RecordError::SlotTaken {

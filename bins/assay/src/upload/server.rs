@@ -99,15 +99,12 @@ impl NotStored {
             ("missing_key" | "invalid_key" | "key_revoked" | "key_expired", _) => Some(
                 "`assay key create-ingest --project P` makes a key; put it into the secret ASSAY_INGEST_KEY",
             ),
-            ("wrong_key_type", _) => Some(
-                "a read key cannot store reports; `assay key create-ingest --project P` makes one that can",
-            ),
             ("wrong_project", _) => {
                 Some("an ingest key belongs to one project; give --project that one, or leave it out")
             }
-            ("slot_taken", _) => Some(
-                "give each job of a build a --suite of its own, or a --shard where the jobs share one suite",
-            ),
+            ("unrecognised" | "broken_report", _) => {
+                Some("one file that cannot be read refuses the whole upload: correct it, or leave it out")
+            }
             ("run_closed", _) => Some(
                 "the run is too old to change over HTTP; `assay import` still can, or give another --run-key",
             ),

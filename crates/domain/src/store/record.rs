@@ -19,13 +19,13 @@ pub enum RecordError {
     NoProject(ProjectId),
     /// The run is already stored in the other form: with or without shards.
     #[error(
-        "the run {run_key:?} was already imported {}; {}",
-        if *.stored_sharded { "in shards" } else { "without shards" },
+        "run {run_number} already holds reports {}; {}",
+        if *.stored_sharded { "of shards" } else { "without a shard" },
         if *.stored_sharded { "say which shard this is with --shard" } else { "omit --shard, or give another --run-key" }
     )]
     ShardingDiffers {
-        /// The run's key.
-        run_key: String,
+        /// The run's number.
+        run_number: i32,
         /// Whether the stored run has shards.
         stored_sharded: bool,
     },

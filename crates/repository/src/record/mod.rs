@@ -255,7 +255,7 @@ impl Import<'_> {
             return Ok(());
         }
         Err(WorkError::Refused(RecordError::ShardingDiffers {
-            run_key: self.recording.run_key.clone(),
+            run_number: known.number,
             stored_sharded: known.sharded,
         }))
     }
