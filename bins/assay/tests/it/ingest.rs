@@ -122,6 +122,21 @@ fn an_upload_stores_what_an_import_stores() {
         (&"added".into(), &3.into())
     );
     assert_eq!(stored["project"]["name"], "web");
+    let sources = |what: &str| {
+        let values = stored["values"].as_array().unwrap();
+        let value = values.iter().find(|value| value["what"] == what).unwrap();
+        text(&value["from"])
+    };
+    for (what, variable) in [
+        ("branch", "GITHUB_REF_NAME"),
+        ("commit", "GITHUB_SHA"),
+        ("suite", "GITHUB_JOB"),
+        ("CI provider", "GITHUB_ACTIONS"),
+        ("run key", "GITHUB_RUN_ID"),
+        ("pull request", "flag"),
+    ] {
+        assert_eq!(sources(what), variable, "{what}: {stored}");
+    }
     assert_eq!(upload(&[])["effect"], "unchanged");
 
     // The import finds the same run with the same content: context, files, sender and results are equal.
@@ -187,7 +202,7 @@ fn each_refusal_of_the_server_exits_with_1_and_its_reason() {
     let upload = |path| site.command(&["upload", path]);
     site.refused(
         upload("r.xml").env("ASSAY_INGEST_KEY", &site.read_key),
-        "(401 wrong_key_type)",
+        "`assay key create-ingest` creates. (401 wrong_key_type)",
     );
     site.refused(
         upload("r.xml").env("ASSAY_INGEST_URL", site.server.client().base()),
@@ -217,7 +232,10 @@ fn each_refusal_of_the_server_exits_with_1_and_its_reason() {
         command
     };
     assert!(job("a", "r.xml").output().unwrap().status.success());
-    site.refused(&mut job("b", "other.xml"), "(409 slot_taken)");
+    site.refused(
+        &mut job("b", "other.xml"),
+        "give each a --shard of its own (409 slot_taken)",
+    );
     assert_eq!(site.runs(), 1);
 
     assert!(

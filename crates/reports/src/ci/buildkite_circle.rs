@@ -15,7 +15,7 @@ pub(super) fn circle(read: &mut Reading<'_>) {
             .next()
             .and_then(|last| last.parse().ok());
         if number.is_some() {
-            read.note("pullRequestNumber", "CIRCLE_PULL_REQUEST");
+            read.note("pull request", "CIRCLE_PULL_REQUEST");
             read.found.context.pull_request_number = number;
         }
     }
@@ -33,7 +33,7 @@ pub(super) fn circle(read: &mut Reading<'_>) {
     if read.found.workspace_root.is_some() {
         read.note("root", "CIRCLE_WORKING_DIRECTORY");
     }
-    read.found.context.run_url = read.get("CIRCLE_BUILD_URL");
+    read.found.context.run_url = read.first("page of the CI run", &["CIRCLE_BUILD_URL"]);
 }
 
 pub(super) fn buildkite(read: &mut Reading<'_>) {
@@ -53,8 +53,8 @@ pub(super) fn buildkite(read: &mut Reading<'_>) {
     // The variable is `false` without a pull request.
     read.pull_request(&["BUILDKITE_PULL_REQUEST"], &[]);
     own_commit_is_tested(read, "BUILDKITE_COMMIT");
-    read.found.context.commit_message = read.first("commitMessage", &["BUILDKITE_MESSAGE"]);
-    read.found.context.author_name = read.first("authorName", &["BUILDKITE_BUILD_AUTHOR"]);
+    read.found.context.commit_message = read.first("commit message", &["BUILDKITE_MESSAGE"]);
+    read.found.context.author_name = read.first("author", &["BUILDKITE_BUILD_AUTHOR"]);
     read.run(&["BUILDKITE_BUILD_ID"]);
     read.attempt("BUILDKITE_RETRY_COUNT", 0);
     // All jobs of a matrix share this value. A job that runs again gets another id and another attempt.
@@ -62,13 +62,13 @@ pub(super) fn buildkite(read: &mut Reading<'_>) {
     read.found.runner = read.get("BUILDKITE_JOB_ID");
     read.shard("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0);
     read.root(&["BUILDKITE_BUILD_CHECKOUT_PATH"]);
-    read.found.context.run_url = read.get("BUILDKITE_BUILD_URL");
+    read.found.context.run_url = read.first("page of the CI run", &["BUILDKITE_BUILD_URL"]);
 }
 
 /// These services check out the head commit, never a merge of it.
 fn own_commit_is_tested(read: &mut Reading<'_>, variable: &'static str) {
     if read.found.context.pull_request_number.is_some() && read.found.context.commit_sha.is_some() {
         read.found.context.tested_revision = read.found.context.commit_sha.clone();
-        read.note("testedRevision", variable);
+        read.note("tested revision", variable);
     }
 }

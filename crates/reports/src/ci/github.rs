@@ -19,6 +19,7 @@ pub(super) fn read(read: &mut Reading<'_>, event_file: &dyn Fn(&str) -> Option<V
         read.get("GITHUB_REPOSITORY"),
         read.get("GITHUB_RUN_ID"),
     ) {
+        read.note("page of the CI run", "GITHUB_RUN_ID");
         read.found.context.run_url = Some(format!("{server}/{repository}/actions/runs/{run}"));
     }
     let event = read
@@ -36,7 +37,7 @@ pub(super) fn read(read: &mut Reading<'_>, event_file: &dyn Fn(&str) -> Option<V
             .and_then(|rest| rest.split('/').next()?.parse().ok());
         if number.is_some() {
             read.found.context.pull_request_number = number;
-            read.note("pullRequestNumber", "GITHUB_REF");
+            read.note("pull request", "GITHUB_REF");
         }
     }
 }
@@ -55,7 +56,7 @@ fn from_event(read: &mut Reading<'_>, event: &Value) {
             .find_map(|path| event.pointer(path)?.as_i64());
         context.branch = context.branch.take().or_else(|| text("/pull_request/head/ref"));
         fork = owner_of_fork(event, "/pull_request/head/repo", "/pull_request/base/repo");
-        notes.extend(["testedRevision", "pullRequestTitle", "pullRequestNumber"]);
+        notes.extend(["tested revision", "pull request title", "pull request"]);
     } else if event.pointer("/workflow_run/head_sha").is_some() {
         // The variables describe the default branch; the event names the tested commit.
         context.commit_sha = text("/workflow_run/head_sha");
@@ -67,17 +68,17 @@ fn from_event(read: &mut Reading<'_>, event: &Value) {
             .pointer("/workflow_run/pull_requests/0/number")
             .and_then(Value::as_i64);
         fork = owner_of_fork(event, "/workflow_run/head_repository", "/repository");
-        notes.extend(["commitSha", "branch", "commitMessage"]);
+        notes.extend(["commit", "branch", "commit message"]);
     }
     if event.pointer("/merge_group/head_sha").is_some() {
         context.commit_message = text("/merge_group/head_commit/message");
         context.author_name = text("/merge_group/head_commit/author/name");
-        notes.push("commitMessage");
+        notes.push("commit message");
     }
     if event.pointer("/head_commit/message").is_some() {
         context.commit_message = text("/head_commit/message");
         context.author_name = text("/head_commit/author/name");
-        notes.extend(["commitMessage", "authorName"]);
+        notes.extend(["commit message", "author"]);
     }
     for value in notes {
         read.note(value, FILE);

@@ -22,13 +22,13 @@ pub(super) fn gitlab(read: &mut Reading<'_>) {
     if read.found.context.pull_request_number.is_some() {
         // The variable is empty in a plain merge request pipeline, which tests the head itself.
         let head = read.first(
-            "testedRevision",
+            "tested revision",
             &["CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "CI_COMMIT_SHA"],
         );
         read.found.context.tested_revision = head;
     }
-    read.found.context.commit_message = read.first("commitMessage", &["CI_COMMIT_MESSAGE"]);
-    let author = read.first("authorName", &["CI_COMMIT_AUTHOR"]);
+    read.found.context.commit_message = read.first("commit message", &["CI_COMMIT_MESSAGE"]);
+    let author = read.first("author", &["CI_COMMIT_AUTHOR"]);
     // `Jo Doe <jo@example.org>`
     read.found.context.author_name = author
         .map(|author| author.split(" <").next().unwrap_or_default().trim().to_owned())
@@ -43,7 +43,7 @@ pub(super) fn gitlab(read: &mut Reading<'_>) {
         read.found.context.suite = group.or_else(|| read.found.job.as_deref().map(group_name));
     }
     read.root(&["CI_PROJECT_DIR"]);
-    read.found.context.run_url = read.get("CI_PIPELINE_URL");
+    read.found.context.run_url = read.first("page of the CI run", &["CI_PIPELINE_URL"]);
 }
 
 /// A parallel job's name without its number.
@@ -81,9 +81,10 @@ pub(super) fn azure(read: &mut Reading<'_>) {
         ],
         &[],
     );
-    read.found.context.tested_revision = read.first("testedRevision", &["SYSTEM_PULLREQUEST_SOURCECOMMITID"]);
-    read.found.context.commit_message = read.first("commitMessage", &["BUILD_SOURCEVERSIONMESSAGE"]);
-    read.found.context.author_name = read.first("authorName", &["BUILD_SOURCEVERSIONAUTHOR"]);
+    read.found.context.tested_revision =
+        read.first("tested revision", &["SYSTEM_PULLREQUEST_SOURCECOMMITID"]);
+    read.found.context.commit_message = read.first("commit message", &["BUILD_SOURCEVERSIONMESSAGE"]);
+    read.found.context.author_name = read.first("author", &["BUILD_SOURCEVERSIONAUTHOR"]);
     read.run(&["BUILD_BUILDID"]);
     read.attempt("SYSTEM_JOBATTEMPT", 1);
     read.shard("SYSTEM_JOBPOSITIONINPHASE", "SYSTEM_TOTALJOBSINPHASE", 1);
@@ -103,6 +104,7 @@ pub(super) fn azure(read: &mut Reading<'_>) {
         read.get("BUILD_BUILDID"),
     ) {
         let server = server.trim_end_matches('/');
+        read.note("page of the CI run", "BUILD_BUILDID");
         read.found.context.run_url = Some(format!("{server}/{project}/_build/results?buildId={build}"));
     }
 }

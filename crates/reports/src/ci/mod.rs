@@ -35,7 +35,7 @@ pub struct CiContext {
     pub shard: Option<ShardIndex>,
     /// The checkout's root.
     pub workspace_root: Option<String>,
-    /// The variable of each value: (value, variable), such as (`branch`, `GITHUB_HEAD_REF`).
+    /// The variable of each value, by the value's name in an import: (`branch`, `GITHUB_HEAD_REF`).
     pub sources: Vec<(&'static str, &'static str)>,
 }
 
@@ -103,7 +103,7 @@ impl Reading<'_> {
     fn begin(&mut self, provider: CiProvider, variable: &'static str) {
         self.found.provider = Some(provider);
         self.found.context.ci_provider = Some(provider);
-        self.note("ciProvider", variable);
+        self.note("CI provider", variable);
     }
 
     fn finish(mut self) -> CiContext {
@@ -165,20 +165,19 @@ impl Reading<'_> {
     }
 
     fn commit(&mut self, variables: &[&'static str]) {
-        self.found.context.commit_sha = self.first("commitSha", variables).filter(|sha| sha != "HEAD");
+        self.found.context.commit_sha = self.first("commit", variables).filter(|sha| sha != "HEAD");
     }
 
     fn pull_request(&mut self, numbers: &[&'static str], titles: &[&'static str]) {
-        self.found.context.pull_request_number = self
-            .number("pullRequestNumber", numbers)
-            .filter(|number| *number > 0);
+        self.found.context.pull_request_number =
+            self.number("pull request", numbers).filter(|number| *number > 0);
         if self.found.context.pull_request_number.is_some() {
-            self.found.context.pull_request_title = self.first("pullRequestTitle", titles);
+            self.found.context.pull_request_title = self.first("pull request title", titles);
         }
     }
 
     fn run(&mut self, variables: &[&'static str]) {
-        self.run_id = self.first("runKey", variables);
+        self.run_id = self.first("run key", variables);
     }
 
     /// The job's name, which is also the suite.

@@ -19,7 +19,7 @@ pub(super) fn jenkins(read: &mut Reading<'_>) {
         (node, _) => node,
     };
     read.root(&["WORKSPACE"]);
-    read.found.context.run_url = read.get("BUILD_URL");
+    read.found.context.run_url = read.first("page of the CI run", &["BUILD_URL"]);
 }
 
 pub(super) fn bitbucket(read: &mut Reading<'_>) {
@@ -44,7 +44,7 @@ pub(super) fn teamcity(read: &mut Reading<'_>) {
             (read.get("TEAMCITY_BUILDCONF_NAME"), read.get("BUILD_NUMBER"))
     {
         read.run_id = Some(format!("{configuration}#{number}"));
-        read.note("runKey", "BUILD_NUMBER");
+        read.note("run key", "BUILD_NUMBER");
     }
-    read.found.context.run_url = read.get("BUILD_URL");
+    read.found.context.run_url = read.first("page of the CI run", &["BUILD_URL"]);
 }

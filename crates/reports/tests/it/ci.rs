@@ -69,7 +69,7 @@ fn a_pull_request_on_github_is_tested_at_its_head() {
         Some("https://github.com/acme/acme-shop/actions/runs/10293847566")
     );
     assert!(ci.sources.contains(&("branch", "GITHUB_HEAD_REF")));
-    assert!(ci.sources.contains(&("testedRevision", "GITHUB_EVENT_PATH")));
+    assert!(ci.sources.contains(&("tested revision", "GITHUB_EVENT_PATH")));
     // Without the event file, the reference still has the number.
     assert_eq!(
         with_event(&env, "not json").context.pull_request_number,
