@@ -19,7 +19,7 @@ use assay_flakiness::Diagnose;
 use assay_listener::{AdmissionControl, HttpMetrics, MetricsRegistry, Shares, TimeLimits};
 use tokio::sync::{Semaphore, watch};
 
-use crate::{error::IntakeError, limits::Limits, metrics::UploadMetrics, upload::StoringPace};
+use crate::{error::IntakeError, limits::Limits, metrics::UploadMetrics, queue::StoringQueue};
 
 /// Time limits for the look-up of a key.
 const LOOK_UP: TimeLimits = TimeLimits {
@@ -57,8 +57,8 @@ pub(crate) struct AppState {
     pub(crate) look_ups: AdmissionControl<AdmissionShare>,
     /// Admission control for storing: one upload per project at a time, in order of arrival.
     pub(crate) turns: AdmissionControl<ProjectId>,
-    /// The average duration of storing.
-    pub(crate) pace: StoringPace,
+    /// The uploads that `turns` admits, by their size.
+    pub(crate) queue: Arc<StoringQueue>,
     /// Whether the server is stopping.
     closing: watch::Sender<bool>,
     /// Memory for parsing, in units.
@@ -102,7 +102,7 @@ impl App {
             turns: AdmissionControl::with_shares(shares, turns),
             memory: Arc::new(Semaphore::new(units)),
             spooled: AtomicU64::new(0),
-            pace: StoringPace::default(),
+            queue: Arc::default(),
             closing: watch::Sender::new(false),
             limits,
         }))

@@ -18,6 +18,7 @@ mod metrics;
 mod openapi;
 mod parse;
 mod parts;
+mod queue;
 mod routes;
 mod upload;
 

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -29,10 +29,9 @@ use crate::{
     metrics::Phase,
     parse::{Head, ParsedUpload, explain, parse},
     parts,
+    queue::QueuePlace,
 };
 
-/// The shortest wait before a retry, in seconds.
-const SHORTEST_RETRY_S: u64 = 5;
 /// Interval of checks for waiting uploads before a judgement.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
 /// The longest delay of a judgement by waiting uploads.
@@ -81,11 +80,14 @@ async fn in_turn(
     grant: &IngestGrant,
     parsed: ParsedUpload,
 ) -> Result<(StatusCode, Answer), IntakeError> {
-    app.pace
-        .check(app.turns.places_taken(&grant.project), app.limits.turn_within)?;
+    let project = grant.project;
+    let place = app.queue.enter(
+        project,
+        parsed.prepared.recording.tests.len(),
+        app.limits.turn_within,
+    )?;
     let _waiting = app.metrics.waiting();
     let turn = Arc::new(Turn::default());
-    let project = grant.project;
     let (storing, begun, keyed) = (Arc::clone(app), Arc::clone(&turn), grant.clone());
     let began = Instant::now();
     let work = move || {
@@ -93,7 +95,7 @@ async fn in_turn(
             return Err(closing());
         }
         storing.metrics.spent(Phase::wait, began.elapsed());
-        record(&storing, &keyed, parsed)
+        record(&storing, &keyed, parsed, place)
     };
     let mut stored = std::pin::pin!(app.turns.run(project, work));
     let StoredUpload {
@@ -175,7 +177,7 @@ async fn judge_in_turn(
 fn closing() -> IntakeError {
     IntakeError::Busy {
         what: "The server is stopping",
-        after_s: SHORTEST_RETRY_S,
+        after_s: crate::queue::SHORTEST_RETRY_S,
     }
 }
 
@@ -211,7 +213,12 @@ struct StoredUpload {
 }
 
 /// Stores the report and records the upload. Blocks.
-fn record(app: &AppState, grant: &IngestGrant, parsed: ParsedUpload) -> Result<StoredUpload, IntakeError> {
+fn record(
+    app: &AppState,
+    grant: &IngestGrant,
+    parsed: ParsedUpload,
+    place: QueuePlace,
+) -> Result<StoredUpload, IntakeError> {
     let now = (app.clock)();
     let began = Instant::now();
     let StoredRecording { imported, due } = assay_ingest::store(
@@ -221,7 +228,7 @@ fn record(app: &AppState, grant: &IngestGrant, parsed: ParsedUpload) -> Result<S
         grant.rules(),
         now,
     )?;
-    app.pace.took(began.elapsed());
+    place.leave(began.elapsed());
     app.metrics.spent(Phase::store, began.elapsed());
     app.metrics.stored(imported.effect.as_str(), grant.project, now);
     let upload = Upload {
@@ -247,37 +254,6 @@ fn record(app: &AppState, grant: &IngestGrant, parsed: ParsedUpload) -> Result<S
         due,
         parsed,
     })
-}
-
-/// The average duration of storing, to estimate the wait for a turn.
-#[derive(Default)]
-pub(crate) struct StoringPace(AtomicU64);
-
-impl StoringPace {
-    /// Refuses an upload if the estimated wait behind `before` uploads is too long.
-    fn check(&self, before: usize, within: Duration) -> Result<(), IntakeError> {
-        let each = Duration::from_micros(self.0.load(Ordering::Relaxed));
-        let wait = each.saturating_mul(u32::try_from(before).unwrap_or(u32::MAX));
-        if wait > within {
-            return Err(IntakeError::Busy {
-                what: "Too many uploads into this project wait for their turn",
-                after_s: wait.as_secs().max(SHORTEST_RETRY_S),
-            });
-        }
-        Ok(())
-    }
-
-    /// Adds a duration to the moving average.
-    fn took(&self, took: Duration) {
-        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX >> 4);
-        let before = self.0.load(Ordering::Relaxed);
-        let mean = if before == 0 {
-            took
-        } else {
-            (before / 8) * 7 + took / 8
-        };
-        self.0.store(mean, Ordering::Relaxed);
-    }
 }
 
 /// Runs work on a blocking thread.
