@@ -90,7 +90,8 @@ fn the_report_that_a_demonstration_offers_changes_the_flaky_list() {
         "{log}"
     );
     let greeting = greeted(&log);
-    let path = format!("/api/v1/projects/{}/flaky?perPage=50", greeting.project);
+    // The first page, as in the question that the demonstration prints.
+    let path = format!("/api/v1/projects/{}/flaky", greeting.project);
     let listed = || -> Vec<String> {
         let tests = server.client().get(&path, Some(&greeting.key)).json();
         let tests = tests["tests"].as_array().unwrap().iter();
@@ -120,7 +121,7 @@ fn the_report_that_a_demonstration_offers_changes_the_flaky_list() {
     assert_eq!(answer["effect"], "added", "{answer}");
     let after = listed();
     assert!(
-        after.len() == before.len() + 1 && before.iter().all(|test| after.contains(test)),
+        !before.contains(&after[0]) && after[1..].iter().all(|test| before.contains(test)),
         "{before:?} {after:?}"
     );
 }
