@@ -13,20 +13,20 @@ use ureq::{
 use crate::upload::address::Address;
 
 const USER_AGENT: &str = concat!("assay/", env!("CARGO_PKG_VERSION"));
-/// How long it may take to connect.
+/// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long the server may take to accept the headers of a request that asks for it; then the body is sent anyway.
+/// Time limit for `100 Continue`. Then the body is sent anyway.
 const ACCEPT: Duration = Duration::from_secs(5);
-/// How long sending may take; the server has the same limit.
+/// Time limit for sending a body. The server has the same limit.
 const SEND: Duration = Duration::from_secs(600);
-/// How long the answer may take: the turn of a busy project, parsing and storing.
+/// Time limit for the answer: waiting for the project's turn, parsing and storing.
 const ANSWER: Duration = Duration::from_secs(180);
 /// Largest answer that is read, in bytes.
 const LARGEST_ANSWER: u64 = 16 << 20;
-/// How much of an answer that is no JSON is shown, in characters.
+/// The number of characters that are shown of an answer that is not JSON.
 const LONGEST_SHOWN: usize = 200;
 
-/// Why no answer came.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
     /// The server cannot be reached, or the connection was lost.
@@ -71,11 +71,11 @@ pub(crate) fn is_transient(status: StatusCode) -> bool {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
-    /// How long the server asks to wait.
+    /// The wait that the server asks for.
     pub(crate) retry_after: Option<Duration>,
-    /// Where the server redirects to.
+    /// The target of a redirection.
     pub(crate) location: Option<String>,
-    /// The body, where it is JSON.
+    /// The body, if it is JSON.
     pub(crate) json: Option<Value>,
     bytes: Vec<u8>,
 }
@@ -115,7 +115,7 @@ impl Answer {
         self.bytes.trim_ascii().is_empty()
     }
 
-    /// The beginning of an answer that is no JSON, as from a proxy; of a page its title.
+    /// The beginning of an answer that is not JSON, for example of a proxy. For an HTML page, its title.
     pub(crate) fn beginning(&self) -> String {
         let text = String::from_utf8_lossy(&self.bytes);
         let title = text
@@ -133,7 +133,7 @@ impl Answer {
     }
 }
 
-/// A client of a listener; an error where connections must be encrypted and this system trusts no authority.
+/// Creates a client of a listener. Fails if connections must be encrypted and this system trusts no authority.
 pub(crate) fn agent(address: &Address) -> anyhow::Result<Agent> {
     let mut config = Agent::config_builder()
         .http_status_as_error(false)
@@ -155,7 +155,7 @@ pub(crate) fn agent(address: &Address) -> anyhow::Result<Agent> {
     Ok(config.build().into())
 }
 
-/// Why no answer came, in words.
+/// Describes why there is no answer.
 fn reason(error: &ureq::Error) -> String {
     if let ureq::Error::Io(problem) = error {
         problem.to_string()
@@ -168,7 +168,7 @@ fn reason(error: &ureq::Error) -> String {
     }
 }
 
-/// The failure of the encryption behind an error, where it is one.
+/// The TLS failure behind an error, if any.
 fn untrusted(error: &ureq::Error) -> Option<&rustls::Error> {
     if let ureq::Error::Rustls(problem) = error {
         Some(problem)
@@ -179,7 +179,7 @@ fn untrusted(error: &ureq::Error) -> Option<&rustls::Error> {
     }
 }
 
-/// TLS that trusts the authorities of this system, so that a company's own is trusted where its machines trust it.
+/// Configures TLS with the authorities of this system, which include a company's own.
 fn trusted_authorities() -> anyhow::Result<TlsConfig> {
     let found = rustls_native_certs::load_native_certs();
     let roots: Vec<_> = found

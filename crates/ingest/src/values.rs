@@ -13,6 +13,12 @@ pub(crate) const LONGEST_LINE: usize = 500;
 pub const LONGEST_MESSAGE: usize = 10_000;
 /// Longest run key, in characters; a suite's name is added to it.
 const LONGEST_RUN_KEY: usize = 400;
+/// Longest field of an upload, in characters, except those with a limit of their own.
+pub const LONGEST_FIELD: usize = 2_000;
+/// Longest name of an uploaded file, in characters.
+pub const LONGEST_FILE_NAME: usize = 300;
+/// Most bytes of the checkout's file names in an upload.
+pub const MOST_KNOWN_FILES: usize = 4 << 20;
 /// Longest duration of a run, in milliseconds: a year.
 pub const LONGEST_DURATION_MS: u64 = 31_536_000_000;
 

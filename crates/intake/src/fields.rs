@@ -10,10 +10,7 @@ use assay_ingest::{Flags, values};
 use assay_reports::{Format, KnownFiles, ci::CiContext};
 use serde::Deserialize;
 
-use crate::{
-    error::IntakeError,
-    limits::{CI_BYTES, FIELD_CHARACTERS, KNOWN_FILES_BYTES, MESSAGE_CHARACTERS},
-};
+use crate::{error::IntakeError, limits::CI_BYTES};
 
 /// Every field.
 pub(crate) const NAMES: [&str; 21] = [
@@ -44,9 +41,9 @@ pub(crate) const NAMES: [&str; 21] = [
 pub(crate) fn longest(name: &str) -> usize {
     match name {
         "ci" => CI_BYTES,
-        "knownFiles" => KNOWN_FILES_BYTES,
-        "message" => MESSAGE_CHARACTERS * 4,
-        _ => FIELD_CHARACTERS * 4,
+        "knownFiles" => values::MOST_KNOWN_FILES,
+        "message" => values::LONGEST_MESSAGE * 4,
+        _ => values::LONGEST_FIELD * 4,
     }
 }
 
@@ -67,8 +64,8 @@ impl RawFields {
         let value = String::from_utf8(value).map_err(|_| IntakeError::bad(name, "expected text in UTF-8"))?;
         let most = match name {
             "ci" | "knownFiles" => usize::MAX,
-            "message" => MESSAGE_CHARACTERS,
-            _ => FIELD_CHARACTERS,
+            "message" => values::LONGEST_MESSAGE,
+            _ => values::LONGEST_FIELD,
         };
         if value.chars().count() > most {
             return Err(IntakeError::bad(

@@ -33,18 +33,10 @@ pub struct Limits {
 pub(crate) const PACE: Duration = Duration::from_secs(10);
 /// Parsing memory as a multiple of the unpacked size: the files, and four times as much to read them.
 pub(crate) const PARSING_FACTOR: u64 = 5;
-/// Characters of a field.
-pub(crate) const FIELD_CHARACTERS: usize = 2_000;
-/// Characters of the field `message`, as in `assay import`.
-pub(crate) const MESSAGE_CHARACTERS: usize = assay_ingest::values::LONGEST_MESSAGE;
 /// Bytes of the field `ci`.
 pub(crate) const CI_BYTES: usize = 64 << 10;
-/// Bytes of the field `knownFiles`.
-pub(crate) const KNOWN_FILES_BYTES: usize = 4 << 20;
 /// Fields of an upload; there are fewer names.
 pub(crate) const FIELDS: usize = 64;
-/// Characters of a file's name.
-pub(crate) const NAME_CHARACTERS: usize = 300;
 
 impl Default for Limits {
     fn default() -> Self {

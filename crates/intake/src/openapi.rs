@@ -21,6 +21,7 @@ use assay_domain::{
     store::{RecordError, StoreError},
     timestamp::Timestamp,
 };
+use assay_ingest::values::{self, LONGEST_FILE_NAME};
 use assay_reports::ReadError;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -29,7 +30,7 @@ use crate::{
     answer::Answer,
     error::{ErrorBody, IntakeError},
     fields,
-    limits::{CI_BYTES, FIELD_CHARACTERS, KNOWN_FILES_BYTES, MESSAGE_CHARACTERS, NAME_CHARACTERS},
+    limits::CI_BYTES,
     routes::{BASE, KEY, KeyAnswer, REPORTS},
 };
 
@@ -240,7 +241,7 @@ fn store_reports() -> Value {
                     "type": "array", "minItems": 1, "items": {"type": "string", "contentMediaType": "application/octet-stream"},
                     "description": format!(
                         "The report files. Every part with a file name is a report, whatever the part's name. Names are \
-                         relative, with `/` and without `..`, at most {NAME_CHARACTERS} characters."
+                         relative, with `/` and without `..`, at most {LONGEST_FILE_NAME} characters."
                     ),
                 }),
             )]).collect::<Map<_, _>>(),
@@ -310,10 +311,10 @@ impl Field {
             "branch" | "project" => Some(NAME_CHARS),
             "runKey" => Some(400),
             "suite" | "commit" | "testedRevision" | "author" | "pullRequestTitle" => Some(500),
-            "root" | "runUrl" => Some(FIELD_CHARACTERS),
-            "message" => Some(MESSAGE_CHARACTERS),
+            "root" | "runUrl" => Some(values::LONGEST_FIELD),
+            "message" => Some(values::LONGEST_MESSAGE),
             "ci" => Some(CI_BYTES),
-            "knownFiles" => Some(KNOWN_FILES_BYTES),
+            "knownFiles" => Some(values::MOST_KNOWN_FILES),
             _ => None,
         }
     }

@@ -14,6 +14,7 @@ use actix_web::{
     http::header::{self, HeaderMap},
     web::Bytes,
 };
+use assay_ingest::values::LONGEST_FILE_NAME;
 use assay_reports::SourceFile;
 use flate2::{read::MultiGzDecoder, write::MultiGzDecoder as GzWriter};
 use futures_util::Stream;
@@ -22,7 +23,7 @@ use crate::{
     admit::in_words,
     error::IntakeError,
     fields::{self, RawFields},
-    limits::{FIELDS, Limits, NAME_CHARACTERS},
+    limits::{FIELDS, Limits},
 };
 
 /// Bytes that are unpacked at a time.
@@ -382,10 +383,10 @@ fn file_name(name: &str) -> Result<String, IntakeError> {
             format!("{shown:?} is not a relative path with / and without .. and control characters"),
         ));
     }
-    if name.chars().count() > NAME_CHARACTERS {
+    if name.chars().count() > LONGEST_FILE_NAME {
         return Err(IntakeError::bad(
             "the file name",
-            format!("expected at most {NAME_CHARACTERS} characters"),
+            format!("expected at most {LONGEST_FILE_NAME} characters"),
         ));
     }
     Ok(name.to_owned())

@@ -84,7 +84,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
     if args.report.iter().any(|path| path.as_os_str() == "-") {
         return Err(Misuse("--report -: name the file that the command writes".to_owned()).into());
     }
-    // Before the command, whose minutes would be lost otherwise.
+    // Before the command: a wrong setting should not cost the time of the tests.
     let server = args.flags.server(ci.provider)?;
     let rules = match args.gate {
         true => Some(args.excuses.rules()?),
@@ -125,7 +125,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What was sent.
+/// The answer to an upload, and the formats of its files.
 struct Upload {
     answer: Value,
     formats: Vec<Format>,
@@ -154,7 +154,7 @@ fn end_by(args: &RunArgs, decision: &Decision, code: u8) -> anyhow::Result<ExitC
     })
 }
 
-/// The command's status where it failed, else that of a failure.
+/// The command's status if it failed, else 1.
 const fn failing(code: u8) -> u8 {
     match code {
         0 => 1,
@@ -162,7 +162,7 @@ const fn failing(code: u8) -> u8 {
     }
 }
 
-/// How a command ended.
+/// The end of a command.
 enum CommandEnd {
     With(ExitStatus),
     /// It could not be started; the reason is already printed.
@@ -174,7 +174,7 @@ fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
         bail!("no command");
     };
     let name = sources::shown(Path::new(program));
-    // Before the start, so that no signal is lost.
+    // Handles signals before the start, so that none is lost.
     let forwarding = Forwarding::start().context("signals cannot be forwarded")?;
     let mut child = match forwarding.spawn(Command::new(program).args(arguments)) {
         Ok(child) => child,
@@ -190,7 +190,7 @@ fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
     Ok(CommandEnd::With(child.wait()?))
 }
 
-/// The exit status as a shell gives it.
+/// The exit status as in a shell: 128 plus the number of a signal.
 fn code_of(status: ExitStatus) -> u8 {
     let code = status
         .code()
@@ -199,7 +199,7 @@ fn code_of(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-/// What changes when a file is written: its place on the disk, its size and its time.
+/// The inode, size and modification time of a file, of which one changes when the file is written.
 type State = (u64, u64, i64, i64);
 
 fn state(path: &Path) -> Option<State> {
@@ -212,8 +212,8 @@ fn state(path: &Path) -> Option<State> {
     ))
 }
 
-/// Files as they are. Comparing them with themselves later is exact where a comparison with a clock is not: a file system's
-/// clock is another, and coarser.
+/// The states of the files. A later comparison with them is exact. A comparison with a clock is not, because the clock of
+/// a file system differs and is coarser.
 fn states(candidates: &[Candidate]) -> HashMap<PathBuf, State> {
     candidates
         .iter()

@@ -70,7 +70,7 @@ pub(crate) struct UploadArgs {
     flags: UploadFlags,
 }
 
-/// How to send a report.
+/// The flags for sending a report.
 #[derive(Debug, Args)]
 pub(crate) struct UploadFlags {
     /// The address of the server's ingest listener
@@ -102,7 +102,7 @@ pub(crate) struct UploadFlags {
 }
 
 impl UploadFlags {
-    /// The server; none where its address or the key is missing and `--best-effort` was given, which is warned of.
+    /// Creates the client. With `--best-effort` a missing address or key is only a warning, and there is no client.
     pub(crate) fn server(&self, provider: Option<CiProvider>) -> anyhow::Result<Option<Server>> {
         let wanted = AddressFlags {
             url: self.url.as_deref(),
@@ -127,7 +127,7 @@ impl UploadFlags {
         }
     }
 
-    /// Turns a failure into a warning where `--best-effort` was given. Wrong usage stays an error.
+    /// With `--best-effort`, turns a failure into a warning. Wrong usage stays an error.
     pub(crate) fn settle(
         &self,
         provider: Option<CiProvider>,
@@ -186,15 +186,15 @@ fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> 
     Ok(())
 }
 
-/// Where the answer in words goes.
+/// The stream for the answer in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Text {
     OnStandardOutput,
-    /// Standard output is another program's.
+    /// Because standard output belongs to the test command.
     OnStandardError,
 }
 
-/// Sends the files: what waits in the spool first. What cannot be sent now is kept there.
+/// Sends the entries of the spool, then the files. Files that cannot be sent now are added to the spool.
 pub(crate) fn deliver(
     global: &Global,
     flags: &UploadFlags,
@@ -249,7 +249,7 @@ pub(crate) fn deliver(
         writeln!(terminal::err(), "{}", words().trim_end())?;
         return Ok(answer);
     }
-    // With the gate, standard output is the gate's.
+    // With the gate, only the gate prints on standard output.
     if !failures {
         output::print(global.json, &answer, words)?;
     }
@@ -276,7 +276,7 @@ pub(crate) fn explain(
     Ok(answer)
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy)]
 struct Purpose {
     /// Nothing is stored.
@@ -285,7 +285,7 @@ struct Purpose {
     failures: bool,
 }
 
-/// Whether sending it later may succeed: not where the server refuses the report itself.
+/// Whether sending the report later may succeed.
 fn may_be_kept(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<NotStored>()
@@ -416,7 +416,7 @@ fn check(
     })
 }
 
-/// The check in words.
+/// Describes the check.
 fn in_words(value: &Value) -> anyhow::Result<String> {
     let at = |pointer: &str| value.pointer(pointer).ok_or_else(|| anyhow!("{pointer}"));
     let text = |value: &Value| match value {

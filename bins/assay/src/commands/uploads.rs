@@ -1,4 +1,4 @@
-//! `assay uploads`: which ingest key sent which report.
+//! `assay uploads`: lists the uploads of a project with their keys.
 
 use assay_domain::{intake::UploadEntry, store::Administration, timestamp::Timestamp};
 use clap::Args;

@@ -1,4 +1,4 @@
-//! Where reports are sent to, and with which key.
+//! The address and the key of an ingest listener.
 
 use std::{
     fs::File,
@@ -13,7 +13,7 @@ use ureq::http::Uri;
 
 use crate::{environment, misuse::Misuse, sources::shown};
 
-/// The listener that stores reports.
+/// The name of the ingest listener in messages.
 const INGEST: &str = "the ingest listener";
 /// Longest address, in characters.
 const LONGEST_ADDRESS: usize = 2_000;
@@ -63,7 +63,7 @@ impl Address {
                 "is plain http://, which sends the key and the reports unencrypted; use https://, or add --insecure-http",
             ));
         }
-        // Some copy the address of the route instead of the listener's.
+        // Users may copy the address of the route instead of the listener's.
         let base = text.trim_end_matches('/');
         let base = base.strip_suffix("/reports").unwrap_or(base);
         let base = base.strip_suffix("/ingest/v1").unwrap_or(base);
@@ -95,7 +95,7 @@ impl std::fmt::Display for Address {
 pub(crate) struct Key(String);
 
 impl Key {
-    /// The key of the file, else of the environment; none where the variable is not set or empty.
+    /// Reads the key from the file, else from the environment. None if the variable is not set or empty.
     pub(crate) fn of(file: Option<&Path>) -> anyhow::Result<Option<Self>> {
         let text = match file {
             Some(path) => {
@@ -140,7 +140,7 @@ pub(crate) struct AddressFlags<'a> {
 }
 
 impl AddressFlags<'_> {
-    /// The address and the key. An error that is a [`Missing`] where one of them was not given.
+    /// Returns the address and the key. The error is a [`Missing`] if one of them was not given.
     pub(crate) fn resolve(&self) -> anyhow::Result<(Address, Key)> {
         let url = self.url.map(str::trim).filter(|url| !url.is_empty());
         let key =

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{changes, output};
 
-/// What the words need of an answer. A field that a newer server leaves out is no reason to fail: the report is stored.
+/// The printed parts of an answer. A field that is missing gets a default, because the report is already stored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct StoredAnswer {
@@ -35,7 +35,7 @@ struct Project {
     name: String,
 }
 
-/// How [`Counts`] are read.
+/// Deserializes [`Counts`].
 #[derive(Deserialize)]
 #[serde(remote = "Counts")]
 struct ReadCounts {
@@ -62,7 +62,7 @@ struct Change {
 }
 
 impl Change {
-    /// The change; none where a newer server has a verdict that this program does not know.
+    /// Converts the change. None if it has a verdict of a newer server that this program does not know.
     fn known(&self) -> Option<VerdictChange> {
         Some(VerdictChange {
             test_name: shown_name(&self.test_name),
@@ -83,7 +83,7 @@ pub(crate) fn warnings(answer: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The answer to a report that was stored.
+/// Describes the answer to a report that was stored.
 pub(crate) fn in_words(answer: &Value) -> String {
     let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
     let project = shown_name(&stored.project.name);
@@ -116,7 +116,7 @@ pub(crate) fn in_words(answer: &Value) -> String {
     )
 }
 
-/// The answer to `--dry-run`.
+/// Describes the answer to `--dry-run`.
 pub(crate) fn of_dry_run(answer: &Value) -> String {
     let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
     let rows = stored.values.iter().map(|value| {

@@ -7,18 +7,15 @@ use std::{
 };
 
 use anyhow::Context as _;
-use assay_ingest::{Flags, values::LONGEST_MESSAGE};
+use assay_ingest::{
+    Flags,
+    values::{LONGEST_FIELD, LONGEST_FILE_NAME, LONGEST_MESSAGE, MOST_KNOWN_FILES},
+};
 use assay_reports::{Format, SourceFile, ci::CiContext};
 use serde_json::{Value, json};
 
-/// Zstandard's own default: a report of JSON shrinks to a twentieth at some hundred megabytes a second.
+/// The default level of Zstandard. A JSON report shrinks to a twentieth, at some hundred megabytes a second.
 const LEVEL: i32 = 3;
-/// Longest name of a file that the server takes, in characters.
-const LONGEST_NAME: usize = 300;
-/// Most bytes of names of the checkout's files that the server takes.
-const MOST_KNOWN_FILES: usize = 4 << 20;
-/// Longest other value, in characters.
-const LONGEST_VALUE: usize = 2_000;
 
 /// A body that is ready to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,8 +70,8 @@ fn write_parts(
     write!(out, "--{boundary}--\r\n")
 }
 
-/// A file's name as the server takes it: relative, with `/`, without `..`, quotes and control characters. Of a long one
-/// the end is kept.
+/// Converts a file's name to one that the server accepts: relative, with `/`, without `..`, quotes and control
+/// characters. A long name keeps its end.
 fn file_name(name: &str) -> String {
     let parts: Vec<_> = Path::new(name)
         .components()
@@ -86,7 +83,7 @@ fn file_name(name: &str) -> String {
     let joined = parts
         .join("/")
         .replace(|c: char| c.is_control() || matches!(c, '"' | '\\'), "_");
-    let surplus = joined.chars().count().saturating_sub(LONGEST_NAME - 10);
+    let surplus = joined.chars().count().saturating_sub(LONGEST_FILE_NAME - 10);
     let kept: String = joined.chars().skip(surplus).collect();
     match kept.trim_start_matches('/') {
         "" => "report".to_owned(),
@@ -94,7 +91,7 @@ fn file_name(name: &str) -> String {
     }
 }
 
-/// The name, in a folder with a number where another file has it: `../a.xml` and `a.xml` are two files.
+/// Puts the name into a numbered folder if another file has the same one: `../a.xml` and `a.xml` are two files.
 fn unused(name: String, taken: &mut HashSet<String>) -> String {
     let free = match taken.contains(&name) {
         true => (2..)
@@ -119,7 +116,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) ci: &'a CiContext,
     /// The checkout's files, relative to its root.
     pub(crate) known_files: Option<Vec<String>>,
-    /// The project that the key must be of.
+    /// The project that the key must belong to.
     pub(crate) project: Option<&'a str>,
     pub(crate) dry_run: bool,
     /// Whether the answer explains the report's failures.
@@ -127,7 +124,7 @@ pub(crate) struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// The fields of the request, and what the user should know of them.
+    /// Returns the fields of the request, and warnings.
     pub(crate) fn fields(&self) -> (Vec<Field>, Vec<String>) {
         let Flags {
             run_key,
@@ -212,7 +209,7 @@ fn ci_values(ci: &CiContext) -> Value {
         text.as_ref()
             .map(|text| text.chars().take(most).collect::<String>())
     };
-    let value = |text: &Option<String>| cut(text, LONGEST_VALUE);
+    let value = |text: &Option<String>| cut(text, LONGEST_FIELD);
     let mut values = json!({
         "provider": provider,
         "runKey": value(run_key),
@@ -257,7 +254,7 @@ mod tests {
         }
         let long = file_name(&format!("{}/a.xml", "d".repeat(400)));
         assert!(
-            long.chars().count() <= LONGEST_NAME && long.ends_with("/a.xml"),
+            long.chars().count() <= LONGEST_FILE_NAME && long.ends_with("/a.xml"),
             "{long}"
         );
         let mut taken = HashSet::new();

@@ -17,12 +17,12 @@ pub(crate) trait Transient: Display {
     /// Whether the same request may succeed later.
     fn is_transient(&self) -> bool;
 
-    /// How long the server asks to wait.
+    /// The wait that the server asks for.
     fn retry_after(&self) -> Option<Duration>;
 }
 
-/// Repeats an attempt until it succeeds, fails for good, or the time is over. `doing` begins the line that says why it
-/// is repeated.
+/// Repeats an attempt until it succeeds, fails permanently, or the time is over. Before each repetition a line on
+/// standard error has the reason; it begins with `doing`.
 pub(crate) fn until_over<T, E: Transient>(
     global: &Global,
     backoff: &mut Backoff,
@@ -67,9 +67,9 @@ impl Backoff {
         }
     }
 
-    /// The next pause: what the server asked for, if it is longer. None where the time would be over.
+    /// Returns the next pause: the one that the server asked for, if any. None if it would exceed the time.
     pub(crate) fn pause(&mut self, server_pause: Option<Duration>) -> Option<Duration> {
-        // From half of it to all of it, so that the jobs of a matrix do not return together.
+        // Jitter from half to all of it, so that the jobs of a matrix do not return together.
         let own = self.next.mul_f64(rand::random_range(0.5..=1.0));
         self.next = (self.next * 2).min(LONGEST);
         let pause = server_pause.map_or(own, |server_pause| {
@@ -78,7 +78,7 @@ impl Backoff {
         (pause <= self.left()).then_some(pause)
     }
 
-    /// How much time is left.
+    /// The time that is left.
     pub(crate) fn left(&self) -> Duration {
         self.ends.saturating_duration_since(Instant::now())
     }

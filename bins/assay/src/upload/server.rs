@@ -1,4 +1,4 @@
-//! Requests to the ingest listener, and what its refusals mean.
+//! Requests to the ingest listener, and advice for its errors.
 
 use std::{io::Read, time::Duration};
 
@@ -16,11 +16,10 @@ use super::{
 };
 use crate::http::{self, Answer, NoAnswer};
 
-/// Bodies from this size on are sent once the server has accepted key and length. It reads at most this much of a body
-/// that it refuses.
+/// A larger body is sent only after `100 Continue`. The server reads at most this many bytes of a body that it refuses.
 const LARGE: usize = 1 << 20;
 
-/// What to do where another listener answers.
+/// Advice if another listener answers.
 const OTHER_LISTENER: &str = "this address does not serve /ingest/v1; ASSAY_INGEST_URL names the ingest listener \
                               (ASSAY_INGEST_LISTEN of assay-server), not the read API";
 
@@ -31,12 +30,12 @@ pub(crate) struct Server {
     key: Key,
 }
 
-/// Why no report was stored.
+/// The reason why a report was not stored.
 #[derive(Debug)]
 pub(crate) enum NotStored {
     /// No answer came.
     NoAnswer(NoAnswer),
-    /// The read API answered, which refuses ingest keys.
+    /// The read API answered. It refuses ingest keys.
     ReadApi(String),
     /// The server answered with an error.
     Refused(Refusal),
@@ -46,7 +45,7 @@ pub(crate) enum NotStored {
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
-    /// The machine-readable code; empty where the answer is not the ingest listener's.
+    /// The machine-readable code. Empty if another program answered.
     pub(crate) code: String,
     reason: String,
     retry_after: Option<Duration>,
@@ -70,7 +69,7 @@ impl Transient for NotStored {
 }
 
 impl NotStored {
-    /// Whether the report itself is refused: sending it again with another key or later does not help.
+    /// Whether the report itself is refused, so that sending it later or with another key does not help.
     pub(crate) fn is_the_reports_fault(&self) -> bool {
         match self {
             Self::NoAnswer(_) | Self::ReadApi(_) => false,
@@ -78,7 +77,7 @@ impl NotStored {
         }
     }
 
-    /// What to do about it.
+    /// Advice for the user.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         let refusal = match self {
             Self::NoAnswer(NoAnswer::Unreachable(_)) => {
@@ -137,7 +136,7 @@ impl std::fmt::Display for NotStored {
 impl std::error::Error for NotStored {}
 
 impl Server {
-    /// A client; an error where connections must be encrypted and this system trusts no authority.
+    /// Creates a client. Fails if connections must be encrypted and this system trusts no authority.
     pub(crate) fn new(address: Address, key: Key) -> anyhow::Result<Self> {
         Ok(Self {
             agent: http::agent(&address)?,
@@ -146,12 +145,12 @@ impl Server {
         })
     }
 
-    /// Where reports go.
+    /// The address of the listener.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The description of the key.
+    /// Asks the server to describe the key.
     pub(crate) fn key(&self) -> Result<Value, NotStored> {
         let answer = self
             .agent
@@ -187,7 +186,7 @@ impl Server {
             return Ok(json.clone());
         }
         let code = answer.text("code").unwrap_or_default();
-        // The ingest listener calls only read keys a wrong type.
+        // The ingest listener answers `wrong_key_type` only to read keys.
         if code == "wrong_key_type" && !self.key.is_read_key() {
             return Err(NotStored::ReadApi(format!(
                 "{} is the read API, which stores no reports",
@@ -210,7 +209,7 @@ impl Server {
     }
 }
 
-/// The error with the file and the line that it concerns, where it does not name them.
+/// Adds the file and the line to the error if it does not name them.
 fn at_fault(value: Option<&Value>, error: String) -> String {
     let file = value
         .and_then(|value| value.get("file")?.as_str())

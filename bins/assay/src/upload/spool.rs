@@ -20,9 +20,9 @@ use crate::sources::shown;
 const ENTRY: &str = "upload";
 /// The end of the name of an entry that the server refused.
 const REFUSED: &str = "refused";
-/// Most bytes that a spool holds.
+/// The maximum size of a spool, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
-/// Longest first line of an entry, in bytes.
+/// The maximum length of an entry's first line, in bytes.
 const LONGEST_HEAD: u64 = 4_096;
 
 /// A folder of uploads.
@@ -31,7 +31,7 @@ pub(crate) struct Spool {
     folder: PathBuf,
 }
 
-/// How to send an entry.
+/// The first line of an entry.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     boundary: String,
@@ -41,12 +41,12 @@ struct Head {
 pub(crate) struct Entry {
     path: PathBuf,
     pub(crate) body: Body,
-    /// Its lock goes with it.
+    /// Holds the lock.
     _file: File,
 }
 
 impl Spool {
-    /// The spool in this folder, which is made.
+    /// Opens the spool in this folder. Creates the folder if it is missing.
     pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
         let context = || format!("--spool {}", shown(folder));
         fs::create_dir_all(folder).with_context(context)?;
@@ -56,12 +56,12 @@ impl Spool {
         })
     }
 
-    /// Where it is.
+    /// The folder, for messages.
     pub(crate) fn name(&self) -> String {
         shown(&self.folder)
     }
 
-    /// The paths of what waits, the oldest first.
+    /// The paths of the entries, the oldest first.
     pub(crate) fn waiting(&self) -> anyhow::Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         for entry in fs::read_dir(&self.folder).with_context(|| format!("--spool {}", self.name()))? {
@@ -75,7 +75,7 @@ impl Spool {
         Ok(paths)
     }
 
-    /// Reads an entry; none where another process sends it or has sent it.
+    /// Locks and reads an entry. None if another process sends it or has sent it.
     pub(crate) fn take(&self, path: &Path) -> anyhow::Result<Option<Entry>> {
         let name = shown(path);
         let file = match File::open(path) {
@@ -147,12 +147,12 @@ impl Entry {
         shown(&self.path)
     }
 
-    /// Removes it: it is stored.
+    /// Removes the entry after it was stored.
     pub(crate) fn remove(self) -> anyhow::Result<()> {
         fs::remove_file(&self.path).with_context(|| self.name())
     }
 
-    /// Sets it aside: the server refused it, and would refuse it again.
+    /// Renames the entry so that it is not sent again, because the server refused it permanently.
     pub(crate) fn set_aside(self) -> anyhow::Result<String> {
         let path = self.path.with_extension(REFUSED);
         fs::rename(&self.path, &path).with_context(|| self.name())?;
