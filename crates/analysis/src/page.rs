@@ -4,7 +4,7 @@
 mod card;
 
 use assay_components::{
-    STYLE, chart, mark, name,
+    STYLE, chart, figures, mark, name, reading,
     strip::{self, Outcome},
     tile, words,
 };
@@ -44,7 +44,7 @@ pub fn page(analysis: &Analysis) -> String {
                 meta name="generator" content="Assay";
                 // The policy blocks all loading, even if markup from a report's text reached the page.
                 meta http-equiv="Content-Security-Policy" content=(policy());
-                title { (title(analysis)) }
+                title { (headline(analysis)) ": test report by Assay" }
                 // Without this, a browser requests an icon from the page's server.
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
@@ -77,14 +77,6 @@ fn policy() -> String {
     )
 }
 
-fn title(analysis: &Analysis) -> String {
-    let (broken, flaky) = (
-        analysis.count(VerdictStatus::Broken),
-        analysis.count(VerdictStatus::Flaky),
-    );
-    format!("{broken} broken, {flaky} flaky: test report by Assay")
-}
-
 fn head(analysis: &Analysis) -> Markup {
     let from = analysis.now.plus_days(-analysis.window_days);
     html! {
@@ -107,15 +99,11 @@ fn head(analysis: &Analysis) -> Markup {
 }
 
 fn headline(analysis: &Analysis) -> String {
-    match (
+    words::headline(
         analysis.count(VerdictStatus::Broken),
+        analysis.count(VerdictStatus::Failing),
         analysis.count(VerdictStatus::Flaky),
-    ) {
-        (0, 0) => "No test is broken or flaky".to_owned(),
-        (broken, 0) => format!("{} broken", words::tests_are(broken)),
-        (0, flaky) => format!("{} flaky", words::tests_are(flaky)),
-        (broken, flaky) => format!("{} broken, {flaky} flaky", words::tests_are(broken)),
-    }
+    )
 }
 
 fn overview(analysis: &Analysis, bars: &[RunBar], folder: &str) -> Markup {
@@ -137,8 +125,8 @@ fn overview(analysis: &Analysis, bars: &[RunBar], folder: &str) -> Markup {
     html! {
         section.tiles aria-label="Summary" {
             (tile("broken", &figure(analysis.count(VerdictStatus::Broken)), "broken", "their code fails, run after run"))
-            (tile("flaky", &figure(analysis.count(VerdictStatus::Flaky)), "flaky", "fail although the code is good"))
             (tile("failing", &figure(analysis.failing().len()), "failing now", "red in their newest runs, the cause not known yet"))
+            (tile("flaky", &figure(analysis.count(VerdictStatus::Flaky)), "flaky", "fail although the code is good"))
             (tile("healthy", &figure(analysis.count(VerdictStatus::Healthy)), "healthy", "nothing wrong, or no longer"))
             (tile("few", &figure(analysis.count(VerdictStatus::InsufficientData)), "gathering data", "too few runs to say"))
             (tile("lost", lost.as_deref().unwrap_or("–"), "lost", lost_hint))
@@ -252,8 +240,8 @@ fn data(id: &str, value: &impl Serialize) -> Markup {
 fn controls(analysis: &Analysis, filters: &Filters) -> Markup {
     let statuses = [
         VerdictStatus::Broken,
-        VerdictStatus::Flaky,
         VerdictStatus::Failing,
+        VerdictStatus::Flaky,
         VerdictStatus::Healthy,
         VerdictStatus::InsufficientData,
     ];
@@ -263,7 +251,7 @@ fn controls(analysis: &Analysis, filters: &Filters) -> Markup {
                 button type="button" data-show="" aria-pressed="true" { "All " span { (words::grouped(analysis.tests.len())) } }
                 @for status in statuses.into_iter().filter(|status| analysis.count(*status) > 0) {
                     button type="button" data-show=(status.as_str()) aria-pressed="false" {
-                        (assay_components::figures::status(status)) " " span { (words::grouped(analysis.count(status))) }
+                        (figures::status(status)) " " span { (words::grouped(analysis.count(status))) }
                     }
                 }
             }
@@ -338,7 +326,7 @@ fn groups(rows: &mut Rows<'_>) -> Markup {
             @if analysis.reported().is_empty() {
                 p.empty { "Every test with enough runs is healthy or fails too lately to say why." }
             } @else {
-                (columns())
+                (figures::columns())
                 (reported)
             }
         }
@@ -362,39 +350,11 @@ fn groups(rows: &mut Rows<'_>) -> Markup {
     }
 }
 
-/// The column headings.
-fn columns() -> Markup {
-    html! {
-        p.columns aria-hidden="true" {
-            span { "Verdict" } span { "Test" } span { "Newest runs" } span.figure { "Score" } span.figure { "Time lost" }
-        }
-    }
-}
-
 fn reading() -> Markup {
     html! {
         section.reading aria-labelledby="reading" {
             h2 #reading { "How to read this" }
-            dl {
-                dt { "Broken" }
-                dd { "The code that the test checks is very probably bad: it fails run after run on the stable branch. Broken goes before flaky." }
-                dt { "Flaky" }
-                dd { "The test fails although the code is good: it passed on retry, or both passed and failed on one revision, or fails in episodes that a break and its fix do not explain." }
-                dt { "Failing now" }
-                dd { "The newest runs failed, and they do not show yet whether the code or the test is at fault." }
-                dt { "Strip" }
-                dd { "A bar is a run, the newest on the right. Where a run has several variants or retries, the bar shows the worst of them." }
-                dt { "New this week" }
-                dd { "The test first failed in the last 7 days, and ran without a failure before." }
-                dt { "Flake score" }
-                dd { "From 0 to 1, a score rather than a percentage: low below 0.5, likely below 0.9, near certain above." }
-                dt { "Failure rate, flip rate" }
-                dd { "The share of runs with a failed attempt, and of neighbouring runs of a branch that ended differently. Runs in which many tests failed together are left out." }
-                dt { "Time lost" }
-                dd { "The measured duration of every failed attempt." }
-                dt { "Impact" }
-                dd { "Red runs of the stable branch that the test is to blame for, each shared among the tests that failed in it." }
-            }
+            (reading::list(&[&reading::VERDICTS, &reading::STRIP, &reading::NEW, &reading::FIGURES]))
         }
     }
 }

@@ -41,6 +41,15 @@ pub fn ended_chip(status: AttemptStatus) -> Markup {
     html! { span class={ "chip " (status.as_str()) } { (ended(status)) } }
 }
 
+/// The headings of the columns of a list of tests.
+pub fn columns() -> Markup {
+    html! {
+        p.columns aria-hidden="true" {
+            span { "Verdict" } span { "Test" } span { "Newest runs" } span.figure { "Score" } span.figure { "Time lost" }
+        }
+    }
+}
+
 /// The figures of a verdict. `last` is the outcome and the start of the newest run.
 pub fn metrics(figures: &Figures, last: Option<(AttemptStatus, Timestamp)>) -> Markup {
     let lost_hint = if figures.time_lost_ms.is_some() {

@@ -7,6 +7,7 @@ pub mod chart;
 pub mod figures;
 pub mod history;
 pub mod name;
+pub mod reading;
 pub mod repository;
 pub mod strip;
 pub mod words;

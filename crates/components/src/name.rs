@@ -135,6 +135,13 @@ fn without_middle(text: &str) -> String {
     format!("{head}{ELLIPSIS}{tail}")
 }
 
+/// A test's name, without its path, or another text of a report, bounded and isolated for the title of a page.
+pub fn in_title(name: &str) -> String {
+    let (_, leaf) = name.rsplit_once(SEPARATOR).unwrap_or(("", name));
+    // Without isolation, marks for right-to-left text would turn the rest of the title around.
+    format!("\u{2068}{}\u{2069}", without_middle(named(leaf)))
+}
+
 /// A name in a list. The tooltip is the full name.
 pub fn in_list(short: &ShortName, full: &str) -> Markup {
     html! {
@@ -202,6 +209,12 @@ mod tests {
         );
         assert_eq!(shown(&["pays", "cart > pays"]), ["pays []", "pays [cart]"]);
         assert_eq!(shown(&[" > "]), ["(no name) []"]);
+    }
+
+    #[test]
+    fn a_title_has_the_bounded_last_part() {
+        assert_eq!(in_title("a.ts > cart > pays"), "\u{2068}pays\u{2069}");
+        assert_eq!(in_title(&"w".repeat(2_000)).chars().count(), LONGEST + 3);
     }
 
     #[test]

@@ -73,6 +73,14 @@ impl Outcome {
     }
 }
 
+/// The outcomes of a run or of a test in it, in the order of a legend.
+pub const RUN_OUTCOMES: [Outcome; 4] = [
+    Outcome::Passed,
+    Outcome::Recovered,
+    Outcome::Failed,
+    Outcome::Skipped,
+];
+
 /// The dimensions of a strip's bars in pixels.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {

@@ -9,13 +9,17 @@ pub fn count(number: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// `1 test is`, `3 tests are`.
-pub fn tests_are(number: usize) -> String {
-    if number == 1 {
-        "1 test is".to_owned()
-    } else {
-        format!("{} tests are", grouped(number))
-    }
+/// `3 tests are broken, 1 failing now, 12 flaky`, without the counts of zero.
+pub fn headline(broken: usize, failing: usize, flaky: usize) -> String {
+    let mut parts = [(broken, "broken"), (failing, "failing now"), (flaky, "flaky")]
+        .into_iter()
+        .filter(|(tests, _)| *tests > 0);
+    let Some((first, word)) = parts.next() else {
+        return "No test is broken, failing or flaky".to_owned();
+    };
+    let are = if first == 1 { "test is" } else { "tests are" };
+    let others = parts.map(|(tests, word)| format!(", {} {word}", grouped(tests)));
+    format!("{} {are} {word}{}", grouped(first), others.collect::<String>())
 }
 
 /// `1,204,000`.
@@ -117,6 +121,9 @@ mod tests {
     fn figures_are_rounded_and_have_units() {
         assert_eq!(count(1, "run"), "1 run");
         assert_eq!(count(1_204_000, "run"), "1,204,000 runs");
+        assert_eq!(headline(0, 0, 0), "No test is broken, failing or flaky");
+        assert_eq!(headline(0, 1, 1_200), "1 test is failing now, 1,200 flaky");
+        assert_eq!(headline(2, 0, 9), "2 tests are broken, 9 flaky");
         assert_eq!(duration(840), "840 ms");
         assert_eq!(duration(12_345), "12.3 s");
         assert_eq!(duration(250_000), "4 min 10 s");

@@ -210,7 +210,7 @@ pub struct TestSignature {
 pub struct SignatureDays {
     /// Its fingerprint.
     pub fingerprint: String,
-    /// Occurrences per 24 hours of the period, the newest first.
+    /// Occurrences on each day in UTC, the newest first. The period begins in the course of the last of these days.
     pub days: Vec<u64>,
 }
 

@@ -48,6 +48,11 @@ impl Timestamp {
         self.plus_ms(days.saturating_mul(DAY_MS))
     }
 
+    /// The day in UTC, as the number of days since the Unix epoch.
+    pub const fn day(self) -> i64 {
+        self.0.div_euclid(DAY_MS)
+    }
+
     /// Milliseconds from `earlier` to this point.
     pub const fn since_ms(self, earlier: Self) -> i64 {
         self.0 - earlier.0

@@ -11,6 +11,14 @@
   addEventListener("hashchange", signIn);
   signIn();
 
+  // A browser omits the session's cookie after a link of another site. If this site's own request is answered, there is a session.
+  const next = document.getElementById("next");
+  if (next && !location.hash) {
+    fetch(next.href, { redirect: "manual" }).then(({ type, status }) => {
+      if (type !== "opaqueredirect" && status !== 401) location.replace(next.href);
+    }, () => { /* The form remains. */ });
+  }
+
   // Search as you type: the same form, sent for its results alone.
   const form = document.querySelector("form[data-live]");
   if (form) {

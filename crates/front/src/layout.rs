@@ -14,7 +14,7 @@ pub(crate) struct Page {
     /// The section of the project.
     pub(crate) tab: Tab,
     pub(crate) body: Markup,
-    /// Paths and queries of the read API's routes with the same data, relative to its base.
+    /// Paths and queries of the read API's routes with the same data, relative to its base; the first has most of it.
     pub(crate) api: Vec<String>,
 }
 
@@ -59,10 +59,11 @@ pub(crate) fn page(page: &Page, now: Timestamp, api_url: &str) -> String {
         footer {
             @for (place, path) in page.api.iter().enumerate() {
                 @let address = format!("{api_url}{path}");
-                p { a href=(address) { @if place == 0 { "This page as JSON" } @else { "More of this page as JSON" } } " (with a read key):" }
+                p { a href=(address) { @if place == 0 { "This page as JSON" } @else { "More of it" } } @if place == 0 { " (with a read key)" } }
                 p { code { "curl -H \"Authorization: Bearer $KEY\" '" (address.replace('\'', "%27")) "'" } }
             }
-            p { "Assay. Times are UTC; this page is of " time datetime=(now) { (assay_components::words::date_time(now)) } "." }
+            // To the minute, so that a page without news keeps its entity tag.
+            p { "Assay. Times are UTC; this page is of " (assay_components::words::date_time(now)) "." }
         }
     };
     document(&page.title, &html! { (top) main #main { (page.body) } (foot) })
@@ -109,7 +110,8 @@ pub(crate) fn login(wrong: Option<&str>, next: Option<&str>) -> String {
         "Sign in",
         &html! {
             main #main {
-                form.box.sign-in method="post" action="/login" {
+                // The next page is in the address, so that the body of the form has a small limit.
+                form.box.sign-in method="post" action=(links::with_query("/login", &[("next", next)])) {
                     p.brand { (mark()) "Assay" }
                     h1 { "Sign in" }
                     @if let Some(wrong) = wrong { p.wrong role="alert" { (wrong) } }
@@ -118,8 +120,10 @@ pub(crate) fn login(wrong: Option<&str>, next: Option<&str>) -> String {
                     label { "Read key"
                         input type="password" name="key" required maxlength="200" autocomplete="current-password" placeholder="svc_ro_…" autofocus;
                     }
-                    @if let Some(next) = next { input type="hidden" name="next" value=(next); }
                     button.main type="submit" { "Sign in" }
+                    // Browsers omit the session's cookie after a link of another site. This link has it, and the script
+                    // follows it if there is a session.
+                    @if let Some(next) = next { p.sub { "Signed in already? " a #next href=(next) { "Open the page" } } }
                     p.sub { code { "assay key create" } " makes a read key. This site keeps a sealed hash of it in a cookie, for as long as you use it and 12 hours more." }
                 }
             }

@@ -240,7 +240,7 @@ impl Front {
     ) -> Result<HttpResponse, FrontError> {
         let now = (self.clock)();
         let form = payload
-            .to_bytes_limited(FORM_BYTES + NEXT_BYTES)
+            .to_bytes_limited(FORM_BYTES)
             .await
             .map_err(|_| FrontError::LongForm)?
             .map_err(|_| FrontError::LongForm)?;
@@ -253,7 +253,8 @@ impl Front {
             return Err(FrontError::TooMany);
         }
         let fields = pairs(std::str::from_utf8(&form).unwrap_or_default());
-        let next = value(&fields, "next").filter(|next| is_own_address(next));
+        let query = pairs(request.query_string());
+        let next = value(&query, "next").filter(|next| is_own_address(next));
         let checked = match PresentedKey::of_text(value(&fields, "key").unwrap_or_default().trim().as_bytes())
         {
             Ok(key) => {
@@ -331,13 +332,13 @@ impl Front {
 
     fn failed(&self, error: &FrontError, request: &HttpRequest) -> HttpResponse {
         let (status, _) = error.status_and_code();
+        let next = request.uri().path_and_query().map(ToString::to_string);
+        let next = next.filter(|next| next != "/" && is_own_address(next));
         if let FrontError::SignedOut = error {
-            let next = request.uri().path_and_query().map(ToString::to_string);
-            let next = next.filter(|next| next != "/" && next.len() <= NEXT_BYTES);
             return see_other(&links::with_query("/login", &[("next", next.as_deref())]));
         }
         let page = if let FrontError::Refused(_) = error {
-            layout::login(Some(&error.sentence()), None)
+            layout::login(Some(&error.sentence()), next.as_deref())
         } else if let FrontError::AmbiguousTest(files) = error {
             layout::error(&error.sentence(), &pages::candidates(request, files))
         } else {

@@ -179,6 +179,26 @@ impl Browser {
         self.command(&format!("/element/{element}/value"), &json!({ "text": text }));
     }
 
+    /// Presses keys, one after another, wherever the focus is. Tab is U+E004 and Enter U+E007.
+    pub fn press(&self, keys: &[&str]) {
+        let presses: Vec<Value> = keys
+            .iter()
+            .flat_map(|key| ["keyDown", "keyUp"].map(|step| json!({ "type": step, "value": key })))
+            .collect();
+        self.command(
+            "/actions",
+            &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": presses }] }),
+        );
+    }
+
+    /// Lets pages read and write the clipboard.
+    pub fn permit_clipboard(&self) {
+        self.developer(
+            "Browser.grantPermissions",
+            &json!({ "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"] }),
+        );
+    }
+
     fn element(&self, selector: &str) -> String {
         let found = self.command("/element", &json!({ "using": "css selector", "value": selector }));
         let id = found.as_object().and_then(|found| found.values().next());

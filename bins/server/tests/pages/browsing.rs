@@ -5,6 +5,13 @@ use serde_json::json;
 
 use crate::world::{World, hostile_names};
 
+/// Counts the parts of rows that cover another part.
+const OVERLAPS: &str = "const cover = (a, b) => a.left + 1 < b.right && b.left + 1 < a.right && a.top + 1 < b.bottom && b.top + 1 < a.bottom; \
+    return [...document.querySelectorAll('.row > a')].filter((row) => { \
+        const boxes = [...row.children].map((part) => part.getBoundingClientRect()); \
+        return boxes.some((box, place) => boxes.slice(place + 1).some((other) => cover(box, other))); \
+    }).length";
+
 #[test]
 fn every_page_logs_no_error_and_fits_a_phone_with_scripts_on_and_off() {
     let world = World::new();
@@ -26,6 +33,11 @@ fn every_page_logs_no_error_and_fits_a_phone_with_scripts_on_and_off() {
                     "{page} fits {width} pixels"
                 );
                 assert_eq!(
+                    browser.run(OVERLAPS),
+                    json!(0),
+                    "{page}: no part of a row covers another in {width} pixels"
+                );
+                assert_eq!(
                     browser.run(
                         "return [...document.querySelectorAll('.wide')].every((table) => table.scrollWidth <= table.clientWidth)"
                     ),
@@ -34,7 +46,7 @@ fn every_page_logs_no_error_and_fits_a_phone_with_scripts_on_and_off() {
                 );
                 assert_eq!(
                     browser.run(
-                        "return document.title.includes('Assay') && !document.title.includes('owned') \
+                        "return document.title.includes('Assay') && document.title !== 'owned' \
                          && document.querySelectorAll('h1').length === 1 \
                          && document.querySelectorAll('script').length === 1 && !document.querySelector('img')"
                     ),
@@ -91,6 +103,86 @@ fn the_copied_prompt_is_the_apis() {
 }
 
 #[test]
+fn the_copy_button_copies_the_prompt() {
+    let world = World::new();
+    let browser = world.signed_in(Scripts::On);
+    let page = world
+        .pages()
+        .into_iter()
+        .find(|page| page.contains("/runs/") && page.contains("breaks"))
+        .unwrap();
+    browser.open(&world.url(&page));
+    browser.permit_clipboard();
+    browser.click("button[data-copy=prompt-0]");
+    browser.until("return document.querySelector('button[data-copy=prompt-0]').textContent === 'Copied'");
+    assert_eq!(
+        browser.run("return navigator.clipboard.readText()"),
+        browser.run("return document.getElementById('prompt-0').textContent")
+    );
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
+fn the_keyboard_alone_leads_from_the_overview_to_a_broken_test() {
+    let world = World::new();
+    let browser = world.signed_in(Scripts::Off);
+    browser.press(&["\u{e004}"]);
+    assert_eq!(
+        browser.run("return document.activeElement.textContent"),
+        "Skip to the content"
+    );
+    let is_row = "return document.activeElement.matches('.row.broken > a')";
+    for _ in 0..100 {
+        if browser.run(is_row) == json!(true) {
+            break;
+        }
+        browser.press(&["\u{e004}"]);
+        assert_eq!(
+            browser.run("return getComputedStyle(document.activeElement).outlineStyle"),
+            "solid",
+            "the focus is visible"
+        );
+    }
+    let name = browser.run("return document.activeElement.querySelector('.name').title");
+    browser.press(&["\u{e007}"]);
+    browser.until("return location.pathname.endsWith('/test')");
+    assert!(
+        name.as_str().unwrap().ends_with(&browser.text("h1 .leaf")),
+        "{name}"
+    );
+}
+
+#[test]
+fn a_link_of_another_site_opens_its_page_in_a_session() {
+    let world = World::new();
+    let runs = world.url(&format!("/p/{}/runs?status=failed", world.project));
+    let elsewhere = format!("data:text/html,<a id=link href='{runs}'>a run</a>");
+    for scripts in [Scripts::On, Scripts::Off] {
+        let browser = world.signed_in(scripts);
+        browser.open(&elsewhere);
+        browser.click("#link");
+        if scripts == Scripts::Off {
+            // The browser omits the cookie, which it sends only within the site.
+            browser.until("return location.pathname === '/login'");
+            browser.click("#next");
+        }
+        browser.until("return location.pathname.endsWith('/runs')");
+        assert_eq!(browser.address(), runs);
+        assert_eq!(browser.console(), Vec::<String>::new());
+    }
+    // Without a session the form remains.
+    let browser = Browser::start(Scripts::On);
+    browser.open(&elsewhere);
+    browser.click("#link");
+    browser.until("return location.pathname === '/login'");
+    browser.write("input[name=key]", &world.key);
+    browser.click("button.main");
+    browser.until("return location.pathname.endsWith('/runs')");
+    assert_eq!(browser.address(), runs);
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
 fn a_search_updates_while_typing_and_is_part_of_the_address() {
     let world = World::new();
     let browser = world.signed_in(Scripts::On);
@@ -100,6 +192,19 @@ fn a_search_updates_while_typing_and_is_part_of_the_address() {
     browser.until("return location.search.includes('search=flips')");
     assert!(browser.text("#results").contains("flips"));
     browser.reload();
+    // The number of runs follows the filter, too.
+    let runs = browser.new_tab();
+    browser.open(&world.url(&format!("/p/{}/runs", world.project)));
+    browser.write("input[name=branch]", "topic");
+    browser.until("return document.querySelectorAll('#results .row').length === 1");
+    assert!(
+        browser
+            .text("#results .sub")
+            .contains("1 run in 30 days with these filters"),
+        "{}",
+        browser.text("#results .sub")
+    );
+    browser.show_tab(&runs);
     assert_eq!(
         browser.run("return document.querySelectorAll('#results .row').length"),
         json!(1)
@@ -149,7 +254,11 @@ fn a_deep_link_is_opened_after_signing_in_and_a_revoked_key_ends_the_session() {
         "{}",
         browser.text("main")
     );
-    // The cookie is removed.
+    // The cookie is removed. A new key leads to the same page.
+    assert_eq!(
+        browser.run("return document.querySelector('#next').href"),
+        world.url(&deep)
+    );
     browser.open(&world.url(&deep));
     assert!(browser.address().contains("/login"), "{}", browser.address());
 }

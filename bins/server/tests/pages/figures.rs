@@ -1,5 +1,7 @@
 //! Each figure on a page equals the read API's.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use assay_testkit::Scripts;
 use serde_json::{Value, json};
 
@@ -24,6 +26,63 @@ fn the_overview_counts_what_the_flaky_list_counts() {
     ] {
         assert_eq!(browser.text(tile), expected.to_string(), "{tile}");
     }
+    // Each row has the sentence of its verdict.
+    let mut reasons: Vec<Value> = Vec::new();
+    for status in ["broken", "flaky"] {
+        let list = flaky(&format!("status={status}&explain=true"));
+        let tests = list["tests"].as_array().cloned().unwrap_or_default();
+        reasons.extend(
+            tests
+                .iter()
+                .map(|test| json!([test["testName"], test["explanation"]])),
+        );
+    }
+    let shown = browser.run(
+        "return [...document.querySelectorAll('.row.broken, .row.flaky')].map((row) => \
+         [row.querySelector('.name').title, row.querySelector('.path').textContent])",
+    );
+    assert_eq!(shown, json!(reasons));
+    // The newest run of the stable branch, and of all branches.
+    let runs = world.api(&format!("/projects/{}/runs?perPage=50", world.project));
+    let runs = runs["runs"].as_array().unwrap();
+    let newest = |branch: &str| {
+        let run = runs.iter().find(|run| run["branch"] == branch).unwrap();
+        format!("run {}, {}", run["runNumber"], run["status"].as_str().unwrap())
+    };
+    let head = browser.text("h1 + .sub");
+    assert!(
+        head.contains(&format!("branch main: {}", newest("main"))),
+        "{head}"
+    );
+    assert!(
+        head.contains(&newest("topic").replacen(',', " of topic,", 1)),
+        "{head}"
+    );
+    // The days of the chart are days in UTC.
+    let mut days: BTreeMap<i64, (usize, usize)> = BTreeMap::new();
+    for run in runs {
+        let day: i64 = run["startedAt"].as_str().unwrap()[8..10].parse().unwrap();
+        let (red, all) = days.entry(day).or_default();
+        *red += usize::from(run["status"] == "failed");
+        *all += 1;
+    }
+    let shown = browser.run(
+        "return [...document.querySelectorAll('.panels figure:first-child title')].map((bar) => bar.textContent) \
+         .filter((bar) => !bar.endsWith(': 0 of 0 runs'))",
+    );
+    let shown: Vec<String> = serde_json::from_value(shown).unwrap();
+    let shown: BTreeMap<i64, String> = shown
+        .into_iter()
+        .map(|bar| {
+            let (day, words) = bar.split_once(": ").unwrap();
+            (day.split(' ').next().unwrap().parse().unwrap(), words.to_owned())
+        })
+        .collect();
+    let expected = days.into_iter().map(|(day, (red, all))| {
+        let noun = if all == 1 { "run" } else { "runs" };
+        (day, format!("{red} of {all} {noun}"))
+    });
+    assert_eq!(shown, expected.collect());
     // The fixture contains every kind of content of the page.
     assert!(flaky("status=broken")["page"]["total"].as_i64().unwrap() > 0);
     assert!(flaky("status=flaky")["page"]["total"].as_i64().unwrap() > 0);
@@ -174,6 +233,39 @@ fn a_runs_page_has_the_cause_of_each_failure_and_the_gate() {
     for cause in ["This change", "Broken before"] {
         assert!(causes.contains(cause), "{causes}");
     }
+    // The page of a failed test says the same of its failure, and links to its error.
+    let answer = world.api(&format!("/projects/{}/runs/{run}/failures", world.project));
+    let failure = &answer["failures"][0];
+    browser.open(&world.url(&format!("/p/{}/runs/{run}?show=failed", world.project)));
+    browser.click(".failures .row a");
+    assert_eq!(
+        browser.text(".why"),
+        format!(
+            "This failure: {} {}.",
+            cause(&failure["cause"]),
+            failure["explanation"].as_str().unwrap()
+        )
+    );
+    browser.click(".why a");
+    assert_eq!(browser.text("h1"), failure["title"].as_str().unwrap());
+}
+
+#[test]
+fn a_run_that_may_lack_results_says_why() {
+    let world = World::new();
+    let flags = ["--run-key", "half", "--branch", "main", "--shard", "1/2"];
+    world.import_with(2, &[("is fine".to_owned(), false)], &flags);
+    let runs = world.api(&format!("/projects/{}/runs", world.project));
+    let run = runs["runs"][0]["id"].as_str().unwrap();
+    let answer = world.api(&format!("/projects/{}/runs/{run}/failures", world.project));
+    let reason = answer["incomplete"].as_str().unwrap();
+    let browser = world.signed_in(Scripts::Off);
+    browser.open(&world.url(&format!("/p/{}/runs/{run}", world.project)));
+    let gate = browser.text("section[aria-labelledby=gate]");
+    assert!(
+        gate.contains(&format!("The run may lack results: {reason}.")),
+        "{gate}"
+    );
 }
 
 #[test]
@@ -274,12 +366,14 @@ fn errors_have_their_occurrences_by_test_and_by_day() {
         let fingerprint = signature["fingerprint"].as_str().unwrap();
         let detail = world.api(&format!("/projects/{}/errors/{fingerprint}", world.project));
         let runs = detail["runs"].as_array().unwrap();
-        // Every run of the fixture is on another day.
-        let mut starts: Vec<&Value> = runs.iter().map(|run| &run["startedAt"]).collect();
-        starts.dedup();
+        let days: BTreeSet<&str> = runs
+            .iter()
+            .map(|run| &run["startedAt"].as_str().unwrap()[..10])
+            .collect();
+        let noun = if days.len() == 1 { "day" } else { "days" };
         expected.push(json!([
             signature["title"],
-            format!("Occurred on {} of 30 days", starts.len())
+            format!("Occurred on {} {noun}", days.len())
         ]));
         for run in runs
             .iter()

@@ -210,6 +210,19 @@ fn import_cases(world: &assay_testkit::World, minutes_ago: i64, cases: &[(String
     world.import_report(minutes_ago, &report, flags);
 }
 
+/// The routes of the read API in the foot of a page, relative to its base.
+pub(crate) fn routes(page: &str) -> Vec<String> {
+    let (_, footer) = page.split_once("<footer>").unwrap();
+    let links = footer.split("href=\"").skip(1);
+    links
+        .map(|link| {
+            let (address, _) = link.split_once('"').unwrap();
+            let (_, route) = address.split_once("/api/v1").unwrap();
+            route.replace("&amp;", "&")
+        })
+        .collect()
+}
+
 pub(crate) fn escaped(text: &str) -> String {
     text.bytes()
         .map(|byte| {

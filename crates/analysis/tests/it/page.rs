@@ -262,7 +262,7 @@ fn a_history_without_failures_has_a_sentence() {
         .collect();
     let text = well_formed(&page(&analysed(&format!("test,run,started_at,status\n{rows}"))));
     assert!(
-        text.contains("No test is broken or flaky") && text.contains("And 1 other test"),
+        text.contains("No test is broken, failing or flaky") && text.contains("And 1 other test"),
         "{text}"
     );
 }

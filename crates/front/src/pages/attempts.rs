@@ -1,6 +1,6 @@
 //! `/p/{id}/runs/{run}/test`: the attempts of a test in a run, side by side.
 
-use assay_components::{figures, name, words};
+use assay_components::{cause, figures, name, words};
 use assay_domain::{
     attempt::{ErrorDetail, StoredAttempt},
     id::RunId,
@@ -9,7 +9,7 @@ use assay_domain::{
 use assay_explain::{failures::failure_of, prompt};
 use maud::{Markup, html};
 
-use super::{Answer, commit};
+use super::{Answer, branch_link, commit};
 use crate::{
     error::FrontError,
     layout::{Page, Tab},
@@ -34,17 +34,23 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let test = &attempts.test;
     let shown = attempts.attempts.get(..ATTEMPTS.min(attempts.attempts.len()));
     let executions = attempts.attempts.iter().map(|attempt| attempt.execution).max();
-    let hidden = attempts.attempts.len().saturating_sub(ATTEMPTS)
-        + usize::try_from(attempts.omitted).unwrap_or(usize::MAX);
+    let omitted = usize::try_from(attempts.omitted).unwrap_or_default();
+    let hidden = attempts.attempts.len().saturating_sub(ATTEMPTS) + omitted;
     let body = html! {
         h1 { (name::heading(&test.name, test.file_path.as_deref())) }
         p.facts {
-            span { a href=(links::run(project.id, &id)) { "Run " (attempts.run.run_number) } @if let Some(branch) = &attempts.run.branch { " on " bdi { (branch) } } }
+            span { a href=(links::run(project.id, &id)) { "Run " (attempts.run.run_number) } @if let Some(branch) = &attempts.run.branch { " on " (branch_link(project.id, branch)) } }
             @if let Some(sha) = &attempts.commit_sha { span { "commit " (commit(sha)) } }
             span { a href=(links::test(project.id, &test.name, test.file_path.as_deref())) { "Verdict and history of this test" } }
         }
-        @if let Some(verdict) = &attempts.verdict { p.why { (figures::chip(verdict.status)) " " (verdict.explanation) "." } }
-        h2 { (words::count(attempts.attempts.len(), "attempt")) }
+        @if let Some(failure) = &explained {
+            p.why { "This failure: " (cause::chip(failure.cause)) " " (failure.explanation) "." }
+        }
+        @if let Some(verdict) = &attempts.verdict { p.why { "This test: " (figures::chip(verdict.status)) " " (verdict.explanation) "." } }
+        @if let Some((title, fingerprint)) = explained.as_ref().and_then(|failure| failure.title.as_ref().zip(failure.fingerprint.as_ref())) {
+            p.why { "This error: " a href=(links::signature(project.id, fingerprint)) { bdi { (title) } } }
+        }
+        h2 { (words::count(attempts.attempts.len() + omitted, "attempt")) }
         div.attempts {
             @for (place, attempt) in shown.unwrap_or_default().iter().enumerate() {
                 @let prompt = prompt::of(&project.name, &attempts, attempt, explained.as_ref(), view.now);
@@ -75,7 +81,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         FileSelector::Exactly(file) => Some(file.clone().unwrap_or_default()),
     };
     Ok(Page {
-        title: format!("Run {}, {}", attempts.run.run_number, project.name),
+        title: format!(
+            "{}, run {}, {}",
+            name::in_title(&test.name),
+            attempts.run.run_number,
+            project.name
+        ),
         api: vec![links::with_query(
             &format!(
                 "/projects/{}/runs/{id}/tests/{}",

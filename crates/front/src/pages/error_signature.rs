@@ -4,16 +4,17 @@ use std::collections::BTreeSet;
 
 use assay_components::{
     chart::{self, PeriodBar},
-    words,
+    figures, name, words,
 };
 use assay_domain::{
+    attempt::AttemptStatus,
     id::ProjectId,
     signature::{SignatureDays, SignatureDetail},
     timestamp::Timestamp,
 };
 use maud::{Markup, html};
 
-use super::{Answer, choice, count, grouped, when};
+use super::{Answer, branch_link, choice, count, grouped, new_within, when};
 use crate::{
     error::FrontError,
     layout::{Page, Tab},
@@ -59,7 +60,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             span { (count(signature.run_count, "run")) }
             span { "first seen " (when(signature.first_seen, view.now)) }
             span { "last seen " (when(signature.last_seen, view.now)) }
-            @if signature.is_new { span.chip.flaky title="first seen in these days" { "new" } }
+            @if signature.is_new { (new_within(window.days)) }
         }
         @if detail.window_empty { p.why { "It did not occur in these " (window.days) " days; the figures are of everything that is kept." } }
         form.controls action=(path) method="get" {
@@ -69,14 +70,14 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         @if let Some(message) = &signature.message { pre tabindex="0" { (message) } }
         @if let Some(counts) = by_day.first().filter(|_| !detail.window_empty) { (self::by_day(counts, view.now)) }
         @if !branches.is_empty() {
-            p.facts { span { "Branches" } @for branch in branches.iter().take(LISTED) { span { b { bdi { (branch) } } } } }
+            p.facts { span { "Branches" } @for branch in branches.iter().take(LISTED) { span { (branch_link(project.id, branch)) } } }
         }
         (tests(project.id, &detail))
         (runs(project.id, &detail, view.now))
         p.fingerprint { "Fingerprint " code { (signature.fingerprint) } }
     };
     Ok(Page {
-        title: format!("Error, {}", project.name),
+        title: format!("{}, {}", name::in_title(&signature.title), project.name),
         api: vec![links::with_query(
             &format!("/projects/{}/errors/{}", project.id, links::escaped(fingerprint)),
             &[("days", Some(days.as_str()))],
@@ -88,7 +89,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     .into())
 }
 
-/// Occurrences per 24 hours of the period.
+/// Occurrences on each day of the period.
 fn by_day(counts: &SignatureDays, now: Timestamp) -> Markup {
     let mut bars: Vec<PeriodBar> = (0..)
         .zip(&counts.days)
@@ -144,7 +145,7 @@ fn runs(project: ProjectId, detail: &SignatureDetail, now: Timestamp) -> Markup 
                         tr {
                             td { a href=(links::run(project, &run.run_id)) { (run.run_number) } @if let Some(branch) = &run.branch { " " bdi { (branch) } } }
                             td { a href=(links::attempts(project, &run.run_id, &run.test_name, run.file_path.as_deref())) { bdi { (run.test_name) } } }
-                            td.word { (assay_components::figures::ended(run.final_status)) }
+                            td.word { (ended(run.final_status)) }
                             td { (when(run.started_at, now)) }
                         }
                     }
@@ -152,6 +153,17 @@ fn runs(project: ProjectId, detail: &SignatureDetail, now: Timestamp) -> Markup 
             }
             (more(u64::try_from(detail.runs.len()).unwrap_or(u64::MAX)))
         }
+    }
+}
+
+/// How a test ended in a run in which it showed the error: a test that passed needed a retry.
+const fn ended(status: AttemptStatus) -> &'static str {
+    match status {
+        AttemptStatus::Passed => "passed on retry",
+        AttemptStatus::Failed
+        | AttemptStatus::TimedOut
+        | AttemptStatus::Skipped
+        | AttemptStatus::Interrupted => figures::ended(status),
     }
 }
 

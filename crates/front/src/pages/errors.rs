@@ -4,7 +4,7 @@ use assay_components::{chart, words};
 use assay_domain::signature::{Category, SignatureDays, SignatureQuery, SignatureSort};
 use maud::{Markup, html};
 
-use super::{Answer, choice, count, pager, when};
+use super::{Answer, branch_field, choice, count, new_within, pager, when};
 use crate::{
     error::FrontError,
     layout::{Page, Tab},
@@ -39,7 +39,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let by_day =
         view.store
             .signature_days(&project, &fingerprints, &query.window, query.branch.as_deref())?;
-    let days = query.window.days.to_string();
+    let branches = view.store.branches(&project)?;
+    let days_of_window = query.window.days;
+    let days = days_of_window.to_string();
     let path = links::project(project.id, "/errors");
     let filters = [
         ("days", Some(days.as_str())),
@@ -56,17 +58,17 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let category = query.category.map(Category::as_str);
     let body = html! {
         h1 { "Errors" }
-        p.sub { "Failures that are one error, by the fingerprint of their text." }
+        p.sub { "Failed attempts with the same error text, apart from its changing parts, are one error." }
         form.controls role="search" action=(path) method="get" data-live {
             label.search { span.unseen { "Search errors" } input name="search" type="search" value=[query.search.as_deref()] maxlength="200" placeholder="Search errors" autocomplete="off"; }
-            label { span { "Branch" } input name="branch" value=[query.branch.as_deref()] maxlength="200" placeholder="any" autocomplete="off"; }
+            (branch_field("Branch", "any", query.branch.as_deref(), branches.names.iter().map(String::as_str)))
             label { span { "Kind" } select name="category" { (choice("", category, "any")) @for each in Category::ALL { (choice(each.as_str(), category, each.as_str())) } } }
             label { span { "Sort by" } select name="sort" { @for (sort, shown) in SORTS { (choice(sort.as_str(), Some(query.sort.as_str()), shown)) } } }
             label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
             button type="submit" { "Apply" }
         }
         div #results {
-            p.sub { (count(list.page.total, "error signature")) @if list.unfingerprinted_count > 0 { ", and " (count(list.unfingerprinted_count, "failed attempt")) " without any text" } "." }
+            p.sub { (count(list.page.total, "error signature")) @if list.unfingerprinted_count > 0 { ", and " (count(list.unfingerprinted_count, "failed attempt")) " without any text" } "." @if !list.signatures.is_empty() { " Bars: occurrences a day, the newest on the right." } }
             @if list.signatures.is_empty() { p.empty {
                 @if query.search.is_some() || query.branch.is_some() || query.category.is_some() { "No error matches. " a href=(path) { "Show all errors" } }
                 @else { "No test failed with an error text in the last " (query.window.days) " days." }
@@ -78,7 +80,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                                 (days_of(by_day))
                                 p {
                                     a.leaf href=(links::signature(project.id, &signature.fingerprint)) { bdi { (signature.title) } }
-                                    @if signature.is_new { " " span.chip.flaky title="first seen in these days" { "new" } }
+                                    @if signature.is_new { " " (new_within(days_of_window)) }
                                 }
                                 p.facts {
                                     span.category { (signature.category) }
@@ -111,11 +113,11 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     .into())
 }
 
-/// Occurrences per day, the newest on the right.
+/// Occurrences a day, the newest on the right.
 fn days_of(counts: &SignatureDays) -> Markup {
     let mut oldest_first = counts.days.clone();
     oldest_first.reverse();
     let on = counts.days.iter().filter(|occurrences| **occurrences > 0).count();
-    let label = format!("Occurred on {on} of {}", words::count(counts.days.len(), "day"));
+    let label = format!("Occurred on {}", words::count(on, "day"));
     chart::line_of_periods(&oldest_first, "failed", &label)
 }

@@ -13,10 +13,19 @@ mod tests;
 
 use actix_web::HttpRequest;
 use assay_components::words;
-use assay_domain::{page::Page as PagePlace, test::CandidateFiles, timestamp::Timestamp};
+use assay_domain::{
+    id::ProjectId,
+    page::Page as PagePlace,
+    run::{Outcome, RunRow},
+    test::CandidateFiles,
+    timestamp::Timestamp,
+};
 use maud::{Markup, html};
 
 use crate::{error::FrontError, layout::Page, links, view::View};
+
+/// Most branches that a field suggests.
+const BRANCHES: usize = 100;
 
 /// A page: the pattern of its path and its render function.
 pub(crate) struct PageRoute {
@@ -115,6 +124,39 @@ fn pager(place: &PagePlace, address: impl Fn(u64) -> String) -> Markup {
                 @if place.page < place.page_count { a.button rel="next" href=(address(place.page + 1)) { "Next" } }
             }
         }
+    }
+}
+
+/// How a run ended, in a word that is also the class of its chip.
+fn ended(run: &RunRow) -> &'static str {
+    match run.status {
+        Some(Outcome::Passed) => "passed",
+        Some(Outcome::Failed) => "failed",
+        None => "incomplete",
+    }
+}
+
+/// The mark of an error that was first seen in these days.
+fn new_within(days: i64) -> Markup {
+    html! { span.chip.flaky { "new in " (days) " days" } }
+}
+
+/// A branch with a link to its runs.
+fn branch_link(project: ProjectId, branch: &str) -> Markup {
+    let runs = links::project(project, "/runs");
+    html! { a href=(links::with_query(&runs, &[("branch", Some(branch))])) { bdi { (branch) } } }
+}
+
+/// A field for the exact name of a branch, which suggests some names.
+fn branch_field<'a>(
+    label: &str,
+    any: &str,
+    chosen: Option<&str>,
+    names: impl Iterator<Item = &'a str>,
+) -> Markup {
+    html! {
+        label { span { (label) } input name="branch" list="branches" value=[chosen] maxlength="200" placeholder=(any) autocomplete="off"; }
+        datalist #branches { @for name in names.take(BRANCHES) { option value=(name) {} } }
     }
 }
 

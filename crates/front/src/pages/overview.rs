@@ -7,6 +7,7 @@ use std::{
 
 use assay_components::{
     chart::{self, PeriodBar, RunBar},
+    reading,
     strip::{self, Outcome as Bar},
     tile, tile_link, words,
 };
@@ -16,17 +17,21 @@ use assay_domain::{
     page::{Direction, PerPage},
     project::Project,
     run::{Outcome, RunQuery, RunRow},
-    signature::NewSignature,
+    signature::{NewSignature, SignatureSort},
     store::{SharedKey, StoreError, in_snapshot, shared},
     test::TestName,
     test_names::TestNames,
-    timestamp::{DAY_MS, Timestamp},
+    timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
     window::{Days, Window},
 };
 use maud::{Markup, html};
 
-use super::{Answer, count, rows, when};
+use super::{
+    Answer, count, ended,
+    rows::{self, Row},
+    when,
+};
 use crate::{
     error::FrontError,
     layout::{Page, Tab},
@@ -77,8 +82,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             @if !group.worst.is_empty() {
                 section aria-label=(heading) {
                     h2 { (heading) }
-                    (rows::columns())
-                    (rows::rows(id, &history, &group.worst()))
+                    (rows::rows(id, &history, &group.worst(), Row::WithReason))
                     @if group.tests > group.worst.len() {
                         p.pages { a href=(links::tests_with(id, group.status)) { "All " (words::grouped(group.tests)) } }
                     }
@@ -87,16 +91,15 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         }
     };
     let body = html! {
-        h1 { (headline(broken.tests, failing.tests, flaky.tests)) }
+        h1 { (words::headline(broken.tests, failing.tests, flaky.tests)) }
         p.sub {
-            "The last " (DAYS) " days, " (words::count(*total, "test")) ". Stable branch " code { bdi { (history.stable_branch) } } "."
-            @if let Some(run) = runs.first() { " Last run " a href=(links::run(id, &run.id)) { "#" (run.run_number) } ", " (when(run.started_at, view.now)) "." }
+            (words::count(*total, "test")) " in the last " (DAYS) " days. " (newest(id, &runs, &history.stable_branch, view.now))
         }
         section.tiles aria-label="Summary" {
             (broken.tile(id, "broken", "their code fails, run after run"))
             (failing.tile(id, "failing now", "red in their newest runs, the cause not known yet"))
             (flaky.tile(id, "flaky", "fail although the code is good"))
-            (tile("lost", &words::duration(days.lost_this_week), "lost this week", &format!("{} the week before", words::duration(days.lost_the_week_before))))
+            (tile("lost", &words::duration(days.lost_this_week), "lost in 7 days", &format!("in failed attempts; {} in the 7 days before", words::duration(days.lost_the_week_before))))
         }
         (run_chart(id, &runs))
         div.panels { (days.red_runs()) (days.lost()) }
@@ -104,10 +107,15 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (list(failing, "Failing now"))
         (list(flaky, "Flaky, by time lost"))
         (new_errors(id, &new, view.now))
+        (reading::folded(&[&reading::VERDICTS, &reading::STRIP, &reading::FIGURES]))
     };
     Ok(Page {
         title: project.name.clone(),
-        api: vec![format!("/projects/{id}/flaky?perPage=50&explain=true")],
+        api: vec![
+            format!("/projects/{id}/flaky?perPage=50&explain=true"),
+            format!("/projects/{id}/runs?days=30&perPage=50"),
+            format!("/projects/{id}/errors?days=7&sort=firstSeen&perPage=10"),
+        ],
         project: Some(project),
         tab: Tab::Overview,
         body,
@@ -218,15 +226,25 @@ impl Group {
     }
 }
 
-fn headline(broken: usize, failing: usize, flaky: usize) -> String {
-    let mut parts = [(broken, "broken"), (failing, "failing now"), (flaky, "flaky")]
-        .into_iter()
-        .filter(|(number, _)| *number > 0);
-    let Some((first, word)) = parts.next() else {
-        return "No test is broken, failing or flaky".to_owned();
-    };
-    let others = parts.map(|(number, word)| format!(", {} {word}", words::grouped(number)));
-    format!("{} {word}{}", words::tests_are(first), others.collect::<String>())
+/// How the newest run of the stable branch ended, and which run is newer.
+fn newest(project: ProjectId, newest_first: &[RunRow], stable: &str, now: Timestamp) -> Markup {
+    let link = |run: &RunRow| html! { a href=(links::run(project, &run.id)) { "run " (run.run_number) } };
+    let on_stable = newest_first
+        .iter()
+        .find(|run| run.branch.as_deref() == Some(stable));
+    let newer = newest_first
+        .first()
+        .filter(|run| on_stable.is_none_or(|stable| stable.id != run.id));
+    html! {
+        @if let Some(run) = on_stable {
+            "Newest run of the stable branch " code { bdi { (stable) } } ": " (link(run)) ", " b { (ended(run)) } ", " (when(run.started_at, now)) ". "
+        } @else {
+            "Stable branch " code { bdi { (stable) } } ". "
+        }
+        @if let Some(run) = newer {
+            "Newest of all: " (link(run)) @if let Some(branch) = &run.branch { " of " bdi { (branch) } } ", " (ended(run)) ", " (when(run.started_at, now)) "."
+        }
+    }
 }
 
 /// The newest runs, each with a link.
@@ -255,7 +273,7 @@ fn run_chart(project: ProjectId, newest_first: &[RunRow]) -> Markup {
         @if let (Some(first), Some(last)) = (shown.first(), shown.last()) {
             figure.panel {
                 figcaption {
-                    span { b { (words::count(red, "red run")) } " of the last " (shown.len()) }
+                    span { b { (words::count(red, "red run")) } " of the last " (shown.len()) ": the more tests failed, the higher the bar" }
                     a href=(links::project(project, "/runs")) { "All runs" }
                 }
                 (chart::runs(&bars, &label, [&words::day(first.started_at), &words::day(last.started_at)]))
@@ -283,11 +301,11 @@ fn about(run: &RunRow) -> String {
     )
 }
 
-/// The failures of each day.
+/// The failures of each day in UTC.
 struct Daily {
-    /// By age in days: runs with a failed test, and all runs.
+    /// By the number of days before today: runs with a failed test, and all runs.
     runs: BTreeMap<i64, (usize, usize)>,
-    /// By age in days: lost milliseconds.
+    /// By the number of days before today: lost milliseconds.
     lost: BTreeMap<i64, u64>,
     lost_this_week: u64,
     lost_the_week_before: u64,
@@ -305,15 +323,16 @@ impl Daily {
         };
         let mut red: BTreeSet<i32> = BTreeSet::new();
         let mut all: BTreeMap<i32, i64> = BTreeMap::new();
+        let week_ago = now.plus_days(-7);
         for run in &history.runs {
-            let days_ago = now.since_ms(run.run.started_at).div_euclid(DAY_MS);
+            let days_ago = now.day() - run.run.started_at.day();
             all.insert(run.run.number, days_ago);
             if run.failures.iter().any(|failure| !failure.recovered) {
                 red.insert(run.run.number);
             }
             let lost: u64 = run.failures.iter().filter_map(|failure| failure.lost_ms).sum();
             *daily.lost.entry(days_ago).or_default() += lost;
-            if days_ago < 7 {
+            if run.run.started_at > week_ago {
                 daily.lost_this_week += lost;
             } else {
                 daily.lost_the_week_before += lost;
@@ -335,7 +354,8 @@ impl Daily {
         class: &'static str,
         bar: impl Fn(i64) -> (f64, String),
     ) -> Markup {
-        let bars: Vec<PeriodBar> = (0..DAYS)
+        // The window begins in the course of its first day.
+        let bars: Vec<PeriodBar> = (0..=DAYS)
             .rev()
             .map(|days_ago| {
                 let (value, words) = bar(days_ago);
@@ -349,7 +369,7 @@ impl Daily {
         html! {
             figure.panel {
                 figcaption { b { (heading) } span { (summary) } }
-                (chart::periods(&bars, &format!("{heading}, day by day: {summary}"), [&words::day(self.now.plus_days(1 - DAYS)), "today"]))
+                (chart::periods(&bars, &format!("{heading}, day by day: {summary}"), [&words::day(self.now.plus_days(-DAYS)), "today"]))
             }
         }
     }
@@ -370,7 +390,7 @@ impl Daily {
     }
 
     fn lost(&self) -> Markup {
-        let summary = format!("{} this week", words::duration(self.lost_this_week));
+        let summary = format!("{} in 7 days", words::duration(self.lost_this_week));
         self.chart("Time lost a day", &summary, "recovered", |days_ago| {
             let lost = self.lost.get(&days_ago).copied().unwrap_or_default();
             let seconds = u32::try_from(lost / 1_000).unwrap_or(u32::MAX);
@@ -399,7 +419,7 @@ fn new_errors(project: ProjectId, new: &[NewSignature], now: Timestamp) -> Marku
                         }
                     }
                 }
-                p.pages { a href=(links::project(project, "/errors")) { "All errors" } }
+                p.pages { a href=(links::with_query(&links::project(project, "/errors"), &[("days", Some("7")), ("sort", Some(SignatureSort::FirstSeen.as_str()))])) { "All errors of the last 7 days" } }
             }
         }
     }

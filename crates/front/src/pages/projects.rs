@@ -13,7 +13,7 @@ use assay_domain::{
 };
 use maud::{Markup, html};
 
-use super::{Answer, when};
+use super::{Answer, ended, when};
 use crate::{
     error::FrontError,
     layout::{Page, Tab},
@@ -73,12 +73,16 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                     p { (strip::draw(&cells, Scale { step: 9, height: 22 }, "Runs")) }
                     p.sub {
                         @match runs.first() {
-                            Some(run) => { "Last run " a href=(links::run(entry.id, &run.id)) { "#" (run.run_number) } ", " (when(run.started_at, view.now)) },
+                            Some(run) => { "Last run " a href=(links::run(entry.id, &run.id)) { "#" (run.run_number) } ", " (ended(run)) ", " (when(run.started_at, view.now)) },
                             None => "No run in the last 30 days",
                         }
                     }
                 }
             }
+        }
+        @if !described.is_empty() {
+            p.sub { "A bar is a run, the newest on the right." }
+            (strip::legend([Outcome::Passed, Outcome::Recovered, Outcome::Failed]))
         }
         @if projects.len() > DESCRIBED {
             h2 { "Further projects" }
@@ -106,12 +110,12 @@ fn counted(project: ProjectId, tests: usize, status: VerdictStatus, word: &str) 
     }
 }
 
-/// The outcome of a run. A run with recovered tests counts as passed on retry.
+/// The outcome of a run, if it is known. A run with recovered tests counts as passed on retry.
 fn cell(run: &RunRow) -> Option<Outcome> {
     match run.status {
         Some(RunOutcome::Failed) => Some(Outcome::Failed),
         Some(RunOutcome::Passed) if run.counts.recovered > 0 => Some(Outcome::Recovered),
         Some(RunOutcome::Passed) => Some(Outcome::Passed),
-        None => Some(Outcome::Skipped),
+        None => None,
     }
 }

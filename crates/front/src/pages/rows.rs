@@ -15,8 +15,17 @@ use crate::{links, view::NamedVerdict};
 /// Most runs in a row's strip.
 const RUNS: usize = 24;
 
+/// What a row shows of its test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Row {
+    /// One line.
+    Compact,
+    /// Also the sentence of the verdict.
+    WithReason,
+}
+
 /// The rows of these tests, in their order.
-pub(super) fn rows(project: ProjectId, history: &History, tests: &[NamedVerdict<'_>]) -> Markup {
+pub(super) fn rows(project: ProjectId, history: &History, tests: &[NamedVerdict<'_>], row: Row) -> Markup {
     let places = run_places(history);
     let names: Vec<_> = tests
         .iter()
@@ -24,6 +33,7 @@ pub(super) fn rows(project: ProjectId, history: &History, tests: &[NamedVerdict<
         .collect();
     let short = name::short_names(&names);
     html! {
+        (figures::columns())
         ol.rows {
             @for ((test, verdict), short) in tests.iter().zip(&short) {
                 @let cells = worst(history, &places, verdict.test);
@@ -31,22 +41,16 @@ pub(super) fn rows(project: ProjectId, history: &History, tests: &[NamedVerdict<
                 li.row.(verdict.status.as_str()) {
                     a href=(links::test(project, test.name, test.file_path)) {
                         (figures::chip(verdict.status))
-                        (name::in_list(short, test.name))
+                        span.named {
+                            (name::in_list(short, test.name))
+                            @if row == Row::WithReason { span.path { bdi { (verdict.explanation) } } }
+                        }
                         span.runs { (strip::draw(&newest, Scale::LINE, "Runs")) }
                         span.figure { span.unseen { "flake score " } (format!("{:.2}", verdict.figures.flake_score)) }
                         span.figure { span.unseen { "time lost " } (verdict.figures.time_lost_ms.map_or("–".to_owned(), words::duration)) }
                     }
                 }
             }
-        }
-    }
-}
-
-/// The column headings.
-pub(super) fn columns() -> Markup {
-    html! {
-        p.columns aria-hidden="true" {
-            span { "Verdict" } span { "Test" } span { "Newest runs" } span.figure { "Score" } span.figure { "Time lost" }
         }
     }
 }

@@ -3,7 +3,7 @@
 mod failures;
 
 use assay_components::{
-    chart, figures, name,
+    chart, figures, name, reading,
     repository::{self, Repository},
     words,
 };
@@ -13,12 +13,13 @@ use assay_domain::{
     id::{ProjectId, RunId},
     page::Page as PagePlace,
     run::{RunDetail, RunStatus, SomeTests, TestEntry},
+    timestamp::Timestamp,
 };
 use assay_explain::failures::ListedFailures;
 use maud::{Markup, html};
 
 use self::failures::Causes;
-use super::{Answer, commit, pager, when};
+use super::{Answer, branch_link, commit, pager, when};
 use crate::{
     error::FrontError,
     layout::{Page, Tab},
@@ -93,7 +94,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     };
     let places = Places::of(&run);
     let body = html! {
-        (head(view, &run, &places))
+        (head(project.id, &run, &places, view.now))
         (report_errors(&run))
         @if run.counts.failed > 0 { (causes.gate(|mode| address(show, None, mode))) }
         section aria-labelledby="tests" {
@@ -117,6 +118,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             }
             (pager(&place, |page| address(show, Some(&page.to_string()), mode)))
         }
+        @if list.is_some() { (reading::folded(&[&reading::CAUSES])) }
     };
     let detail = format!("/projects/{}/runs/{id}", project.id);
     let explained = links::with_query(
@@ -176,7 +178,7 @@ impl Places {
     }
 }
 
-fn head(view: &View<'_>, run: &RunDetail, places: &Places) -> Markup {
+fn head(project: ProjectId, run: &RunDetail, places: &Places, now: Timestamp) -> Markup {
     let (counts, run) = (run.counts, &run.run);
     let ended = match run.status {
         RunStatus::Passed => "passed",
@@ -192,14 +194,14 @@ fn head(view: &View<'_>, run: &RunDetail, places: &Places) -> Markup {
         h1 { "Run " (run.run_number) " " span class={ "chip " (ended) } { (ended) } }
         @if let Some(message) = &run.commit_message { p { bdi { (message.lines().next().unwrap_or_default()) } } }
         p.facts {
-            @if let Some(branch) = &run.branch { span { "branch " b { bdi { (branch) } } } }
+            @if let Some(branch) = &run.branch { span { "branch " b { (branch_link(project, branch)) } } }
             @if let Some(sha) = &run.commit_sha { span { "commit " (places.commit(sha)) } }
             @if let Some(revision) = run.tested_revision.as_ref().filter(|revision| Some(*revision) != run.commit_sha.as_ref()) { span { "tests " (places.commit(revision)) } }
             @if let Some(number) = run.pull_request_number { span { "pull request " (places.pull_request(number)) @if let Some(title) = &run.pull_request_title { ", " bdi { (title) } } } }
             @if let Some(author) = &run.author_name { span { "by " bdi { (author) } } }
             @if let Some(suite) = &run.suite { span { "suite " b { bdi { (suite) } } } }
             @if let Some(url) = &run.run_url { span { (repository::link(Some(url), &html! { "CI run" })) " at " bdi { (repository::host(url)) } } }
-            span { (when(run.started_at, view.now)) }
+            span { (when(run.started_at, now)) }
             @if let Some(duration) = run.duration_ms.and_then(|ms| u64::try_from(ms).ok()) { span { "took " b { (words::duration(duration)) } } }
             @if let Some(shards) = &run.shards {
                 span { (shards.received.len()) @if let Some(expected) = shards.expected { " of " (expected) } " shards" }

@@ -10,7 +10,7 @@ use assay_domain::{
 use assay_explain::cursor;
 use maud::{Markup, html};
 
-use super::{Answer, choice, commit, count, when};
+use super::{Answer, branch_field, branch_link, choice, commit, count, ended, when};
 use crate::{
     error::FrontError,
     layout::{Page, Tab},
@@ -45,6 +45,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             .unwrap_or(Direction::Next),
     };
     let page = view.store.runs(&project, &query)?;
+    let branches = view.store.branches(&project)?;
     let days = window.days.to_string();
     let filters = [
         ("days", Some(days.as_str())),
@@ -65,9 +66,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     };
     let body = html! {
         h1 { "Runs" }
-        p.sub { (count(page.total, "run")) " in " (window.days) " days. Stable branch " code { bdi { (page.stable_branch) } } "." }
+        p.sub { "Stable branch " code { bdi { (page.stable_branch) } } "." }
         form.controls role="search" action=(links::project(project.id, "/runs")) method="get" data-live {
-            label { span { "Branch" } input name="branch" value=[branch.as_deref()] maxlength="200" placeholder="any" autocomplete="off"; }
+            (branch_field("Branch", "any", branch.as_deref(), branches.names.iter().map(String::as_str)))
             label { span { "Commit" } input name="sha" value=[sha.as_deref()] maxlength="40" placeholder="any" autocomplete="off"; }
             label { span { "Ended" } select name="status" {
                 (choice("", status.map(Outcome::as_str), "any way"))
@@ -78,6 +79,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             button type="submit" { "Apply" }
         }
         div #results {
+            p.sub { (count(page.total, "run")) " in " (window.days) " days" @if is_filtered(&query) { " with these filters" } "." }
             @if page.runs.is_empty() { (none(project.id, &query)) } @else { (table(project.id, &page.runs, view.now)) }
             nav.pages aria-label="Pages" {
                 @if let (true, Some(first)) = (page.has_newer, page.runs.first()) { a.button rel="prev" href=(address(first, "prev")) { "Newer" } }
@@ -108,12 +110,14 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     .into())
 }
 
+const fn is_filtered(query: &RunQuery) -> bool {
+    query.branch.is_some() || query.sha.is_some() || query.status.is_some()
+}
+
 /// Explains why the list is empty, and what to do.
 fn none(project: ProjectId, query: &RunQuery) -> Markup {
-    let is_filtered =
-        query.branch.is_some() || query.sha.is_some() || query.status.is_some() || query.position.is_some();
     html! {
-        @if is_filtered {
+        @if is_filtered(query) || query.position.is_some() {
             p.empty { "No run matches. " a href=(links::project(project, "/runs")) { "Show all runs" } }
         } @else {
             p.empty { "No run in the last " (query.window.days) " days. " code { "assay upload" } " or " code { "assay import" } " adds one." }
@@ -126,13 +130,13 @@ fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
         ol.rows {
             @for run in runs {
                 @let counts = run.counts;
-                @let ended = run.status.map_or("incomplete", |status| match status { Outcome::Passed => "passed", Outcome::Failed => "failed" });
+                @let ended = ended(run);
                 li.row.(ended) {
                     div.card {
                         p {
                             span class={ "chip " (ended) } { (ended) } " "
                             a.leaf href=(links::run(project, &run.id)) { "Run " (run.run_number) }
-                            @if let Some(branch) = &run.branch { " on " bdi { (branch) } }
+                            @if let Some(branch) = &run.branch { " on " (branch_link(project, branch)) }
                             @if let Some(number) = run.pull_request_number { ", pull request " (number) }
                             @if let Some(sha) = &run.commit_sha { ", " (commit(sha)) }
                         }
@@ -148,6 +152,7 @@ fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
                             span { "of " b { (super::grouped(counts.total)) } " tests" }
                             span { (when(run.started_at, now)) }
                             @if let Some(duration) = run.duration_ms.and_then(|ms| u64::try_from(ms).ok()) { span { (words::duration(duration)) } }
+                            @if let Some(suite) = &run.suite { span { "suite " b { bdi { (suite) } } } }
                             @if let Some(shards) = run.shards {
                                 span { (shards.received) @if let Some(expected) = shards.expected { " of " (expected) } " shards" }
                             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_components::{
     chart::{self, PeriodBar},
-    figures, history, name,
+    figures, history, name, reading,
     strip::{self, Outcome},
     words,
 };
@@ -59,22 +59,21 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             @if history.occurrences.is_empty() {
                 p.empty { "It did not run in these " (window.days) " days." }
             } @else {
-                div.box { (strips(project.id, test, &history)) (strip::legend([Outcome::Passed, Outcome::Recovered, Outcome::Failed, Outcome::Skipped])) }
+                div.box { (strips(project.id, test, &history)) (strip::legend(strip::RUN_OUTCOMES)) }
                 (durations(&history.occurrences))
             }
         }
         (errors(project.id, &signatures, view.now))
+        (reading::folded(&[&reading::VERDICTS, &reading::STRIP, &reading::FIGURES]))
     };
-    let api = links::with_query(
-        &format!("/projects/{}/tests/{}", project.id, links::escaped(&test.name)),
-        &[
-            ("days", Some(days.as_str())),
-            ("filePath", Some(test.file_path.as_deref().unwrap_or_default())),
-        ],
-    );
+    let route = format!("/projects/{}/tests/{}", project.id, links::escaped(&test.name));
+    let file = ("filePath", Some(test.file_path.as_deref().unwrap_or_default()));
     Ok(Page {
-        title: format!("Test, {}", project.name),
-        api: vec![api],
+        title: format!("{}, {}", name::in_title(&test.name), project.name),
+        api: vec![
+            links::with_query(&route, &[("days", Some(days.as_str())), file]),
+            links::with_query(&format!("{route}/status"), &[("explain", Some("true")), file]),
+        ],
         project: Some(project),
         tab: Tab::Tests,
         body,

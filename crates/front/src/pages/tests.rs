@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
-use assay_components::{figures, history, words};
+use assay_components::{figures, history, reading, strip, words};
 use assay_domain::{
     folding::fold,
     observation::{Bitmap, History},
@@ -15,7 +15,10 @@ use assay_domain::{
 };
 use maud::{Markup, html};
 
-use super::{Answer, choice, pager, rows};
+use super::{
+    Answer, branch_field, choice, pager,
+    rows::{self, Row},
+};
 use crate::{
     error::FrontError,
     layout::{Page, Tab},
@@ -174,6 +177,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         links::with_query(&path, &parameters)
     };
     let chosen = status.map(VerdictStatus::as_str);
+    let runs = verdicts.history.runs.iter();
+    let branches: BTreeSet<&str> = runs.filter_map(|run| run.run.branch.as_deref()).collect();
     let body = html! {
         h1 { "Tests" }
         form.controls role="search" action=(path) method="get" data-live {
@@ -181,7 +186,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             @if let Some(error) = &filters.error { input type="hidden" name="error" value=(error); }
             label.search { span.unseen { "Search tests" } input name="search" type="search" value=[filters.search.as_deref()] maxlength="200" placeholder="Search tests" autocomplete="off"; }
             label { span { "File" } input name="file" value=[filters.file.as_deref()] maxlength="200" placeholder="any" autocomplete="off"; }
-            label { span { "Fails on" } input name="branch" value=[filters.branch.as_deref()] maxlength="200" placeholder="any branch" autocomplete="off"; }
+            (branch_field("Fails on", "any branch", filters.branch.as_deref(), branches.into_iter()))
             (variants(&verdicts.history, filters.variant.as_deref()))
             label { span { "Sort by" } select name="sort" { @for (word, shown) in SORTS { (choice(word, Some(sort), shown)) } } }
             label.check { input name="new" type="checkbox" value="1" checked[filters.is_new]; span { "new this week" } }
@@ -210,11 +215,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                     @if filters.is_any() { " " a href=(links::with_query(&path, &[("sort", sorted)])) { "Show all tests" } }
                 } }
             } @else {
-                (rows::columns())
-                (rows::rows(project.id, &verdicts.history, &shown))
+                (rows::rows(project.id, &verdicts.history, &shown, Row::Compact))
             }
             (pager(&place, |page| address(chosen, Some(&page.to_string()))))
         }
+        (strip::legend(strip::RUN_OUTCOMES))
+        (reading::folded(&[&reading::VERDICTS, &reading::STRIP, &reading::NEW, &reading::FIGURES]))
     };
     // The read API lists only flaky and broken tests.
     let word = chosen.filter(|word| ["flaky", "broken"].contains(word));

@@ -30,7 +30,7 @@ use crate::{
 /// How many signatures of a test are listed.
 const OF_A_TEST: i64 = 20;
 
-/// How often these signatures occurred in each 24 hours of a period, the newest first.
+/// How often these signatures occurred on each day of a period, the newest first.
 pub(crate) fn by_day(
     connection: &mut PgConnection,
     project: &Project,
@@ -38,7 +38,7 @@ pub(crate) fn by_day(
     window: &Window,
     branch: Option<&str>,
 ) -> Read<Vec<SignatureDays>> {
-    let days = usize::try_from(window.days).unwrap_or_default();
+    let days = usize::try_from(window.to.day() - window.from.day() + 1).unwrap_or_default();
     let by_fingerprint: HashMap<String, i32> = signature::table
         .filter(signature::project_id.eq(project.id.0))
         .filter(signature::fingerprint.eq_any(fingerprints))
@@ -54,11 +54,11 @@ pub(crate) fn by_day(
         to,
         branch: branch.filter(|branch| !branch.contains('\0')),
     };
-    let rows: Vec<(i32, i32, i64)> = SqlStatement::<(Integer, Integer, BigInt)>::new(
-        "SELECT attempt.signature, floor(extract(epoch FROM ",
+    let rows: Vec<(i32, i64, i64)> = SqlStatement::<(Integer, BigInt, BigInt)>::new(
+        "SELECT attempt.signature, ",
     )
-    .bind(At(window.to))
-    .sql(" - attempt.started_at) / 86400)::integer AS days_ago, count(*) FROM attempt WHERE ")
+    .bind(window.to.day())
+    .sql(" - floor(extract(epoch FROM attempt.started_at) / 86400)::bigint AS days_ago, count(*) FROM attempt WHERE ")
     .all(&filter.condition())
     .sql(" AND attempt.signature = ANY(")
     .bind(ordinals.as_slice())
@@ -67,11 +67,8 @@ pub(crate) fn by_day(
     let mut daily: HashMap<i32, Vec<u64>> = HashMap::new();
     for (ordinal, days_ago, occurrences) in rows {
         let counts = daily.entry(ordinal).or_insert_with(|| vec![0; days]);
-        // A run at the very beginning of the period is the period's length ago.
-        let place = usize::try_from(days_ago)
-            .unwrap_or_default()
-            .min(days.saturating_sub(1));
-        if let Some(count) = counts.get_mut(place) {
+        let place = usize::try_from(days_ago).ok();
+        if let Some(count) = place.and_then(|place| counts.get_mut(place)) {
             *count += long_count(occurrences)?;
         }
     }

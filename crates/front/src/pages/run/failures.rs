@@ -69,6 +69,7 @@ impl Causes {
                 h2 #gate { "Whose failures?" }
                 div.box {
                     p.gate { span class={ "chip gate " (self.0.gate.action.as_str()) } { (word) } " " (sentence) }
+                    @if let Some(reason) = &self.0.incomplete { p.sub { "The run may lack results: " bdi { (reason) } "." } }
                     p.facts {
                         @for (of, tests) in by_cause(&self.0.gate.by_cause) {
                             @if tests > 0 { span { (cause::chip(of)) " " b { (super::super::grouped(tests)) } } }
@@ -112,9 +113,7 @@ impl Causes {
                 @for ((failure, test), short) in listed.iter().zip(&short) {
                     li.row.(test.status.as_str()) {
                         div.failure {
-                            p.of {
-                                (cause::chip(failure.cause))
-                            }
+                            p { (cause::chip(failure.cause)) }
                             div {
                                 p { a.leafed href=(links::attempts(project, &run.run.id, &test.test_name, test.file_path.as_deref())) { (name::in_list(short, &test.test_name)) } }
                                 p { (failure.explanation) "." }
@@ -128,7 +127,7 @@ impl Causes {
                             div.whose {
                                 (cause::bar(&probabilities(failure)))
                                 @if test.status.is_failure() {
-                                    p { "yours: " b { (band(failure.mine)) } }
+                                    p { "by this branch: " b { (band(failure.mine)) } }
                                     p { (cause::action(failure.action)) }
                                 }
                             }
