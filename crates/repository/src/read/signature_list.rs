@@ -87,7 +87,7 @@ pub(crate) fn new(
     let (from, to) = visible(project, window);
     let rows = SqlStatement::<Types>::new(
         "SELECT new.fingerprint, new.title, new.category, hit.tests, hit.runs, new.first_seen FROM ( \
-             SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, times.first_seen FROM ( \
+             SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, seen.first_seen FROM ( \
                  SELECT attempt.signature, min(attempt.occurred_at) AS first_seen FROM attempt WHERE attempt.project_id = ",
     )
     .bind(project.id.0)
