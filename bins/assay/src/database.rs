@@ -94,6 +94,8 @@ pub(crate) fn private_settings() -> Settings {
 pub(crate) struct MigrationReport {
     /// The applied migrations.
     pub(crate) applied: Vec<String>,
+    /// The tables that are distributed over several machines from now on.
+    pub(crate) distributed: Vec<String>,
     /// The statement that a more privileged user has to run, so that the roles for server and importer exist.
     pub(crate) roles: Option<String>,
 }
@@ -106,8 +108,13 @@ pub(crate) fn migrate(global: &Global) -> anyhow::Result<MigrationReport> {
         failed @ (StoreError::Failed { .. } | StoreError::Corrupt { .. }) => anyhow::Error::from(failed)
             .context("a migration waits no more than 5 s for other work on the database; if that was it, run `assay migrate` again"),
     })?;
+    let distributed = assay_repository::distribute(&url)?;
     let roles = assay_repository::grant_roles(&url)?;
-    Ok(MigrationReport { applied, roles })
+    Ok(MigrationReport {
+        applied,
+        distributed,
+        roles,
+    })
 }
 
 /// The address of the database, and the private cluster if that is the database.

@@ -61,6 +61,8 @@ pub struct Project {
     pub id: ProjectId,
     /// Its name.
     pub name: String,
+    /// The organization's plan, as of the check of the caller's key.
+    pub plan: Plan,
     /// Runs that started before this are past the plan's retention. No route shows them.
     pub visible_from: Timestamp,
     /// The time of the request. No route shows runs that start later.
@@ -73,6 +75,7 @@ impl Project {
         Self {
             id,
             name,
+            plan,
             visible_from: visible_from(plan, now),
             visible_to: now,
         }
@@ -82,6 +85,7 @@ impl Project {
     #[must_use]
     pub fn seen(self, plan: Plan, now: Timestamp) -> Self {
         Self {
+            plan,
             visible_from: visible_from(plan, now),
             visible_to: now,
             ..self

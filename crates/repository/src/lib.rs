@@ -17,6 +17,7 @@ mod store;
 
 pub use admin::{
     diagnosis::{Inspection, ProjectState, Rights, ServerFacts, TableSize},
+    distribute::{distribute, undistributed},
     migrate::{Standing, grant_roles, migrate, pending, revert_all, schema_standing},
     rebuild::Rebuilt,
 };

@@ -56,14 +56,12 @@ impl TestDatabase {
 
     /// A connection for the test's own statements.
     pub fn connection(&self) -> PgConnection {
-        PgConnection::establish(&self.url).unwrap_or_else(|error| panic!("{error}"))
+        connection(&self.url)
     }
 
     /// Runs the test's own statements.
     pub fn execute(&self, sql: &str) {
-        self.connection()
-            .batch_execute(sql)
-            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+        execute(&self.url, sql);
     }
 
     /// The only value of a query as text; none if it is null.
@@ -73,14 +71,7 @@ impl TestDatabase {
 
     /// The first column of a query's rows, as text.
     pub fn texts(&self, sql: &str) -> Vec<Option<String>> {
-        diesel::sql_query(format!(
-            "SELECT rows.value::text AS value FROM ({sql}) AS rows (value)"
-        ))
-        .load::<TextRow>(&mut self.connection())
-        .unwrap_or_else(|error| panic!("{sql}: {error}"))
-        .into_iter()
-        .map(|row| row.value)
-        .collect()
+        texts(&self.url, sql)
     }
 
     fn from_template(template: &str) -> Result<Self> {
@@ -101,6 +92,29 @@ impl Drop for TestDatabase {
             eprintln!("the database {} was not dropped: {error:?}", self.name);
         }
     }
+}
+
+fn connection(url: &str) -> PgConnection {
+    PgConnection::establish(url).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs statements in the database of this connection string.
+pub fn execute(url: &str, sql: &str) {
+    connection(url)
+        .batch_execute(sql)
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+/// The first column of a query's rows, as text, from the database of this connection string.
+pub fn texts(url: &str, sql: &str) -> Vec<Option<String>> {
+    diesel::sql_query(format!(
+        "SELECT rows.value::text AS value FROM ({sql}) AS rows (value)"
+    ))
+    .load::<TextRow>(&mut connection(url))
+    .unwrap_or_else(|error| panic!("{sql}: {error}"))
+    .into_iter()
+    .map(|row| row.value)
+    .collect()
 }
 
 #[derive(QueryableByName)]

@@ -17,14 +17,16 @@ mod browser;
 mod cluster;
 mod database;
 mod http;
+mod logins;
 mod program;
 mod server;
 pub mod wire;
 mod world;
 
 pub use browser::{Browser, Scripts};
-pub use database::TestDatabase;
+pub use database::{TestDatabase, execute, texts};
 pub use http::{Client, Response};
+pub use logins::Logins;
 pub use program::{Cli, program, stderr_text};
 pub use server::{PATIENCE, Server, free_address};
 pub use world::{ServedWorld, Template, World, junit, rfc3339, text};

@@ -7,13 +7,20 @@ use crate::{cli::Global, database, output};
 /// Runs `assay migrate`.
 pub(crate) fn run(global: &Global) -> anyhow::Result<()> {
     let migrated = database::migrate(global)?;
-    let value = json!({ "applied": migrated.applied, "rolesToDo": migrated.roles });
+    let value = json!({
+        "applied": migrated.applied,
+        "distributed": migrated.distributed,
+        "rolesToDo": migrated.roles,
+    });
     output::print(global.json, &value, || {
-        let done = if migrated.applied.is_empty() {
+        let mut done = if migrated.applied.is_empty() {
             "The schema is up to date".to_owned()
         } else {
             format!("Brought the schema up to date: {}", migrated.applied.join(", "))
         };
+        if !migrated.distributed.is_empty() {
+            done += &format!("\nDistributed by project: {}", migrated.distributed.join(", "));
+        }
         match &migrated.roles {
             None => done,
             Some(todo) => format!(

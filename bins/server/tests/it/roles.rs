@@ -1,6 +1,6 @@
 //! The rights of the server's and the importer's logins: exactly what they need.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
 use assay_access::key::hash;
 use assay_domain::{
@@ -10,7 +10,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use assay_repository::Database;
-use assay_testkit::{Cli, ServedWorld, Server, TestDatabase};
+use assay_testkit::{Cli, Logins, ServedWorld, Server, TestDatabase};
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 
 use crate::everything;
@@ -64,7 +64,7 @@ fn name(database: &TestDatabase) -> String {
 }
 
 /// Statements that change stored data or the schema.
-const WRITES: [&str; 18] = [
+const WRITES: [&str; 19] = [
     "DELETE FROM result",
     "UPDATE result SET status = 1",
     "INSERT INTO result SELECT * FROM result LIMIT 0",
@@ -75,6 +75,7 @@ const WRITES: [&str; 18] = [
     "UPDATE run_pack SET pack = ''",
     "UPDATE project SET name = ''",
     "UPDATE project SET organization_id = organization_id",
+    "UPDATE project_entry SET name = ''",
     "UPDATE organization SET plan = 'pro'",
     "UPDATE api_key SET revoked_at = NULL",
     "UPDATE api_key SET hash = ''",
@@ -311,54 +312,22 @@ fn a_login_that_may_not_create_roles_gets_the_command_to_run() {
     database.execute(&format!("DROP OWNED BY {name} CASCADE; DROP ROLE {name}"));
 }
 
-/// The logins of `deploy/roles.sql`, under unique names.
-struct Logins<'a> {
-    names: [String; 4],
+/// The logins of the deployment in a database. They are dropped with the value.
+struct OwnLogins<'a> {
+    logins: Logins,
     database: &'a TestDatabase,
 }
 
-impl<'a> Logins<'a> {
+impl<'a> OwnLogins<'a> {
     fn new(database: &'a TestDatabase) -> Self {
-        let prefix = name(database);
-        let names = ["assay_owner", "assay_web", "assay_ci", "assay_intake"]
-            .map(|login| (login, format!("{prefix}_{login}")));
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/roles.sql");
-        let mut sql = fs::read_to_string(file).unwrap();
-        for (login, name) in &names {
-            assert!(sql.contains(login), "{login}");
-            sql = sql.replace(login, name);
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().join("roles.sql");
-        fs::write(&script, sql).unwrap();
-        let mut psql = Command::new("psql");
-        psql.args(["--no-psqlrc", "--dbname", database.url(), "--file"])
-            .arg(script);
-        for program in ["OWNER", "SERVER", "IMPORTER", "INGESTER"] {
-            psql.env(format!("ASSAY_{program}_PASSWORD"), "it's \"secret\"");
-        }
-        let output = psql.output().unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        Self {
-            names: names.map(|(_, name)| name),
-            database,
-        }
-    }
-
-    /// The connection strings of owner, server, importer and ingest listener.
-    fn urls(&self) -> [String; 4] {
-        let (head, _) = self.database.url().split_once("&user=").unwrap();
-        self.names.clone().map(|name| format!("{head}&user={name}"))
+        let logins = Logins::new(database.url(), &name(database));
+        Self { logins, database }
     }
 }
 
-impl Drop for Logins<'_> {
+impl Drop for OwnLogins<'_> {
     fn drop(&mut self) {
-        for name in &self.names {
+        for name in &self.logins.names {
             self.database.execute(&format!(
                 "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO CURRENT_USER', current_database()); END $$; \
                  DROP OWNED BY {name} CASCADE; DROP ROLE {name}"
@@ -370,8 +339,8 @@ impl Drop for Logins<'_> {
 #[test]
 fn the_logins_of_the_deployment_run_every_program() {
     let database = TestDatabase::unmigrated();
-    let logins = Logins::new(&database);
-    let [owner, web, ci, intake] = logins.urls();
+    let logins = OwnLogins::new(&database);
+    let [owner, web, ci, intake] = logins.logins.urls();
     let administration = Cli::new(owner);
     let migrated = administration.json(&["migrate"]);
     assert!(migrated["rolesToDo"].is_null(), "{migrated}");

@@ -106,7 +106,7 @@ async fn shared_answers_follow_every_change_of_the_project() {
         ),
         (
             "a deletion",
-            &|| execute("UPDATE project SET deleted_at = now()"),
+            &|| execute("UPDATE project SET deleted_at = now(); UPDATE project_entry SET deleted_at = now()"),
             [true; 4],
         ),
     ];

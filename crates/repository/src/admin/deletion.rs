@@ -21,8 +21,9 @@ use crate::{
         column::At,
         pool::{Read, WorkError},
         schema::{
-            api_key, attempt, branch, browser, organization as organizations, project as projects, result,
-            run, run_day, run_pack, shard, signature, signature_alias, test, upload, verdict,
+            api_key, attempt, branch, browser, organization as organizations, project as projects,
+            project_entry, result, run, run_day, run_pack, shard, signature, signature_alias, test, upload,
+            verdict,
         },
     },
 };
@@ -135,6 +136,7 @@ fn hide_project(database: &Database, id: ProjectId, now: Timestamp) -> Result<Op
             diesel::update(projects::table.find(id.0))
                 .set(projects::deleted_at.eq(At(now)))
                 .execute(connection)?;
+            project::write_entry(connection, id)?;
         }
         diesel::delete(api_key::table.filter(api_key::project_id.eq(id.0))).execute(connection)?;
         Ok::<_, WorkError<StoreError>>(Some(hidden_at.map_or(now, |at| at.0)))
@@ -148,6 +150,7 @@ fn delete_rest(connection: &mut PgConnection, project: Uuid) -> Read<()> {
     diesel::delete(signature_alias::table.filter(signature_alias::project_id.eq(project)))
         .execute(connection)?;
     diesel::delete(projects::table.find(project)).execute(connection)?;
+    diesel::delete(project_entry::table.find(project)).execute(connection)?;
     Ok(())
 }
 
@@ -167,10 +170,10 @@ pub(crate) fn delete_organization(
     // No project can be added any longer.
     let all: Vec<Uuid> = database.on_primary("reading projects", |connection| {
         Ok::<_, WorkError<StoreError>>(
-            projects::table
-                .filter(projects::organization_id.eq(id.0))
-                .order((projects::created_at, projects::id))
-                .select(projects::id)
+            project_entry::table
+                .filter(project_entry::organization_id.eq(id.0))
+                .order((project_entry::created_at, project_entry::id))
+                .select(project_entry::id)
                 .load(connection)?,
         )
     })?;

@@ -213,15 +213,14 @@ impl Inspection {
     /// Every project, oldest first. The schema must be this program's.
     pub fn projects(&mut self) -> Result<Vec<ProjectState>, StoreError> {
         // The only statement that crosses projects. Only the operator waits for it.
-        let sql = "SELECT project.name, project.evaluated_at, counts.runs, counts.without_pack
-                   FROM project CROSS JOIN LATERAL (
-                       SELECT count(*) AS runs, 
-                           count(*) FILTER (WHERE run_pack.run_number IS NULL AND run.counts_in_verdicts) AS without_pack
-                       FROM run LEFT JOIN run_pack
-                           ON run_pack.project_id = run.project_id AND run_pack.run_number = run.number
-                       WHERE run.project_id = project.id
-                   ) AS counts
+        let sql = "SELECT project.name, project.evaluated_at, count(run.number) AS runs,
+                       count(run.number) FILTER (WHERE run_pack.run_number IS NULL AND run.counts_in_verdicts)
+                           AS without_pack
+                   FROM project
+                   LEFT JOIN run ON run.project_id = project.id
+                   LEFT JOIN run_pack ON run_pack.project_id = run.project_id AND run_pack.run_number = run.number
                    WHERE project.deleted_at IS NULL
+                   GROUP BY project.id
                    ORDER BY project.created_at, project.id";
         let rows: Vec<ProjectRow> = sql_query(sql)
             .load(&mut self.0)

@@ -2,6 +2,8 @@
 //!
 //! Keys are looked up through a function of the database, so that the listener's role needs no right to read keys.
 
+use std::collections::{BTreeSet, HashMap};
+
 use assay_domain::{
     id::{KeyId, ProjectId, RunId},
     intake::{IngestKeys, IngestTerms, StoredIngestKey, Upload, UploadEntry},
@@ -11,8 +13,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension, PgConnection, QueryDsl,
-    QueryableByName, RunQueryDsl, sql_query,
+    ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryableByName, RunQueryDsl, sql_query,
     sql_types::{Bool, Bytea, Date, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use time::OffsetDateTime;
@@ -24,7 +25,7 @@ use crate::{
     db::{
         column::{At, count, int, long_count, storable, word},
         pool::{Read, WorkError},
-        schema::{api_key, upload},
+        schema::{api_key, project_entry, upload},
     },
 };
 
@@ -130,30 +131,18 @@ fn insert(connection: &mut PgConnection, id: Uuid, new: &Upload) -> diesel::Quer
         .execute(connection)
 }
 
-/// Time, key, its beginning and name, run, its number, effect, bytes, files, client.
-type EntryRow = (
-    At,
-    Uuid,
-    Option<(String, Option<String>)>,
-    Uuid,
-    i32,
-    String,
-    i64,
-    i32,
-    Option<String>,
-);
+/// Time, key, run, its number, effect, bytes, files, client.
+type EntryRow = (At, Uuid, Uuid, i32, String, i64, i32, Option<String>);
 
 /// The newest uploads of a project, the newest first.
 pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32) -> Read<Vec<UploadEntry>> {
     let rows: Vec<EntryRow> = upload::table
-        .left_join(api_key::table.on(api_key::id.eq(upload::key_id)))
         .filter(upload::project_id.eq(project.0))
         .order((upload::at.desc(), upload::id.desc()))
         .limit(i64::from(limit))
         .select((
             upload::at,
             upload::key_id,
-            (api_key::prefix, api_key::name).nullable(),
             upload::run_id,
             upload::run_number,
             upload::effect,
@@ -162,8 +151,17 @@ pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32
             upload::client,
         ))
         .load(connection)?;
-    let entry = |(at, key, known, run, run_number, effect, bytes, files, client): EntryRow| {
-        let (key_prefix, key_name) = known.unzip();
+    let ids: BTreeSet<Uuid> = rows.iter().map(|(_, key, ..)| *key).collect();
+    let keys: Vec<(Uuid, String, Option<String>)> = api_key::table
+        .filter(api_key::id.eq_any(ids))
+        .select((api_key::id, api_key::prefix, api_key::name))
+        .load(connection)?;
+    let keys: HashMap<Uuid, (String, Option<String>)> = keys
+        .into_iter()
+        .map(|(id, prefix, name)| (id, (prefix, name)))
+        .collect();
+    let entry = |(at, key, run, run_number, effect, bytes, files, client): EntryRow| {
+        let (key_prefix, key_name) = keys.get(&key).cloned().unzip();
         Ok(UploadEntry {
             at: at.0,
             key_id: KeyId(key),
@@ -193,11 +191,7 @@ pub(crate) fn prune(database: &Database, now: Timestamp, dry_run: bool) -> Resul
         });
     }
     let projects: Vec<Uuid> = database.on_primary("reading projects", |connection| {
-        Ok::<_, WorkError<StoreError>>(
-            crate::db::schema::project::table
-                .select(crate::db::schema::project::id)
-                .load(connection)?,
-        )
+        Ok::<_, WorkError<StoreError>>(project_entry::table.select(project_entry::id).load(connection)?)
     })?;
     let mut deleted = 0;
     for project in projects {

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::db::{
     column::{At, corrupt, storable, word},
     pool::Read,
-    schema::{api_key, organization, project},
+    schema::{api_key, organization, project_entry},
 };
 
 /// Id, organization, its plan, expiry and revocation.
@@ -100,10 +100,10 @@ pub(crate) fn insert_ingest(
     key: &NewKey,
     terms: &IngestTerms,
 ) -> QueryResult<bool> {
-    let organization: Option<Uuid> = project::table
+    let organization: Option<Uuid> = project_entry::table
         .find(project.0)
-        .filter(project::deleted_at.is_null())
-        .select(project::organization_id)
+        .filter(project_entry::deleted_at.is_null())
+        .select(project_entry::organization_id)
         .for_share()
         .first(connection)
         .optional()?;

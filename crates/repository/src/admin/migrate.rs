@@ -7,8 +7,9 @@ use diesel::{
 };
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
-use crate::db::{
-    column::corrupt, connection_string::establish, schema::__diesel_schema_migrations as applied,
+use crate::{
+    admin::distribute,
+    db::{column::corrupt, connection_string::establish, schema::__diesel_schema_migrations as applied},
 };
 
 /// The migrations of this program, oldest first.
@@ -22,16 +23,11 @@ const LOCK: i64 = 0x6173_7361_7930;
 const LOCK_TIMEOUT: &str = "5s";
 
 /// Updates the schema and returns the names of the applied migrations. Safe to call from several programs at once,
-/// and on a live database. [`grant_roles`] handles roles.
+/// and on a live database. [`grant_roles`] handles roles, and [`distribute`](crate::distribute) distribution over several
+/// machines.
 pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
-    let mut connection = establish(url)?;
-    connection
-        .batch_execute(&format!(
-            "SET client_min_messages = warning; SET lock_timeout = 0; SELECT pg_advisory_lock({LOCK}); \
-             SET lock_timeout = '{LOCK_TIMEOUT}'"
-        ))
-        .map_err(|error| failed(Box::new(error)))?;
-    // The lock ends with the connection.
+    let mut connection = for_changes(url)?;
+    distribute::prepare(&mut connection).map_err(|error| failed(Box::new(error)))?;
     let names = connection.run_pending_migrations(MIGRATIONS).map_err(failed)?;
     Ok(names.iter().map(ToString::to_string).collect())
 }
@@ -39,15 +35,30 @@ pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
 /// Creates the missing roles for server and importer, and grants them their rights in this database, whose schema is
 /// up to date. Returns the SQL that a role with more rights must run first; none if all is done.
 pub fn grant_roles(url: &str) -> Result<Option<String>, StoreError> {
+    let mut connection = alone(url)?;
+    diesel::select(assay_grant_roles())
+        .get_result(&mut connection)
+        .map_err(|error| failed(Box::new(error)))
+}
+
+/// The same as [`alone`], with the time limit for other locks.
+pub(crate) fn for_changes(url: &str) -> Result<PgConnection, StoreError> {
+    let mut connection = alone(url)?;
+    connection
+        .batch_execute(&format!("SET lock_timeout = '{LOCK_TIMEOUT}'"))
+        .map_err(|error| failed(Box::new(error)))?;
+    Ok(connection)
+}
+
+/// A connection that holds the lock of migrations. The lock ends with the connection.
+pub(crate) fn alone(url: &str) -> Result<PgConnection, StoreError> {
     let mut connection = establish(url)?;
     connection
         .batch_execute(&format!(
             "SET client_min_messages = warning; SET lock_timeout = 0; SELECT pg_advisory_lock({LOCK})"
         ))
         .map_err(|error| failed(Box::new(error)))?;
-    diesel::select(assay_grant_roles())
-        .get_result(&mut connection)
-        .map_err(|error| failed(Box::new(error)))
+    Ok(connection)
 }
 
 diesel::define_sql_function! {

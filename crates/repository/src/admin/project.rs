@@ -1,4 +1,7 @@
 //! Projects and their configuration.
+//!
+//! A project is found and listed by its entry, a copy of some columns of its row: see [`write_entry`]. No statement names
+//! entries and tables with results, because a distributed database has them on different machines.
 
 use assay_domain::{
     id::{OrganizationId, ProjectId},
@@ -8,14 +11,15 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl, pg::Pg,
+    AsChangeset, ExpressionMethods, Insertable, JoinOnDsl, OptionalExtension, PgConnection, QueryDsl,
+    QueryResult, Queryable, RunQueryDsl, pg::Pg,
 };
 use uuid::Uuid;
 
 use crate::db::{
     column::{At, storable, word},
     pool::{Read, WorkError},
-    schema::{api_key, organization, project},
+    schema::{api_key, organization, project, project_entry},
 };
 
 /// The caller's project of this id.
@@ -25,11 +29,11 @@ pub(crate) fn find(
     id: ProjectId,
     now: Timestamp,
 ) -> Read<Option<Project>> {
-    let name: Option<String> = project::table
-        .filter(project::id.eq(id.0))
-        .filter(project::organization_id.eq(caller.organization.0))
-        .filter(project::deleted_at.is_null())
-        .select(project::name)
+    let name: Option<String> = project_entry::table
+        .filter(project_entry::id.eq(id.0))
+        .filter(project_entry::organization_id.eq(caller.organization.0))
+        .filter(project_entry::deleted_at.is_null())
+        .select(project_entry::name)
         .first(connection)
         .optional()?;
     Ok(name.map(|name| Project::of_row(id, name, caller.plan, now)))
@@ -41,12 +45,12 @@ pub(crate) fn of_ingest_key(
     id: ProjectId,
     now: Timestamp,
 ) -> Read<Option<Project>> {
-    let row: Option<(String, String)> = project::table
-        .inner_join(organization::table.on(organization::id.eq(project::organization_id)))
-        .filter(project::id.eq(id.0))
-        .filter(project::deleted_at.is_null())
+    let row: Option<(String, String)> = project_entry::table
+        .inner_join(organization::table.on(organization::id.eq(project_entry::organization_id)))
+        .filter(project_entry::id.eq(id.0))
+        .filter(project_entry::deleted_at.is_null())
         .filter(organization::deleted_at.is_null())
-        .select((project::name, organization::plan))
+        .select((project_entry::name, organization::plan))
         .first(connection)
         .optional()?;
     let Some((name, plan)) = row else {
@@ -60,9 +64,9 @@ pub(crate) fn of_organization(
     connection: &mut PgConnection,
     organization: OrganizationId,
 ) -> Read<Vec<ProjectEntry>> {
-    let of_it = project::table
-        .filter(project::organization_id.eq(organization.0))
-        .filter(project::deleted_at.is_null());
+    let of_it = project_entry::table
+        .filter(project_entry::organization_id.eq(organization.0))
+        .filter(project_entry::deleted_at.is_null());
     load(connection, of_it.into_boxed())
 }
 
@@ -70,7 +74,9 @@ pub(crate) fn of_organization(
 pub(crate) fn all(connection: &mut PgConnection) -> Read<Vec<ProjectEntry>> {
     load(
         connection,
-        project::table.filter(project::deleted_at.is_null()).into_boxed(),
+        project_entry::table
+            .filter(project_entry::deleted_at.is_null())
+            .into_boxed(),
     )
 }
 
@@ -78,24 +84,24 @@ pub(crate) fn all(connection: &mut PgConnection) -> Read<Vec<ProjectEntry>> {
 pub(crate) fn hidden(connection: &mut PgConnection) -> Read<Vec<ProjectEntry>> {
     load(
         connection,
-        project::table
-            .filter(project::deleted_at.is_not_null())
+        project_entry::table
+            .filter(project_entry::deleted_at.is_not_null())
             .into_boxed(),
     )
 }
 
 fn load(
     connection: &mut PgConnection,
-    projects: project::BoxedQuery<'static, Pg>,
+    projects: project_entry::BoxedQuery<'static, Pg>,
 ) -> Read<Vec<ProjectEntry>> {
     let rows: Vec<(Uuid, String, String, At)> = projects
         .select((
-            project::id,
-            project::name,
-            project::stable_branch,
-            project::created_at,
+            project_entry::id,
+            project_entry::name,
+            project_entry::stable_branch,
+            project_entry::created_at,
         ))
-        .order((project::created_at, project::id))
+        .order((project_entry::created_at, project_entry::id))
         .load(connection)?;
     let entry = |(id, name, stable_branch, created_at): (Uuid, String, String, At)| ProjectEntry {
         id: ProjectId(id),
@@ -108,27 +114,19 @@ fn load(
 
 /// The project's configuration.
 pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Settings> {
-    let (stable_branch, events, pr_comments, plan): (String, Option<Vec<String>>, bool, String) =
-        project::table
-            .inner_join(organization::table.on(organization::id.eq(project::organization_id)))
-            .filter(project::id.eq(of.id.0))
-            .select((
-                project::stable_branch,
-                project::chat_events,
-                project::pr_comments,
-                organization::plan,
-            ))
-            .first(connection)?;
+    let (stable_branch, events, pr_comments): (String, Option<Vec<String>>, bool) = project::table
+        .filter(project::id.eq(of.id.0))
+        .select((project::stable_branch, project::chat_events, project::pr_comments))
+        .first(connection)?;
     let configured = events.is_some();
     let events = events
         .unwrap_or_default()
         .iter()
         .map(|event| word("chat event", event))
         .collect::<Result<_, _>>()?;
-    let plan: assay_domain::plan::Plan = word("plan", &plan)?;
     Ok(Settings {
         stable_branch,
-        retention_days: plan.retention_days(),
+        retention_days: of.plan.retention_days(),
         chat: Chat { configured, events },
         repohost: Repohost {
             pr_comments_enabled: pr_comments,
@@ -167,13 +165,13 @@ fn check_name(
     if locked.is_none() {
         return Err(WorkError::Refused(NameError::Missing("organization")));
     }
-    let other: Option<Uuid> = project::table
-        .filter(project::organization_id.eq(organization))
-        .filter(project::name.eq(name))
-        .filter(project::id.ne(own))
-        .filter(project::deleted_at.is_null())
-        .order((project::created_at, project::id))
-        .select(project::id)
+    let other: Option<Uuid> = project_entry::table
+        .filter(project_entry::organization_id.eq(organization))
+        .filter(project_entry::name.eq(name))
+        .filter(project_entry::id.ne(own))
+        .filter(project_entry::deleted_at.is_null())
+        .order((project_entry::created_at, project_entry::id))
+        .select(project_entry::id)
         .first(connection)
         .optional()?;
     match other {
@@ -198,6 +196,7 @@ pub(crate) fn rename(
     diesel::update(project::table.find(id.0))
         .set(project::name.eq(&name))
         .execute(connection)?;
+    write_entry(connection, id)?;
     Ok(())
 }
 
@@ -216,6 +215,7 @@ pub(crate) fn move_to(
     diesel::update(project::table.find(id.0))
         .set(project::organization_id.eq(to.0))
         .execute(connection)?;
+    write_entry(connection, id)?;
     diesel::update(api_key::table.filter(api_key::project_id.eq(id.0)))
         .set(api_key::organization_id.eq(to.0))
         .execute(connection)?;
@@ -239,6 +239,41 @@ pub(crate) fn insert(
         ))
         .on_conflict(project::id)
         .do_nothing()
+        .execute(connection)?;
+    write_entry(connection, new.id)?;
+    Ok(())
+}
+
+/// The columns of a project that its entry copies.
+#[derive(Queryable, Insertable, AsChangeset)]
+#[diesel(table_name = project_entry, treat_none_as_null = true)]
+struct Entry {
+    id: Uuid,
+    organization_id: Uuid,
+    name: String,
+    stable_branch: String,
+    created_at: At,
+    deleted_at: Option<At>,
+}
+
+/// Writes the entry of a project that was created or changed in this transaction.
+pub(crate) fn write_entry(connection: &mut PgConnection, of: ProjectId) -> QueryResult<()> {
+    let entry: Entry = project::table
+        .find(of.0)
+        .select((
+            project::id,
+            project::organization_id,
+            project::name,
+            project::stable_branch,
+            project::created_at,
+            project::deleted_at,
+        ))
+        .first(connection)?;
+    diesel::insert_into(project_entry::table)
+        .values(&entry)
+        .on_conflict(project_entry::id)
+        .do_update()
+        .set(&entry)
         .execute(connection)?;
     Ok(())
 }
@@ -264,6 +299,7 @@ pub(crate) fn change(
         diesel::update(row())
             .set(project::stable_branch.eq(storable(branch)))
             .execute(connection)?;
+        write_entry(connection, of)?;
     }
     if let Some(chat) = &change.chat {
         let events: Option<Vec<&str>> = chat

@@ -21,7 +21,7 @@ use crate::{
         column::{At, long_count, word},
         period,
         pool::{Read, WorkError},
-        schema::{attempt, organization, project, result, run, run_pack, shard, test, verdict},
+        schema::{attempt, organization, project_entry, result, run, run_pack, shard, test, verdict},
     },
     read::{branch, daily_counts, observation},
 };
@@ -85,6 +85,7 @@ pub(crate) fn prune(
         })?;
         report.periods = amount(dropped);
         report.periods_left = of - report.periods;
+        period::make_room_ahead(database, now)?;
         for due in &projects_due {
             database.in_transaction("pruning tests", |connection| {
                 delete_orphans(connection, due, database.new_id(now))
@@ -124,11 +125,11 @@ struct Counts {
 }
 
 fn projects(connection: &mut PgConnection, now: Timestamp, bare_before: Option<At>) -> Read<Vec<Due>> {
-    let rows: Vec<(Uuid, String, String)> = project::table
-        .inner_join(organization::table.on(organization::id.eq(project::organization_id)))
-        .filter(project::deleted_at.is_null())
-        .order((project::created_at, project::id))
-        .select((project::id, project::name, organization::plan))
+    let rows: Vec<(Uuid, String, String)> = project_entry::table
+        .inner_join(organization::table.on(organization::id.eq(project_entry::organization_id)))
+        .filter(project_entry::deleted_at.is_null())
+        .order((project_entry::created_at, project_entry::id))
+        .select((project_entry::id, project_entry::name, organization::plan))
         .load(connection)?;
     let due = |(project, name, plan): (Uuid, String, String)| {
         let plan: Plan = word("plan", &plan)?;

@@ -14,9 +14,13 @@ use crate::{
 };
 
 define_sql_function! {
-    /// Creates the missing partitions for a run with this start, and protects them from pruning until the transaction
-    /// ends. The migrations have more.
+    /// Creates the missing partitions for a run with this start. The migrations have more.
     fn assay_make_room(at: Timestamptz, now: Timestamptz) -> diesel::sql_types::Bool;
+}
+
+define_sql_function! {
+    /// Protects the partitions for a run with this start from pruning until the transaction ends; false if there are none.
+    fn assay_hold_room(at: Timestamptz) -> diesel::sql_types::Bool;
 }
 
 /// Bounds of the start of visible runs in a period.
@@ -30,10 +34,30 @@ pub(crate) const fn retention_bounds(project: &Project) -> (At, At) {
     (At(project.visible_from), At(project.visible_to))
 }
 
-/// Makes sure that rows of a run with this start can be written, and that pruning does not drop their partition
-/// before this transaction ends.
-pub(crate) fn make_room(connection: &mut PgConnection, start: At, now: Timestamp) -> QueryResult<bool> {
-    select(assay_make_room(start, At(now))).get_result(connection)
+/// Makes sure that rows of a run with this start can be written, and that pruning does not drop their partition before this
+/// transaction ends; false if there is no partition.
+pub(crate) fn hold_room(connection: &mut PgConnection, start: At) -> QueryResult<bool> {
+    select(assay_hold_room(start)).get_result(connection)
+}
+
+/// Creates the missing partitions for runs with this start.
+///
+/// A transaction of its own: a distributed database allows no transaction to create tables as their owner and to write into
+/// them as another role.
+pub(crate) fn make_room(database: &Database, start: At, now: Timestamp) -> Result<(), StoreError> {
+    database.on_primary("adding a partition", |connection| {
+        let _made: bool = select(assay_make_room(start, At(now))).get_result(connection)?;
+        Ok::<_, WorkError<StoreError>>(())
+    })
+}
+
+/// Weeks for which [`make_room_ahead`] creates partitions, with the present one.
+const WEEKS_AHEAD: i64 = 3;
+
+/// Creates the partitions of this week and the next two. A distributed database needs all its machines for that, so imports
+/// should find them.
+pub(crate) fn make_room_ahead(database: &Database, now: Timestamp) -> Result<(), StoreError> {
+    (0..WEEKS_AHEAD).try_for_each(|week| make_room(database, At(now.plus_days(7 * week)), now))
 }
 
 /// The first and the last of some starts, as bounds with which any plan can exclude partitions.

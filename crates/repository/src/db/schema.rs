@@ -31,6 +31,17 @@ diesel::table! {
 }
 
 diesel::table! {
+    project_entry (id) {
+        id -> Uuid,
+        organization_id -> Uuid,
+        name -> Text,
+        stable_branch -> Text,
+        created_at -> Timestamptz,
+        deleted_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
     api_key (id) {
         id -> Uuid,
         kind -> Text,
@@ -249,6 +260,7 @@ diesel::table! {
 diesel::allow_tables_to_appear_in_same_query!(
     organization,
     project,
+    project_entry,
     api_key,
     run,
     run_day,

@@ -6,9 +6,10 @@
 use std::marker::PhantomData;
 
 use diesel::{
-    PgConnection, QueryResult, RunQueryDsl,
+    PgConnection, QueryResult, QueryableByName, RunQueryDsl, deserialize,
     pg::Pg,
     query_builder::{AstPass, Query, QueryFragment, QueryId},
+    row::NamedRow,
     sql_types::{Array, BigInt, Integer, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
@@ -64,6 +65,18 @@ impl<'a, Row> SqlStatement<'a, Row> {
     pub(crate) fn all(mut self, parts: &[Part<'a>]) -> Self {
         self.parts.extend_from_slice(parts);
         self
+    }
+}
+
+/// A row that a statement returns only so that it is counted.
+///
+/// A distributed database counts the rows of `INSERT … SELECT … ON CONFLICT` in the command tag even if its condition left them
+/// unchanged. `RETURNING` has the changed rows only.
+pub(crate) struct ChangedRow;
+
+impl QueryableByName<Pg> for ChangedRow {
+    fn build<'a>(_: &impl NamedRow<'a, Pg>) -> deserialize::Result<Self> {
+        Ok(Self)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::db::{
     period::retention_bounds,
     pool::Read,
     schema::{branch, run},
+    sql_statement::ChangedRow,
 };
 
 /// Most branches of an answer, and most bytes of their names.
@@ -83,12 +84,12 @@ pub(crate) fn refresh(connection: &mut PgConnection, project: Uuid, names: &[Str
              SELECT run.started_at FROM run WHERE run.project_id = $1 AND run.branch = named.name \
              ORDER BY run.started_at DESC LIMIT 1) AS last \
          ON CONFLICT (project_id, name) DO UPDATE SET newest = excluded.newest \
-         WHERE stored.newest <> excluded.newest",
+         WHERE stored.newest <> excluded.newest RETURNING true",
     )
     .bind::<SqlUuid, _>(project)
     .bind::<Array<Text>, _>(names)
-    .execute(connection)?;
-    Ok(deleted + changed)
+    .load::<ChangedRow>(connection)?;
+    Ok(deleted + changed.len())
 }
 
 /// Recomputes the rows of all branches, and returns how many changed.

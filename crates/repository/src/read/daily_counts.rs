@@ -14,6 +14,7 @@ use crate::db::{
     column::At,
     pool::Read,
     schema::{run, run_day},
+    sql_statement::ChangedRow,
 };
 
 /// The beginning of the day, in UTC, of a point in time.
@@ -59,12 +60,13 @@ pub(crate) fn refresh(connection: &mut PgConnection, project: Uuid, days: &[At])
              JOIN run ON run.project_id = $1 \
                  AND run.started_at >= asked.day AND run.started_at < asked.day + interval '24 hours' \
              GROUP BY asked.day, coalesce(run.status, '') \
-         ON CONFLICT (project_id, day, status) DO UPDATE SET runs = excluded.runs WHERE stored.runs <> excluded.runs",
+         ON CONFLICT (project_id, day, status) DO UPDATE SET runs = excluded.runs WHERE stored.runs <> excluded.runs \
+         RETURNING true",
     )
     .bind::<SqlUuid, _>(project)
     .bind::<Array<Timestamptz>, _>(days)
-    .execute(connection)?;
-    Ok(deleted + changed)
+    .load::<ChangedRow>(connection)?;
+    Ok(deleted + changed.len())
 }
 
 /// Recomputes the rows of all days, and returns how many changed.

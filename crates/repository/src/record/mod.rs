@@ -82,16 +82,26 @@ impl Recorder for Database {
         };
         // If the answer to a commit was lost, the second attempt finds its report stored.
         let mut first_attempt = None;
-        let stored = self.in_turn("importing a report", project, |connection, locked| {
-            let stored = import.run(connection, locked, first_attempt.clone())?;
-            first_attempt = Some(stored.0.clone());
-            Ok(stored)
-        })?;
-        let (imported, judgement) = stored;
-        Ok(StoredRecording {
-            imported,
-            due: judgement.map(DueJudgement::new),
-        })
+        loop {
+            let ended = self.in_turn("importing a report", project, |connection, locked| {
+                let ended = import.run(connection, locked, first_attempt.clone())?;
+                if let Ok((imported, _)) = &ended {
+                    first_attempt = Some(imported.clone());
+                }
+                Ok(ended)
+            })?;
+            match ended {
+                Ok((imported, judgement)) => {
+                    return Ok(StoredRecording {
+                        imported,
+                        due: judgement.map(DueJudgement::new),
+                    });
+                }
+                Err(NoRoom(start)) => {
+                    self.persistently(|| period::make_room(self, start, now).map_err(RecordError::Store))?;
+                }
+            }
+        }
     }
 
     fn judge_after(&self, due: &DueJudgement, judge: &dyn Judge) -> Result<VerdictChanges, RecordError> {
@@ -153,6 +163,12 @@ struct Import<'a> {
 
 type Work<T> = Result<T, WorkError<RecordError>>;
 
+/// The receipt of a stored report, and the judgement that is due.
+type Stored = (ImportReceipt, Option<Judgement>);
+
+/// Nothing is stored, because there are no partitions for a run with this start.
+struct NoRoom(At);
+
 impl Import<'_> {
     /// Stores the report.
     fn run(
@@ -160,7 +176,7 @@ impl Import<'_> {
         connection: &mut PgConnection,
         locked: LockedProject,
         first_attempt: Option<ImportReceipt>,
-    ) -> Work<(ImportReceipt, Option<Judgement>)> {
+    ) -> Work<Result<Stored, NoRoom>> {
         let LockedProject {
             stable_branch,
             mut numbers,
@@ -194,10 +210,8 @@ impl Import<'_> {
                 Some(_) | None => unchanged(known, former)?,
             };
             let due = !mark.is_judged();
-            return Ok((
-                imported,
-                due.then(|| judgement(mark.observed, ImportChanges::everything())),
-            ));
+            let judgement = due.then(|| judgement(mark.observed, ImportChanges::everything()));
+            return Ok(Ok((imported, judgement)));
         }
         self.check_rules(known.as_ref(), &stable_branch)?;
         if let (Some(known), Some(former)) = (&known, former) {
@@ -208,7 +222,6 @@ impl Import<'_> {
             .into_iter()
             .filter(|other| other.slot != shard.slot)
             .collect();
-        let interned = RecordingOrdinals::load(connection, self.project, self.recording, &mut numbers)?;
         // The rows are read in the partition of the run's old start, and written to that of the new one.
         let starts = [&shard].into_iter().chain(&others).map(|shard| shard.started_at);
         let starts = starts
@@ -216,8 +229,11 @@ impl Import<'_> {
             .into_iter()
             .chain(known.as_ref().map(|known| known.started_at));
         for start in starts {
-            period::make_room(connection, start, self.began.now)?;
+            if !period::hold_room(connection, start)? {
+                return Ok(Err(NoRoom(start)));
+            }
         }
+        let interned = RecordingOrdinals::load(connection, self.project, self.recording, &mut numbers)?;
         let (imported, touched) = self.store(connection, known, shard, others, &interned, &mut numbers)?;
         numbers.store(connection, self.project, self.new_id)?;
         // If an import was killed before it judged, the verdicts that it changed are unknown.
@@ -225,7 +241,7 @@ impl Import<'_> {
             true => touched,
             false => ImportChanges::everything(),
         };
-        Ok((imported, Some(judgement(self.new_id, touched))))
+        Ok(Ok((imported, Some(judgement(self.new_id, touched)))))
     }
 
     /// Identifies the run. Runs that do not count in verdicts have separate keys, so that a sender who may send only those

@@ -13,8 +13,6 @@ use diesel::{
     ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
     connection::SimpleConnection,
     result::{DatabaseErrorKind, Error as QueryError},
-    sql_query,
-    sql_types::Text,
 };
 
 use super::{Work, intern::Numbers};
@@ -122,9 +120,9 @@ impl Database {
         project: ProjectId,
     ) -> Result<LockedProject, WorkError<Interruption>> {
         let round = self.options.lock_round;
-        sql_query("SELECT set_config('lock_timeout', $1, true)")
-            .bind::<Text, _>(round.as_millis().max(1).to_string())
-            .execute(connection)?;
+        let ms = round.as_millis().max(1);
+        // No `set_config`: a distributed database passes only this statement on to the node that has the row.
+        connection.batch_execute(&format!("SET LOCAL lock_timeout = {ms}"))?;
         let began = Instant::now();
         let locked = match locked(connection, project) {
             // Diesel has no name for this error, and its text is in the language of the server.

@@ -162,7 +162,7 @@ fn a_project_under_deletion_is_hidden_and_pruning_finishes_it() {
         .unwrap();
     world
         .database
-        .execute("UPDATE project SET deleted_at = now(); UPDATE organization SET deleted_at = now()");
+        .execute("UPDATE project SET deleted_at = now(); UPDATE project_entry SET deleted_at = now(); UPDATE organization SET deleted_at = now()");
     let id = world.project.id;
     assert_eq!(store.project(&world.caller, id, NOW).unwrap(), None);
     assert!(store.projects(&world.caller).unwrap().is_empty());

@@ -1,4 +1,5 @@
-//! The schema and every statement are limited to one project, so that the database could be distributed by project.
+//! The schema and every statement are limited to one project, or to the tables of the coordinator, so that the database can
+//! be distributed by project. `bins/server/tests/citus` runs the programs against such a database.
 //!
 //! Statements are recorded at the connections, with their parameters. Pruning is left out, because it goes through
 //! the projects one by one, and drops periods for all of them.
@@ -8,6 +9,7 @@ use std::{cell::RefCell, collections::BTreeSet, sync::Once};
 use assay_domain::{
     attempt::ErrorDetail,
     intake::{IngestKeys, IngestTerms, Upload},
+    key::KeyHash,
     page::PerPage,
     recording::Effect,
     run::SomeTests,
@@ -20,8 +22,8 @@ use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_inst
 
 use crate::fixture::*;
 
-/// Small tables that every machine would hold in full.
-const EVERYWHERE: [&str; 4] = ["organization", "project", "api_key", "period"];
+/// The tables that stay on the coordinator of a distributed database.
+const ON_COORDINATOR: [&str; 4] = ["organization", "project_entry", "api_key", "period"];
 
 thread_local! {
     /// The statements of this thread, which runs one test; none while not recording.
@@ -80,7 +82,12 @@ impl Instrumentation for StatementRecorder {
     }
 }
 
-/// The tables that hold a project's data, without their partitions.
+/// The column by which a table is distributed.
+fn project_column(table: &str) -> &'static str {
+    if table == "project" { "id" } else { "project_id" }
+}
+
+/// The tables that are distributed by project, without their partitions.
 fn tables(database: &TestDatabase) -> BTreeSet<String> {
     database
         .texts(
@@ -89,7 +96,7 @@ fn tables(database: &TestDatabase) -> BTreeSet<String> {
         )
         .into_iter()
         .flatten()
-        .filter(|name| !EVERYWHERE.contains(&name.as_str()) && !name.starts_with("__"))
+        .filter(|name| !ON_COORDINATOR.contains(&name.as_str()) && !name.starts_with("__"))
         .collect()
 }
 
@@ -115,18 +122,9 @@ fn every_key_and_index_of_a_projects_table_begins_with_the_project() {
         assert!(
             first_columns
                 .iter()
-                .all(|column| column.as_deref() == Some("project_id")),
+                .all(|column| column.as_deref() == Some(project_column(table))),
             "an index of {table} begins with {first_columns:?}"
         );
-        // Only a foreign key to a reference table may lack the project. Any other has it on both sides.
-        let foreign = database.texts(&format!(
-            "SELECT conname || ' to ' || confrelid::regclass FROM pg_constraint \
-             WHERE contype = 'f' AND conrelid = '{table}'::regclass \
-             AND confrelid::regclass::text NOT IN ('organization', 'project', 'api_key') \
-             AND NOT (EXISTS (SELECT FROM pg_attribute WHERE attrelid = conrelid AND attnum = conkey[1] AND attname = 'project_id') \
-                 AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = confrelid AND attnum = confkey[1] AND attname = 'project_id'))"
-        ));
-        assert!(foreign.is_empty(), "{table}: {foreign:?}");
         let defaults = database.texts(&format!(
             "SELECT attname FROM pg_attribute JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum \
              WHERE attrelid = '{table}'::regclass AND pg_get_expr(adbin, adrelid) LIKE '%nextval%'"
@@ -135,6 +133,215 @@ fn every_key_and_index_of_a_projects_table_begins_with_the_project() {
             defaults.is_empty(),
             "{table} numbers across projects: {defaults:?}"
         );
+    }
+}
+
+#[test]
+fn every_table_with_a_project_is_distributed_and_no_other() {
+    let database = TestDatabase::new();
+    let with_project: BTreeSet<String> = database
+        .texts(
+            "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid \
+             WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition \
+             AND attname = 'project_id' AND relname <> 'api_key'",
+        )
+        .into_iter()
+        .flatten()
+        .chain(["project".to_owned()])
+        .collect();
+    assert_eq!(with_project, tables(&database));
+    assert!(assay_repository::distribute(database.url()).unwrap().is_empty());
+
+    // What `distribute` asks, with the extension's catalogue in place of the extension: a new table is found.
+    let undistributed = || assay_repository::undistributed(database.url()).unwrap();
+    database.execute("CREATE TABLE pg_dist_partition (logicalrelid regclass)");
+    let todo = undistributed();
+    assert_eq!(todo.first().map(String::as_str), Some("project"), "it goes first");
+    assert_eq!(BTreeSet::from_iter(todo), with_project);
+    database.execute(
+        "INSERT INTO pg_dist_partition SELECT oid FROM pg_class; \
+         CREATE TABLE later (project_id uuid, number integer, PRIMARY KEY (project_id, number)); \
+         CREATE TABLE small (id uuid PRIMARY KEY)",
+    );
+    assert_eq!(undistributed(), ["later"]);
+}
+
+#[test]
+fn no_foreign_key_leads_from_one_machine_to_another() {
+    let database = TestDatabase::new();
+    let tables = tables(&database);
+    let keys = database.texts(
+        "SELECT conrelid::regclass || '.' || (SELECT attname FROM pg_attribute WHERE attrelid = conrelid AND attnum = conkey[1]) \
+             || ' ' || confrelid::regclass || '.' || (SELECT attname FROM pg_attribute WHERE attrelid = confrelid AND attnum = confkey[1]) \
+         FROM pg_constraint WHERE contype = 'f' AND connamespace = 'public'::regnamespace AND conparentid = 0",
+    );
+    assert!(keys.len() > 8, "{keys:?}");
+    for key in keys.into_iter().flatten() {
+        let (from, to) = key.split_once(' ').unwrap();
+        let is_by_project = |column: &str| {
+            let (table, column) = column.split_once('.').unwrap();
+            tables.contains(table) && column == project_column(table)
+        };
+        let is_on_coordinator = |column: &str| ON_COORDINATOR.contains(&column.split('.').next().unwrap());
+        assert!(
+            [from, to].into_iter().all(is_by_project) || [from, to].into_iter().all(is_on_coordinator),
+            "{key}"
+        );
+    }
+}
+
+/// The newest migration that no distributed database ran.
+const BEFORE_DISTRIBUTION: &str = "2026-11-24-000020";
+
+#[test]
+fn later_migrations_run_on_a_distributed_database() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../migrations");
+    let mut checked = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_str().unwrap()[..BEFORE_DISTRIBUTION.len()] <= *BEFORE_DISTRIBUTION {
+            continue;
+        }
+        let sql = std::fs::read_to_string(path.join("up.sql")).unwrap();
+        assert_eq!(obstacles(&sql), Vec::<&str>::new(), "{}", path.display());
+        checked += 1;
+    }
+    println!("{checked} migrations are younger than distribution");
+}
+
+#[test]
+fn the_lint_of_migrations_knows_what_a_distributed_database_refuses() {
+    for (sql, obstacle) in [
+        ("DROP INDEX run_by_start;", "not in a DO block"),
+        ("CREATE INDEX x ON run (project_id, suite);", "not in a DO block"),
+        (
+            "CREATE UNIQUE INDEX x ON run (project_id, suite);",
+            "not in a DO block",
+        ),
+        ("ALTER TABLE verdict ADD COLUMN x integer;", "not in a DO block"),
+        (
+            "DO $$ BEGIN DROP INDEX a, b; END $$;",
+            "several indexes in one DROP",
+        ),
+        (
+            "DO $$ BEGIN ALTER TABLE run ADD COLUMN x text CHECK (x <> ''); END $$;",
+            "a constraint with a column",
+        ),
+        (
+            "DO $$ BEGIN ALTER TABLE run ADD COLUMN x text, ADD CONSTRAINT c CHECK (x <> ''); END $$;",
+            "a constraint with another change",
+        ),
+        (
+            "UPDATE project SET observed = gen_random_uuid();",
+            "a volatile function in an update",
+        ),
+    ] {
+        assert_eq!(obstacles(sql), [obstacle], "{sql}");
+    }
+    let fine = "-- ALTER TABLE run, DROP INDEX x\n\
+         CREATE TABLE later (project_id uuid NOT NULL REFERENCES project (id), x integer CHECK (x > 0), PRIMARY KEY (project_id, x));\n\
+         DO $$ BEGIN\n\
+             DROP INDEX run_by_start;\n\
+             CREATE INDEX run_by_start ON run (project_id, started_at);\n\
+             ALTER TABLE run ADD COLUMN x text NOT NULL DEFAULT '', ADD COLUMN y uuid DEFAULT gen_random_uuid();\n\
+             ALTER TABLE run ADD CONSTRAINT run_x_check CHECK (x <> '');\n\
+             ALTER TABLE run ALTER COLUMN suite SET NOT NULL;\n\
+             UPDATE run SET x = coalesce(suite, '');\n\
+         END $$;";
+    assert_eq!(obstacles(fine), Vec::<&str>::new());
+}
+
+/// What a distributed database refuses in a migration, each once.
+///
+/// The extension takes over each change of a distributed table, together with the statements that were sent with it. In a DO
+/// block each statement is on its own.
+fn obstacles(sql: &str) -> Vec<&'static str> {
+    let code: String = sql
+        .lines()
+        .map(|line| line.split("--").next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_uppercase();
+    let (outside, inside): (Vec<_>, Vec<_>) = code
+        .split("$$")
+        .enumerate()
+        .partition(|(place, _)| place % 2 == 0);
+    let statements = |parts: &[(usize, &str)]| -> Vec<String> {
+        let parts = parts.iter().flat_map(|(_, part)| part.split(';'));
+        parts.map(|statement| format!(" {} ", statement.trim())).collect()
+    };
+    let (outside, inside) = (statements(&outside), statements(&inside));
+    let changes_table = |statement: &String| {
+        [
+            " ALTER TABLE ",
+            " CREATE INDEX ",
+            " CREATE UNIQUE INDEX ",
+            " DROP INDEX ",
+        ]
+        .iter()
+        .any(|verb| statement.contains(verb))
+    };
+    let added = |statement: &String| -> Vec<String> {
+        let columns = statement.split("ADD COLUMN").skip(1);
+        columns
+            .map(|column| column.split(", A").next().unwrap().to_owned())
+            .collect()
+    };
+    let any = |is_bad: &dyn Fn(&String) -> bool| inside.iter().chain(&outside).any(is_bad);
+    let mut found = Vec::new();
+    if outside.iter().any(changes_table) {
+        found.push("not in a DO block");
+    }
+    if any(&|statement| statement.contains(" DROP INDEX ") && statement.contains(',')) {
+        found.push("several indexes in one DROP");
+    }
+    if any(&|statement| {
+        let constraints = [" CHECK ", " CHECK(", " REFERENCES ", " UNIQUE ", " PRIMARY KEY "];
+        added(statement)
+            .iter()
+            .any(|column| constraints.iter().any(|word| column.contains(word)))
+    }) {
+        found.push("a constraint with a column");
+    }
+    if any(&|statement| {
+        let changes = [" ADD ", " DROP ", " ALTER COLUMN "].iter();
+        let count: usize = changes.map(|change| statement.matches(change).count()).sum();
+        statement.contains(" ALTER TABLE ") && statement.contains(" ADD CONSTRAINT ") && count > 1
+    }) {
+        found.push("a constraint with another change");
+    }
+    if any(&|statement| {
+        let volatile = ["GEN_RANDOM_UUID(", "CLOCK_TIMESTAMP(", "RANDOM()"];
+        statement.contains(" UPDATE ") && volatile.iter().any(|function| statement.contains(function))
+    }) {
+        found.push("a volatile function in an update");
+    }
+    found
+}
+
+#[test]
+fn projects_and_keys_are_looked_up_on_the_coordinator() {
+    listen();
+    let world = World::new();
+    let tables = tables(&world.database);
+    let (store, project) = (&world.store, &world.project);
+    store
+        .create_ingest_key(project.id, &key(1), &IngestTerms::default())
+        .unwrap();
+    let statements = recorded_statements(|| {
+        assert_eq!(store.all_projects().unwrap().len(), 1);
+        assert_eq!(store.projects(&world.caller).unwrap().len(), 1);
+        assert_eq!(store.projects_of(world.caller.organization).unwrap().len(), 1);
+        assert!(store.project(&world.caller, project.id, NOW).unwrap().is_some());
+        assert!(store.project_of_key(project.id, NOW).unwrap().is_some());
+        assert!(store.key(&KeyHash([9; 32])).unwrap().is_none());
+        assert!(store.ingest_key(&KeyHash([1; 32])).unwrap().is_some());
+        assert_eq!(store.keys(world.caller.organization).unwrap().len(), 1);
+    });
+    assert!(statements.len() >= 8, "{statements:?}");
+    for statement in &statements {
+        let met = Statement::of(statement).places(&tables);
+        assert!(met.is_empty(), "{statement}");
     }
 }
 
@@ -158,13 +365,18 @@ fn every_statement_names_its_one_project_by_a_constant() {
         .record(other.id, &report("o").test("x", "f"), &CountingJudge, NOW)
         .unwrap();
     let tables = tables(&world.database);
+    let on_coordinator = ON_COORDINATOR.map(str::to_owned).into();
 
     let statements = recorded_statements(|| exercise(&world));
 
     let (mut met, mut wrong) = (BTreeSet::new(), Vec::new());
     for statement in &statements {
         let statement = Statement::of(statement);
-        for place in statement.places(&tables) {
+        let places = statement.places(&tables);
+        if !places.is_empty() && !statement.places(&on_coordinator).is_empty() {
+            wrong.push(format!("of two machines: {}", statement.sql));
+        }
+        for place in places {
             if !statement.has_constant(&place, &world.project.id.to_string()) {
                 wrong.push(format!(
                     "{} without the project as a constant: {}",
@@ -180,6 +392,10 @@ fn every_statement_names_its_one_project_by_a_constant() {
             .map_or("", |(_, change)| change);
         if change.replace('"', "").contains("project_id =") {
             wrong.push(format!("changes the project of a row: {}", statement.sql));
+        }
+        // Its command tag counts the rows that the condition left unchanged, too.
+        if statement.sql.contains(" SELECT ") && change.contains(" WHERE ") && !change.contains("RETURNING") {
+            wrong.push(format!("counts by the command tag: {}", statement.sql));
         }
         if statement.binds.contains(&other.id.to_string()) {
             wrong.push(format!("of another project: {}", statement.sql));
@@ -327,12 +543,13 @@ impl Statement {
 
     /// Whether this constant is a table's project.
     fn has_constant(&self, place: &Place, project: &str) -> bool {
+        let column = project_column(&place.table);
         let columns_begin = |verb: &str| {
             let after = self.sql.split_once(&format!("{verb} {}", place.table));
             after.is_some_and(|(_, after)| {
                 let renamed = format!(" AS {}", place.name);
                 let after = after.strip_prefix(&renamed).unwrap_or(after);
-                after.trim_start().starts_with("(project_id")
+                after.trim_start().starts_with(&format!("({column}"))
             })
         };
         if columns_begin("COPY") {
@@ -342,7 +559,7 @@ impl Statement {
         if columns_begin("INSERT INTO") {
             return self.binds.first().is_some_and(|bound| bound == project);
         }
-        let equals = format!("{}.project_id = $", place.name);
+        let equals = format!("{}.{column} = $", place.name);
         self.sql.match_indices(&equals).any(|(at, _)| {
             let number: String = self.sql[at + equals.len()..]
                 .chars()

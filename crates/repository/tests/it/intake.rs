@@ -115,7 +115,7 @@ fn an_ingest_key_is_found_with_its_project_and_terms_and_a_read_key_is_not() {
         .create_ingest_key(world.project.id, &key(4), &IngestTerms::default())
         .unwrap();
     let sql = format!(
-        "UPDATE project SET deleted_at = now() WHERE id = '{}'",
+        "UPDATE project_entry SET deleted_at = now() WHERE id = '{}'",
         world.project.id
     );
     world.database.execute(&sql);

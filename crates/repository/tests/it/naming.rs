@@ -88,7 +88,9 @@ fn duplicates_of_older_versions_stay_until_they_are_renamed() {
         "INSERT INTO organization (id, name, plan, created_at) \
              SELECT gen_random_uuid(), name, plan, created_at + interval '1 hour' FROM organization; \
          INSERT INTO project (id, organization_id, name, stable_branch, created_at) \
-             SELECT gen_random_uuid(), organization_id, name, stable_branch, created_at + interval '1 hour' FROM project",
+             SELECT gen_random_uuid(), organization_id, name, stable_branch, created_at + interval '1 hour' FROM project; \
+         INSERT INTO project_entry SELECT id, organization_id, name, stable_branch, created_at FROM project \
+             ON CONFLICT DO NOTHING",
     );
     assert!(
         assay_repository::migrate(world.database.url())

@@ -8,7 +8,10 @@ use assay_domain::{
 };
 use diesel::connection::SimpleConnection;
 
-use crate::fixture::*;
+use crate::{
+    distribution::{listen, recorded_statements},
+    fixture::*,
+};
 
 /// The partitions of results with their numbers of rows, by start.
 fn partitions(world: &World) -> Vec<String> {
@@ -152,7 +155,10 @@ fn a_period_in_use_is_left_for_the_next_time() {
         (report.projects.len(), report.periods, report.periods_left),
         (0, 3, 0)
     );
-    assert_eq!(partitions(&world), ["20261116: 1 0"]);
+    assert_eq!(
+        partitions(&world),
+        ["20261116: 1 0", "20261123: 0 0", "20261130: 0 0"]
+    );
     assert_eq!(
         world.database.text("SELECT count(*) FROM test").as_deref(),
         Some("1")
@@ -174,7 +180,8 @@ fn a_period_is_dropped_only_when_no_plan_shows_any_of_it() {
         (first.projects[0].runs, first.projects[0].results, first.periods),
         (1, 2, 0)
     );
-    assert_eq!(partitions(&world), ["20260817: 1 1"]);
+    let ahead = ["20261116: 0 0", "20261123: 0 0", "20261130: 0 0"];
+    assert_eq!(partitions(&world), [&["20260817: 1 1"][..], &ahead].concat());
     // Five days later it is.
     let later = NOW.plus_days(5);
     let mut steps = Vec::new();
@@ -197,8 +204,51 @@ fn a_period_is_dropped_only_when_no_plan_shows_any_of_it() {
             "Periods { done: 1, of: 1 }"
         ]
     );
-    assert_eq!(partitions(&world), Vec::<String>::new());
+    assert_eq!(partitions(&world)[..3], ahead);
     // The same report can be imported again.
     world.import(&report("young").at(young).test("x", "f"));
-    assert_eq!(partitions(&world), ["20260817: 1 1"]);
+    assert_eq!(partitions(&world)[0], "20260817: 1 1");
+}
+
+#[test]
+fn an_import_makes_a_missing_partition_in_a_transaction_of_its_own() {
+    listen();
+    let world = World::new();
+    let of_import = |key: &str| recorded_statements(|| _ = world.import(&report(key).test("x", "f")));
+    let first = of_import("first");
+    let made = first
+        .iter()
+        .position(|statement| statement.contains("assay_make_room"))
+        .expect("it is missing");
+    let begun = |word: &str| {
+        first[..made]
+            .iter()
+            .filter(|statement| statement.starts_with(word))
+            .count()
+    };
+    assert!(begun("BEGIN") > 0, "{first:?}");
+    assert_eq!(begun("BEGIN"), begun("COMMIT") + begun("ROLLBACK"), "{first:?}");
+    assert!(
+        !first[..made].iter().any(|statement| statement.contains("COPY")),
+        "nothing was written"
+    );
+    let second = of_import("second");
+    assert!(
+        !second
+            .iter()
+            .any(|statement| statement.contains("assay_make_room"))
+    );
+    assert_eq!(partitions(&world), ["20261116: 2 2"]);
+}
+
+#[test]
+fn pruning_makes_the_partitions_of_this_week_and_the_next_two() {
+    let world = World::new();
+    world.store.prune(NOW, true, &mut |_| ()).unwrap();
+    assert_eq!(partitions(&world), Vec::<String>::new());
+    world.store.prune(NOW, false, &mut |_| ()).unwrap();
+    let made = ["20261116: 0 0", "20261123: 0 0", "20261130: 0 0"];
+    assert_eq!(partitions(&world), made);
+    world.store.prune(NOW, false, &mut |_| ()).unwrap();
+    assert_eq!(partitions(&world), made, "once");
 }

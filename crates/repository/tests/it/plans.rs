@@ -50,6 +50,7 @@ fn world() -> World {
         "SELECT assay_make_room({now} - week * interval '7 days', {now}) FROM generate_series(0, 20) AS week;
          INSERT INTO project SELECT '{neighbour}', organization_id, 'neighbour', stable_branch, NULL, false, created_at, \
              runs, tests, signatures, browsers, evaluated_at FROM project;
+         INSERT INTO project_entry SELECT id, organization_id, name, stable_branch, created_at FROM project ON CONFLICT DO NOTHING;
          INSERT INTO test SELECT '{neighbour}', ordinal, name, file_path, name_hash, file_hash FROM test;
          INSERT INTO test SELECT project_id, {TESTS} - 1 + n, name || ' ' || n, file_path, substring(sha256(convert_to(n::text, 'UTF8')) FOR 16), file_hash \
              FROM test, generate_series(1, {MORE_TESTS}) AS n WHERE ordinal = 1;

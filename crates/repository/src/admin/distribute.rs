@@ -1,0 +1,143 @@
+//! Distribution over several machines by Citus, where the database has that extension.
+//!
+//! All rows of a project are on one worker: `project` is distributed by its id, and each table with `project_id` with it.
+//! Organizations, keys, entries of projects, periods and migrations stay on the coordinator. No statement of this program
+//! names tables of both kinds.
+
+use assay_domain::store::StoreError;
+use diesel::{
+    Connection, PgConnection, QueryResult, QueryableByName, RunQueryDsl,
+    connection::SimpleConnection,
+    dsl::sql,
+    select, sql_query,
+    sql_types::{Array, Bool, Text},
+};
+
+use crate::admin::migrate;
+
+/// The parts of a table change one after the other. Else one transaction could not change the schema twice.
+const SEQUENTIAL: &str = "SET citus.multi_shard_modify_mode = 'sequential'";
+
+/// Workers get the settings of a transaction, such as how long it waits for a lock.
+const PASS_ON_SETTINGS: &str = "DO $$ BEGIN \
+         EXECUTE format('ALTER DATABASE %I SET citus.propagate_set_commands = ''local''', current_database()); \
+     END $$";
+
+/// The tables of projects that are not distributed yet, `project` first. Keys have a project too, but are looked up by their
+/// hash.
+const UNDISTRIBUTED: &str = "SELECT relname::text AS name FROM pg_class \
+     WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition \
+         AND relname <> 'api_key' \
+         AND (relname = 'project' OR EXISTS ( \
+             SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attname = 'project_id' AND NOT attisdropped)) \
+         AND NOT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = pg_class.oid) \
+     ORDER BY relname <> 'project', relname";
+
+/// The foreign keys from or to some tables.
+const FOREIGN_KEYS: &str = "SELECT conrelid::regclass::text AS of_table, quote_ident(conname) AS name, \
+         pg_get_constraintdef(oid) AS definition \
+     FROM pg_constraint \
+     WHERE contype = 'f' AND conparentid = 0 AND connamespace = current_schema()::regnamespace \
+         AND (conrelid::regclass::text = ANY ($1) OR confrelid::regclass::text = ANY ($1)) \
+     ORDER BY of_table, name";
+
+#[derive(QueryableByName)]
+struct TableName {
+    #[diesel(sql_type = Text)]
+    name: String,
+}
+
+#[derive(QueryableByName)]
+struct ForeignKey {
+    #[diesel(sql_type = Text)]
+    of_table: String,
+    #[diesel(sql_type = Text)]
+    name: String,
+    #[diesel(sql_type = Text)]
+    definition: String,
+}
+
+/// Prepares a connection for migrations of a distributed database.
+pub(crate) fn prepare(connection: &mut PgConnection) -> QueryResult<()> {
+    if has_extension(connection)? {
+        connection.batch_execute(SEQUENTIAL)?;
+    }
+    Ok(())
+}
+
+/// Distributes the tables of projects that are not distributed yet, and returns their names; none where the database does not
+/// have the extension. To be called after each migration. Safe to call from several programs at once.
+pub fn distribute(url: &str) -> Result<Vec<String>, StoreError> {
+    let mut connection = migrate::for_changes(url)?;
+    connection
+        .transaction(|connection| {
+            if !has_extension(connection)? {
+                return Ok(Vec::new());
+            }
+            distribute_tables(connection)
+        })
+        .map_err(failed)
+}
+
+/// The tables that [`distribute`] would distribute, in its order. Only for tests.
+#[doc(hidden)]
+pub fn undistributed(url: &str) -> Result<Vec<String>, StoreError> {
+    find_undistributed(&mut migrate::alone(url)?).map_err(failed)
+}
+
+fn failed(error: diesel::result::Error) -> StoreError {
+    StoreError::Failed {
+        doing: "distributing tables",
+        source: Box::new(error),
+    }
+}
+
+fn has_extension(connection: &mut PgConnection) -> QueryResult<bool> {
+    select(sql::<Bool>(
+        "EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')",
+    ))
+    .get_result(connection)
+}
+
+fn find_undistributed(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
+    let tables: Vec<TableName> = sql_query(UNDISTRIBUTED).load(connection)?;
+    Ok(tables.into_iter().map(|table| table.name).collect())
+}
+
+fn distribute_tables(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
+    let tables = find_undistributed(connection)?;
+    if tables.is_empty() {
+        return Ok(tables);
+    }
+    connection.batch_execute(SEQUENTIAL)?;
+    connection.batch_execute(PASS_ON_SETTINGS)?;
+    // A foreign key cannot lead from a distributed table to one that is not yet, or back.
+    let foreign_keys: Vec<ForeignKey> = sql_query(FOREIGN_KEYS)
+        .bind::<Array<Text>, _>(&tables)
+        .load(connection)?;
+    for ForeignKey { of_table, name, .. } in &foreign_keys {
+        connection.batch_execute(&format!("ALTER TABLE {of_table} DROP CONSTRAINT {name}"))?;
+    }
+    for table in &tables {
+        let (column, with) = match table.as_str() {
+            "project" => ("id", "none"),
+            _ => ("project_id", "project"),
+        };
+        sql_query("SELECT create_distributed_table($1::regclass, $2, colocate_with => $3)")
+            .bind::<Text, _>(table)
+            .bind::<Text, _>(column)
+            .bind::<Text, _>(with)
+            .execute(connection)?;
+    }
+    for foreign_key in &foreign_keys {
+        let ForeignKey {
+            of_table,
+            name,
+            definition,
+        } = foreign_key;
+        connection.batch_execute(&format!(
+            "ALTER TABLE {of_table} ADD CONSTRAINT {name} {definition}"
+        ))?;
+    }
+    Ok(tables)
+}

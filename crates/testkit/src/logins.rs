@@ -1,0 +1,50 @@
+//! The logins of the deployment.
+
+use std::{fs, path::Path, process::Command};
+
+/// The logins that `deploy/roles.sql` makes, under unique names.
+#[derive(Debug)]
+pub struct Logins {
+    /// Owner, server, importer and ingest listener.
+    pub names: [String; 4],
+    url: String,
+}
+
+impl Logins {
+    /// Runs the script in the database of this connection string, which ends with the name of a superuser. The names of the
+    /// logins begin with `prefix`.
+    pub fn new(url: &str, prefix: &str) -> Self {
+        let names = ["assay_owner", "assay_web", "assay_ci", "assay_intake"]
+            .map(|login| (login, format!("{prefix}_{login}")));
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/roles.sql");
+        let mut sql = fs::read_to_string(file).expect("the script can be read");
+        for (login, name) in &names {
+            assert!(sql.contains(login), "{login}");
+            sql = sql.replace(login, name);
+        }
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let script = folder.path().join("roles.sql");
+        fs::write(&script, sql).expect("the script can be written");
+        let mut psql = Command::new("psql");
+        psql.args(["--no-psqlrc", "--dbname", url, "--file"]).arg(script);
+        for program in ["OWNER", "SERVER", "IMPORTER", "INGESTER"] {
+            psql.env(format!("ASSAY_{program}_PASSWORD"), "it's \"secret\"");
+        }
+        let output = psql.output().expect("psql can be run");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Self {
+            names: names.map(|(_, name)| name),
+            url: url.to_owned(),
+        }
+    }
+
+    /// The connection strings of owner, server, importer and ingest listener.
+    pub fn urls(&self) -> [String; 4] {
+        let (head, _) = self.url.split_once("&user=").expect("a user");
+        self.names.clone().map(|name| format!("{head}&user={name}"))
+    }
+}
