@@ -82,28 +82,8 @@ struct ImportedWorld {
 impl ImportedWorld {
     /// Imports this many runs of each project, and checks the importer's output.
     fn new(newest: usize) -> Self {
-        let seed = std::env::var("ASSAY_ORACLE_SEED").unwrap_or_else(|_| "20261120".to_owned());
-        let seed = seed.trim().parse().expect("ASSAY_ORACLE_SEED is a number");
         let (now, stack) = (clock::now(), Stack::empty());
-        let mut world = make(seed, now);
-        let mut tally = Tally::default();
-        tally.section("import");
-        for organization in &mut world {
-            importer::found(&stack, organization, &mut tally);
-            for project in &mut organization.projects {
-                importer::open(&stack, &organization.id, project, &mut tally);
-                if !project.name.starts_with("Paging") {
-                    project.runs.drain(..project.runs.len().saturating_sub(newest));
-                }
-            }
-        }
-        let projects = world
-            .iter_mut()
-            .flat_map(|organization| &mut organization.projects);
-        tally.side_by_side(projects, |tally, project| {
-            importer::deliver(&stack, project, tally);
-        });
-        assert_eq!(tally.failed(), 0, "seed {seed}: {}", tally.summary());
+        let world = import(&stack, now, newest);
         Self {
             database: stack.into_database(),
             world,
@@ -118,6 +98,32 @@ impl ImportedWorld {
             now: self.now,
         }
     }
+}
+
+/// Imports this many runs of each project of the world that is generated for this time, and checks the importer's output.
+pub fn import(stack: &Stack, now: i64, newest: usize) -> Vec<Organization> {
+    let seed = std::env::var("ASSAY_ORACLE_SEED").unwrap_or_else(|_| "20261120".to_owned());
+    let seed = seed.trim().parse().expect("ASSAY_ORACLE_SEED is a number");
+    let mut world = make(seed, now);
+    let mut tally = Tally::default();
+    tally.section("import");
+    for organization in &mut world {
+        importer::found(stack, organization, &mut tally);
+        for project in &mut organization.projects {
+            importer::open(stack, &organization.id, project, &mut tally);
+            if !project.name.starts_with("Paging") {
+                project.runs.drain(..project.runs.len().saturating_sub(newest));
+            }
+        }
+    }
+    let projects = world
+        .iter_mut()
+        .flat_map(|organization| &mut organization.projects);
+    tally.side_by_side(projects, |tally, project| {
+        importer::deliver(stack, project, tally);
+    });
+    assert_eq!(tally.failed(), 0, "seed {seed}: {}", tally.summary());
+    world
 }
 
 /// A standard organization, a pro one, and a free one, which may not read.

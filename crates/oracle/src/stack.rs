@@ -28,8 +28,9 @@ pub struct Stack {
     server: Option<Server>,
     cli: Cli,
     folder: TempDir,
-    /// Dropped last.
-    database: TestDatabase,
+    url: String,
+    /// Dropped last. None for a database that the caller keeps.
+    database: Option<TestDatabase>,
 }
 
 impl Stack {
@@ -40,11 +41,21 @@ impl Stack {
 
     /// The command line over a database.
     fn over(database: TestDatabase) -> Self {
+        let url = database.url().to_owned();
+        Self {
+            database: Some(database),
+            ..Self::at(&url)
+        }
+    }
+
+    /// The command line over the database of this connection string, whose schema is up to date.
+    pub fn at(url: &str) -> Self {
         Self {
             server: None,
-            cli: Cli::new(database.url()),
+            cli: Cli::new(url),
             folder: tempfile::tempdir().unwrap(),
-            database,
+            url: url.to_owned(),
+            database: None,
         }
     }
 
@@ -66,7 +77,7 @@ impl Stack {
 
     /// Another server over the same database.
     pub fn another_server(&self, settings: &[(&str, &str)]) -> Server {
-        Server::start_with(self.database.url(), &[&[("RUST_LOG", "warn")], settings].concat())
+        Server::start_with(&self.url, &[&[("RUST_LOG", "warn")], settings].concat())
     }
 
     /// Runs `assay` with these arguments and variables.
@@ -121,12 +132,12 @@ impl Stack {
 
     /// The database, for changes that no command can make, such as an expired key.
     pub fn database(&self) -> &TestDatabase {
-        &self.database
+        self.database.as_ref().expect("the database is of this stack")
     }
 
     /// The database alone.
     pub fn into_database(self) -> TestDatabase {
-        self.database
+        self.database.expect("the database is of this stack")
     }
 
     /// The server's log.

@@ -7,6 +7,11 @@ use serde_json::Value;
 
 /// Path and body of every route, for a project with at least one run, test and error. All requests must succeed.
 pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, String)> {
+    of_period(client, key, project, 90)
+}
+
+/// The same of a period of this many days.
+pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let mut ask = |path: String| -> Value {
         let answer = client.get(&format!("/api/v1{path}"), Some(key));
@@ -19,7 +24,7 @@ pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, Stri
     for path in ["/settings", "/branches", "/flaky?explain=true&perPage=50"] {
         ask(below(path));
     }
-    let runs = ask(below("/runs?days=90&perPage=50"));
+    let runs = ask(below(&format!("/runs?days={days}&perPage=50")));
     let mut known = BTreeSet::new();
     for run in runs["runs"].as_array().unwrap() {
         let run = text(&run["id"]);
@@ -31,15 +36,18 @@ pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, Stri
             let query = format!("filePath={}", encoded(file));
             ask(below(&format!("/runs/{run}/tests/{name}?{query}")));
             if known.insert(format!("{name}?{query}")) {
-                ask(below(&format!("/tests/{name}?days=90&{query}")));
+                ask(below(&format!("/tests/{name}?days={days}&{query}")));
                 ask(below(&format!("/tests/{name}/status?{query}")));
             }
         }
         ask(below(&format!("/runs/{run}/failures?limit=200")));
     }
-    let errors = ask(below("/errors?days=90&perPage=50"));
+    let errors = ask(below(&format!("/errors?days={days}&perPage=50")));
     for error in errors["errors"].as_array().unwrap() {
-        ask(below(&format!("/errors/{}?days=90", text(&error["fingerprint"]))));
+        ask(below(&format!(
+            "/errors/{}?days={days}",
+            text(&error["fingerprint"])
+        )));
     }
     all
 }

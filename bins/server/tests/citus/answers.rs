@@ -1,0 +1,239 @@
+//! The same reports into plain Postgres and into a distributed database: every program and every route answers the same.
+
+use std::collections::HashMap;
+
+use assay_oracle::{
+    clock,
+    product::import,
+    stack::Stack,
+    world::{Organization, Plan},
+};
+use assay_testkit::{Cli, Server, TestDatabase, execute};
+use serde_json::{Value, json};
+
+use crate::{cluster::Cluster, everything};
+
+/// An installation over one of the two databases.
+struct Side {
+    cli: Cli,
+    server: Server,
+    world: Vec<Organization>,
+    ids: Ids,
+}
+
+/// Ids in the order of their first use, by which the two sides can be compared.
+struct Ids {
+    numbers: HashMap<String, usize>,
+    /// The time for which the world was generated. Later times are those at which the side was filled and judged.
+    now: String,
+}
+
+impl Ids {
+    /// The text with numbers in place of ids, and without times of the clock.
+    fn replaced(&mut self, text: &str) -> String {
+        let mut replaced = String::new();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let id = rest
+                .get(..36)
+                .filter(|id| has_form(id, "xxxxxxxx-xxxx-7xxx-xxxx-xxxxxxxxxxxx"));
+            let time = rest
+                .get(..24)
+                .filter(|time| has_form(time, "xxxx-xx-xxTxx:xx:xx.xxxZ"));
+            let taken = if let Some(id) = id {
+                let next = self.numbers.len();
+                let number = *self.numbers.entry(id.to_owned()).or_insert(next);
+                replaced += &format!("id-{number}");
+                id.len()
+            } else if let Some(time) = time.filter(|time| **time > *self.now) {
+                replaced += "later";
+                time.len()
+            } else {
+                replaced.push(first);
+                first.len_utf8()
+            };
+            rest = &rest[taken..];
+        }
+        replaced
+    }
+}
+
+/// Whether a text has a hexadecimal digit at each `x` of the form, and the form's own character elsewhere.
+fn has_form(text: &str, form: &str) -> bool {
+    text.bytes().zip(form.bytes()).all(|(byte, form)| match form {
+        b'x' => byte.is_ascii_hexdigit(),
+        _ => byte == form,
+    })
+}
+
+/// Compares the answers of all routes about all projects; returns how many there are.
+fn compare([plain, distributed]: &mut [Side; 2]) -> usize {
+    let mut compared = 0;
+    for (one, other) in plain.world.iter().zip(&distributed.world) {
+        if one.plan == Plan::Free {
+            continue;
+        }
+        for (project, same) in one.projects.iter().zip(&other.projects) {
+            let days = if one.plan == Plan::Pro { 90 } else { 30 };
+            let expected = everything::of_period(plain.server.client(), &one.key, &project.id, days);
+            let found = everything::of_period(distributed.server.client(), &other.key, &same.id, days);
+            assert_eq!(found.len(), expected.len(), "{}", project.name);
+            for ((path, body), (same_path, same_body)) in expected.iter().zip(&found) {
+                let path = plain.ids.replaced(path);
+                assert_eq!(distributed.ids.replaced(same_path), path);
+                assert_eq!(
+                    distributed.ids.replaced(same_body),
+                    plain.ids.replaced(body),
+                    "{path}"
+                );
+                compared += 1;
+            }
+        }
+    }
+    compared
+}
+
+/// Runs a command of the administrator on both sides, whose output must be the same; returns it.
+fn both(sides: &mut [Side; 2], arguments: &[&str]) -> Value {
+    let [expected, found] = sides.each_mut().map(|side| {
+        let printed = side.cli.json(arguments);
+        let replaced = side.ids.replaced(&printed.to_string());
+        (printed, replaced)
+    });
+    assert_eq!(found.1, expected.1, "{arguments:?}");
+    found.0
+}
+
+#[test]
+#[ignore = "needs a Citus cluster: see main.rs"]
+fn every_answer_is_that_of_plain_postgres() {
+    let cluster = Cluster::new();
+    let [owner, web, ci, intake] = cluster.urls();
+    let administration = Cli::new(&owner);
+    let migrated = administration.json(&["migrate"]);
+    assert_eq!(migrated["rolesToDo"], Value::Null, "{migrated}");
+    let again = administration.json(&["migrate"]);
+    assert_eq!(
+        (&again["applied"], &again["distributed"]),
+        (&json!([]), &json!([])),
+        "{again}"
+    );
+    every_table_of_projects_is_distributed(&cluster);
+
+    let plain = TestDatabase::new();
+    let now = clock::now();
+    let side = |cli: &str, server: &str| Side {
+        world: import(&Stack::at(cli), now, usize::MAX),
+        cli: Cli::new(cli),
+        server: Server::start_with(server, &[("ASSAY_RATE_LIMIT", "0")]),
+        ids: Ids {
+            numbers: HashMap::new(),
+            now: clock::text(now),
+        },
+    };
+    let mut sides = std::thread::scope(|scope| {
+        let sides = [(plain.url(), plain.url()), (owner.as_str(), web.as_str())];
+        let sides = sides.map(|(cli, server)| scope.spawn(|| side(cli, server)));
+        sides.map(|side| side.join().unwrap())
+    });
+    let compared = compare(&mut sides);
+    println!("{compared} answers equal those of plain Postgres");
+    assert!(compared > 1_000, "{compared}");
+
+    let rebuilt = both(&mut sides, &["rebuild"]);
+    for project in rebuilt["projects"].as_array().unwrap() {
+        let result = &project["result"];
+        for name in ["runsChanged", "branchesChanged", "daysChanged"] {
+            assert_eq!(result[name], 0, "{project}");
+        }
+    }
+    both(&mut sides, &["refingerprint"]);
+    let pruned = both(&mut sides, &["prune", "--yes"]);
+    assert!(pruned.to_string().contains("\"runs\""), "{pruned}");
+    both(
+        &mut sides,
+        &["project", "set", "Flags", "--stable-branch", "trunk"],
+    );
+    both(&mut sides, &["project", "rename", "Flags", "Banners", "--yes"]);
+    both(&mut sides, &["project", "delete", "Empty", "--yes"]);
+    for side in &mut sides {
+        for organization in &mut side.world {
+            organization.projects.retain(|project| project.name != "Empty");
+        }
+    }
+    // The servers keep look-ups for half a second.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    println!(
+        "{} answers are equal after the administration",
+        compare(&mut sides)
+    );
+
+    for login in [&owner, &web, &ci, &intake] {
+        let found = Cli::new(login).json(&["doctor"]);
+        assert_eq!(found["status"], "ok", "{found}");
+    }
+    assert!(
+        !sides[1].server.log().contains("permission denied"),
+        "{}",
+        sides[1].server.log()
+    );
+    a_later_migration_is_applied_and_its_table_distributed(&cluster, &administration, &owner);
+    drop(sides);
+}
+
+fn every_table_of_projects_is_distributed(cluster: &Cluster) {
+    let with_project = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND NOT relispartition \
+         AND relkind IN ('r', 'p') AND relname <> 'api_key' AND (relname = 'project' OR EXISTS ( \
+             SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attname = 'project_id')) ORDER BY 1";
+    let distributed = "SELECT table_name::text FROM citus_tables WHERE citus_table_type = 'distributed' \
+         AND colocation_id = (SELECT colocation_id FROM citus_tables WHERE table_name = 'project'::regclass) \
+         AND table_name NOT IN (SELECT oid FROM pg_class WHERE relispartition) ORDER BY 1";
+    let tables = cluster.texts(with_project);
+    assert!(tables.len() >= 14, "{tables:?}");
+    assert_eq!(cluster.texts(distributed), tables);
+    let others = "SELECT table_name::text FROM citus_tables WHERE citus_table_type <> 'distributed'";
+    assert_eq!(
+        cluster.texts(others),
+        Vec::<String>::new(),
+        "the others are on the coordinator"
+    );
+    let foreign_keys = "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conparentid = 0 \
+         AND connamespace = 'public'::regnamespace";
+    assert_eq!(
+        Some(cluster.text(foreign_keys)),
+        TestDatabase::new().text(foreign_keys),
+        "they are restored"
+    );
+}
+
+/// A migration as the lint wants it.
+const LATER: &str = "SET citus.multi_shard_modify_mode = 'sequential'; BEGIN; \
+     CREATE TABLE later (project_id uuid NOT NULL REFERENCES project (id), number integer, PRIMARY KEY (project_id, number)); \
+     CREATE INDEX later_number ON later (project_id, number); \
+     DO $$ BEGIN \
+         DROP INDEX run_by_branch; \
+         CREATE INDEX run_by_branch ON run (project_id, branch, started_at DESC, number DESC); \
+         ALTER TABLE run ADD COLUMN later text; \
+         ALTER TABLE run ADD CONSTRAINT run_later_check CHECK (later <> ''); \
+         UPDATE run SET later = 'x'; \
+     END $$; COMMIT";
+
+fn a_later_migration_is_applied_and_its_table_distributed(
+    cluster: &Cluster,
+    administration: &Cli,
+    owner: &str,
+) {
+    execute(owner, LATER);
+    let migrated = administration.json(&["migrate"]);
+    assert_eq!(migrated["distributed"], json!(["later"]), "{migrated}");
+    for catalogue in [
+        "citus_tables WHERE table_name = 'later'::regclass",
+        "pg_constraint WHERE contype = 'f' AND conrelid = 'later'::regclass",
+    ] {
+        assert_eq!(
+            cluster.text(&format!("SELECT count(*) FROM {catalogue}")),
+            "1",
+            "{catalogue}"
+        );
+    }
+}
