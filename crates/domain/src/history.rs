@@ -4,7 +4,16 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use crate::{attempt::AttemptStatus, id::RunId, test::TestName, timestamp::Timestamp, window::Window};
+use crate::{
+    attempt::{AttemptStatus, ErrorDetail},
+    id::RunId,
+    run::RunTag,
+    signature::TestSignature,
+    test::TestName,
+    timestamp::Timestamp,
+    verdict::StoredVerdict,
+    window::Window,
+};
 
 /// A test's occurrences in a period.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,4 +91,45 @@ pub struct RevisionOrigin {
     pub revision_branch: Option<String>,
     /// The start of the window's first run that tested the revision.
     pub revision_seen_at: Option<Timestamp>,
+}
+
+/// A test in short, over a period and as of one state of the project.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TestSummary {
+    /// The test.
+    pub test: TestName,
+    /// The stored verdict; none before the first one.
+    pub verdict: Option<StoredVerdict>,
+    /// The outcomes in the newest runs of the period, at most a thousand, newest first.
+    pub outcomes: Vec<RunOutcome>,
+    /// The oldest run of the period with a failed attempt, and its start.
+    pub first_failure: Option<(RunTag, Timestamp)>,
+    /// The newest runs of the period with a failed attempt, newest first.
+    pub last_failures: Vec<FailedOccurrence>,
+    /// Its most frequent error signatures in the period, at most 20.
+    pub signatures: Vec<TestSignature>,
+}
+
+/// The outcome of a test in a run, in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunOutcome {
+    /// The run's branch.
+    pub branch: Option<String>,
+    /// The final attempt's status.
+    pub status: AttemptStatus,
+    /// Whether any attempt failed or timed out.
+    pub any_failed_attempt: bool,
+}
+
+/// A run in which an attempt of a test failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedOccurrence {
+    /// The run.
+    pub run: RunTag,
+    /// Its start.
+    pub started_at: Timestamp,
+    /// The final attempt's status.
+    pub status: AttemptStatus,
+    /// The errors of the last failed attempt.
+    pub errors: Vec<ErrorDetail>,
 }

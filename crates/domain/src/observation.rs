@@ -48,6 +48,16 @@ impl Bitmap {
         }
     }
 
+    /// Adds the tests of another set.
+    pub fn insert_all(&mut self, other: &Self) {
+        if other.words.len() > self.words.len() {
+            self.words.resize(other.words.len(), 0);
+        }
+        for (word, more) in self.words.iter_mut().zip(&other.words) {
+            *word |= more;
+        }
+    }
+
     /// Whether the test is in the set.
     pub fn contains(&self, test: TestOrdinal) -> bool {
         let (index, bit) = Self::place(test);
@@ -213,6 +223,8 @@ impl History {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::attempt::AttemptStatus;
 
@@ -224,6 +236,11 @@ mod tests {
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 64, 200]);
         assert_eq!(set.len(), 3);
         assert!(set.contains(200) && !set.contains(63) && !set.contains(10_000));
+        for mut other in [Bitmap::default(), [1, 64, 700].into_iter().collect()] {
+            let both: BTreeSet<_> = set.iter().chain(other.iter()).collect();
+            other.insert_all(&set);
+            assert_eq!(other.iter().collect::<BTreeSet<_>>(), both);
+        }
     }
 
     #[test]

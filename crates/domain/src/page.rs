@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::timestamp::Timestamp;
 
 /// The number of entries per page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PerPage {
     /// The default.
     #[default]

@@ -31,6 +31,16 @@ pub enum FileSelector {
     Exactly(Option<String>),
 }
 
+impl FileSelector {
+    /// Whether a test in this file is selected.
+    pub fn admits(&self, file_path: Option<&str>) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exactly(file) => file.as_deref() == file_path,
+        }
+    }
+}
+
 /// The result of a look-up by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TestLookup<T> {

@@ -85,7 +85,7 @@ pub fn failure_of(
             return Ok(None);
         };
         let explained = UnpagedFailures::read(snapshot, engine, &run, Knowledge::AtTheTime, now)?;
-        let of_test = explained.only(|(_, _, name)| *name == attempts.test);
+        let of_test = explained.only(|failure| failure.name == attempts.test);
         let (_, failures) = explained.entries(snapshot, Knowledge::AtTheTime, &of_test, (1, 1))?;
         Ok(failures.into_iter().next())
     })
@@ -122,13 +122,14 @@ impl ListedFailures {
     /// Whether a failure is listed. It is asked once for each, in their order.
     fn filter(self) -> impl FnMut(&&JudgedFailure) -> bool {
         let mut tests = HashSet::new();
-        move |(cause, of_test, _)| {
+        move |failure| {
+            let status = failure.ended.status;
             let is_listed = match self {
                 Self::All => return true,
-                Self::FailedTests => of_test.status.is_failure(),
-                Self::RecoveredTests => !of_test.status.is_failure() && !of_test.status.is_skip(),
+                Self::FailedTests => status.is_failure(),
+                Self::RecoveredTests => !status.is_failure() && !status.is_skip(),
             };
-            is_listed && tests.insert(cause.test)
+            is_listed && tests.insert(failure.cause.test)
         }
     }
 }
@@ -203,20 +204,25 @@ pub struct ExplainedFailure {
 impl ExplainedFailure {
     fn of(
         history: &History,
-        cause: &FailureCause,
+        failure: &JudgedFailure,
         knowledge: Knowledge,
-        (status, name): (FinalStatus, TestName),
         stored: StoredFacts,
         error: Option<&ErrorName>,
     ) -> Self {
+        let JudgedFailure {
+            cause,
+            ended,
+            name,
+            runs_elsewhere,
+        } = failure;
         Self {
             explanation: explanation(history, cause, knowledge),
             evidence: evidence::of(history, cause),
             test: cause.test,
-            test_name: name.name,
-            file_path: name.file_path,
-            status: status.status,
-            attempts: status.attempts,
+            test_name: name.name.clone(),
+            file_path: name.file_path.clone(),
+            status: ended.status,
+            attempts: ended.attempts,
             cause: gate::cause(cause),
             probabilities: cause.probabilities.into(),
             mine: cause.probabilities.mine().clamp(0.0, 1.0),
@@ -226,7 +232,7 @@ impl ExplainedFailure {
             stable: StableState::of(cause),
             fingerprint: error.map(|error| error.fingerprint.clone()),
             title: error.map(|error| error.title.clone()),
-            runs_elsewhere: runs_elsewhere(history, cause),
+            runs_elsewhere: *runs_elsewhere,
             first_failed_at: stored.first_failed_at,
         }
     }
@@ -414,7 +420,7 @@ impl UnpagedFailures {
     }
 
     fn causes(&self) -> impl Iterator<Item = &FailureCause> {
-        self.judged.failures.iter().map(|(cause, _, _)| cause)
+        self.judged.failures.iter().map(|failure| &failure.cause)
     }
 
     /// The failures that `is_listed` admits.
@@ -435,20 +441,37 @@ impl UnpagedFailures {
         let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
         let per_page = usize::try_from(page.per_page).unwrap_or(usize::MAX);
         let shown = || listed.iter().skip(offset).take(per_page);
-        let tests: Vec<TestOrdinal> = shown().map(|(cause, _, _)| cause.test).collect();
+        let tests: Vec<TestOrdinal> = shown().map(|failure| failure.cause.test).collect();
         let facts = snapshot.stored_facts(&tests)?;
-        let entries = shown().map(|(cause, status, name)| {
-            let error = cause.text.and_then(|text| self.judged.errors.get(&text));
-            let facts = facts.get(&cause.test).copied().unwrap_or_default();
-            let named = (*status, name.clone());
-            ExplainedFailure::of(&self.history, cause, knowledge, named, facts, error)
+        let entries = shown().map(|failure| {
+            let error = failure.cause.text.and_then(|text| self.judged.errors.get(&text));
+            let facts = facts.get(&failure.cause.test).copied().unwrap_or_default();
+            ExplainedFailure::of(&self.history, failure, knowledge, facts, error)
         });
         Ok((page, entries.collect()))
     }
 }
 
-/// A failure with its cause, how its test ended, and the test's name.
-type JudgedFailure = (FailureCause, FinalStatus, TestName);
+/// A failure with what requests over the same runs share.
+struct JudgedFailure {
+    cause: FailureCause,
+    /// How its test ended in the run.
+    ended: FinalStatus,
+    /// The test's name.
+    name: TestName,
+    runs_elsewhere: u32,
+}
+
+impl JudgedFailure {
+    fn new(history: &History, cause: FailureCause, ended: FinalStatus, name: TestName) -> Self {
+        Self {
+            runs_elsewhere: runs_elsewhere(history, &cause),
+            cause,
+            ended,
+            name,
+        }
+    }
+}
 
 /// The causes of a run's failures, which depend on the runs of the window and on nothing else.
 struct JudgedFailures {
@@ -473,7 +496,12 @@ impl JudgedFailures {
         let failures = of_run.flat_map(|observed| observed.failures.iter().map(|failure| failure.test));
         let failed: BTreeSet<TestOrdinal> = failures.collect();
         if failed.is_empty() {
-            return Ok(Self::new(Vec::new(), Vec::new(), WindowErrors::default()));
+            return Ok(Self::new(
+                history,
+                Vec::new(),
+                Vec::new(),
+                WindowErrors::default(),
+            ));
         }
         let failed = Vec::from_iter(failed);
         let errors = snapshot.window_errors(run.run_number, &failed, from, to)?;
@@ -481,17 +509,22 @@ impl JudgedFailures {
         let causes = engine.causes_of_run(history, &texts, run.run_number, knowledge, now);
         let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
         let ends = snapshot.final_statuses(run, &tests)?;
-        Ok(Self::new(causes, ends, errors))
+        Ok(Self::new(history, causes, ends, errors))
     }
 
     /// `ends` has the same order as the causes.
-    fn new(causes: Vec<FailureCause>, ends: Vec<(FinalStatus, TestName)>, errors: WindowErrors) -> Self {
+    fn new(
+        history: &History,
+        causes: Vec<FailureCause>,
+        ends: Vec<(FinalStatus, TestName)>,
+        errors: WindowErrors,
+    ) -> Self {
         let failures = causes.into_iter().zip(ends);
         let mut failures: Vec<JudgedFailure> = failures
-            .map(|(cause, (status, name))| (cause, status, name))
+            .map(|(cause, (ended, name))| JudgedFailure::new(history, cause, ended, name))
             .collect();
-        failures.sort_by(|(left, _, left_name), (right, _, right_name)| {
-            listed_before(left, right).then_with(|| left_name.cmp(right_name))
+        failures.sort_by(|left, right| {
+            listed_before(&left.cause, &right.cause).then_with(|| left.name.cmp(&right.name))
         });
         Self {
             failures,
@@ -502,9 +535,10 @@ impl JudgedFailures {
     /// About the memory that it takes.
     fn bytes(&self) -> usize {
         let failures = self.failures.iter().map(|failure| {
-            let (cause, _, TestName { name, file_path }) = failure;
+            let TestName { name, file_path } = &failure.name;
+            let facts = &failure.cause.facts;
             let file = file_path.as_ref().map_or(0, String::len);
-            let runs = size_of_val(&*cause.facts.stable_passes) + size_of_val(&*cause.facts.flakes);
+            let runs = size_of_val(&*facts.stable_passes) + size_of_val(&*facts.flakes);
             size_of_val(failure) + name.len() + file + runs
         });
         let errors = self

@@ -270,7 +270,7 @@ fn messages(errors: &[ErrorDetail]) -> Option<String> {
 }
 
 /// The stack without the message that many frameworks repeat above it.
-fn frames(error: &ErrorDetail) -> Option<&str> {
+pub fn frames(error: &ErrorDetail) -> Option<&str> {
     let stack = error.stack.as_deref()?;
     let frames = error
         .message

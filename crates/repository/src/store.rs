@@ -12,7 +12,7 @@ use assay_domain::{
     attempt::TestAttempts,
     branch::Branches,
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
-    history::{HistoryRest, Occurrence, TestHistory},
+    history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
@@ -46,9 +46,10 @@ use crate::{
         attempt, branch, failed_run, history,
         history_cache::HistoryCache,
         observation, run_detail, run_list,
-        shared_values::{SharedValues, WindowState},
+        shared_values::{SharedValues, ValueName, WindowState},
         signature, signature_counts, signature_detail, signature_list, stored_facts, test,
         test_name_cache::TestNameCache,
+        test_summary,
         text_counts::{self, TextCountsCache},
         verdict,
     },
@@ -188,7 +189,7 @@ impl Store for Database {
 
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError> {
         self.in_snapshot("reading signatures", |connection| {
-            signature_list::page(connection, project, query)
+            signature_list::shared_page(connection, &self.shared_values, project, query)
         })
     }
 
@@ -218,6 +219,18 @@ impl Store for Database {
     ) -> Result<TestLookup<Vec<TestSignature>>, StoreError> {
         self.in_snapshot("reading the signatures of a test", |connection| {
             signature_counts::of_test(connection, project, test, window)
+        })
+    }
+
+    fn test_summary(
+        &self,
+        project: &Project,
+        test: &TestSelector,
+        window: &Window,
+        failures: u32,
+    ) -> Result<TestLookup<TestSummary>, StoreError> {
+        self.in_snapshot("reading a test in short", |connection| {
+            test_summary::find(connection, project, test, window, failures)
         })
     }
 
@@ -291,7 +304,7 @@ impl Snapshot for StateSnapshot<'_> {
             return compute(self);
         };
         let values = self.shared_values;
-        values.cached_or_computed(window, key, || compute(self))
+        values.cached_or_computed(window, ValueName::Computed(key), || compute(self))
     }
 
     fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
@@ -359,9 +372,8 @@ impl Snapshot for StateSnapshot<'_> {
             .map_err(|error| error.during("reading verdicts and first failures"))
     }
 
-    fn test_ordinal(&mut self, selector: &TestSelector) -> Result<TestLookup<TestOrdinal>, StoreError> {
-        test::ordinal(self.connection, self.project, selector)
-            .map_err(|error| error.during("looking up a test"))
+    fn test_ordinals(&mut self, tests: &[TestSelector]) -> Result<Vec<TestLookup<TestOrdinal>>, StoreError> {
+        test::ordinals(self.connection, self.project, tests).map_err(|error| error.during("looking up tests"))
     }
 
     fn signature_numbers(&mut self, fingerprints: &[String]) -> Result<HashMap<String, u32>, StoreError> {

@@ -20,7 +20,7 @@ const STATEMENTS: [(&str, usize, bool); 12] = [
     ("/projects/{projectId}/runs/{runId}", 5, true),
     ("/projects/{projectId}/runs/{runId}/failures", 6, true),
     ("/projects/{projectId}/runs/{runId}/tests/{testName}", 11, true),
-    ("/projects/{projectId}/errors", 9, true),
+    ("/projects/{projectId}/errors", 10, true),
     ("/projects/{projectId}/errors/{fingerprint}", 7, true),
     ("/projects/{projectId}/tests/{testName}", 4, true),
     ("/projects/{projectId}/tests/{testName}/status", 1, false),

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use assay_domain::{
     attempt::TestAttempts,
-    history::{HistoryRest, Occurrence, TestHistory},
+    history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
     project::{Caller, Project, ProjectEntry},
@@ -194,6 +194,16 @@ impl Store for Keys {
         _: &TestSelector,
         _: &Window,
     ) -> Result<TestLookup<Vec<TestSignature>>, StoreError> {
+        unreachable!()
+    }
+
+    fn test_summary(
+        &self,
+        _: &Project,
+        _: &TestSelector,
+        _: &Window,
+        _: u32,
+    ) -> Result<TestLookup<TestSummary>, StoreError> {
         unreachable!()
     }
 

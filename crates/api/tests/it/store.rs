@@ -11,7 +11,7 @@ use assay_domain::{
     attempt::{AttemptStatus, TestAttempts},
     branch::Branches,
     cause::{ErrorName, FailedRun, FinalStatus, StoredFacts, VerdictTag, WindowErrors},
-    history::{HistoryRest, Occurrence, TestHistory},
+    history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
@@ -346,6 +346,16 @@ impl Store for Seed {
         unreachable!("no route asks for the signatures of a test")
     }
 
+    fn test_summary(
+        &self,
+        _: &Project,
+        _: &TestSelector,
+        _: &Window,
+        _: u32,
+    ) -> Result<TestLookup<TestSummary>, StoreError> {
+        unreachable!("no route asks for a test in short")
+    }
+
     fn with_snapshot(&self, _: &Project, work: &mut SnapshotWork<'_>) -> Result<(), StoreError> {
         work(&mut OneState(self))
     }
@@ -455,7 +465,7 @@ impl Snapshot for OneState<'_> {
         Ok(tests.iter().enumerate().map(facts).collect())
     }
 
-    fn test_ordinal(&mut self, _: &TestSelector) -> Result<TestLookup<TestOrdinal>, StoreError> {
+    fn test_ordinals(&mut self, _: &[TestSelector]) -> Result<Vec<TestLookup<TestOrdinal>>, StoreError> {
         unreachable!("no route of the API asks for it")
     }
 

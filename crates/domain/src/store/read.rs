@@ -7,7 +7,7 @@ use crate::{
     attempt::{AttemptStatus, TestAttempts},
     branch::Branches,
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
-    history::{HistoryRest, Occurrence, TestHistory},
+    history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
@@ -141,6 +141,16 @@ pub trait Store: Send + Sync {
         window: &Window,
     ) -> Result<TestLookup<Vec<TestSignature>>, StoreError>;
 
+    /// A test in short: its verdict, and its outcomes, failures and signatures in a period. At most `failures` runs with a
+    /// failed attempt are read.
+    fn test_summary(
+        &self,
+        project: &Project,
+        test: &TestSelector,
+        window: &Window,
+        failures: u32,
+    ) -> Result<TestLookup<TestSummary>, StoreError>;
+
     /// Runs several reads over one state of the store. [`in_snapshot`] returns a result.
     ///
     /// If the connection is broken, `work` runs again, so its effects must be limited to its last result.
@@ -215,8 +225,8 @@ pub trait Snapshot {
         tests: &[TestOrdinal],
     ) -> Result<HashMap<TestOrdinal, StoredFacts>, StoreError>;
 
-    /// The number of a test with a visible result.
-    fn test_ordinal(&mut self, test: &TestSelector) -> Result<TestLookup<TestOrdinal>, StoreError>;
+    /// The numbers of these tests with a visible result, in the same order.
+    fn test_ordinals(&mut self, tests: &[TestSelector]) -> Result<Vec<TestLookup<TestOrdinal>>, StoreError>;
 
     /// The numbers of the error signatures with these fingerprints, as used in [`WindowErrors`].
     fn signature_numbers(&mut self, fingerprints: &[String]) -> Result<HashMap<String, u32>, StoreError>;

@@ -1,7 +1,5 @@
 //! The runs behind a sentence about a failure.
 
-use std::collections::BTreeSet;
-
 use assay_domain::{
     cause::{Cause, EvidenceWord},
     observation::History,
@@ -81,17 +79,15 @@ pub fn runs_elsewhere(history: &History, failure: &FailureCause) -> u32 {
         return 0;
     };
     let is_stable = failure.facts.on_stable;
-    let numbers: BTreeSet<i32> = history
-        .runs
-        .iter()
-        .filter(|other| {
-            other.run.number != here.run.number
-                && other.run.started_at <= here.run.started_at
-                && (is_stable || other.run.branch != here.run.branch)
-                && other.present.contains(failure.test)
-                && !other.skipped.contains(failure.test)
-        })
-        .map(|other| other.run.number)
-        .collect();
+    let elsewhere = history.runs.iter().filter(|other| {
+        other.run.number != here.run.number
+            && other.run.started_at <= here.run.started_at
+            && (is_stable || other.run.branch != here.run.branch)
+            && other.present.contains(failure.test)
+            && !other.skipped.contains(failure.test)
+    });
+    let mut numbers: Vec<i32> = elsewhere.map(|other| other.run.number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
     u32::try_from(numbers.len()).unwrap_or(u32::MAX)
 }

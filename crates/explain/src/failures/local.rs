@@ -70,8 +70,13 @@ pub fn local_failures(
     in_snapshot(store, project, |snapshot| {
         let mut known: BTreeMap<TestOrdinal, &LocalFailure> = BTreeMap::new();
         let (mut unknown, mut ambiguous) = (Vec::new(), Vec::new());
-        for failure in &local.failures {
-            match snapshot.test_ordinal(&failure.test)? {
+        let tests: Vec<TestSelector> = local
+            .failures
+            .iter()
+            .map(|failure| failure.test.clone())
+            .collect();
+        for (failure, lookup) in local.failures.iter().zip(snapshot.test_ordinals(&tests)?) {
+            match lookup {
                 TestLookup::Found(ordinal) => {
                     known.entry(ordinal).or_insert(failure);
                 }
@@ -125,7 +130,7 @@ fn explained(
     });
     let ends = statuses.zip(names).collect();
     Ok(UnpagedFailures {
-        judged: Arc::new(JudgedFailures::new(causes, ends, errors)),
+        judged: Arc::new(JudgedFailures::new(&history, causes, ends, errors)),
         history: Arc::new(history),
     })
 }

@@ -21,7 +21,7 @@ use assay_domain::{
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use serde::Serialize;
 
-use super::{ExplainedFailure, Gate, SignatureNumbers, gate, listed_before};
+use super::{ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, gate, listed_before};
 
 /// Most failures in an answer.
 const LISTED: usize = 200;
@@ -164,22 +164,18 @@ impl<'r> Overlay<'r> {
             .filter(|test| stored.contains(test))
             .collect();
         let facts = snapshot.stored_facts(&known)?;
-        let failures = causes.iter().filter_map(|cause| {
+        let failures = causes.into_iter().filter_map(|cause| {
             let test = tests.get(&cause.test)?;
             let outcome = test.outcome()?;
-            let status = FinalStatus {
+            let ended = FinalStatus {
                 status: outcome.status,
                 attempts: outcome.attempts,
             };
             let error = cause.text.and_then(|text| names.get(&text));
-            let mut failure = ExplainedFailure::of(
-                &self.history,
-                cause,
-                Knowledge::AtTheTime,
-                (status, test.test.clone()),
-                facts.get(&cause.test).copied().unwrap_or_default(),
-                error,
-            );
+            let facts = facts.get(&cause.test).copied().unwrap_or_default();
+            let judged = JudgedFailure::new(&self.history, cause, ended, test.test.clone());
+            let mut failure =
+                ExplainedFailure::of(&self.history, &judged, Knowledge::AtTheTime, facts, error);
             failure.evidence.leave_out(&self.recording.run_key);
             Some(failure)
         });

@@ -118,7 +118,7 @@ pub(crate) fn find(
             candidates.push((name, CappedRows::default()));
         }
         if let Some((name, attempt_rows)) = candidates.last_mut()
-            && is_asked_for(name, &selector.file)
+            && selector.file.admits(name.file_path.as_deref())
         {
             attempt_rows.push(row);
         }
@@ -145,13 +145,6 @@ pub(crate) fn find(
         Ok(attempts)
     });
     attempts.map(Some)
-}
-
-fn is_asked_for(name: &TestName, file: &FileSelector) -> bool {
-    match file {
-        FileSelector::Any => true,
-        FileSelector::Exactly(file) => name.file_path == *file,
-    }
 }
 
 /// Most bytes of errors of the oldest attempts, and of the newest: each as much as a whole answer may have.

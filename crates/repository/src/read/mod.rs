@@ -22,5 +22,6 @@ pub(crate) mod signature_list;
 pub(crate) mod stored_facts;
 pub(crate) mod test;
 pub(crate) mod test_name_cache;
+pub(crate) mod test_summary;
 pub(crate) mod text_counts;
 pub(crate) mod verdict;

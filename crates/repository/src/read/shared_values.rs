@@ -1,4 +1,5 @@
-//! Cache of values that were computed from the runs of a window, such as the causes of a run's failures.
+//! Cache of values that were computed from the runs of a window, such as the causes of a run's failures or a page of error
+//! signatures.
 //!
 //! Every request reads the project's state from the database, and the key of a value has that state. A value is therefore
 //! never used after a change. Requests for the same value wait for the first one, which computes it.
@@ -7,7 +8,12 @@ use std::{any::Any, sync::Arc, time::Duration};
 
 use assay_domain::{
     observation::History,
+    project::Project,
     store::{SharedKey, SharedValue},
+};
+use diesel::{
+    OptionalExtension as _, PgConnection, QueryResult, RunQueryDsl as _,
+    sql_types::{Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use quick_cache::{
     Weighter,
@@ -15,7 +21,10 @@ use quick_cache::{
 };
 use uuid::Uuid;
 
-use crate::{db::column::At, read::history_cache::HistoryVersion};
+use crate::{
+    db::{column::At, period::retention_bounds, sql_statement::SqlStatement},
+    read::{history_cache::HistoryVersion, signature_list::ListName},
+};
 
 /// Most memory of cached values, in bytes. The causes of 20 failures need about twenty thousand.
 const BYTES: u64 = 16 << 20;
@@ -35,6 +44,8 @@ pub(crate) struct WindowState {
     pub(crate) stable_branch: Arc<str>,
     /// The starts of the first and the last run; none without runs.
     pub(crate) span: Option<(At, At)>,
+    /// The same of all visible runs, for a value that depends on them too.
+    pub(crate) visible: Option<(At, At)>,
 }
 
 impl WindowState {
@@ -49,14 +60,95 @@ impl WindowState {
                 .min()
                 .zip(starts().max())
                 .map(|(first, last)| (At(first), At(last))),
+            visible: None,
         }
+    }
+
+    /// The visible runs, and those of them that started within `from..=to`, in the state that the connection's transaction
+    /// sees. Runs that do not count in verdicts are among them.
+    pub(crate) fn read(
+        connection: &mut PgConnection,
+        project: &Project,
+        (from, to): (At, At),
+    ) -> QueryResult<Option<Self>> {
+        type Types = (
+            Text,
+            SqlUuid,
+            Nullable<Timestamptz>,
+            Nullable<Timestamptz>,
+            Nullable<Timestamptz>,
+            Nullable<Timestamptz>,
+            Nullable<Timestamptz>,
+        );
+        type Row = (
+            String,
+            Uuid,
+            Option<At>,
+            Option<At>,
+            Option<At>,
+            Option<At>,
+            Option<At>,
+        );
+        let id = project.id.0;
+        let (first_visible, last_visible) = retention_bounds(project);
+        let mut statement = SqlStatement::<Types>::new(
+            "SELECT project.stable_branch, project.observed, project.evaluated_at",
+        );
+        // Without statistics, `min` and `max` would read all runs.
+        for (from, to) in [(from, to), (first_visible, last_visible)] {
+            for order in [
+                " ORDER BY run.started_at LIMIT 1)",
+                " ORDER BY run.started_at DESC LIMIT 1)",
+            ] {
+                statement = statement
+                    .sql(", (SELECT run.started_at FROM run WHERE run.project_id = ")
+                    .bind(id)
+                    .sql(" AND run.started_at BETWEEN ")
+                    .bind(from)
+                    .sql(" AND ")
+                    .bind(to)
+                    .sql(order);
+            }
+        }
+        let row: Option<Row> = statement
+            .sql(" FROM project WHERE project.id = ")
+            .bind(id)
+            .get_result(connection)
+            .optional()?;
+        let window = |(stable_branch, observed, evaluated_at, first, last, oldest, newest): Row| Self {
+            project: id,
+            observed: (observed, evaluated_at),
+            stable_branch: stable_branch.into(),
+            span: first.zip(last),
+            visible: oldest.zip(newest),
+        };
+        Ok(row.map(window))
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct ValueKey {
     window: WindowState,
-    key: SharedKey,
+    name: ValueName,
+}
+
+/// Names a value of a window.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum ValueName {
+    /// Computed by the caller of the store.
+    Computed(SharedKey),
+    /// A page of error signatures.
+    Signatures(ListName),
+}
+
+impl ValueName {
+    /// The bytes of its texts.
+    fn texts(&self) -> usize {
+        match self {
+            Self::Computed(_) => 0,
+            Self::Signatures(list) => list.texts(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -70,10 +162,10 @@ impl SharedValues {
     pub(crate) fn cached_or_computed<E>(
         &self,
         window: WindowState,
-        key: SharedKey,
+        name: ValueName,
         compute: impl FnOnce() -> Result<SharedValue, E>,
     ) -> Result<SharedValue, E> {
-        match self.0.get_value_or_guard(&ValueKey { window, key }, Some(WAIT)) {
+        match self.0.get_value_or_guard(&ValueKey { window, name }, Some(WAIT)) {
             GuardResult::Value(CachedValue { value, bytes }) => Ok((value, bytes)),
             GuardResult::Guard(guard) => {
                 let (value, bytes) = compute()?;
@@ -100,7 +192,7 @@ struct InBytes;
 
 impl Weighter<ValueKey, CachedValue> for InBytes {
     fn weight(&self, key: &ValueKey, cached: &CachedValue) -> u64 {
-        let own = size_of_val(key) + key.window.stable_branch.len() + size_of_val(cached);
+        let own = size_of_val(key) + key.window.stable_branch.len() + key.name.texts() + size_of_val(cached);
         u64::try_from(own.saturating_add(cached.bytes)).unwrap_or(u64::MAX)
     }
 }

@@ -89,51 +89,61 @@ pub(crate) fn of_test(
     selector: &TestSelector,
     window: &Window,
 ) -> Read<TestLookup<Vec<TestSignature>>> {
-    let (from, to) = visible(project, window);
     let lookup = test::find(connection, project, selector)?;
     test::map_found(lookup, |test| {
-        let rows: Vec<(Option<i32>, i64, i64, Option<At>)> = attempt::table
-            .filter(attempt::project_id.eq(project.id.0))
-            .filter(attempt::started_at.between(from, to))
-            .filter(attempt::test.eq(test.ordinal))
-            .filter(attempt::signature.is_not_null())
-            .group_by(attempt::signature)
-            .select((
-                attempt::signature,
-                count_star(),
-                count(attempt::run_number).aggregate_distinct(),
-                max(attempt::started_at),
-            ))
-            .order((count_star().desc(), attempt::signature))
-            .limit(OF_A_TEST)
-            .load(connection)?;
-        let ordinals: Vec<i32> = rows.iter().filter_map(|(ordinal, ..)| *ordinal).collect();
-        let mut titles: HashMap<i32, (String, String, String)> = signature::table
-            .filter(signature::project_id.eq(project.id.0))
-            .filter(signature::ordinal.eq_any(ordinals))
-            .select((
-                signature::ordinal,
-                (signature::fingerprint, signature::title, signature::category),
-            ))
-            .load::<(i32, (String, String, String))>(connection)?
-            .into_iter()
-            .collect();
-        let signature = |(ordinal, occurrences, runs, last): (Option<i32>, i64, i64, Option<At>)| {
-            let missing = || corrupt("attempt with an unknown signature", &format!("{ordinal:?}"));
-            let name = ordinal.and_then(|ordinal| titles.remove(&ordinal));
-            let (fingerprint, title, category) = name.ok_or_else(missing)?;
-            Ok(TestSignature {
-                fingerprint,
-                title,
-                category: word("category", &category)?,
-                occurrences: long_count(occurrences)?,
-                runs: long_count(runs)?,
-                last_run: last.ok_or_else(missing)?.0,
-            })
-        };
-        Ok(rows
-            .into_iter()
-            .map(signature)
-            .collect::<Result<_, StoreError>>()?)
+        of_ordinal(connection, project, test.ordinal, window)
     })
+}
+
+/// The same of the test with this number.
+pub(crate) fn of_ordinal(
+    connection: &mut PgConnection,
+    project: &Project,
+    ordinal: i32,
+    window: &Window,
+) -> Read<Vec<TestSignature>> {
+    let (from, to) = visible(project, window);
+    let rows: Vec<(Option<i32>, i64, i64, Option<At>)> = attempt::table
+        .filter(attempt::project_id.eq(project.id.0))
+        .filter(attempt::started_at.between(from, to))
+        .filter(attempt::test.eq(ordinal))
+        .filter(attempt::signature.is_not_null())
+        .group_by(attempt::signature)
+        .select((
+            attempt::signature,
+            count_star(),
+            count(attempt::run_number).aggregate_distinct(),
+            max(attempt::started_at),
+        ))
+        .order((count_star().desc(), attempt::signature))
+        .limit(OF_A_TEST)
+        .load(connection)?;
+    let ordinals: Vec<i32> = rows.iter().filter_map(|(ordinal, ..)| *ordinal).collect();
+    let mut named: HashMap<i32, (String, String, String)> = signature::table
+        .filter(signature::project_id.eq(project.id.0))
+        .filter(signature::ordinal.eq_any(ordinals))
+        .select((
+            signature::ordinal,
+            (signature::fingerprint, signature::title, signature::category),
+        ))
+        .load::<(i32, (String, String, String))>(connection)?
+        .into_iter()
+        .collect();
+    let signature = |(ordinal, occurrences, runs, last): (Option<i32>, i64, i64, Option<At>)| {
+        let missing = || corrupt("attempt with an unknown signature", &format!("{ordinal:?}"));
+        let name = ordinal.and_then(|ordinal| named.remove(&ordinal));
+        let (fingerprint, title, category) = name.ok_or_else(missing)?;
+        Ok(TestSignature {
+            fingerprint,
+            title,
+            category: word("category", &category)?,
+            occurrences: long_count(occurrences)?,
+            runs: long_count(runs)?,
+            last_run: last.ok_or_else(missing)?.0,
+        })
+    };
+    Ok(rows
+        .into_iter()
+        .map(signature)
+        .collect::<Result<_, StoreError>>()?)
 }

@@ -5,12 +5,14 @@
 
 mod search;
 
+use std::{any::Any, sync::Arc};
+
 use assay_domain::{
     attempt::AttemptStatus,
-    page::Page,
+    page::{Page, PerPage},
     project::Project,
-    signature::{NewSignature, Signature, SignaturePage, SignatureQuery, SignatureSort},
-    store::StoreError,
+    signature::{Category, NewSignature, Signature, SignaturePage, SignatureQuery, SignatureSort},
+    store::{SharedValue, StoreError},
     window::Window,
 };
 use diesel::{
@@ -22,23 +24,91 @@ use crate::{
     db::{
         column::{At, corrupt, long_count, status_code, word},
         period::{retention_bounds, visible},
-        pool::Read,
+        pool::{Read, WorkError},
         sql_statement::{Part, SqlStatement},
     },
-    read::signature::{
-        OccurrenceFilter, SignatureFigures, SignatureTitle, latest, occurrence_times, runs_hit, tests_hit,
+    read::{
+        shared_values::{SharedValues, ValueName, WindowState},
+        signature::{
+            OccurrenceFilter, SignatureFigures, SignatureTitle, latest, occurrence_times, runs_hit, tests_hit,
+        },
     },
 };
 
 /// How many bytes the names of the tests of each signature may have: a page has up to 50 signatures.
 const ROOM: usize = 128 << 10;
 
-/// One page of the signatures that occurred in a period.
-pub(crate) fn page(
+/// Names a page of the list over the runs of a window.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ListName {
+    branch: Option<String>,
+    category: Option<Category>,
+    search: Option<String>,
+    sort: SignatureSort,
+    page: u64,
+    per_page: PerPage,
+}
+
+impl ListName {
+    fn of(query: &SignatureQuery) -> Self {
+        Self {
+            branch: query.branch.clone(),
+            category: query.category,
+            search: query.search.clone(),
+            sort: query.sort,
+            page: query.page,
+            per_page: query.per_page,
+        }
+    }
+
+    /// The bytes of its texts.
+    pub(crate) fn texts(&self) -> usize {
+        [&self.branch, &self.search]
+            .into_iter()
+            .flatten()
+            .map(String::len)
+            .sum()
+    }
+}
+
+/// One page of the signatures that occurred in a period. Requests over the same runs share it.
+pub(crate) fn shared_page(
     connection: &mut PgConnection,
+    shared: &SharedValues,
     project: &Project,
     query: &SignatureQuery,
 ) -> Read<SignaturePage> {
+    // A project that was deleted after the caller's look-up has no state.
+    let Some(window) = WindowState::read(connection, project, visible(project, &query.window))? else {
+        return page(connection, project, query);
+    };
+    let name = ValueName::Signatures(ListName::of(query));
+    let (value, _) = shared.cached_or_computed(window, name, || {
+        let page = page(connection, project, query)?;
+        let bytes = page.signatures.iter().map(bytes).sum();
+        let page: Arc<dyn Any + Send + Sync> = Arc::new(page);
+        Ok::<SharedValue, WorkError<StoreError>>((page, bytes))
+    })?;
+    let page = value.downcast::<SignaturePage>();
+    Ok(page
+        .map(Arc::unwrap_or_clone)
+        .map_err(|_| corrupt("shared value", "signatures"))?)
+}
+
+/// About the memory that a signature takes.
+fn bytes(signature: &Signature) -> usize {
+    let names = signature.test_names.iter();
+    let texts = [&signature.message, &signature.file_path];
+    let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+    size_of_val(signature)
+        + signature.fingerprint.len()
+        + signature.title.len()
+        + texts
+        + names.map(|name| size_of_val(name) + name.len()).sum::<usize>()
+}
+
+/// One page of the signatures that occurred in a period.
+fn page(connection: &mut PgConnection, project: &Project, query: &SignatureQuery) -> Read<SignaturePage> {
     if query.branch.as_ref().is_some_and(|branch| branch.contains('\0')) {
         let page = Page::of(query.page, query.per_page, 0);
         return Ok(SignaturePage {

@@ -64,8 +64,61 @@ pub(crate) fn find(
     })
 }
 
-/// The number of the selected test, among those with a visible result.
-pub(crate) fn ordinal(
+/// The numbers of the selected tests, among those with a visible result, in the same order.
+///
+/// One statement finds each test whose name is its own. A shared name, and a test that was never in the engine's window,
+/// need a look-up of their own.
+pub(crate) fn ordinals(
+    connection: &mut PgConnection,
+    project: &Project,
+    selectors: &[TestSelector],
+) -> Read<Vec<TestLookup<TestOrdinal>>> {
+    type Row = (String, i32, Option<String>, Option<At>);
+    let hashes = selectors.iter().map(|selector| short_hash(&selector.name));
+    let rows: Vec<Row> = test::table
+        .left_join(
+            verdict::table.on(verdict::project_id
+                .eq(project.id.0)
+                .and(verdict::test.eq(test::ordinal))),
+        )
+        .filter(test::project_id.eq(project.id.0))
+        .filter(test::name_hash.eq_any(hashes.collect::<Vec<_>>()))
+        .select((
+            test::name,
+            test::ordinal,
+            test::file_path,
+            verdict::newest.nullable(),
+        ))
+        .limit(NAMED_ALIKE)
+        .load(connection)?;
+    let is_complete = i64::try_from(rows.len()).unwrap_or(i64::MAX) < NAMED_ALIKE;
+    let mut by_name: HashMap<&str, Vec<&Row>> = HashMap::new();
+    for row in &rows {
+        by_name.entry(row.0.as_str()).or_default().push(row);
+    }
+    let (from, to) = retention_bounds(project);
+    let mut lookups = Vec::with_capacity(selectors.len());
+    for selector in selectors {
+        let alike = by_name.get(selector.name.as_str()).map_or(&[][..], Vec::as_slice);
+        let lookup = match alike {
+            [] if is_complete => TestLookup::Missing,
+            [(_, ordinal, file, Some(newest))]
+                if is_complete && selector.file.admits(file.as_deref()) && (from..=to).contains(newest) =>
+            {
+                TestLookup::Found(count(*ordinal)?)
+            }
+            _ => ordinal(connection, project, selector)?,
+        };
+        lookups.push(lookup);
+    }
+    Ok(lookups)
+}
+
+/// Most rows of a look-up of many names.
+const NAMED_ALIKE: i64 = 1_000;
+
+/// The number of the selected test.
+fn ordinal(
     connection: &mut PgConnection,
     project: &Project,
     selector: &TestSelector,
@@ -213,9 +266,7 @@ pub(crate) fn choose<T>(
     file: &FileSelector,
     name: impl Fn(&T) -> &TestName,
 ) -> TestLookup<T> {
-    if let FileSelector::Exactly(file) = file {
-        candidates.retain(|candidate| name(candidate).file_path == *file);
-    }
+    candidates.retain(|candidate| file.admits(name(candidate).file_path.as_deref()));
     match (candidates.pop(), candidates.is_empty()) {
         (None, _) => TestLookup::Missing,
         (Some(only), true) => TestLookup::Found(only),

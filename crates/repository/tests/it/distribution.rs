@@ -429,6 +429,7 @@ fn exercise(world: &World) {
     store.attempts(project, imported.run_id, &x).unwrap().unwrap();
     store.history(project, &x, &month).unwrap();
     store.verdict(project, &x).unwrap();
+    store.test_summary(project, &x, &month, 3).unwrap();
     let signatures = SignatureQuery {
         window: month,
         branch: Some("main".to_owned()),
@@ -459,7 +460,7 @@ fn exercise(world: &World) {
         snapshot.final_statuses(&failed, &[0])?;
         snapshot.window_errors(failed.run_number, &[0], NOW.plus_days(-14), NOW)?;
         snapshot.stored_facts(&[0])?;
-        snapshot.test_ordinal(&x)?;
+        snapshot.test_ordinals(std::slice::from_ref(&x))?;
         snapshot.signature_numbers(&["fingerprint".to_owned()])
     })
     .unwrap();

@@ -174,6 +174,15 @@ fn check_reads(world: &World, slack: f64) {
     check("history", world, &bound(4, 6, 3.0, 130.0), || {
         drop(store.history(project, &test, &month).unwrap())
     });
+    check("a test in short", world, &bound(7, 6, 3.0, 200.0), || {
+        drop(store.test_summary(project, &test, &month, 3).unwrap())
+    });
+    check("numbers of tests", world, &bound(1, 0, 3.0, 0.0), || {
+        let numbers = in_snapshot(&store, project, |snapshot| {
+            snapshot.test_ordinals(std::slice::from_ref(&test))
+        });
+        drop(numbers.unwrap());
+    });
     check("verdict", world, &bound(1, 0, 5.0, 0.0), || {
         drop(store.verdict(project, &test).unwrap())
     });
@@ -194,8 +203,10 @@ fn check_reads(world: &World, slack: f64) {
         (SignatureSort::FirstSeen, None),
         (SignatureSort::Tests, Some("broke")),
     ] {
-        check("signatures", world, &bound(10, 14, 1.0, OCCURRENCES), || {
-            drop(store.signatures(project, &signatures(sort, search)).unwrap());
+        // A store that has the page does not read it again.
+        check("signatures", world, &bound(11, 14, 1.0, OCCURRENCES), || {
+            let fresh = world.database.connect();
+            drop(fresh.signatures(project, &signatures(sort, search)).unwrap());
         });
     }
     check("observations", world, &bound(2, 0, 3.0, 130.0), || {

@@ -10,11 +10,17 @@ use std::{
 };
 
 use assay_domain::{
+    page::PerPage,
     plan::Plan,
     project::Project,
     rules::RecordingRules,
-    store::{Administration as _, ProjectChange, Recorder as _, SharedKey, StoreError, in_snapshot, shared},
+    signature::{SignaturePage, SignatureQuery, SignatureSort},
+    store::{
+        Administration as _, ProjectChange, Recorder as _, SharedKey, Store as _, StoreError, in_snapshot,
+        shared,
+    },
     timestamp::Timestamp,
+    window::Days,
 };
 use assay_repository::Database;
 
@@ -187,4 +193,81 @@ fn requests_at_once_compute_a_value_once() {
         }
     });
     assert_eq!(computed.into_inner(), 1);
+}
+
+#[test]
+fn a_page_of_signatures_is_read_once_until_something_changes() {
+    let world = World::on(Plan::Standard);
+    let import = |name: &str, age: i64, message: &str| {
+        let recording = with_failing_test(report(name).at(age), "x", None, &[message]);
+        world.import(&recording);
+    };
+    import("old", 20 * DAY, "boom early");
+    import("new", DAY, "boom late");
+    let query = |days: Days, search: Option<&str>| SignatureQuery {
+        window: window(days),
+        branch: None,
+        category: None,
+        search: search.map(str::to_owned),
+        sort: SignatureSort::Occurrences,
+        page: 1,
+        per_page: PerPage::Ten,
+    };
+    let queries = [
+        query(Days::Seven, None),
+        query(Days::Thirty, None),
+        query(Days::Thirty, Some("late")),
+    ];
+    let read = |store: &Database, project: &Project| {
+        let pages = queries
+            .iter()
+            .map(|query| store.signatures(project, query).unwrap());
+        pages.collect::<Vec<_>>()
+    };
+    let shared = || read(&world.store, &world.project);
+    let fresh = || read(&world.database.connect(), &world.project);
+    let totals = |pages: &[SignaturePage]| pages.iter().map(|page| page.page.total).collect::<Vec<_>>();
+    let first = shared();
+    assert_eq!((totals(&first), &first), (vec![1, 2, 1], &fresh()));
+
+    // Only a program that bypasses the imports does this, so requests share the page of before.
+    world
+        .database
+        .execute("DELETE FROM attempt WHERE message = 'boom late'");
+    assert_eq!(totals(&fresh()), [0, 1, 0]);
+    assert_eq!(shared(), first);
+    import("newer", DAY / 2, "boom later");
+    assert_eq!(shared(), fresh());
+    assert_eq!(totals(&shared()), [1, 2, 1]);
+
+    // A run that does not count in verdicts has errors, too.
+    let rules = RecordingRules::IngestKey {
+        backfill: false,
+        pull_requests_only: true,
+    };
+    let mut of_fork = with_failing_test(report("fork").branch("topic"), "x", None, &["late boom"]);
+    of_fork.context.pull_request_number = Some(7);
+    world
+        .store
+        .store_under(world.project.id, &of_fork, rules, NOW)
+        .unwrap();
+    assert_eq!(shared(), fresh());
+    assert_eq!(totals(&shared()), [2, 3, 2]);
+
+    // A signature is new if the period has its first visible occurrence, so the visible runs decide, too.
+    let oldest = |pages: &[SignaturePage]| {
+        pages[1]
+            .signatures
+            .iter()
+            .map(|signature| signature.first_seen)
+            .min()
+    };
+    let mut shorter = world.project.clone();
+    shorter.visible_from = NOW.plus_days(-10);
+    assert_eq!(
+        read(&world.store, &shorter),
+        read(&world.database.connect(), &shorter)
+    );
+    assert!(oldest(&read(&world.store, &shorter)) > oldest(&shared()));
+    assert_eq!(shared(), fresh());
 }

@@ -2,8 +2,9 @@
 
 use assay_domain::{
     attempt::AttemptStatus,
+    history::TestSummary,
     plan::Plan,
-    store::{Recorder, Store},
+    store::{Recorder, Store, in_snapshot},
     test::{CandidateFiles, TestLookup, TestSelector},
     verdict::VerdictStatus,
     window::Days,
@@ -346,4 +347,161 @@ fn names_come_in_the_order_asked_for() {
     assert!(world.test_names(&[3]).is_err());
     assert_eq!(world.test_names(&[]).unwrap(), []);
     assert!(world.final_results(&[result_key(0, 99, NOW)]).is_err());
+}
+
+#[test]
+fn a_test_in_short_has_what_its_history_and_its_attempts_have() {
+    const MORE: usize = 1_200;
+    let world = World::on(Plan::Standard);
+    for (key, age, branch, attempts) in [
+        ("a", 20 * DAY, "main", "fp"),
+        ("b", 6 * DAY, "main", "p"),
+        ("c", 5 * DAY, "topic", "ff"),
+        ("d", 4 * DAY, "main", "s"),
+        ("e", 3 * DAY, "topic", "pf p"),
+        ("f", 2 * DAY, "main", "tp"),
+    ] {
+        world.import(&report(key).at(age).branch(branch).test("x", attempts));
+    }
+    let x = any_file("x");
+    let summary = |days, failures| {
+        let found = world
+            .store
+            .test_summary(&world.project, &x, &window(days), failures);
+        match found.unwrap() {
+            TestLookup::Found(summary) => summary,
+            other => panic!("{other:?}"),
+        }
+    };
+    let check = |days: Days| {
+        let summary = summary(days, 3);
+        let lookup = world.store.history(&world.project, &x, &window(days)).unwrap();
+        let TestLookup::Found(history) = lookup else {
+            panic!("{lookup:?}")
+        };
+        assert_eq!(summary.test, history.test);
+        let outcomes = summary
+            .outcomes
+            .iter()
+            .map(|of| (of.branch.as_deref(), of.status, of.any_failed_attempt));
+        let expected = history
+            .occurrences
+            .iter()
+            .map(|of| (of.branch.as_deref(), of.status, of.any_failed_attempt));
+        assert!(outcomes.eq(expected), "{summary:?}");
+        let failed = history.occurrences.iter().filter(|of| of.any_failed_attempt);
+        for (of, occurrence) in summary.last_failures.iter().zip(failed) {
+            assert_eq!(
+                (of.run.id, of.started_at, of.status),
+                (occurrence.run_id, occurrence.started_at, occurrence.status)
+            );
+            let attempts = world
+                .store
+                .attempts(&world.project, of.run.id, &x)
+                .unwrap()
+                .unwrap();
+            let TestLookup::Found(attempts) = attempts else {
+                panic!("{attempts:?}")
+            };
+            let last = attempts
+                .attempts
+                .iter()
+                .rfind(|attempt| attempt.status.is_failure());
+            assert_eq!(of.errors, last.unwrap().errors);
+        }
+        let verdict = world.store.verdict(&world.project, &x).unwrap();
+        let TestLookup::Found(verdict) = verdict else {
+            panic!("{verdict:?}")
+        };
+        assert_eq!(summary.verdict, verdict.stored);
+        let signatures = world
+            .store
+            .test_signatures(&world.project, &x, &window(days))
+            .unwrap();
+        assert_eq!(TestLookup::Found(summary.signatures.clone()), signatures);
+        summary
+    };
+    let numbers = |of: &TestSummary| {
+        of.last_failures
+            .iter()
+            .map(|of| of.run.run_number)
+            .collect::<Vec<_>>()
+    };
+    let week = check(Days::Seven);
+    assert_eq!(numbers(&week), [6, 5, 3]);
+    assert_eq!(week.first_failure.as_ref().unwrap().0.run_number, 3);
+    assert_eq!(numbers(&summary(Days::Seven, 1)), [6]);
+    let month = check(Days::Thirty);
+    assert_eq!(month.first_failure.as_ref().unwrap().0.run_number, 1);
+
+    // The first failure is that of the period, although more runs than are listed passed since then.
+    let now = format!("to_timestamp({})", NOW.unix_ms() / 1000);
+    world.database.execute(&format!(
+        "INSERT INTO run (project_id, number, id, key_hash, sharded, branch, status, started_at, shards_received, \
+                 total, passed, failed, skipped, recovered) \
+             SELECT id, 100 + n, gen_random_uuid(), sha256(convert_to('more ' || n, 'UTF8')), false, 'main', 'passed', \
+                 {now} - n * interval '1 minute', 1, 1, 1, 0, 0, 0 FROM project, generate_series(1, {MORE}) AS n;
+         INSERT INTO result (project_id, started_at, duration_ms, run_number, test, browser, attempts, slot, status) \
+             SELECT project_id, started_at, 5, number, 0, 0, 0, 0, 0 FROM run WHERE number > 100"
+    ));
+    let long = summary(Days::Thirty, 3);
+    assert_eq!(
+        (long.outcomes.len(), &long.first_failure),
+        (1_000, &month.first_failure)
+    );
+    assert_eq!(long.last_failures, month.last_failures);
+    let absent = any_file("y");
+    let none = world
+        .store
+        .test_summary(&world.project, &absent, &window(Days::Seven), 3);
+    assert_eq!(none.unwrap(), TestLookup::Missing);
+}
+
+#[test]
+fn many_tests_are_looked_up_as_each_would_be() {
+    let world = World::on(Plan::Standard);
+    world.import(&report("old").at(60 * DAY).test("former", "p"));
+    let latest = report("a")
+        .test("x", "p")
+        .test_in("both", Some("a.ts"), "p")
+        .test_in("both", Some("b.ts"), "p")
+        .test_in("filed", Some("a.ts"), "p");
+    world.import(&latest);
+    let asked = [
+        any_file("x"),
+        any_file("y"),
+        any_file("both"),
+        in_file("both", Some("b.ts")),
+        in_file("both", Some("c.ts")),
+        in_file("filed", Some("a.ts")),
+        in_file("filed", None),
+        any_file("former"),
+        any_file("x\0"),
+        any_file("x"),
+    ];
+    let ordinals = |tests: &[TestSelector]| {
+        in_snapshot(&world.store, &world.project, |snapshot| {
+            snapshot.test_ordinals(tests)
+        })
+        .unwrap()
+    };
+    let together = ordinals(&asked);
+    for (test, found) in asked.iter().zip(&together) {
+        assert_eq!([found.clone()], *ordinals(std::slice::from_ref(test)), "{test:?}");
+        let history = world
+            .store
+            .history(&world.project, test, &window(Days::Ninety))
+            .unwrap();
+        match (found, history) {
+            (TestLookup::Found(number), TestLookup::Found(history)) => {
+                assert_eq!(world.test_names(&[*number]).unwrap(), [history.test]);
+            }
+            (TestLookup::Ambiguous(files), TestLookup::Ambiguous(of_history)) => {
+                assert_eq!(*files, of_history);
+            }
+            (TestLookup::Missing, TestLookup::Missing) => {}
+            other => panic!("{test:?}: {other:?}"),
+        }
+    }
+    assert_eq!(ordinals(&[]), []);
 }

@@ -1,0 +1,198 @@
+//! A test in short: its verdict, and what it did in the runs of a period.
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    history::{FailedOccurrence, RunOutcome, TestSummary},
+    id::RunId,
+    project::Project,
+    run::RunTag,
+    store::StoreError,
+    test::{TestLookup, TestSelector},
+    timestamp::Timestamp,
+    window::Window,
+};
+use diesel::{
+    OptionalExtension as _, PgConnection, RunQueryDsl as _,
+    sql_types::{Bool, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{
+    db::{
+        column::{At, status, status_code},
+        period::visible,
+        pool::Read,
+        sql_statement::{Part, SqlStatement},
+    },
+    read::{attempt::errors, signature_counts, test, verdict},
+};
+
+/// Most outcomes.
+const OUTCOMES: i64 = 1_000;
+
+/// The summary of a test over a period.
+pub(crate) fn find(
+    connection: &mut PgConnection,
+    project: &Project,
+    selector: &TestSelector,
+    window: &Window,
+    failures: u32,
+) -> Read<TestLookup<TestSummary>> {
+    let found = test::find(connection, project, selector)?;
+    test::map_found(found, |found| {
+        let failed = AttemptStatus::ALL.iter().filter(|status| status.is_failure());
+        let failed: Vec<i32> = failed.map(|status| i32::from(status_code(*status))).collect();
+        let (from, to) = visible(project, window);
+        let results = Results {
+            project: project.id.0,
+            test: found.ordinal,
+            from,
+            to,
+            failed: &failed,
+        };
+        Ok(TestSummary {
+            verdict: verdict::of_test(connection, project, found.ordinal)?,
+            outcomes: results.outcomes(connection)?,
+            first_failure: results.first_failure(connection)?,
+            last_failures: results.last_failures(connection, failures)?,
+            signatures: signature_counts::of_ordinal(connection, project, found.ordinal, window)?,
+            test: found.name,
+        })
+    })
+}
+
+/// The results of a test in the visible runs of a period.
+struct Results<'a> {
+    project: Uuid,
+    test: i32,
+    from: At,
+    to: At,
+    /// The stored numbers of failures.
+    failed: &'a [i32],
+}
+
+impl Results<'_> {
+    /// Condition: a row of `attempt` is a failed attempt of them.
+    fn failed_attempt(&self) -> [Part<'_>; 9] {
+        [
+            Part::Sql("attempt.project_id = "),
+            Part::Uuid(self.project),
+            Part::Sql(" AND attempt.test = "),
+            Part::Integer(self.test),
+            Part::Sql(" AND attempt.started_at BETWEEN "),
+            Part::At(self.from),
+            Part::Sql(" AND "),
+            Part::At(self.to),
+            Part::Sql(" AND attempt.status = ANY("),
+        ]
+    }
+
+    /// The outcomes in the newest runs, newest first.
+    fn outcomes(&self, connection: &mut PgConnection) -> Read<Vec<RunOutcome>> {
+        type Types = (Nullable<Text>, SmallInt, Bool);
+        let rows = SqlStatement::<Types>::new(
+            "SELECT run.branch, ran.status, failed.run_number IS NOT NULL FROM ( \
+                 SELECT result.run_number, result.started_at, result.status FROM result WHERE result.project_id = ",
+        )
+        .bind(self.project)
+        .sql(" AND result.test = ")
+        .bind(self.test)
+        .sql(" AND result.started_at BETWEEN ")
+        .bind(self.from)
+        .sql(" AND ")
+        .bind(self.to)
+        .sql(" ORDER BY result.started_at DESC, result.run_number DESC LIMIT ")
+        .bind(OUTCOMES)
+        .sql(") AS ran JOIN run ON run.number = ran.run_number AND run.project_id = ")
+        .bind(self.project)
+        .sql(" LEFT JOIN (SELECT DISTINCT attempt.run_number FROM attempt WHERE ")
+        .all(&self.failed_attempt())
+        .bind(self.failed)
+        .sql(
+            ")) AS failed ON failed.run_number = ran.run_number \
+             ORDER BY ran.started_at DESC, ran.run_number DESC",
+        )
+        .load::<(Option<String>, i16, bool)>(connection)?;
+        let outcome = |(branch, code, any_failed_attempt)| {
+            Ok(RunOutcome {
+                branch,
+                status: status(code)?,
+                any_failed_attempt,
+            })
+        };
+        Ok(rows.into_iter().map(outcome).collect::<Result<_, StoreError>>()?)
+    }
+
+    /// The oldest run with a failed attempt, and its start.
+    fn first_failure(&self, connection: &mut PgConnection) -> Read<Option<(RunTag, Timestamp)>> {
+        type Types = (SqlUuid, Integer, Nullable<Text>, Timestamptz);
+        let row = SqlStatement::<Types>::new(
+            "SELECT run.id, run.number, run.branch, failed.started_at FROM ( \
+                 SELECT attempt.run_number, attempt.started_at FROM attempt WHERE ",
+        )
+        .all(&self.failed_attempt())
+        .bind(self.failed)
+        .sql(
+            ") ORDER BY attempt.started_at, attempt.run_number LIMIT 1) AS failed \
+             JOIN run ON run.number = failed.run_number AND run.project_id = ",
+        )
+        .bind(self.project)
+        .get_result::<(Uuid, i32, Option<String>, At)>(connection)
+        .optional()?;
+        Ok(row.map(|(id, number, branch, started_at)| (run_tag(id, number, branch), started_at.0)))
+    }
+
+    /// The newest runs with a failed attempt, newest first, each with the errors of its last failed attempt.
+    ///
+    /// `+ 0` makes Postgres look up a result by its key instead of the index by run, which it prefers without statistics.
+    fn last_failures(&self, connection: &mut PgConnection, failures: u32) -> Read<Vec<FailedOccurrence>> {
+        type Types = (
+            SqlUuid,
+            Integer,
+            Nullable<Text>,
+            Timestamptz,
+            SmallInt,
+            Nullable<Jsonb>,
+        );
+        let rows = SqlStatement::<Types>::new(
+            "SELECT run.id, run.number, run.branch, failed.started_at, ended.status, failed.errors FROM ( \
+                 SELECT DISTINCT ON (attempt.started_at, attempt.run_number) attempt.started_at, attempt.run_number, attempt.errors \
+                 FROM attempt WHERE ",
+        )
+        .all(&self.failed_attempt())
+        .bind(self.failed)
+        .sql(
+            ") ORDER BY attempt.started_at DESC, attempt.run_number DESC, attempt.execution DESC, attempt.retry DESC LIMIT ",
+        )
+        .bind(i64::from(failures))
+        .sql(") AS failed JOIN run ON run.number = failed.run_number AND run.project_id = ")
+        .bind(self.project)
+        .sql(" CROSS JOIN LATERAL (SELECT result.status FROM result WHERE result.project_id = ")
+        .bind(self.project)
+        .sql(" AND result.test = ")
+        .bind(self.test)
+        .sql(
+            " AND result.started_at = failed.started_at AND result.run_number + 0 = failed.run_number OFFSET 0) AS ended \
+             ORDER BY failed.started_at DESC, failed.run_number DESC",
+        )
+        .load::<(Uuid, i32, Option<String>, At, i16, Option<Value>)>(connection)?;
+        let failure = |(id, number, branch, started_at, code, stored): (_, _, _, At, _, _)| {
+            Ok(FailedOccurrence {
+                run: run_tag(id, number, branch),
+                started_at: started_at.0,
+                status: status(code)?,
+                errors: errors(stored)?,
+            })
+        };
+        Ok(rows.into_iter().map(failure).collect::<Result<_, StoreError>>()?)
+    }
+}
+
+fn run_tag(id: Uuid, run_number: i32, branch: Option<String>) -> RunTag {
+    RunTag {
+        id: RunId(id),
+        run_number,
+        branch,
+    }
+}
