@@ -133,6 +133,12 @@ impl Arguments {
         Ok(skip.and_then(|skip| usize::try_from(skip).ok()).unwrap_or(0))
     }
 
+    /// A call of another tool for the same project.
+    pub(crate) fn other_call(&self, tool: &str, arguments: &[(&str, Value)]) -> Value {
+        let project = self.0.get("project").cloned().unwrap_or_default();
+        Self::default().call(tool, &[arguments, &[("project", project)]].concat())
+    }
+
     /// The call of `tool` for the next page, from its first entry.
     pub(crate) fn next_page(&self, tool: &str, page: i64) -> Value {
         self.call(tool, &[("page", json!(page + 1)), ("skip", Value::Null)])

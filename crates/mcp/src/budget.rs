@@ -1,6 +1,6 @@
 //! Fits answers into the number of bytes that the call allows.
 
-use std::ops::RangeInclusive;
+use std::{iter::once, ops::RangeInclusive};
 
 use serde_json::{Map, Value, json};
 
@@ -20,8 +20,8 @@ pub(crate) fn requested_bytes(given: &Map<String, Value>) -> usize {
         .unwrap_or(DEFAULT_BYTES)
 }
 
-/// Steps of cutting texts and inner lists, in this order, before entries are omitted.
-const CUTS: [Cuts; 8] = [
+/// Steps of cutting texts, in this order, before inner lists are cut.
+const CUTS: [Cuts; 7] = [
     Cuts::texts(32_000),
     Cuts::texts(8_000),
     Cuts::texts(4_000),
@@ -29,11 +29,12 @@ const CUTS: [Cuts; 8] = [
     Cuts::texts(800),
     Cuts::texts(320),
     SHORT,
-    Cuts { items: 3, ..SHORT },
 ];
 const SHORT: Cuts = Cuts::texts(160);
+/// The step before entries are omitted.
+const ITEMS: Cuts = Cuts { items: 3, ..SHORT };
 /// The steps once entries are omitted.
-const LAST_CUTS: [Cuts; 2] = [Cuts { items: 3, ..SHORT }, Cuts { texts: 40, items: 3 }];
+const LAST_CUTS: [Cuts; 2] = [ITEMS, Cuts { texts: 40, items: 3 }];
 
 /// The shortest possible entry. It bounds the number of entries to try.
 const ENTRY_BYTES: usize = 20;
@@ -67,6 +68,21 @@ pub(crate) struct Budget<'a> {
     /// Entries that an earlier call returned.
     pub(crate) skip: usize,
     pub(crate) again: &'a dyn Fn(&str, Value) -> Value,
+}
+
+/// An answer that fits, with its text, which is compact JSON.
+pub(crate) struct FittedAnswer {
+    pub(crate) answer: Value,
+    pub(crate) text: String,
+}
+
+impl From<Value> for FittedAnswer {
+    fn from(answer: Value) -> Self {
+        Self {
+            text: answer.to_string(),
+            answer,
+        }
+    }
 }
 
 /// An answer before it is fitted: facts that are always present, and entries. The last entries are omitted first.
@@ -106,8 +122,8 @@ impl Draft {
         self
     }
 
-    /// The answer as compact JSON that fits the budget.
-    pub(crate) fn fit(self, budget: &Budget<'_>) -> Value {
+    /// The answer within the budget.
+    pub(crate) fn fit(self, budget: &Budget<'_>) -> FittedAnswer {
         if self.whole.is_some()
             && let Some(answer) = self.fitted(budget, self.whole.as_ref())
         {
@@ -116,14 +132,19 @@ impl Draft {
         let all = self.entries.as_ref().map_or(0, |(_, entries)| entries.len());
         let omitted = all.saturating_sub(budget.skip).max(1);
         self.fitted(budget, None)
-            .unwrap_or_else(|| json!({"omitted": omitted}))
+            .unwrap_or_else(|| json!({"omitted": omitted}).into())
     }
 
-    fn fitted(&self, budget: &Budget<'_>, whole: Option<&(&'static str, Value)>) -> Option<Value> {
-        let fits = |answer: &Value| length(answer) <= budget.bytes;
-        let mut all = CUTS
-            .iter()
-            .map(|cuts| self.answer(budget, *cuts, whole, usize::MAX));
+    fn fitted(&self, budget: &Budget<'_>, whole: Option<&(&'static str, Value)>) -> Option<FittedAnswer> {
+        let fits = |answer: &FittedAnswer| answer.text.len() <= budget.bytes;
+        let entries = self.entries.iter().flat_map(|(_, entries)| entries);
+        let longest = self.facts.values().chain(entries).map(longest_text).max();
+        // A limit above the longest text cuts nothing, so all such limits have the same answer.
+        let cuts_texts = |cuts: &Cuts| longest.is_some_and(|longest| cuts.texts < longest);
+        let mut all = once(Cuts::texts(usize::MAX))
+            .chain(CUTS.into_iter().filter(cuts_texts))
+            .chain(once(ITEMS))
+            .map(|cuts| self.answer(budget, cuts, whole, usize::MAX).into());
         if let Some(answer) = all.find(fits) {
             return Some(answer);
         }
@@ -133,7 +154,7 @@ impl Draft {
             let mut too_many = self.entries.as_ref().map_or(0, |(_, entries)| entries.len()) + 1;
             while low < too_many {
                 let middle = low.midpoint(too_many);
-                let tried = self.answer(budget, *cuts, whole, middle);
+                let tried = self.answer(budget, *cuts, whole, middle).into();
                 if fits(&tried) {
                     fitting = Some(tried);
                     low = middle + 1;
@@ -204,6 +225,21 @@ pub(crate) fn length(value: &Value) -> usize {
     value.to_string().len()
 }
 
+/// The characters of the longest text or name of a value.
+fn longest_text(value: &Value) -> usize {
+    let longest = |values: &mut dyn Iterator<Item = usize>| values.max().unwrap_or(0);
+    match value {
+        Value::String(text) => text.chars().count(),
+        Value::Array(values) => longest(&mut values.iter().map(longest_text)),
+        Value::Object(fields) => longest(
+            &mut fields
+                .iter()
+                .map(|(name, value)| name.chars().count().max(longest_text(value))),
+        ),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
 /// Removes invisible characters from all texts and names of a value, and nulls.
 fn cleaned(value: Value) -> Value {
     match value {
@@ -265,7 +301,7 @@ mod tests {
 
     fn fit(draft: Draft, bytes: usize, skip: usize) -> Value {
         let again = &again;
-        draft.fit(&Budget { bytes, skip, again })
+        draft.fit(&Budget { bytes, skip, again }).answer
     }
 
     fn count(answer: &Value) -> usize {
@@ -361,8 +397,9 @@ mod tests {
                 .whole("prompt", Some("\"".repeat(text)));
             let again = |_: &str, _: Value| json!("a".repeat(next));
             let again = &again;
-            let answer = draft.fit(&Budget { bytes: limit, skip, again });
-            prop_assert!(length(&answer) <= limit);
+            let FittedAnswer { answer, text } = draft.fit(&Budget { bytes: limit, skip, again });
+            prop_assert!(text.len() <= limit);
+            prop_assert_eq!(answer.to_string(), text);
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::text::{shorten, visible};
 
 /// Most candidates in an error.
-const CANDIDATES: usize = 5;
+pub(crate) const CANDIDATES: usize = 5;
 
 /// The problem, candidates for the intended name, and the call to make instead.
 #[derive(Debug, Clone, PartialEq)]

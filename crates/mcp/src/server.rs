@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     arguments::Arguments,
-    budget::{self, Budget},
+    budget::{self, Budget, FittedAnswer},
     error::ToolError,
     tools::{Call, TOOLS, ToolEntry},
 };
@@ -81,8 +81,13 @@ impl ServerHandler for ToolServer {
             .ok_or_else(|| ErrorData::internal_error("the request has no key", None))?;
         let Some(tool) = TOOLS.iter().find(|tool| tool.name == request.name) else {
             let name: String = request.name.chars().take(80).collect();
+            let similarity = |tool: &&ToolEntry| strsim::jaro_winkler(tool.name, &name);
+            let nearest = TOOLS
+                .iter()
+                .max_by(|left, right| similarity(left).total_cmp(&similarity(right)));
+            let nearest = nearest.map_or("", |tool| tool.name);
             return Err(ErrorData::invalid_params(
-                format!("there is no tool {name:?}"),
+                format!("there is no tool {name:?}; did you mean {nearest:?}?"),
                 None,
             ));
         };
@@ -90,8 +95,8 @@ impl ServerHandler for ToolServer {
         let limit = budget::requested_bytes(&given);
         let outcome = self.answer(tool, given, client).await;
         Ok(match outcome {
-            Ok(answer) => {
-                let mut result = CallToolResult::success(vec![ContentBlock::text(answer.to_string())]);
+            Ok(FittedAnswer { answer, text }) => {
+                let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
                 result.structured_content = Some(answer);
                 result
             }
@@ -108,7 +113,7 @@ impl ToolServer {
         tool: &'static ToolEntry,
         given: Map<String, Value>,
         client: &Client,
-    ) -> Result<Value, ToolError> {
+    ) -> Result<FittedAnswer, ToolError> {
         let now = (self.clock)();
         let id = client.grant.key.0.as_bytes();
         if self.limiter.admit(id, now).await == Admission::Refused {

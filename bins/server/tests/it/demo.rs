@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, process::Command};
 
 use assay_testkit::{Server, TestDatabase, program};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::private::Private;
 
@@ -143,14 +143,38 @@ fn a_demonstration_names_the_line_that_gives_its_tools_to_an_agent() {
         "claude mcp add --transport http assay http://{front}/mcp --header \"Authorization: Bearer {key}\""
     );
     assert!(log.lines().any(|printed| printed.trim() == line), "{log}");
-    let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
-    let answer = ureq::post(format!("http://{front}/mcp"))
-        .header("Authorization", format!("Bearer {key}"))
-        .header("Content-Type", "application/json")
-        .header("Accept", "application/json, text/event-stream")
-        .send(list);
-    let answer = answer.unwrap().body_mut().read_to_string().unwrap();
-    assert!(answer.contains("explain_failures"), "{answer}");
+    let ask = |method: &str, params: Value| {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let answer = ureq::post(format!("http://{front}/mcp"))
+            .header("Authorization", format!("Bearer {key}"))
+            .header("Content-Type", "application/json")
+            .header("Accept", "application/json, text/event-stream")
+            .send(message.to_string());
+        let answer = answer.unwrap().body_mut().read_to_string().unwrap();
+        serde_json::from_str::<Value>(&answer).unwrap()["result"].take()
+    };
+    let listed = ask("tools/list", json!({}));
+    assert_eq!(listed["tools"][0]["name"], "explain_failures", "{listed}");
+
+    // The call in the documentation has the answer that the documentation shows, apart from ids and times.
+    let page = include_str!("../../../../docs/agents.md");
+    let (_, example) = page.split_once("## A call\n").unwrap();
+    let mut blocks = example
+        .split("```json\n")
+        .skip(1)
+        .map(|block| serde_json::from_str::<Value>(block.split("```").next().unwrap()).unwrap());
+    let (call, mut shown) = (blocks.next().unwrap(), blocks.next().unwrap());
+    let called = ask(
+        "tools/call",
+        json!({"name": call["tool"], "arguments": call["arguments"]}),
+    );
+    let mut answer: Value = serde_json::from_str(called["content"][0]["text"].as_str().unwrap()).unwrap();
+    for answer in [&mut shown, &mut answer] {
+        for field in ["run", "startedAt"] {
+            answer["run"][field] = Value::Null;
+        }
+    }
+    assert_eq!(answer.to_string(), shown.to_string());
 }
 
 #[test]

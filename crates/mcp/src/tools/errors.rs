@@ -78,7 +78,7 @@ fn one(call: &Call<'_>, project: &Project, fingerprint: &str, window: &Window) -
         .signature(project, fingerprint, window)?
         .ok_or_else(|| {
             ToolError::new("There is no such error in this project.")
-                .with_call(json!({"tool": "list_errors", "arguments": {}}))
+                .with_call(call.arguments.other_call("list_errors", &[]))
         })?;
     let tests = found.tests.iter().take(SHOWN).map(
         |test| json!({"test": test.test_name, "file": test.file_path, "occurrences": test.occurrence_count}),

@@ -18,7 +18,7 @@ use assay_explain::failures::{
 use assay_fingerprint::Fingerprinter;
 use serde_json::{Value, json};
 
-use super::{Call, Properties};
+use super::{Call, Properties, rounded};
 use crate::{arguments::Arguments, budget::Draft, error::ToolError};
 
 /// Most failures of a run: all of them.
@@ -27,6 +27,9 @@ const FAILURES: u32 = u32::MAX;
 const SUITES: usize = 10;
 /// Most failures of a local run in one call.
 const LOCAL_FAILURES: usize = 100;
+/// Most unknown tests of a local run with similar names, and most of these names.
+const SIMILAR_OF: usize = 5;
+const SIMILAR: usize = 3;
 /// Longest message and stack of a local failure, in characters.
 const ERROR_TEXT: usize = 8_000;
 
@@ -135,7 +138,7 @@ fn explained(call: &Call<'_>, project: &Project, run: RunId) -> Result<RunFailur
     };
     run_failures(call.store, call.engine, project, &query, call.now)?.ok_or_else(|| {
         ToolError::new("There is no such run in this project.")
-            .with_call(json!({"tool": "list_runs", "arguments": {}}))
+            .with_call(call.arguments.other_call("list_runs", &[]))
     })
 }
 
@@ -153,7 +156,8 @@ fn named_runs(call: &Call<'_>, project: &Project) -> Result<Vec<(RunId, Option<S
     if named.iter().filter(|named| **named).count() != 1 {
         return Err(ToolError::new(
             "Name one of `run`, `commit`, `pullRequest` and `branch`, or give `failures`.",
-        ));
+        )
+        .with_call(arguments.other_call("list_runs", &[])));
     }
     if run.is_some() {
         return Ok(vec![(call.run_id()?, None)]);
@@ -172,7 +176,7 @@ fn named_runs(call: &Call<'_>, project: &Project) -> Result<Vec<(RunId, Option<S
     let Some(newest) = page.runs.first() else {
         return Err(
             ToolError::new("No run of this commit, pull request or branch is stored.")
-                .with_call(json!({"tool": "list_runs", "arguments": {}})),
+                .with_call(arguments.other_call("list_runs", &[])),
         );
     };
     let revision = |run: &RunRow| run.tested_revision.clone().or_else(|| run.commit_sha.clone());
@@ -237,11 +241,6 @@ fn entry(run: Option<i32>, failure: &ExplainedFailure) -> Value {
     })
 }
 
-/// A probability with three digits. More digits would exceed the model's precision.
-fn rounded(probability: f64) -> Value {
-    json!((probability * 1_000.0).round() / 1_000.0)
-}
-
 fn of_local(call: &Call<'_>, project: &Project, given: &[Arguments]) -> Result<Draft, ToolError> {
     let others = ["run", "commit", "pullRequest", "test"];
     if let Some(other) = others.into_iter().find(|name| call.arguments.has(name)) {
@@ -264,6 +263,7 @@ fn of_local(call: &Call<'_>, project: &Project, given: &[Arguments]) -> Result<D
         ambiguous,
     } = local_failures(call.store, call.engine, project, &local, call.now)?;
     let unknown: Vec<_> = unknown.into_iter().map(|test| test.name).collect();
+    let similar = similar(call, project, &unknown)?;
     let ambiguous: Vec<_> = ambiguous
         .into_iter()
         .map(|(test, files)| json!({"test": test.name, "files": files.named.iter().take(5).collect::<Vec<_>>()}))
@@ -276,11 +276,26 @@ fn of_local(call: &Call<'_>, project: &Project, given: &[Arguments]) -> Result<D
         .fact("gate", gate(of_known))
         .fact("says", says)
         .fact("unknown", some(unknown.into_iter().map(Value::String).collect()))
+        .fact("similar", some(similar))
         .fact("ambiguous", some(ambiguous))
         .entries(
             "failures",
             failures.iter().map(|failure| entry(None, failure)).collect(),
         ))
+}
+
+/// For the first unknown names, the stored names that are most similar.
+fn similar(call: &Call<'_>, project: &Project, unknown: &[String]) -> Result<Vec<Value>, ToolError> {
+    if unknown.is_empty() {
+        return Ok(Vec::new());
+    }
+    let tests = call.window_tests(project)?;
+    let named = unknown.iter().take(SIMILAR_OF).filter_map(|name| {
+        let mut nearest = tests.nearest(name);
+        nearest.truncate(SIMILAR);
+        (!nearest.is_empty()).then(|| json!({"test": name, "stored": nearest}))
+    });
+    Ok(named.collect())
 }
 
 /// The list, or null if it is empty.

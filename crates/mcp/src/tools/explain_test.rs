@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 
 use assay_domain::{
     attempt::AttemptStatus,
-    history::Occurrence,
+    folding::{contains_folded, fold},
+    history::{FailedOccurrence, RunOutcome, TestSummary},
     project::Project,
+    run::RunTag,
     signature::{Classifier as _, TestSignature},
-    test::{FileSelector, TestLookup, TestName, TestSelector},
-    verdict::{ENGINE_WINDOW_DAYS, SignalEvidence, StoredVerdict, TestVerdict, VerdictStatus},
+    test::{FileSelector, TestLookup, TestSelector},
+    timestamp::Timestamp,
+    verdict::{ENGINE_WINDOW_DAYS, SignalEvidence, StoredVerdict, VerdictStatus},
     window::{Days, Window},
 };
 use assay_fingerprint::Fingerprinter;
 use serde_json::{Map, Value, json};
 
-use super::{Call, Properties};
+use super::{Call, Properties, rounded};
 use crate::{budget::Draft, error::ToolError};
 
 /// Most outcomes per branch, newest first.
@@ -22,7 +25,7 @@ const OUTCOMES: usize = 60;
 /// Most branches with outcomes.
 const BRANCHES: usize = 12;
 /// Most failures, newest first.
-const FAILURES: usize = 3;
+const FAILURES: u32 = 3;
 
 pub(super) fn properties() -> Properties {
     vec![
@@ -45,69 +48,62 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let window = Window::ending(call.now, call.days(Days::Thirty)?);
     let selector = call.test()?;
     let project = call.project()?;
-    let verdict = verdict(call, &project, &selector)?;
-    let selector = TestSelector {
-        name: verdict.test.name.clone(),
-        file: FileSelector::Exactly(verdict.test.file_path.clone()),
-    };
-    let history = match call.store.history(&project, &selector, &window)? {
-        TestLookup::Found(history) => history,
-        TestLookup::Missing | TestLookup::Ambiguous(_) => {
-            return Err(ToolError::new(
-                "The test was deleted while it was read. Ask again.",
-            ));
-        }
-    };
-    let signatures = match call.store.test_signatures(&project, &selector, &window)? {
-        TestLookup::Found(signatures) => signatures,
-        TestLookup::Missing | TestLookup::Ambiguous(_) => Vec::new(),
-    };
-    let failed = history
-        .occurrences
-        .iter()
-        .rfind(|occurrence| occurrence.any_failed_attempt);
+    let summary = summary(call, &project, &selector, &window)?;
     let draft = Draft::default()
         .fact("project", project.name.as_str())
-        .fact("test", verdict.test.name.as_str())
-        .fact("file", verdict.test.file_path.as_deref());
-    Ok(with_verdict(draft, verdict.stored.as_ref())
+        .fact("test", summary.test.name)
+        .fact("file", summary.test.file_path);
+    Ok(with_verdict(draft, summary.verdict.as_ref())
         .fact("days", window.days)
-        .fact("firstFailure", json!(failed.map(first_failure)))
-        .fact("outcomes", outcomes(&history.occurrences))
-        .fact("signatures", signatures.iter().map(signature).collect::<Vec<_>>())
+        .fact("firstFailure", json!(summary.first_failure.map(first_failure)))
+        .fact("outcomes", outcomes(&summary.outcomes))
+        .fact(
+            "signatures",
+            summary.signatures.iter().map(signature).collect::<Vec<_>>(),
+        )
         .entries(
             "lastFailures",
-            failures(call, &project, &verdict.test, &history.occurrences)?,
+            summary.last_failures.iter().map(failure).collect(),
         ))
 }
 
-/// The verdict on the test of this name, or on the only test whose name contains it.
-fn verdict(call: &Call<'_>, project: &Project, selector: &TestSelector) -> Result<TestVerdict, ToolError> {
-    let lookup = call.store.verdict(project, selector)?;
+/// The summary of the test of this name, or of the only test whose name contains it.
+fn summary(
+    call: &Call<'_>,
+    project: &Project,
+    selector: &TestSelector,
+    window: &Window,
+) -> Result<TestSummary, ToolError> {
+    let find = |selector: &TestSelector| call.store.test_summary(project, selector, window, FAILURES);
+    let lookup = find(selector)?;
     if !matches!(lookup, TestLookup::Missing) {
         return call.single_test(project, selector, lookup);
     }
-    let names = call.tests_with(project, &selector.name)?;
-    match names.as_slice() {
+    let tests = call.window_tests(project)?;
+    let part = fold(&selector.name);
+    let matching: Vec<_> = tests
+        .iter()
+        .filter(|test| contains_folded(test.name, &part))
+        .collect();
+    match matching.as_slice() {
         [] => Err(ToolError::new(format!(
             "No test of the project {:?} has a name that contains {:?} and ran in the last {ENGINE_WINDOW_DAYS} days.",
             project.name, selector.name
         ))
-        .with_call(json!({"tool": "list_runs", "arguments": {}}))),
+        .with_candidates(tests.nearest(&selector.name))),
         [only] => {
             let selector = TestSelector {
-                name: only.name.clone(),
-                file: FileSelector::Exactly(only.file_path.clone()),
+                name: only.name.to_owned(),
+                file: FileSelector::Exactly(only.file_path.map(str::to_owned)),
             };
-            let lookup = call.store.verdict(project, &selector)?;
-            call.single_test(project, &selector, lookup)
+            call.single_test(project, &selector, find(&selector)?)
         }
         several => Err(ToolError::new(format!(
             "{} tests have a name that contains {:?}.",
             several.len(),
             selector.name
         ))
-        .with_candidates(several.iter().map(|test| test.name.clone()).collect())),
+        .with_candidates(several.iter().map(|test| test.name.to_owned()).collect())),
     }
 }
 
@@ -126,8 +122,8 @@ fn with_verdict(draft: Draft, stored: Option<&StoredVerdict>) -> Draft {
         .fact("verdict", json!(stored.status))
         .fact("why", stored.explanation.as_str())
         .fact("judgedAt", json!(stored.evaluated_at))
-        .fact("flakeScore", stored.figures.flake_score)
-        .fact("failureRate", stored.figures.failure_rate)
+        .fact("flakeScore", rounded(stored.figures.flake_score))
+        .fact("failureRate", json!(stored.figures.failure_rate.map(rounded)))
         .fact("runsConsidered", stored.figures.runs_considered)
         .fact("failureStreak", stored.figures.failure_streak)
         .fact(
@@ -148,15 +144,15 @@ fn signal(signal: &SignalEvidence) -> Value {
     json!({
         "signal": signal.signal,
         "says": signal.detail,
-        "value": signal.value,
-        "threshold": signal.threshold,
+        "value": rounded(signal.value),
+        "threshold": rounded(signal.threshold),
         "runs": signal.runs_total,
     })
 }
 
 /// The run of the test's first failure in the period.
-fn first_failure(occurrence: &Occurrence) -> Value {
-    json!({"number": occurrence.run_number, "branch": occurrence.branch, "startedAt": occurrence.started_at})
+fn first_failure((run, started_at): (RunTag, Timestamp)) -> Value {
+    json!({"number": run.run_number, "branch": run.branch, "startedAt": started_at})
 }
 
 /// An error of the test in the period, with its counts.
@@ -171,17 +167,17 @@ fn signature(signature: &TestSignature) -> Value {
 }
 
 /// The outcomes of the branches with the newest runs, the newest outcome last.
-fn outcomes(newest_first: &[Occurrence]) -> Value {
+fn outcomes(newest_first: &[RunOutcome]) -> Value {
     let mut order: Vec<&str> = Vec::new();
     let mut branches: BTreeMap<&str, String> = BTreeMap::new();
-    for occurrence in newest_first {
-        let branch = occurrence.branch.as_deref().unwrap_or("(no branch)");
+    for outcome in newest_first {
+        let branch = outcome.branch.as_deref().unwrap_or("(no branch)");
         let known = branches.entry(branch).or_insert_with(|| {
             order.push(branch);
             String::new()
         });
         if known.len() < OUTCOMES {
-            known.push(letter(occurrence));
+            known.push(letter(outcome));
         }
     }
     let shown = order.iter().take(BRANCHES).filter_map(|branch| {
@@ -196,52 +192,26 @@ fn outcomes(newest_first: &[Occurrence]) -> Value {
     Value::Object(shown)
 }
 
-const fn letter(occurrence: &Occurrence) -> char {
-    match occurrence.status {
-        AttemptStatus::Passed if occurrence.any_failed_attempt => 'R',
+const fn letter(outcome: &RunOutcome) -> char {
+    match outcome.status {
+        AttemptStatus::Passed if outcome.any_failed_attempt => 'R',
         AttemptStatus::Passed => 'P',
         AttemptStatus::Failed | AttemptStatus::TimedOut => 'F',
         AttemptStatus::Skipped | AttemptStatus::Interrupted => 'S',
     }
 }
 
-/// The newest runs with a failed attempt, each with its last error.
-fn failures(
-    call: &Call<'_>,
-    project: &Project,
-    test: &TestName,
-    newest_first: &[Occurrence],
-) -> Result<Vec<Value>, ToolError> {
-    let selector = TestSelector {
-        name: test.name.clone(),
-        file: FileSelector::Exactly(test.file_path.clone()),
-    };
-    let failed = newest_first
-        .iter()
-        .filter(|occurrence| occurrence.any_failed_attempt);
-    let mut shown = Vec::new();
-    for occurrence in failed.take(FAILURES) {
-        let Some(TestLookup::Found(found)) = call.store.attempts(project, occurrence.run_id, &selector)?
-        else {
-            continue;
-        };
-        let attempt = found
-            .attempts
-            .iter()
-            .rev()
-            .find(|attempt| attempt.status.is_failure());
-        let errors = attempt.map_or(&[][..], |attempt| &attempt.errors);
-        let class = Fingerprinter.classify(errors);
-        shown.push(json!({
-            "run": occurrence.run_id,
-            "number": occurrence.run_number,
-            "branch": occurrence.branch,
-            "startedAt": occurrence.started_at,
-            "finalStatus": occurrence.status,
-            "error": class.as_ref().map(|class| class.title.as_str()),
-            "fingerprint": class.as_ref().map(|class| class.fingerprint.as_str()),
-            "message": errors.iter().find_map(|error| error.message.as_deref()),
-        }));
-    }
-    Ok(shown)
+/// A run with a failed attempt, and its last error.
+fn failure(failed: &FailedOccurrence) -> Value {
+    let class = Fingerprinter.classify(&failed.errors);
+    json!({
+        "run": failed.run.id,
+        "number": failed.run.run_number,
+        "branch": failed.run.branch,
+        "startedAt": failed.started_at,
+        "finalStatus": failed.status,
+        "error": class.as_ref().map(|class| class.title.as_str()),
+        "fingerprint": class.as_ref().map(|class| class.fingerprint.as_str()),
+        "message": failed.errors.iter().find_map(|error| error.message.as_deref()),
+    })
 }

@@ -7,7 +7,7 @@ use assay_domain::{
 use assay_explain::flaky::{FlakyQuery, flaky_list};
 use serde_json::{Value, json};
 
-use super::{Call, FURTHEST_PAGE, Properties};
+use super::{Call, FURTHEST_PAGE, Properties, rounded};
 use crate::{budget::Draft, error::ToolError};
 
 pub(super) fn properties() -> Properties {
@@ -68,7 +68,7 @@ fn entry(test: &VerdictEntry) -> Value {
         "file": test.file_path,
         "status": test.status,
         "why": test.explanation,
-        "failureRate": test.figures.failure_rate,
+        "failureRate": test.figures.failure_rate.map(rounded),
         "timeLostMs": test.figures.time_lost_ms,
         "lastRun": test.last_run.as_ref().map(|run| json!({"run": run.run_id, "number": run.run_number, "status": run.status})),
     })

@@ -31,6 +31,11 @@ pub(crate) struct Call<'a> {
     pub(crate) arguments: Arguments,
 }
 
+/// A probability or a rate with three digits. More digits would exceed their precision.
+fn rounded(share: f64) -> Value {
+    json!((share * 1_000.0).round() / 1_000.0)
+}
+
 /// A tool's arguments, each with its JSON schema.
 type Properties = Vec<(&'static str, Value)>;
 

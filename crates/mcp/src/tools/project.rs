@@ -40,7 +40,11 @@ impl Call<'_> {
             None => return Ok(Err(projects)),
         };
         let missing = || {
-            let names = projects.iter().map(|project| project.name.clone()).collect();
+            let mut names: Vec<_> = projects.iter().map(|project| project.name.clone()).collect();
+            let named = named.as_deref().unwrap_or_default();
+            names.sort_by(|left, right| {
+                strsim::jaro_winkler(right, named).total_cmp(&strsim::jaro_winkler(left, named))
+            });
             ToolError::new("There is no such project.").with_candidates(names)
         };
         let id = chosen.ok_or_else(missing)?.id;

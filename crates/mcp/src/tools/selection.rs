@@ -1,20 +1,29 @@
 //! Arguments that several tools share, and the results of look-ups by name.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use assay_domain::{
     folding::{contains_folded, fold},
     id::RunId,
+    observation::Bitmap,
     project::Project,
     store::in_snapshot,
-    test::{FileSelector, TestLookup, TestName, TestSelector},
+    test::{FileSelector, TestLookup, TestSelector},
+    test_names::{TestNameRef, TestNames},
     verdict::ENGINE_WINDOW_DAYS,
     window::{Days, Window},
 };
 use serde_json::json;
 
 use super::Call;
-use crate::error::ToolError;
+use crate::error::{CANDIDATES, ToolError};
+
+/// Most tests whose names are compared with a misspelt one.
+const COMPARED: usize = 20_000;
+/// Most words of a misspelt name that are compared.
+const WORDS: usize = 12;
+/// The least similarity of a name that shares no word.
+const SIMILAR: f64 = 0.7;
 
 impl Call<'_> {
     /// The beginning of a commit, in lower case.
@@ -51,8 +60,7 @@ impl Call<'_> {
     /// The run in the arguments.
     pub(super) fn run_id(&self) -> Result<RunId, ToolError> {
         self.arguments.needed("run")?.parse().map_err(|_| {
-            ToolError::new("`run` must be a run's id.")
-                .with_call(json!({"tool": "list_runs", "arguments": {}}))
+            ToolError::new("`run` must be a run's id.").with_call(self.arguments.other_call("list_runs", &[]))
         })
     }
 
@@ -67,17 +75,19 @@ impl Call<'_> {
         })
     }
 
-    /// The tests of the engine's window whose name contains `part`, ignoring case.
-    pub(super) fn tests_with(&self, project: &Project, part: &str) -> Result<Vec<TestName>, ToolError> {
-        let part = fold(part);
-        let named = in_snapshot(self.store, project, |snapshot| {
+    /// The tests that ran in the engine's window.
+    pub(super) fn window_tests(&self, project: &Project) -> Result<WindowTests, ToolError> {
+        let found = in_snapshot(self.store, project, |snapshot| {
             let from = self.now.plus_days(-ENGINE_WINDOW_DAYS);
             let history = snapshot.observations(from, self.now)?;
-            let tests: BTreeSet<_> = history.runs.iter().flat_map(|run| run.present.iter()).collect();
-            snapshot.test_names(&Vec::from_iter(tests))
+            let mut ordinals = Bitmap::default();
+            for run in &history.runs {
+                ordinals.insert_all(&run.present);
+            }
+            let names = snapshot.all_test_names()?;
+            Ok(WindowTests { names, ordinals })
         })?;
-        let matches = |test: &TestName| contains_folded(&test.name, &part);
-        Ok(named.into_iter().filter(matches).collect())
+        Ok(found)
     }
 
     /// The result of a look-up by name, or an error with candidates for the intended name.
@@ -96,11 +106,57 @@ impl Call<'_> {
                         .with_candidates(files),
                 )
             }
-            TestLookup::Missing => Err(ToolError::new(format!(
-                "The project {:?} has no test of the whole name {:?}.",
-                project.name, selector.name
-            ))
-            .with_call(json!({"tool": "explain_test", "arguments": {"test": "a part of the name"}}))),
+            TestLookup::Missing => {
+                let message = format!(
+                    "The project {:?} has no test of the whole name {:?}.",
+                    project.name, selector.name
+                );
+                let nearest = self.window_tests(project)?.nearest(&selector.name);
+                let by_part = [("test", json!("a part of the name"))];
+                Err(ToolError::new(message)
+                    .with_candidates(nearest)
+                    .with_call(self.arguments.other_call("explain_test", &by_part)))
+            }
         }
     }
+}
+
+/// The tests that ran in the engine's window.
+pub(super) struct WindowTests {
+    /// The names of all tests.
+    names: Arc<TestNames>,
+    ordinals: Bitmap,
+}
+
+impl WindowTests {
+    pub(super) fn iter(&self) -> impl Iterator<Item = TestNameRef<'_>> {
+        self.ordinals.iter().filter_map(|test| self.names.get(test))
+    }
+
+    /// The names that are most similar to this one, the most similar first.
+    pub(super) fn nearest(&self, name: &str) -> Vec<String> {
+        let name = fold(name);
+        let words: Vec<&str> = words(&name).collect();
+        let shared = |test: &str| words.iter().filter(|word| contains_folded(test, word)).count();
+        let compared = self.iter().map(|test| (shared(test.name), test.name));
+        let compared: Vec<(usize, &str)> = compared.take(COMPARED).collect();
+        let most = compared.iter().map(|(shared, _)| *shared).max().unwrap_or(0);
+        let compared = compared.into_iter().filter(|(shared, _)| *shared == most);
+        let mut similar: Vec<(f64, &str)> = compared
+            .map(|(_, test)| (strsim::jaro_winkler(&fold(test), &name), test))
+            .filter(|(similarity, _)| most > 0 || *similarity >= SIMILAR)
+            .collect();
+        similar.sort_by(|(left, left_name), (right, right_name)| {
+            right.total_cmp(left).then_with(|| left_name.cmp(right_name))
+        });
+        similar.dedup_by(|one, next| one.1 == next.1);
+        let names = similar.into_iter().take(CANDIDATES);
+        names.map(|(_, test)| test.to_owned()).collect()
+    }
+}
+
+/// The words of a name that can distinguish it.
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    let words = name.split(|letter: char| !letter.is_alphanumeric());
+    words.filter(|word| word.chars().count() >= 3).take(WORDS)
 }

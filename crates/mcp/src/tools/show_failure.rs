@@ -32,7 +32,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let project = call.project()?;
     let found = call.store.attempts(&project, run, &selector)?.ok_or_else(|| {
         ToolError::new("There is no such run in this project.")
-            .with_call(json!({"tool": "list_runs", "arguments": {}}))
+            .with_call(call.arguments.other_call("list_runs", &[]))
     })?;
     let found = call.single_test(&project, &selector, found)?;
     let numbered: Vec<_> = (1_i64..).zip(&found.attempts).collect();
@@ -41,8 +41,9 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .filter(|(number, _)| chosen.is_none_or(|chosen| chosen == *number));
     let entries: Vec<_> = shown.map(|(number, attempt)| entry(*number, attempt)).collect();
     if entries.is_empty() {
-        let message = format!("The test has {} attempts in this run.", numbered.len());
-        return Err(ToolError::new(message));
+        let message = format!("The test has {} attempt(s) in this run.", numbered.len());
+        let all = call.arguments.call("show_failure", &[("attempt", Value::Null)]);
+        return Err(ToolError::new(message).with_call(all));
     }
     let last_failed = numbered.iter().rev().find(|(number, attempt)| {
         attempt.status.is_failure() && chosen.is_none_or(|chosen| chosen == *number)
@@ -84,6 +85,6 @@ fn error(error: &ErrorDetail) -> Value {
             None => place.file.clone(),
         }),
         "codeFrame": error.snippet,
-        "stack": error.stack,
+        "stack": prompt::frames(error).filter(|frames| !frames.is_empty()),
     })
 }

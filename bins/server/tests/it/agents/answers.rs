@@ -172,6 +172,10 @@ fn failures_of_a_local_run_are_judged_against_what_is_stored() {
         ]}),
     );
     assert_eq!(judged["unknown"], json!(["never seen"]));
+    let misspelt = json!({"failures": [{"test": "cart > wobles"}]});
+    let misspelt = agents.answer("explain_failures", misspelt);
+    assert_eq!(misspelt["similar"][0]["test"], "cart > wobles");
+    assert_eq!(misspelt["similar"][0]["stored"][0], name("wobbles"));
     let of = |test: &str| {
         let failures = judged["failures"].as_array().unwrap();
         failures
@@ -245,10 +249,47 @@ fn wrong_calls_get_an_error_with_advice() {
             json!({"run": "812", "test": "x"}),
             "`run` must be a run's id. Call: ",
         ),
+        (
+            "explain_test",
+            json!({"test": "cart > pasy"}),
+            "Did you mean \"cart > pays\", \"cart > adds\"?",
+        ),
+        (
+            "list_errors",
+            json!({"project": "web", "fingerprint": "0"}),
+            "Call: {\"tool\":\"list_errors\",\"arguments\":{\"project\":\"web\"}}",
+        ),
+        (
+            "explain_failures",
+            json!({"project": "web", "commit": "feedbeef"}),
+            "Call: {\"tool\":\"list_runs\",\"arguments\":{\"project\":\"web\"}}",
+        ),
     ] {
         let (failed, text) = agents.call(tool, arguments);
         assert!(failed && text.contains(says), "{tool}: {text}");
     }
+    let run = text(&agents.answer("list_runs", json!({"status": "failed"}))["runs"][0]["run"]);
+    for (arguments, says) in [
+        (
+            json!({"run": run, "test": "pays"}),
+            "Did you mean \"cart > pays\"? Call: {\"tool\":\"explain_test\"",
+        ),
+        (
+            json!({"run": run, "test": "cart > pays", "attempt": 2}),
+            "The test has 1 attempt(s) in this run. Call: {\"tool\":\"show_failure\"",
+        ),
+    ] {
+        let (failed, text) = agents.call("show_failure", arguments);
+        assert!(failed && text.contains(says), "{text}");
+    }
+    let message =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "explain_tests"}});
+    let bearer = format!("Bearer {}", agents.world.key);
+    let (_, answer) = agents.post(&message, &[("Authorization", &bearer)]);
+    assert_eq!(
+        answer["error"]["message"],
+        "there is no tool \"explain_tests\"; did you mean \"explain_test\"?"
+    );
 }
 
 #[test]
