@@ -195,17 +195,18 @@ impl Counts {
     }
 }
 
-/// Runs `meanwhile` while clients read and import into these projects: a reader, an importer and a sender for each.
+/// Runs `meanwhile` while clients import into these projects, one a project, and others read the first `read` of them.
 pub(crate) fn under_load<T>(
     installation: &Installation,
     places: &[Place],
+    read: usize,
     counts: &Counts,
     meanwhile: impl FnOnce() -> T,
 ) -> T {
     let over = AtomicBool::new(false);
     let is_over = || over.load(Ordering::Relaxed);
     thread::scope(|scope| {
-        for place in places {
+        for place in places.iter().take(read) {
             scope.spawn(|| {
                 let client = Client::new(format!("http://{}", installation.server.address()));
                 let paths = paths(place);
@@ -216,6 +217,8 @@ pub(crate) fn under_load<T>(
                     }
                 }
             });
+        }
+        for place in places {
             scope.spawn(|| {
                 for number in 0.. {
                     if is_over() {
