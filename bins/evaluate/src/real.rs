@@ -64,6 +64,7 @@ struct Report {
     forward: BTreeMap<&'static str, Vec<(f64, bool)>>,
     recurring: Calls,
     still_broken: (u32, u32),
+    resolved_fails: (u32, u32),
     verdicts: BTreeMap<&'static str, u32>,
 }
 
@@ -103,7 +104,7 @@ impl Report {
         }
     }
 
-    /// Counts recurring contradictions, and broken tests that continue to fail.
+    /// Counts recurring contradictions, broken tests that continue to fail, and resolved tests that fail again.
     fn look_forward(
         &mut self,
         verdict: &Verdict,
@@ -117,6 +118,11 @@ impl Report {
         {
             self.still_broken.1 += 1;
             self.still_broken.0 += u32::from(first.failed);
+        }
+        if verdict.reason == Some(Signal::Resolved) && !next.is_empty() {
+            let fails = |result: &Result| (result.failed || result.recovered) && !is_crowd(result);
+            self.resolved_fails.1 += 1;
+            self.resolved_fails.0 += u32::from(next.iter().any(fails));
         }
         let isolated = |results: &[Result]| contradictions(results.iter().filter(|result| !is_crowd(result)));
         if next.is_empty() || isolated(results) == 0 {
@@ -174,6 +180,11 @@ impl Report {
             table,
             "  broken that still fails next       {} of {}",
             self.still_broken.0, self.still_broken.1
+        );
+        let _ = writeln!(
+            table,
+            "  resolved that fails again          {} of {}",
+            self.resolved_fails.0, self.resolved_fails.1
         );
         let _ = writeln!(table, "  verdicts {:?}", self.verdicts);
         table

@@ -3,7 +3,7 @@
 use assay_domain::verdict::ENGINE_WINDOW_DAYS;
 
 /// The version of the model. It is raised whenever the same history may be judged differently.
-pub const ENGINE_VERSION: &str = "4";
+pub const ENGINE_VERSION: &str = "5";
 
 /// The engine's configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,7 +29,7 @@ impl Thresholds {
     /// The default: finds the most flaky tests, at little cost in precision.
     pub const SENSITIVE: Self = Self {
         contradicted_score: 0.35,
-        episodic_score: 0.7,
+        episodic_score: 0.5,
         episodes: 1,
     };
     /// Requires more evidence.
@@ -67,7 +67,7 @@ pub(crate) const EXCESS_FLIPS: u32 = 2;
 /// The passes after the last failure that `resolved` requires.
 pub(crate) const RESOLVED_PASSES: u32 = 30;
 /// A test is resolved if its earlier failure rate would give that many passes with less than this probability.
-pub(crate) const RESOLVED_CHANCE: f64 = 0.0005;
+pub(crate) const RESOLVED_CHANCE: f64 = 0.0001;
 /// The background from which a run is a mass failure.
 pub(crate) const MASS_FAILURE: f64 = 0.1;
 /// The number of branches that must have failed a test, with passes in between, until their changes are unlikely causes.

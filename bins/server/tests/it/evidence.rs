@@ -115,7 +115,7 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Recomp
     let contradictions = recount.contradictions();
     let episodes = recount.episodes();
     let incidents = recovered.len() + contradictions.len();
-    let episodic = episodes > recount.open_episodes() && score >= 0.7;
+    let episodic = episodes > recount.open_episodes() && score >= 0.5;
     let breakage = recount.breakage(&told("consecutive_failures", "runs"));
     if !recovered.is_empty() {
         let value = real(recovered.len()) / considered;
@@ -126,7 +126,7 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Recomp
         signals.insert("same_sha_flip", (real(contradictions.len()), 1.0, runs));
     }
     if episodic {
-        signals.insert("failure_rate_flaky", (score, 0.7, failed.clone()));
+        signals.insert("failure_rate_flaky", (score, 0.5, failed.clone()));
     }
     let flips = recount.flips();
     let excess: usize = flips.iter().map(|chain| chain.len().saturating_sub(2)).sum();

@@ -27,8 +27,8 @@ const ENOUGH_TESTS: u32 = 100;
 const PER_RECURRING: f64 = 1.25;
 /// The weight of the usual rate of breaking on branches, in results on new revisions.
 const USUAL_RESULTS: f64 = 5_000.0;
-/// The upper bound for the share of unreliable tests.
-const UNRELIABLE_AT_MOST: f64 = 0.5;
+/// The bounds for the share of unreliable tests. In a window of few runs, few tests recur in any project.
+const UNRELIABLE: (f64, f64) = (0.03, 0.5);
 /// The number of excess failures at which the background is an eighth, whatever the size of the suite.
 const HALFWAY: f64 = 10.0;
 
@@ -99,7 +99,7 @@ impl Background {
 fn unreliable(timeline: &Timeline<'_>, recurring: &[bool]) -> f64 {
     let recurring = count(recurring.iter().filter(|recurring| **recurring).count());
     let share = PER_RECURRING * f64::from(recurring) / f64::from(timeline.count_tests().max(1));
-    share.clamp(USUALLY_UNRELIABLE, UNRELIABLE_AT_MOST)
+    share.clamp(UNRELIABLE.0, UNRELIABLE.1)
 }
 
 /// The branches on which a test failed.

@@ -17,6 +17,7 @@ use crate::{
         red_branches::RedBranches,
         scaled_product::ScaledProduct,
     },
+    numbers::count,
     timeline::{Timeline, positions::Positions},
     verdict::test_counts::TestCounts,
 };
@@ -220,14 +221,48 @@ impl<'t, 'h> Filter<'t, 'h> {
             .then(|| self.known_breakage(test_counts, position, step, before))
             .flatten();
         let deviates = |stable: usize| is_new && self.deviating.contains(stable);
-        if known.is_none() && step == entry.step && !entry.stable_before.is_some_and(deviates) {
+        let revisions = if known.is_none() {
+            self.missed_revisions(test_counts, position, step, before)
+        } else {
+            0
+        };
+        let is_usual = known.is_none() && revisions == 0 && step == entry.step;
+        if is_usual && !entry.stable_before.is_some_and(deviates) {
             return None;
         }
         let stable = entry.stable_before.map(|stable| self.stable_after(stable));
         let on_stable = self.timeline.chains[entry.chain].stable;
         let breaks = known
             .unwrap_or_else(|| [break_probability(step, on_stable, self.background.branches_break); GRID]);
-        Some(Move::new(step, on_stable, stable, &breaks))
+        let once = Move::new(step, on_stable, stable, &breaks);
+        Some(if revisions == 0 {
+            once
+        } else {
+            once.over(revisions + 1)
+        })
+    }
+
+    /// The number of revisions of the chain between the test's previous result and this one. Each may have broken or
+    /// mended the test.
+    ///
+    /// 0 if the test passed there and passes here: one revision is near enough.
+    fn missed_revisions(
+        &self,
+        test_counts: TestCounts<'_, 'h>,
+        position: usize,
+        step: Step,
+        before: Option<usize>,
+    ) -> u32 {
+        let failed = |position: usize| test_counts.outcomes[position].failed();
+        if step != Step::NewRevision || !(failed(position) || before.is_some_and(failed)) {
+            return 0;
+        }
+        let chain = &self.timeline.chains[self.timeline.entries[position].chain];
+        let absences = (chain.positions.start..position)
+            .rev()
+            .take_while(|position| !test_counts.column.contains(*position));
+        let entries = absences.chain([position]).map(|position| &self.timeline.entries[position]);
+        count(entries.filter(|entry| entry.step == Step::NewRevision).count()).saturating_sub(1)
     }
 
     /// The probability that new code breaks the test, if another variant or branch had a result of it.

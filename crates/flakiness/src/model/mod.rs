@@ -198,6 +198,21 @@ impl Move {
             },
         }
     }
+
+    /// The transition over this many revisions, of which the test ran on the last one only.
+    pub(crate) fn over(self, revisions: u32) -> Self {
+        let steps = f64::from(revisions);
+        let (mut keeps, mut breaks, mut own) = (self.keeps, self.breaks, self.own);
+        for k in 0..GRID {
+            // Two states: P(Broken) approaches `limit` by the factor `keeps - breaks` with each revision.
+            let limit = self.breaks[k] / (1.0 - self.keeps[k] + self.breaks[k]);
+            let distance = (self.keeps[k] - self.breaks[k]).powf(steps);
+            keeps[k] = limit + (1.0 - limit) * distance;
+            breaks[k] = limit * (1.0 - distance);
+            own[k] *= breaks[k] / self.breaks[k];
+        }
+        Self { keeps, breaks, own }
+    }
 }
 
 /// The probability that a revision breaks a test, without results of another variant or branch.

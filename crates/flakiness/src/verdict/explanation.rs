@@ -181,14 +181,12 @@ pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i
 
 /// The share of unreliable tests that the score starts from, if the project differs from the usual one.
 fn unreliable(case: &Case<'_, '_>) -> String {
-    let share = case.test_counts.background.unreliable;
-    if share > USUALLY_UNRELIABLE {
-        format!(
-            "; about {:.1} % of the project's tests are unreliable",
-            share * 100.0
-        )
-    } else {
+    let shown = |share: f64| format!("{:.1} %", share * 100.0);
+    let share = shown(case.test_counts.background.unreliable);
+    if share == shown(USUALLY_UNRELIABLE) {
         String::new()
+    } else {
+        format!("; about {share} of the project's tests are unreliable")
     }
 }
 

@@ -1,8 +1,18 @@
 //! Histories that the engine once judged wrongly, each by its name.
 
-use assay_flakiness::domain::verdict::{Signal, VerdictStatus};
+use assay_flakiness::{
+    Engine,
+    domain::{
+        observation::History,
+        timestamp::Timestamp,
+        verdict::{Judge as _, Signal, Verdict, VerdictStatus},
+    },
+};
 
-use crate::{history::letters, judgements::Story};
+use crate::{
+    history::{START_MS, add, letters, run},
+    judgements::{HOUR_MS, Story},
+};
 
 const BROWSERS: [&str; 3] = ["chrome", "firefox", "webkit"];
 
@@ -204,4 +214,45 @@ fn twenty_passes_do_not_resolve_a_test_that_failed_now_and_then() {
     };
     assert_eq!(verdict(22).status, VerdictStatus::Flaky);
     assert_eq!(verdict(30).reason, Some(Signal::Resolved));
+}
+
+/// The first of two tests. The second one passes in every run; the first one runs on every `gap`-th revision only.
+fn beside_another(results: &str, gap: usize) -> Verdict {
+    let letters: Vec<char> = letters(results).into_iter().map(|(_, letter)| letter).collect();
+    let revisions = letters.len() * gap;
+    let at = |number: usize| START_MS + i64::try_from(number).unwrap() * HOUR_MS;
+    let runs = (0..revisions).map(|number| {
+        let ordinal = i32::try_from(number + 1).unwrap();
+        let mut run = run(ordinal, at(number + 1), Some("main"), Some(number.to_string()));
+        if number % gap == 0 {
+            add(&mut run, 0, letters[number / gap]);
+        }
+        add(&mut run, 1, 'P');
+        run
+    });
+    let history = History {
+        stable_branch: "main".into(),
+        tests: 2,
+        runs: runs.collect(),
+    };
+    let now = Timestamp::from_unix_ms(at(revisions + 1));
+    Engine::default().verdicts(&history, now).remove(0)
+}
+
+#[test]
+fn a_breakage_and_its_fix_between_two_runs_of_a_test_are_no_flake() {
+    let everywhere = beside_another("12P F 12P", 1);
+    assert_eq!(everywhere.status, VerdictStatus::Flaky, "{everywhere:?}");
+    let seldom = beside_another("12P F 12P", 4);
+    assert_eq!(seldom.status, VerdictStatus::Healthy, "{seldom:?}");
+    // A second failure is no coincidence.
+    let twice = beside_another("12P F 6P F 6P", 4);
+    assert_eq!(twice.status, VerdictStatus::Flaky, "{twice:?}");
+}
+
+#[test]
+fn a_test_that_failed_now_and_then_needs_more_passes_the_rarer_it_failed() {
+    let verdict = |passes: u32| Story::new().on("main", "", &format!("9P F 9P F {passes}P")).verdict();
+    assert_eq!(verdict(80).status, VerdictStatus::Flaky);
+    assert_eq!(verdict(130).reason, Some(Signal::Resolved));
 }

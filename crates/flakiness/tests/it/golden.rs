@@ -158,7 +158,7 @@ fn a_rare_flake_that_failed_early_is_not_resolved() {
         VerdictStatus::Flaky
     );
     assert_eq!(
-        judge("5P R 110P", Thresholds::SENSITIVE).reason,
+        judge("5P R 130P", Thresholds::SENSITIVE).reason,
         Some(Signal::Resolved)
     );
 }

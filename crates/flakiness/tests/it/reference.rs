@@ -120,7 +120,7 @@ fn unreliable(rows: &[Row]) -> f64 {
         return 0.06;
     }
     let recurring: BTreeSet<u32> = recurring(rows).into_iter().map(|(_, test)| test).collect();
-    (1.25 * recurring.len() as f64 / tests.len() as f64).clamp(0.06, 0.5)
+    (1.25 * recurring.len() as f64 / tests.len() as f64).clamp(0.03, 0.5)
 }
 
 /// The probability that a new revision off the stable branch breaks a test.
@@ -296,6 +296,22 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                 usual
             }
         };
+        // The revisions of the chain since the last result there, if they matter and nothing else is known.
+        let revisions = match latest.get(*chain) {
+            Some((before, _, was))
+                if is_new
+                    && (*letter == 'F' || *was == 'F')
+                    && by_sibling.is_none()
+                    && red.is_none()
+                    && !(sibling.is_some() && *letter == 'F') =>
+            {
+                let between = rows.iter().zip(chains).filter(|(_, of)| of == chain);
+                let ranks = between.map(|(row, _)| rank[&*row.revision]);
+                let since = ranks.filter(|of| *of > rank[*before] && *of <= rank[&*row.revision]);
+                since.collect::<BTreeSet<_>>().len()
+            }
+            _ => 1,
+        };
         let mut own_broke = [0.0; 10];
         let stable_chain = (chain.0.clone(), Some("main".to_owned()));
         let mut next = [0.0; 10];
@@ -320,16 +336,21 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                         b[k] * (1.0 - fixes) + (1.0 - b[k]) * breaks,
                     )
                 }
-                Some(b) if is_stable(chain) => {
-                    let h = breaks(k, 0.001);
-                    ((1.0 - b[k]) * h, b[k] * (1.0 - 0.05) + (1.0 - b[k]) * h)
-                }
                 Some(b) => {
-                    let h = breaks(k, other);
-                    (
-                        (1.0 - b[k]) * h * (1.0 - 0.3 * m),
-                        b[k] * (1.0 - 0.2 * (1.0 - m)) + (1.0 - b[k]) * (h + (1.0 - h) * 0.3 * m),
-                    )
+                    let (breaks, fixes, own) = if is_stable(chain) {
+                        (breaks(k, 0.001), 0.05, 1.0)
+                    } else {
+                        let h = breaks(k, other);
+                        let either = h + (1.0 - h) * 0.3 * m;
+                        (either, 0.2 * (1.0 - m), h * (1.0 - 0.3 * m) / either)
+                    };
+                    // Revision by revision, from broken code and from good code.
+                    let (mut kept, mut broken) = (1.0, 0.0);
+                    for _ in 0..revisions {
+                        kept = kept * (1.0 - fixes) + (1.0 - kept) * breaks;
+                        broken = broken * (1.0 - fixes) + (1.0 - broken) * breaks;
+                    }
+                    ((1.0 - b[k]) * broken * own, b[k] * kept + (1.0 - b[k]) * broken)
                 }
             };
             let p1 = 1.0 - (1.0 - THETA[k]) * (1.0 - row.beta);
@@ -498,9 +519,9 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     }
 
     let incidents = recovered + contradictions;
-    let is_flaky = (incidents >= 1 && score >= 0.35) || (episodes > open && score >= 0.7);
+    let is_flaky = (incidents >= 1 && score >= 0.35) || (episodes > open && score >= 0.5);
     let r = f64::max(0.0, f64::from(failing) - 0.5) / (f64::from(n - passes) + 1.0);
-    let is_resolved = failing > 0 && passes >= 30 && (1.0 - r).powi(passes as i32) < 0.0005;
+    let is_resolved = failing > 0 && passes >= 30 && (1.0 - r).powi(passes as i32) < 0.0001;
     let status = if is_broken {
         "broken"
     } else if n < 5 && incidents == 0 && !fails_now {

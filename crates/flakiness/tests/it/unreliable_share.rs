@@ -60,10 +60,10 @@ fn odds(history: &History) -> f64 {
 
 #[test]
 fn a_project_where_many_tests_keep_failing_starts_from_a_higher_share() {
-    let usual = project(160, 0);
-    for (recurring, share) in [(7, 0.06), (16, 0.125), (32, 0.25)] {
-        let ratio = odds(&project(160, recurring)) / odds(&usual);
-        let expected = share / (1.0 - share) / (0.06 / 0.94);
+    let least = project(160, 0);
+    for (recurring, share) in [(3, 0.03), (8, 0.0625), (16, 0.125), (32, 0.25)] {
+        let ratio = odds(&project(160, recurring)) / odds(&least);
+        let expected = share / (1.0 - share) / (0.03 / 0.97);
         assert!(
             (ratio / expected - 1.0).abs() < 1e-9,
             "{recurring}: {ratio} is not {expected}"
@@ -79,19 +79,19 @@ fn a_small_suite_keeps_the_usual_share() {
 
 #[test]
 fn the_evidence_names_a_share_that_is_not_the_usual_one() {
-    let detail = |recurring| {
-        let signals = first(&project(160, recurring)).evidence.signals;
+    let detail = |tests, recurring| {
+        let signals = first(&project(tests, recurring)).evidence.signals;
         let episodes = signals
             .into_iter()
             .find(|signal| signal.signal == Signal::FailureRateFlaky);
-        episodes.map(|signal| signal.detail)
+        episodes.unwrap().detail
     };
-    let named = detail(32).unwrap();
-    assert!(
-        named.ends_with("; about 25.0 % of the project's tests are unreliable"),
-        "{named}"
-    );
-    assert!(detail(0).is_none_or(|detail| !detail.contains('%')));
+    for (recurring, share) in [(7, "5.5"), (32, "25.0")] {
+        let named = detail(160, recurring);
+        let expected = format!("; about {share} % of the project's tests are unreliable");
+        assert!(named.ends_with(&expected), "{named}");
+    }
+    assert!(!detail(125, 6).contains('%'), "1.25 x 6 / 125 is the usual share");
 }
 
 #[test]
