@@ -361,7 +361,7 @@ impl Recount {
         let until = last.map_or(0, |last| last + 1);
         let failing = self.considered.iter().filter(|entry| entry.any_failed).count() as f64;
         let rate = (failing - 0.5).max(0.0) / (until as f64 + 1.0);
-        let explained = |passes: &usize| (1.0 - rate).powi(*passes as i32) >= 0.0005;
+        let explained = |passes: &usize| (1.0 - rate).powi(*passes as i32) >= 0.0001;
         let needed = (30..10_000)
             .find(|passes| !explained(passes))
             .unwrap_or(usize::MAX);
