@@ -261,7 +261,9 @@ impl<'t, 'h> Filter<'t, 'h> {
         let absences = (chain.positions.start..position)
             .rev()
             .take_while(|position| !test_counts.column.contains(*position));
-        let entries = absences.chain([position]).map(|position| &self.timeline.entries[position]);
+        let entries = absences
+            .chain([position])
+            .map(|position| &self.timeline.entries[position]);
         count(entries.filter(|entry| entry.step == Step::NewRevision).count()).saturating_sub(1)
     }
 

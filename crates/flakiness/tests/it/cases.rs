@@ -252,7 +252,11 @@ fn a_breakage_and_its_fix_between_two_runs_of_a_test_are_no_flake() {
 
 #[test]
 fn a_test_that_failed_now_and_then_needs_more_passes_the_rarer_it_failed() {
-    let verdict = |passes: u32| Story::new().on("main", "", &format!("9P F 9P F {passes}P")).verdict();
+    let verdict = |passes: u32| {
+        Story::new()
+            .on("main", "", &format!("9P F 9P F {passes}P"))
+            .verdict()
+    };
     assert_eq!(verdict(80).status, VerdictStatus::Flaky);
     assert_eq!(verdict(130).reason, Some(Signal::Resolved));
 }
