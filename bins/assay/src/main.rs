@@ -3,6 +3,7 @@
 //! Top-down: parse the command line, run the command, turn its error into the exit status.
 
 mod advice;
+mod archive;
 mod changes;
 mod checkout;
 mod cli;

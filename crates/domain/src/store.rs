@@ -1,4 +1,4 @@
-//! The ports of the store: reading, recording and administration.
+//! The ports of the store: reading, recording, administration and transfer.
 //!
 //! The traits are synchronous. A caller in an asynchronous program makes one hop to a blocking thread. A missing row
 //! is an `Option` or a [`crate::test::TestLookup`]. A [`StoreError`] always means that the store failed.
@@ -6,6 +6,7 @@
 mod administration;
 mod read;
 mod record;
+mod transfer;
 
 pub use administration::{
     Administration, DeletionReport, KeyDeletion, KeyRotation, NameError, ProjectChange, PruneReport,
@@ -16,6 +17,10 @@ pub use read::{
     Snapshot, SnapshotWork, Store, in_snapshot, shared,
 };
 pub use record::{DueJudgement, RecordError, Recorder, StoredRecording};
+pub use transfer::{
+    ArchiveContents, ArchiveImportError, ArchivedOrganization, ArchivedProject, ArchivedTable, ExportError,
+    ImportedOrganization, OrganizationTransfer, RowSink, RowSource,
+};
 
 /// A failure of the store. The cause is logged and never sent to a client.
 #[derive(Debug, thiserror::Error)]

@@ -16,6 +16,7 @@ pub(crate) mod quarantine;
 pub(crate) mod rebuild;
 pub(crate) mod refingerprint;
 pub(crate) mod run;
+mod transfer;
 pub(crate) mod upload;
 pub(crate) mod uploads;
 

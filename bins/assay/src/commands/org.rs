@@ -1,5 +1,7 @@
 //! `assay org`: organizations, their names and retention tiers.
 
+use std::path::PathBuf;
+
 use anyhow::ensure;
 use assay_domain::{plan::Plan, project::Organization, store::Administration};
 use clap::Subcommand;
@@ -8,6 +10,7 @@ use serde_json::json;
 use crate::{
     cli::Global,
     clock,
+    commands::transfer,
     confirm::{confirm, confirm_deletion},
     database, lookup, output, progress, values,
     when::when,
@@ -85,6 +88,40 @@ Examples:
         #[arg(long, short)]
         yes: bool,
     },
+    /// Write an organization with all of its projects, results and keys to a folder
+    ///
+    /// `assay org import` stores them in another database, with the same ids and keys. The folder gets a compressed file
+    /// for each table, and a manifest at the end. If the command is interrupted, the folder is no archive, and the same
+    /// command starts again. It refuses to run while an import into the organization runs, and imports that begin
+    /// meanwhile wait for its end. The organization stays where it is. Protect the folder like a backup.
+    #[command(after_help = "\
+Examples:
+  assay org export \"Example Shop\" /srv/move/shop
+  Into another database:
+    assay org export \"Example Shop\" /srv/move/shop
+    rsync -a /srv/move/shop cell2.internal:/srv/move/
+    ssh cell2.internal assay org import /srv/move/shop")]
+    Export {
+        /// The organization's id or name
+        org: String,
+        /// A new folder for the archive
+        dir: PathBuf,
+    },
+    /// Store an organization that `assay org export` wrote, with its ids and keys
+    ///
+    /// Checks the files, then stores everything in one transaction: if the command is interrupted, nothing is stored, and
+    /// the same command starts again. Before the end, the engine judges the stored results, and its verdicts must equal
+    /// those of the archive. Both databases need the same schema (`assay migrate`). Refused if the organization, its name,
+    /// one of its projects or one of its keys is already in the database. Nothing is overwritten. Creating and renaming
+    /// organizations waits meanwhile.
+    #[command(after_help = "\
+Examples:
+  assay org import /srv/move/shop
+  assay org import /srv/move/shop --json | jq .rows")]
+    Import {
+        /// The folder that `assay org export` wrote
+        dir: PathBuf,
+    },
 }
 
 /// Runs `assay org`.
@@ -137,6 +174,8 @@ pub(crate) fn run(global: &Global, command: OrgCommand) -> anyhow::Result<()> {
         }
         OrgCommand::Rename { org, name, yes } => rename(global, store, &org, name, yes),
         OrgCommand::Delete { org, yes } => delete(global, store, &org, yes),
+        OrgCommand::Export { org, dir } => transfer::export(global, &opened.database, &org, &dir),
+        OrgCommand::Import { dir } => transfer::import(global, &opened.database, &dir),
     }
 }
 

@@ -29,5 +29,6 @@ mod run;
 mod shells;
 mod sources;
 mod terminal;
+mod transfer;
 mod upload;
 mod usage;

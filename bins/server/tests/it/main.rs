@@ -14,6 +14,7 @@ mod agent_filters;
 mod agents;
 mod backup;
 mod caching;
+mod cells;
 mod configuration;
 mod demo;
 mod everything;

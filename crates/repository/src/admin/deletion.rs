@@ -11,75 +11,21 @@ use assay_domain::{
     store::{DeletionReport, StoreError, UnfinishedDeletions},
     timestamp::Timestamp,
 };
-use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
+use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl};
 use uuid::Uuid;
 
 use crate::{
     Database,
-    admin::{organization, project},
+    admin::{organization, project, tables::PROJECT_TABLES},
     db::{
         column::At,
         pool::{Read, WorkError},
-        schema::{
-            api_key, attempt, branch, browser, organization as organizations, project as projects,
-            project_entry, result, run, run_day, run_pack, shard, signature, signature_alias, test, upload,
-            verdict,
-        },
+        schema::{api_key, organization as organizations, project as projects, project_entry},
     },
 };
 
-/// About how many rows of a table one transaction deletes. All rows of one run go together.
-const BATCH_ROWS: i64 = 20_000;
-
 /// How long a server may still read a hidden project: it caches a look-up for half a second.
 const SETTLE: Duration = Duration::from_secs(1);
-
-/// Deletes a batch of a project's rows of one table. Returns how many rows it deleted, and whether there may be more.
-type DeleteBatch = fn(&mut PgConnection, Uuid) -> QueryResult<(usize, bool)>;
-
-macro_rules! in_batches {
-    ($table:ident, $key:ident) => {
-        in_batches!($table, $key, i32)
-    };
-    ($table:ident, $key:ident, $type:ty) => {
-        |connection: &mut PgConnection, project: Uuid| {
-            let end: Option<$type> = $table::table
-                .filter($table::project_id.eq(project))
-                .order($table::$key)
-                .offset(BATCH_ROWS)
-                .select($table::$key)
-                .first(connection)
-                .optional()?;
-            let rows = diesel::delete($table::table).filter($table::project_id.eq(project));
-            match end {
-                Some(end) => Ok((rows.filter($table::$key.le(end)).execute(connection)?, true)),
-                None => Ok((rows.execute(connection)?, false)),
-            }
-        }
-    };
-}
-
-/// The tables with many rows of a project, each after those that refer to it. [`delete_rest`] has the others.
-const LARGE_TABLES: [(ReportFigure, DeleteBatch); 10] = [
-    (ReportFigure::Results, in_batches!(result, run_number)),
-    (ReportFigure::Other, in_batches!(attempt, run_number)),
-    (ReportFigure::Other, in_batches!(run_pack, run_number)),
-    (ReportFigure::Other, in_batches!(shard, run_number)),
-    (ReportFigure::Runs, in_batches!(run, number)),
-    (ReportFigure::Other, in_batches!(verdict, test)),
-    (ReportFigure::Other, in_batches!(test, ordinal)),
-    (ReportFigure::Other, in_batches!(signature, ordinal)),
-    (ReportFigure::Other, in_batches!(browser, ordinal)),
-    (ReportFigure::Other, in_batches!(upload, at, At)),
-];
-
-/// The figure of a deletion's report that counts a table's rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReportFigure {
-    Runs,
-    Results,
-    Other,
-}
 
 /// Deletes a project with all its data; none if there is no such project.
 pub(crate) fn delete_project(
@@ -95,17 +41,17 @@ pub(crate) fn delete_project(
         thread::sleep(SETTLE);
     }
     let mut report = DeletionReport::default();
-    for (counted, delete_batch) in LARGE_TABLES {
+    for table in &PROJECT_TABLES {
         loop {
             let (rows, has_more) = database.on_primary("deleting a project's rows", |connection| {
-                Ok::<_, WorkError<StoreError>>(delete_batch(connection, id.0)?)
+                Ok::<_, WorkError<StoreError>>((table.delete_batch)(connection, id.0)?)
             })?;
             let rows = u64::try_from(rows).unwrap_or(u64::MAX);
             report.rows += rows;
-            match counted {
-                ReportFigure::Runs => report.runs += rows,
-                ReportFigure::Results => report.results += rows,
-                ReportFigure::Other => {}
+            match table.copy.name {
+                "run" => report.runs += rows,
+                "result" => report.results += rows,
+                _ => {}
             }
             progress(report.rows);
             if !has_more {
@@ -113,7 +59,11 @@ pub(crate) fn delete_project(
             }
         }
     }
-    database.in_transaction("deleting a project", |connection| delete_rest(connection, id.0))?;
+    database.in_transaction("deleting a project", |connection| {
+        diesel::delete(projects::table.find(id.0)).execute(connection)?;
+        diesel::delete(project_entry::table.find(id.0)).execute(connection)?;
+        Ok::<_, WorkError<StoreError>>(())
+    })?;
     report.projects = 1;
     Ok(Some(report))
 }
@@ -141,17 +91,6 @@ fn hide_project(database: &Database, id: ProjectId, now: Timestamp) -> Result<Op
         diesel::delete(api_key::table.filter(api_key::project_id.eq(id.0))).execute(connection)?;
         Ok::<_, WorkError<StoreError>>(Some(hidden_at.map_or(now, |at| at.0)))
     })
-}
-
-/// Deletes the rows of the small tables, and the project.
-fn delete_rest(connection: &mut PgConnection, project: Uuid) -> Read<()> {
-    diesel::delete(branch::table.filter(branch::project_id.eq(project))).execute(connection)?;
-    diesel::delete(run_day::table.filter(run_day::project_id.eq(project))).execute(connection)?;
-    diesel::delete(signature_alias::table.filter(signature_alias::project_id.eq(project)))
-        .execute(connection)?;
-    diesel::delete(projects::table.find(project)).execute(connection)?;
-    diesel::delete(project_entry::table.find(project)).execute(connection)?;
-    Ok(())
 }
 
 /// Deletes an organization with its projects and keys; none if there is no such organization.

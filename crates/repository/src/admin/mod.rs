@@ -1,4 +1,4 @@
-//! Administration: keys, projects, organizations, migrations, deletion, pruning and the recomputing of derived data.
+//! Administration: keys, projects, organizations, migrations, deletion, transfer, pruning and the recomputing of derived data.
 
 pub(crate) mod administration;
 pub(crate) mod deletion;
@@ -12,3 +12,5 @@ pub(crate) mod project;
 pub(crate) mod prune;
 pub(crate) mod rebuild;
 pub(crate) mod refingerprint;
+pub(crate) mod tables;
+pub(crate) mod transfer;

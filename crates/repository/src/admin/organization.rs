@@ -23,15 +23,7 @@ fn lock_names(connection: &mut PgConnection) -> QueryResult<usize> {
 
 /// Refuses a name that another organization has.
 fn check_name(connection: &mut PgConnection, own: Uuid, name: &str) -> Result<(), WorkError<NameError>> {
-    let other: Option<Uuid> = organization::table
-        .filter(organization::name.eq(name))
-        .filter(organization::id.ne(own))
-        .filter(organization::deleted_at.is_null())
-        .order((organization::created_at, organization::id))
-        .select(organization::id)
-        .first(connection)
-        .optional()?;
-    match other {
+    match with_name(connection, name, own)? {
         None => Ok(()),
         Some(id) => Err(WorkError::Refused(NameError::Taken {
             what: "an organization",
@@ -39,6 +31,18 @@ fn check_name(connection: &mut PgConnection, own: Uuid, name: &str) -> Result<()
             id: id.to_string(),
         })),
     }
+}
+
+/// The id of another organization with this name.
+pub(crate) fn with_name(connection: &mut PgConnection, name: &str, own: Uuid) -> QueryResult<Option<Uuid>> {
+    organization::table
+        .filter(organization::name.eq(name))
+        .filter(organization::id.ne(own))
+        .filter(organization::deleted_at.is_null())
+        .order((organization::created_at, organization::id))
+        .select(organization::id)
+        .first(connection)
+        .optional()
 }
 
 /// Stores an organization. Storing the same one again changes nothing, so that this may be repeated.

@@ -77,14 +77,19 @@ impl<E: From<StoreError>> From<StoreError> for WorkError<E> {
 
 impl From<WorkError<StoreError>> for WorkError<RecordError> {
     fn from(error: WorkError<StoreError>) -> Self {
-        match error {
-            WorkError::Query(error) => Self::Query(error),
-            WorkError::Refused(error) => Self::Refused(error.into()),
-        }
+        error.widened()
     }
 }
 
 impl WorkError<StoreError> {
+    /// The same error of work that may also be refused for other reasons.
+    pub(crate) fn widened<E: From<StoreError>>(self) -> WorkError<E> {
+        match self {
+            Self::Query(error) => WorkError::Query(error),
+            Self::Refused(error) => WorkError::Refused(error.into()),
+        }
+    }
+
     /// The error for callers without diesel, with diesel's error as its source.
     pub(crate) fn during(self, doing: &'static str) -> StoreError {
         match self {

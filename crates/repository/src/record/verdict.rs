@@ -23,7 +23,11 @@ use uuid::Uuid;
 use rows::Rows;
 
 use crate::{
-    db::{column::At, pool::Read, schema::project as projects},
+    db::{
+        column::{At, long_count},
+        pool::Read,
+        schema::{project as projects, verdict as verdicts},
+    },
     read::{
         observation::{self, StoredEnd},
         test::{name_of, names_of_many},
@@ -187,4 +191,23 @@ pub(crate) fn rebuild(
 ) -> Read<u64> {
     let update = judge(connection, project, engine, now, &ImportChanges::everything())?;
     Ok(u64::try_from(update.rows.tests.len()).unwrap_or(u64::MAX))
+}
+
+/// Judges the whole project as of a time, and returns how many verdicts differ from the stored ones, and how many are
+/// stored. Changes nothing.
+pub(crate) fn differing(
+    connection: &mut PgConnection,
+    project: Uuid,
+    engine: &dyn Judge,
+    at: Timestamp,
+) -> Read<(u64, u64)> {
+    let history = observation::load(connection, project, at.plus_days(-ENGINE_WINDOW_DAYS), at)?;
+    let judgement = ProjectJudgement::of(history, engine, at)?;
+    let update = judgement.compare(connection, project, &ImportChanges::everything())?;
+    let stored: i64 = verdicts::table
+        .filter(verdicts::project_id.eq(project))
+        .count()
+        .get_result(connection)?;
+    let differing = u64::try_from(update.rows.tests.len()).unwrap_or(u64::MAX);
+    Ok((differing, long_count(stored)?))
 }

@@ -36,7 +36,7 @@ fn rows(world: &World, project: ProjectId) -> BTreeMap<String, (u64, String)> {
 }
 
 /// Puts rows into every table.
-fn fill(world: &World, project: &Project, seed: u8) {
+pub(crate) fn fill(world: &World, project: &Project, seed: u8) {
     let record = |recording: &Recording| {
         let stored = world.store.record(project.id, recording, &CountingJudge, NOW);
         stored.unwrap()
@@ -92,7 +92,7 @@ fn a_deleted_project_is_gone_from_every_table_and_no_other_is_touched() {
     fill(&world, &other, 2);
     let (before, other_rows) = (rows(&world, world.project.id), rows(&world, other.id));
     for (table, (count, _)) in before.iter().chain(&other_rows) {
-        assert!(*count > 0, "{table}: fill it, and delete its rows with a project");
+        assert!(*count > 0, "{table}: fill it, and add it to PROJECT_TABLES");
     }
     assert!(before.len() > 12, "{before:?}");
 

@@ -16,13 +16,13 @@ use assay_domain::{
     intake::IngestTerms,
     key::{KeyHash, NewKey},
     recording::{Effect, VerdictChange},
-    store::{Administration, KeyDeletion, Recorder},
+    store::{Administration, KeyDeletion, OrganizationTransfer, Recorder},
     verdict::VerdictStatus,
 };
 use assay_repository::Database;
 use assay_testkit::TestDatabase;
 
-use crate::fixture::*;
+use crate::{fixture::*, transfer};
 
 /// A proxy before Postgres that loses the first answer with a given text, and its connection.
 struct Proxy {
@@ -174,4 +174,21 @@ fn an_import_whose_commit_was_not_answered_reports_what_it_changed() {
     let again = world.import(&report("a").content(1).test("x", "f"));
     assert_eq!(again.effect, Effect::Unchanged);
     assert_eq!(again.verdicts_changed.total, 0);
+}
+
+#[test]
+fn an_organization_whose_commit_was_not_answered_is_imported_once() {
+    let (contents, mut archive) = transfer::archived();
+    let target = TestDatabase::new();
+    let proxy = Proxy::before(&target, b"COMMIT\0");
+    let store = proxy.connect();
+    let imported = store.import_organization(&contents, &mut archive, &CountingJudge, NOW);
+    assert!(imported.unwrap().rows > 0 && proxy.has_lost_one());
+    // The first commit belongs to the first partition. With the partitions there, it is that of the import.
+    target.execute("TRUNCATE organization, project CASCADE; TRUNCATE result, attempt, run_pack, verdict");
+    let proxy = Proxy::before(&target, b"COMMIT\0");
+    let store = proxy.connect();
+    let imported = store.import_organization(&contents, &mut archive, &CountingJudge, NOW);
+    assert!(imported.unwrap().rows > 0 && proxy.has_lost_one());
+    assert_eq!(store.organizations().unwrap().len(), 1);
 }

@@ -40,5 +40,6 @@ mod snapshot;
 mod test_names;
 mod tests;
 mod text_counts;
+mod transfer;
 mod turns;
 mod verdicts;

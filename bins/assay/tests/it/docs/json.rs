@@ -102,6 +102,8 @@ fn each_command_prints_the_documented_fields() {
     cli.json(&["org", "create", "Bakery"]);
     check("project move-to-org", &["store", "Bakery"]);
     check("project delete", &["store", "--yes"]);
+    check("org export", &["Bakery", &at("archive")]);
     check("org delete", &["Bakery", "--yes"]);
+    check("org import", &[&at("archive")]);
     assert!(documented.is_empty(), "not tried: {documented:?}");
 }

@@ -1,0 +1,141 @@
+//! An organization that is moved to another cell, by the commands of docs/cells.md.
+
+use std::{
+    fs,
+    process::{Command, Output, Stdio},
+};
+
+use assay_testkit::{Server, TestDatabase, World, program, stderr_text, text};
+
+use crate::{everything, imported::ImportedSeason, ingest};
+
+/// The blocks of commands of the page, without the one that copies the folder to another machine.
+fn commands() -> Vec<String> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cells.md");
+    let page = fs::read_to_string(page).unwrap();
+    let blocks = page.split("```sh deploys\n").skip(1);
+    let commands: Vec<String> = blocks
+        .map(|block| block.split("```").next().unwrap().to_owned())
+        .collect();
+    let [export, copy, import, compare, delete] = commands.as_slice() else {
+        panic!("{commands:?}");
+    };
+    assert!(copy.contains("rsync"), "{copy}");
+    [export, import, compare, delete].map(Clone::clone).to_vec()
+}
+
+/// Runs a block where `assay` is installed.
+fn run(script: &str, read_key: &str) -> Output {
+    let programs = program("assay").parent().unwrap().display().to_string();
+    let output = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", script])
+        .env("PATH", format!("{programs}:{}", std::env::var("PATH").unwrap()))
+        .env("ASSAY_READ_KEY", read_key)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{script}: {}", stderr_text(&output));
+    output
+}
+
+#[test]
+fn an_organization_that_was_moved_by_the_page_answers_the_same_on_every_route() {
+    let season = ImportedSeason::new(5, true);
+    let world = &season.world;
+    world.cli.json(&["org", "rename", "Shop", "Example Shop"]);
+    world
+        .cli
+        .json(&["project", "create", "--org", "Example Shop", "api"]);
+    let sender = world
+        .cli
+        .json(&["key", "create-ingest", "--project", "web", "--name", "CI"]);
+    let sender = text(&sender["key"]);
+
+    // The other cell has an organization already, with a project of the same name.
+    let database = TestDatabase::new();
+    let url = database.url().to_owned();
+    let target = World::over(database, &url);
+    target.import_cases(20, &[("adds", true), ("sums", false)], &["--run-key", "theirs"]);
+    let there = Server::start_with_ingest(target.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
+    let of_theirs = || everything::of(there.client(), &target.key, &target.project);
+    let theirs = of_theirs();
+
+    let before = everything::of(world.server.client(), &world.key, &world.project);
+    assert!(before.len() > 500, "{}", before.len());
+    assert_eq!(
+        there.client().get("/api/v1/projects", Some(&world.key)).status,
+        401
+    );
+
+    let folder = world.folder.path().join("move").display().to_string();
+    let own = |url: &str| format!("'{url}'");
+    let here = |script: &String| {
+        script
+            .replace(
+                "postgresql://assay_owner:…@db.cell1.internal/assay",
+                &own(world.database.url()),
+            )
+            .replace(
+                "postgresql://assay_owner:…@db.cell2.internal/assay",
+                &own(target.database.url()),
+            )
+            .replace("/srv/move", &folder)
+            .replace(
+                "cell1.internal cell2.internal",
+                &format!("{} {}", world.server.address(), there.address()),
+            )
+            .replace("$cell:8080", "$cell")
+    };
+    let commands: Vec<String> = commands().iter().map(here).collect();
+    let [export, import, compare, delete] = commands.as_slice() else {
+        panic!("{commands:?}");
+    };
+    run(export, &world.key);
+    let imported = run(import, &world.key);
+    let imported = String::from_utf8(imported.stdout).unwrap();
+    assert!(
+        imported.starts_with("Imported the organization \"Example Shop\" with 2 projects"),
+        "{imported}"
+    );
+    let compared = run(compare, &world.key);
+    let compared = String::from_utf8(compared.stdout).unwrap();
+    let lines: Vec<&str> = compared.lines().collect();
+    assert!(lines.len() == 2 && lines[0] == lines[1], "{compared}");
+
+    let after = everything::of(there.client(), &world.key, &world.project);
+    // A run may leave the engine's window meanwhile.
+    let again = everything::of(world.server.client(), &world.key, &world.project);
+    if after != again {
+        assert_eq!(after, before);
+    }
+    assert_eq!(
+        of_theirs(),
+        theirs,
+        "the organizations of the other cell are as before"
+    );
+
+    run(delete, &world.key);
+    assert!(!fs::exists(&folder).unwrap() || fs::read_dir(&folder).unwrap().next().is_none());
+    assert_eq!(world.count("SELECT count(*) FROM organization"), 0);
+    let gone = world.server.client().get("/api/v1/projects", Some(&world.key));
+    assert_eq!(gone.status, 401, "{}", gone.text());
+
+    // Its history goes on in the new cell: reports, verdicts, housekeeping.
+    let bearer = format!("Bearer {sender}");
+    let headers = [
+        ("Authorization", bearer.as_str()),
+        ("Content-Type", &ingest::of_form()),
+    ];
+    let fields = [("branch", "main"), ("commit", "abc"), ("runKey", "later")];
+    let report = ingest::form(&fields, &[("r.xml", ingest::PASSES.as_bytes())]);
+    let stored = there.ingest().post("/ingest/v1/reports", &headers, &report);
+    assert_eq!(stored.status, 201, "{}", stored.text());
+    assert_eq!(stored.json()["runNumber"], season.run_ids.len() + 1);
+    let rebuilt = target.cli.json(&["rebuild", "--project", &world.project]);
+    let result = &rebuilt["projects"][0]["result"];
+    for derived in ["runsChanged", "branchesChanged", "daysChanged"] {
+        assert_eq!(result[derived], 0, "{rebuilt}");
+    }
+    let pruned = target.cli.json(&["prune"]);
+    assert_eq!(pruned["runs"], 0, "{pruned}");
+}

@@ -1,0 +1,423 @@
+//! An organization is moved to another database with all of its rows, or not at all.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+};
+
+use assay_domain::{
+    id::OrganizationId,
+    plan::Plan,
+    recording::Effect,
+    store::{
+        Administration, ArchiveContents, ArchiveImportError, ExportError, ImportedOrganization,
+        OrganizationTransfer, Recorder, RowSink, RowSource, Store,
+    },
+};
+use assay_repository::Database;
+use assay_testkit::TestDatabase;
+use diesel::{PgConnection, RunQueryDsl, connection::SimpleConnection, sql_query};
+
+use crate::{deletion, fixture::*};
+
+/// Is called for each row with its table and the number of the table's rows so far.
+type Meanwhile<'a> = Box<dyn FnMut(&str, u64) + 'a>;
+
+/// An archive in memory.
+struct Archive<'a> {
+    tables: BTreeMap<String, Vec<u8>>,
+    current: (&'static str, u64),
+    meanwhile: Meanwhile<'a>,
+}
+
+impl<'a> Archive<'a> {
+    fn new(meanwhile: impl FnMut(&str, u64) + 'a) -> Self {
+        Self {
+            tables: BTreeMap::new(),
+            current: ("", 0),
+            meanwhile: Box::new(meanwhile),
+        }
+    }
+}
+
+impl RowSink for Archive<'_> {
+    fn begin_table(&mut self, table: &'static str) -> io::Result<()> {
+        self.tables.insert(table.to_owned(), Vec::new());
+        self.current = (table, 0);
+        Ok(())
+    }
+
+    fn write_row(&mut self, row: &[u8]) -> io::Result<()> {
+        assert_eq!(row.last(), Some(&b'\n'));
+        self.tables.get_mut(self.current.0).unwrap().extend(row);
+        self.current.1 += 1;
+        (self.meanwhile)(self.current.0, self.current.1);
+        Ok(())
+    }
+}
+
+impl RowSource for Archive<'_> {
+    fn open_table(&mut self, table: &str) -> io::Result<Box<dyn io::Read + '_>> {
+        match self.tables.get(table) {
+            Some(rows) => Ok(Box::new(rows.as_slice())),
+            None => Err(io::Error::other(format!("no file of {table}"))),
+        }
+    }
+}
+
+/// An organization that has rows in every table, and another one beside it.
+fn filled() -> World {
+    let world = World::new();
+    let store = &world.store;
+    let beta = store.create_organization("Beta", Plan::Pro, NOW).unwrap();
+    store.create_project(beta.id, "web", "main", NOW).unwrap();
+    store
+        .create_read_key(beta.id, &key(9), NOW.plus_days(30))
+        .unwrap();
+    let other = world.another_project("api");
+    for (project, seed) in [(&world.project, 1), (&other, 2)] {
+        deletion::fill(&world, project, seed);
+        world.rebuild(project.id);
+    }
+    let organization = world.caller.organization;
+    store
+        .create_read_key(organization, &key(3), NOW.plus_days(30))
+        .unwrap();
+    world
+}
+
+fn export(world: &World) -> (ArchiveContents, Archive<'static>) {
+    let mut archive = Archive::new(|_, _| ());
+    let contents = world
+        .store
+        .export_organization(world.caller.organization, &mut archive);
+    (contents.unwrap(), archive)
+}
+
+fn import(
+    store: &Database,
+    contents: &ArchiveContents,
+    archive: &mut Archive<'_>,
+) -> Result<ImportedOrganization, ArchiveImportError> {
+    store.import_organization(contents, archive, &CountingJudge, NOW)
+}
+
+/// The rows with an owner in one column, of every table that has it.
+fn owned(database: &TestDatabase, column: &str, owner: &str) -> BTreeMap<String, Vec<Option<String>>> {
+    let tables = database.texts(&format!(
+        "SELECT attrelid::regclass::text FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid \
+         WHERE attname = '{column}' AND relkind IN ('r', 'p') AND NOT relispartition \
+             AND relnamespace = 'public'::regnamespace"
+    ));
+    let rows = |table: &String| {
+        database.texts(&format!(
+            "SELECT stored::text FROM {table} AS stored WHERE stored.{column} = '{owner}' ORDER BY 1"
+        ))
+    };
+    tables
+        .into_iter()
+        .flatten()
+        .map(|table| (table.clone(), rows(&table)))
+        .collect()
+}
+
+/// The number of rows of each table but those of the schema itself.
+fn counts(database: &TestDatabase) -> BTreeMap<String, String> {
+    let tables = database.texts(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace \
+         AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('period', '__diesel_schema_migrations')",
+    );
+    let count = |table: String| {
+        let count = database.text(&format!("SELECT count(*) FROM {table}"));
+        (table, count.unwrap())
+    };
+    tables.into_iter().flatten().map(count).collect()
+}
+
+#[test]
+fn every_row_of_an_organization_is_moved_and_none_of_another() {
+    let world = filled();
+    let (contents, mut archive) = export(&world);
+    let moved: BTreeSet<String> = contents.tables.iter().map(|table| table.table.clone()).collect();
+    let all: BTreeSet<String> = counts(&world.database).into_keys().collect();
+    assert_eq!(
+        moved, all,
+        "a table belongs into ORGANIZATION_TABLES or PROJECT_TABLES"
+    );
+    for table in &contents.tables {
+        assert!(table.rows > 0, "{table:?}: fill it");
+    }
+
+    let target = TestDatabase::new();
+    let store = target.connect();
+    let imported = import(&store, &contents, &mut archive).unwrap();
+    let rows: u64 = contents.tables.iter().map(|table| table.rows).sum();
+    assert_eq!(imported.rows, rows);
+    assert_eq!(imported.verdicts, contents.rows_of("verdict"));
+    let organization = world.caller.organization.to_string();
+    let mut owners = vec![("id", organization.clone()), ("organization_id", organization)];
+    for project in &contents.projects {
+        owners.push(("project_id", project.id.to_string()));
+    }
+    for (column, owner) in owners {
+        let (before, after) = (
+            owned(&world.database, column, &owner),
+            owned(&target, column, &owner),
+        );
+        assert_eq!(after, before, "{column}");
+        assert!(column == "id" || after.values().all(|rows| !rows.is_empty()));
+    }
+    let stored: u64 = counts(&target)
+        .values()
+        .map(|count| count.parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(stored, rows, "nothing of the other organization");
+
+    // Derived rows are right, and imports and prunings go on where they were.
+    for project in &contents.projects {
+        let rebuilt = store
+            .rebuild(project.id, &CountingJudge, NOW, &mut |_, _| ())
+            .unwrap()
+            .unwrap();
+        let changed = (
+            rebuilt.runs_changed,
+            rebuilt.branches_changed,
+            rebuilt.days_changed,
+            rebuilt.verdicts_changed,
+        );
+        assert_eq!(changed, (0, 0, 0, 0), "{}", project.name);
+        let record = |recording| store.record(project.id, &recording, &CountingJudge, NOW).unwrap();
+        assert_eq!(record(report("d").test("new", "p")).effect, Effect::Added);
+        let same = report("b").shard(1, 2).test("b", "fp");
+        assert_eq!(record(same).effect, Effect::Unchanged);
+    }
+    store.prune(NOW, false, &mut |_| ()).unwrap();
+}
+
+#[test]
+fn an_empty_organization_is_moved() {
+    let world = World::new();
+    let empty = world.store.create_organization("Empty", Plan::Free, NOW).unwrap();
+    let mut archive = Archive::new(|_, _| ());
+    let contents = world.store.export_organization(empty.id, &mut archive).unwrap();
+    let target = TestDatabase::new();
+    import(&target.connect(), &contents, &mut archive).unwrap();
+    assert_eq!(target.connect().organizations().unwrap(), [empty]);
+    let nobody = OrganizationId(uuid::Uuid::nil());
+    let missing = world
+        .store
+        .export_organization(nobody, &mut Archive::new(|_, _| ()));
+    assert!(matches!(missing, Err(ExportError::Missing)), "{missing:?}");
+}
+
+#[test]
+fn an_export_is_refused_while_an_import_runs_and_keeps_imports_out() {
+    let world = filled();
+    let organization = world.caller.organization;
+    let refused = || {
+        let mut archive = Archive::new(|_, _| ());
+        let refused = world.store.export_organization(organization, &mut archive);
+        assert!(archive.tables.is_empty());
+        refused.unwrap_err().to_string()
+    };
+    // As an import does.
+    let mut importing = world.database.connection();
+    importing
+        .batch_execute(&format!(
+            "BEGIN; SELECT FROM project WHERE id = '{}' FOR NO KEY UPDATE",
+            world.project.id
+        ))
+        .unwrap();
+    let reason = refused();
+    assert!(
+        reason.contains("an import into the project \"web\" is running"),
+        "{reason}"
+    );
+    importing.batch_execute("ROLLBACK").unwrap();
+
+    world
+        .database
+        .execute("UPDATE project SET judged = gen_random_uuid() WHERE name = 'api'");
+    let reason = refused();
+    assert!(reason.contains("the verdicts of the project \"api\""), "{reason}");
+    let api = &world.store.projects_of(organization).unwrap()[1];
+    assert!(
+        reason.contains(&format!("assay rebuild --project {}", api.id)),
+        "{reason}"
+    );
+    world.rebuild(api.id);
+
+    let mut other = world.database.connection();
+    let mut tried = 0;
+    let mut archive = Archive::new(|table, row| {
+        if row > 1 {
+            return;
+        }
+        // Another state than that of the export.
+        let later = "INSERT INTO branch SELECT id, gen_random_uuid(), now() FROM project";
+        other.batch_execute(later).unwrap();
+        let lock =
+            "SELECT FROM project WHERE name = 'web' AND organization_id = '{}' FOR NO KEY UPDATE NOWAIT";
+        let lock = lock.replace("{}", &organization.to_string());
+        assert!(other.batch_execute(&lock).is_err(), "an import began at {table}");
+        tried += 1;
+    });
+    let contents = world
+        .store
+        .export_organization(organization, &mut archive)
+        .unwrap();
+    drop(archive);
+    assert_eq!(tried, contents.tables.len());
+    assert_eq!(contents.rows_of("branch"), 2, "one state of the database");
+}
+
+/// Ends the statement under way of another connection to this database.
+fn end(connection: &mut PgConnection, how: &str) {
+    let sql = format!(
+        "SELECT {how}(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY%'"
+    );
+    assert_eq!(sql_query(sql).execute(connection).unwrap(), 1);
+}
+
+#[test]
+fn an_export_that_the_server_ends_is_no_archive_and_one_that_loses_it_starts_again() {
+    let world = filled();
+    world.database.execute(&format!(
+        "INSERT INTO result SELECT project_id, started_at, 5, 100 + number, test, NULL, 0, 0, 0, 0 \
+             FROM result, generate_series(1, 50000) AS number WHERE project_id = '{}'",
+        world.project.id
+    ));
+    for how in ["pg_cancel_backend", "pg_terminate_backend"] {
+        let mut other = world.database.connection();
+        let mut ended = false;
+        let mut archive = Archive::new(|table, row| {
+            if table == "result" && row == 1 && !std::mem::replace(&mut ended, true) {
+                end(&mut other, how);
+            }
+        });
+        let exported = world
+            .store
+            .export_organization(world.caller.organization, &mut archive);
+        match (how, exported) {
+            ("pg_cancel_backend", exported) => assert!(exported.is_err(), "the rest is missing"),
+            (_, exported) => assert!(exported.unwrap().rows_of("result") > 200_000),
+        }
+    }
+}
+
+#[test]
+fn nothing_is_imported_where_anything_of_it_is_stored() {
+    let world = filled();
+    let (contents, mut archive) = export(&world);
+    let refused = import(&world.store, &contents, &mut archive);
+    assert!(
+        matches!(refused, Err(ArchiveImportError::OrganizationExists { id, .. }) if id == world.caller.organization),
+        "{refused:?}"
+    );
+
+    let target = TestDatabase::new();
+    let store = target.connect();
+    let acme = store.create_organization("Acme", Plan::Pro, NOW).unwrap();
+    let mut refused = |reason: &str| {
+        let before = counts(&target);
+        let refused = import(&store, &contents, &mut archive).unwrap_err().to_string();
+        assert!(refused.contains(reason), "{refused}");
+        assert_eq!(counts(&target), before);
+    };
+    refused(&format!(
+        "another organization of this database is named \"Acme\", with the id {}",
+        acme.id
+    ));
+    store.rename_organization(acme.id, "Acme of old").unwrap();
+
+    // A project that was moved to another organization before.
+    target.execute(&format!(
+        "INSERT INTO project (id, organization_id, name, stable_branch, created_at) \
+         VALUES ('{}', '{}', 'site', 'main', now())",
+        world.project.id, acme.id
+    ));
+    refused(&format!("the project \"site\" ({})", world.project.id));
+    store.delete_project(world.project.id, NOW, &mut |_| ()).unwrap();
+
+    store
+        .create_read_key(acme.id, &key(3), NOW.plus_days(30))
+        .unwrap();
+    refused(&format!("the key {} of the archive is already", key(3).id));
+    target.execute("UPDATE api_key SET id = gen_random_uuid()");
+    refused("has the same text as another key");
+    target.execute("DELETE FROM api_key");
+
+    import(&store, &contents, &mut archive).unwrap();
+    assert_eq!(store.organizations().unwrap().len(), 2);
+}
+
+#[test]
+fn nothing_of_an_archive_that_is_wrong_is_stored() {
+    let world = filled();
+    let (contents, mut archive) = export(&world);
+    let target = TestDatabase::new();
+    let store = target.connect();
+    let empty = counts(&target);
+    let refused = |contents: &ArchiveContents, archive: &mut Archive<'_>, reason: &str| {
+        let refused = import(&store, contents, archive).unwrap_err();
+        let text = match std::error::Error::source(&refused) {
+            Some(source) => format!("{refused}: {source}"),
+            None => refused.to_string(),
+        };
+        assert!(text.contains(reason), "{text}");
+        assert_eq!(counts(&target), empty);
+    };
+
+    let mut other = contents.clone();
+    other.schema = "2020-01-01-000001_ancient".to_owned();
+    refused(
+        &other,
+        &mut archive,
+        "the archive has the schema 2020-01-01-000001_ancient",
+    );
+    let mut other = contents.clone();
+    other.tables.pop();
+    refused(&other, &mut archive, "is missing or unknown");
+    let mut other = contents.clone();
+    other.tables.last_mut().unwrap().rows += 1;
+    refused(&other, &mut archive, "rows and should have");
+    let mut other = contents.clone();
+    other.organization.name = "Nobody".to_owned();
+    refused(&other, &mut archive, "are not those of its contents");
+
+    let whole = archive.tables["result"].clone();
+    archive
+        .tables
+        .insert("result".to_owned(), whole[..whole.len() / 2 - 7].to_vec());
+    refused(
+        &contents,
+        &mut archive,
+        "the database failed while importing an organization",
+    );
+    let missing = archive.tables.remove("result");
+    assert!(missing.is_some());
+    refused(&contents, &mut archive, "no file of result");
+    archive.tables.insert("result".to_owned(), whole);
+
+    // The engine does not see these runs.
+    let packs = archive.tables.insert("run_pack".to_owned(), Vec::new()).unwrap();
+    let mut other = contents.clone();
+    for table in &mut other.tables {
+        if table.table == "run_pack" {
+            table.rows = 0;
+        }
+    }
+    refused(
+        &other,
+        &mut archive,
+        "other verdicts from the results of the project \"web\"",
+    );
+    archive.tables.insert("run_pack".to_owned(), packs);
+    import(&store, &contents, &mut archive).unwrap();
+    assert!(store.key(&key(3).hash).unwrap().is_some());
+}
+
+/// An archive of an organization, for tests of lost connections.
+pub(crate) fn archived() -> (ArchiveContents, impl RowSource) {
+    export(&filled())
+}
