@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use assay_domain::store::StoreError;
-use assay_local_postgres::{Cluster, ClusterState, Settings, look};
+use assay_local_postgres::{Cluster, ClusterState, Settings, inspect};
 use assay_repository::{Database, PoolOptions};
 
 use crate::{cli::Global, environment, upload::retry::Backoff};
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30 * 60);
 pub(crate) struct OpenDatabase {
     /// The connection pool.
     pub(crate) database: Database,
-    /// The private cluster, which runs as long as this value lives.
+    /// The private cluster, which runs until this value is dropped.
     _cluster: Option<Cluster>,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct MigrationReport {
     pub(crate) roles: Option<String>,
 }
 
-/// Migrates the schema, grants the roles, and prints what was done.
+/// Migrates the schema, grants the roles, and prints the changes.
 pub(crate) fn migrate(global: &Global) -> anyhow::Result<MigrationReport> {
     let (url, _cluster) = locate(global)?;
     let applied = assay_repository::migrate(&url).map_err(|error| match error {
@@ -124,7 +124,7 @@ fn locate(global: &Global) -> anyhow::Result<(String, Option<Cluster>)> {
     }
     let (dir, settings) = (global.data_dir(), private_settings());
     let start = || {
-        if matches!(look(&dir, &settings)?, ClusterState::Nothing { .. }) {
+        if matches!(inspect(&dir, &settings)?, ClusterState::Nothing { .. }) {
             eprintln!(
                 "assay: making a private database in {} (about 50 MB); --data-dir or ASSAY_DATA_DIR names another folder",
                 dir.display()

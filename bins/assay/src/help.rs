@@ -55,7 +55,7 @@ pub(crate) fn with_usage(mut error: Error) -> Error {
     error
 }
 
-/// Whether a usage error may come from a test command that does not stand after `--`.
+/// Whether a test command that does not follow `--` may have caused a usage error.
 fn is_command_without_dashes(error: &Error) -> bool {
     let is_of_arguments = matches!(
         error.kind(),

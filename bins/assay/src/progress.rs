@@ -85,7 +85,7 @@ fn whole_rate(state: &ProgressState, text: &mut dyn std::fmt::Write) {
     let _ = write!(text, "{:.0}", state.per_sec());
 }
 
-/// The time until everything is sent, and then what the wait is for.
+/// The remaining time until everything is sent, then the reason for the wait.
 fn until_sent(state: &ProgressState, text: &mut dyn std::fmt::Write) {
     // Writing to a string cannot fail.
     let _ = match state.len().is_some_and(|length| state.pos() >= length) {

@@ -91,7 +91,7 @@ pub(crate) fn read_candidates(
             Err(file) => skipped.push(file),
         }
     }
-    tell_skipped(&skipped);
+    print_skipped(&skipped);
     ensure!(!files.is_empty(), "no test report was found in {}", listed(paths));
     Ok(files)
 }
@@ -99,7 +99,7 @@ pub(crate) fn read_candidates(
 /// A file of a folder that is not a report.
 pub(crate) struct SkippedFile {
     pub(crate) name: String,
-    /// What it is instead, if its content shows that.
+    /// The kind of file that its content shows, if it is known.
     pub(crate) reason: Option<String>,
 }
 
@@ -320,7 +320,7 @@ fn matching(
 }
 
 /// Names the skipped files on standard error: first those whose kind is recognised.
-pub(crate) fn tell_skipped(skipped: &[SkippedFile]) {
+pub(crate) fn print_skipped(skipped: &[SkippedFile]) {
     let (explained, others): (Vec<_>, Vec<_>) = skipped.iter().partition(|file| file.reason.is_some());
     let named: Vec<_> = explained
         .into_iter()

@@ -14,7 +14,7 @@ pub(crate) fn closest<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) 
         .map(|(_, name)| name)
 }
 
-/// Two measures, as each knows other slips: a letter left out early on, and two words swapped.
+/// The larger of two similarity measures. One tolerates a missing letter near the start, the other swapped words.
 fn likeness(a: &str, b: &str) -> f64 {
     strsim::jaro_winkler(a, b).max(strsim::normalized_damerau_levenshtein(a, b))
 }

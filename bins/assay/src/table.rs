@@ -22,7 +22,7 @@ pub(crate) struct Cell {
 /// How a value is meant; a colour on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// Nothing special.
+    /// No style.
     Plain,
     /// As it should be.
     Good,
@@ -68,9 +68,9 @@ impl Tone {
     }
 }
 
-/// A table without lines, columns of numbers to the right; empty cells show a dash. On a terminal that is too narrow
-/// long texts are cut off with an ellipsis; ids and numbers never are. Where even that does not fit, each row becomes a
-/// block of lines. Elsewhere nothing is cut, each row being one line.
+/// A table without lines. Columns of numbers are right-aligned, and empty cells show a dash. On a narrow terminal long
+/// texts are cut with an ellipsis; ids and numbers are not. If the table still does not fit, each row becomes a block of
+/// lines. Without a terminal each row is one uncut line.
 pub(crate) fn table<C: Into<Cell>>(header: &[&str], rows: impl IntoIterator<Item = Vec<C>>) -> String {
     let rows = rows
         .into_iter()
@@ -80,8 +80,7 @@ pub(crate) fn table<C: Into<Cell>>(header: &[&str], rows: impl IntoIterator<Item
     table.within(terminal::width())
 }
 
-/// A table of which each row has lines of its own below it, indented and wrapped; none where the columns are too wide for
-/// the terminal. Nothing is cut.
+/// A table with indented, wrapped notes below each row. No text is cut. None if the columns are too wide for the terminal.
 pub(crate) fn table_with_notes(
     header: &[&str],
     rows: impl IntoIterator<Item = (Vec<Cell>, Vec<String>)>,
@@ -123,7 +122,7 @@ fn wrapped(text: &str, columns: usize) -> String {
     lines(&drawing)
 }
 
-/// What came from a report or a name must not move the cursor or colour the terminal.
+/// Text of a report or a name must not move the cursor or colour the terminal.
 fn printable(cell: Cell) -> Cell {
     let text: String = cell
         .text
@@ -171,12 +170,12 @@ impl Table<'_> {
         }
         drawing
             .set_content_arrangement(ContentArrangement::Dynamic)
-            // The gap behind the last column may lie beyond the edge: nothing is written there.
+            // The gap after the last column may exceed the width, because it stays empty.
             .set_width(u16::try_from(columns).unwrap_or(u16::MAX).saturating_add(GAP));
         lines(&drawing)
     }
 
-    /// How many columns the table takes where nothing is cut.
+    /// The width of the table without cuts, in columns of the terminal.
     fn natural_width(&self) -> usize {
         let widths = self.drawing().column_max_content_widths();
         let gaps = usize::from(GAP) * widths.len().saturating_sub(1);

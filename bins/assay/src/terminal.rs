@@ -5,12 +5,12 @@ use std::io::{self, IsTerminal as _, StderrLock, StdoutLock};
 use anstream::AutoStream;
 use terminal_size::{Width, terminal_size_of};
 
-/// Standard output, which drops styles where it is no terminal, or NO_COLOR or a dumb TERM asks for none.
+/// Standard output. Styles are dropped without a terminal, with NO_COLOR, and on a dumb TERM.
 pub(crate) fn out() -> AutoStream<StdoutLock<'static>> {
     AutoStream::auto(io::stdout().lock())
 }
 
-/// Standard error, likewise.
+/// Standard error, with the rule of [`out`] for styles.
 pub(crate) fn err() -> AutoStream<StderrLock<'static>> {
     AutoStream::auto(io::stderr().lock())
 }

@@ -281,7 +281,7 @@ impl CausesWorld {
         });
         observed.present = (0..TESTS).collect::<Bitmap>();
         for test in 0..TESTS {
-            let Some((cause, text)) = fate(run, test, flakes, drifts, random) else {
+            let Some((cause, text)) = outcome_of(run, test, flakes, drifts, random) else {
                 continue;
             };
             // One text in ten is new.
@@ -304,7 +304,7 @@ impl CausesWorld {
 }
 
 /// The cause and the text of a test's failure in a run; none if it passes.
-fn fate(
+fn outcome_of(
     run: &BranchRun,
     test: u32,
     flakes: &BTreeMap<u32, Flake>,

@@ -49,7 +49,7 @@ impl Columns {
             .filter(|value| !value.is_empty())
     }
 
-    fn need<'r>(&self, row: &'r StringRecord, name: &str) -> anyhow::Result<&'r str> {
+    fn required<'r>(&self, row: &'r StringRecord, name: &str) -> anyhow::Result<&'r str> {
         self.get(row, name).with_context(|| format!("no {name}"))
     }
 
@@ -59,17 +59,17 @@ impl Columns {
     ) -> anyhow::Result<((ObservedRun, TestName), (u32, ObservedAttempt))> {
         let owned = |name: &str| self.get(row, name).map(str::to_owned);
         let run = ObservedRun {
-            started_at: self.need(row, "started_at")?.parse()?,
-            id: self.need(row, "run")?.to_owned(),
+            started_at: self.required(row, "started_at")?.parse()?,
+            id: self.required(row, "run")?.to_owned(),
             branch: owned("branch"),
             revision: owned("revision"),
             variant: owned("variant").unwrap_or_default(),
         };
         let test = TestName {
-            name: self.need(row, "test")?.to_owned(),
+            name: self.required(row, "test")?.to_owned(),
             file_path: owned("file"),
         };
-        let status: AttemptStatus = self.need(row, "status")?.parse()?;
+        let status: AttemptStatus = self.required(row, "status")?.parse()?;
         let retry = self.get(row, "retry").map_or(Ok(0), str::parse)?;
         let duration_ms = self.get(row, "duration_ms").map(str::parse).transpose()?;
         Ok(((run, test), (retry, ObservedAttempt { status, duration_ms })))

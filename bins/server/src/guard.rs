@@ -13,10 +13,10 @@ const KEY: &str = "svc_";
 const HIDDEN_FROM: usize = 13;
 
 /// This target logs each request that is not HTTP as an error. Clients could fill the log with such errors.
-const READER_OF_REQUESTS: &str = "actix_http::h1";
+const REQUEST_PARSER: &str = "actix_http::h1";
 
 /// These targets log several lines at `info` for each message of an agent, beside the access log's.
-const TALKATIVE: [&str; 2] = ["rmcp", "tracing::span"];
+const VERBOSE_TARGETS: [&str; 2] = ["rmcp", "tracing::span"];
 
 /// Starts to log with this filter and format, panics included.
 pub(crate) fn start(filter: &str, format: LogFormat) {
@@ -50,7 +50,7 @@ struct Guard<L>(L);
 
 impl<L: Log> Log for Guard<L> {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        may_tell(metadata) && self.0.enabled(metadata)
+        is_loggable(metadata) && self.0.enabled(metadata)
     }
 
     fn log(&self, record: &Record<'_>) {
@@ -78,12 +78,12 @@ impl<L: Log> Log for Guard<L> {
     }
 }
 
-fn may_tell(metadata: &Metadata<'_>) -> bool {
+fn is_loggable(metadata: &Metadata<'_>) -> bool {
     let target = metadata.target();
-    let is_talkative = TALKATIVE.iter().any(|begin| target.starts_with(begin));
+    let is_talkative = VERBOSE_TARGETS.iter().any(|begin| target.starts_with(begin));
     let least = if is_talkative { Level::Warn } else { Level::Info };
     let is_heard = metadata.level() <= least || target.starts_with("assay_");
-    is_heard && !target.starts_with(READER_OF_REQUESTS)
+    is_heard && !target.starts_with(REQUEST_PARSER)
 }
 
 /// The message on one line, without keys.
@@ -94,7 +94,7 @@ fn safe(message: &str) -> Cow<'_, str> {
         Cow::Borrowed(message)
     };
     if one_line.contains(KEY) {
-        Cow::Owned(without_keys(&one_line))
+        Cow::Owned(redact_keys(&one_line))
     } else {
         one_line
     }
@@ -107,7 +107,7 @@ fn escaped(char: char) -> impl Iterator<Item = char> {
 }
 
 /// Redacts every word that starts like a key and is longer than a key's public part.
-fn without_keys(message: &str) -> String {
+fn redact_keys(message: &str) -> String {
     let mut parts = message.split(KEY);
     let mut safe = parts.next().unwrap_or_default().to_owned();
     for part in parts {

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use anyhow::{Context as _, bail};
-use assay_local_postgres::{ClusterError, Installer, look};
+use assay_local_postgres::{ClusterError, Installer, inspect};
 
 use crate::{config::Config, startup};
 
@@ -11,7 +11,7 @@ use crate::{config::Config, startup};
 /// before anything starts if it may not install.
 pub(crate) fn install_if_missing(config: &Config) -> anyhow::Result<()> {
     let settings = startup::cluster_settings();
-    let Err(ClusterError::NotFound { found, install }) = look(&config.data_dir(), &settings) else {
+    let Err(ClusterError::NotFound { found, install }) = inspect(&config.data_dir(), &settings) else {
         return Ok(());
     };
     let missing = missing(found.as_deref(), install.as_deref());

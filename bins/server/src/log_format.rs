@@ -1,4 +1,4 @@
-//! What a line of the log looks like: text for people, JSON for programs that collect logs.
+//! The format of a log line: text for people, JSON for programs that collect logs.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Signals: SIGINT and SIGTERM end the program, SIGHUP does not.
+//! Signals: SIGINT and SIGTERM end the program. SIGHUP is logged and ignored.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

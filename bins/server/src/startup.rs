@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
-use assay_local_postgres::{Cluster, ClusterState, Settings, look};
+use assay_local_postgres::{Cluster, ClusterState, Settings, inspect};
 use assay_repository::{Database, PoolOptions};
 
 use crate::{
@@ -23,7 +23,7 @@ const STORED_WITHIN: Duration = Duration::from_secs(300);
 /// Connections for look-ups of ingest keys.
 const CONNECTIONS_FOR_KEYS: u32 = 2;
 
-/// What the server needs to serve.
+/// The server's dependencies, ready for use.
 pub(crate) struct Resources {
     /// The database, with a current schema.
     pub(crate) database: Arc<Database>,
@@ -112,7 +112,7 @@ fn ingest_database(config: &Config, url: &str) -> anyhow::Result<Database> {
 fn private_cluster(config: &Config) -> anyhow::Result<Cluster> {
     let (dir, settings) = (config.data_dir(), cluster_settings());
     let start = || {
-        if matches!(look(&dir, &settings)?, ClusterState::Nothing { .. }) {
+        if matches!(inspect(&dir, &settings)?, ClusterState::Nothing { .. }) {
             eprintln!(
                 "assay-server: making a private database in {} (about 50 MB); --data-dir or ASSAY_DATA_DIR names another \
                  folder",

@@ -64,8 +64,8 @@ impl Directory {
         now: Timestamp,
     ) -> Result<Option<Project>, StoreError> {
         let read = || self.store.project(caller, id, now);
-        let found = self.projects.get((caller.organization, id), now, read)?;
-        Ok(found.map(|project| project.seen(caller.plan, now)))
+        let project = self.projects.get((caller.organization, id), now, read)?;
+        Ok(project.map(|project| project.seen(caller.plan, now)))
     }
 }
 
@@ -104,14 +104,14 @@ impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
     ) -> Result<Option<V>, StoreError> {
         // An entry from the future was read before the clock was set back. Its age is unknown.
         let counts = |(read_at, _): &(Timestamp, V)| (0..KEPT_MS).contains(&now.since_ms(*read_at));
-        if let Some((_, kept)) = self.0.get(&key).filter(counts) {
-            return Ok(Some(kept));
+        if let Some((_, cached)) = self.0.get(&key).filter(counts) {
+            return Ok(Some(cached));
         }
-        let found = read()?;
-        if let Some(value) = &found {
+        let value = read()?;
+        if let Some(value) = &value {
             self.0.insert(key, (now, value.clone()));
         }
-        Ok(found)
+        Ok(value)
     }
 }
 

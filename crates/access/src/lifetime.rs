@@ -69,10 +69,13 @@ mod tests {
 
     #[test]
     fn every_lifetime_reads_back_and_counts_days_of_24_hours() {
-        let made = Timestamp::from_unix_ms(0);
+        let created_at = Timestamp::from_unix_ms(0);
         for lifetime in Lifetime::ALL {
             assert_eq!(lifetime.to_string().parse(), Ok(lifetime));
-            assert_eq!(lifetime.expiry(made).unix_ms(), lifetime.days() * 86_400_000);
+            assert_eq!(
+                lifetime.expiry(created_at).unix_ms(),
+                lifetime.days() * 86_400_000
+            );
         }
         for bad in ["", "0", "31", "+30", " 30", "30.0", "-30"] {
             assert_eq!(bad.parse::<Lifetime>(), Err(NotALifetime), "{bad}");

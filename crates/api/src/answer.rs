@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     error::ApiError,
     memory::{IN_PARTS, Reservation},
-    request::Ask,
+    request::RequestParts,
 };
 
 /// Bodies up to this size are not compressed, because compression would cost more than it saves.
@@ -95,7 +95,7 @@ impl Answer {
     /// tags mean equal bytes.
     pub(crate) fn into_reply(
         self,
-        ask: &Ask,
+        ask: &RequestParts,
         expiry_notice: Option<Timestamp>,
         mut memory: Reservation,
     ) -> Result<Reply, ApiError> {

@@ -17,7 +17,7 @@ use assay_flakiness::Diagnose;
 use crate::{
     error::ApiError,
     metrics::Metrics,
-    request::{Ask, Pairs, Query},
+    request::{Pairs, Query, RequestParts},
     routes::Route,
 };
 
@@ -31,7 +31,7 @@ pub(crate) struct Call<'a> {
     /// The time of the request, the same for everything in its answer.
     pub(crate) now: Timestamp,
     pub(crate) route: &'static Route,
-    pub(crate) ask: &'a Ask,
+    pub(crate) ask: &'a RequestParts,
     pub(crate) pairs: &'a Pairs,
 }
 

@@ -29,7 +29,7 @@ use crate::{
     call::Call,
     error::ApiError,
     memory::BUILDING,
-    request::Ask,
+    request::RequestParts,
     routes::Route,
 };
 
@@ -84,7 +84,7 @@ async fn respond(
     let outcome = match PresentedKey::of_header(authorization.as_deref()) {
         Ok(key) => {
             presented = Some(key);
-            admitted(app, route, key, Ask::of(request), now).await
+            admitted(app, route, key, RequestParts::of(request), now).await
         }
         Err(refusal) => Err(refusal.into()),
     };
@@ -107,7 +107,7 @@ async fn admitted(
     app: &Arc<App>,
     route: &'static Route,
     key: PresentedKey,
-    ask: Ask,
+    ask: RequestParts,
     now: Timestamp,
 ) -> Result<Reply, ApiError> {
     let app = Arc::clone(app);
@@ -126,7 +126,7 @@ fn read(
     app: &App,
     route: &'static Route,
     key: &PresentedKey,
-    ask: &Ask,
+    ask: &RequestParts,
     now: Timestamp,
 ) -> Result<Reply, ApiError> {
     let grant = app.directory.check(key, now)?;

@@ -20,7 +20,7 @@ pub struct RunBar {
 const HEIGHT: f64 = 66.0;
 const STEP: usize = 10;
 /// The widest bar with its gap, in pixels, so that a chart of few bars keeps narrow ones.
-const MOST_PIXELS: usize = 34;
+const MAX_BAR_PIXELS: usize = 34;
 /// The least number of slots, so that the labels of both ends fit below the chart.
 const FEWEST: usize = 6;
 
@@ -49,7 +49,7 @@ impl Places {
     }
 
     const fn pixels(&self) -> usize {
-        self.slots * MOST_PIXELS
+        self.slots * MAX_BAR_PIXELS
     }
 }
 

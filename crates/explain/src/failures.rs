@@ -119,7 +119,7 @@ pub enum ListedFailures {
 }
 
 impl ListedFailures {
-    /// Whether a failure is listed. It is asked once for each, in their order.
+    /// A filter that is called once for each failure, in their order, and returns whether the failure is listed.
     fn filter(self) -> impl FnMut(&&JudgedFailure) -> bool {
         let mut tests = HashSet::new();
         move |failure| {
@@ -302,7 +302,7 @@ impl CauseEvidence {
 pub struct EvidenceRun {
     /// The run's id.
     pub run_id: String,
-    /// What it contributes.
+    /// Its contribution to the evidence.
     pub says: EvidenceWord,
     /// The run's number, for pages.
     #[serde(skip)]

@@ -76,7 +76,7 @@ pub struct FlakyList {
     pub window_days: i64,
     /// The order of the list.
     pub sort: FlakySort,
-    /// Where this page lies in the list.
+    /// The position of this page in the list.
     pub page: Page,
     /// The tests of this page.
     pub tests: Vec<VerdictEntry>,
@@ -147,7 +147,7 @@ fn named<'a>(
 ) -> Result<Vec<NamedVerdict<'a>>, StoreError> {
     let ordinals: Vec<TestOrdinal> = listed.iter().map(|verdict| verdict.test).collect();
     let names = snapshot.test_names(&ordinals)?;
-    same_length("test name", names.len(), listed.len())?;
+    check_length("test name", names.len(), listed.len())?;
     Ok(names.into_iter().zip(listed).collect())
 }
 
@@ -173,7 +173,7 @@ fn last_runs(
 ) -> Result<Vec<Option<FinalResult>>, StoreError> {
     let run_of = |verdict: &Verdict| Some(&history.runs.get(verdict.last_run?)?.run);
     let runs: Vec<_> = shown.iter().map(|(_, verdict)| run_of(verdict)).collect();
-    let asked: Vec<_> = shown
+    let keys: Vec<_> = shown
         .iter()
         .zip(&runs)
         .filter_map(|((_, verdict), run)| {
@@ -185,8 +185,8 @@ fn last_runs(
             })
         })
         .collect();
-    let results = snapshot.final_results(&asked)?;
-    same_length("final result", results.len(), asked.len())?;
+    let results = snapshot.final_results(&keys)?;
+    check_length("final result", results.len(), keys.len())?;
     let mut results = results.into_iter();
     let last = |run: Option<&RunFacts>| {
         let run = run?;
@@ -209,13 +209,13 @@ fn slice<'a>(ranked: Vec<NamedVerdict<'a>>, page: &Page) -> Vec<NamedVerdict<'a>
 }
 
 /// Lists in the same order must have the same length. Otherwise a test would be paired with another test's data.
-fn same_length(what: &'static str, got: usize, expected: usize) -> Result<(), StoreError> {
-    if got == expected {
+fn check_length(what: &'static str, length: usize, expected: usize) -> Result<(), StoreError> {
+    if length == expected {
         return Ok(());
     }
     Err(StoreError::Corrupt {
         what,
-        value: format!("{got} values for {expected} tests"),
+        value: format!("{length} values for {expected} tests"),
     })
 }
 
@@ -255,12 +255,12 @@ mod tests {
             explain: false,
         };
         let verdicts = [0, 1, 2].map(verdict);
-        let found = query.rank(vec![
+        let ranked = query.rank(vec![
             (test("x", Some("ΟΔΟΣΑ.ts")), &verdicts[0]),
             (test("οδός", None), &verdicts[1]),
             (test("μια οδος", None), &verdicts[2]),
         ]);
-        let found: Vec<_> = found.iter().map(|(_, verdict)| verdict.test).collect();
-        assert_eq!(found, [0, 2]);
+        let ranked: Vec<_> = ranked.iter().map(|(_, verdict)| verdict.test).collect();
+        assert_eq!(ranked, [0, 2]);
     }
 }

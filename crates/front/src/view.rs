@@ -189,23 +189,23 @@ impl Verdicts {
         self.verdicts.len()
     }
 
-    /// The wanted verdicts with the names of their tests.
-    pub(crate) fn named<'a>(
+    /// The verdicts that `is_included` selects, with the names of their tests.
+    pub(crate) fn entries<'a>(
         &'a self,
         names: &'a TestNames,
-        wanted: impl Fn(&NamedVerdict<'a>) -> bool,
+        is_included: impl Fn(&NamedVerdict<'a>) -> bool,
     ) -> Result<Vec<NamedVerdict<'a>>, StoreError> {
-        let mut named = Vec::new();
+        let mut entries = Vec::new();
         for verdict in &self.verdicts {
             let name = names.get(verdict.test).ok_or_else(|| StoreError::Corrupt {
                 what: "result of an unknown test",
                 value: verdict.test.to_string(),
             })?;
-            if wanted(&(name, verdict)) {
-                named.push((name, verdict));
+            if is_included(&(name, verdict)) {
+                entries.push((name, verdict));
             }
         }
-        Ok(named)
+        Ok(entries)
     }
 }
 

@@ -4,7 +4,7 @@ use assay_domain::{recording::RunContext, run::CiProvider};
 
 use crate::{
     choice::{Chooser, Origin},
-    text::{self, tidy},
+    text::{self, storable_line},
     values::{LONGEST_LINE, LONGEST_MESSAGE},
 };
 
@@ -30,7 +30,7 @@ pub(crate) fn resolve(
                 what,
                 sources
                     .iter()
-                    .map(|(from, source)| (*from, field(source).and_then(|text| tidy(text, limit)))),
+                    .map(|(from, source)| (*from, field(source).and_then(|text| storable_line(text, limit)))),
             )
         };
 
@@ -39,7 +39,7 @@ pub(crate) fn resolve(
     let of_commit: Vec<_> = sources
         .iter()
         .copied()
-        .filter(|(from, source)| *from == Origin::Flag || speaks_of(source, commit_sha.as_deref()))
+        .filter(|(from, source)| *from == Origin::Flag || is_of_commit(source, commit_sha.as_deref()))
         .collect();
     let tested_revision = line(
         "tested revision",
@@ -79,7 +79,7 @@ pub(crate) fn resolve(
                     source
                         .pull_request_title
                         .as_deref()
-                        .and_then(|title| tidy(title, LONGEST_LINE)),
+                        .and_then(|title| storable_line(title, LONGEST_LINE)),
                 )
             }),
     );
@@ -103,15 +103,15 @@ pub(crate) fn resolve(
 }
 
 /// Whether a source's facts are about the chosen commit.
-fn speaks_of(source: &RunContext, chosen: Option<&str>) -> bool {
-    let (Some(own), Some(chosen)) = (source.commit_sha.as_deref(), chosen) else {
+fn is_of_commit(source: &RunContext, commit: Option<&str>) -> bool {
+    let (Some(own), Some(commit)) = (source.commit_sha.as_deref(), commit) else {
         return true;
     };
-    same_commit(own, chosen)
+    same_commit(own, commit)
         || source
             .tested_revision
             .as_deref()
-            .is_some_and(|head| same_commit(head, chosen))
+            .is_some_and(|head| same_commit(head, commit))
 }
 
 /// Whether two names of a commit agree on their common length: one may be abbreviated.
@@ -148,13 +148,13 @@ mod tests {
         };
         let resolved = |variables: &str| {
             let report = with("https://ci.test/report");
-            let chosen = resolve(
+            let commit = resolve(
                 &RunContext::default(),
                 &with(variables),
                 &report,
                 &mut Chooser::default(),
             );
-            chosen.run_url.unwrap()
+            commit.run_url.unwrap()
         };
         assert_eq!(resolved("https://ci.test/7"), "https://ci.test/7");
         assert_eq!(resolved("javascript:alert(1)"), "https://ci.test/report");

@@ -10,7 +10,6 @@ mod bounds;
 mod choice;
 mod content;
 mod context;
-mod doubts;
 mod flags;
 mod prepare;
 mod results;
@@ -18,6 +17,7 @@ mod run_key;
 mod text;
 mod times;
 pub mod values;
+mod warnings;
 
 pub use bounds::TooLarge;
 pub use choice::{Choice, Origin};

@@ -11,12 +11,13 @@ use crate::{
     bounds::{self, TooLarge},
     choice::{Choice, Chooser, Origin},
     content::{self, Files},
-    context, doubts,
+    context,
     flags::Flags,
     results, run_key,
-    text::tidy,
+    text::storable_line,
     times,
     values::LONGEST_LINE,
+    warnings,
 };
 
 /// A report as received.
@@ -55,7 +56,7 @@ impl PreparedReport {
     pub fn warnings_of(&self, run: &RunContext) -> Vec<String> {
         let warnings = self.warnings.iter();
         warnings
-            .filter(|warning| doubts::concerns(warning, run))
+            .filter(|warning| warnings::concerns(warning, run))
             .cloned()
             .collect()
     }
@@ -109,8 +110,11 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         shard: shard.map(|shown| shown.0),
         context,
         sender: Sender {
-            job: ci.job.as_deref().and_then(|job| tidy(job, LONGEST_LINE)),
-            runner: ci.runner.as_deref().and_then(|runner| tidy(runner, LONGEST_LINE)),
+            job: ci.job.as_deref().and_then(|job| storable_line(job, LONGEST_LINE)),
+            runner: ci
+                .runner
+                .as_deref()
+                .and_then(|runner| storable_line(runner, LONGEST_LINE)),
         },
         started_at: times.started_at,
         finished_at: times.finished_at,
@@ -118,9 +122,9 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         report_errors: report.errors,
         tests: results::classed(report.tests, times.shift_ms),
     };
-    content::sum_up(&mut recording, times.repeatable);
+    content::digest(&mut recording, times.repeatable);
     let mut warnings = report.warnings;
-    warnings.extend(doubts::of(&recording, &chooser.choices, now));
+    warnings.extend(warnings::of(&recording, &chooser.choices, now));
     Ok(PreparedReport {
         recording,
         choices: chooser.choices,

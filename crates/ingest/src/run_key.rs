@@ -3,7 +3,7 @@
 use crate::{
     bounds::TooLarge,
     choice::{Chooser, Origin},
-    text::tidy,
+    text::storable_line,
 };
 
 /// Longest run key that can be stored, in characters.
@@ -20,7 +20,7 @@ pub(crate) fn resolve(
     suite: Option<&str>,
     chooser: &mut Chooser,
 ) -> Result<String, TooLarge> {
-    let tidied = |key: Option<&str>| key.and_then(|key| tidy(key, usize::MAX));
+    let tidied = |key: Option<&str>| key.and_then(|key| storable_line(key, usize::MAX));
     let key = chooser
         .first(
             "run key",

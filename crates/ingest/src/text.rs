@@ -84,7 +84,7 @@ pub(crate) fn branch(name: &str) -> String {
 
 /// A text of a report or of CI, ready for storing: without control characters other than line breaks and tabs, and cut
 /// to `limit` characters. None if it is empty.
-pub(crate) fn tidy(text: &str, limit: usize) -> Option<String> {
+pub(crate) fn storable_line(text: &str, limit: usize) -> Option<String> {
     let kept: String = text
         .chars()
         .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
@@ -130,10 +130,10 @@ mod tests {
     #[test]
     fn foreign_text_is_made_storable_rather_than_refused() {
         assert_eq!(
-            tidy("fix\u{0} it\r\n\nbody\u{1b}", 100).as_deref(),
+            storable_line("fix\u{0} it\r\n\nbody\u{1b}", 100).as_deref(),
             Some("fix it\n\nbody")
         );
-        assert_eq!(tidy("abcdef", 3).as_deref(), Some("abc"));
-        assert_eq!(tidy(" \u{0} ", 3), None);
+        assert_eq!(storable_line("abcdef", 3).as_deref(), Some("abc"));
+        assert_eq!(storable_line(" \u{0} ", 3), None);
     }
 }

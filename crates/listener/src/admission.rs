@@ -118,12 +118,12 @@ impl<K: Key> AdmissionControl<K> {
             self.0.state().log_rejection();
             return Err(Rejected::Overloaded);
         }
-        let done = web::block(move || {
+        let result = web::block(move || {
             // The permit is returned when the work ends, even if the client no longer waits.
             let _place = place;
             work()
         });
-        match timeout(answering.saturating_sub(began.elapsed()), done).await {
+        match timeout(answering.saturating_sub(began.elapsed()), result).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(_)) => Err(Rejected::Panicked),
             Err(_) => Err(Rejected::TimedOut),

@@ -23,14 +23,14 @@ use crate::refusal::Refusal;
 
 /// How long a request may take to arrive, from the first byte after the last answer.
 pub(crate) const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// How long a client may read nothing of its answer.
-const TAKEN_WITHIN: Duration = Duration::from_secs(30);
+/// How long a client may pause before its answer counts as not read.
+const READ_WITHIN: Duration = Duration::from_secs(30);
 /// The extra time for each byte that the client has read: ten kilobytes a second are fast enough.
 const PER_BYTE: Duration = Duration::from_micros(100);
 /// How long a refused client may take to read its answer before the connection is closed.
 const LINGER_FOR: Duration = Duration::from_secs(1);
-/// How long a client may keep the server waiting for one answer, all pauses together.
-const TAKEN_IN_ALL: Duration = Duration::from_secs(120);
+/// How long all pauses of a client during one answer may take together.
+const READ_IN_TOTAL: Duration = Duration::from_secs(120);
 /// How many bytes are read ahead while a request is being answered. From twice this number on, actix-http loops without
 /// waiting.
 const AHEAD_BYTES: usize = 64 * 1_024;
@@ -42,41 +42,41 @@ const REFUSED_FOR: Duration = Duration::from_secs(2);
 /// A stream to a client. A pending operation fails with [`io::ErrorKind::TimedOut`] when the client exceeds a time
 /// limit.
 ///
-/// The stream does not parse HTTP. It knows what was read and written and when, and [`Answering`] says whether the
+/// The stream does not parse HTTP. It records when bytes were read and written. [`Answering`] tells it whether the
 /// server or the client has to act. One task owns all its operations.
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
     stream: S,
     socket: fn(&S) -> &TcpStream,
     answering: Answering,
-    due: Due,
+    deadline: Deadline,
     /// Fires when a limit ends, or earlier. Created when an operation first has to wait.
     alarm: Option<Pin<Box<Sleep>>>,
     /// Bytes read since the last answer was complete.
     ahead: usize,
     /// Whether reading waits until an answer is written.
     is_held: bool,
-    refusing: Refusing,
-    patience: Patience,
+    refusal: RefusalProgress,
+    read_pauses: ReadPauses,
     /// How much of a refused body was dropped, and when dropping ends.
     dropped: (usize, Option<Instant>),
 }
 
 /// The progress of a refusal by the protocol layer.
 #[derive(Debug)]
-enum Refusing {
+enum RefusalProgress {
     /// No refusal.
     No,
     /// The answer, and how much of it is written.
     Writing(Vec<u8>, usize),
-    /// The answer is written. What the client still sends is read and dropped for a moment: closing a connection with
-    /// unread data resets it, and the client might lose the answer.
+    /// The answer is written. Bytes that the client still sends are dropped for a moment. Closing a connection with
+    /// unread data would reset it, and the client might lose the answer.
     Lingering(Pin<Box<Sleep>>),
 }
 
 /// How long a client has kept the server waiting during an answer.
 #[derive(Debug, Default)]
-struct Patience {
+struct ReadPauses {
     /// The number of the answer.
     answer: u64,
     /// The sum of the finished pauses.
@@ -85,9 +85,9 @@ struct Patience {
     since: Option<Instant>,
 }
 
-impl Patience {
-    /// The client reads nothing of the answer with this number. Returns the time at which the connection is given up.
-    fn waits(&mut self, answer: u64, now: Instant) -> Instant {
+impl ReadPauses {
+    /// Starts or continues a pause in the answer with this number. Returns the time at which the connection is closed.
+    fn pause(&mut self, answer: u64, now: Instant) -> Instant {
         if self.answer != answer {
             *self = Self {
                 answer,
@@ -95,11 +95,11 @@ impl Patience {
             };
         }
         let since = *self.since.get_or_insert(now);
-        since + TAKEN_IN_ALL.saturating_sub(self.waited)
+        since + READ_IN_TOTAL.saturating_sub(self.waited)
     }
 
-    /// The client has read a part of it.
-    fn took(&mut self, now: Instant) {
+    /// Ends the pause, because the client has read a part of the answer.
+    fn resume(&mut self, now: Instant) {
         if let Some(since) = self.since.take() {
             self.waited += now.saturating_duration_since(since);
         }
@@ -109,10 +109,10 @@ impl Patience {
 /// Whether the server works on a request of a connection, and what happens to the request's body. A handler gets it
 /// with `HttpRequest::conn_data`.
 #[derive(Debug, Clone, Default)]
-pub struct Answering(Rc<Cell<Turn>>);
+pub struct Answering(Rc<Cell<RequestState>>);
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Turn {
+struct RequestState {
     is_answering: bool,
     /// The number of answers so far.
     number: u64,
@@ -132,31 +132,31 @@ enum Body {
 }
 
 impl Answering {
-    /// The server starts or ends its work on a request.
+    /// Marks the start or the end of the server's work on a request.
     pub(crate) fn set(&self, is_answering: bool) {
-        let mut turn = self.0.get();
-        turn.is_answering = is_answering;
-        turn.number += u64::from(is_answering);
-        turn.body = match turn.body {
+        let mut state = self.0.get();
+        state.is_answering = is_answering;
+        state.number += u64::from(is_answering);
+        state.body = match state.body {
             Body::Read if !is_answering => Body::Refused,
             Body::Refused if !is_answering => Body::Refused,
             Body::Ignored | Body::Read | Body::Refused => Body::Ignored,
         };
-        self.0.set(turn);
+        self.0.set(state);
     }
 
-    /// The handler reads the body or refuses it. It says so before its first wait, and limits the time of the body
-    /// itself. If it answers before [`body_is_read`](Self::body_is_read), the connection is closed after the answer.
+    /// Marks that the handler reads the body or refuses it. The handler must call this before its first wait, and
+    /// limits the time of the body itself. If it answers before [`body_is_read`](Self::body_is_read), the connection is closed after the answer.
     pub fn reads_body(&self) {
         self.set_body(Body::Read);
     }
 
-    /// The handler has read the whole body.
+    /// Marks that the handler has read the whole body.
     pub fn body_is_read(&self) {
         self.set_body(Body::Ignored);
     }
 
-    /// The request is refused before its handler runs. The connection is closed soon.
+    /// Marks that the request is refused before its handler runs. The connection is closed soon.
     pub fn refuse_body(&self) {
         self.set_body(Body::Refused);
     }
@@ -167,8 +167,8 @@ impl Answering {
     }
 
     fn set_body(&self, body: Body) {
-        let turn = self.0.get();
-        self.0.set(Turn { body, ..turn });
+        let state = self.0.get();
+        self.0.set(RequestState { body, ..state });
     }
 
     fn body(&self) -> Body {
@@ -185,15 +185,15 @@ impl Answering {
     }
 }
 
-/// What the client has to do, and until when.
+/// The client's next step, and the time until which it must be taken.
 #[derive(Debug, Clone, Copy)]
-enum Due {
-    /// Nothing: all requests are answered and all answers are read.
-    Nothing,
+enum Deadline {
+    /// None: all requests are answered and all answers are read.
+    None,
     /// Send the rest of a request, while the server does not work on one.
     Rest(Instant),
     /// Read the rest of an answer.
-    Taking(Instant),
+    ReadAnswer(Instant),
 }
 
 impl<S> Connection<S> {
@@ -203,63 +203,63 @@ impl<S> Connection<S> {
             stream,
             socket,
             answering: Answering::default(),
-            due: Due::Nothing,
+            deadline: Deadline::None,
             alarm: None,
             ahead: 0,
             is_held: false,
-            refusing: Refusing::No,
-            patience: Patience::default(),
+            refusal: RefusalProgress::No,
+            read_pauses: ReadPauses::default(),
             dropped: (0, None),
         }
     }
 
-    /// Where the server reports that it works on a request of this connection.
+    /// The handle by which the server marks that it works on a request of this connection.
     pub(crate) fn answering(&self) -> Answering {
         self.answering.clone()
     }
 
     fn is_busy(&self) -> bool {
-        self.answering.is_answering() || matches!(self.due, Due::Taking(_))
+        self.answering.is_answering() || matches!(self.deadline, Deadline::ReadAnswer(_))
     }
 
     /// Whether a client whose body was refused had enough time to read the answer.
-    fn has_dropped_enough(&mut self) -> bool {
+    fn has_dropped_the_body(&mut self) -> bool {
         let now = Instant::now();
         let by = *self.dropped.1.get_or_insert(now + REFUSED_FOR);
         self.dropped.0 >= REFUSED_BYTES || now >= by
     }
 
-    fn came(&mut self, bytes: usize) {
+    fn note_received(&mut self, bytes: usize) {
         self.ahead = self.ahead.saturating_add(bytes);
-        if let Due::Nothing = self.due {
-            self.due = Due::Rest(Instant::now() + HEAD_WITHIN);
+        if let Deadline::None = self.deadline {
+            self.deadline = Deadline::Rest(Instant::now() + HEAD_WITHIN);
         }
     }
 
-    fn took(&mut self, bytes: usize) {
+    fn note_sent(&mut self, bytes: usize) {
         let now = Instant::now();
-        let by = match self.due {
-            Due::Taking(by) => by,
-            Due::Nothing | Due::Rest(_) => now + TAKEN_WITHIN,
+        let by = match self.deadline {
+            Deadline::ReadAnswer(by) => by,
+            Deadline::None | Deadline::Rest(_) => now + READ_WITHIN,
         };
-        self.patience.took(now);
-        self.due = Due::Taking(by + PER_BYTE * u32::try_from(bytes).unwrap_or(u32::MAX));
+        self.read_pauses.resume(now);
+        self.deadline = Deadline::ReadAnswer(by + PER_BYTE * u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
-    /// The client reads nothing at the moment.
-    fn takes_nothing(&mut self) {
+    /// Records that the client currently reads nothing.
+    fn note_blocked(&mut self) {
         let now = Instant::now();
-        let by = match self.due {
-            Due::Taking(by) => by,
-            Due::Nothing | Due::Rest(_) => now + TAKEN_WITHIN,
+        let by = match self.deadline {
+            Deadline::ReadAnswer(by) => by,
+            Deadline::None | Deadline::Rest(_) => now + READ_WITHIN,
         };
-        self.due = Due::Taking(by.min(self.patience.waits(self.answering.number(), now)));
+        self.deadline = Deadline::ReadAnswer(by.min(self.read_pauses.pause(self.answering.number(), now)));
     }
 
-    fn took_all(&mut self, cx: &Context<'_>) {
-        if let Due::Taking(_) = self.due {
-            self.patience.took(Instant::now());
-            self.due = Due::Nothing;
+    fn note_all_sent(&mut self, cx: &Context<'_>) {
+        if let Deadline::ReadAnswer(_) = self.deadline {
+            self.read_pauses.resume(Instant::now());
+            self.deadline = Deadline::None;
         }
         if self.is_held && !self.is_busy() {
             self.is_held = false;
@@ -270,10 +270,10 @@ impl<S> Connection<S> {
     /// The result of a pending operation: an error after the time limit, otherwise pending with a timer that wakes the
     /// task.
     fn pending<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        let by = match self.due {
-            Due::Nothing => return Poll::Pending,
-            Due::Rest(_) if self.answering.is_answering() => return Poll::Pending,
-            Due::Rest(by) | Due::Taking(by) => by,
+        let by = match self.deadline {
+            Deadline::None => return Poll::Pending,
+            Deadline::Rest(_) if self.answering.is_answering() => return Poll::Pending,
+            Deadline::Rest(by) | Deadline::ReadAnswer(by) => by,
         };
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(by)));
         // Requests nearly always arrive long before: a timer that fires too early is cheaper than one for each request.
@@ -282,16 +282,16 @@ impl<S> Connection<S> {
         }
         while alarm.as_mut().poll(cx).is_ready() {
             if Instant::now() >= by {
-                return Poll::Ready(Err(self.too_late()));
+                return Poll::Ready(Err(self.time_out()));
             }
             alarm.as_mut().reset(by);
         }
         Poll::Pending
     }
 
-    fn too_late(&self) -> io::Error {
-        if let Due::Taking(_) = self.due
-            // Otherwise the kernel would go on sending what it has buffered for this client.
+    fn time_out(&self) -> io::Error {
+        if let Deadline::ReadAnswer(_) = self.deadline
+            // Otherwise the kernel would continue to send its buffered bytes to this client.
             && let Err(error) = (self.socket)(&self.stream).set_zero_linger()
         {
             return error;
@@ -301,13 +301,13 @@ impl<S> Connection<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Writes the answer of a refusal and lets the client read it. Nothing is written after it.
+    /// Writes the answer of a refusal as the last bytes of the connection, and leaves the client time to read it.
     fn poll_refuse(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while let Refusing::Writing(answer, written) = &mut self.refusing {
+        while let RefusalProgress::Writing(answer, written) = &mut self.refusal {
             let rest = answer.get(*written..).unwrap_or_default();
             if rest.is_empty() {
                 let ended = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
-                self.refusing = Refusing::Lingering(Box::pin(sleep_until(Instant::now() + LINGER_FOR)));
+                self.refusal = RefusalProgress::Lingering(Box::pin(sleep_until(Instant::now() + LINGER_FOR)));
                 ended?;
                 break;
             }
@@ -315,16 +315,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(bytes)) => {
                     *written += bytes;
-                    self.took(bytes);
+                    self.note_sent(bytes);
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
-                    self.takes_nothing();
+                    self.note_blocked();
                     return self.pending(cx);
                 }
             }
         }
-        let Refusing::Lingering(end) = &mut self.refusing else {
+        let RefusalProgress::Lingering(end) = &mut self.refusal else {
             return Poll::Ready(Ok(()));
         };
         let mut dropped = [0; 4_096];
@@ -336,7 +336,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Poll::Pending => return Poll::Pending,
             }
         }
-        self.refusing = Refusing::No;
+        self.refusal = RefusalProgress::No;
         Poll::Ready(Ok(()))
     }
 }
@@ -348,7 +348,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let body = self.answering.body();
-        if body == Body::Refused && self.has_dropped_enough() {
+        if body == Body::Refused && self.has_dropped_the_body() {
             // Reads as if the client had closed the connection, which closes it on this side too.
             return Poll::Ready(Ok(()));
         }
@@ -368,7 +368,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
             if body == Body::Refused {
                 self.dropped.0 += bytes;
             }
-            self.came(bytes);
+            self.note_received(bytes);
         }
         read
     }
@@ -377,26 +377,26 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut bytes = bytes;
-        if let Refusing::No = self.refusing
+        if let RefusalProgress::No = self.refusal
             && let Some(refusal) = Refusal::at_the_end_of(bytes)
         {
             match bytes.get(..refusal.place) {
-                // What was written before the refusal goes first.
+                // Earlier answers are written before the refusal.
                 Some(before) if !before.is_empty() => bytes = before,
-                _ => self.refusing = Refusing::Writing(refusal.answer, 0),
+                _ => self.refusal = RefusalProgress::Writing(refusal.answer, 0),
             }
         }
-        if !matches!(self.refusing, Refusing::No) {
+        if !matches!(self.refusal, RefusalProgress::No) {
             return self.poll_refuse(cx).map_ok(|()| bytes.len());
         }
         match Pin::new(&mut self.stream).poll_write(cx, bytes) {
             Poll::Ready(Ok(written)) => {
-                self.took(written);
+                self.note_sent(written);
                 Poll::Ready(Ok(written))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
-                self.takes_nothing();
+                self.note_blocked();
                 self.pending(cx)
             }
         }
@@ -405,17 +405,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         if flushed.is_pending() {
-            self.takes_nothing();
+            self.note_blocked();
             return self.pending(cx);
         }
-        self.took_all(cx);
+        self.note_all_sent(cx);
         flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let ended = Pin::new(&mut self.stream).poll_shutdown(cx);
         if ended.is_pending() {
-            self.takes_nothing();
+            self.note_blocked();
             return self.pending(cx);
         }
         ended
@@ -430,15 +430,15 @@ mod tests {
     fn a_client_that_reads_very_slowly_is_disconnected_after_two_minutes_of_waiting() {
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
-        let mut patience = Patience::default();
-        assert_eq!(patience.waits(1, at(0)), at(120));
-        assert_eq!(patience.waits(1, at(5)), at(120), "the same pause");
-        patience.took(at(20));
+        let mut read_pauses = ReadPauses::default();
+        assert_eq!(read_pauses.pause(1, at(0)), at(120));
+        assert_eq!(read_pauses.pause(1, at(5)), at(120), "the same pause");
+        read_pauses.resume(at(20));
         // The server worked in between.
-        assert_eq!(patience.waits(1, at(100)), at(200));
-        patience.took(at(199));
-        assert_eq!(patience.waits(1, at(300)), at(301));
+        assert_eq!(read_pauses.pause(1, at(100)), at(200));
+        read_pauses.resume(at(199));
+        assert_eq!(read_pauses.pause(1, at(300)), at(301));
         // Each answer has its own count of pauses.
-        assert_eq!(patience.waits(2, at(300)), at(420));
+        assert_eq!(read_pauses.pause(2, at(300)), at(420));
     }
 }

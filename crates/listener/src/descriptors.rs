@@ -4,9 +4,9 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// The maximum number of client connections, whatever the limit on files: an idle connection takes about twenty
 /// kilobytes.
-const MOST_CONNECTIONS: u64 = 20_000;
+const MAX_CONNECTIONS: u64 = 20_000;
 /// Descriptors for the process itself: listeners, operators' connections, files, and what libraries open.
-const OWN: u64 = 128;
+const RESERVED: u64 = 128;
 
 /// Raises the limit on open files as far as the system allows and returns how many clients may be connected. Further
 /// clients wait in the accept queue. Without this bound, accepting operators' connections would fail too.
@@ -20,7 +20,7 @@ pub fn room_for_connections(pool: u32) -> u64 {
         }
     }
     let room = connections(getrlimit(Resource::Nofile).current, pool);
-    if room < MOST_CONNECTIONS {
+    if room < MAX_CONNECTIONS {
         log::info!("the limit of open files leaves room for {room} connections");
     }
     room
@@ -28,11 +28,11 @@ pub fn room_for_connections(pool: u32) -> u64 {
 
 /// The number of descriptors left; `None` means no limit.
 fn connections(descriptors: Option<u64>, pool: u32) -> u64 {
-    let own = OWN + u64::from(pool);
+    let own = RESERVED + u64::from(pool);
     descriptors
         .unwrap_or(u64::MAX)
         .saturating_sub(own)
-        .clamp(1, MOST_CONNECTIONS)
+        .clamp(1, MAX_CONNECTIONS)
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
     fn connections_leave_descriptors_for_the_process() {
         assert_eq!(connections(Some(1_024), 4), 892);
         assert_eq!(connections(Some(10), 4), 1);
-        assert_eq!(connections(Some(1_048_576), 4), MOST_CONNECTIONS);
-        assert_eq!(connections(None, 4), MOST_CONNECTIONS);
+        assert_eq!(connections(Some(1_048_576), 4), MAX_CONNECTIONS);
+        assert_eq!(connections(None, 4), MAX_CONNECTIONS);
     }
 }

@@ -40,13 +40,13 @@ impl Coding {
             Encoding::brotli(),
             Encoding::zstd(),
         ];
-        let chosen = accepted.negotiate(offered.iter());
+        let preferred = accepted.negotiate(offered.iter());
         [Self::Gzip, Self::Brotli, Self::Zstd]
             .into_iter()
             .find(|coding| {
-                chosen
+                preferred
                     .as_ref()
-                    .is_some_and(|chosen| chosen.to_string() == coding.name())
+                    .is_some_and(|preferred| preferred.to_string() == coding.name())
             })
             .unwrap_or(Self::Identity)
     }

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// How long a connection stays open without a request.
-const IDLE_FOR: Duration = Duration::from_secs(5);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a client may take to close a finished connection.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
 
@@ -147,7 +147,7 @@ impl<C: Fn(&mut ServiceConfig) + Clone + Send + 'static> Http<C> {
         let app = map_config(App::new().configure(configure), |()| AppConfig::default());
         let service = HttpService::build()
             .client_request_timeout(HEAD_WITHIN)
-            .keep_alive(IDLE_FOR)
+            .keep_alive(IDLE_TIMEOUT)
             .client_disconnect_timeout(GOODBYE_WITHIN)
             .h1_allow_half_closed(answers_half_closed)
             .graceful_shutdown_signal(move || {

@@ -20,7 +20,7 @@ use rustls::{
 use tokio::signal::unix::Signal;
 
 /// How often the files are checked. After a renewal the old certificate stays valid for weeks.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
+const CHECK_EVERY: Duration = Duration::from_secs(60);
 
 /// The paths of the certificate chain and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,15 +63,15 @@ impl Certificate {
     ///
     /// Invalid files, for example half-written ones, only cause a log line.
     pub async fn renew_on(self: Arc<Self>, mut hangups: Signal) {
-        let mut seen = self.files.changed();
+        let mut last_change = self.files.changed();
         loop {
             let is_asked = tokio::select! {
                 _ = hangups.recv() => true,
-                () = tokio::time::sleep(LOOK_EVERY) => false,
+                () = tokio::time::sleep(CHECK_EVERY) => false,
             };
             let changed = self.files.changed();
-            if is_asked || changed != seen {
-                seen = changed;
+            if is_asked || changed != last_change {
+                last_change = changed;
                 self.renew();
             }
         }

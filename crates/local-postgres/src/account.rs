@@ -77,7 +77,7 @@ impl Account {
     }
 
     /// Changes the owner of a file or folder that this program created.
-    pub(crate) fn give(&self, path: &Path) -> Result<(), ClusterError> {
+    pub(crate) fn give_ownership(&self, path: &Path) -> Result<(), ClusterError> {
         if self.foreign {
             chown(path, Some(self.uid), Some(self.gid))
                 .map_err(|source| ClusterError::io("give the database's user", path, source))?;

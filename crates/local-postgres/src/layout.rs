@@ -82,7 +82,7 @@ impl Layout {
     pub(crate) fn make_private(&self) -> Result<(), ClusterError> {
         // The owner decides about the permissions of a folder with other files in it.
         if is_only_ours(&self.base) {
-            self.account.give(&self.base)?;
+            self.account.give_ownership(&self.base)?;
             close(&self.base, 0o700, self.account)?;
         }
         private_dir(&self.base.join("postgres"), self.account)?;
@@ -132,20 +132,20 @@ impl Layout {
         socket(&self.socket_dir)
     }
 
-    /// Waits until no other program is starting or stopping the cluster, for at most `patience`.
-    pub(crate) fn lock_gate(&self, patience: Duration) -> Result<File, ClusterError> {
-        self.lock(GATE, patience, File::try_lock)
+    /// Waits until no other program is starting or stopping the cluster, for at most `start_timeout`.
+    pub(crate) fn lock_gate(&self, start_timeout: Duration) -> Result<File, ClusterError> {
+        self.lock(GATE, start_timeout, File::try_lock)
     }
 
     /// Takes the shared lock of the programs that use the cluster. Requires the gate lock.
-    pub(crate) fn lock_users(&self, patience: Duration) -> Result<File, ClusterError> {
-        self.lock(USERS, patience, File::try_lock_shared)
+    pub(crate) fn lock_users(&self, start_timeout: Duration) -> Result<File, ClusterError> {
+        self.lock(USERS, start_timeout, File::try_lock_shared)
     }
 
     fn lock(
         &self,
         name: &str,
-        patience: Duration,
+        start_timeout: Duration,
         try_lock: impl Fn(&File) -> Result<(), TryLockError>,
     ) -> Result<File, ClusterError> {
         let path = self.base.join(name);
@@ -156,10 +156,10 @@ impl Layout {
             match try_lock(&file) {
                 Ok(()) => return Ok(file),
                 Err(TryLockError::Error(source)) => return Err(ClusterError::io("lock", &path, source)),
-                Err(TryLockError::WouldBlock) if began.elapsed() >= patience => {
+                Err(TryLockError::WouldBlock) if began.elapsed() >= start_timeout => {
                     return Err(ClusterError::Locked {
                         file: path,
-                        waited: patience,
+                        waited: start_timeout,
                     });
                 }
                 Err(TryLockError::WouldBlock) => {
@@ -167,7 +167,7 @@ impl Layout {
                         is_silent = false;
                         log::warn!(
                             "waiting up to {} s for another program that starts or stops the private database in {}",
-                            patience.as_secs(),
+                            start_timeout.as_secs(),
                             self.base.display()
                         );
                     }
@@ -254,7 +254,7 @@ fn socket(dir: &Path) -> PathBuf {
 /// Creates a folder that only the user may enter, or checks that an existing one is private.
 fn private_dir(dir: &Path, account: Account) -> Result<(), ClusterError> {
     match DirBuilder::new().mode(0o700).create(dir) {
-        Ok(()) => account.give(dir),
+        Ok(()) => account.give_ownership(dir),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let meta = fs::symlink_metadata(dir).map_err(|source| ClusterError::io("read", dir, source))?;
             if meta.is_dir() && meta.uid() == account.uid && meta.mode() & 0o077 == 0 {

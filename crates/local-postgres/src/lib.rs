@@ -12,9 +12,9 @@ mod account;
 mod binaries;
 mod error;
 mod init;
+mod inspect;
 mod install;
 mod layout;
-mod look;
 mod place;
 mod postmaster;
 mod probe;
@@ -27,8 +27,8 @@ use std::{
 };
 
 pub use error::ClusterError;
+pub use inspect::{ClusterState, inspect};
 pub use install::Installer;
-pub use look::{ClusterState, look};
 pub use place::nearest;
 
 use layout::Layout;
@@ -87,10 +87,10 @@ impl Cluster {
     /// Uses the cluster in `dir`, and creates and starts it if needed. Safe to call from several programs at once.
     pub fn start(dir: &Path, settings: &Settings) -> Result<Self, ClusterError> {
         let layout = Layout::of(dir)?;
-        let patience = patience(settings.timeout);
-        let _gate = layout.lock_gate(patience)?;
+        let start_timeout = start_timeout(settings.timeout);
+        let _gate = layout.lock_gate(start_timeout)?;
         layout.make_private()?;
-        let lease = layout.lock_users(patience)?;
+        let lease = layout.lock_users(start_timeout)?;
         let (postmaster, started_here) = match Postmaster::running(&layout, settings.timeout)? {
             Some(postmaster) => (postmaster, false),
             None => (Postmaster::start(&layout, settings)?, true),
@@ -138,7 +138,7 @@ impl Cluster {
         let Some(lease) = self.lease.take() else {
             return Ok(());
         };
-        let _gate = self.layout.lock_gate(patience(self.timeout))?;
+        let _gate = self.layout.lock_gate(start_timeout(self.timeout))?;
         match lease.try_lock() {
             Ok(()) => self.postmaster.stop(&self.layout, self.timeout),
             Err(TryLockError::WouldBlock) => Ok(()),
@@ -158,7 +158,7 @@ impl Drop for Cluster {
 /// Waiting time for other programs that start or stop the cluster. One may be creating the data, which takes about as
 /// long as a start.
 /// about as long as a start.
-fn patience(timeout: Duration) -> Duration {
+fn start_timeout(timeout: Duration) -> Duration {
     timeout.saturating_mul(2)
 }
 

@@ -14,7 +14,7 @@ use crate::ROLE;
 const LONGEST: u64 = 8_192;
 /// Classes of errors with which Postgres rejects sessions temporarily: it starts, stops or recovers, or it lacks
 /// resources such as sessions.
-const PASSING: [&str; 2] = ["57P", "53"];
+const TEMPORARY_CLASSES: [&str; 2] = ["57P", "53"];
 
 /// Postgres' answer to a new session.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ fn refusal(body: &[u8]) -> Answer {
         found.map(|text| String::from_utf8_lossy(text).into_owned())
     };
     let code = field(b'C').unwrap_or_default();
-    if PASSING.iter().any(|class| code.starts_with(class)) {
+    if TEMPORARY_CLASSES.iter().any(|class| code.starts_with(class)) {
         return Answer::NotYet;
     }
     Answer::Refused(field(b'M').unwrap_or(code))

@@ -14,14 +14,14 @@ const TEXT: usize = 2_000;
 /// Longest argument that the `next` call repeats, in bytes of JSON.
 const REPEATED: usize = 2_100;
 
-/// The arguments of one call. The tool knows all of them.
+/// The arguments of one call, all of them in the tool's schema.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// Rejects arguments that the tool does not know. `known` are the properties of its schema.
-    pub(crate) fn new(given: Map<String, Value>, known: &Map<String, Value>) -> Result<Self, ToolError> {
-        for name in given.keys() {
+    /// Rejects arguments outside of the tool's schema, whose properties are `known`.
+    pub(crate) fn new(arguments: Map<String, Value>, known: &Map<String, Value>) -> Result<Self, ToolError> {
+        for name in arguments.keys() {
             if !known.contains_key(name) {
                 let nearest = known
                     .keys()
@@ -34,7 +34,7 @@ impl Arguments {
                     .with_candidates(nearest.map(str::to_owned).into_iter().collect()));
             }
         }
-        Ok(Self(given))
+        Ok(Self(arguments))
     }
 
     /// Whether the argument is present.

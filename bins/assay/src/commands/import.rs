@@ -94,7 +94,7 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     let (bar, name) = (storing.clone(), project.name.clone());
     opened
         .database
-        .on_waiting(move |what, waited| say_waiting(&bar, &name, what, waited));
+        .on_waiting(move |waiting_for, waited| print_waiting(&bar, &name, waiting_for, waited));
     // Parsing and waiting for a connection take time, in which other imports may have created runs.
     let imported = assay_ingest::import(
         &opened.database,
@@ -132,14 +132,14 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     accept(&unread, lenient)
 }
 
-/// Prints on standard error what the import waits for, also without a terminal, so that a waiting CI job does not look
-/// stuck.
-fn say_waiting(bar: &ProgressBar, project: &str, what: WaitingFor, waited: Duration) {
-    let what = match what {
+/// Prints the reason why the import waits on standard error, also without a terminal, so that a waiting CI job does not
+/// look stuck.
+fn print_waiting(bar: &ProgressBar, project: &str, waiting_for: WaitingFor, waited: Duration) {
+    let waiting_for = match waiting_for {
         WaitingFor::OtherImport => format!("another import into {project}"),
         WaitingFor::Database => "the database, which cannot be reached".to_owned(),
     };
-    bar.suspend(|| eprintln!("assay: waiting for {what}, {} s", waited.as_secs()));
+    bar.suspend(|| eprintln!("assay: waiting for {waiting_for}, {} s", waited.as_secs()));
 }
 
 /// Returns an error if files could not be read, unless the user accepts that.

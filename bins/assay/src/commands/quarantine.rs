@@ -136,7 +136,7 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
     let tests: Vec<TestName> = flaky.into_iter().take(args.max).map(|test| test.name).collect();
     let (runner, list_use) = (args.format.into(), args.list_use.into());
     let list = assay_runners::list(&tests, runner, list_use);
-    say(&list, all, old, args.max);
+    print_reasons(&list, all, old, args.max);
     if global.json {
         let left_out = list.left_out.iter().map(
             |(test, reason)| json!({ "testName": test.name, "filePath": test.file_path, "reason": reason }),
@@ -176,7 +176,7 @@ impl FlakyTest {
 }
 
 /// Prints which tests the list leaves out. `all` tests are flaky; `old` of them have the minimum age.
-fn say(list: &RunnerList, all: usize, old: usize, most: usize) {
+fn print_reasons(list: &RunnerList, all: usize, old: usize, most: usize) {
     for (test, reason) in &list.left_out {
         let name = assay_reports::shown_name(&test.name);
         eprintln!("assay: not listed: {name}: {reason}");

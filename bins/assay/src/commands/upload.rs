@@ -213,7 +213,7 @@ pub(crate) fn deliver(
             failures,
         },
     )?;
-    say(&warnings);
+    print_text(&warnings);
     let body = Body::new(&fields, files)?;
     let spool = flags.spool.as_deref().map(Spool::open).transpose();
     let spool = spool.context("nothing was stored")?;
@@ -239,7 +239,7 @@ pub(crate) fn deliver(
         }
         (Err(error), _) => return Err(error.context("nothing was stored")),
     };
-    say(&answer::warnings(&answer));
+    print_text(&answer::warnings(&answer));
     let words = || match flags.dry_run {
         true => answer::of_dry_run(&answer),
         false => answer::in_words(&answer),
@@ -269,10 +269,10 @@ pub(crate) fn explain(
         failures: true,
     };
     let (fields, warnings) = fields(flags, ci, files, asking)?;
-    say(&warnings);
+    print_text(&warnings);
     let body = Body::new(&fields, files)?;
     let answer = send_body(global, server, &body, &mut Backoff::new(flags.retry_for))?;
-    say(&answer::warnings(&answer));
+    print_text(&answer::warnings(&answer));
     Ok(answer)
 }
 
@@ -292,7 +292,7 @@ fn may_be_kept(error: &anyhow::Error) -> bool {
         .is_some_and(|reason| !reason.is_the_reports_fault())
 }
 
-fn say(warnings: &[String]) {
+fn print_text(warnings: &[String]) {
     for warning in warnings {
         eprintln!("assay: warning: {warning}");
     }
@@ -367,7 +367,7 @@ fn send_body(
     })
 }
 
-/// Shows whose key it is, and what would be sent.
+/// Shows the key's owner, and the files that would be sent.
 fn check(
     global: &Global,
     flags: &UploadFlags,
@@ -381,7 +381,7 @@ fn check(
         failures: false,
     };
     let (fields, warnings) = fields(flags, ci, files, purpose)?;
-    say(&warnings);
+    print_text(&warnings);
     let body = Body::new(&fields, files)?;
     let listed: Vec<_> = files
         .iter()

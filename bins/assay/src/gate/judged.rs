@@ -89,7 +89,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// A word that a newer server uses excuses nothing.
+    /// An unknown word of a newer server counts as an action that excuses no failure.
     fn action(&self) -> Action {
         self.action.parse().unwrap_or(Action::Block)
     }

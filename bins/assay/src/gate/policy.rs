@@ -15,7 +15,7 @@ const NEW_BELOW: u32 = 5;
 /// The least number of tests with one error that is a crowd.
 const CROWD: u32 = 10;
 
-/// What may be excused.
+/// The rules that decide which failures are excused.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
     /// The most probable breakage that is let through.
@@ -47,7 +47,7 @@ pub(crate) struct CommandStatus {
 pub(crate) enum Refusal {
     /// It is too probably this branch's.
     Mine,
-    /// Nothing is likely enough.
+    /// No cause is probable enough.
     Unclear,
     /// It is broken on the stable branch.
     Broken,
@@ -100,7 +100,7 @@ pub(crate) enum Outcome {
     Clean,
     /// Every failed test is excused, and the run is valid.
     Excused,
-    /// A further run of the same revision may excuse what failed.
+    /// A further run of the same revision may excuse the failures.
     Rerun,
     /// The run does not pass.
     Blocked,

@@ -145,10 +145,10 @@ impl ReadApi {
     }
 }
 
-/// Why the read API gave nothing to judge.
+/// The reason why the read API returned no failures to judge.
 #[derive(Debug)]
 enum NotRead {
-    /// No answer came.
+    /// The server did not answer.
     NoAnswer(NoAnswer),
     /// The server answered with an error.
     Refused {

@@ -33,7 +33,7 @@ pub(crate) struct Server {
 /// The reason why a report was not stored.
 #[derive(Debug)]
 pub(crate) enum NotStored {
-    /// No answer came.
+    /// The server did not answer.
     NoAnswer(NoAnswer),
     /// The read API answered. It refuses ingest keys.
     ReadApi(String),
@@ -160,7 +160,7 @@ impl Server {
         self.read(answer)
     }
 
-    /// Sends a body; `progress` sees its bytes on their way.
+    /// Sends a body. `progress` counts the bytes that were read from it.
     pub(crate) fn send<R: Read>(
         &self,
         body: &Body,

@@ -1,4 +1,4 @@
-//! The filters of the tools for coding agents: each answer has what the filter keeps, and says what the read API says.
+//! The filters of the tools for coding agents: each answer has what the filter keeps, and the values of the read API.
 
 use assay_testkit::text;
 use serde_json::{Value, json};

@@ -187,7 +187,7 @@ fn a_dry_run_completes_its_context_from_the_stored_run() {
         };
         let bare = dry_run(&[]);
         assert_eq!(judged_alike(&bare), judged_alike(&stored));
-        // What the report says is taken.
+        // The report's own values take precedence.
         let other = dry_run(&[("branch", "feature/other"), ("commit", "c20")]);
         assert_ne!(judged_alike(&other), judged_alike(&stored), "{other}");
     }

@@ -161,7 +161,7 @@ fn a_report_is_stored_once_and_replaced_by_another_one() {
         raw.text()
     );
     assert_eq!(raw.json()["runId"], answer["runId"]);
-    // What a report does not say is known from the earlier one.
+    // Values that a report lacks are taken from the earlier one.
     let bare = intake.post(
         "/ingest/v1/reports?runKey=build-1",
         &intake.key,

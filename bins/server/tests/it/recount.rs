@@ -165,7 +165,8 @@ impl Recount {
         begun.filter(|first| self.is_own_episode(first)).count()
     }
 
-    /// Whether no suite before failed on the revision of a failure: what several suites show on one is one episode.
+    /// Whether no earlier suite failed on the revision of a failure. Failures of several suites on one revision are one
+    /// episode.
     fn is_own_episode(&self, failure: &CountedRun) -> bool {
         let mut others = self
             .considered
@@ -234,7 +235,7 @@ impl Recount {
             .collect()
     }
 
-    /// Whether a chain ends in a failure that says how the test stands now.
+    /// Whether a chain ends in a failure that counts for the test's current state.
     pub(crate) fn fails_now(&self) -> bool {
         !self.failing_now().is_empty()
     }

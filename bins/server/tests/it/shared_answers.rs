@@ -1,4 +1,4 @@
-//! Answers whose judgement requests share are those of a server that has answered no request yet.
+//! Answers from a shared judgement equal those of a server without cached judgements.
 
 use std::sync::{
     Arc,

@@ -71,10 +71,10 @@ fn page_of(files: &[(&str, String)], scripts: Scripts) -> (Browser, tempfile::Te
     (browser, folder, address, cli.json(&arguments))
 }
 
-/// How a page is asked for the rows that it shows.
+/// The script that counts the rows of a page.
 const ROWS: &str = "return document.querySelectorAll('.row').length";
 
-/// Waits until the page shows so many rows: it draws the first of them at once and the others a moment later.
+/// Waits until the page shows this number of rows. It draws the first ones immediately and the others a moment later.
 fn shows(browser: &Browser, rows: usize) {
     browser.until(&format!("{ROWS} === {rows}"));
 }

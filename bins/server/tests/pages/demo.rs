@@ -1,4 +1,4 @@
-//! What a new user sees who follows the link of `assay-server --demo`.
+//! The pages that a new user sees after following the link of `assay-server --demo`.
 
 use std::process::Command;
 
@@ -38,7 +38,7 @@ fn the_printed_link_leads_to_a_broken_test_its_evidence_and_the_runs_behind_it()
         panic!("not one link: {log}")
     };
 
-    // From here on only what the pages offer is followed, without an address.
+    // From here on the test follows links of the pages only.
     let browser = Browser::start(Scripts::On);
     browser.open(link);
     browser

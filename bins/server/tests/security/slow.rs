@@ -17,7 +17,7 @@ use crate::tls;
 
 /// The time until a client that reads nothing is disconnected: thirty seconds, a second for each ten kilobytes in the
 /// systems' buffers, and a margin for a busy machine.
-const TAKEN_WITHIN: Duration = Duration::from_secs(90);
+const DISCONNECTED_WITHIN: Duration = Duration::from_secs(90);
 /// The same for a client whose request does not end: five seconds.
 const HEAD_WITHIN: Duration = Duration::from_secs(15);
 /// The number of tests in the large answer.
@@ -122,7 +122,7 @@ fn reading_drop_by_drop(served: &PlainAndTls, mut stream: Box<dyn Stream>) {
         .unwrap();
     let began = Instant::now();
     loop {
-        assert!(began.elapsed() < TAKEN_WITHIN, "the connection is held");
+        assert!(began.elapsed() < DISCONNECTED_WITHIN, "the connection is held");
         thread::sleep(Duration::from_millis(250));
         match stream.read(&mut [0; 64]) {
             Ok(1..) => {}

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     json::{Fields, fields, list, pretty, shortened},
-    schemas::{or_null, referred},
+    schemas::{or_null, referenced},
 };
 use crate::routes::BASE;
 
@@ -84,7 +84,7 @@ impl<'a> Page<'a> {
 
     /// The value, or the target of its reference.
     fn resolve(&self, kind: &str, value: &'a Value) -> &'a Value {
-        referred(fields(value)).map_or(value, |name| &self.component(kind)[name])
+        referenced(fields(value)).map_or(value, |name| &self.component(kind)[name])
     }
 
     /// The responses that every operation refers to, with their statuses.
@@ -93,7 +93,7 @@ impl<'a> Page<'a> {
         first
             .into_iter()
             .flat_map(|item| fields(&item["get"]["responses"]))
-            .filter(|(_, response)| referred(fields(response)).is_some())
+            .filter(|(_, response)| referenced(fields(response)).is_some())
             .map(|(status, response)| (status, self.resolve("responses", response)))
     }
 
@@ -162,7 +162,7 @@ impl<'a> Page<'a> {
                     }
                 }
                 @for (status, response) in fields(&operation["responses"]) {
-                    @if referred(fields(response)).is_none() { (self.response(status, response)) }
+                    @if referenced(fields(response)).is_none() { (self.response(status, response)) }
                 }
                 p { "And " a href="#errors" { "the errors of every route" } "." }
             }
@@ -220,7 +220,7 @@ impl<'a> Page<'a> {
 
     /// The type of a value in a few words, with its rules.
     fn kind(schema: &Value) -> Markup {
-        if let Some(name) = referred(fields(schema)) {
+        if let Some(name) = referenced(fields(schema)) {
             return html! { a href={ "#schema-" (name) } { (name) } };
         }
         if let Some(choice) = or_null(fields(schema)) {

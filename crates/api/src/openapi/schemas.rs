@@ -41,7 +41,7 @@ pub(super) fn components(named_schemas: NamedSchemas) -> Fields {
         })
         .collect();
     for (name, field) in LEFT_OUT {
-        leave_out(fields_mut(&mut schemas[name]), field);
+        remove_fields(fields_mut(&mut schemas[name]), field);
     }
     schemas.sort_keys();
     schemas
@@ -52,7 +52,7 @@ pub(super) fn without_unused(mut schemas: Fields, roots: &[String]) -> Fields {
     let mut used = roots.to_vec();
     for schema in schemas.values_mut() {
         each_object(schema, &mut |fields| {
-            used.extend(referred(fields).map(str::to_owned))
+            used.extend(referenced(fields).map(str::to_owned))
         });
     }
     schemas.retain(|name, _| used.contains(name));
@@ -71,9 +71,9 @@ fn merged(schema: Value, raw: &Fields) -> Value {
     };
     // An object's own fields come first, as in most answers.
     let mut parts = list(parts).to_vec();
-    parts.sort_by_key(|part| referred(fields(part)).is_some());
+    parts.sort_by_key(|part| referenced(fields(part)).is_some());
     let properties = parts.iter().flat_map(|part| {
-        let part = referred(fields(part)).map_or(part, |name| &raw[name]);
+        let part = referenced(fields(part)).map_or(part, |name| &raw[name]);
         let part = merged(part.clone(), raw);
         part.get("properties")
             .map(|properties| fields(properties).clone())
@@ -89,14 +89,14 @@ fn merged(schema: Value, raw: &Fields) -> Value {
 }
 
 /// The name of the schema that an object refers to.
-pub(super) fn referred(fields: &Fields) -> Option<&str> {
+pub(super) fn referenced(fields: &Fields) -> Option<&str> {
     fields.get("$ref")?.as_str()?.rsplit('/').next()
 }
 
 /// Replaces a reference to a scalar with the scalar. For a choice between a type and null, the description moves
 /// outside. If the type is a scalar, the choice becomes its type or null.
 fn inline_scalar(fields: &mut Fields, raw: &Fields) {
-    let scalar = referred(fields)
+    let scalar = referenced(fields)
         .map(|name| &raw[name])
         .filter(|schema| is_scalar(schema));
     if let Some(schema) = scalar.cloned() {
@@ -140,14 +140,14 @@ fn put_first(fields: &mut Fields, schema: &Value) {
 /// Every field of an answer is always present, null where unknown.
 fn require_all(fields: &mut Fields) {
     if let Some(properties) = fields.get_mut("properties") {
-        fields_mut(properties).values_mut().for_each(say_null);
+        fields_mut(properties).values_mut().for_each(allow_null);
         let names = texts(self::fields(properties).keys());
         fields.insert("required".to_owned(), names);
     }
 }
 
 /// Replaces the code's word "none" with JSON's null.
-fn say_null(schema: &mut Value) {
+fn allow_null(schema: &mut Value) {
     let nullable = schema.get("oneOf").is_some() || !schema.get("type").map_or(&[][..], list).is_empty();
     if let Some(Value::String(description)) = fields_mut(schema).get_mut("description")
         && nullable
@@ -157,7 +157,7 @@ fn say_null(schema: &mut Value) {
 }
 
 /// A field that is omitted instead of null.
-fn leave_out(fields: &mut Fields, field: &str) {
+fn remove_fields(fields: &mut Fields, field: &str) {
     let property = fields_mut(&mut fields["properties"][field]);
     let choice = self::fields(or_null(property).unwrap()).clone();
     property.shift_remove("oneOf");

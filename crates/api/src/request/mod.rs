@@ -16,7 +16,7 @@ use crate::routes::BASE;
 /// The request's data, owned, so that another thread can use it.
 ///
 /// The data is not parsed before the key is checked. A request without a valid key then costs no more than reading it.
-pub(crate) struct Ask {
+pub(crate) struct RequestParts {
     /// The path in its sent form. actix-web decodes invalid UTF-8 to U+FFFD, which could name something else.
     path: String,
     query: String,
@@ -24,7 +24,7 @@ pub(crate) struct Ask {
     if_none_match: Vec<HeaderValue>,
 }
 
-impl Ask {
+impl RequestParts {
     pub(crate) fn of(request: &HttpRequest) -> Self {
         Self {
             path: request.uri().path().to_owned(),

@@ -161,12 +161,12 @@ impl RunList {
             .runs
             .last()
             .map(position)
-            .or_else(|| beside(query, Direction::Next));
+            .or_else(|| position_before(query, Direction::Next));
         let newest = page
             .runs
             .first()
             .map(position)
-            .or_else(|| beside(query, Direction::Prev));
+            .or_else(|| position_before(query, Direction::Prev));
         Self {
             project: project.tag(),
             window: query.window,
@@ -188,7 +188,7 @@ fn position(run: &RunRow) -> RunPosition {
 
 /// For an empty page: a position from which reading in `direction` returns the requested position's run. Run numbers
 /// are unique, so no other run lies between the two.
-fn beside(query: &RunQuery, direction: Direction) -> Option<RunPosition> {
+fn position_before(query: &RunQuery, direction: Direction) -> Option<RunPosition> {
     let position = query.position?;
     let number = match direction {
         Direction::Next => position.number.saturating_add(1),

@@ -53,14 +53,14 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         per_page: query.per_page()?,
     };
     let project = call.project()?;
-    let found = call.store.signatures(&project, &query)?;
+    let page = call.store.signatures(&project, &query)?;
     Answer::of(&SignatureList {
         project: project.tag(),
         window: query.window,
-        page: found.page,
+        page: page.page,
         sort: query.sort,
-        errors: found.signatures,
-        unfingerprinted_count: found.unfingerprinted_count,
+        errors: page.signatures,
+        unfingerprinted_count: page.unfingerprinted_count,
     })
 }
 
@@ -87,11 +87,11 @@ pub(super) const DETAIL: Route = Route {
 fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     let window = call.query().window()?;
     let project = call.project()?;
-    let found = call.store.signature(&project, &call.fingerprint()?, &window)?;
+    let detail = call.store.signature(&project, &call.fingerprint()?, &window)?;
     Answer::of(&SignatureAnswer {
         project: project.tag(),
         window,
-        found: found.ok_or(ApiError::SignatureNotFound)?,
+        detail: detail.ok_or(ApiError::SignatureNotFound)?,
     })
 }
 
@@ -123,5 +123,5 @@ pub(crate) struct SignatureAnswer {
     /// The period.
     window: Window,
     #[serde(flatten)]
-    found: SignatureDetail,
+    detail: SignatureDetail,
 }

@@ -1,5 +1,5 @@
-//! A fortnight as a team has it: dozens of branches of few days each, several revisions a branch, tests that fail at
-//! rates of their own, changes that break some, and a few outages in which a third of the suite fails at once.
+//! Two weeks of a realistic team: dozens of branches of a few days, several revisions per branch, tests with different
+//! failure rates, changes that break some tests, and a few outages in which a third of the suite fails.
 
 use assay_flakiness::domain::{
     observation::{Bitmap, Failure, History, RunFacts, RunObservations},
@@ -7,9 +7,9 @@ use assay_flakiness::domain::{
 };
 
 const DAYS: f64 = 14.0;
-/// Branches begun in the fortnight, of 400 in 90 days.
+/// Branches that begin in the two weeks, of 400 in 90 days.
 const BRANCHES: f64 = 62.0;
-/// Branches that get runs at a time.
+/// Branches with runs at the same time.
 const ALIVE: f64 = 13.0;
 
 /// Which tests fail.
@@ -28,7 +28,7 @@ enum Nature {
     Skipped,
 }
 
-/// The history of that many runs and tests, ending at `now_ms`.
+/// A history with these numbers of runs and tests that ends at `now_ms`.
 pub(crate) fn history(failing: Failing, runs: i64, tests: u32, now_ms: i64) -> History {
     let mut random = Random(7);
     let natures: Vec<Nature> = (0..tests).map(|_| nature(failing, &mut random)).collect();

@@ -1,4 +1,4 @@
-//! What a judgement and the causes of a run cost: a fortnight of 980 runs with 5,000 tests, 4.9 million observations.
+//! The time of a judgement and of the causes of a run: two weeks, 980 runs, 5,000 tests, 4.9 million observations.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ const RUNS: i64 = 980;
 const TESTS: u32 = 5_000;
 const NOW_MS: i64 = 1_767_225_600_000;
 
-/// Which share of the tests fails now and then, at 1 % of its runs.
+/// A history in which `failing_share` of the tests fail in 1 % of their runs.
 fn history(failing_share: f64, main_share: f64, absent_share: f64) -> History {
     let mut state = 1_u64;
     let mut random = move || {
@@ -116,7 +116,7 @@ fn judge(c: &mut Criterion) {
     group.finish();
 }
 
-/// A history of the shape that a team's has; of twice the runs too, to see that the time grows as they do.
+/// Judges a realistic history, and one with twice the runs, to show that the time grows linearly.
 fn branches(c: &mut Criterion) {
     let now = Timestamp::from_unix_ms(NOW_MS);
     let engine = Engine::default();

@@ -1,4 +1,4 @@
-//! Histories that the engine once judged wrongly, each by its name.
+//! Regression tests: histories that an earlier engine judged wrongly.
 
 use assay_flakiness::{
     Engine,

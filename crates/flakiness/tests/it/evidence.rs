@@ -1,4 +1,4 @@
-//! Evidence: what it says can be recounted from the history alone; and histories built result by result.
+//! Evidence can be recomputed from the history. Histories can be built result by result.
 
 use assay_flakiness::{
     Engine, HistoryBuilder, ObservedAttempt, ObservedRun,

@@ -1,4 +1,4 @@
-//! Tests that are red now, and the words about their streaks.
+//! Tests that currently fail, and the sentences about their streaks.
 
 use assay_flakiness::{
     Engine,
@@ -116,7 +116,7 @@ fn the_suspects_count_what_fails_now() {
     );
 }
 
-/// Where a sentence says "the last N runs", the test's newest runs by time are N failures, and N is the figure.
+/// Checks that the sentence's "the last N runs" agrees with the streak's figure and with the newest runs by time.
 fn says(verdict: &Verdict, explanation: &str, streak: u32) {
     assert_eq!(verdict.explanation, explanation);
     assert_eq!(verdict.figures.failure_streak, streak);

@@ -38,7 +38,7 @@ pub(crate) fn letters(text: &str) -> Vec<(u32, char)> {
     letters
 }
 
-/// A run at `at_ms` in which no test took part yet.
+/// A run at `at_ms` without results.
 pub(crate) fn run(
     number: i32,
     at_ms: i64,
@@ -99,8 +99,8 @@ pub(crate) fn single(text: &str) -> (History, Timestamp) {
     )
 }
 
-/// A history of several runs, tests, branches, variants and revisions, with all that may go wrong in it; now and then its
-/// reports do not tell their branch at all.
+/// A history of several runs, tests, branches, variants and revisions with all kinds of irregularities. In some histories
+/// no run names its branch.
 pub(crate) fn arbitrary() -> impl Strategy<Value = History> {
     (1_u32..=70, proptest::bool::weighted(0.9)).prop_flat_map(|(tests, branches_named)| {
         proptest::collection::vec(arbitrary_run(tests), 0..60).prop_map(move |runs| History {

@@ -13,7 +13,7 @@ use crate::history::{START_MS, add, letters, run};
 
 pub(crate) const HOUR_MS: i64 = 3_600_000;
 
-/// A history of runs an hour apart, written down line by line: branch, variant and the letters of test 0.
+/// A history of runs an hour apart, given line by line: branch, variant and the letters of test 0.
 pub(crate) struct Story {
     pub(crate) history: History,
     pub(crate) hours: i64,

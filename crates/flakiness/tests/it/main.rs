@@ -1,4 +1,4 @@
-//! The engine from outside: the golden vectors, its properties, and a plain second implementation to compare with.
+//! Tests of the engine's public interface: golden vectors, properties, and a reference implementation.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

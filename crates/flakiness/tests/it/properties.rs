@@ -1,4 +1,4 @@
-//! What holds for every history.
+//! Properties that hold for every history.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use crate::history::{add, arbitrary, end, run};
 
-/// Verdicts with the runs they name by id, so that histories in different orders compare.
+/// Verdicts with the ids of their runs, so that histories in different orders can be compared.
 fn verdicts(history: &History) -> Vec<(Verdict, Option<Arc<str>>)> {
     let judged = Engine::default().verdicts(history, end());
     judged
@@ -96,7 +96,7 @@ proptest! {
 
     #[test]
     fn equal_executions_of_equal_runs_are_interchangeable(history in arbitrary()) {
-        // The number ties as well: nothing but the content is left to order by.
+        // Equal numbers leave only the content as a criterion of the order.
         let mut history = history;
         for run in &mut history.runs {
             run.run.number = 1;
@@ -232,7 +232,7 @@ proptest! {
     }
 }
 
-/// A history that keeps none of the promises of its type.
+/// A history that violates all invariants of its type.
 fn wild() -> impl Strategy<Value = History> {
     let words = || proptest::collection::vec(any::<u64>(), 0..4).prop_map(Bitmap::from_words);
     let failure = (0_u32..300, any::<bool>(), any::<u32>(), any::<Option<u64>>()).prop_map(

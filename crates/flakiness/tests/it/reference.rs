@@ -1,5 +1,5 @@
-//! The model written down a second time, plainly: one test, one rate and one result at a time, nothing skipped,
-//! nothing shared with the engine's own code. It is slow and obvious, and the engine must agree with it.
+//! A reference implementation of the model: one test, one rate and one result at a time, without shortcuts. It shares no
+//! code with the engine. It is slow and simple, and the engine must agree with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::history;
 
 pub(crate) const THETA: [f64; 10] = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
 
-/// An execution of the window, with names for all that the model tells apart.
+/// An execution of the window, with a name for each distinction of the model.
 pub(crate) struct Row {
     run: String,
     pub(crate) number: i32,
@@ -98,7 +98,7 @@ pub(crate) fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32
     (rows, tests)
 }
 
-/// Tests by variant of which three failing streaks began outside large crowds.
+/// Tests with three failing streaks that began outside of large crowds, by variant.
 fn recurring(rows: &[Row]) -> BTreeSet<(String, u32)> {
     let mut begun: BTreeMap<(String, u32), u32> = BTreeMap::new();
     for (row, (beta, began)) in rows.iter().zip(measured(rows, &BTreeSet::new())) {
@@ -160,7 +160,7 @@ fn backgrounds(rows: &mut [Row]) {
     }
 }
 
-/// The beta of each row, `recurring` tests being no excess, and the tests whose failing streak began there.
+/// The background of each row without the excess of `recurring` tests, and the tests whose failing streak began there.
 fn measured(rows: &[Row], recurring: &BTreeSet<(String, u32)>) -> Vec<(f64, Vec<u32>)> {
     let mut streaks: BTreeMap<(bool, String, u32), u32> = BTreeMap::new();
     let mut earlier: BTreeMap<(bool, String), Vec<f64>> = BTreeMap::new();
@@ -247,7 +247,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         let is_later = latest
             .get(*chain)
             .is_some_and(|(_, at, _)| row.at - at >= 6 * 3_600_000);
-        // What another variant or branch says of this revision.
+        // The evidence of another variant or branch about this revision.
         let sibling = own
             .iter()
             .filter(|(other, ..)| other.revision == row.revision && other.variant < row.variant)
@@ -626,7 +626,7 @@ proptest! {
         compare(&history, history::end())?;
     }
 
-    /// Long stretches of passes, which the engine does not walk through, with absences and branches between.
+    /// Long stretches of passes, which the engine skips, with absences and branches between them.
     #[test]
     fn the_engine_agrees_over_long_stretches_of_passes(history in history::long()) {
         compare(&history, history::end())?;

@@ -1,5 +1,5 @@
-//! The causes written down a second time, plainly: one rate and one result at a time, every share by name, and nothing
-//! shared with the engine's own code.
+//! A reference implementation of the causes: one rate and one result at a time, every share by name. It shares no code
+//! with the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -182,7 +182,7 @@ struct Group {
 
 impl Group {
     fn of(verdicts: &Verdicts, names: &TestNames, status: VerdictStatus) -> Result<Self, StoreError> {
-        let tests = verdicts.named(names, |(_, verdict)| verdict.status == status)?;
+        let tests = verdicts.entries(names, |(_, verdict)| verdict.status == status)?;
         let count = tests.len();
         let worst = sorted_part(tests, (0, TESTS), |(left_name, left), (right_name, right)| {
             let (l, r) = (&left.figures, &right.figures);

@@ -122,7 +122,7 @@ impl Filters {
             .flatten()
             .collect();
         let (search, file) = (self.search.as_deref().map(fold), self.file.as_deref().map(fold));
-        verdicts.named(names, |(test, verdict)| {
+        verdicts.entries(names, |(test, verdict)| {
             wanted.iter().all(|tests| tests.contains(verdict.test))
                 && file.as_deref().is_none_or(|file| test.file_contains_folded(file))
                 && search

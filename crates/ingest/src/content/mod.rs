@@ -54,7 +54,7 @@ fn key_of(files: &[SourceFile]) -> String {
 ///
 /// A start from the clock or the file's time is left out: the same report imported again an hour later has the same
 /// content.
-pub(crate) fn sum_up(recording: &mut Recording, repeatable_start: bool) {
+pub(crate) fn digest(recording: &mut Recording, repeatable_start: bool) {
     let start = repeatable_start.then_some(recording.started_at);
     let duration = recording
         .finished_at

@@ -127,7 +127,7 @@ fn full() -> Recording {
 #[test]
 fn a_recording_keeps_its_hash() {
     let mut recording = full();
-    sum_up(&mut recording, true);
+    digest(&mut recording, true);
     assert_eq!(
         hex(&recording.content),
         "24a58e70b81b9d65557a88956558607c9246557ed1efd892039e9406ce3d2852"
@@ -138,7 +138,7 @@ fn a_recording_keeps_its_hash() {
 #[test]
 fn a_recording_keeps_the_hash_that_former_programs_stored() {
     let mut recording = full();
-    sum_up(&mut recording, true);
+    digest(&mut recording, true);
     assert_eq!(
         hex(&recording.former_content),
         "6a6c6581fdde7bbc807a1f8ea922808f5b060336c9e9fffbca97bd55bac7f121"

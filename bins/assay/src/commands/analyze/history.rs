@@ -37,7 +37,7 @@ pub(super) struct Inputs<'a> {
     pub(super) root: Option<&'a Path>,
 }
 
-/// Reads everything that the arguments name into the collector.
+/// Reads all files of the arguments into the collector.
 pub(super) fn read(
     global: &Global,
     args: &Inputs<'_>,
@@ -71,7 +71,7 @@ pub(super) fn read(
         }
     }
     bar.finish_and_clear();
-    sources::tell_skipped(&skipped);
+    sources::print_skipped(&skipped);
     Ok(())
 }
 
@@ -299,7 +299,7 @@ impl Reader {
         let ci = CiContext::default();
         let (timed, empty): (Vec<_>, Vec<_>) = reports
             .into_iter()
-            .partition(|NamedReport { report, .. }| tells_a_run(report));
+            .partition(|NamedReport { report, .. }| identifies_run(report));
         // With the file's own time such a run would be the newest, and older runs might leave the window.
         for NamedReport { name, .. } in empty {
             eprintln!("assay: skipped {name}: it holds neither tests nor a time");
@@ -346,7 +346,7 @@ impl Reader {
 }
 
 /// Whether a report contains the time of its run or the times of its tests.
-fn tells_a_run(report: &Report) -> bool {
+fn identifies_run(report: &Report) -> bool {
     report.started_at.is_some() || !report.tests.is_empty() || !report.errors.is_empty()
 }
 

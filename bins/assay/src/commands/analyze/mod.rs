@@ -142,7 +142,7 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
     if args.without_branch == WithoutBranch::Stable {
         assume_stable(&mut collector);
     }
-    tell_branches(&collector);
+    print_branch_note(&collector);
     let mut analysis = collector.judge(args.now)?;
     if let Some(scope) = &args.causes {
         let found = scope.causes(&collector, analysis.now)?;
@@ -170,7 +170,7 @@ pub(crate) fn collect(
     history::read(global, &reading, &mut collector, clock::now())?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
     assume_stable(&mut collector);
-    tell_branches(&collector);
+    print_branch_note(&collector);
     Ok(collector)
 }
 
@@ -193,7 +193,7 @@ fn assume_stable(collector: &mut Collector) {
 }
 
 /// Without runs on the stable branch no test can be broken. A misnamed branch is the more likely reason.
-fn tell_branches(collector: &Collector) {
+fn print_branch_note(collector: &Collector) {
     let branches = collector.branches();
     if branches.is_empty() || branches.contains(&collector.stable_branch()) {
         return;

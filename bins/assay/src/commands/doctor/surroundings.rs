@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_local_postgres::{Cluster, ClusterState, Settings, look};
+use assay_local_postgres::{Cluster, ClusterState, Settings, inspect};
 
 use super::check::{Check, Status};
 use crate::output::bytes;
@@ -13,7 +13,7 @@ const LEAST_FREE: u64 = 1 << 30;
 /// The running private cluster with its check; without one, only the check.
 pub(super) fn private(dir: &Path, settings: &Settings) -> (Check, Option<Cluster>) {
     let shown = dir.display();
-    match look(dir, settings) {
+    match inspect(dir, settings) {
         Ok(ClusterState::Cluster { .. }) => {}
         Ok(ClusterState::Nothing { programs, version }) => {
             let found = format!(

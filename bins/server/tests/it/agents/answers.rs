@@ -377,7 +377,7 @@ fn large_and_hostile_reports_fit_the_budget_and_show_nothing_hidden() {
         }
     }
 
-    // The calls that read on say of all 200 failures what the read API says of them.
+    // Following `next` returns all 200 failures with the values of the read API.
     let mut arguments = json!({"run": run, "maxBytes": 32_000});
     let mut judged = Vec::new();
     loop {

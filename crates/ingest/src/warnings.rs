@@ -19,44 +19,44 @@ const NO_COMMIT: &str =
 
 /// One warning for each suspicious value of an import.
 pub(crate) fn of(recording: &Recording, choices: &[Choice], now: Timestamp) -> Vec<String> {
-    let mut doubts = Vec::new();
+    let mut warnings = Vec::new();
     let key_of_content = choices
         .iter()
         .any(|choice| choice.what == "run key" && choice.from == Origin::Content);
     if recording.shard.is_some() && key_of_content {
-        doubts.push(
+        warnings.push(
             "This shard has no run key, so it is a run of its own: give all shards of a run the same --run-key."
                 .to_owned(),
         );
     }
     let started_at = recording.started_at;
     if started_at.since_ms(now) > CLOCK_SKEW_MS {
-        doubts.push(format!(
+        warnings.push(format!(
             "The run starts in the future ({started_at}); no route shows it before then."
         ));
     }
     if started_at < now.plus_days(-LONGEST_RETENTION_DAYS) {
-        doubts.push(format!(
+        warnings.push(format!(
             "The run started on {started_at}, past the {LONGEST_RETENTION_DAYS} days of the longest retention: no route shows it."
         ));
     }
     let context = &recording.context;
     if context.branch.is_none() {
-        doubts.push(NO_BRANCH.to_owned());
+        warnings.push(NO_BRANCH.to_owned());
     }
     let branch = choices.iter().find(|choice| choice.what == "branch");
     if let (Some(branch), Some(kept)) = (branch, &context.branch)
         && branch.value != *kept
     {
-        doubts.push(format!(
+        warnings.push(format!(
             "The branch has {} characters and {NAME_CHARS} can be filtered by; it is stored as {kept}.",
             branch.value.chars().count(),
         ));
     }
     if context.revision().is_none() {
-        doubts.push(NO_COMMIT.to_owned());
+        warnings.push(NO_COMMIT.to_owned());
     }
-    doubts
+    warnings
 }
 
 /// Whether a warning is also true of a run with this context: an earlier report may have said what this one does not.

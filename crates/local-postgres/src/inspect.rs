@@ -22,7 +22,7 @@ pub enum ClusterState {
 }
 
 /// The state of the cluster in `dir`. Fails if there is none and none could be created.
-pub fn look(dir: &Path, settings: &Settings) -> Result<ClusterState, ClusterError> {
+pub fn inspect(dir: &Path, settings: &Settings) -> Result<ClusterState, ClusterError> {
     if dir.is_dir() {
         let layout = Layout::of(dir)?;
         if layout.data().exists() {
