@@ -142,7 +142,7 @@ fn times_of_large_pages() {
 fn too_slow<'a>(measured: impl Iterator<Item = (&'a str, f64, f64)>) -> Vec<String> {
     let mut too_slow = Vec::new();
     for (page, took, most) in measured {
-        println!("{took:7.1} ms, at most {most:7.1} ms: {page}");
+        eprintln!("{took:7.1} ms, at most {most:7.1} ms: {page}");
         if took > most {
             too_slow.push(page.to_owned());
         }
