@@ -125,10 +125,10 @@ fn overview(analysis: &Analysis, bars: &[RunBar], folder: &str) -> Markup {
     html! {
         section.tiles aria-label="Summary" {
             (tile("broken", &figure(analysis.count(VerdictStatus::Broken)), "broken", "their code fails, run after run"))
-            (tile("failing", &figure(analysis.failing().len()), "failing now", "red in their newest runs, the cause not known yet"))
+            (tile("failing", &figure(analysis.failing().len()), "failing now", "the newest runs failed, the cause is open"))
             (tile("flaky", &figure(analysis.count(VerdictStatus::Flaky)), "flaky", "fail although the code is good"))
-            (tile("healthy", &figure(analysis.count(VerdictStatus::Healthy)), "healthy", "nothing wrong, or no longer"))
-            (tile("few", &figure(analysis.count(VerdictStatus::InsufficientData)), "gathering data", "too few runs to say"))
+            (tile("healthy", &figure(analysis.count(VerdictStatus::Healthy)), "healthy", "no problem, or no longer one"))
+            (tile("few", &figure(analysis.count(VerdictStatus::InsufficientData)), "gathering data", "too few runs for a verdict"))
             (tile("lost", lost.as_deref().unwrap_or("–"), "lost", lost_hint))
         }
         (run_chart(bars, folder))
@@ -166,7 +166,7 @@ fn run_chart(bars: &[RunBar], folder: &str) -> Markup {
     html! {
         figure.panel {
             figcaption {
-                span { b { (words::count(red, "red run")) } " of " (shown.len()) @if bars.len() > shown.len() { " newest" } }
+                span { b { (words::count(red, "failed run")) } " of " (shown.len()) @if bars.len() > shown.len() { " newest" } }
                 span { "failing tests a run, at most " (most) }
             }
             (chart::runs(&drawn, &label, [&words::day(first.started_at), &words::day(last.started_at)]))
@@ -342,7 +342,7 @@ fn groups(rows: &mut Rows<'_>) -> Markup {
             details.fold {
                 summary {
                     (words::grouped(analysis.count(VerdictStatus::Healthy))) " healthy, "
-                    (words::grouped(analysis.count(VerdictStatus::InsufficientData))) " with too few runs to say"
+                    (words::grouped(analysis.count(VerdictStatus::InsufficientData))) " with too few runs for a verdict"
                 }
                 (others)
             }

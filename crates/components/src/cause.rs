@@ -25,24 +25,24 @@ pub fn chip(of: Cause) -> Markup {
 /// The action for one failure.
 pub const fn action(action: Action) -> &'static str {
     match action {
-        Action::Pass => "go on",
+        Action::Pass => "continue",
         Action::Rerun => "run it again",
-        Action::Block => "mend it",
+        Action::Block => "fix it",
     }
 }
 
 /// The action for a run: a word for a chip, and a sentence.
 pub const fn gate(action: Action) -> (&'static str, &'static str) {
     match action {
-        Action::Pass => ("Pass", "These failures are hardly this branch's own: go on."),
+        Action::Pass => (
+            "Pass",
+            "This branch most probably did not cause these failures: continue.",
+        ),
         Action::Rerun => (
             "Rerun",
             "Run the same revision again: its results show which failures this branch caused.",
         ),
-        Action::Block => (
-            "Block",
-            "This branch broke something: mend it before it is merged.",
-        ),
+        Action::Block => ("Block", "This branch broke something: fix it before you merge."),
     }
 }
 

@@ -23,7 +23,7 @@ pub const VERDICTS: [Term; 4] = [
     ),
     (
         "Healthy, gathering data",
-        "A healthy test has nothing wrong, or no longer. A test gathers data until it has enough runs for a verdict.",
+        "A healthy test has no problem, or no longer one. A test gathers data until it has enough runs for a verdict.",
     ),
 ];
 
@@ -54,7 +54,7 @@ pub const FIGURES: [Term; 4] = [
     ("Time lost", "The measured duration of every failed attempt."),
     (
         "Impact",
-        "Red runs of the stable branch that the test is to blame for. A run is shared among the tests that failed in \
+        "Failed runs of the stable branch that the test caused. A run is shared among the tests that failed in \
          it.",
     ),
 ];

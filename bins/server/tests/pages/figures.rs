@@ -137,7 +137,7 @@ fn a_runs_page_has_the_counts_of_the_run() {
         for figure in [
             format!("{} failed", counts["failed"]),
             format!("{} passed on retry", counts["recovered"]),
-            format!("{plain} passed at once"),
+            format!("{plain} passed at the first attempt"),
             format!("{} skipped", counts["skipped"]),
             format!("of {}", counts["total"]),
         ] {
@@ -208,9 +208,9 @@ fn a_runs_page_has_the_cause_of_each_failure_and_the_gate() {
                     format!("{}.", failure["explanation"].as_str().unwrap()),
                     band(failure["mine"].as_f64().unwrap()),
                     match failure["action"].as_str().unwrap() {
-                        "pass" => "go on",
+                        "pass" => "continue",
                         "rerun" => "run it again",
-                        _ => "mend it",
+                        _ => "fix it",
                     }
                 ])
             })

@@ -62,7 +62,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             span { "last seen " (when(signature.last_seen, view.now)) }
             @if signature.is_new { (new_within(window.days)) }
         }
-        @if detail.window_empty { p.why { "It did not occur in these " (window.days) " days; the figures are of everything that is kept." } }
+        @if detail.window_empty { p.why { "It did not occur in these " (window.days) " days; the figures cover all visible results." } }
         form.controls action=(path) method="get" {
             label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
             button type="submit" { "Apply" }

@@ -43,7 +43,7 @@ use crate::{
 const TESTS: usize = 10;
 /// Most runs in the chart.
 const RUNS: usize = 40;
-/// Days in the charts of red runs and lost time.
+/// Days in the charts of failed runs and lost time.
 const DAYS: i64 = 14;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
@@ -97,7 +97,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         }
         section.tiles aria-label="Summary" {
             (broken.tile(id, "broken", "their code fails, run after run"))
-            (failing.tile(id, "failing now", "red in their newest runs, the cause not known yet"))
+            (failing.tile(id, "failing now", "the newest runs failed, the cause is open"))
             (flaky.tile(id, "flaky", "fail although the code is good"))
             (tile("lost", &words::duration(days.lost_this_week), "lost in 7 days", &format!("in failed attempts; {} in the 7 days before", words::duration(days.lost_the_week_before))))
         }
@@ -256,7 +256,7 @@ fn run_chart(project: ProjectId, newest_first: &[RunRow]) -> Markup {
         .filter(|run| run.status == Some(Outcome::Failed))
         .count();
     let label = format!(
-        "The newest {}, {red} of them red",
+        "The newest {}, {red} of them failed",
         words::count(shown.len(), "run")
     );
     let bars: Vec<RunBar> = shown
@@ -273,7 +273,7 @@ fn run_chart(project: ProjectId, newest_first: &[RunRow]) -> Markup {
         @if let (Some(first), Some(last)) = (shown.first(), shown.last()) {
             figure.panel {
                 figcaption {
-                    span { b { (words::count(red, "red run")) } " of the last " (shown.len()) ": the more tests failed, the higher the bar" }
+                    span { b { (words::count(red, "failed run")) } " of the last " (shown.len()) ": the more tests failed, the higher the bar" }
                     a href=(links::project(project, "/runs")) { "All runs" }
                 }
                 (chart::runs(&bars, &label, [&words::day(first.started_at), &words::day(last.started_at)]))
@@ -379,7 +379,7 @@ impl Daily {
             (red + more_red, all + more)
         });
         let summary = format!("{red} of {} with a failed test", words::count(runs, "run"));
-        self.chart("Red runs a day", &summary, "failed", |days_ago| {
+        self.chart("Failed runs a day", &summary, "failed", |days_ago| {
             let (red, runs) = self.runs.get(&days_ago).copied().unwrap_or_default();
             let value = u32::try_from(red).unwrap_or(u32::MAX);
             (

@@ -187,7 +187,7 @@ fn head(project: ProjectId, run: &RunDetail, places: &Places, now: Timestamp) ->
     };
     let plain = counts.passed.saturating_sub(counts.recovered);
     let summary = format!(
-        "{} failed, {} passed on retry, {plain} passed at once, {} skipped",
+        "{} failed, {} passed on retry, {plain} passed at the first attempt, {} skipped",
         counts.failed, counts.recovered, counts.skipped
     );
     html! {
@@ -217,7 +217,7 @@ fn head(project: ProjectId, run: &RunDetail, places: &Places, now: Timestamp) ->
             p.facts {
                 span { b { (super::grouped(counts.failed)) } " failed" }
                 span { b { (super::grouped(counts.recovered)) } " passed on retry" }
-                span { b { (super::grouped(plain)) } " passed at once" }
+                span { b { (super::grouped(plain)) } " passed at the first attempt" }
                 span { b { (super::grouped(counts.skipped)) } " skipped" }
                 span { "of " b { (super::grouped(counts.total)) } " tests" }
             }

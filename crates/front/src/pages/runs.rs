@@ -72,8 +72,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             label { span { "Commit" } input name="sha" value=[sha.as_deref()] maxlength="40" placeholder="any" autocomplete="off"; }
             label { span { "Ended" } select name="status" {
                 (choice("", status.map(Outcome::as_str), "any way"))
-                (choice("failed", status.map(Outcome::as_str), "red"))
-                (choice("passed", status.map(Outcome::as_str), "green"))
+                (choice("failed", status.map(Outcome::as_str), "failed"))
+                (choice("passed", status.map(Outcome::as_str), "passed"))
             } }
             label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
             button type="submit" { "Apply" }
@@ -146,7 +146,7 @@ fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
                                 ("recovered", u64::from(counts.recovered)),
                                 ("passed", u64::from(counts.passed.saturating_sub(counts.recovered))),
                                 ("skipped", u64::from(counts.skipped)),
-                            ], &format!("{} failed, {} passed on retry, {} passed at once, {} skipped", counts.failed, counts.recovered, counts.passed.saturating_sub(counts.recovered), counts.skipped)))
+                            ], &format!("{} failed, {} passed on retry, {} passed at the first attempt, {} skipped", counts.failed, counts.recovered, counts.passed.saturating_sub(counts.recovered), counts.skipped)))
                             span { b { (super::grouped(counts.failed)) } " failed" }
                             @if counts.recovered > 0 { span { b { (super::grouped(counts.recovered)) } " on retry" } }
                             span { "of " b { (super::grouped(counts.total)) } " tests" }
