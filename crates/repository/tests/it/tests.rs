@@ -368,10 +368,11 @@ fn a_test_in_short_has_what_its_history_and_its_attempts_have() {
         let found = world
             .store
             .test_summary(&world.project, &x, &window(days), failures);
-        match found.unwrap() {
-            TestLookup::Found(summary) => summary,
-            other => panic!("{other:?}"),
-        }
+        let lookup = found.unwrap();
+        let TestLookup::Found(summary) = lookup else {
+            panic!("{lookup:?}")
+        };
+        summary
     };
     let check = |days: Days| {
         let summary = summary(days, 3);
@@ -487,7 +488,11 @@ fn many_tests_are_looked_up_as_each_would_be() {
     };
     let together = ordinals(&asked);
     for (test, found) in asked.iter().zip(&together) {
-        assert_eq!([found.clone()], *ordinals(std::slice::from_ref(test)), "{test:?}");
+        assert_eq!(
+            std::slice::from_ref(found),
+            ordinals(std::slice::from_ref(test)),
+            "{test:?}"
+        );
         let history = world
             .store
             .history(&world.project, test, &window(Days::Ninety))
