@@ -5,11 +5,28 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The only files that may format statements. They insert only numbers of the program, before any request.
-const FORMATTED: [(&str, &str); 3] = [
+/// The only files that may format statements. They insert numbers of the program, an id, and names and definitions that
+/// Postgres itself quoted. These statements take no parameters.
+const FORMATTED: [(&str, &str); 7] = [
     (
         "crates/repository/src/admin/diagnosis.rs",
-        "SET statement_timeout = {PATIENCE_MS}",
+        "SET statement_timeout = {CHECK_TIMEOUT_MS}",
+    ),
+    (
+        "crates/repository/src/admin/distribute.rs",
+        "ALTER TABLE {of_table} DROP CONSTRAINT {name}",
+    ),
+    (
+        "crates/repository/src/admin/distribute.rs",
+        "ALTER TABLE {of_table} ADD CONSTRAINT {name} {definition}",
+    ),
+    (
+        "crates/repository/src/admin/transfer/copy.rs",
+        "SET LOCAL assay.owner = '{owner}'",
+    ),
+    (
+        "crates/repository/src/record/turn.rs",
+        "SET LOCAL lock_timeout = {ms}",
     ),
     (
         "crates/repository/src/admin/migrate.rs",

@@ -18,9 +18,9 @@ pub(crate) const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migra
 /// The key of the advisory lock for programs that migrate one database at the same time. The number is arbitrary.
 const LOCK: i64 = 0x6173_7361_7930;
 
-/// How long a migration waits for a lock, which blocks all later statements meanwhile. It is short, so that a
-/// migration that meets a long transaction fails and can be repeated, instead of blocking a live database.
-const LOCK_TIMEOUT: &str = "5s";
+/// Limits how long a migration waits for a lock, which blocks all later statements meanwhile. The time is short, so
+/// that a migration that meets a long transaction fails and can be repeated, instead of blocking a live database.
+const SET_LOCK_TIMEOUT: &str = "SET lock_timeout = '5s'";
 
 /// Updates the schema and returns the names of the applied migrations. Safe to call from several programs at once,
 /// and on a live database. [`grant_roles`] handles roles, and [`distribute`](crate::distribute) distribution over several
@@ -45,7 +45,7 @@ pub fn grant_roles(url: &str) -> Result<Option<String>, StoreError> {
 pub(crate) fn for_changes(url: &str) -> Result<PgConnection, StoreError> {
     let mut connection = alone(url)?;
     connection
-        .batch_execute(&format!("SET lock_timeout = '{LOCK_TIMEOUT}'"))
+        .batch_execute(SET_LOCK_TIMEOUT)
         .map_err(|error| failed(Box::new(error)))?;
     Ok(connection)
 }

@@ -91,24 +91,23 @@ impl WindowState {
         );
         let id = project.id.0;
         let (first_visible, last_visible) = retention_bounds(project);
+        // Without statistics, `min` and `max` would read all runs.
+        let with_end = |statement: SqlStatement<Types>, (from, to): (At, At), order: &'static str| {
+            statement
+                .sql(", (SELECT run.started_at FROM run WHERE run.project_id = ")
+                .bind(id)
+                .sql(" AND run.started_at BETWEEN ")
+                .bind(from)
+                .sql(" AND ")
+                .bind(to)
+                .sql(order)
+        };
         let mut statement = SqlStatement::<Types>::new(
             "SELECT project.stable_branch, project.observed, project.evaluated_at",
         );
-        // Without statistics, `min` and `max` would read all runs.
-        for (from, to) in [(from, to), (first_visible, last_visible)] {
-            for order in [
-                " ORDER BY run.started_at LIMIT 1)",
-                " ORDER BY run.started_at DESC LIMIT 1)",
-            ] {
-                statement = statement
-                    .sql(", (SELECT run.started_at FROM run WHERE run.project_id = ")
-                    .bind(id)
-                    .sql(" AND run.started_at BETWEEN ")
-                    .bind(from)
-                    .sql(" AND ")
-                    .bind(to)
-                    .sql(order);
-            }
+        for period in [(from, to), (first_visible, last_visible)] {
+            statement = with_end(statement, period, " ORDER BY run.started_at LIMIT 1)");
+            statement = with_end(statement, period, " ORDER BY run.started_at DESC LIMIT 1)");
         }
         let row: Option<Row> = statement
             .sql(" FROM project WHERE project.id = ")
