@@ -89,10 +89,13 @@ impl WindowState {
             Option<At>,
             Option<At>,
         );
-        let id = project.id.0;
-        let (first_visible, last_visible) = retention_bounds(project);
-        // Without statistics, `min` and `max` would read all runs.
-        let with_end = |statement: SqlStatement<Types>, (from, to): (At, At), order: &'static str| {
+        /// Selects the first time of a run within `from..=to`. Without statistics, `min` and `max` would read all runs.
+        fn with_end<'a>(
+            statement: SqlStatement<'a, Types>,
+            id: Uuid,
+            (from, to): (At, At),
+            order: &'static str,
+        ) -> SqlStatement<'a, Types> {
             statement
                 .sql(", (SELECT run.started_at FROM run WHERE run.project_id = ")
                 .bind(id)
@@ -101,13 +104,15 @@ impl WindowState {
                 .sql(" AND ")
                 .bind(to)
                 .sql(order)
-        };
+        }
+        let id = project.id.0;
+        let (first_visible, last_visible) = retention_bounds(project);
         let mut statement = SqlStatement::<Types>::new(
             "SELECT project.stable_branch, project.observed, project.evaluated_at",
         );
         for period in [(from, to), (first_visible, last_visible)] {
-            statement = with_end(statement, period, " ORDER BY run.started_at LIMIT 1)");
-            statement = with_end(statement, period, " ORDER BY run.started_at DESC LIMIT 1)");
+            statement = with_end(statement, id, period, " ORDER BY run.started_at LIMIT 1)");
+            statement = with_end(statement, id, period, " ORDER BY run.started_at DESC LIMIT 1)");
         }
         let row: Option<Row> = statement
             .sql(" FROM project WHERE project.id = ")
