@@ -56,9 +56,9 @@ struct TestResult {
     status: Option<String>,
     status_details: Option<Details>,
     #[serde(deserialize_with = "json::list")]
-    parameters: Vec<Pair>,
+    parameters: Vec<NameAndValue>,
     #[serde(deserialize_with = "json::list")]
-    labels: Vec<Pair>,
+    labels: Vec<NameAndValue>,
     #[serde(deserialize_with = "json::number")]
     start: Option<f64>,
     #[serde(deserialize_with = "json::number")]
@@ -76,7 +76,7 @@ struct Details {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Pair {
+struct NameAndValue {
     #[serde(deserialize_with = "json::text")]
     name: Option<String>,
     #[serde(deserialize_with = "json::text")]
@@ -119,50 +119,51 @@ impl TestResult {
 
     /// The name that the framework's own report gives the test, where Allure keeps its parts.
     fn test(&self, input: &Input<'_>) -> TestName {
-        let place = self.place();
+        let file_and_titles = self.file_and_titles();
         let title = self
             .name
             .as_deref()
             .or(self.full_name.as_deref())
             .unwrap_or_default();
-        let file = place.file.as_deref();
+        let file = file_and_titles.file.as_deref();
         let project = self.parameter("Project");
         let parts = project
             .into_iter()
             .chain(file)
-            .chain(place.titles.iter().map(String::as_str));
+            .chain(file_and_titles.titles.iter().map(String::as_str));
         let mut name = text::joined(parts.chain(std::iter::once(title)));
         let values = self.values_beside_name(title);
         if !values.is_empty() {
             name = text::identifying(&format!("{name} [{}]", text::plain(&values.join(", ")))).into_owned();
         }
-        let known = || {
+        let known_file = || {
             input
                 .known_files?
                 .of_dotted(self.label("testClass").or_else(|| self.label("package"))?)
         };
         let file_path = file
             .map(|file| input.stored_path(file))
-            .or_else(|| known().map(str::to_owned));
+            .or_else(|| known_file().map(str::to_owned));
         TestName { name, file_path }
     }
 
-    fn place(&self) -> Place {
+    fn file_and_titles(&self) -> FileAndTitles {
         // In JavaScript `titlePath` begins with the package's name; the label holds the path as Playwright writes it.
         let path = &self.title_path;
         if let Some(at) = path.iter().position(|part| is_source_file(part)) {
             let whole = path.get(..=at).unwrap_or_default().join("/");
             let inner = path.get(1..=at).unwrap_or_default().join("/");
             let full = self.full_name.as_deref().unwrap_or_default();
-            let led = !inner.is_empty() && (full.starts_with(&inner) || full.contains(&format!(":{inner}")));
+            let is_below_package =
+                !inner.is_empty() && (full.starts_with(&inner) || full.contains(&format!(":{inner}")));
             let titles = path.get(at + 1..).unwrap_or_default().to_vec();
-            return Place {
-                file: Some(if led { inner } else { whole }),
+            return FileAndTitles {
+                file: Some(if is_below_package { inner } else { whole }),
                 titles,
             };
         }
         if !path.is_empty() {
-            return Place {
+            return FileAndTitles {
                 file: None,
                 titles: path.clone(),
             };
@@ -174,7 +175,7 @@ impl TestResult {
                 .filter_map(|name| self.label(name))
                 .map(str::to_owned)
         };
-        Place {
+        FileAndTitles {
             file: None,
             titles: class.unwrap_or_else(|| suites().collect()),
         }
@@ -214,21 +215,21 @@ impl TestResult {
 /// The error for a Playwright failure without one. Allure reports an interruption as a failure and has no status for an
 /// unexpected pass.
 fn missing_error() -> ErrorDetail {
-    const UNTOLD: &str =
+    const MESSAGE: &str =
         "the report tells no error: the test was interrupted, or passed although it was expected to fail";
     ErrorDetail {
-        message: Some(UNTOLD.to_owned()),
+        message: Some(MESSAGE.to_owned()),
         ..ErrorDetail::default()
     }
 }
 
 /// The file and the titles of a test.
-struct Place {
+struct FileAndTitles {
     file: Option<String>,
     titles: Vec<String>,
 }
 
-fn find<'a>(pairs: &'a [Pair], name: &str) -> Option<&'a str> {
+fn find<'a>(pairs: &'a [NameAndValue], name: &str) -> Option<&'a str> {
     pairs
         .iter()
         .find(|pair| pair.name.as_deref() == Some(name))?

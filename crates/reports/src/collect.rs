@@ -20,7 +20,7 @@ pub(crate) struct Collector {
     /// The later executions, by the test's index. Few tests have any.
     more: HashMap<usize, LaterExecutions>,
     /// The index of each test, by a hash of the test. If another test has the key, the next free key is used.
-    places: HashMap<u64, usize, foldhash::fast::RandomState>,
+    index_by_hash: HashMap<u64, usize, foldhash::fast::RandomState>,
 }
 
 impl Collector {
@@ -28,7 +28,7 @@ impl Collector {
     pub(crate) fn with_capacity(tests: usize) -> Self {
         Self {
             tests: Vec::with_capacity(tests),
-            places: HashMap::with_capacity_and_hasher(tests, foldhash::fast::RandomState::default()),
+            index_by_hash: HashMap::with_capacity_and_hasher(tests, foldhash::fast::RandomState::default()),
             ..Self::default()
         }
     }
@@ -61,32 +61,36 @@ impl Collector {
         if attempts.is_empty() {
             return;
         }
-        let mut key = self.places.hasher().hash_one(&test);
-        while let Some(place) = self.places.get(&key).copied() {
-            match self.tests.get_mut(place) {
-                Some((known, first)) if *known == test => {
-                    let more = self.more.get_mut(&place).and_then(LaterExecutions::latest);
+        let mut key = self.index_by_hash.hasher().hash_one(&test);
+        while let Some(index) = self.index_by_hash.get(&key).copied() {
+            match self.tests.get_mut(index) {
+                Some((known_test, first)) if *known_test == test => {
+                    let more = self.more.get_mut(&index).and_then(LaterExecutions::latest);
                     let latest = more.unwrap_or(first);
-                    let execution = join(place, latest, attempts);
+                    let execution = join(index, latest, attempts);
                     keep_newest(latest);
                     if let Some(attempts) = execution {
-                        self.more.entry(place).or_default().push(attempts);
+                        self.more.entry(index).or_default().push(attempts);
                     }
                     return;
                 }
                 _ => key = key.wrapping_add(1),
             }
         }
-        self.places.insert(key, self.tests.len());
+        self.index_by_hash.insert(key, self.tests.len());
         self.tests.push((test, attempts));
     }
 
     /// The index of a known test.
-    pub(crate) fn place_of(&self, test: &TestName) -> Option<usize> {
-        let mut key = self.places.hasher().hash_one(test);
-        while let Some(place) = self.places.get(&key).copied() {
-            if self.tests.get(place).is_some_and(|(known, _)| known == test) {
-                return Some(place);
+    pub(crate) fn index_of(&self, test: &TestName) -> Option<usize> {
+        let mut key = self.index_by_hash.hasher().hash_one(test);
+        while let Some(index) = self.index_by_hash.get(&key).copied() {
+            if self
+                .tests
+                .get(index)
+                .is_some_and(|(known_test, _)| known_test == test)
+            {
+                return Some(index);
             }
             key = key.wrapping_add(1);
         }
@@ -100,8 +104,8 @@ impl Collector {
 
     /// Returns the tests, without the attempts and errors beyond the limits.
     pub(crate) fn finish(mut self) -> Vec<ReportedTest> {
-        let tests = (0..).zip(self.tests).map(|(place, (test, first))| {
-            let mut attempts = match self.more.remove(&place) {
+        let tests = (0..).zip(self.tests).map(|(index, (test, first))| {
+            let mut attempts = match self.more.remove(&index) {
                 Some(more) => in_order(first, more.all),
                 None => Executions::from(first),
             };
@@ -228,8 +232,8 @@ mod tests {
             };
             tests.add(name.clone(), execution(end));
         }
-        let held = tests.more.values().map(|more| more.all.len()).sum::<usize>();
-        assert!(held <= 2 * limits::ATTEMPTS + 1, "{held}");
+        let attempts = tests.more.values().map(|more| more.all.len()).sum::<usize>();
+        assert!(attempts <= 2 * limits::ATTEMPTS + 1, "{attempts}");
         let attempts = &tests.finish()[0].attempts;
         assert_eq!(attempts.len(), limits::ATTEMPTS);
         let failed = attempts.iter().filter(|attempt| attempt.status == Failed).count();

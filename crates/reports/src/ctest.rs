@@ -149,19 +149,19 @@ impl<'a> Document<'a> for Run<'a> {
 impl Test<'_> {
     fn attempt(&self, input: &Input<'_>) -> Attempt {
         let exit_code = self.exit_code.trim();
-        let ended = match self.status.trim() {
+        let status = match self.status.trim() {
             "passed" => AttemptStatus::Passed,
             // CTest fails for a missing test program, but not for a skipped test.
             "notrun" if !self.lacks_program() => AttemptStatus::Skipped,
             _ if exit_code == "Timeout" => AttemptStatus::TimedOut,
             _ => AttemptStatus::Failed,
         };
-        let errors = if ended.is_failure() {
+        let errors = if status.is_failure() {
             self.error(input, exit_code).into_iter().collect()
         } else {
             Vec::new()
         };
-        failure::attempt(ended, errors, time::seconds_to_ms(&self.time), None)
+        failure::attempt(status, errors, time::seconds_to_ms(&self.time), None)
     }
 
     fn lacks_program(&self) -> bool {

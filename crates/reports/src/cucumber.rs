@@ -133,13 +133,13 @@ impl Feature {
             }
             last = Some((id, element.line));
             let name = self.name_of(element);
-            let same = lines.entry(name.clone()).or_default();
-            let place = same.iter().position(|line| *line == element.line);
-            let place = place.unwrap_or_else(|| {
-                same.push(element.line);
-                same.len() - 1
+            let lines_of_name = lines.entry(name.clone()).or_default();
+            let index = lines_of_name.iter().position(|line| *line == element.line);
+            let index = index.unwrap_or_else(|| {
+                lines_of_name.push(element.line);
+                lines_of_name.len() - 1
             });
-            let name = numbered(name, place);
+            let name = numbered(name, index);
             let file_path = file_path.clone();
             executions.push((TestName { name, file_path }, vec![attempt]));
         }
@@ -168,8 +168,8 @@ impl Feature {
 pub(crate) fn feature_file(input: &Input<'_>, uri: &str) -> Option<String> {
     let uri = uri.trim();
     if let Some(path) = uri.strip_prefix("classpath:") {
-        let known = input.known_files.and_then(|files| files.of_path(path));
-        return Some(known.map_or_else(|| input.stored_path(path), str::to_owned));
+        let known_file = input.known_files.and_then(|files| files.of_path(path));
+        return Some(known_file.map_or_else(|| input.stored_path(path), str::to_owned));
     }
     // Java's `file:src/test/…` is not a valid address.
     let path = match uri.strip_prefix("file:") {
@@ -181,10 +181,10 @@ pub(crate) fn feature_file(input: &Input<'_>, uri: &str) -> Option<String> {
 
 /// The name of the example at an index among those of one name. The examples of an outline share its name unless the
 /// name contains a value.
-pub(crate) fn numbered(name: String, place: usize) -> String {
-    match place {
+pub(crate) fn numbered(name: String, index: usize) -> String {
+    match index {
         0 => name,
-        place => text::identifying(&format!("{name} [{}]", place + 1)).into_owned(),
+        index => text::identifying(&format!("{name} [{}]", index + 1)).into_owned(),
     }
 }
 

@@ -137,7 +137,7 @@ impl Events for Run {
                 if event
                     .message
                     .as_deref()
-                    .is_some_and(|said| said.starts_with("Retry: ")) =>
+                    .is_some_and(|text| text.starts_with("Retry: ")) =>
             {
                 if let Some(test) = running.and_then(|id| self.running.get_mut(&id))
                     && test.attempts.len() < limits::ATTEMPTS
@@ -150,7 +150,7 @@ impl Events for Run {
             Some("testDone") => {
                 let test = running.and_then(|id| self.running.remove(&id));
                 if let Some(test) = test {
-                    self.ended(input, test, &event);
+                    self.finish_test(input, test, &event);
                 }
             }
             Some("done") => self.success = event.success.or(Some(false)),
@@ -187,17 +187,17 @@ impl Events for Run {
 }
 
 impl Run {
-    fn ended(&mut self, input: &Input<'_>, mut test: Test, done: &Event) {
-        let ended = match done.result.as_deref() {
+    fn finish_test(&mut self, input: &Input<'_>, mut test: Test, done: &Event) {
+        let status = match done.result.as_deref() {
             Some("success") if done.skipped == Some(true) => AttemptStatus::Skipped,
             Some("success") => AttemptStatus::Passed,
             _ => AttemptStatus::Failed,
         };
-        self.failed |= ended.is_failure();
+        self.failed |= status.is_failure();
         let is_set_up = matches!(test.name.as_deref(), Some(name) if name.ends_with("(setUpAll)") || name.ends_with("(tearDownAll)"));
         if done.hidden == Some(true) || test.is_loading() || is_set_up {
             // An entry that is not a test counts only if it failed.
-            if ended.is_failure() && self.errors.len() < limits::REPORT_ERRORS {
+            if status.is_failure() && self.errors.len() < limits::REPORT_ERRORS {
                 let name = test.name.clone().unwrap_or_default();
                 let errors = std::mem::take(&mut test.errors).into_iter();
                 self.errors.extend(errors.map(|error| {
@@ -210,9 +210,9 @@ impl Run {
             }
             return;
         }
-        let duration = test.began.zip(done.time).map(|(began, ended)| ended - began);
+        let duration = test.began.zip(done.time).map(|(began, end)| end - began);
         let errors = std::mem::take(&mut test.errors);
-        let attempt = failure::attempt(ended, errors, duration.and_then(time::duration_ms), None);
+        let attempt = failure::attempt(status, errors, duration.and_then(time::duration_ms), None);
         self.add(input, test, attempt);
     }
 

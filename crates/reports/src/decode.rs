@@ -18,8 +18,11 @@ use crate::{
 
 /// The file's text: gzip unpacked, then decoded by byte-order mark, declaration, UTF-8 or Windows-1252, whichever fits
 /// first. If the text ends inside a character, that character is dropped.
-pub(crate) fn decode<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, str>, ReadError> {
-    match unpack(file, room)? {
+pub(crate) fn decode<'a>(
+    file: &'a SourceFile,
+    unpacked_bytes: &UnpackedBytes,
+) -> Result<Cow<'a, str>, ReadError> {
+    match unpack(file, unpacked_bytes)? {
         Cow::Borrowed(bytes) => Ok(text(bytes)),
         // A text that is UTF-8 already is not copied.
         Cow::Owned(bytes) => Ok(Cow::Owned(match String::from_utf8(bytes) {
@@ -31,9 +34,9 @@ pub(crate) fn decode<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, st
 
 /// The unpacked bytes that the files of one import may still use together.
 #[derive(Debug)]
-pub(crate) struct Room(AtomicUsize);
+pub(crate) struct UnpackedBytes(AtomicUsize);
 
-impl Room {
+impl UnpackedBytes {
     pub(crate) const fn new(bytes: usize) -> Self {
         Self(AtomicUsize::new(bytes))
     }
@@ -41,8 +44,8 @@ impl Room {
     /// Takes `bytes` bytes. Fails if fewer are left.
     fn take(&self, bytes: usize, file: &SourceFile) -> Result<(), ReadError> {
         self.0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-                left.checked_sub(bytes)
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| {
+                remaining.checked_sub(bytes)
             })
             .map(|_| ())
             .map_err(|_| ReadError::TooLarge {
@@ -67,7 +70,7 @@ pub(crate) fn beginning(bytes: &[u8], most: usize) -> String {
     text(&head).into_owned()
 }
 
-fn unpack<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, [u8]>, ReadError> {
+fn unpack<'a>(file: &'a SourceFile, unpacked_bytes: &UnpackedBytes) -> Result<Cow<'a, [u8]>, ReadError> {
     let too_large = || ReadError::TooLarge {
         file: file.name.clone(),
         what: "the file",
@@ -77,18 +80,18 @@ fn unpack<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, [u8]>, ReadEr
         if file.bytes.len() > limits::FILE_BYTES {
             return Err(too_large());
         }
-        room.take(file.bytes.len(), file)?;
+        unpacked_bytes.take(file.bytes.len(), file)?;
         return Ok(Cow::Borrowed(&file.bytes));
     };
     let mut unpacked = Vec::new();
     loop {
         let before = unpacked.len();
-        let read = archive.as_mut().take(PIECE).read_to_end(&mut unpacked);
+        let read = archive.as_mut().take(PIECE_BYTES).read_to_end(&mut unpacked);
         let unpacked_now = unpacked.len() - before;
         if unpacked.len() > limits::FILE_BYTES {
             return Err(too_large());
         }
-        room.take(unpacked_now, file)?;
+        unpacked_bytes.take(unpacked_now, file)?;
         match read {
             Ok(0) => return Ok(Cow::Owned(unpacked)),
             Ok(_) => {}
@@ -109,7 +112,7 @@ fn unpack<'a>(file: &'a SourceFile, room: &Room) -> Result<Cow<'a, [u8]>, ReadEr
 }
 
 /// The bytes of an archive that are unpacked at a time.
-const PIECE: u64 = 1 << 20;
+const PIECE_BYTES: u64 = 1 << 20;
 
 /// A reader of an archive's contents, and the archive's name for messages. `None` if the bytes are not an archive.
 fn archive(bytes: &[u8]) -> Option<(Box<dyn Read + '_>, &'static str)> {
@@ -193,12 +196,12 @@ mod tests {
         }
     }
 
-    fn room() -> Room {
-        Room::new(limits::IMPORT_BYTES)
+    fn unpacked_bytes() -> UnpackedBytes {
+        UnpackedBytes::new(limits::IMPORT_BYTES)
     }
 
     fn decoded(bytes: &[u8]) -> String {
-        decode(&file(bytes), &room()).unwrap().into_owned()
+        decode(&file(bytes), &unpacked_bytes()).unwrap().into_owned()
     }
 
     #[test]
@@ -238,7 +241,7 @@ mod tests {
         assert_eq!(decoded(&packed), "{\"a\": 1}");
         assert_eq!(beginning(&packed, 4), "{\"a\"");
         assert!(matches!(
-            decode(&file(&packed[..4]), &room()),
+            decode(&file(&packed[..4]), &unpacked_bytes()),
             Err(ReadError::Broken { format: "gzip", .. })
         ));
 
@@ -248,7 +251,10 @@ mod tests {
             bomb.write_all(&zeros).unwrap();
         }
         let bomb = file(&bomb.finish().unwrap());
-        assert!(matches!(decode(&bomb, &room()), Err(ReadError::TooLarge { .. })));
+        assert!(matches!(
+            decode(&bomb, &unpacked_bytes()),
+            Err(ReadError::TooLarge { .. })
+        ));
     }
 
     #[test]
@@ -256,11 +262,11 @@ mod tests {
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         packed.write_all(&vec![b' '; 3 << 20]).unwrap();
         let archive = file(&packed.finish().unwrap());
-        let room = Room::new(7 << 20);
+        let unpacked_bytes = UnpackedBytes::new(7 << 20);
         for _ in 0..2 {
-            assert_eq!(decode(&archive, &room).unwrap().len(), 3 << 20);
+            assert_eq!(decode(&archive, &unpacked_bytes).unwrap().len(), 3 << 20);
         }
-        let refused = decode(&archive, &room).unwrap_err().to_string();
+        let refused = decode(&archive, &unpacked_bytes).unwrap_err().to_string();
         assert!(
             refused.contains("the import as a whole, unpacked, exceeds"),
             "{refused}"

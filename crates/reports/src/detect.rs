@@ -16,7 +16,7 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
     if playwright::is_blob(head) {
         return Ok(Format::Playwright);
     }
-    if let Some(hint) = resembles_another(head) {
+    if let Some(hint) = unsupported_xml(head) {
         return Err(hint.to_owned());
     }
     let xml = if head.starts_with(['{', '[']) {
@@ -26,14 +26,14 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
     };
     let mut hint = None;
     let before = xml.and_then(|(root, _)| text.get(..root)).unwrap_or(text);
-    let found = json::find_object(before, |text| match object(text) {
+    let json_format = json::find_object(before, |text| match object(text) {
         Ok(format) => Some(format),
-        Err(known) => {
-            hint = hint.or(known);
+        Err(hint_of_object) => {
+            hint = hint.or(hint_of_object);
             None
         }
     });
-    if let Some((_, format)) = found {
+    if let Some((_, format)) = json_format {
         return Ok(format);
     }
     if let Some((_, format)) = xml {
@@ -48,14 +48,14 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
     if json::is_cut_off(head) {
         let line = 1 + text.matches('\n').count();
         return Err(format!(
-            "its JSON is cut off in line {line}, before the keys of its format; expected {KNOWN}"
+            "its JSON is cut off in line {line}, before the keys of its format; expected {READABLE_FORMATS}"
         ));
     }
-    Err(format!("expected {KNOWN}"))
+    Err(format!("expected {READABLE_FORMATS}"))
 }
 
 /// The formats that can be read, for messages.
-pub(crate) const KNOWN: &str = "Playwright JSON, JUnit XML, CTRF, Jest or Vitest JSON, `go test -json`, TRX, TestNG results, an Allure results folder, or the native format of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, \
+pub(crate) const READABLE_FORMATS: &str = "Playwright JSON, JUnit XML, CTRF, Jest or Vitest JSON, `go test -json`, TRX, TestNG results, an Allure results folder, or the native format of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, \
                                 mochawesome, RSpec, pytest-json-report, TAP, Dart, libtest, CTest or Karate";
 
 /// The XML format by its outermost element, and the byte where that begins. Text before it, such as log lines, is
@@ -66,7 +66,7 @@ fn xml(text: &str) -> Option<(usize, Format)> {
         // Other XML also has elements of these names, inside another element.
         let as_root = |is_report: bool, format| (is_first && is_report).then_some((at, format));
         let beginning = || text.get(at..).unwrap_or_default();
-        let found = match name {
+        let format = match name {
             "testsuites" | "testsuite" | "testcase" => Some((at, Format::Junit)),
             "TestRun" => Some((at, Format::Trx)),
             "testng-results" => Some((at, Format::Testng)),
@@ -78,7 +78,7 @@ fn xml(text: &str) -> Option<(usize, Format)> {
             _ => None,
         };
         is_first = false;
-        found
+        format
     })
 }
 
@@ -96,21 +96,21 @@ fn elements(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// The format of a JSON object by its keys; otherwise the name of its actual format, if known.
 fn object(text: &str) -> Result<Format, Option<&'static str>> {
-    let mut seen = TopLevelKeys::default();
+    let mut keys = TopLevelKeys::default();
     for (depth, key) in json::keys(text) {
-        if let Some(format) = seen.add(depth, key) {
+        if let Some(format) = keys.add(depth, key) {
             return Ok(format);
         }
     }
-    match seen.hint() {
+    match keys.hint() {
         // An Allure result is short. If it is cut off, only its beginning may be present.
-        None if seen.outer.contains(&"uuid") && json::is_cut_off(text) => Ok(Format::Allure),
+        None if keys.outer.contains(&"uuid") && json::is_cut_off(text) => Ok(Format::Allure),
         hint => Err(hint),
     }
 }
 
 /// The keys that distinguish formats.
-const TELLING: &[&str] = &[
+const DISTINGUISHING: &[&str] = &[
     "suites",
     "config",
     "errors",
@@ -172,7 +172,7 @@ impl<'a> TopLevelKeys<'a> {
             2 => &mut self.inner,
             _ => return None,
         };
-        if !TELLING.contains(&key) || keys.contains(&key) {
+        if !DISTINGUISHING.contains(&key) || keys.contains(&key) {
             return None;
         }
         keys.push(key);
@@ -236,7 +236,7 @@ fn is_dart(has: &impl Fn(&str) -> bool) -> bool {
 
 /// Names the actual format of an XML document whose elements have the names of a supported one. Without this rule such
 /// a document would be an empty report, and the run would pass.
-fn resembles_another(text: &str) -> Option<&'static str> {
+fn unsupported_xml(text: &str) -> Option<&'static str> {
     const BEGINNING: usize = 4_000;
     if !text.starts_with('<') {
         return None;

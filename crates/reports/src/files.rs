@@ -26,11 +26,11 @@ impl KnownFiles {
             .filter(|part| !part.is_empty())
             .take(DEEPEST)
             .collect();
-        let place = (1..=parts.len()).rev().find_map(|length| {
-            let wanted = || parts.iter().take(length).rev().copied();
-            self.ending(&self.by_stem, without_suffix, wanted)
+        let index = (1..=parts.len()).rev().find_map(|length| {
+            let parts_from_end = || parts.iter().take(length).rev().copied();
+            self.ending(&self.by_stem, without_suffix, parts_from_end)
         });
-        self.path(place?)
+        self.path(index?)
     }
 
     /// The file for a path relative to some folder of the checkout: `a.spec.ts` is `e2e/a.spec.ts`. None if no file or
@@ -45,25 +45,25 @@ impl KnownFiles {
         &'a self,
         order: &[usize],
         key: fn(&str) -> &str,
-        wanted: impl Fn() -> W,
+        suffix: impl Fn() -> W,
     ) -> Option<usize> {
-        let parts = |place: usize| key(self.path(place).unwrap_or_default()).rsplit('/');
-        let count = wanted().count();
-        let first = order.partition_point(|place| parts(*place).take(count).cmp(wanted()).is_lt());
+        let parts = |index: usize| key(self.path(index).unwrap_or_default()).rsplit('/');
+        let count = suffix().count();
+        let first = order.partition_point(|index| parts(*index).take(count).cmp(suffix()).is_lt());
         let mut fitting = order
             .get(first..)
             .unwrap_or_default()
             .iter()
             .copied()
-            .take_while(|place| parts(*place).take(count).eq(wanted()));
-        let found = fitting.next()?;
+            .take_while(|index| parts(*index).take(count).eq(suffix()));
+        let first_match = fitting.next()?;
         // The shortest path is the first.
-        let is_whole = parts(found).count() == count;
-        (is_whole || fitting.next().is_none()).then_some(found)
+        let is_whole = parts(first_match).count() == count;
+        (is_whole || fitting.next().is_none()).then_some(first_match)
     }
 
-    fn path(&self, place: usize) -> Option<&str> {
-        self.paths.get(place).map(String::as_str)
+    fn path(&self, index: usize) -> Option<&str> {
+        self.paths.get(index).map(String::as_str)
     }
 }
 
@@ -72,7 +72,7 @@ impl FromIterator<String> for KnownFiles {
         let mut paths: Vec<String> = paths.into_iter().map(|path| path.replace('\\', "/")).collect();
         paths.sort_unstable();
         let order = |key: fn(&str) -> &str| {
-            let parts = |place: &usize| key(paths.get(*place).map_or("", String::as_str)).rsplit('/');
+            let parts = |index: &usize| key(paths.get(*index).map_or("", String::as_str)).rsplit('/');
             let mut order: Vec<usize> = (0..paths.len()).collect();
             order.sort_by(|one, other| parts(one).cmp(parts(other)));
             order
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_many_dots_is_looked_up_in_an_instant() {
+    fn a_name_of_many_dots_is_looked_up_in_bounded_time() {
         let files: KnownFiles = (0..5_000)
             .map(|number| format!("p{number}/index/index.ts"))
             .collect();

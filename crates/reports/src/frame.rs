@@ -16,8 +16,7 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Splits a clean text (`
-    /// ` only, no ANSI codes).
+    /// Splits a clean text: line breaks are line feeds, and it has no escape sequences.
     pub(crate) fn of(whole: &'a str) -> Self {
         let lines: Vec<(usize, &str)> = line_starts(whole).collect();
         let at = |line: usize| lines.get(line).map_or(whole.len(), |(start, _)| *start);

@@ -7,8 +7,8 @@ use rayon::prelude::*;
 
 use crate::{
     allure, ctest, ctrf, cucumber, dart,
-    decode::{self, Room},
-    detect, doubles, events,
+    decode::{self, UnpackedBytes},
+    detect, duplicates, events,
     files::KnownFiles,
     go,
     input::Input,
@@ -88,11 +88,11 @@ pub struct NamedReport {
 /// As [`read`].
 pub fn read_each(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Vec<NamedReport>, ReadError> {
     let mut runs: Vec<Vec<Piece>> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut run_index: HashMap<String, usize> = HashMap::new();
     for piece in all_readable(&files, options)? {
         let next = runs.len();
-        let place = group(&piece).map_or(next, |group| *places.entry(group).or_insert(next));
-        match runs.get_mut(place) {
+        let index = group(&piece).map_or(next, |group| *run_index.entry(group).or_insert(next));
+        match runs.get_mut(index) {
             Some(pieces) => pieces.push(piece),
             None => runs.push(vec![piece]),
         }
@@ -121,25 +121,25 @@ fn all_readable(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece
 
 /// The reports of the readable files, and the errors of the others.
 fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<ReadError>) {
-    let room = Room::new(limits::IMPORT_BYTES);
+    let unpacked_bytes = UnpackedBytes::new(limits::IMPORT_BYTES);
     let results = files.iter().filter(|file| file.name.ends_with("-result.json"));
     let allure_folders: HashSet<&str> = results.map(|file| folder(&file.name)).collect();
-    let wanted =
+    let is_candidate =
         |file: &&SourceFile| !(is_beside_allure(&file.name) && allure_folders.contains(folder(&file.name)));
     match files {
         // For this little work another thread costs more than it saves.
-        [only] => match read_file(only, options, &room) {
+        [only] => match read_file(only, options, &unpacked_bytes) {
             Ok(pieces) => (pieces, Vec::new()),
             Err(error) => (Vec::new(), vec![error]),
         },
         several => {
-            let several: Vec<&SourceFile> = several.iter().filter(wanted).collect();
-            let doubles = doubles::of(&several);
+            let several: Vec<&SourceFile> = several.iter().filter(is_candidate).collect();
+            let originals = duplicates::of(&several);
             let read: Vec<Result<Vec<Piece>, ReadError>> = several
                 .par_iter()
-                .zip(&doubles)
-                .filter(|(_, double)| double.is_none())
-                .map(|(file, _)| read_file(file, options, &room))
+                .zip(&originals)
+                .filter(|(_, original)| original.is_none())
+                .map(|(file, _)| read_file(file, options, &unpacked_bytes))
                 .collect();
             let (mut pieces, mut unread) = (Vec::new(), Vec::new());
             for file in read {
@@ -149,14 +149,20 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<Rea
                 }
             }
             if let Some(first) = pieces.first_mut() {
-                let passed_over = several.iter().zip(&doubles).filter_map(|(file, double)| {
-                    let place = double.map(|place| if place.is_empty() { "." } else { place })?;
+                let skipped = several.iter().zip(&originals).filter_map(|(file, original)| {
+                    let original_name = original.map(|original_name| {
+                        if original_name.is_empty() {
+                            "."
+                        } else {
+                            original_name
+                        }
+                    })?;
                     Some(format!(
-                        "{}: repeats the results of {place}; counted once",
+                        "{}: repeats the results of {original_name}; counted once",
                         file.name
                     ))
                 });
-                first.report.warnings.extend(passed_over);
+                first.report.warnings.extend(skipped);
             }
             (pieces, unread)
         }
@@ -165,7 +171,7 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<Rea
 
 /// Whether Allure writes files of this name beside its results. They hold no results and are skipped without a warning.
 pub fn is_beside_allure(name: &str) -> bool {
-    const OWN: &[&str] = &[
+    const OTHER_FILES: &[&str] = &[
         "categories.json",
         "environment.properties",
         "environment.xml",
@@ -173,7 +179,7 @@ pub fn is_beside_allure(name: &str) -> bool {
         "testrun.json",
     ];
     let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    file.ends_with("-container.json") || file.contains("-attachment") || OWN.contains(&file)
+    file.ends_with("-container.json") || file.contains("-attachment") || OTHER_FILES.contains(&file)
 }
 
 fn folder(name: &str) -> &str {
@@ -181,8 +187,12 @@ fn folder(name: &str) -> &str {
 }
 
 /// The report in a file; several if one JSON report follows another.
-fn read_file(file: &SourceFile, options: &Options<'_>, room: &Room) -> Result<Vec<Piece>, ReadError> {
-    let text = decode::decode(file, room)?;
+fn read_file(
+    file: &SourceFile,
+    options: &Options<'_>,
+    unpacked_bytes: &UnpackedBytes,
+) -> Result<Vec<Piece>, ReadError> {
+    let text = decode::decode(file, unpacked_bytes)?;
     let mut input = Input {
         name: &file.name,
         text: text.trim_start_matches('\u{feff}'),

@@ -62,19 +62,19 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
     for scenario in &feature.scenario_results {
         let title = scenario.name.as_deref().unwrap_or_default();
         let name = text::joined([feature_name.or(path).unwrap_or_default(), title]);
-        let same = examples.entry(name.clone()).or_default();
+        let examples_of_name = examples.entry(name.clone()).or_default();
         let example = (scenario.line, scenario.example_index);
-        let place = same
+        let index = examples_of_name
             .iter()
-            .position(|known| *known == example)
+            .position(|other| *other == example)
             .unwrap_or_else(|| {
-                same.push(example);
-                same.len() - 1
+                examples_of_name.push(example);
+                examples_of_name.len() - 1
             });
         let attempt = scenario.attempt(input, file_path.as_deref());
         report.widen(attempt.started_at, attempt.duration_ms);
         let test = TestName {
-            name: cucumber::numbered(name, place),
+            name: cucumber::numbered(name, index),
             file_path: file_path.clone(),
         };
         tests.add(test, vec![attempt]);

@@ -11,7 +11,7 @@ mod cucumber;
 mod dart;
 mod decode;
 mod detect;
-mod doubles;
+mod duplicates;
 mod events;
 mod failure;
 mod files;

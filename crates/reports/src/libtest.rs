@@ -142,7 +142,7 @@ impl Run {
 
 impl Event {
     fn test(&self, input: &Input<'_>, what: &str) -> (TestName, Vec<Attempt>) {
-        let ended = match what {
+        let status = match what {
             "ok" | "bench" => AttemptStatus::Passed,
             "ignored" => AttemptStatus::Skipped,
             _ => AttemptStatus::Failed,
@@ -151,7 +151,7 @@ impl Event {
         let panic = text::plain(panic_in(output)).into_owned();
         let message = self.message.as_deref().or(Some(panic.as_str()));
         let stack = Some(output.trim()).filter(|stack| *stack != panic.trim());
-        let errors = if ended == AttemptStatus::Failed {
+        let errors = if status == AttemptStatus::Failed {
             input.error(message, stack, None).into_iter().collect()
         } else {
             Vec::new()
@@ -161,7 +161,7 @@ impl Event {
             .and_then(|seconds| time::duration_ms(seconds * 1000.0));
         let (test, retries) = named(self.name.as_deref().unwrap_or_default());
         let earlier = (0..retries).map(|_| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
-        let last = failure::attempt(ended, errors, duration, None);
+        let last = failure::attempt(status, errors, duration, None);
         (test, earlier.chain([last]).collect())
     }
 }

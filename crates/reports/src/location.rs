@@ -25,34 +25,36 @@ impl Input<'_> {
 
     fn frame(&self, line: &str) -> Option<Location> {
         let line = line.trim_start();
-        if let Some(found) = javascript_frame(line) {
-            return self.own(found);
+        if let Some(frame) = javascript_frame(line) {
+            return self.in_checkout(frame);
         }
         if let Some(java) = JAVA.captures(line) {
             return self.java_frame(&java);
         }
-        let found = QUOTED
+        let frame = QUOTED
             .captures(line)
             .or_else(|| PLAIN.captures(line))
             .or_else(|| DART.captures(line))
             .or_else(|| WORDED.captures(line))?;
-        self.own((
-            found.name("file")?.as_str(),
-            number(&found, "line"),
-            number(&found, "column"),
+        self.in_checkout((
+            frame.name("file")?.as_str(),
+            number(&frame, "line"),
+            number(&frame, "column"),
         ))
     }
 
-    fn own(&self, (file, line, column): (&str, Option<u32>, Option<u32>)) -> Option<Location> {
-        let foreign =
-            FOREIGN.iter().any(|part| file.replace('\\', "/").contains(part)) || file.starts_with('<');
+    fn in_checkout(&self, (file, line, column): (&str, Option<u32>, Option<u32>)) -> Option<Location> {
+        let is_library = LIBRARY_PATHS
+            .iter()
+            .any(|part| file.replace('\\', "/").contains(part))
+            || file.starts_with('<');
         let inside = match self.root {
             Some(root) if paths::is_absolute(file) || file.starts_with("file:") => {
                 paths::within(file, Some(root)).is_some()
             }
             _ => true,
         };
-        (!foreign && inside).then(|| Location {
+        (!is_library && inside).then(|| Location {
             file: self.stored_path(file),
             line,
             column,
@@ -64,8 +66,8 @@ impl Input<'_> {
         if is_jvm_library(class) || JVM_CLIENTS.iter().any(|package| class.starts_with(package)) {
             return None;
         }
-        let known = self.known_files.and_then(|files| files.of_dotted(class));
-        let file = known.unwrap_or(frame.name("file")?.as_str()).to_owned();
+        let known_file = self.known_files.and_then(|files| files.of_dotted(class));
+        let file = known_file.unwrap_or(frame.name("file")?.as_str()).to_owned();
         Some(Location {
             file,
             line: number(frame, "line"),
@@ -83,11 +85,11 @@ fn javascript_frame(line: &str) -> Option<(&str, Option<u32>, Option<u32>)> {
         .strip_prefix("at ")
         .or_else(|| line.strip_prefix("❯ "))?
         .trim_end();
-    let place = match frame.strip_suffix(')') {
+    let location = match frame.strip_suffix(')') {
         Some(frame) => frame.rsplit_once('(')?.1,
         None => frame.strip_prefix("async ").unwrap_or(frame),
     };
-    let (rest, column) = place.rsplit_once(':')?;
+    let (rest, column) = location.rsplit_once(':')?;
     let (file, line) = rest.rsplit_once(':')?;
     // Vitest puts a name before the file.
     let file = if line_is_vitest(frame, file) {
@@ -102,12 +104,12 @@ fn line_is_vitest(frame: &str, file: &str) -> bool {
     !frame.ends_with(')') && file.contains(' ') && !paths::is_absolute(file) && !file.starts_with("file:")
 }
 
-fn number(found: &Captures<'_>, name: &str) -> Option<u32> {
-    found.name(name)?.as_str().parse().ok()
+fn number(captures: &Captures<'_>, name: &str) -> Option<u32> {
+    captures.name(name)?.as_str().parse().ok()
 }
 
 /// Parts of a path that belong to libraries, runtimes and frameworks.
-const FOREIGN: &[&str] = &[
+const LIBRARY_PATHS: &[&str] = &[
     "node_modules/",
     "node:",
     "internal/process/",

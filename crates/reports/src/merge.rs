@@ -9,8 +9,8 @@ use assay_domain::{
 
 use crate::{
     collect::Collector,
-    detect::KNOWN,
-    doubles, limits,
+    detect::READABLE_FORMATS,
+    duplicates, limits,
     report::{ReadError, Report},
     text,
 };
@@ -33,12 +33,12 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         .first()
         .map_or_else(|| "-".to_owned(), |piece| piece.name.clone());
     join_attempts(&mut pieces);
-    let repeated = doubles::leave_out_repeated(&mut pieces);
+    let repeated = duplicates::remove_repetitions(&mut pieces);
     let mut reports = pieces.into_iter().map(|piece| piece.report);
     let Some(mut whole) = reports.next() else {
         return Err(ReadError::Unrecognised {
             file,
-            hint: format!("expected {KNOWN}"),
+            hint: format!("expected {READABLE_FORMATS}"),
         });
     };
     // The tests of a single report are unique already.
@@ -138,35 +138,39 @@ fn join_shards(report: &mut Report, shards: &[Option<ShardIndex>]) {
         return;
     }
     report.shard = None;
-    let mut there: Vec<u32> = shards.iter().flatten().map(|shard| shard.index).collect();
-    there.sort_unstable();
-    there.dedup();
+    let mut present_shards: Vec<u32> = shards.iter().flatten().map(|shard| shard.index).collect();
+    present_shards.sort_unstable();
+    present_shards.dedup();
     let Some(total) = shards.iter().flatten().filter_map(|shard| shard.total).max() else {
         return;
     };
-    if u32::try_from(there.len()).is_ok_and(|count| count < total) {
+    if u32::try_from(present_shards.len()).is_ok_and(|count| count < total) {
         report.state = RunState::Interrupted;
-        let there = there.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        report
-            .warnings
-            .push(format!("Of {total} shards only {there} are in the import."));
+        let present_shards = present_shards
+            .iter()
+            .map(u32::to_string)
+            .collect::<Vec<_>>()
+            .join(", ");
+        report.warnings.push(format!(
+            "Of {total} shards only {present_shards} are in the import."
+        ));
     }
 }
 
 fn bound(report: &mut Report) {
     if report.errors.len() > limits::REPORT_ERRORS {
-        let left = report.errors.len() - limits::REPORT_ERRORS;
+        let omitted = report.errors.len() - limits::REPORT_ERRORS;
         report.errors.truncate(limits::REPORT_ERRORS);
         report.warnings.insert(
             0,
-            format!("{left} more errors outside of any test were left out."),
+            format!("{omitted} more errors outside of any test were left out."),
         );
     }
     if report.warnings.len() > limits::WARNINGS {
-        let left = report.warnings.len() - limits::WARNINGS;
+        let omitted = report.warnings.len() - limits::WARNINGS;
         report.warnings.truncate(limits::WARNINGS);
         report
             .warnings
-            .push(format!("{left} more warnings were left out."));
+            .push(format!("{omitted} more warnings were left out."));
     }
 }

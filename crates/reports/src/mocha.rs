@@ -54,11 +54,11 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         );
     }
     // A failed hook is listed among the failures, but is not a test.
-    let known: HashSet<(&str, &str)> = run.tests.iter().map(PlainTest::identity).collect();
+    let tests_: HashSet<(&str, &str)> = run.tests.iter().map(PlainTest::identity).collect();
     for hook in run
         .failures
         .iter()
-        .filter(|test| !known.contains(&test.identity()))
+        .filter(|test| !tests_.contains(&test.identity()))
     {
         let title = hook.full_title.as_deref().unwrap_or_default();
         report
@@ -222,9 +222,9 @@ impl Suite {
         errors: &mut Vec<ErrorDetail>,
     ) {
         titles.push(self.title.as_deref().unwrap_or_default());
-        let written = |file: &&str| !file.trim().is_empty();
-        let own = self.full_file.as_deref().filter(written);
-        let file = own.or(self.file.as_deref().filter(written)).or(file);
+        let is_not_blank = |file: &&str| !file.trim().is_empty();
+        let full_path = self.full_file.as_deref().filter(is_not_blank);
+        let file = full_path.or(self.file.as_deref().filter(is_not_blank)).or(file);
         for test in &self.tests {
             let title = test.title.as_deref().unwrap_or_default();
             // Mocha's own reporters also join titles with spaces.

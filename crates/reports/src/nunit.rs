@@ -215,7 +215,7 @@ impl Case<'_> {
     /// Class > method with its arguments, as in TRX.
     fn test(&self, input: &Input<'_>) -> TestName {
         let full = &*self.full_name;
-        let own = full
+        let parts = full
             .strip_suffix(&*self.name)
             .and_then(|class| class.strip_suffix('.'))
             .map(|class| (class, &*self.name));
@@ -225,16 +225,16 @@ impl Case<'_> {
             let dot = full.get(..end)?.rfind('.')?;
             Some((full.get(..dot)?, full.get(dot + 1..)?))
         };
-        let (class, name) = own.or_else(cut).unwrap_or(("", full));
-        let known = input.known_files.and_then(|files| files.of_dotted(class));
+        let (class, name) = parts.or_else(cut).unwrap_or(("", full));
+        let known_file = input.known_files.and_then(|files| files.of_dotted(class));
         TestName {
             name: text::joined(names::class_and_name(class, name)),
-            file_path: known.map(str::to_owned),
+            file_path: known_file.map(str::to_owned),
         }
     }
 
     fn attempt(&self, input: &Input<'_>) -> Attempt {
-        let ended = match (&*self.result, &*self.label) {
+        let status = match (&*self.result, &*self.label) {
             (_, "Cancelled") | ("Cancelled", _) => AttemptStatus::Interrupted,
             ("Passed" | "Success" | "Warning", _) => AttemptStatus::Passed,
             ("Skipped" | "Ignored" | "Inconclusive" | "NotRunnable", _) if self.failures.is_empty() => {
@@ -252,7 +252,7 @@ impl Case<'_> {
             .filter_map(|failure| failure.error(input))
             .collect();
         let start = time::lenient(&self.start);
-        failure::attempt(ended, errors, time::seconds_to_ms(&self.duration), start)
+        failure::attempt(status, errors, time::seconds_to_ms(&self.duration), start)
     }
 }
 

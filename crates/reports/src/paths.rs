@@ -96,9 +96,9 @@ const CI_CHECKOUTS: &[&str] = &[
 /// The part of a path below a folder of this layout.
 fn below<'a>(path: &'a str, layout: &str) -> Option<&'a str> {
     let (mut rest, mut around) = (path, "");
-    for wanted in layout.split('/') {
+    for layout_part in layout.split('/') {
         let (folder, inside) = rest.split_once('/')?;
-        let fits = match wanted {
+        let fits = match layout_part {
             "*" => true,
             "=" => folder == around,
             "#" => folder.bytes().all(|byte| byte.is_ascii_digit()),
@@ -136,17 +136,17 @@ fn normal(path: &str) -> String {
         Some(rest) if has_drive(rest) => rest,
         _ => &path,
     };
-    let mut kept: Vec<&str> = Vec::new();
+    let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
             "." | "" => {}
-            ".." if kept.last().is_some_and(|last| *last != "..") => {
-                kept.pop();
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
             }
-            part => kept.push(part),
+            part => parts.push(part),
         }
     }
-    let joined = kept.join("/");
+    let joined = parts.join("/");
     if path.starts_with('/') {
         format!("/{joined}")
     } else {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shown_name_steers_neither_a_terminal_nor_ci() {
+    fn a_shown_name_has_no_commands_for_terminals_or_ci() {
         for (name, expected) in [
             ("out/r é✓ [1].xml", "out/r é✓ [1].xml"),
             (r"C:\a#b:c.xml", r"C:\a#b:c.xml"),

@@ -150,9 +150,9 @@ impl Test {
     /// Of several attempts the report keeps the last. It shows that there were others only if the last one passed.
     fn attempts(&self, input: &Input<'_>) -> Vec<Attempt> {
         let outcome = self.outcome.as_deref().unwrap_or_default();
-        let has = |wanted: &str| {
+        let has = |expected: &str| {
             self.phases()
-                .any(|phase| phase.outcome.as_deref() == Some(wanted))
+                .any(|phase| phase.outcome.as_deref() == Some(expected))
         };
         let ended = match outcome {
             "passed" => AttemptStatus::Passed,

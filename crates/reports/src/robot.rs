@@ -193,13 +193,13 @@ impl Test<'_> {
         let last = merged.len() - 1;
         let attempts = merged.iter().enumerate();
         attempts
-            .map(|(place, (word, message))| self.attempt(input, word, message, place == last))
+            .map(|(index, (word, message))| self.attempt(input, word, message, index == last))
             .collect()
     }
 
     /// One attempt. The file has the times of the last attempt only.
     fn attempt(&self, input: &Input<'_>, word: &str, message: &str, is_last: bool) -> Attempt {
-        let ended = match word {
+        let status = match word {
             "PASS" => AttemptStatus::Passed,
             "SKIP" | "NOT RUN" | "NOT_RUN" => AttemptStatus::Skipped,
             "FAIL" => AttemptStatus::Failed,
@@ -218,9 +218,9 @@ impl Test<'_> {
         let duration =
             time::seconds_to_ms(&self.status.elapsed).or_else(|| u64::try_from(end?.since_ms(start?)).ok());
         if is_last {
-            failure::attempt(ended, errors, duration, start)
+            failure::attempt(status, errors, duration, start)
         } else {
-            failure::attempt(ended, errors, None, None)
+            failure::attempt(status, errors, None, None)
         }
     }
 }

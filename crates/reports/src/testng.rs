@@ -137,7 +137,7 @@ impl<'a> Document<'a> for Run<'a> {
             }
         }
         let mut groups: Vec<(TestName, Vec<&Method<'_>>)> = Vec::new();
-        let mut places: HashMap<TestName, usize> = HashMap::new();
+        let mut index_of_test: HashMap<TestName, usize> = HashMap::new();
         for method in &self.methods {
             let attempt = method.attempt(input, AttemptStatus::Failed);
             report.widen(attempt.started_at, attempt.duration_ms);
@@ -150,11 +150,11 @@ impl<'a> Document<'a> for Run<'a> {
             // The same class in several `<test>`s is tested with different settings.
             let shared = tests_of.get(&*method.class).is_some_and(|tests| tests.len() > 1);
             let test = method.test(input, shared);
-            let place = *places.entry(test.clone()).or_insert_with(|| {
+            let index = *index_of_test.entry(test.clone()).or_insert_with(|| {
                 groups.push((test, Vec::new()));
                 groups.len() - 1
             });
-            if let Some((_, executions)) = groups.get_mut(place) {
+            if let Some((_, executions)) = groups.get_mut(index) {
                 executions.push(method);
             }
         }
@@ -175,17 +175,17 @@ const MOST_VALUES: usize = 20;
 /// The executions of a test. TestNG writes a failed attempt that is run again as skipped, with its exception, and in
 /// any order. Those attempts come before the first execution with a result.
 fn attempts(input: &Input<'_>, executions: &[&Method<'_>]) -> Vec<Vec<Attempt>> {
-    let ended = executions.iter().any(|method| method.status != "SKIP");
+    let has_result = executions.iter().any(|method| method.status != "SKIP");
     let (earlier, last): (Vec<&&Method<'_>>, Vec<_>) = executions
         .iter()
-        .partition(|method| method.retried || (ended && method.is_run_again()));
+        .partition(|method| method.retried || (has_result && method.is_run_again()));
     let mut attempts: Vec<Attempt> = earlier
         .into_iter()
         .map(|method| method.attempt(input, AttemptStatus::Failed))
         .collect();
     let mut last = last
         .into_iter()
-        .map(|method| method.attempt(input, method.ended()));
+        .map(|method| method.attempt(input, method.final_status()));
     attempts.extend(last.next());
     std::iter::once(attempts)
         .chain(last.map(|attempt| vec![attempt]))
@@ -194,7 +194,7 @@ fn attempts(input: &Input<'_>, executions: &[&Method<'_>]) -> Vec<Vec<Attempt>> 
 }
 
 impl Method<'_> {
-    fn ended(&self) -> AttemptStatus {
+    fn final_status(&self) -> AttemptStatus {
         match &*self.status {
             "PASS" => AttemptStatus::Passed,
             "SKIP" => AttemptStatus::Skipped,
@@ -223,11 +223,11 @@ impl Method<'_> {
         } else {
             format!("{}({})", self.name, values.join(", "))
         };
-        let around = if shared { &*self.test } else { "" };
-        let known = input.known_files.and_then(|files| files.of_dotted(&self.class));
+        let prefix = if shared { &*self.test } else { "" };
+        let known_file = input.known_files.and_then(|files| files.of_dotted(&self.class));
         TestName {
-            name: text::joined([around, &*self.class, &name]),
-            file_path: known.map(str::to_owned),
+            name: text::joined([prefix, &*self.class, &name]),
+            file_path: known_file.map(str::to_owned),
         }
     }
 

@@ -84,9 +84,9 @@ pub(crate) fn identifying(name: &str) -> Cow<'_, str> {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     let note = format!("{SHORTENED}{hash}) …");
-    let kept = limits::NAME - note.chars().count();
+    let remaining = limits::NAME - note.chars().count();
     let tail = limits::NAME / 4;
-    let (head_end, tail_start) = ends(name, kept - tail, tail);
+    let (head_end, tail_start) = ends(name, remaining - tail, tail);
     Cow::Owned(format!(
         "{}{note}{}",
         name.get(..head_end).unwrap_or_default(),
@@ -167,9 +167,12 @@ mod tests {
     #[test]
     fn long_texts_keep_their_head_and_tail() {
         let text = format!("head{}tail", "é".repeat(1000));
-        let kept = bounded(&text, 100);
-        assert!(kept.starts_with("headéé") && kept.ends_with("éétail"), "{kept}");
-        assert!(kept.contains("(908 characters left out)"), "{kept}");
+        let shortened = bounded(&text, 100);
+        assert!(
+            shortened.starts_with("headéé") && shortened.ends_with("éétail"),
+            "{shortened}"
+        );
+        assert!(shortened.contains("(908 characters left out)"), "{shortened}");
         assert_eq!(bounded("éé", 2), "éé");
     }
 
@@ -177,15 +180,15 @@ mod tests {
     fn long_names_with_the_same_head_and_tail_stay_two() {
         let name = |middle: &str| format!("{}{middle}{}", "head ".repeat(500), " tail".repeat(500));
         let (one, other) = (name("é"), name("è"));
-        let (kept, kept_of_other) = (identifying(&one), identifying(&other));
-        assert_ne!(kept, kept_of_other);
-        assert_eq!(kept, identifying(&one));
-        assert_eq!(kept.chars().count(), limits::NAME);
+        let (shortened, other_shortened) = (identifying(&one), identifying(&other));
+        assert_ne!(shortened, other_shortened);
+        assert_eq!(shortened, identifying(&one));
+        assert_eq!(shortened.chars().count(), limits::NAME);
         assert!(
-            kept.starts_with("head head ") && kept.ends_with(" tail tail"),
-            "{kept}"
+            shortened.starts_with("head head ") && shortened.ends_with(" tail tail"),
+            "{shortened}"
         );
-        assert!(is_shortened(&kept) && !is_shortened(&one));
+        assert!(is_shortened(&shortened) && !is_shortened(&one));
         // A store takes 8,000 bytes.
         assert!(identifying(&"😀".repeat(3_000)).len() <= 8_000);
         let fits = "😀".repeat(limits::NAME);

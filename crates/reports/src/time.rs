@@ -26,7 +26,7 @@ pub(crate) fn lenient(text: &str) -> Option<Timestamp> {
     } else {
         iso(text)?
     };
-    known(Timestamp::from(at))
+    after_first_year(Timestamp::from(at))
 }
 
 /// A number of seconds or of milliseconds since 1970, distinguished by its size.
@@ -36,7 +36,7 @@ pub(crate) fn from_epoch(number: f64) -> Option<Timestamp> {
     }
     // 1e11 seconds are the year 5138, 1e11 milliseconds are March 1973.
     let ms = if number < 1e11 { number * 1000.0 } else { number };
-    known(Timestamp::from_unix_ms(whole(ms)))
+    after_first_year(Timestamp::from_unix_ms(whole(ms)))
 }
 
 /// Whole milliseconds of a duration in milliseconds, rounded. A negative value becomes 0, a value that is not a number
@@ -85,13 +85,13 @@ fn clock_to_ms(text: &str) -> Option<u64> {
 
 #[expect(
     clippy::as_conversions,
-    reason = "a float to integer cast saturates, which is what is wanted"
+    reason = "a float to integer cast saturates, as required here"
 )]
 fn whole(number: f64) -> i64 {
     number.round() as i64
 }
 
-fn known(at: Timestamp) -> Option<Timestamp> {
+fn after_first_year(at: Timestamp) -> Option<Timestamp> {
     (at.unix_ms() >= 365 * DAY_MS).then_some(at)
 }
 
@@ -137,8 +137,8 @@ fn month_number(name: &str) -> Option<usize> {
     }
     MONTHS
         .iter()
-        .position(|names| names.split(' ').any(|known| name.starts_with(known)))
-        .map(|place| place + 1)
+        .position(|names| names.split(' ').any(|prefix| name.starts_with(prefix)))
+        .map(|index| index + 1)
 }
 
 /// How month names begin, in English, German, French, Spanish, Italian, Portuguese, Polish, Russian and Chinese. `十一月`

@@ -167,29 +167,29 @@ impl Test<'_> {
             &*self.name
         };
         // The display name of a test begins with its class unless the test has its own name.
-        let own = name
+        let without_class = name
             .strip_prefix(&*self.class)
             .and_then(|rest| rest.strip_prefix('.'));
-        let parts = match own {
-            Some(own) => [&*self.class, own],
+        let parts = match without_class {
+            Some(without_class) => [&*self.class, without_class],
             None => names::class_and_name(&self.class, name),
         };
-        let known = input.known_files.and_then(|files| files.of_dotted(&self.class));
+        let known_file = input.known_files.and_then(|files| files.of_dotted(&self.class));
         TestName {
             name: text::joined(parts),
-            file_path: known.map(str::to_owned),
+            file_path: known_file.map(str::to_owned),
         }
     }
 
     fn attempt(&self, input: &Input<'_>) -> Attempt {
-        let ended = match &*self.result {
+        let status = match &*self.result {
             "Pass" => AttemptStatus::Passed,
             "Skip" | "NotRun" => AttemptStatus::Skipped,
             _ => AttemptStatus::Failed,
         };
         let error = self.failure.error(input);
         failure::attempt(
-            ended,
+            status,
             error.into_iter().collect(),
             time::seconds_to_ms(&self.time),
             None,

@@ -237,11 +237,11 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
         );
     }
 
-    let known: KnownFiles = (0..5_000)
+    let known_files: KnownFiles = (0..5_000)
         .map(|number| format!("p{number}/src/index.ts"))
         .collect();
     let options = Options {
-        known_files: Some(&known),
+        known_files: Some(&known_files),
         ..Options::default()
     };
     let dots = "index.".repeat(2_000);

@@ -2,25 +2,25 @@
 
 use serde_json::Value;
 
-use super::Reading;
+use super::EnvironmentReader;
 use crate::text;
 
-pub(super) fn read(read: &mut Reading<'_>, event_file: &dyn Fn(&str) -> Option<Vec<u8>>) {
+pub(super) fn read(read: &mut EnvironmentReader<'_>, event_file: &dyn Fn(&str) -> Option<Vec<u8>>) {
     read.branch(&["GITHUB_HEAD_REF", "GITHUB_REF_NAME"]);
     read.commit(&["GITHUB_SHA"]);
     read.run(&["GITHUB_RUN_ID"]);
     read.attempt("GITHUB_RUN_ATTEMPT", 1);
     // All jobs of a matrix share this value.
     read.job(&["GITHUB_JOB"]);
-    read.found.runner = read.get("RUNNER_NAME");
+    read.detected.runner = read.get("RUNNER_NAME");
     read.root(&["GITHUB_WORKSPACE"]);
     if let (Some(server), Some(repository), Some(run)) = (
         read.get("GITHUB_SERVER_URL"),
         read.get("GITHUB_REPOSITORY"),
         read.get("GITHUB_RUN_ID"),
     ) {
-        read.note("page of the CI run", "GITHUB_RUN_ID");
-        read.found.context.run_url = Some(format!("{server}/{repository}/actions/runs/{run}"));
+        read.record_source("page of the CI run", "GITHUB_RUN_ID");
+        read.detected.context.run_url = Some(format!("{server}/{repository}/actions/runs/{run}"));
     }
     let event = read
         .get("GITHUB_EVENT_PATH")
@@ -29,24 +29,24 @@ pub(super) fn read(read: &mut Reading<'_>, event_file: &dyn Fn(&str) -> Option<V
     if let Some(event) = event {
         from_event(read, &event);
     }
-    if read.found.context.pull_request_number.is_none() {
+    if read.detected.context.pull_request_number.is_none() {
         // `refs/pull/118/merge`
         let reference = read.get("GITHUB_REF").unwrap_or_default();
         let number = reference
             .strip_prefix("refs/pull/")
             .and_then(|rest| rest.split('/').next()?.parse().ok());
         if number.is_some() {
-            read.found.context.pull_request_number = number;
-            read.note("pull request", "GITHUB_REF");
+            read.detected.context.pull_request_number = number;
+            read.record_source("pull request", "GITHUB_REF");
         }
     }
 }
 
 /// The event's name decides which fields of its file describe the commit under test.
-fn from_event(read: &mut Reading<'_>, event: &Value) {
+fn from_event(read: &mut EnvironmentReader<'_>, event: &Value) {
     const FILE: &str = "GITHUB_EVENT_PATH";
     let text = |path: &str| event.pointer(path).and_then(Value::as_str).and_then(text::title);
-    let context = &mut read.found.context;
+    let context = &mut read.detected.context;
     let (mut notes, mut fork) = (Vec::new(), None);
     if event.pointer("/pull_request/head/sha").is_some() {
         context.tested_revision = text("/pull_request/head/sha");
@@ -81,7 +81,7 @@ fn from_event(read: &mut Reading<'_>, event: &Value) {
         notes.extend(["commit message", "author"]);
     }
     for value in notes {
-        read.note(value, FILE);
+        read.record_source(value, FILE);
     }
     if let Some(owner) = fork {
         read.branch_is_of_fork(owner);

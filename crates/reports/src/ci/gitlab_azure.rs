@@ -1,8 +1,8 @@
 //! GitLab CI and Azure Pipelines.
 
-use super::{Reading, owner_and_name};
+use super::{EnvironmentReader, owner_and_name};
 
-pub(super) fn gitlab(read: &mut Reading<'_>) {
+pub(super) fn gitlab(read: &mut EnvironmentReader<'_>) {
     read.branch(&[
         "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME",
         "CI_COMMIT_BRANCH",
@@ -19,31 +19,31 @@ pub(super) fn gitlab(read: &mut Reading<'_>) {
     }
     read.commit(&["CI_COMMIT_SHA"]);
     read.pull_request(&["CI_MERGE_REQUEST_IID"], &["CI_MERGE_REQUEST_TITLE"]);
-    if read.found.context.pull_request_number.is_some() {
+    if read.detected.context.pull_request_number.is_some() {
         // The variable is empty in a plain merge request pipeline, which tests the head itself.
         let head = read.first(
             "tested revision",
             &["CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "CI_COMMIT_SHA"],
         );
-        read.found.context.tested_revision = head;
+        read.detected.context.tested_revision = head;
     }
-    read.found.context.commit_message = read.first("commit message", &["CI_COMMIT_MESSAGE"]);
+    read.detected.context.commit_message = read.first("commit message", &["CI_COMMIT_MESSAGE"]);
     let author = read.first("author", &["CI_COMMIT_AUTHOR"]);
     // `Jo Doe <jo@example.org>`
-    read.found.context.author_name = author
+    read.detected.context.author_name = author
         .map(|author| author.split(" <").next().unwrap_or_default().trim().to_owned())
         .filter(|name| !name.is_empty());
     read.run(&["CI_PIPELINE_ID"]);
     read.shard("CI_NODE_INDEX", "CI_NODE_TOTAL", 1);
     read.job(&["CI_JOB_NAME"]);
-    if read.found.shard.is_some() {
+    if read.detected.shard.is_some() {
         // Parallel jobs are named `rspec 1/3` or `rspec: [ruby, linux]`. They are parts of one suite, named by the text
         // before that.
         let group = read.get("CI_JOB_GROUP_NAME");
-        read.found.context.suite = group.or_else(|| read.found.job.as_deref().map(group_name));
+        read.detected.context.suite = group.or_else(|| read.detected.job.as_deref().map(group_name));
     }
     read.root(&["CI_PROJECT_DIR"]);
-    read.found.context.run_url = read.first("page of the CI run", &["CI_PIPELINE_URL"]);
+    read.detected.context.run_url = read.first("page of the CI run", &["CI_PIPELINE_URL"]);
 }
 
 /// A parallel job's name without its number.
@@ -60,7 +60,7 @@ fn group_name(job: &str) -> String {
     group.to_owned()
 }
 
-pub(super) fn azure(read: &mut Reading<'_>) {
+pub(super) fn azure(read: &mut EnvironmentReader<'_>) {
     read.branch(&["SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH"]);
     if read
         .get("SYSTEM_PULLREQUEST_ISFORK")
@@ -81,21 +81,21 @@ pub(super) fn azure(read: &mut Reading<'_>) {
         ],
         &[],
     );
-    read.found.context.tested_revision =
+    read.detected.context.tested_revision =
         read.first("tested revision", &["SYSTEM_PULLREQUEST_SOURCECOMMITID"]);
-    read.found.context.commit_message = read.first("commit message", &["BUILD_SOURCEVERSIONMESSAGE"]);
-    read.found.context.author_name = read.first("author", &["BUILD_SOURCEVERSIONAUTHOR"]);
+    read.detected.context.commit_message = read.first("commit message", &["BUILD_SOURCEVERSIONMESSAGE"]);
+    read.detected.context.author_name = read.first("author", &["BUILD_SOURCEVERSIONAUTHOR"]);
     read.run(&["BUILD_BUILDID"]);
     read.attempt("SYSTEM_JOBATTEMPT", 1);
     read.shard("SYSTEM_JOBPOSITIONINPHASE", "SYSTEM_TOTALJOBSINPHASE", 1);
     // The phase is the job of the pipeline's file. The job is one of its copies, `__default` if there is only one.
-    if read.found.shard.is_some() || read.get("SYSTEM_JOBNAME").is_none_or(|name| name == "__default") {
+    if read.detected.shard.is_some() || read.get("SYSTEM_JOBNAME").is_none_or(|name| name == "__default") {
         read.job(&["SYSTEM_PHASENAME", "SYSTEM_JOBNAME"]);
     } else {
         read.job(&["SYSTEM_JOBNAME"]);
     }
     // Each attempt of a job has its own id.
-    read.found.runner = read.get("SYSTEM_JOBID");
+    read.detected.runner = read.get("SYSTEM_JOBID");
     read.root(&["BUILD_SOURCESDIRECTORY"]);
     if let (Some(server), Some(project), Some(build)) = (
         read.get("SYSTEM_TEAMFOUNDATIONSERVERURI")
@@ -104,7 +104,7 @@ pub(super) fn azure(read: &mut Reading<'_>) {
         read.get("BUILD_BUILDID"),
     ) {
         let server = server.trim_end_matches('/');
-        read.note("page of the CI run", "BUILD_BUILDID");
-        read.found.context.run_url = Some(format!("{server}/{project}/_build/results?buildId={build}"));
+        read.record_source("page of the CI run", "BUILD_BUILDID");
+        read.detected.context.run_url = Some(format!("{server}/{project}/_build/results?buildId={build}"));
     }
 }

@@ -46,9 +46,9 @@ pub fn detect(
     var: &dyn Fn(&str) -> Option<String>,
     event_file: &dyn Fn(&str) -> Option<Vec<u8>>,
 ) -> CiContext {
-    let mut read = Reading {
+    let mut read = EnvironmentReader {
         var,
-        found: CiContext::default(),
+        detected: CiContext::default(),
         run_id: None,
     };
     let set = |name: &str| var(name).is_some_and(|value| !matches!(value.trim(), "" | "false" | "0"));
@@ -93,33 +93,33 @@ fn owner_and_name(address: &str) -> Option<(String, String)> {
 }
 
 /// Reads one environment.
-struct Reading<'a> {
+struct EnvironmentReader<'a> {
     var: &'a dyn Fn(&str) -> Option<String>,
-    found: CiContext,
+    detected: CiContext,
     run_id: Option<String>,
 }
 
-impl Reading<'_> {
+impl EnvironmentReader<'_> {
     fn begin(&mut self, provider: CiProvider, variable: &'static str) {
-        self.found.provider = Some(provider);
-        self.found.context.ci_provider = Some(provider);
-        self.note("CI provider", variable);
+        self.detected.provider = Some(provider);
+        self.detected.context.ci_provider = Some(provider);
+        self.record_source("CI provider", variable);
     }
 
     fn finish(mut self) -> CiContext {
-        if let (Some(provider), Some(run)) = (self.found.provider, self.run_id) {
+        if let (Some(provider), Some(run)) = (self.detected.provider, self.run_id) {
             let attempt = self
-                .found
+                .detected
                 .attempt
                 .map(|attempt| format!("/{attempt}"))
                 .unwrap_or_default();
-            self.found.run_key = Some(format!("{provider}/{run}{attempt}"));
+            self.detected.run_key = Some(format!("{provider}/{run}{attempt}"));
         }
-        self.found
+        self.detected
     }
 
-    fn note(&mut self, value: &'static str, variable: &'static str) {
-        self.found.sources.push((value, variable));
+    fn record_source(&mut self, value: &'static str, variable: &'static str) {
+        self.detected.sources.push((value, variable));
     }
 
     /// A variable's value. An empty variable counts as not set.
@@ -132,23 +132,23 @@ impl Reading<'_> {
 
     /// The first of the variables that is set; it is recorded as the source of the value.
     fn first(&mut self, value: &'static str, variables: &[&'static str]) -> Option<String> {
-        let (variable, found) = variables.iter().find_map(|name| Some((*name, self.get(name)?)))?;
-        self.note(value, variable);
-        Some(found)
+        let (variable, text) = variables.iter().find_map(|name| Some((*name, self.get(name)?)))?;
+        self.record_source(value, variable);
+        Some(text)
     }
 
     /// The same for a whole number.
     fn number(&mut self, value: &'static str, variables: &[&'static str]) -> Option<i64> {
-        let (variable, found) = variables
+        let (variable, number) = variables
             .iter()
             .find_map(|name| Some((*name, self.get(name)?.parse::<i64>().ok()?)))?;
-        self.note(value, variable);
-        Some(found)
+        self.record_source(value, variable);
+        Some(number)
     }
 
     fn branch(&mut self, variables: &[&'static str]) {
-        let found = self.first("branch", variables);
-        self.found.context.branch = found.map(|branch| {
+        let branch = self.first("branch", variables);
+        self.detected.context.branch = branch.map(|branch| {
             let branch = branch.strip_prefix("refs/heads/").unwrap_or(&branch);
             branch.strip_prefix("origin/").unwrap_or(branch).to_owned()
         });
@@ -157,7 +157,7 @@ impl Reading<'_> {
     /// Names the branch of a pull request's fork `owner:branch`, as the services show it. A fork's `main` is not the
     /// stable branch, and no branch name may contain a colon.
     fn branch_is_of_fork(&mut self, owner: &str) {
-        if let Some(branch) = self.found.context.branch.as_mut()
+        if let Some(branch) = self.detected.context.branch.as_mut()
             && !branch.contains(':')
         {
             *branch = format!("{owner}:{branch}");
@@ -165,14 +165,14 @@ impl Reading<'_> {
     }
 
     fn commit(&mut self, variables: &[&'static str]) {
-        self.found.context.commit_sha = self.first("commit", variables).filter(|sha| sha != "HEAD");
+        self.detected.context.commit_sha = self.first("commit", variables).filter(|sha| sha != "HEAD");
     }
 
     fn pull_request(&mut self, numbers: &[&'static str], titles: &[&'static str]) {
-        self.found.context.pull_request_number =
+        self.detected.context.pull_request_number =
             self.number("pull request", numbers).filter(|number| *number > 0);
-        if self.found.context.pull_request_number.is_some() {
-            self.found.context.pull_request_title = self.first("pull request title", titles);
+        if self.detected.context.pull_request_number.is_some() {
+            self.detected.context.pull_request_title = self.first("pull request title", titles);
         }
     }
 
@@ -182,18 +182,18 @@ impl Reading<'_> {
 
     /// The job's name, which is also the suite.
     fn job(&mut self, variables: &[&'static str]) {
-        self.found.job = self.first("suite", variables);
-        self.found.context.suite.clone_from(&self.found.job);
+        self.detected.job = self.first("suite", variables);
+        self.detected.context.suite.clone_from(&self.detected.job);
     }
 
     fn root(&mut self, variables: &[&'static str]) {
-        self.found.workspace_root = self.first("root", variables);
+        self.detected.workspace_root = self.first("root", variables);
     }
 
     /// The attempt. The service counts attempts from `base`.
     fn attempt(&mut self, variable: &'static str, base: i64) {
         let attempt = self.number("attempt", &[variable]);
-        self.found.attempt = attempt
+        self.detected.attempt = attempt
             .and_then(|number| u32::try_from(number - base + 1).ok())
             .filter(|number| *number > 0);
     }
@@ -208,8 +208,8 @@ impl Reading<'_> {
             return;
         };
         if of > 1 && at >= 1 && at <= of {
-            self.note("shard", index);
-            self.found.shard = Some(ShardIndex {
+            self.record_source("shard", index);
+            self.detected.shard = Some(ShardIndex {
                 index: at,
                 total: Some(of),
             });

@@ -90,8 +90,8 @@ impl Dialect {
 
     /// The browser that the report names. For Playwright this is the project, which precedes the file in `suite`.
     fn browser(self, test: &Test) -> Option<String> {
-        let named = test.browser.as_deref().and_then(text::title);
-        named.or_else(|| {
+        let reported = test.browser.as_deref().and_then(text::title);
+        reported.or_else(|| {
             let [project, file, ..] = test.suite.parts() else {
                 return None;
             };
@@ -174,17 +174,17 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
         test.snippet.as_deref(),
     );
     let status = status(test, error.as_ref());
-    let says = status.is_failure() || status == AttemptStatus::Interrupted;
+    let may_have_error = status.is_failure() || status == AttemptStatus::Interrupted;
     let start = test.start.and_then(time::from_epoch);
     Attempt {
         status,
         duration_ms: test
             .duration
             .and_then(time::duration_ms)
-            .or_else(|| between(start, test.stop)),
+            .or_else(|| milliseconds_between(start, test.stop)),
         started_at: start,
         browser: browser.clone(),
-        errors: error.into_iter().filter(|_| says).collect(),
+        errors: error.into_iter().filter(|_| may_have_error).collect(),
     }
 }
 
@@ -206,7 +206,7 @@ fn never_stopped(test: &Test) -> bool {
     test.stop == Some(0.0) && test.duration.is_some_and(|duration| duration < 0.0)
 }
 
-fn between(start: Option<Timestamp>, stop: Option<f64>) -> Option<u64> {
+fn milliseconds_between(start: Option<Timestamp>, stop: Option<f64>) -> Option<u64> {
     let stop = stop.and_then(time::from_epoch)?;
     u64::try_from(stop.since_ms(start?)).ok()
 }

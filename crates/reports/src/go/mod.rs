@@ -26,7 +26,7 @@ const FORMAT: &str = "go test -json";
 
 /// Reads a file. Fails if no line is an event; a file that is cut off returns its whole events.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
-    let mut reading = Reading::default();
+    let mut reading = GoReader::default();
     let mut lines = input.text.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {
         if !line.trim_start().starts_with('{') {
@@ -58,10 +58,10 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
 
 /// Reads one file.
 #[derive(Debug, Default)]
-struct Reading {
+struct GoReader {
     events: usize,
     packages: Vec<Package>,
-    places: HashMap<String, usize>,
+    package_index: HashMap<String, usize>,
     tests: usize,
     /// The compiler's output, by the import path that later events name.
     builds: HashMap<String, Output>,
@@ -73,16 +73,16 @@ struct Reading {
     cut_off: bool,
 }
 
-impl Reading {
+impl GoReader {
     fn event(&mut self, input: &Input<'_>, event: Event<'_>) -> Result<(), ReadError> {
         self.events += 1;
         let at = time::lenient(&event.time);
         self.first = self.first.or(at);
         self.last = at.or(self.last);
         if !event.import_path.is_empty() {
-            let known =
+            let is_counted =
                 self.builds.len() < limits::DOCUMENTS || self.builds.contains_key(&*event.import_path);
-            if event.action == "build-output" && known {
+            if event.action == "build-output" && is_counted {
                 self.builds
                     .entry(event.import_path.into_owned())
                     .or_default()
@@ -90,15 +90,16 @@ impl Reading {
             }
             return Ok(());
         }
-        let place = match self.places.get(&*event.package) {
-            Some(place) => *place,
+        let index = match self.package_index.get(&*event.package) {
+            Some(index) => *index,
             None => {
-                self.places.insert(event.package.to_string(), self.packages.len());
+                self.package_index
+                    .insert(event.package.to_string(), self.packages.len());
                 self.packages.push(Package::new(&event.package));
                 self.packages.len() - 1
             }
         };
-        if let Some(package) = self.packages.get_mut(place) {
+        if let Some(package) = self.packages.get_mut(index) {
             self.tests += package.event(&event, at);
         }
         if self.tests.max(self.packages.len()) > limits::TESTS {

@@ -32,7 +32,7 @@ pub(super) struct OwnFailure {
 #[derive(Debug, Default)]
 struct PackageRun {
     tests: Vec<Test>,
-    places: HashMap<String, usize>,
+    test_index: HashMap<String, usize>,
     output: Output,
     /// The first line of a panic.
     panic: Option<String>,
@@ -92,17 +92,17 @@ impl Package {
     /// the package is a retry: gotestsum does that with `--rerun-fails`.
     pub(super) fn finish(self, input: &Input<'_>) -> (String, Vec<(String, Executions)>) {
         let mut tests: Vec<(String, Executions)> = Vec::new();
-        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut test_index: HashMap<String, usize> = HashMap::new();
         for run in self.runs {
             for (name, mut attempts) in run.finish(input) {
-                match places.get(&name).and_then(|place| tests.get_mut(*place)) {
+                match test_index.get(&name).and_then(|index| tests.get_mut(*index)) {
                     Some((_, earlier)) => {
                         if let Some(last) = earlier.last_mut() {
                             last.append(&mut attempts);
                         }
                     }
                     None => {
-                        places.insert(name.clone(), tests.len());
+                        test_index.insert(name.clone(), tests.len());
                         tests.push((name, attempts.into_iter().map(|attempt| vec![attempt]).collect()));
                     }
                 }
@@ -141,10 +141,10 @@ impl PackageRun {
         if event.action == "output" {
             self.note_panic(&event.output);
         }
-        let place = match self.places.get(&*event.test) {
-            Some(place) => *place,
+        let index = match self.test_index.get(&*event.test) {
+            Some(index) => *index,
             None => {
-                self.places.insert(event.test.to_string(), before);
+                self.test_index.insert(event.test.to_string(), before);
                 self.tests.push(Test {
                     name: event.test.to_string(),
                     executions: vec![Execution::default()],
@@ -152,7 +152,7 @@ impl PackageRun {
                 before
             }
         };
-        if let Some(test) = self.tests.get_mut(place) {
+        if let Some(test) = self.tests.get_mut(index) {
             test.event(event, at);
         }
         self.tests.len() - before
@@ -212,9 +212,9 @@ impl PackageRun {
         let mut groups: HashMap<usize, bool> = HashMap::new();
         for test in &self.tests {
             for (slash, _) in test.name.match_indices('/').take(limits::DEPTH) {
-                let around = test.name.get(..slash).and_then(|name| self.places.get(name));
-                if let Some(place) = around {
-                    *groups.entry(*place).or_default() |= test.failed();
+                let around = test.name.get(..slash).and_then(|name| self.test_index.get(name));
+                if let Some(index) = around {
+                    *groups.entry(*index).or_default() |= test.failed();
                 }
             }
         }
@@ -222,7 +222,7 @@ impl PackageRun {
         self.tests
             .into_iter()
             .enumerate()
-            .filter(|(place, test)| match groups.get(place) {
+            .filter(|(index, test)| match groups.get(index) {
                 Some(has_failed_test) => test.failed() && !has_failed_test,
                 None => true,
             })

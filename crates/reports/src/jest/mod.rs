@@ -47,9 +47,9 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             .filter(|name| !name.trim().is_empty())
             .map(|name| input.stored_path(name));
         // jest-junit can report files that failed to load. It then adds a nameless test that other reporters see, too.
-        let named = |test: &&Assertion| test.title.is_some() || !test.ancestor_titles.is_empty();
+        let has_name = |test: &&Assertion| test.title.is_some() || !test.ancestor_titles.is_empty();
         let sections = Sections::of(file);
-        for test in file.assertion_results.iter().filter(named) {
+        for test in file.assertion_results.iter().filter(has_name) {
             let parts = test
                 .ancestor_titles
                 .iter()
@@ -180,8 +180,8 @@ fn jest_attempts(input: &Input<'_>, test: &Assertion, sections: &Sections<'_>) -
                 .failure_messages
                 .iter()
                 .enumerate()
-                .filter_map(|(place, message)| {
-                    let frame = sections.get(place).and_then(|section| code_frame(section));
+                .filter_map(|(index, message)| {
+                    let frame = sections.get(index).and_then(|section| code_frame(section));
                     input.error_of_stack(&without_heading(message, test), frame.as_deref())
                 });
             failed(errors.collect())
@@ -261,7 +261,7 @@ fn first_line(text: &str) -> &str {
 /// attempt already has one begins the next attempt. Soft assertions stay in one attempt by this rule.
 fn vitest_attempts(input: &Input<'_>, test: &Assertion) -> Vec<Attempt> {
     let mut attempts: Vec<Vec<ErrorDetail>> = Vec::new();
-    let place = |error: &ErrorDetail| {
+    let identity = |error: &ErrorDetail| {
         (
             error.location.clone(),
             error.location.is_none().then(|| error.message.clone()),
@@ -277,7 +277,7 @@ fn vitest_attempts(input: &Input<'_>, test: &Assertion) -> Vec<Attempt> {
                 if attempt
                     .iter()
                     .take(limits::ERRORS)
-                    .all(|known| place(known) != place(&error)) =>
+                    .all(|earlier| identity(earlier) != identity(&error)) =>
             {
                 attempt.push(error);
             }

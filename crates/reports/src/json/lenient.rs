@@ -7,7 +7,7 @@ use serde::{
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::room;
+use super::memory;
 
 /// Text, also from a number or a truth value; none for anything else.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
@@ -109,7 +109,7 @@ impl<'de, E: Deserialize<'de> + Into<Option<T>>, T> Visitor<'de> for List<E, T> 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Vec<T>, A::Error> {
         let mut list = Vec::new();
         while let Some(element) = elements.next_element::<E>()? {
-            room::take::<T, A::Error>()?;
+            memory::reserve::<T, A::Error>()?;
             list.extend(element.into());
         }
         Ok(list)

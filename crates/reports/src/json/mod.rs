@@ -1,7 +1,7 @@
 //! JSON as tools write it in practice: preceded by other text, cut off, with fields of the wrong type.
 
 mod lenient;
-mod room;
+mod memory;
 mod surrogate;
 mod walk;
 
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use self::walk::{length, mend};
+use self::walk::{close_at_last_element, length};
 pub(crate) use self::{
     lenient::{OneOrMany, flag, list, number, ordinal, text, texts},
     walk::keys,
@@ -44,7 +44,7 @@ pub(crate) fn parse<T: DeserializeOwned>(
     input: &Input<'_>,
     shape: Shape,
 ) -> Result<JsonReport<T>, ReadError> {
-    room::within(input.text.len(), || parse_report(input, shape, |_, at| at))
+    memory::within(input.text.len(), || parse_report(input, shape, |_, at| at))
 }
 
 /// Parses a report that is a list of objects with the key, or one such object. Otherwise like [`parse`].
@@ -52,7 +52,7 @@ pub(crate) fn parse_list<T>(input: &Input<'_>, shape: Shape) -> Result<JsonRepor
 where
     T: for<'de> Deserialize<'de>,
 {
-    room::within(input.text.len(), || {
+    memory::within(input.text.len(), || {
         let parsed = parse_report::<OneOrMany<T>>(input, shape, list_around)?;
         Ok(JsonReport {
             value: parsed.value.0,
@@ -82,10 +82,10 @@ fn parse_report<T: DeserializeOwned>(
     let mut text = Cow::Borrowed(input.text.get(start..).unwrap_or_default());
     let mut value = first_value_and_length(&text);
     if value.as_ref().is_err_and(|error| !error.is_eof())
-        && let Some(mended) = surrogate::replaced(&text)
+        && let Some(replaced) = surrogate::replaced(&text)
     {
-        value = first_value_and_length(&mended);
-        text = Cow::Owned(mended);
+        value = first_value_and_length(&replaced);
+        text = Cow::Owned(replaced);
     }
     match value {
         Ok((value, length)) => Ok(JsonReport {
@@ -95,8 +95,8 @@ fn parse_report<T: DeserializeOwned>(
         }),
         Err(error) if error.is_eof() => {
             let cut = 1 + input.text.matches('\n').count();
-            let mended = mend(&text, shape.whole).and_then(|text| first_value(&text).ok());
-            mended
+            let closed = close_at_last_element(&text, shape.whole).and_then(|text| first_value(&text).ok());
+            closed
                 .map(|value| JsonReport {
                     value,
                     cut_at: Some(input.lines_before + cut),
@@ -148,28 +148,28 @@ pub(crate) fn is_cut_off(object: &str) -> bool {
 fn start(text: &str, key: &str) -> Option<usize> {
     let has_key = |object: &str| {
         keys(object)
-            .any(|(depth, found)| depth == 1 && found == key)
+            .any(|(depth, name)| depth == 1 && name == key)
             .then_some(())
     };
     find_object(text, has_key).map(|(at, ())| at)
 }
 
-/// The first object of a text that `wanted` accepts, and the byte where it begins. The contents of a rejected object
+/// The first object of a text for which `accept` has a value, and the byte where it begins. The contents of other objects
 /// are skipped, since a report is never nested in something else.
 pub(crate) fn find_object<'a, T>(
     text: &'a str,
-    mut wanted: impl FnMut(&'a str) -> Option<T>,
+    mut accept: impl FnMut(&'a str) -> Option<T>,
 ) -> Option<(usize, T)> {
-    let mut passed = 0;
+    let mut skipped_to = 0;
     for at in openings(text) {
-        if at < passed {
+        if at < skipped_to {
             continue;
         }
         let object = text.get(at..)?;
-        if let Some(answer) = wanted(object) {
+        if let Some(answer) = accept(object) {
             return Some((at, answer));
         }
-        passed = at + length(object).unwrap_or(1);
+        skipped_to = at + length(object).unwrap_or(1);
     }
     None
 }

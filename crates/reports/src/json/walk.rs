@@ -2,7 +2,6 @@
 
 /// The keys of the first JSON object of a text with their depth (1: its own). Values are skipped, so a text that is cut
 /// off or invalid has keys, too.
-/// looked at, so a cut-off or odd text has keys too.
 pub(crate) fn keys(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut walk = Walk::new(text);
     std::iter::from_fn(move || {
@@ -27,26 +26,26 @@ pub(super) fn length(text: &str) -> Option<usize> {
 }
 
 /// The text up to the last whole element of an array under the key. Everything that is open there is closed.
-pub(super) fn mend(text: &str, whole: &str) -> Option<String> {
+pub(super) fn close_at_last_element(text: &str, key: &str) -> Option<String> {
     let mut walk = Walk::new(text);
     let mut end = None;
     while let Some(step) = walk.step() {
         let in_array = || {
             walk.open
                 .last()
-                .is_some_and(|frame| frame.close == b']' && frame.key == whole)
+                .is_some_and(|frame| frame.close == b']' && frame.key == key)
         };
         if matches!(step, Step::Close) && in_array() {
             end = Some(walk.at);
         }
     }
-    let mut mended = text.get(..end?)?.to_owned();
+    let mut closed = text.get(..end?)?.to_owned();
     // A second walk finds the open brackets there. Recording them at each element would take quadratic time.
-    let mut walk = Walk::new(&mended);
+    let mut walk = Walk::new(&closed);
     while walk.step().is_some() {}
     let open: Vec<u8> = walk.open.iter().map(|frame| frame.close).collect();
-    mended.extend(open.into_iter().rev().map(char::from));
-    Some(mended)
+    closed.extend(open.into_iter().rev().map(char::from));
+    Some(closed)
 }
 
 /// A walk over the structure of a JSON text.

@@ -84,14 +84,14 @@ impl Attempts<'_> {
             .iter()
             .filter(|child| child.kind == ChildKind::Error)
             .collect();
-        let kept = if self.dialect == Dialect::Vitest {
+        let most_errors = if self.dialect == Dialect::Vitest {
             limits::ATTEMPTS
         } else {
             limits::ERRORS
         };
         let mut status = AttemptStatus::Failed;
         let mut errors: Vec<ErrorDetail> = Vec::new();
-        for child in children.iter().take(kept) {
+        for child in children.iter().take(most_errors) {
             let error = self.error(child);
             if errors::status(self.dialect, child, error.as_ref()) == AttemptStatus::TimedOut {
                 status = AttemptStatus::TimedOut;

@@ -40,7 +40,7 @@ impl Dialect {
     /// The tool that wrote a suite, recognized by its habits. Most tools write the attributes of a suite in an order of
     /// their own.
     pub(super) fn of_suite(tag: &Tag<'_, '_>, name: &str, around: Option<Self>) -> Self {
-        let has = |wanted: &str| tag.attributes().any(|(key, _)| key == wanted);
+        let has = |attribute: &str| tag.attributes().any(|(key, _)| key == attribute);
         if tag.name == "testsuites" {
             return if has("uuid") {
                 Self::Nextest
@@ -75,16 +75,16 @@ impl Dialect {
 
     /// The tool that wrote a case, if only the case shows it.
     pub(super) fn of_case(suite: &Suite<'_>, case: &Case<'_>) -> Self {
-        let known = suite.dialect;
-        let may_be_node = known == Self::NodeTest || (known == Self::Other && suite.gathers);
+        let dialect = suite.dialect;
+        let may_be_node = dialect == Self::NodeTest || (dialect == Self::Other && suite.gathers);
         if may_be_node && case.class() == "test" {
             Self::NodeTest
-        } else if known == Self::NodeTest {
+        } else if dialect == Self::NodeTest {
             Self::Other
-        } else if known == Self::Other && case.classname.is_none() && is_tap(&case.name) {
+        } else if dialect == Self::Other && case.classname.is_none() && is_tap(&case.name) {
             Self::Prove
         } else {
-            known
+            dialect
         }
     }
 }
@@ -190,7 +190,7 @@ const ORDERS: &[(&[&str], Dialect)] = &[
 
 fn begins_with(tag: &Tag<'_, '_>, order: &[&str]) -> bool {
     let mut keys = tag.attributes().map(|(key, _)| key);
-    order.iter().all(|wanted| keys.next() == Some(*wanted))
+    order.iter().all(|name| keys.next() == Some(*name))
 }
 
 /// `3` or `3 - adds up`.

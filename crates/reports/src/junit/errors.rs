@@ -127,8 +127,8 @@ fn unescaped(dialect: Dialect, text: &str) -> Cow<'_, str> {
         unescaped_twice(text)
     } else if dialect == Dialect::Pytest && text.contains("#x") {
         // pytest writes characters that XML forbids as `#x1B`.
-        CONTROL.replace_all(text, |found: &Captures<'_>| {
-            if found.get(1).is_some_and(|code| code.as_str() == "1B") {
+        CONTROL.replace_all(text, |captures: &Captures<'_>| {
+            if captures.get(1).is_some_and(|code| code.as_str() == "1B") {
                 "\u{1b}"
             } else {
                 ""
@@ -174,17 +174,22 @@ fn exception_in(body: &str) -> Option<String> {
     let is_frame =
         |line: &str| line.trim_start().starts_with("at ") || line.starts_with("Emitted 'error' event");
     let above = lines.iter().take_while(|line| !is_frame(line)).count();
-    let named =
-        (first..above).find(|place| lines.get(*place).is_some_and(|line| EXCEPTION.is_match(line)))?;
-    if named == first || !lines.get(first..named)?.iter().any(|line| is_beside_error(line)) {
+    let exception =
+        (first..above).find(|index| lines.get(*index).is_some_and(|line| EXCEPTION.is_match(line)))?;
+    if exception == first
+        || !lines
+            .get(first..exception)?
+            .iter()
+            .any(|line| is_location_or_log(line))
+    {
         return None;
     }
-    text::message(lines.get(named..above)?.join("\n").trim())
+    text::message(lines.get(exception..above)?.join("\n").trim())
 }
 
 /// Whether a line is a location or a log line rather than an error.
-fn is_beside_error(line: &str) -> bool {
-    BESIDE.is_match(line)
+fn is_location_or_log(line: &str) -> bool {
+    LOCATION_OR_LOG.is_match(line)
 }
 
 /// `AssertionError [ERR_ASSERTION]: 1 !== 2`, `Error: read ECONNRESET`, `java.lang.IllegalStateException: closed`.
@@ -195,7 +200,7 @@ static EXCEPTION: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// `node:internal/assert/utils:281`, `/src/a.js:69`, `throw err;`, `2026-11-20 18:46:03,120 WARN …`, `=====`.
-static BESIDE: LazyLock<Regex> = LazyLock::new(|| {
+static LOCATION_OR_LOG: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"^\s*(?:\S+:\d+(?::\d+)?:?\s*$|throw \S+;\s*$|\^+\s*$|\[?\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}|\[?(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR)\b|[=*#-]{5,})",
     )
@@ -272,26 +277,26 @@ fn unescaped_twice(text: &str) -> Cow<'_, str> {
     if !text.contains("&#") && !text.contains("&amp#") {
         return Cow::Borrowed(text);
     }
-    let mut kept = String::with_capacity(text.len());
+    let mut unescaped = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("&#").into_iter().chain(rest.find("&amp#")).min() {
         let (before, reference) = rest.split_at(at);
-        kept.push_str(before);
+        unescaped.push_str(before);
         let digits = reference.trim_start_matches("&amp#").trim_start_matches("&#");
         let control = digits
             .split_once(';')
             .filter(|(number, _)| number.parse::<u8>().is_ok_and(|code| code < 32));
         match control {
             Some((_, after)) => {
-                kept.push(char::REPLACEMENT_CHARACTER);
+                unescaped.push(char::REPLACEMENT_CHARACTER);
                 rest = after;
             }
             None => {
-                kept.push('&');
+                unescaped.push('&');
                 rest = reference.get(1..).unwrap_or_default();
             }
         }
     }
-    kept.push_str(rest);
-    Cow::Owned(kept)
+    unescaped.push_str(rest);
+    Cow::Owned(unescaped)
 }

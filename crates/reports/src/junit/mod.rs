@@ -41,13 +41,13 @@ const FORMAT: &str = "JUnit XML";
 /// Reads a file. Fails if the root is not `testsuites` or `testsuite`, if elements do not match, or if a limit is
 /// exceeded. A file that is cut off returns its whole elements.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
-    let mut reading = Reading::new(input);
+    let mut reading = JunitReader::new(input);
     reading.run()?;
     reading.finish()
 }
 
 /// Reads one file.
-struct Reading<'a> {
+struct JunitReader<'a> {
     input: Input<'a>,
     xml: Xml<'a>,
     /// The open elements, the innermost last.
@@ -87,7 +87,7 @@ enum Open {
     Other,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> JunitReader<'a> {
     fn new(input: &Input<'a>) -> Self {
         Self {
             input: *input,
@@ -277,7 +277,7 @@ impl<'a> Reading<'a> {
 
     fn finish(self) -> Result<Report, ReadError> {
         if self.roots == 0 {
-            let found = if self.input.text.trim().is_empty() {
+            let content = if self.input.text.trim().is_empty() {
                 "the file is empty"
             } else {
                 "the file has no whole element"
@@ -285,7 +285,7 @@ impl<'a> Reading<'a> {
             return Err(self.input.broken(
                 1,
                 FORMAT,
-                format!("{found}; expected <testsuites> or <testsuite>"),
+                format!("{content}; expected <testsuites> or <testsuite>"),
             ));
         }
         let mut warnings = Vec::new();

@@ -36,8 +36,8 @@ pub(super) fn test(input: &Input<'_>, suite: Option<&Suite<'_>>, case: &Case<'_>
 
 /// A file's path in the checkout, if its files are known. The report has a path relative to the folder of the tests.
 fn stored_path(input: &Input<'_>, file: &str) -> String {
-    let known = input.known_files.and_then(|files| files.of_path(file));
-    known.map_or_else(|| input.stored_path(file), str::to_owned)
+    let known_file = input.known_files.and_then(|files| files.of_path(file));
+    known_file.map_or_else(|| input.stored_path(file), str::to_owned)
 }
 
 /// The project of a case, which names the browser.
@@ -58,9 +58,9 @@ impl<'a> OldClassName<'a> {
             Some(split) => split,
             None => ("", class),
         };
-        let (place, titles) = rest.split_once(SEPARATOR)?;
-        let (place, column) = place.rsplit_once(':')?;
-        let (file, line) = place.rsplit_once(':')?;
+        let (location, titles) = rest.split_once(SEPARATOR)?;
+        let (location, column) = location.rsplit_once(':')?;
+        let (file, line) = location.rsplit_once(':')?;
         let numbers = [line, column]
             .iter()
             .all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));

@@ -25,7 +25,7 @@ pub(super) struct Repeats {
     /// The indexes of tests whose name also occurs in other suites.
     ambiguous: BTreeSet<usize>,
     /// The indexes of tests whose latest case is skipped with a reason.
-    reasoned: HashSet<usize>,
+    skipped_with_reason: HashSet<usize>,
 }
 
 impl Repeats {
@@ -59,17 +59,17 @@ impl Repeats {
     ) {
         let label = self.label(dialect, suite);
         let test = self.distinguished(test, label);
-        let (suites, reasoned) = (&mut self.suites, &mut self.reasoned);
+        let (suites, skipped_with_reason) = (&mut self.suites, &mut self.skipped_with_reason);
         let failed_to_run = dialect == Dialect::Jest && test.name.starts_with("Test suite failed to run");
         self.tests
-            .add_or_join(test, attempts, |place, earlier, mut attempts| {
-                let had_reason = reasoned.contains(&place);
+            .add_or_join(test, attempts, |index, earlier, mut attempts| {
+                let had_reason = skipped_with_reason.contains(&index);
                 if has_reason {
-                    reasoned.insert(place);
+                    skipped_with_reason.insert(index);
                 } else {
-                    reasoned.remove(&place);
+                    skipped_with_reason.remove(&index);
                 }
-                let last_suite = suites.get_mut(place)?;
+                let last_suite = suites.get_mut(index)?;
                 if std::mem::replace(last_suite, suite.number) != suite.number {
                     return Some(attempts);
                 }
@@ -94,7 +94,7 @@ impl Repeats {
             });
         if self.tests.len() > self.suites.len() {
             if has_reason {
-                self.reasoned.insert(self.suites.len());
+                self.skipped_with_reason.insert(self.suites.len());
             }
             self.suites.push(suite.number);
             self.label_of.push(label);
@@ -124,20 +124,20 @@ impl Repeats {
     }
 
     fn name_of(&self, label: u32) -> Option<&str> {
-        let place = usize::try_from(label).ok()?.checked_sub(1)?;
-        self.labels.get(place).map(String::as_str)
+        let index = usize::try_from(label).ok()?.checked_sub(1)?;
+        self.labels.get(index).map(String::as_str)
     }
 
     /// The test, preceded by the suite's name if a suite of another name has a test of this name.
     fn distinguished(&mut self, test: TestName, label: u32) -> TestName {
-        let Some(place) = self.tests.place_of(&test) else {
+        let Some(index) = self.tests.index_of(&test) else {
             return test;
         };
-        let first = self.label_of.get(place).and_then(|label| self.name_of(*label));
+        let first = self.label_of.get(index).and_then(|label| self.name_of(*label));
         match (first, self.name_of(label)) {
             (Some(first), Some(label)) if first != label => {
                 let name = text::joined([label, &test.name]);
-                self.ambiguous.insert(place);
+                self.ambiguous.insert(index);
                 TestName { name, ..test }
             }
             _ => test,
@@ -146,19 +146,19 @@ impl Repeats {
 
     pub(super) fn finish(mut self) -> Vec<ReportedTest> {
         let mut tests = std::mem::take(&mut self.tests).finish();
-        for place in &self.ambiguous {
-            let label = self.label_of.get(*place).and_then(|label| self.name_of(*label));
-            if let (Some(test), Some(label)) = (tests.get_mut(*place), label) {
+        for index in &self.ambiguous {
+            let label = self.label_of.get(*index).and_then(|label| self.name_of(*label));
+            if let (Some(test), Some(label)) = (tests.get_mut(*index), label) {
                 test.test.name = text::joined([label, &test.test.name]);
             }
         }
         if !self.ambiguous.is_empty() {
             // Another test may have such a name already.
-            let mut again = Collector::default();
+            let mut unique = Collector::default();
             for test in tests {
-                again.add_all(test);
+                unique.add_all(test);
             }
-            again.finish()
+            unique.finish()
         } else if self.go.is_empty() {
             tests
         } else {
@@ -171,10 +171,10 @@ impl Repeats {
 /// test only if it failed and none of them did.
 fn without_groups(tests: Vec<ReportedTest>, go: &[bool]) -> Vec<ReportedTest> {
     let failed = |test: &ReportedTest| test.attempts.iter().any(|attempt| attempt.status.is_failure());
-    let is_go = |place: usize| go.get(place).is_some_and(|go| *go);
+    let is_go = |index: usize| go.get(index).is_some_and(|go| *go);
     // Whether each group contains a failed test.
     let mut groups: HashMap<&str, bool> = HashMap::new();
-    for (_, test) in tests.iter().enumerate().filter(|(place, _)| is_go(*place)) {
+    for (_, test) in tests.iter().enumerate().filter(|(index, _)| is_go(*index)) {
         let name = &test.test.name;
         // A package name may contain slashes.
         let own = name.find(text::JOINT).map_or(0, |at| at + text::JOINT.len());
@@ -184,18 +184,18 @@ fn without_groups(tests: Vec<ReportedTest>, go: &[bool]) -> Vec<ReportedTest> {
             *groups.entry(around).or_default() |= failed(test);
         }
     }
-    let kept: Vec<bool> = tests
+    let is_test: Vec<bool> = tests
         .iter()
         .enumerate()
-        .map(|(place, test)| match groups.get(&*test.test.name) {
-            Some(has_failed_test) if is_go(place) => failed(test) && !has_failed_test,
+        .map(|(index, test)| match groups.get(&*test.test.name) {
+            Some(has_failed_test) if is_go(index) => failed(test) && !has_failed_test,
             Some(_) | None => true,
         })
         .collect();
     tests
         .into_iter()
-        .zip(kept)
-        .filter_map(|(test, kept)| kept.then_some(test))
+        .zip(is_test)
+        .filter_map(|(test, is_test)| is_test.then_some(test))
         .collect()
 }
 
@@ -215,7 +215,7 @@ fn pytest(earlier: &mut Vec<Attempt>, mut attempts: Vec<Attempt>) {
     if last.status == AttemptStatus::Passed {
         last.status = AttemptStatus::Failed;
         last.errors.push(ErrorDetail {
-            message: Some(LOST.to_owned()),
+            message: Some(MISSING_MESSAGE.to_owned()),
             ..ErrorDetail::default()
         });
     }
@@ -245,7 +245,7 @@ fn retried_by_testng(earlier: &mut Vec<Attempt>, mut again: Vec<Attempt>) {
     if let Some(last) = earlier.last_mut() {
         last.status = AttemptStatus::Failed;
         last.errors.push(ErrorDetail {
-            message: Some(LOST.to_owned()),
+            message: Some(MISSING_MESSAGE.to_owned()),
             ..ErrorDetail::default()
         });
     }
@@ -253,4 +253,4 @@ fn retried_by_testng(earlier: &mut Vec<Attempt>, mut again: Vec<Attempt>) {
 }
 
 /// The message for an error that the report omits.
-const LOST: &str = "failed and was run again; the report does not tell the error of this attempt";
+const MISSING_MESSAGE: &str = "failed and was run again; the report does not tell the error of this attempt";

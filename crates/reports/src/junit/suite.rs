@@ -102,23 +102,23 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// Finds the browser or system at the beginning or end of a suite's name, separated by a mark: `Firefox - a.cy.js`,
+/// Finds the browser or system at the beginning or end of a suite's name, with a separator: `Firefox - a.cy.js`,
 /// `FiltersTest: internet explorer`, `[chrome] orders`.
 fn variant(name: &str) -> Option<Variant> {
-    const MARKS: [&str; 3] = [" - ", ": ", " | "];
+    const SEPARATORS: [&str; 3] = [" - ", ": ", " | "];
     let name = name.trim();
     let leading = match name.strip_prefix('[') {
         Some(inner) => inner.split_once(']'),
-        None => MARKS
+        None => SEPARATORS
             .iter()
-            .filter_map(|mark| name.split_once(mark))
+            .filter_map(|separator| name.split_once(separator))
             .min_by_key(|(platform, _)| platform.len()),
     };
     let trailing = match name.strip_suffix([']', ')']) {
         Some(inner) => inner.rsplit_once(['[', '(']),
-        None => MARKS
+        None => SEPARATORS
             .iter()
-            .filter_map(|mark| name.rsplit_once(mark))
+            .filter_map(|separator| name.rsplit_once(separator))
             .min_by_key(|(_, platform)| platform.len()),
     };
     let trailing = trailing.map(|(rest, platform)| (platform, rest));
@@ -154,8 +154,8 @@ fn is_platform(text: &str) -> bool {
         "macos",
         "ubuntu",
     ];
-    let named = text
+    let without_version = text
         .trim()
         .trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ' '));
-    named.len() <= 20 && PLATFORMS.contains(&named.to_ascii_lowercase().as_str())
+    without_version.len() <= 20 && PLATFORMS.contains(&without_version.to_ascii_lowercase().as_str())
 }

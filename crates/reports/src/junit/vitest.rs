@@ -21,7 +21,7 @@ pub(super) fn attempts(errors: Vec<ErrorDetail>) -> Vec<Vec<ErrorDetail>> {
                 if attempt
                     .iter()
                     .take(limits::ERRORS)
-                    .all(|known| !same_place(known, &error)) =>
+                    .all(|earlier| !have_same_location(earlier, &error)) =>
             {
                 attempt.push(error);
             }
@@ -31,7 +31,7 @@ pub(super) fn attempts(errors: Vec<ErrorDetail>) -> Vec<Vec<ErrorDetail>> {
     attempts
 }
 
-fn same_place(one: &ErrorDetail, other: &ErrorDetail) -> bool {
+fn have_same_location(one: &ErrorDetail, other: &ErrorDetail) -> bool {
     match (&one.location, &other.location) {
         (None, None) => one.message == other.message,
         (one, other) => one == other,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::model::{Config, Error, File, Place, Shard, Spec, Stats, Suite, Test, TestResult};
+use super::model::{Config, Error, File, Shard, SourceLocation, Spec, Stats, Suite, Test, TestResult};
 use crate::{input::Input, json, limits, report::ReadError};
 
 /// Whether a text begins with the events of a blob report.
@@ -144,7 +144,7 @@ struct Entry {
     test_id: Option<String>,
     #[serde(deserialize_with = "json::text")]
     title: Option<String>,
-    location: Option<Place>,
+    location: Option<SourceLocation>,
     #[serde(deserialize_with = "json::list")]
     entries: Vec<Entry>,
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use assay_domain::attempt::{ErrorDetail, Location};
 
-use super::model::{Error, Place, TestResult};
+use super::model::{Error, SourceLocation, TestResult};
 use crate::{frame::Parts, input::Input, limits, text};
 
 /// The errors of an attempt, in order. `error` has the parts of `errors[0]`.
@@ -34,7 +34,7 @@ pub(super) fn of_result(input: &Input<'_>, result: &TestResult) -> Vec<ErrorDeta
                 .error_location
                 .as_ref()
                 .filter(|_| only)
-                .and_then(|place| location(input, place))
+                .and_then(|source| location(input, source))
         });
     }
     for error in &mut errors {
@@ -76,7 +76,7 @@ fn in_parts(input: &Input<'_>, error: &Error) -> ErrorDetail {
         message: message.and_then(text::message),
         stack: stack.as_deref().and_then(text::stack),
         snippet: error.snippet.as_deref().and_then(text::snippet),
-        location: error.location.as_ref().and_then(|place| location(input, place)),
+        location: error.location.as_ref().and_then(|source| location(input, source)),
     }
 }
 
@@ -104,15 +104,15 @@ fn in_one_text(input: &Input<'_>, error: &Error) -> ErrorDetail {
             .as_deref()
             .and_then(text::snippet)
             .or_else(|| text::snippet(parts.snippet)),
-        location: error.location.as_ref().and_then(|place| location(input, place)),
+        location: error.location.as_ref().and_then(|source| location(input, source)),
     }
 }
 
-fn location(input: &Input<'_>, place: &Place) -> Option<Location> {
-    let file = place.file.as_deref().filter(|file| !file.trim().is_empty())?;
+fn location(input: &Input<'_>, source: &SourceLocation) -> Option<Location> {
+    let file = source.file.as_deref().filter(|file| !file.trim().is_empty())?;
     Some(Location {
         file: input.stored_path(file),
-        line: place.line,
-        column: place.column,
+        line: source.line,
+        column: source.column,
     })
 }

@@ -50,7 +50,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         .map(|error| error::of_report(input, error))
         .collect();
 
-    let mut reading = Reading {
+    let mut reading = PlaywrightReader {
         input,
         config: &config,
         report,
@@ -94,7 +94,7 @@ fn run_key(config: &Config) -> Option<String> {
 }
 
 /// Reads one report.
-struct Reading<'a> {
+struct PlaywrightReader<'a> {
     input: &'a Input<'a>,
     config: &'a Config,
     report: Report,
@@ -102,7 +102,7 @@ struct Reading<'a> {
     never_started: usize,
 }
 
-impl Reading<'_> {
+impl PlaywrightReader<'_> {
     /// Reads a suite with its contents. `titles` are the enclosing ones. The JSON parser bounds its depth.
     fn suite<'s>(&mut self, suite: &'s Suite, titles: &mut Vec<Cow<'s, str>>, file: Option<&str>) {
         let title = suite.title.as_deref().unwrap_or_default();
@@ -176,7 +176,7 @@ impl Reading<'_> {
             .iter()
             .map(|result| self.attempt(result, expected, browser.clone()))
             .collect();
-        agree(&mut attempts, test.status.as_deref());
+        apply_outcome(&mut attempts, test.status.as_deref());
         attempts
     }
 
@@ -227,8 +227,8 @@ fn unexpected_pass() -> ErrorDetail {
 
 /// Makes the final attempt agree with Playwright's outcome of the test. Both ignore attempts that did not run: a serial
 /// group is rerun as a whole, so an attempt may be skipped after an earlier one decided.
-fn agree(attempts: &mut [Attempt], verdict: Option<&str>) {
-    let agrees = |attempt: &Attempt| match verdict {
+fn apply_outcome(attempts: &mut [Attempt], test_outcome: Option<&str>) {
+    let agrees = |attempt: &Attempt| match test_outcome {
         Some("expected" | "flaky") => attempt.status == AttemptStatus::Passed,
         Some("unexpected") => attempt.status.is_failure(),
         _ => false,
@@ -242,7 +242,7 @@ fn agree(attempts: &mut [Attempt], verdict: Option<&str>) {
     let Some(last) = attempts.get_mut(outcome.final_retry) else {
         return;
     };
-    match verdict {
+    match test_outcome {
         Some("expected") if last.status.is_failure() => {
             last.status = AttemptStatus::Passed;
             last.errors.clear();

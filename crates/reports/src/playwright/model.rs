@@ -104,7 +104,7 @@ pub(super) struct TestResult {
     /// All errors, each with message, code frame and stack in one text.
     #[serde(deserialize_with = "json::list")]
     pub(super) errors: Vec<Error>,
-    pub(super) error_location: Option<Place>,
+    pub(super) error_location: Option<SourceLocation>,
 }
 
 #[derive(Debug, Default, Clone, Deserialize)]
@@ -119,13 +119,13 @@ pub(super) struct Error {
     pub(super) value: Option<String>,
     #[serde(deserialize_with = "json::text")]
     pub(super) snippet: Option<String>,
-    pub(super) location: Option<Place>,
+    pub(super) location: Option<SourceLocation>,
     pub(super) cause: Option<Box<Error>>,
 }
 
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default)]
-pub(super) struct Place {
+pub(super) struct SourceLocation {
     #[serde(deserialize_with = "json::text")]
     pub(super) file: Option<String>,
     #[serde(deserialize_with = "json::ordinal")]

@@ -44,11 +44,10 @@ pub(super) struct Diagnosis<'a> {
 
 impl Diagnosis<'_> {
     fn field(&self, names: &[&str]) -> Option<&str> {
-        let found = names
+        let pair = names
             .iter()
             .find_map(|name| self.fields.iter().find(|(field, _)| field == name));
-        found
-            .map(|(_, value)| value.as_str())
+        pair.map(|(_, value)| value.as_str())
             .filter(|value| !value.trim().is_empty())
     }
 
@@ -86,8 +85,8 @@ impl Diagnosis<'_> {
 
     /// `/src/a.test.mjs:7:5`, the location of the test.
     fn location(&self, input: &Input<'_>) -> Option<Location> {
-        let place = self.field(&["location"])?;
-        let (rest, column) = place.rsplit_once(':')?;
+        let location = self.field(&["location"])?;
+        let (rest, column) = location.rsplit_once(':')?;
         let (file, line) = rest.rsplit_once(':')?;
         let file = input.stored_path(file);
         if input.root.is_some() && paths::is_absolute(&file) {

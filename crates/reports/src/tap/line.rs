@@ -136,7 +136,7 @@ fn result(outcome: Outcome, rest: &str) -> Line<'_> {
 
 /// The byte where a directive begins: a `#` after an unescaped space, followed by a known word.
 fn directive_at(rest: &str) -> Option<usize> {
-    let known = |after: &str| {
+    let is_directive = |after: &str| {
         let after = after.trim_start();
         ["skip", "todo", "time="].iter().any(|word| {
             after
@@ -149,7 +149,7 @@ fn directive_at(rest: &str) -> Option<usize> {
             rest.get(..*at)
                 .is_some_and(|before| before.is_empty() || before.ends_with(' '))
         })
-        .filter(|(at, _)| rest.get(at + 1..).is_some_and(known))
+        .filter(|(at, _)| rest.get(at + 1..).is_some_and(is_directive))
         .map(|(at, _)| at)
         .next_back()
 }

@@ -27,13 +27,13 @@ const FORMAT: &str = "TAP";
 
 /// Reads a file. Fails if it has neither a result nor a plan.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
-    let mut reading = Reading::default();
+    let mut reading = TapReader::default();
     let mut yaml: Option<usize> = None;
     let mut lines = input.text.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {
         let may_be_cut = lines.peek().is_none() && !input.text.ends_with('\n');
         // The title of a result that is cut off would name another test.
-        if may_be_cut && is_result(line.trim()) && reading.planned != Some(reading.seen + 1) {
+        if may_be_cut && is_result(line.trim()) && reading.planned != Some(reading.outer_results + 1) {
             break;
         }
         let indent = line.len() - line.trim_start_matches(' ').len();
@@ -41,11 +41,11 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
             if line.trim() == "..." && indent == begun {
                 yaml = None;
             } else {
-                reading.note(line.get(begun.min(indent)..).unwrap_or_default());
+                reading.push_note(line.get(begun.min(indent)..).unwrap_or_default());
             }
             continue;
         }
-        if line.trim() == "---" && reading.awaits_notes() {
+        if line.trim() == "---" && reading.is_after_result() {
             yaml = Some(indent);
             reading.begin_yaml();
             continue;
@@ -88,7 +88,7 @@ struct TestPoint {
 
 /// Reads one file.
 #[derive(Debug, Default)]
-struct Reading {
+struct TapReader {
     /// The results, by depth. Results of subtests precede the result of their test.
     levels: Vec<Vec<TestPoint>>,
     /// The depth of the latest result. Diagnostics that follow belong to it.
@@ -96,7 +96,7 @@ struct Reading {
     results: usize,
     /// The sum of all plans of the outermost level.
     planned: Option<u64>,
-    seen: u64,
+    outer_results: u64,
     bailed: Option<String>,
     /// Comments since the latest result. Node writes the output of a file that fails to load there.
     comments: Diagnostics,
@@ -104,7 +104,7 @@ struct Reading {
     script: String,
 }
 
-impl Reading {
+impl TapReader {
     fn line(&mut self, line: &str, indent: usize) {
         // Subtests are indented by four spaces. Text outside of the protocol belongs to the result before it.
         let depth = indent / 4;
@@ -125,10 +125,10 @@ impl Reading {
             Line::Subtest => self.latest = None,
             Line::Comment(comment) if is_summary(comment) => self.latest = None,
             Line::Comment(comment) => match self.latest {
-                Some(_) => self.note(comment),
+                Some(_) => self.push_note(comment),
                 None => self.comments.push(comment),
             },
-            Line::Other if self.latest.is_some() => self.note(line.trim_end()),
+            Line::Other if self.latest.is_some() => self.push_note(line.trim_end()),
             Line::Version | Line::Script(_) | Line::Other | Line::Result(..) => {}
         }
     }
@@ -160,12 +160,12 @@ impl Reading {
             level.push(point);
         }
         self.results += 1;
-        self.seen += u64::from(depth == 0);
+        self.outer_results += u64::from(depth == 0);
         self.latest = Some(depth);
     }
 
     /// Whether a block of diagnostics may begin: only after a result.
-    fn awaits_notes(&self) -> bool {
+    fn is_after_result(&self) -> bool {
         self.latest.is_some()
     }
 
@@ -179,7 +179,7 @@ impl Reading {
         }
     }
 
-    fn note(&mut self, line: &str) {
+    fn push_note(&mut self, line: &str) {
         if let Some(point) = self.latest() {
             point.notes.push(line);
         }
@@ -200,8 +200,11 @@ impl Reading {
                 .extend(input.error(Some(message.trim()), None, None));
         } else {
             let problem = match self.planned {
-                Some(planned) if planned == self.seen => None,
-                Some(planned) => Some(format!("it plans {planned} results and has {}", self.seen)),
+                Some(planned) if planned == self.outer_results => None,
+                Some(planned) => Some(format!(
+                    "it plans {planned} results and has {}",
+                    self.outer_results
+                )),
                 None => Some("it has no plan".to_owned()),
             };
             if let Some(problem) = problem {
@@ -221,7 +224,7 @@ impl TestPoint {
     fn collect(
         self,
         input: &Input<'_>,
-        around: &mut Vec<String>,
+        titles: &mut Vec<String>,
         tests: &mut Collector,
         errors: &mut Vec<ErrorDetail>,
     ) -> bool {
@@ -232,22 +235,22 @@ impl TestPoint {
             notes,
             subtests,
         } = self;
-        let ended = outcome.map_or(AttemptStatus::Failed, Outcome::status);
-        let failed = ended.is_failure();
+        let status = outcome.map_or(AttemptStatus::Failed, Outcome::status);
+        let failed = status.is_failure();
         let has_subtests = !subtests.is_empty();
         let mut any_failed = false;
-        around.push(title);
+        titles.push(title);
         for subtest in subtests {
-            any_failed |= subtest.collect(input, around, tests, errors);
+            any_failed |= subtest.collect(input, titles, tests, errors);
         }
         if !has_subtests || (failed && !any_failed) {
-            let path = around.last().filter(|title| paths::is_absolute(title));
-            let found = notes.read();
-            if let (Some(path), true, [_]) = (path, failed, around.as_slice()) {
+            let path = titles.last().filter(|title| paths::is_absolute(title));
+            let diagnosis = notes.read();
+            if let (Some(path), true, [_]) = (path, failed, titles.as_slice()) {
                 // Node reports a file that does not load as a test.
                 if errors.len() < limits::REPORT_ERRORS {
                     let file = input.stored_path(path);
-                    errors.extend(found.errors(input).into_iter().map(|error| ErrorDetail {
+                    errors.extend(diagnosis.errors(input).into_iter().map(|error| ErrorDetail {
                         message: text::message(&format!(
                             "{file}: {}",
                             error.message.as_deref().unwrap_or_default()
@@ -257,21 +260,25 @@ impl TestPoint {
                 }
             } else {
                 let name = TestName {
-                    name: text::joined(around.iter().map(String::as_str)),
+                    name: text::joined(titles.iter().map(String::as_str)),
                     file_path: None,
                 };
-                let errors = if failed { found.errors(input) } else { Vec::new() };
-                let ended = if failed && found.is_timeout() {
+                let errors = if failed {
+                    diagnosis.errors(input)
+                } else {
+                    Vec::new()
+                };
+                let status = if failed && diagnosis.is_timeout() {
                     AttemptStatus::TimedOut
                 } else {
-                    ended
+                    status
                 };
-                let duration = found.duration_ms().or(duration_ms);
+                let duration = diagnosis.duration_ms().or(duration_ms);
                 let duration = duration.and_then(crate::time::duration_ms);
-                tests.add(name, vec![failure::attempt(ended, errors, duration, None)]);
+                tests.add(name, vec![failure::attempt(status, errors, duration, None)]);
             }
         }
-        around.pop();
+        titles.pop();
         failed || any_failed
     }
 }

@@ -21,23 +21,23 @@ impl<'a> Beginning<'a> {
         let bytes = text.as_bytes();
         let closing = |quote: u8, at: usize| Some(at + memchr(quote, bytes.get(at..)?)?);
         let start = at + 1;
-        let mut at = until(bytes, start, |byte| is_space(byte) || matches!(byte, b'>' | b'/'))?;
+        let mut at = position_from(bytes, start, |byte| is_space(byte) || matches!(byte, b'>' | b'/'))?;
         let name = text.get(start..at)?;
         loop {
-            at = until(bytes, at, |byte| !is_space(byte))?;
+            at = position_from(bytes, at, |byte| !is_space(byte))?;
             match *bytes.get(at)? {
                 b'>' => break,
                 quote @ (b'"' | b'\'') => at = closing(quote, at + 1)? + 1,
                 b'=' | b'/' => at += 1,
                 _ => {
                     let key = at;
-                    at = until(bytes, at, |byte| ends_value(byte) || byte == b'=')?;
+                    at = position_from(bytes, at, |byte| ends_value(byte) || byte == b'=')?;
                     let key = text.get(key..at)?;
-                    at = until(bytes, at, |byte| !is_space(byte))?;
+                    at = position_from(bytes, at, |byte| !is_space(byte))?;
                     if bytes.get(at) != Some(&b'=') {
                         continue;
                     }
-                    at = until(bytes, at + 1, |byte| !is_space(byte))?;
+                    at = position_from(bytes, at + 1, |byte| !is_space(byte))?;
                     match *bytes.get(at)? {
                         quote @ (b'"' | b'\'') => {
                             let end = closing(quote, at + 1)?;
@@ -47,7 +47,7 @@ impl<'a> Beginning<'a> {
                             at = end + 1;
                         }
                         // Not an attribute: its value has no quotes.
-                        _ => at = until(bytes, at, ends_value)?,
+                        _ => at = position_from(bytes, at, ends_value)?,
                     }
                 }
             }
@@ -60,9 +60,9 @@ impl<'a> Beginning<'a> {
     }
 }
 
-/// The index of the first byte from `from` on that `is_wanted` accepts.
-fn until(bytes: &[u8], from: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
-    Some(from + bytes.get(from..)?.iter().position(|byte| is_wanted(*byte))?)
+/// The index of the first byte from `from` on for which `accept` holds.
+fn position_from(bytes: &[u8], from: usize, accept: impl Fn(u8) -> bool) -> Option<usize> {
+    Some(from + bytes.get(from..)?.iter().position(|byte| accept(*byte))?)
 }
 
 const fn is_space(byte: u8) -> bool {
@@ -75,15 +75,15 @@ const fn ends_value(byte: u8) -> bool {
 }
 
 /// The length of the comment, instruction or declaration at the beginning of a text; none if it has no end.
-pub(super) fn aside(text: &[u8]) -> Option<usize> {
-    let until = |end: &[u8], from: usize| {
+pub(super) fn other_markup_length(text: &[u8]) -> Option<usize> {
+    let after = |end: &[u8], from: usize| {
         let length = memmem::find(text.get(from..)?, end)?;
         Some(from + length + end.len())
     };
     if text.starts_with(b"<!--") {
-        until(b"-->", 4)
+        after(b"-->", 4)
     } else if text.starts_with(b"<?") {
-        until(b"?>", 2)
+        after(b"?>", 2)
     } else {
         declaration(text)
     }
@@ -96,7 +96,7 @@ fn declaration(text: &[u8]) -> Option<usize> {
         let rest = text.get(at..)?;
         match *rest.first()? {
             quote @ (b'"' | b'\'') => at += 2 + memchr(quote, rest.get(1..)?)?,
-            b'<' if rest.starts_with(b"<!--") || rest.starts_with(b"<?") => at += aside(rest)?,
+            b'<' if rest.starts_with(b"<!--") || rest.starts_with(b"<?") => at += other_markup_length(rest)?,
             b'<' => {
                 depth += 1;
                 at += 1;

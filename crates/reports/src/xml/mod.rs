@@ -4,17 +4,17 @@
 //! We use our own reader because half of a large report's reading time is spent here: it finds an element's end and
 //! attributes in one pass. It accepts text that is not quite XML. A test compares it with a strict library's reader.
 
+#[cfg(test)]
+mod agreement;
 mod document;
 mod markup;
-#[cfg(test)]
-mod oracle;
 mod references;
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memmem};
 
-use self::markup::{Beginning, aside};
+use self::markup::{Beginning, other_markup_length};
 pub(crate) use self::{
     document::{Document, cut_before_first_test, read},
     references::{append, decode},
@@ -129,7 +129,7 @@ impl<'a> Xml<'a> {
                     self.at += "<![CDATA[".len() + length + "]]>".len();
                     return Ok(Node::Text(Cow::Borrowed(text.get(..length).unwrap_or_default())));
                 }
-                b'!' | b'?' => match aside(rest.as_bytes()) {
+                b'!' | b'?' => match other_markup_length(rest.as_bytes()) {
                     Some(length) => self.at += length,
                     None => return Ok(Node::CutOff),
                 },
@@ -170,14 +170,14 @@ impl<'a> Xml<'a> {
         let Some(close) = memchr(b'>', rest.as_bytes()) else {
             return Ok(Node::CutOff);
         };
-        let found = rest.get(2..close).unwrap_or_default().trim_ascii_end();
+        let name = rest.get(2..close).unwrap_or_default().trim_ascii_end();
         match self.open.pop() {
-            Some(expected) if expected == found => {
+            Some(expected) if expected == name => {
                 self.at += close + 1;
                 Ok(Node::Close)
             }
-            Some(expected) => Err(self.broken_here(format!("expected </{expected}>, found </{found}>"))),
-            None => Err(self.broken_here(format!("</{found}> closes an element that was never opened"))),
+            Some(expected) => Err(self.broken_here(format!("expected </{expected}>, found </{name}>"))),
+            None => Err(self.broken_here(format!("</{name}> closes an element that was never opened"))),
         }
     }
 
@@ -209,9 +209,9 @@ mod tests {
     fn nodes(text: &str) -> Result<Vec<String>, ReadError> {
         let input = Input::alone("r.xml", text);
         let mut xml = Xml::new(&input, "XML");
-        let mut seen = Vec::new();
+        let mut descriptions = Vec::new();
         loop {
-            seen.push(match xml.next()? {
+            descriptions.push(match xml.next()? {
                 Node::Open => {
                     let tag = xml.tag();
                     let attributes: String = tag
@@ -222,10 +222,10 @@ mod tests {
                 }
                 Node::Close => "</>".into(),
                 Node::Text(text) => text.into_owned(),
-                Node::End => return Ok(seen),
+                Node::End => return Ok(descriptions),
                 Node::CutOff => {
-                    seen.push("cut".into());
-                    return Ok(seen);
+                    descriptions.push("cut".into());
+                    return Ok(descriptions);
                 }
             });
         }

@@ -56,7 +56,7 @@ fn reference(text: &str) -> Option<(&str, &str)> {
 /// Appends the value of `&name;`: a character; the replacement character if XML forbids it; the reference itself if
 /// only a document type could define the name.
 fn push_reference(text: &mut String, name: &str) {
-    let known = match name {
+    let character = match name {
         "lt" => Some('<'),
         "gt" => Some('>'),
         "amp" => Some('&'),
@@ -64,8 +64,8 @@ fn push_reference(text: &mut String, name: &str) {
         "apos" => Some('\''),
         _ => name.strip_prefix('#').map(character),
     };
-    match known {
-        Some(known) => text.push(known),
+    match character {
+        Some(character) => text.push(character),
         None => {
             text.push('&');
             text.push_str(name);

@@ -205,7 +205,7 @@ fn gitlab_merge_requests_are_distinguished_from_branches() {
 }
 
 #[test]
-fn circleci_counts_nodes_from_nought() {
+fn circleci_nodes_are_counted_from_zero() {
     let ci = detected(
         "CIRCLECI=true\nCIRCLE_BRANCH=topic\nCIRCLE_SHA1=head\nCIRCLE_PULL_REQUEST=https://github.com/acme/shop/pull/12\n\
          CIRCLE_WORKFLOW_ID=w-1\nCIRCLE_NODE_INDEX=0\nCIRCLE_NODE_TOTAL=3\nCIRCLE_WORKING_DIRECTORY=~/project\nHOME=/root",
@@ -272,8 +272,8 @@ fn a_job_is_a_suite_and_jobs_of_one_name_are_distinguished() {
         job_and_runner("GITLAB_CI=true\nCI_JOB_NAME=rspec 1"),
         (some("rspec 1"), some("rspec 1"), None)
     );
-    for (name, place) in [("rspec 2/3", "2"), ("rspec: [ruby, linux]", "1"), ("rspec", "3")] {
-        let text = format!("GITLAB_CI=true\nCI_JOB_NAME={name}\nCI_NODE_INDEX={place}\nCI_NODE_TOTAL=3");
+    for (name, index) in [("rspec 2/3", "2"), ("rspec: [ruby, linux]", "1"), ("rspec", "3")] {
+        let text = format!("GITLAB_CI=true\nCI_JOB_NAME={name}\nCI_NODE_INDEX={index}\nCI_NODE_TOTAL=3");
         assert_eq!(job_and_runner(&text), (some("rspec"), some(name), None));
     }
     assert_eq!(

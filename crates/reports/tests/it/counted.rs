@@ -92,7 +92,7 @@ pub(crate) fn text(value: &Value) -> &str {
 }
 
 fn cucumber(report: &Value) -> Vec<(String, String)> {
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut occurrences: BTreeMap<String, usize> = BTreeMap::new();
     let scenarios =
         items(report).flat_map(|feature| items(&feature["elements"]).map(move |one| (feature, one)));
     scenarios
@@ -100,7 +100,7 @@ fn cucumber(report: &Value) -> Vec<(String, String)> {
             let rule = text(&scenario["id"]).split(';').count() > 2;
             let rule = if rule { "members-get-a-discount > " } else { "" };
             let name = format!("{} > {rule}{}", text(&feature["name"]), text(&scenario["name"]));
-            let count = seen.entry(name.clone()).or_default();
+            let count = occurrences.entry(name.clone()).or_default();
             *count += 1;
             let number = if *count > 1 {
                 format!(" [{count}]")
@@ -289,7 +289,7 @@ pub(crate) struct Element {
 
 impl Element {
     pub(crate) fn is(&self, key: &str, value: &str) -> bool {
-        self.attributes.get(key).is_some_and(|found| found == value)
+        self.attributes.get(key).is_some_and(|other| other == value)
     }
 
     pub(crate) fn attribute(&self, key: &str) -> &str {
@@ -363,9 +363,9 @@ fn plain(value: &str) -> String {
 }
 
 pub(crate) fn all<'e>(root: &'e Element, name: &str) -> Vec<(Vec<&'e str>, &'e Element)> {
-    let mut found = Vec::new();
-    root.all(name, &[], &mut found);
-    found
+    let mut elements = Vec::new();
+    root.all(name, &[], &mut elements);
+    elements
 }
 
 fn robot(text: &str) -> Vec<(String, String)> {
@@ -484,9 +484,9 @@ fn tap(text: &str) -> Vec<(String, String)> {
     }
     // A file that does not load is an error of the run.
     open.retain(|(_, name, _)| !name.starts_with('/'));
-    let named = open.into_iter().map(|(_, name, status)| match script {
+    let results = open.into_iter().map(|(_, name, status)| match script {
         "" => (name, status),
         script => (format!("{script} > {name}"), status),
     });
-    named.collect()
+    results.collect()
 }

@@ -66,7 +66,7 @@ fn differences(
     mut expected: TitleAndStatuses,
 ) -> Vec<String> {
     let vitest = what.starts_with("vitest/");
-    let shown = |letters: String| {
+    let sorted = |letters: String| {
         let mut letters: Vec<char> = letters.chars().collect();
         letters.sort_unstable();
         if vitest {
@@ -79,16 +79,16 @@ fn differences(
     let mut read: TitleAndStatuses = Vec::new();
     for test in &report.tests {
         let attempts = test.attempts.iter().map(|attempt| letter(attempt.status));
-        read.push((test.test.name.clone(), shown(attempts.collect())));
+        read.push((test.test.name.clone(), sorted(attempts.collect())));
     }
     // Longer titles match fewer names.
     expected.sort_by_key(|(title, _)| std::cmp::Reverse(title.len()));
     let mut missing = Vec::new();
     for (title, letters) in expected {
-        let letters = shown(letters);
+        let letters = sorted(letters);
         let fits = |(name, ends): &(String, String)| *ends == letters && name.trim_end().ends_with(&title);
         match read.iter().position(fits) {
-            Some(place) => drop(read.remove(place)),
+            Some(index) => drop(read.remove(index)),
             None => missing.push(format!("{what}: counted, not read: {title:?} {letters:?}")),
         }
     }
@@ -111,7 +111,7 @@ fn end_of(title: &str) -> String {
 fn counted(path: &str, content: &str) -> Option<TitleAndStatuses> {
     let (directory, name) = path.split_once('/').unwrap();
     let json = || serde_json::from_str::<Value>(content).unwrap();
-    let found = match (directory, name) {
+    let tests = match (directory, name) {
         ("playwright", name) if name.starts_with("github") => return None,
         ("playwright", "blob-same-run.json") => playwright(&json()),
         ("playwright", name) if name.ends_with(".json") => playwright(&json()),
@@ -125,7 +125,7 @@ fn counted(path: &str, content: &str) -> Option<TitleAndStatuses> {
         _ => return None,
     };
     Some(
-        found
+        tests
             .into_iter()
             .map(|(title, ends)| (end_of(&title), ends))
             .collect(),
@@ -157,8 +157,8 @@ fn junit(directory: &str, content: &str) -> TitleAndStatuses {
         let around = [suite.attribute("hostname"), suite.attribute("file")];
         let own = ["classname", "name", "file"].map(|key| case.attribute(key));
         let count = |names: [&str; 2]| {
-            let named = case.children.iter().filter(|child| names.contains(&&*child.name));
-            named.count()
+            let children = case.children.iter().filter(|child| names.contains(&&*child.name));
+            children.count()
         };
         let skipped_by_attribute = matches!(case.attribute("status"), "disabled" | "notrun")
             || matches!(case.attribute("result"), "suppressed" | "skipped");
@@ -211,14 +211,14 @@ fn in_suites<'e>(element: &'e Element, suite: &'e Element, into: &mut Vec<(&'e E
 /// A test with subtests counts only if it failed and none of them did. Repeats of `-count` may differ.
 fn without_groups(tests: TitleAndStatuses) -> TitleAndStatuses {
     let below = |name: &str| format!("{name}/");
-    let kept = tests.iter().filter(|(name, letters)| {
+    let leaves = tests.iter().filter(|(name, letters)| {
         let mut inner = tests
             .iter()
             .filter(|(other, _)| other.starts_with(&below(name)))
             .peekable();
         inner.peek().is_none() || (letters.contains('f') && !inner.any(|(_, ends)| ends.contains('f')))
     });
-    kept.cloned().collect()
+    leaves.cloned().collect()
 }
 
 fn playwright(report: &Value) -> TitleAndStatuses {

@@ -91,7 +91,7 @@ fn a_file_that_is_no_stream_of_events_is_an_error() {
 }
 
 #[test]
-fn outputs_are_bounded() {
+fn stored_outputs_are_bounded() {
     let line = format!(
         "{{\"Action\":\"output\",\"Package\":\"p\",\"Test\":\"T\",\"Output\":\"{}\\n\"}}\n",
         "x".repeat(1000)

@@ -186,7 +186,7 @@ fn huge_texts_keep_their_head_and_tail() {
 }
 
 #[test]
-fn numbers_of_everything_are_bounded() {
+fn numbers_of_tests_attempts_errors_and_warnings_are_bounded() {
     let mut results = String::new();
     for _ in 0..3_000 {
         write!(
@@ -215,7 +215,7 @@ fn numbers_of_everything_are_bounded() {
 }
 
 #[test]
-fn a_long_line_that_is_no_report_is_looked_at_once() {
+fn a_long_line_that_is_no_report_is_read_once() {
     // Quadratic work here would take minutes.
     let text = format!("[{}]", "{\"a\":{}},".repeat(1 << 20));
     let message = error("r.json", text);

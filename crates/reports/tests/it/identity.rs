@@ -38,7 +38,7 @@ fn a_suite_named_by_a_path_is_the_file() {
 }
 
 #[test]
-fn an_empty_class_name_leaves_it_to_the_suite() {
+fn without_a_class_name_the_suite_names_the_class() {
     let report = junit(
         "<testsuites><testsuite name='all'><testsuite name='packet'><testsuite name='TestA'><testcase classname='' name='A'/>\
          </testsuite><testsuite name='TestB'><testcase classname='' name='A'/></testsuite><testcase classname='' name='A'/>\
@@ -255,21 +255,21 @@ fn the_same_results_in_another_file_of_a_folder_count_once() {
     let case = |name: &str, time: &str| format!("<testcase classname='A' name='{name}' time='{time}'/>");
     let suite = |more: &str, cases: &str| format!("<testsuite name='s'{more}>{cases}</testsuite>");
     let all = suite("", &[case("one", "5.1"), case("two", "0.3")].concat());
-    let read = |part: String, place: &str| {
-        let files = vec![inline("out/all.xml", &*all), inline(place, part)];
+    let read = |part: String, path: &str| {
+        let files = vec![inline("out/all.xml", &*all), inline(path, part)];
         let report = plain(files).unwrap();
-        let again = report
+        let repetitions = report
             .warnings
             .iter()
             .filter(|warning| warning.ends_with("repeats the results of out/all.xml; counted once"))
             .count();
-        (report.tests[0].attempts.len(), again)
+        (report.tests[0].attempts.len(), repetitions)
     };
     let one = case("one", "5.1");
     assert_eq!(read(suite("", &one), "out/A.xml"), (1, 1));
     assert_eq!(read(suite("", &one), "out/classes/A.xml"), (1, 1));
     // Another duration, status, test or folder means another execution. Results too short to compare are also kept.
-    for (part, place) in [
+    for (part, path) in [
         (suite("", &case("one", "5.2")), "out/A.xml"),
         (
             suite("", &one.replace("/>", "><skipped/></testcase>")),
@@ -278,7 +278,7 @@ fn the_same_results_in_another_file_of_a_folder_count_once() {
         (suite("", &[&*one, &case("three", "0.1")].concat()), "out/A.xml"),
         (suite("", &one), "other/A.xml"),
     ] {
-        assert_eq!(read(part.clone(), place), (2, 0), "{place}: {part}");
+        assert_eq!(read(part.clone(), path), (2, 0), "{path}: {part}");
     }
     let short = suite("", &case("one", "0.001"));
     let two = vec![

@@ -320,7 +320,7 @@ fn the_time_limits_of_node_and_robot_are_time_outs() {
 
 #[test]
 fn the_nameless_case_of_a_stopped_pytest_is_no_test_that_passed() {
-    let (named, nameless) = (
+    let (case_with_name, case_without_name) = (
         r#"<testcase classname="tests.test_ok" name="test_a" time="0.001" />"#,
         r#"<testcase time="0.000" />"#,
     );
@@ -333,16 +333,19 @@ fn the_nameless_case_of_a_stopped_pytest_is_no_test_that_passed() {
         assert_eq!(names(&report), ["tests.test_ok > test_a"]);
         (report.state, report.warnings.len())
     };
-    assert_eq!(report([named, nameless]), (RunState::Interrupted, 1));
     assert_eq!(
-        report([nameless, named]),
+        report([case_with_name, case_without_name]),
+        (RunState::Interrupted, 1)
+    );
+    assert_eq!(
+        report([case_without_name, case_with_name]),
         (RunState::Completed, 0),
         "a rerun of what crashed its worker"
     );
 }
 
 #[test]
-fn gos_groups_of_subtests_are_no_tests_unless_only_they_failed() {
+fn gos_groups_of_subtests_are_tests_only_if_they_failed_by_themselves() {
     let xml = r#"<testsuites><testsuite name="example.org/shop"><properties><property name="go.version" value="go1.22"/></properties>
         <testcase classname="example.org/shop" name="TestGreen/a"/><testcase classname="example.org/shop" name="TestGreen"/>
         <testcase classname="example.org/shop" name="TestRed/a/b"><failure message="Failed">    a_test.go:7: wrong</failure></testcase>
@@ -375,9 +378,9 @@ fn playwrights_files_are_found_in_the_checkout() {
     let xml = r#"<testsuites><testsuite name="a.spec.ts" timestamp="2026-11-20T19:18:54.000Z" hostname="api" tests="1" failures="0" skipped="0" time="0.1" errors="0">
         <testcase name="adds" classname="a.spec.ts" time="0.1"></testcase></testsuite></testsuites>"#;
     let path = |files: &[&str]| {
-        let known: KnownFiles = files.iter().map(|file| (*file).to_owned()).collect();
+        let known_files: KnownFiles = files.iter().map(|file| (*file).to_owned()).collect();
         let options = Options {
-            known_files: Some(&known),
+            known_files: Some(&known_files),
             ..Options::default()
         };
         let report = assay_reports::read(vec![support::inline("r.xml", xml)], &options).unwrap();
@@ -390,7 +393,7 @@ fn playwrights_files_are_found_in_the_checkout() {
 }
 
 #[test]
-fn the_message_of_an_uncaught_exception_is_below_its_place() {
+fn the_message_of_an_uncaught_exception_is_below_its_location() {
     for (text, expected) in [
         (
             "node:internal/assert/utils:281\n    throw err;\n    ^\n\nAssertionError [ERR_ASSERTION]: Expected values to be \

@@ -151,7 +151,7 @@ fn ctrf_has_branch_commit_shard_and_run() {
 }
 
 #[test]
-fn vitest_errors_at_a_place_seen_before_begin_the_next_attempt() {
+fn vitest_errors_at_a_repeated_location_begin_the_next_attempt() {
     let at = |message: &str, line: u32| format!("AssertionError: {message}\n    at /r/a.test.js:{line}:5");
     let test = |status: &str, messages: Vec<String>| json!({"ancestorTitles": [], "title": "t", "status": status, "failureMessages": messages});
     let attempts = |test: serde_json::Value| {
@@ -284,7 +284,7 @@ fn an_error_without_text_in_vitest_1_is_still_a_failure() {
 }
 
 #[test]
-fn the_nameless_test_that_jest_junit_adds_to_a_file_that_failed_to_load_is_none() {
+fn the_nameless_test_that_jest_junit_adds_for_a_file_that_failed_to_load_is_ignored() {
     let text = json!({
         "numRuntimeErrorTestSuites": 1, "success": false, "testResults": [{
             "name": "/shop/load.test.js", "status": "failed",

@@ -74,7 +74,7 @@ fn an_import_of_some_shards_only_is_incomplete() {
 }
 
 #[test]
-fn without_a_root_paths_are_those_of_cis_checkout_or_stay_as_the_report_writes_them() {
+fn without_a_root_paths_are_relative_to_a_known_ci_checkout_or_unchanged() {
     let paths = |bytes: Vec<u8>, root: Option<&str>| {
         let options = assay_reports::Options {
             root,
@@ -137,7 +137,7 @@ fn statuses(report: &assay_reports::Report) -> Vec<Vec<&'static str>> {
 }
 
 #[test]
-fn expected_failures_pass_and_mended_ones_fail() {
+fn expected_failures_pass_and_unexpected_passes_fail() {
     let test = |status: &str, results: &[&str]| {
         let results: Vec<Value> = results
             .iter()
@@ -503,10 +503,10 @@ fn fingerprints(name: &str) -> BTreeMap<String, Vec<String>> {
         let failed = test.attempts.iter().filter(|attempt| attempt.status.is_failure());
         let classes =
             failed.filter_map(|attempt| attempt.errors.iter().find_map(assay_fingerprint::classify));
-        let mut found: Vec<String> = classes.map(|class| class.fingerprint).collect();
-        found.sort();
-        found.dedup();
-        by_test.insert(test.test.name.replace(" › ", " > "), found);
+        let mut of_test: Vec<String> = classes.map(|class| class.fingerprint).collect();
+        of_test.sort();
+        of_test.dedup();
+        by_test.insert(test.test.name.replace(" › ", " > "), of_test);
     }
     by_test
 }
@@ -524,13 +524,15 @@ fn json_and_junit_of_one_run_have_the_same_fingerprints() {
         "v1.31.2",
     ] {
         let json = fingerprints(&format!("{name}.json"));
-        for (test, found) in fingerprints(&format!("{name}.xml")) {
+        for (test, of_test) in fingerprints(&format!("{name}.xml")) {
             let all = json.get(&test).cloned().unwrap_or_default();
             // Without `includeRetries`, JUnit has one attempt per test and no recovered attempt.
-            if !found.iter().all(|fingerprint| all.contains(fingerprint)) {
-                faults.push(format!("{name}: {test}: {found:?} in JUnit XML, {all:?} in JSON"));
+            if !of_test.iter().all(|fingerprint| all.contains(fingerprint)) {
+                faults.push(format!(
+                    "{name}: {test}: {of_test:?} in JUnit XML, {all:?} in JSON"
+                ));
             }
-            compared += found.len();
+            compared += of_test.len();
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));

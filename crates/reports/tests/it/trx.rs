@@ -21,7 +21,7 @@ fn read(text: &str) -> Result<Report, ReadError> {
 }
 
 #[test]
-fn every_outcome() {
+fn every_outcome_is_read() {
     let marked = inline("r.trx", format!("\u{feff}{}", sample()));
     insta::assert_snapshot!(
         "trx-mstest",

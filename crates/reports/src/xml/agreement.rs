@@ -10,52 +10,52 @@ use super::{Node, Xml, decode};
 use crate::input::Input;
 
 /// The nodes, with adjacent texts joined.
-fn ours(text: &str) -> Result<Vec<String>, String> {
+fn own_nodes(text: &str) -> Result<Vec<String>, String> {
     let input = Input::alone("r.xml", text);
     let mut xml = Xml::new(&input, "XML");
-    let mut met = NodeList::default();
+    let mut list = NodeList::default();
     loop {
         match xml.next().map_err(|error| error.to_string())? {
             Node::Open => {
                 let tag = xml.tag();
                 let attributes = tag.attributes();
-                met.open(
+                list.open(
                     tag.name,
                     attributes.map(|(key, value)| (key.to_owned(), decode(value).into_owned())),
                 );
             }
-            Node::Close => met.nodes.push("</>".to_owned()),
-            Node::Text(text) => met.text(&text),
-            Node::End => return Ok(met.nodes),
+            Node::Close => list.nodes.push("</>".to_owned()),
+            Node::Text(text) => list.text(&text),
+            Node::End => return Ok(list.nodes),
             Node::CutOff => return Err("cut off".to_owned()),
         }
     }
 }
 
-fn theirs(text: &str) -> Result<Vec<String>, String> {
+fn library_nodes(text: &str) -> Result<Vec<String>, String> {
     let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
-    let mut met = NodeList::default();
+    let mut list = NodeList::default();
     let mut depth = 0usize;
     loop {
         match reader.read_event().map_err(|error| error.to_string())? {
             Event::Start(tag) => {
                 depth += 1;
-                met.begin(&tag)?;
+                list.begin(&tag)?;
             }
             Event::Empty(tag) => {
-                met.begin(&tag)?;
-                met.nodes.push("</>".to_owned());
+                list.begin(&tag)?;
+                list.nodes.push("</>".to_owned());
             }
             Event::End(_) => {
                 depth -= 1;
-                met.nodes.push("</>".to_owned());
+                list.nodes.push("</>".to_owned());
             }
-            Event::Text(text) => met.text(&text.into_inner()),
-            Event::CData(text) => met.text(&text.into_inner()),
-            Event::GeneralRef(name) => met.text(&decode(&format!("&{};", &*name))),
+            Event::Text(text) => list.text(&text.into_inner()),
+            Event::CData(text) => list.text(&text.into_inner()),
+            Event::GeneralRef(name) => list.text(&decode(&format!("&{};", &*name))),
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
             Event::Eof if depth > 0 => return Err("cut off".to_owned()),
-            Event::Eof => return Ok(met.nodes),
+            Event::Eof => return Ok(list.nodes),
         }
     }
 }
@@ -70,7 +70,7 @@ impl NodeList {
         let attributes = tag
             .attributes()
             .map(|attribute| {
-                attribute.map(|found| (found.key.0.to_owned(), decode(&found.value).into_owned()))
+                attribute.map(|attribute| (attribute.key.0.to_owned(), decode(&attribute.value).into_owned()))
             })
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| error.to_string())?;
@@ -92,9 +92,9 @@ impl NodeList {
     }
 }
 
-fn check(text: &str) {
-    if let Ok(theirs) = theirs(text) {
-        assert_eq!(ours(text).as_ref(), Ok(&theirs), "{text}");
+fn assert_agreement(text: &str) {
+    if let Ok(library_nodes) = library_nodes(text) {
+        assert_eq!(own_nodes(text).as_ref(), Ok(&library_nodes), "{text}");
     }
 }
 
@@ -112,8 +112,8 @@ fn both_parsers_agree_on_every_real_report() {
             if path.is_dir() {
                 folders.push(path);
             } else if is_xml && let Ok(text) = std::fs::read_to_string(&path) {
-                compared += usize::from(theirs(&text).is_ok());
-                check(&text);
+                compared += usize::from(library_nodes(&text).is_ok());
+                assert_agreement(&text);
             }
         }
     }
@@ -125,13 +125,13 @@ proptest! {
 
     #[test]
     fn both_parsers_agree_on_generated_documents(document in element()) {
-        prop_assert!(theirs(&document).is_ok(), "{document}");
-        check(&document);
+        prop_assert!(library_nodes(&document).is_ok(), "{document}");
+        assert_agreement(&document);
     }
 
     #[test]
-    fn both_parsers_agree_on_unusual_markup(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..12)) {
-        check(&pieces.concat());
+    fn both_parsers_agree_on_unusual_markup(pieces in prop::collection::vec(prop::sample::select(MARKUP), 0..12)) {
+        assert_agreement(&pieces.concat());
     }
 }
 
@@ -162,7 +162,7 @@ fn element() -> impl Strategy<Value = String> {
     )
         .prop_map(|(name, attributes, space)| format!("<{name}{attributes}{space}/>"));
     leaf.prop_recursive(4, 40, 5, move |inner| {
-        let text = prop::sample::select(PLAIN).prop_map(str::to_owned);
+        let text = prop::sample::select(SIMPLE_CONTENT).prop_map(str::to_owned);
         let content = prop::collection::vec(prop_oneof![inner, text], 0..5);
         (
             name.clone(),
@@ -177,7 +177,7 @@ fn element() -> impl Strategy<Value = String> {
 }
 
 /// Content that may occur between elements.
-const PLAIN: &[&str] = &[
+const SIMPLE_CONTENT: &[&str] = &[
     "text",
     " ",
     "\n",
@@ -194,7 +194,7 @@ const PLAIN: &[&str] = &[
     "\"'",
 ];
 
-const PIECES: &[&str] = &[
+const MARKUP: &[&str] = &[
     "<a>",
     "</a>",
     "<a",

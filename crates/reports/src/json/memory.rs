@@ -7,25 +7,26 @@ use std::cell::Cell;
 
 thread_local! {
     /// The remaining memory for the report that this thread parses.
-    static ROOM: Cell<usize> = const { Cell::new(usize::MAX) };
+    static REMAINING_BYTES: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
 /// The memory that every report may use in addition to a multiple of its size. It suffices for the elements of the
 /// permitted number of tests.
-const LEAST: usize = 192 << 20;
+const BASE_BYTES: usize = 192 << 20;
 
 /// Runs a parser over a text of `bytes` bytes. The size bounds the memory of its lists.
 pub(super) fn within<T>(bytes: usize, parse: impl FnOnce() -> T) -> T {
-    let before = ROOM.replace(bytes.saturating_mul(2).saturating_add(LEAST));
+    let outer = REMAINING_BYTES.replace(bytes.saturating_mul(2).saturating_add(BASE_BYTES));
     let parsed = parse();
-    ROOM.set(before);
+    REMAINING_BYTES.set(outer);
     parsed
 }
 
 /// Reserves the memory of one element. Fails if none is left.
-pub(super) fn take<T, E: serde::de::Error>() -> Result<(), E> {
-    let left = ROOM.get().checked_sub(size_of::<T>());
-    ROOM.set(left.unwrap_or(0));
-    left.map(|_| ())
+pub(super) fn reserve<T, E: serde::de::Error>() -> Result<(), E> {
+    let remaining = REMAINING_BYTES.get().checked_sub(size_of::<T>());
+    REMAINING_BYTES.set(remaining.unwrap_or(0));
+    remaining
+        .map(|_| ())
         .ok_or_else(|| E::custom("its lists have more elements than a report of this size may hold"))
 }

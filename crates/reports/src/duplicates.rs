@@ -20,7 +20,7 @@ use crate::{
 pub(crate) fn of<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
     let mut first: HashMap<[u8; 32], &'a str> = HashMap::new();
     let writers: Vec<Option<Writer>> = files.iter().map(|file| writer(file)).collect();
-    let known: Vec<(&'a str, Writer)> = files
+    let writer_folders: Vec<(&'a str, Writer)> = files
         .iter()
         .zip(&writers)
         .filter_map(|(file, writer)| Some((folder(&file.name), (*writer)?)))
@@ -52,10 +52,10 @@ pub(crate) fn of<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
             };
             equal.or_else(of_karate).or_else(|| {
                 let writer = (*writer)?;
-                let better = known
+                let preferred = writer_folders
                     .iter()
-                    .find(|(folder, other)| *other < writer && is_beside(around, folder, *other));
-                better.map(|(folder, _)| *folder)
+                    .find(|(folder, other)| *other < writer && is_written_beside(around, folder, *other));
+                preferred.map(|(folder, _)| *folder)
             })
         })
         .collect()
@@ -92,7 +92,7 @@ fn writer(file: &SourceFile) -> Option<Writer> {
 
 /// Whether one of TestNG's files in a folder repeats the results of another writer: Surefire writes to the folder
 /// around it, TestNG's other reporter to one beside it.
-fn is_beside(own: &str, other: &str, writer: Writer) -> bool {
+fn is_written_beside(own: &str, other: &str, writer: Writer) -> bool {
     match writer {
         Writer::Surefire | Writer::TestNg => own
             .strip_prefix(other)
@@ -108,8 +108,8 @@ fn folder(name: &str) -> &str {
 /// Removes JUnit XML files that repeat the results of another file and returns one warning for each. A file is a
 /// repetition if the other has each of its tests with the same name, duration and status. The other must lie in the
 /// same folder, above or below it, and cover the same time.
-pub(crate) fn leave_out_repeated(pieces: &mut Vec<Piece>) -> Vec<String> {
-    let written: Vec<Results> = {
+pub(crate) fn remove_repetitions(pieces: &mut Vec<Piece>) -> Vec<String> {
+    let all_results: Vec<Results> = {
         let hasher = foldhash::fast::RandomState::default();
         let is_junit = |piece: &&Piece| piece.report.format == Format::Junit;
         if pieces.iter().filter(is_junit).take(2).count() < 2 {
@@ -118,33 +118,39 @@ pub(crate) fn leave_out_repeated(pieces: &mut Vec<Piece>) -> Vec<String> {
         let results = |piece: &Piece| Results::of(&piece.report, &hasher);
         pieces.iter().map(results).collect()
     };
-    let mut holders: HashMap<u64, Vec<usize>> = HashMap::new();
-    for (place, results) in written.iter().enumerate() {
+    let mut files_with_test: HashMap<u64, Vec<usize>> = HashMap::new();
+    for (index, results) in all_results.iter().enumerate() {
         for key in &results.keys {
-            let holders = holders.entry(*key).or_default();
-            if holders.len() < MOST_HOLDERS {
-                holders.push(place);
+            let files_with_test = files_with_test.entry(*key).or_default();
+            if files_with_test.len() < MOST_FILES {
+                files_with_test.push(index);
             }
         }
     }
     let repeated: Vec<Option<usize>> = (0..pieces.len())
-        .map(|place| {
-            let own = written.get(place).filter(|own| own.total_ms >= LEAST_MS)?;
-            let holders = own.keys.iter().next().and_then(|key| holders.get(key))?;
-            let holds = |other: &&usize| {
-                let (Some(held), Some(one), Some(by)) =
-                    (written.get(**other), pieces.get(place), pieces.get(**other))
+        .map(|index| {
+            let results = all_results
+                .get(index)
+                .filter(|results| results.total_ms >= SHORTEST_MS)?;
+            let files_with_test = results
+                .keys
+                .iter()
+                .next()
+                .and_then(|key| files_with_test.get(key))?;
+            let is_repeated_by = |other: &&usize| {
+                let (Some(other_results), Some(one), Some(by)) =
+                    (all_results.get(**other), pieces.get(index), pieces.get(**other))
                 else {
                     return false;
                 };
-                let is_larger = (held.keys.len(), std::cmp::Reverse(**other))
-                    > (own.keys.len(), std::cmp::Reverse(place));
+                let is_larger = (other_results.keys.len(), std::cmp::Reverse(**other))
+                    > (results.keys.len(), std::cmp::Reverse(index));
                 is_larger
                     && is_related(folder(&one.name), folder(&by.name))
                     && is_within(&one.report, &by.report)
-                    && own.keys.is_subset(&held.keys)
+                    && results.keys.is_subset(&other_results.keys)
             };
-            holders.iter().find(holds).copied()
+            files_with_test.iter().find(is_repeated_by).copied()
         })
         .collect();
     let warnings = pieces.iter().zip(&repeated).filter_map(|(piece, by)| {
@@ -161,9 +167,9 @@ pub(crate) fn leave_out_repeated(pieces: &mut Vec<Piece>) -> Vec<String> {
 }
 
 /// Files to compare for one result. In practice two or three files repeat a result.
-const MOST_HOLDERS: usize = 8;
+const MOST_FILES: usize = 8;
 /// In milliseconds. The results of two shorter executions may be equal by chance.
-const LEAST_MS: u64 = 10;
+const SHORTEST_MS: u64 = 10;
 
 /// The results of a file.
 #[derive(Default)]
@@ -199,7 +205,7 @@ impl Results {
 
 /// Whether two folders are equal, or one contains the other.
 fn is_related(one: &str, other: &str) -> bool {
-    is_beside(one, other, Writer::Surefire) || is_beside(other, one, Writer::Surefire)
+    is_written_beside(one, other, Writer::Surefire) || is_written_beside(other, one, Writer::Surefire)
 }
 
 /// Whether the times of both reports, as far as known, allow one to be part of the other.
