@@ -17,7 +17,7 @@ use crate::{
     text::storable_line,
     times,
     values::LONGEST_LINE,
-    warnings,
+    warnings::{self, Warning},
 };
 
 /// A report as received.
@@ -42,8 +42,7 @@ pub struct PreparedReport {
     pub recording: Recording,
     /// Every value with several possible sources, and the source that was used.
     pub choices: Vec<Choice>,
-    /// Warnings about the report for the user, one sentence each.
-    pub warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 impl PreparedReport {
@@ -52,13 +51,15 @@ impl PreparedReport {
         results::counts(&self.recording.tests)
     }
 
-    /// The warnings that are true of the stored run, whose context may be known from an earlier report.
+    /// Warnings about the report for the user, one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        self.warnings.iter().map(Warning::to_string).collect()
+    }
+
+    /// The warnings that apply to the stored run, whose context may have values of an earlier report.
     pub fn warnings_of(&self, run: &RunContext) -> Vec<String> {
-        let warnings = self.warnings.iter();
-        warnings
-            .filter(|warning| warnings::concerns(warning, run))
-            .cloned()
-            .collect()
+        let warnings = self.warnings.iter().filter(|warning| warning.applies_to(run));
+        warnings.map(Warning::to_string).collect()
     }
 }
 
@@ -123,7 +124,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         tests: results::classed(report.tests, times.shift_ms),
     };
     content::digest(&mut recording, times.repeatable);
-    let mut warnings = report.warnings;
+    let mut warnings: Vec<Warning> = report.warnings.into_iter().map(Warning::Other).collect();
     warnings.extend(warnings::of(&recording, &chooser.choices, now));
     Ok(PreparedReport {
         recording,
@@ -243,12 +244,12 @@ mod tests {
 
     #[test]
     fn a_shard_without_a_run_key_causes_a_warning() {
-        assert!(prepared(report(), &Flags::default(), NOW).warnings[0].contains("--run-key"));
+        assert!(prepared(report(), &Flags::default(), NOW).warnings()[0].contains("--run-key"));
         let flags = Flags {
             run_key: Some("b1".into()),
             ..Flags::default()
         };
-        assert_eq!(prepared(report(), &flags, NOW).warnings, Vec::<String>::new());
+        assert_eq!(prepared(report(), &flags, NOW).warnings(), Vec::<String>::new());
     }
 
     #[test]
@@ -258,7 +259,7 @@ mod tests {
             shard: None,
             ..report()
         };
-        let warnings = prepared(unknown.clone(), &Flags::default(), NOW).warnings;
+        let warnings = prepared(unknown.clone(), &Flags::default(), NOW).warnings();
         assert!(
             warnings[0].contains("--branch") && warnings[1].contains("--commit"),
             "{warnings:?}"
@@ -271,7 +272,7 @@ mod tests {
             },
             ..Flags::default()
         };
-        assert_eq!(prepared(unknown, &flags, NOW).warnings, Vec::<String>::new());
+        assert_eq!(prepared(unknown, &flags, NOW).warnings(), Vec::<String>::new());
     }
 
     #[test]
@@ -373,7 +374,7 @@ mod tests {
                 run_key: Some("k".into()),
                 ..Flags::default()
             };
-            prepared(report(), &flags, NOW).warnings
+            prepared(report(), &flags, NOW).warnings()
         };
         assert!(at(NOW.plus_days(1))[0].contains("future"));
         assert!(at(NOW.plus_days(-91))[0].contains("retention"));
@@ -395,11 +396,11 @@ mod tests {
             prepared(report(), &flags, NOW)
         };
         let long = on(&"b".repeat(201));
-        let kept = long.recording.context.branch.unwrap();
+        let stored = long.recording.context.branch.as_ref().unwrap();
         let warned =
-            format!("The branch has 201 characters and 200 can be filtered by; it is stored as {kept}.");
-        assert!(long.warnings.contains(&warned), "{:?}", long.warnings);
-        let whole = on(&"b".repeat(200)).warnings;
+            format!("The branch has 201 characters and 200 can be filtered by; it is stored as {stored}.");
+        assert!(long.warnings().contains(&warned), "{:?}", long.warnings);
+        let whole = on(&"b".repeat(200)).warnings();
         assert!(
             whole.iter().all(|warning| !warning.contains("branch")),
             "{whole:?}"

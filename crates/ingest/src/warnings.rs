@@ -1,5 +1,7 @@
 //! Warnings about values that are probably mistakes.
 
+use std::fmt;
+
 use assay_domain::{
     project::NAME_CHARS,
     recording::{Recording, RunContext},
@@ -12,58 +14,81 @@ use crate::choice::{Choice, Origin};
 const LONGEST_RETENTION_DAYS: i64 = 90;
 /// The tolerated clock difference before a run counts as in the future.
 const CLOCK_SKEW_MS: i64 = 5 * 60 * 1_000;
-const NO_BRANCH: &str =
-    "The branch is unknown, so the run does not count as one of the stable branch: give --branch.";
-const NO_COMMIT: &str =
-    "The commit is unknown, so a test that passes and fails on one commit is not recognised: give --commit.";
+
+/// A warning for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Warning {
+    /// The branch is unknown.
+    NoBranch,
+    /// The commit is unknown.
+    NoCommit,
+    /// Any other warning, in one sentence.
+    Other(String),
+}
+
+impl Warning {
+    /// Whether the warning applies to a run with this context, which may have values of an earlier report.
+    pub(crate) fn applies_to(&self, run: &RunContext) -> bool {
+        match self {
+            Self::NoBranch => run.branch.is_none(),
+            Self::NoCommit => run.revision().is_none(),
+            Self::Other(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoBranch => {
+                "The branch is unknown, so the run does not count as one of the stable branch: give --branch."
+            }
+            Self::NoCommit => {
+                "The commit is unknown, so a test that passes and fails on one commit is not recognised: give --commit."
+            }
+            Self::Other(sentence) => sentence,
+        })
+    }
+}
 
 /// One warning for each suspicious value of an import.
-pub(crate) fn of(recording: &Recording, choices: &[Choice], now: Timestamp) -> Vec<String> {
+pub(crate) fn of(recording: &Recording, choices: &[Choice], now: Timestamp) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let key_of_content = choices
         .iter()
         .any(|choice| choice.what == "run key" && choice.from == Origin::Content);
     if recording.shard.is_some() && key_of_content {
-        warnings.push(
+        warnings.push(Warning::Other(
             "This shard has no run key, so it is a run of its own: give all shards of a run the same --run-key."
                 .to_owned(),
-        );
+        ));
     }
     let started_at = recording.started_at;
     if started_at.since_ms(now) > CLOCK_SKEW_MS {
-        warnings.push(format!(
+        warnings.push(Warning::Other(format!(
             "The run starts in the future ({started_at}); no route shows it before then."
-        ));
+        )));
     }
     if started_at < now.plus_days(-LONGEST_RETENTION_DAYS) {
-        warnings.push(format!(
+        warnings.push(Warning::Other(format!(
             "The run started on {started_at}, past the {LONGEST_RETENTION_DAYS} days of the longest retention: no route shows it."
-        ));
+        )));
     }
     let context = &recording.context;
     if context.branch.is_none() {
-        warnings.push(NO_BRANCH.to_owned());
+        warnings.push(Warning::NoBranch);
     }
     let branch = choices.iter().find(|choice| choice.what == "branch");
-    if let (Some(branch), Some(kept)) = (branch, &context.branch)
-        && branch.value != *kept
+    if let (Some(branch), Some(stored)) = (branch, &context.branch)
+        && branch.value != *stored
     {
-        warnings.push(format!(
-            "The branch has {} characters and {NAME_CHARS} can be filtered by; it is stored as {kept}.",
+        warnings.push(Warning::Other(format!(
+            "The branch has {} characters and {NAME_CHARS} can be filtered by; it is stored as {stored}.",
             branch.value.chars().count(),
-        ));
+        )));
     }
     if context.revision().is_none() {
-        warnings.push(NO_COMMIT.to_owned());
+        warnings.push(Warning::NoCommit);
     }
     warnings
-}
-
-/// Whether a warning is also true of a run with this context: an earlier report may have said what this one does not.
-pub(crate) fn concerns(warning: &str, run: &RunContext) -> bool {
-    match warning {
-        NO_BRANCH => run.branch.is_none(),
-        NO_COMMIT => run.revision().is_none(),
-        _ => true,
-    }
 }

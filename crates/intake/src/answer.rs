@@ -98,6 +98,7 @@ impl RunValue {
 
 impl Answer {
     pub(crate) fn dry_run(grant: &IngestGrant, parsed: ParsedUpload) -> Self {
+        let warnings = parsed.prepared.warnings();
         Self {
             project: ProjectName::of(grant),
             run_id: None,
@@ -111,7 +112,7 @@ impl Answer {
             values: RunValue::all_of(parsed.prepared.choices, &parsed.sources),
             verdicts_changed: Vec::new(),
             verdicts_changed_total: 0,
-            warnings: parsed.prepared.warnings,
+            warnings,
             failures: parsed.failures,
         }
     }

@@ -82,7 +82,7 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
         eprintln!("assay: not read: {reason}");
     }
     if dry_run {
-        warn(&prepared.warnings);
+        warn(&prepared.warnings());
         show(global, &prepared, &unread)?;
         return accept(&unread, lenient);
     }
@@ -106,7 +106,7 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     );
     storing.finish_and_clear();
     let imported = imported
-        .inspect_err(|_| warn(&prepared.warnings))
+        .inspect_err(|_| warn(&prepared.warnings()))
         .map_err(not_stored)?;
     let warnings: Vec<_> = replaced_notice(&project.name, &imported)
         .into_iter()
@@ -270,7 +270,7 @@ fn show(global: &Global, prepared: &PreparedReport, unread: &[String]) -> anyhow
         "values": prepared.choices,
         "counts": counts,
         "tests": recording.tests.len(),
-        "warnings": prepared.warnings,
+        "warnings": prepared.warnings(),
         "notRead": unread,
     });
     output::print(global.json, &value, || {

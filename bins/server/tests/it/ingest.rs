@@ -2,8 +2,6 @@
 
 use std::{
     fs,
-    io::{Read as _, Write as _},
-    net::TcpStream,
     time::{Duration, Instant},
 };
 
@@ -11,10 +9,10 @@ use assay_access::key::mint;
 use assay_domain::{
     id::ProjectId, intake::IngestTerms, key::KeyKind, store::Administration as _, timestamp::Timestamp,
 };
-use assay_testkit::{Cli, Client, Response, Server, TestDatabase, text};
+use assay_testkit::{Cli, Response, Server, TestDatabase, text};
 use serde_json::Value;
 
-const BOUNDARY: &str = "assay-test";
+pub(crate) const BOUNDARY: &str = "assay-test";
 pub(crate) const PASSES: &str = r#"<testsuites><testsuite name="cart"><testcase classname="cart" name="pays" file="cart.test.ts" time="0.01"/></testsuite></testsuites>"#;
 pub(crate) const FAILS: &str = r#"<testsuites><testsuite name="cart"><testcase classname="cart" name="pays" file="cart.test.ts" time="0.01"><failure message="expected 3, got 4">at cart.test.ts:3:1</failure></testcase></testsuite></testsuites>"#;
 
@@ -539,160 +537,6 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
     assert_eq!(intake.read("/runs")["total"], 1);
 }
 
-/// Sends a head and a body over a new connection, and reads until the server closes or the answer is complete.
-pub(crate) fn exchange(client: &Client, head: &str, body: impl Fn(&mut TcpStream)) -> String {
-    let mut stream = TcpStream::connect(client.address()).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    stream.write_all(head.as_bytes()).unwrap();
-    body(&mut stream);
-    let mut answer = Vec::new();
-    // If the server closes while the client still sends, the connection is reset. Earlier bytes count.
-    let _ = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).into_owned()
-}
-
-fn head(key: &str, more: &str) -> String {
-    format!(
-        "POST /ingest/v1/reports HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n{more}\r\n"
-    )
-}
-
-#[test]
-fn a_request_refused_by_its_head_gets_no_continue_and_its_body_is_not_read() {
-    let intake = Intake::new();
-    let client = intake.server.ingest();
-    let unknown = mint(KeyKind::Ingest, now()).0;
-    for (key, more, status) in [
-        (unknown.reveal(), "Content-Length: 1000\r\n", "401"),
-        (&intake.read_key, "Content-Length: 1000\r\n", "401"),
-        (&intake.key, "Content-Length: 99999999999\r\n", "413"),
-        (
-            &intake.key,
-            "Content-Length: 1000\r\nContent-Encoding: br\r\n",
-            "415",
-        ),
-    ] {
-        let answer = exchange(
-            client,
-            &head(key, &format!("{more}Expect: 100-continue\r\n")),
-            |_| {},
-        );
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
-        assert!(answer.ends_with('}'), "{answer}");
-        // The same without waiting for `100 Continue`.
-        let answer = exchange(client, &head(key, more), |stream| {
-            let _ = stream.write_all(&[b' '; 1000]);
-        });
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
-    }
-    let length = PASSES.len();
-    let more = format!("Content-Length: {length}\r\nExpect: 100-continue\r\n");
-    let answer = exchange(client, &head(&intake.key, &more), |stream| {
-        let mut said = [0; 25];
-        stream.read_exact(&mut said).unwrap();
-        assert_eq!(&said, b"HTTP/1.1 100 Continue\r\n\r\n");
-        stream.write_all(PASSES.as_bytes()).unwrap();
-    });
-    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
-}
-
-#[test]
-fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
-    let intake = Intake::with(&[
-        ("ASSAY_INGEST_BODY_MIB", "4"),
-        ("ASSAY_INGEST_UNPACKED_MIB", "16"),
-    ]);
-    let client = intake.server.ingest();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let answer = exchange(
-                client,
-                &head(&intake.key, "Content-Length: 100000\r\n"),
-                |stream| {
-                    stream.write_all(b"<a>").unwrap();
-                },
-            );
-            assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
-            assert!(answer.contains("too_slow"), "{answer}");
-        });
-        scope.spawn(|| {
-            // The body is cut off: the client closes its half.
-            let mut stream = TcpStream::connect(client.address()).unwrap();
-            stream
-                .write_all(head(&intake.key, "Content-Length: 1000\r\n").as_bytes())
-                .unwrap();
-            stream.write_all(b"<testsuites>").unwrap();
-            stream.shutdown(std::net::Shutdown::Write).unwrap();
-            let mut answer = String::new();
-            let _ = stream.read_to_string(&mut answer);
-            assert!(
-                answer.is_empty() || answer.starts_with("HTTP/1.1 400 "),
-                "{answer}"
-            );
-        });
-        scope.spawn(|| {
-            let chunk = [
-                format!("{:x}\r\n", 64 << 10).into_bytes(),
-                vec![b' '; 64 << 10],
-                b"\r\n".to_vec(),
-            ]
-            .concat();
-            let answer = exchange(
-                client,
-                &head(&intake.key, "Transfer-Encoding: chunked\r\n"),
-                |stream| {
-                    let began = Instant::now();
-                    while stream.write_all(&chunk).is_ok() {
-                        assert!(
-                            began.elapsed() < Duration::from_secs(30),
-                            "the body is read without end"
-                        );
-                    }
-                },
-            );
-            assert!(
-                answer.is_empty() || answer.starts_with("HTTP/1.1 413 "),
-                "{answer}"
-            );
-        });
-        scope.spawn(|| {
-            let bomb = zstd::encode_all(vec![b' '; 64 << 20].as_slice(), 3).unwrap();
-            let answer = intake.post(
-                "/ingest/v1/reports",
-                &intake.key,
-                &[("Content-Encoding", "zstd")],
-                &bomb,
-            );
-            assert_eq!(
-                (answer.status, code(&answer).as_str()),
-                (413, "too_large"),
-                "{}",
-                answer.text()
-            );
-        });
-        scope.spawn(|| {
-            let part = format!(
-                "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"r\"; filename=\"a\"\r\n\r\n\r\n"
-            );
-            let body = zstd::encode_all(part.repeat(100_000).as_bytes(), 3).unwrap();
-            let headers = [("Content-Encoding", "zstd"), ("Content-Type", &of_form())];
-            let answer = intake.post("/ingest/v1/reports", &intake.key, &headers, &body);
-            assert_eq!(
-                (answer.status, code(&answer).as_str()),
-                (413, "too_large"),
-                "{}",
-                answer.text()
-            );
-        });
-    });
-    // The server continues to work.
-    let answer = intake.send(&intake.key, &[], &[("r.xml", PASSES.as_bytes())]);
-    assert_eq!(answer.status, 201, "{}", answer.text());
-    let log = intake.server.log();
-    assert!(!log.contains(&intake.key) && !log.contains("testcase"), "{log}");
-    assert!(!log.contains("panic"), "{log}");
-}
-
 #[test]
 fn many_shards_at_once_are_all_stored() {
     let intake = Intake::new();
@@ -748,20 +592,4 @@ fn many_shards_at_once_are_all_stored() {
         metrics.contains("assay_ingest_memory_reserved_bytes 0"),
         "{metrics}"
     );
-}
-
-#[test]
-fn uploads_beyond_the_rate_limit_get_a_retry_time() {
-    let intake = Intake::with(&[("ASSAY_INGEST_RATE_LIMIT", "2")]);
-    // The window may change in between. Then three uploads may pass.
-    let answers: Vec<_> = (0..5)
-        .map(|_| intake.send(&intake.key, &[], &[("r.xml", PASSES.as_bytes())]))
-        .collect();
-    let limited = answers.iter().find(|answer| answer.status == 429).unwrap();
-    assert_eq!(code(limited), "rate_limited");
-    let after: u64 = limited.header("retry-after").unwrap().parse().unwrap();
-    assert!((1..=60).contains(&after), "{after}");
-    // Describing the key is not counted.
-    let about = intake.server.ingest().get("/ingest/v1/key", Some(&intake.key));
-    assert_eq!(about.status, 200);
 }

@@ -6,8 +6,9 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::Value;
 
 use crate::{
-    ingest::{FAILS, Intake, PASSES, exchange, form, of_form},
+    ingest::{FAILS, Intake, PASSES, form, of_form},
     ingest_described::document,
+    ingest_protection::exchange,
 };
 
 /// The number of requests. `ASSAY_FUZZ_REQUESTS` sets it, and `ASSAY_FUZZ_SEED` sets the seed.

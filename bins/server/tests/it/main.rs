@@ -27,6 +27,7 @@ mod ingest;
 mod ingest_alike;
 mod ingest_described;
 mod ingest_made_up;
+mod ingest_protection;
 mod ingest_queue;
 mod lifecycle;
 mod private;

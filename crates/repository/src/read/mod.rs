@@ -13,6 +13,7 @@ pub(crate) mod revision;
 pub(crate) mod run;
 pub(crate) mod run_detail;
 pub(crate) mod run_list;
+pub(crate) mod run_parts;
 pub(crate) mod shard;
 pub(crate) mod shared_values;
 pub(crate) mod signature;

@@ -1,9 +1,6 @@
 //! One logical run with every test's final attempt.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-};
+use std::collections::HashMap;
 
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail},
@@ -18,14 +15,12 @@ use assay_domain::{
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
     PgConnection, PgSortExpressionMethods, QueryDsl, QueryResult, RunQueryDsl, SelectableHelper, alias,
-    pg::PgRowByRowLoadingMode,
 };
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{LISTED, beginning, count, duration, int, octet_length, optional_word, status, status_code},
+        column::{LISTED, beginning, count, duration, int, optional_word, status, status_code},
         period::retention_bounds,
         pool::Read,
         schema::{attempt, result, run as runs, shard as shards, signature, test},
@@ -33,6 +28,7 @@ use crate::{
     read::{
         browser::Browsers,
         run::{StoredRun, outcome},
+        run_parts,
         shard::{self, ShardTags, ShownShard},
     },
 };
@@ -45,8 +41,8 @@ pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) 
     let shards = shard::shown_of_run(connection, project.id.0, stored.number)?;
     let report_errors = shard::report_errors(connection, project.id.0, stored.number, &shards)?;
     let counts = stored.counts.counts()?;
-    let mut rest = if counts.total > ALL_CHARACTERS {
-        plan(connection, project.id.0, &stored)?
+    let mut rest = if counts.total > MOST_TESTS_AT_ONCE {
+        run_parts::plan(connection, project.id.0, &stored)?
     } else {
         None
     };
@@ -123,70 +119,7 @@ fn page(
 }
 
 /// Runs of up to this many tests are read at once.
-const ALL_CHARACTERS: u32 = 500;
-/// About how many bytes of texts a part has.
-const PART_BYTES: usize = 2 << 20;
-/// About how many bytes an entry has in addition to its texts.
-const ENTRY_BYTES: usize = 200;
-/// Most bytes of a message in a list.
-const MESSAGE_BYTES: usize = 8_000;
-
-/// The parts in which the tests of a run are read; none where one is enough.
-fn plan(connection: &mut PgConnection, project: Uuid, run: &StoredRun) -> Read<Option<RunRest>> {
-    let signatures = signatures(connection, project, run, None)?;
-    let rows = result::table
-        .inner_join(
-            test::table.on(test::project_id
-                .eq(result::project_id)
-                .and(test::ordinal.eq(result::test))),
-        )
-        .filter(result::project_id.eq(project))
-        .filter(test::project_id.eq(project))
-        .filter(result::run_number.eq(run.number))
-        .filter(result::started_at.eq(run.started_at))
-        .order((test::file_path.asc().nulls_first(), test::name))
-        .select((
-            result::test,
-            octet_length(test::name.nullable()),
-            octet_length(test::file_path),
-        ))
-        .load_iter::<(i32, Option<i32>, Option<i32>), PgRowByRowLoadingMode>(connection)?;
-    let (mut parts, mut bytes) = (VecDeque::<RunPart>::new(), 0);
-    for row in rows {
-        let (test, name, file) = row?;
-        let message = signatures.get(&test).map_or(0, |texts| texts.message_bytes);
-        let texts = [name, file]
-            .into_iter()
-            .flatten()
-            .map(|bytes| usize::try_from(bytes).unwrap_or(0));
-        bytes += texts.sum::<usize>() + message.min(MESSAGE_BYTES) + ENTRY_BYTES;
-        match parts.back_mut() {
-            Some(part) if bytes <= PART_BYTES => part.tests.push(test),
-            Some(_) | None => {
-                bytes = 0;
-                parts.push_back(RunPart {
-                    tests: vec![test],
-                    signatures: [0; 32],
-                });
-            }
-        }
-    }
-    if parts.len() < 2 {
-        return Ok(None);
-    }
-    let contents = contents(connection, project, run)?;
-    let mut version = Sha256::new_with_prefix(contents);
-    for part in &mut parts {
-        part.signatures = digest(&part.tests, &signatures);
-        version.update(part.signatures);
-    }
-    Ok(Some(RunRest {
-        run: RunId(run.id),
-        contents,
-        version: version.finalize().into(),
-        parts,
-    }))
-}
+const MOST_TESTS_AT_ONCE: u32 = 500;
 
 /// The tests of a part; none where the run or its signatures have changed.
 pub(crate) fn part(
@@ -198,87 +131,12 @@ pub(crate) fn part(
     let Some((stored, _)) = run(connection, project, rest.run)? else {
         return Ok(None);
     };
-    let signatures = signatures(connection, project.id.0, &stored, Some(&part.tests))?;
-    if contents(connection, project.id.0, &stored)? != rest.contents
-        || digest(&part.tests, &signatures) != part.signatures
-    {
+    if !run_parts::is_current(connection, project.id.0, &stored, rest, part)? {
         return Ok(None);
     }
     let shards = shard::shown_of_run(connection, project.id.0, stored.number)?;
     let tags = ShardTags::of(&shards)?;
     tests(connection, project.id.0, &stored, &tags, Some(&part.tests)).map(Some)
-}
-
-/// A hash of the contents of a run's shards.
-fn contents(connection: &mut PgConnection, project: Uuid, run: &StoredRun) -> QueryResult<[u8; 32]> {
-    let contents: Vec<(i16, Vec<u8>)> = shards::table
-        .filter(shards::project_id.eq(project))
-        .filter(shards::run_number.eq(run.number))
-        .order(shards::slot)
-        .select((shards::slot, shards::content))
-        .load(connection)?;
-    let mut hash = Sha256::new();
-    for (slot, content) in contents {
-        hash.update(slot.to_be_bytes());
-        hash.update(content);
-    }
-    Ok(hash.finalize().into())
-}
-
-/// The signatures and messages of a test's attempts in a run.
-#[derive(Debug, Default)]
-struct TestTexts {
-    message_bytes: usize,
-    signatures: DefaultHasher,
-}
-
-/// The signatures and messages of a run's tests, or of some of them.
-fn signatures(
-    connection: &mut PgConnection,
-    project: Uuid,
-    run: &StoredRun,
-    only: Option<&[i32]>,
-) -> QueryResult<HashMap<i32, TestTexts>> {
-    let mut statement = attempt::table
-        .left_join(
-            signature::table.on(signature::project_id
-                .eq(attempt::project_id)
-                .and(attempt::signature.eq(signature::ordinal.nullable()))
-                .and(signature::project_id.eq(project))),
-        )
-        .filter(attempt::project_id.eq(project))
-        .filter(attempt::run_number.eq(run.number))
-        .filter(attempt::started_at.eq(run.started_at))
-        .order((attempt::test, attempt::slot, attempt::place))
-        .select((
-            attempt::test,
-            octet_length(attempt::message),
-            signature::fingerprint.nullable(),
-        ))
-        .into_boxed();
-    if let Some(only) = only {
-        statement = statement.filter(attempt::test.eq_any(only));
-    }
-    let mut texts: HashMap<i32, TestTexts> = HashMap::new();
-    for row in statement.load_iter::<(i32, Option<i32>, Option<String>), PgRowByRowLoadingMode>(connection)? {
-        let (test, bytes, fingerprint) = row?;
-        let texts = texts.entry(test).or_default();
-        let bytes = usize::try_from(bytes.unwrap_or(0)).unwrap_or(0);
-        texts.message_bytes = texts.message_bytes.max(bytes);
-        fingerprint.hash(&mut texts.signatures);
-    }
-    Ok(texts)
-}
-
-/// A hash of which signatures these tests have.
-fn digest(tests: &[i32], texts: &HashMap<i32, TestTexts>) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    for test in tests {
-        let signatures = texts.get(test).map_or(0, |texts| texts.signatures.finish());
-        hash.update(test.to_be_bytes());
-        hash.update(signatures.to_be_bytes());
-    }
-    hash.finalize().into()
 }
 
 /// Message, author, title, provider and suite, which only the detail shows.

@@ -26,16 +26,16 @@ use crate::{
 };
 
 /// The time for which imports that follow each other may postpone a judgement, in milliseconds.
-const LONGEST_PUT_OFF_MS: i64 = 60_000;
+const LONGEST_POSTPONEMENT_MS: i64 = 60_000;
 /// The number of judgements without the lock that other imports may invalidate. The next one holds the lock.
 const UNLOCKED_ATTEMPTS: u32 = 3;
 
 /// The next step of an import, after it checked whether another import followed.
-enum Turn {
-    /// Nothing: another import judges, or the judgement is done.
-    Over(VerdictChanges),
+enum NextStep {
+    /// Another import judges, or the judgement is done.
+    Finished(VerdictChanges),
     /// This import is the last one and judges this state.
-    Last(Mark),
+    Judge(Mark),
 }
 
 /// The judgement that is due after an import.
@@ -53,46 +53,50 @@ pub(super) struct Judgement {
 
 impl Judgement {
     /// Judges the project, unless another import follows. Returns what changed.
-    pub(super) fn make(&self, database: &Database, judge: &dyn Judge) -> Result<VerdictChanges, RecordError> {
-        let mut overtaken = 0;
+    pub(super) fn judge(
+        &self,
+        database: &Database,
+        judge: &dyn Judge,
+    ) -> Result<VerdictChanges, RecordError> {
+        let mut invalidated = 0;
         loop {
-            let may_hold_lock = overtaken >= UNLOCKED_ATTEMPTS;
-            let turn = database.in_turn(
+            let may_hold_lock = invalidated >= UNLOCKED_ATTEMPTS;
+            let next_step = database.in_turn(
                 "judging a project",
                 ProjectId(self.project),
-                |connection, locked| self.look(connection, &locked, judge, may_hold_lock),
+                |connection, locked| self.next_step(connection, &locked, judge, may_hold_lock),
             )?;
-            let mark = match turn {
-                Turn::Over(changes) => return Ok(changes),
-                Turn::Last(mark) => mark,
+            let mark = match next_step {
+                NextStep::Finished(changes) => return Ok(changes),
+                NextStep::Judge(mark) => mark,
             };
-            if let Some(changes) = self.make_without_lock(database, judge, mark)? {
+            if let Some(changes) = self.judge_without_lock(database, judge, mark)? {
                 return Ok(changes);
             }
-            overtaken += 1;
+            invalidated += 1;
         }
     }
 
     /// Checks whether this import is the last one. Judges under the lock if judgements were postponed for too long, or if no
     /// other import will judge.
-    fn look(
+    fn next_step(
         &self,
         connection: &mut PgConnection,
         locked: &LockedProject,
         judge: &dyn Judge,
         may_hold_lock: bool,
-    ) -> Work<Turn> {
+    ) -> Work<NextStep> {
         let mark = locked.mark;
         if mark.is_judged() {
-            return Ok(Turn::Over(VerdictChanges::default()));
+            return Ok(NextStep::Finished(VerdictChanges::default()));
         }
         let is_last = mark.observed == self.observed;
         if is_last && !may_hold_lock {
-            return Ok(Turn::Last(mark));
+            return Ok(NextStep::Judge(mark));
         }
         let as_of = self.began.as_of(true);
         if !is_last && mark.judged.is_some() && !is_overdue(&mark, as_of) {
-            return Ok(Turn::Over(VerdictChanges::default()));
+            return Ok(NextStep::Finished(VerdictChanges::default()));
         }
         let update = verdict::judge(
             connection,
@@ -101,11 +105,11 @@ impl Judgement {
             as_of,
             &ImportChanges::everything(),
         )?;
-        Ok(Turn::Over(update.changes(connection, self.project)?))
+        Ok(NextStep::Finished(update.changes(connection, self.project)?))
     }
 
     /// Judges the project in the state of `mark`, and stores the verdicts. `None` if the state has changed meanwhile.
-    fn make_without_lock(
+    fn judge_without_lock(
         &self,
         database: &Database,
         judge: &dyn Judge,
@@ -163,5 +167,5 @@ fn in_state<T>(
 /// Whether judgements were postponed for too long.
 fn is_overdue(mark: &Mark, now: Timestamp) -> bool {
     mark.evaluated_at
-        .is_none_or(|at| now.since_ms(at.0) > LONGEST_PUT_OFF_MS)
+        .is_none_or(|at| now.since_ms(at.0) > LONGEST_POSTPONEMENT_MS)
 }

@@ -83,21 +83,21 @@ impl Recorder for Database {
         // If the answer to a commit was lost, the second attempt finds its report stored.
         let mut first_attempt = None;
         loop {
-            let ended = self.in_turn("importing a report", project, |connection, locked| {
-                let ended = import.run(connection, locked, first_attempt.clone())?;
-                if let Ok((imported, _)) = &ended {
+            let outcome = self.in_turn("importing a report", project, |connection, locked| {
+                let outcome = import.run(connection, locked, first_attempt.clone())?;
+                if let Ok((imported, _)) = &outcome {
                     first_attempt = Some(imported.clone());
                 }
-                Ok(ended)
+                Ok(outcome)
             })?;
-            match ended {
+            match outcome {
                 Ok((imported, judgement)) => {
                     return Ok(StoredRecording {
                         imported,
                         due: judgement.map(DueJudgement::new),
                     });
                 }
-                Err(NoRoom(start)) => {
+                Err(NoPartition(start)) => {
                     self.persistently(|| period::make_room(self, start, now).map_err(RecordError::Store))?;
                 }
             }
@@ -109,7 +109,7 @@ impl Recorder for Database {
             doing: "judging a project",
             source: "the judgement is of another store".into(),
         })?;
-        judgement.make(self, judge).map_err(not_judged)
+        judgement.judge(self, judge).map_err(not_judged)
     }
 }
 
@@ -167,7 +167,7 @@ type Work<T> = Result<T, WorkError<RecordError>>;
 type Stored = (ImportReceipt, Option<Judgement>);
 
 /// Nothing is stored, because there are no partitions for a run with this start.
-struct NoRoom(At);
+struct NoPartition(At);
 
 impl Import<'_> {
     /// Stores the report.
@@ -176,7 +176,7 @@ impl Import<'_> {
         connection: &mut PgConnection,
         locked: LockedProject,
         first_attempt: Option<ImportReceipt>,
-    ) -> Work<Result<Stored, NoRoom>> {
+    ) -> Work<Result<Stored, NoPartition>> {
         let LockedProject {
             stable_branch,
             mut numbers,
@@ -230,7 +230,7 @@ impl Import<'_> {
             .chain(known.as_ref().map(|known| known.started_at));
         for start in starts {
             if !period::hold_room(connection, start)? {
-                return Ok(Err(NoRoom(start)));
+                return Ok(Err(NoPartition(start)));
             }
         }
         let interned = RecordingOrdinals::load(connection, self.project, self.recording, &mut numbers)?;

@@ -203,10 +203,10 @@ fn an_empty_organization_is_moved() {
     let target = TestDatabase::new();
     import(&target.connect(), &contents, &mut archive).unwrap();
     assert_eq!(target.connect().organizations().unwrap(), [empty]);
-    let nobody = OrganizationId(uuid::Uuid::nil());
+    let missing_id = OrganizationId(uuid::Uuid::nil());
     let missing = world
         .store
-        .export_organization(nobody, &mut Archive::new(|_, _| ()));
+        .export_organization(missing_id, &mut Archive::new(|_, _| ()));
     assert!(matches!(missing, Err(ExportError::Missing)), "{missing:?}");
 }
 
