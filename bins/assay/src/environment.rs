@@ -15,7 +15,7 @@ const LARGEST_EVENT: u64 = 32 << 20;
 
 /// The folder of Postgres' programs, if the variable is set.
 pub(crate) fn pg_bin() -> Option<PathBuf> {
-    std::env::var_os("PG_BIN").map(PathBuf::from)
+    raw_variable("PG_BIN").map(PathBuf::from)
 }
 
 /// The folder in which the program was started.
@@ -25,7 +25,7 @@ pub(crate) fn current_folder() -> PathBuf {
 
 /// The search path for programs.
 pub(crate) fn path() -> Option<OsString> {
-    std::env::var_os("PATH")
+    raw_variable("PATH")
 }
 
 /// The context from CI's variables.
@@ -55,7 +55,16 @@ pub(crate) fn step_summary() -> Option<PathBuf> {
 
 /// A variable's value; one that is not UTF-8 counts as unset.
 fn variable(name: &str) -> Option<String> {
-    std::env::var_os(name)?.into_string().ok()
+    raw_variable(name)?.into_string().ok()
+}
+
+/// A variable's value.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a program reads the environment, here only"
+)]
+fn raw_variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
 }
 
 /// The file with the event that started the CI run.

@@ -26,6 +26,10 @@ impl Running {
     ///
     /// It has the settings for real data. An ephemeral cluster has too small caches and too old statistics for
     /// measurements, and is empty at each start.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a program reads the environment, here only"
+    )]
     pub(crate) fn start(dir: &Path, pg_bin: Option<&Path>) -> anyhow::Result<Self> {
         let settings = Settings::new(pg_bin.map(Path::to_path_buf), std::env::var_os("PATH"));
         let cluster = Cluster::start(dir, &settings)

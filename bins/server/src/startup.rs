@@ -135,6 +135,10 @@ fn private_cluster(config: &Config) -> anyhow::Result<Cluster> {
 }
 
 /// The settings of the private cluster, with the values of `PG_BIN` and `PATH`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a program reads the environment, here only"
+)]
 pub(crate) fn cluster_settings() -> Settings {
     Settings::new(
         std::env::var_os("PG_BIN").map(PathBuf::from),

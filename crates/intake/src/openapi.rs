@@ -129,6 +129,7 @@ const FIELDS: [Field; 21] = [
 ];
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a test is a program")]
 fn the_checked_in_description_equals_the_generated_one() {
     let (document, path) = (document(), docs("ingest-openapi.json"));
     let of_anything = "\"items\":{}";
