@@ -27,7 +27,7 @@ fn organizations_are_created_listed_and_moved_between_plans() {
 #[test]
 fn a_name_must_be_unambiguous_and_an_id_always_is() {
     let world = World::without_key();
-    // As older versions allowed it.
+    // Older versions allowed such a name.
     world.database.execute(
         "INSERT INTO organization (id, name, plan, created_at) \
              SELECT '00000000-0000-4000-8000-000000000002', name, plan, now() FROM organization",
@@ -265,7 +265,7 @@ fn a_command_whose_effect_is_still_missing_says_so() {
     for printed in [set(&["--no-chat"]), set(&["--stable-branch", "trunk"])] {
         assert!(!printed.contains(" yet"), "{printed}");
     }
-    // An ingest key has its effect.
+    // The ingest key works.
     let ingest = ["key", "create-ingest", "--project", "web"];
     for printed in [shown(&ingest), shown(&[&ingest[..2], &["--help"]].concat())] {
         assert!(!printed.contains(" yet"), "{printed}");

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::junit;
 
-/// The command line over a database that is not there: analysis needs none.
+/// The command line with the address of a missing database, because analysis needs none.
 fn cli() -> Cli {
     Cli::new("postgresql://127.0.0.1:1/nowhere")
 }
@@ -173,7 +173,7 @@ fn clock() -> time::OffsetDateTime {
     std::time::SystemTime::now().into()
 }
 
-/// What the importer stores, the live list answers and an analysis prints are the same figures to the last digit.
+/// The import, the flaky list and the analysis compute equal figures, to the last digit.
 #[test]
 fn an_analysis_agrees_with_stored_verdicts_and_the_live_list() {
     let world = World::without_key();
@@ -384,7 +384,7 @@ fn runs_without_a_branch_are_on_the_stable_one_where_others_name_one() {
     assert_eq!(apart["runsAssumedStable"], 0);
 }
 
-/// The tutorial shows this first, and the service judges the same reports as on the stable branch.
+/// The tutorial shows this command first. The server judges the same reports as runs of the stable branch.
 #[test]
 fn the_sample_reports_are_judged_as_the_service_judges_them() {
     let analysis = cli().json(&["analyze", &testdata("demo/storefront")]);

@@ -3,7 +3,7 @@
 use assay_testkit::Cli;
 use serde_json::{Value, json};
 
-/// The command line over a database that is not there.
+/// The command line with the address of a missing database.
 fn cli() -> Cli {
     Cli::new("postgresql://127.0.0.1:1/nowhere")
 }
@@ -108,7 +108,7 @@ fn a_report_folder_says_which_failures_are_the_branchs_own() {
             .sum();
         assert!((sum - 1.0).abs() < 1e-9, "{entry}");
     }
-    // Without the flag neither is there.
+    // Without the flag, the output has neither.
     let plain = cli().json(&["analyze", &path]);
     assert!(plain.get("causes").is_none() && plain.get("gates").is_none());
 }

@@ -20,11 +20,10 @@ use tempfile::TempDir;
 
 use crate::junit;
 
-/// What a block of commands may be that is not run here: it compiles the project (running the tests shows that it
-/// does); it runs until it is stopped, on addresses and with files of a server; it changes the machine, or needs one
-/// that was set up for it; it takes minutes and means something only on a quiet machine.
+/// Labels of blocks of commands that this test does not run. `builds` compiles the project, which the tests do anyway. The
+/// others serve until they are stopped, change the machine or need a prepared one, or measure for minutes.
 const NOT_RUN: [&str; 4] = ["builds", "serves", "deploys", "measures"];
-/// What a block may be that holds no commands.
+/// Languages of blocks without commands.
 const NO_COMMANDS: [&str; 11] = [
     "text", "json", "yaml", "toml", "ini", "rust", "groovy", "nginx", "csv", "sql", "xml",
 ];
@@ -74,7 +73,7 @@ fn blocks(page: &Path) -> Vec<Block> {
     blocks
 }
 
-/// The commands of a page that are to be run, in order.
+/// The commands of a page to run, in order.
 fn script(page: &str) -> String {
     blocks(&root().join(page))
         .into_iter()
@@ -97,7 +96,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// Runs commands where `assay` and `assay-server` are installed, with a home and a database of their own.
+/// Runs commands with `assay` and `assay-server` in the path, and with a separate home folder and database.
 fn run(script: &str, folder: &Path, database: &TestDatabase) -> Output {
     let programs = program("assay").parent().unwrap().display().to_string();
     let path = std::env::var("PATH").unwrap();
@@ -263,7 +262,7 @@ fn the_tour_runs() {
     }
 }
 
-/// The tutorial's and the README's addresses, made free ones.
+/// Replaces the addresses of the tutorial and the README by free ones.
 fn elsewhere(script: &str) -> String {
     let [api, operators] = [(); 2].map(|()| free_address());
     let script = script
@@ -297,7 +296,7 @@ fn the_tutorial_runs() {
 fn the_readme_runs() {
     let script = script("README.md");
     assert!(commands(&script) > 5 && script.contains("curl "));
-    // Its first command, which is not run here, leaves a demonstration behind to ask.
+    // The first command starts the demonstration that the later requests need. This test starts it separately.
     let demo = "ASSAY_DATABASE_URL= ASSAY_INGEST_LISTEN=off assay-server --demo > demo.txt &
 for wait in $(seq 300); do if grep -q Stop demo.txt; then break; fi; sleep 0.2; done
 sed -n 's/^  export/export/p' demo.txt > exports.sh

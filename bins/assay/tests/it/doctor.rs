@@ -1,4 +1,4 @@
-//! `assay doctor` in the states that it is for.
+//! `assay doctor`, with each state of a database that it reports.
 
 use std::process::{Command, Stdio};
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::junit;
 
-/// The exit status and what was found, whichever it is.
+/// The exit status and the report, of a success or a failure.
 fn doctor(cli: &Cli) -> (i32, Value) {
     let output = cli.run(&["doctor", "--json"]);
     let found = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr_text(&output)));
     (output.status.code().unwrap(), found)
 }
 
-/// One check of all.
+/// The check of this name.
 fn check<'a>(found: &'a Value, name: &str) -> &'a Value {
     let mut checks = found["checks"].as_array().unwrap().iter();
     checks
@@ -57,7 +57,7 @@ fn a_healthy_installation_is_ok_and_unchanged() {
         );
     }
     says(check(&found, "verdicts"), "1 project with 1 run");
-    // The test's own role is a superuser, as no program needs to be.
+    // The role of the test is a superuser, which no program needs.
     assert_eq!(check(&found, "roles")["status"], "warn");
     assert_eq!(found["status"], "warn");
     let shown = String::from_utf8(world.cli.run(&["doctor"]).stdout).unwrap();
@@ -117,7 +117,7 @@ fn missing_expired_and_expiring_keys_are_reported() {
         .database
         .execute("UPDATE api_key SET expires_at = now() - interval '3 days'");
     says(&keys(), "the last expired 3 d ago");
-    // An organization whose plan has no read API needs none.
+    // An organization whose plan has no read API needs no read key.
     world.cli.json(&["org", "set-plan", "Shop", "free"]);
     assert_eq!(keys()["status"], "ok");
 }
@@ -156,7 +156,7 @@ fn a_role_that_may_not_read_fails_with_the_grant_that_helps() {
         .replace("user=assay", &format!("user={name}"));
     assert_ne!(url, world.database.url());
     let (status, found) = doctor(&Cli::new(url));
-    // A role belongs to no database, so it does not go with this test's.
+    // A role belongs to the whole cluster, so it stays when the test's database is dropped.
     world.database.execute(&format!("DROP ROLE {name}"));
     assert_eq!(status, 1, "{found}");
     let stands = found["checks"]
@@ -196,7 +196,7 @@ fn a_private_database_is_checked_and_never_created() {
     let (status, found) = assay(&["doctor"]);
     assert_eq!(status, Some(0), "{found}");
     for name in ["private", "disk", "postgres", "schema", "roles", "keys"] {
-        // How full the disk is is the machine's own matter.
+        // The free space depends on the machine.
         assert!(name == "disk" || check(&found, name)["status"] == "ok", "{found}");
     }
 }

@@ -1,4 +1,4 @@
-//! `assay gate` by a history, without a server.
+//! `assay gate` with a history, without a server.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::causes::{ctrf, folder};
 
-/// The gate of a report on a branch, by the runs of main in a folder: the exit status and the decision.
+/// Judges a report of a branch by the runs of main in a folder. Returns the exit status and the decision.
 fn gate(history: &Path, tests: &[(&str, Option<&str>)], arguments: &[&str]) -> (Option<i32>, Value) {
     let own = tempfile::tempdir().unwrap();
     let report = own.path().join("report.json");

@@ -11,10 +11,10 @@ use std::{
     time::Duration,
 };
 
-/// What the program may take of the address space, in KiB: a file of 50 MB several times over, with its threads.
+/// The program's limit of address space in KiB: several copies of a file of 50 MB, and the threads.
 const MEMORY_KIB: u64 = 2 << 20;
 
-/// The program's import of a file under the limit.
+/// Imports a file within the limit.
 fn import(world: &World, path: &str) -> Output {
     let program = world.cli.command(&["import", "--project", "web", path]);
     let mut limited = Command::new("sh");
@@ -33,7 +33,7 @@ fn import(world: &World, path: &str) -> Output {
     limited.output().unwrap()
 }
 
-/// Every row that an import could have left.
+/// Every row that an import could have stored.
 fn rows(world: &World) -> i64 {
     world.count(
         "SELECT ((SELECT count(*) FROM run) + (SELECT count(*) FROM shard) + (SELECT count(*) FROM result) \
@@ -225,7 +225,7 @@ fn a_huge_broken_report_is_refused_in_bounded_memory() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The high-water mark only rises; its last reading is close to the end's.
+    // The peak memory never falls, so its last reading is close to that at the end.
     let mut peak_kib = 0;
     while child.try_wait().unwrap().is_none() {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
@@ -243,6 +243,6 @@ fn a_huge_broken_report_is_refused_in_bounded_memory() {
     );
     assert_eq!(rows(&world), 0);
     eprintln!("{megabytes} MB of JSON: at most {} MB of memory", peak_kib >> 10);
-    // The file itself, what was read of it until it broke, and the program.
+    // The file, the part that was read before the error, and the program.
     assert!(peak_kib >> 10 < 4 * megabytes + 200, "{peak_kib} KiB");
 }

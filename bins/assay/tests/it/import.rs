@@ -32,7 +32,7 @@ fn a_report_is_stored_and_the_same_again_changes_nothing() {
         (&again["runId"], &again["changed"]),
         (&first["runId"], &false.into())
     );
-    // Other bytes without a run key are a run of their own.
+    // A different report without a run key is another run.
     let other = world.file("o.xml", &junit::report(START, &[("adds", true)]));
     assert_eq!(world.import(&[&other])["runNumber"], 2);
 }
@@ -55,7 +55,7 @@ fn a_changed_report_under_the_same_key_replaces_the_earlier() {
         after["warnings"][0].as_str().unwrap().contains("--suite"),
         "{after}"
     );
-    // What this report does not say is known from the earlier one.
+    // Values that this report lacks are kept from the earlier report.
     let third = world.file("3.xml", &junit::report(START, &[("adds", false)]));
     let bare = world.import(&["--run-key", "b1", &third]);
     assert_eq!(bare["warnings"].as_array().unwrap().len(), 1, "{bare}");
@@ -324,7 +324,7 @@ fn two_jobs_of_a_workflow_are_two_runs_and_two_of_a_matrix_do_not_replace_each_o
         &["--suite", "unit windows"],
     ));
     assert!(windows != unit && windows != lint);
-    // The same job again replaces its own.
+    // A repetition of the same job replaces its report.
     assert_eq!(run(&send("unit", "r1", "adds more", &[])), unit);
     assert_eq!(world.count("SELECT count(*) FROM run"), 3);
     let suites = world.database.texts("SELECT suite FROM run ORDER BY number");

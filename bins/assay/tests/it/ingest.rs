@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::junit;
 
-/// When the reports' tests ran: a server takes reports of the last days only.
+/// The start of the reports' tests. A server accepts reports of the last days only.
 pub(crate) fn now() -> String {
     let output = Command::new("date").args(["-u", "+%FT%TZ"]).output().unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
@@ -42,7 +42,7 @@ impl Site {
         }
     }
 
-    /// The command line in the job's folder, which knows the server and not its database.
+    /// The command line in the job's folder, with the address of the server and without that of its database.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.world.cli.command(arguments);
         command

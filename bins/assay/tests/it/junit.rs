@@ -1,6 +1,6 @@
 //! Small JUnit reports.
 
-/// A report of cases, each a name and whether it passed, that started at a time.
+/// A report that started at a time, with cases: each a name and whether it passed.
 pub(crate) fn report(started_at: &str, cases: &[(&str, bool)]) -> String {
     let mut xml = format!(
         "<testsuite name=\"s\" tests=\"{}\" timestamp=\"{started_at}\" file=\"totals.test.ts\">\n",

@@ -1,4 +1,4 @@
-//! The private cluster, for a command's duration.
+//! The private cluster during a command.
 
 use std::process::{Command, Output, Stdio};
 
@@ -26,7 +26,7 @@ fn without_a_database_each_command_starts_the_private_one_and_stops_it_again() {
         assert!(output.status.success(), "{arguments:?}: {}", stderr_text(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     };
-    // The schema of a private database is brought up to date without being asked.
+    // A program migrates a private database by itself.
     let made = json(&["org", "create", "Mine", "--json"]);
     json(&["project", "create", "--org", "Mine", "web", "--json"]);
     std::fs::write(

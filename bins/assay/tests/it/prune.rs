@@ -27,7 +27,7 @@ fn runs_past_the_retention_are_counted_then_deleted() {
         (&counted["runs"], &counted["results"], &counted["dryRun"]),
         (&1.into(), &2.into(), &true.into())
     );
-    // Without a terminal there is no question.
+    // Without a terminal, the command does not ask.
     let deleted = world.cli.json(&["prune"]);
     assert_eq!((&deleted["runs"], &deleted["dryRun"]), (&1.into(), &false.into()));
     assert_eq!(world.cli.json(&["prune"])["runs"], 0);
@@ -39,7 +39,7 @@ fn pruning_refuses_a_clock_that_differs_from_the_databases() {
     let report = world.file("r.xml", &junit::report("2020-01-01T00:00:00Z", &[("adds", true)]));
     world.import(&["--run-key", "old", &report]);
     let name = world.database.text("SELECT current_database()").unwrap();
-    // The database's clock is another one for every connection from now on.
+    // New connections see a changed clock.
     world.database.execute(&format!(
         "ALTER DATABASE {name} SET search_path = public, pg_catalog"
     ));
@@ -96,7 +96,7 @@ fn pruning_refuses_to_delete_everything_that_is_stored() {
 #[test]
 fn killed_pruning_resumes_while_imports_continue() {
     let world = World::without_key();
-    // An organization each with 60 and with 90 days; the runs of 40 to 150 days ago, ten a day.
+    // Two organizations with a retention of 60 and 90 days; ten runs a day from 40 to 150 days ago.
     let other = world.cli.json(&["org", "create", "Bakery", "--plan", "standard"]);
     let bread = world
         .cli
@@ -131,7 +131,7 @@ fn killed_pruning_resumes_while_imports_continue() {
     for round in 0..4 {
         let before = runs();
         let mut pruning = world.cli.command(&["prune", "--yes", "--json"]).spawn().unwrap();
-        // In the middle: something is gone and something is left.
+        // The command is killed midway: some rows are deleted and some remain.
         while runs() == before && pruning.try_wait().unwrap().is_none() {
             std::thread::yield_now();
         }
@@ -149,7 +149,7 @@ fn killed_pruning_resumes_while_imports_continue() {
     }
     let last = world.cli.json(&["prune", "--yes"]);
     assert_eq!(last["periodsLeft"], 0, "{last}");
-    // The clock went on by seconds; a run every 144 minutes and project may have come to its end.
+    // Some seconds have passed. A project has a run every 144 minutes, so at most one more is past its retention.
     assert!(
         (kept + imported - 2..=kept + imported).contains(&runs()),
         "{} of {kept} and {imported}",

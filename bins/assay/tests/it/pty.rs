@@ -1,4 +1,4 @@
-//! A pseudo-terminal, on which a program believes that somebody sits there.
+//! A pseudo-terminal, so that a program behaves as on a terminal.
 
 use std::{
     fs::File,
@@ -31,7 +31,7 @@ pub(crate) struct Session {
     seen: String,
 }
 
-/// Which streams are connected to the terminal; the others are as the command has them.
+/// The streams that are connected to the terminal. The others stay those of the command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Streams {
     All,
@@ -49,7 +49,7 @@ impl Session {
             command.stdin(copy()).stdout(copy());
         }
         let child = command.spawn().unwrap();
-        // The command holds the other end; while anybody but the program does, reading would not end.
+        // The command still holds the other end. Reading ends only after the program alone holds and closes it.
         drop((command, other));
         let (send, shown) = channel();
         let mut reader = terminal.try_clone().unwrap();
@@ -87,12 +87,12 @@ impl Session {
         writeln!(self.terminal, "{line}").unwrap();
     }
 
-    /// The program's standard input, where that is not the terminal.
+    /// The program's standard input, if that is not the terminal.
     pub(crate) fn stdin(&mut self) -> impl Write + use<> {
         self.child.stdin.take().unwrap()
     }
 
-    /// Waits for the end; how it ended, and all that was shown.
+    /// Waits for the end. Returns the exit status and the whole output.
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -109,7 +109,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Already gone, unless the test failed.
+        // It has ended already, unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! `assay quarantine`: the lists, and the real runners that take them.
+//! `assay quarantine`: the lists, and real runners that use them.
 
 use std::{
     collections::BTreeSet,

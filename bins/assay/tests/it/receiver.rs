@@ -1,5 +1,5 @@
-//! A listener that gives the answers of a script and records the requests. For answers that a real server gives only
-//! when it is busy, gone or wrong.
+//! A listener with prepared answers that records the requests. It is for answers that a real server gives only under
+//! overload, during a shutdown or by a fault.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// A request as it arrived.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     /// Method, path and version.
@@ -69,7 +69,7 @@ impl Request {
     }
 }
 
-/// What to answer.
+/// A prepared answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
     status: u16,
@@ -118,7 +118,7 @@ impl Reply {
         self
     }
 
-    /// A body that is not the listener's, as of a proxy.
+    /// A body in another form, as of a proxy.
     pub(crate) fn saying(mut self, body: &str) -> Self {
         body.clone_into(&mut self.body);
         self
@@ -132,7 +132,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Gives these answers, one a request; the last one again and again.
+    /// Gives one of these answers to each request, and repeats the last one.
     pub(crate) fn start(replies: Vec<Reply>) -> Self {
         Self::listen("http", replies, Ok)
     }
@@ -161,7 +161,7 @@ impl Receiver {
                     1 => replies[0].clone(),
                     _ => replies.pop_front().unwrap(),
                 };
-                // A client that gives up in the middle is no failure of the listener.
+                // A client that disconnects early is not a failure of the listener.
                 let stream = accept(stream.unwrap()).unwrap();
                 if let Some(request) = answer(stream, &next) {
                     recorded.lock().unwrap().push(request);
@@ -171,7 +171,7 @@ impl Receiver {
         Self { url, requests }
     }
 
-    /// What arrived so far.
+    /// The requests received so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! Names and ids that are mistyped, and lists that have nothing to show.
+//! Mistyped names and ids, and empty lists.
 
 use assay_testkit::{Cli, TestDatabase, World, stderr_text, text};
 

@@ -1,4 +1,4 @@
-//! `assay run`, against a listener that records what it is sent.
+//! `assay run`, with a listener that records the requests.
 
 use std::{
     fs,
@@ -40,7 +40,7 @@ fn only_reports_that_the_command_wrote_are_sent() {
     let output = job.run(&["run", "--report", "out/*.xml", "--", "sh", "-c", &script]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     assert_eq!(names(&receiver), ["out/new.xml", "out/rewritten.xml"]);
-    // Standard output is the command's.
+    // Standard output has only the output of the command.
     assert_eq!(output.stdout, b"to out\n");
     for part in ["to err\n", "Run 812 of \"storefront\"", "2 became flaky"] {
         assert!(
@@ -55,7 +55,7 @@ fn only_reports_that_the_command_wrote_are_sent() {
 fn a_file_of_the_same_size_written_at_once_is_new() {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);
-    // An earlier report that claims to be of the future, and one that is copied with its time.
+    // An earlier report with a file time in the future, and one that was copied with its file time.
     fs::copy(
         job.folder.path().join("out/junit.xml"),
         job.folder.path().join("saved.xml"),
@@ -184,14 +184,14 @@ fn wrong_usage_exits_with_2_before_the_command_runs() {
         &mut job.command(&["run", "--report", "-", "--", "touch", "ran"]),
         "--report -",
     );
-    // A fork without a key: its tests run all the same.
+    // Without a key, as in a fork, the tests still run.
     let mut command = job.command(&["run", "--best-effort", "--report", "r.xml", "--", "touch", "ran"]);
     let fork = command.env_remove("ASSAY_INGEST_KEY").output().unwrap();
     assert_eq!(fork.status.code(), Some(0), "{}", stderr_text(&fork));
     assert!(job.folder.path().join("ran").exists());
 }
 
-/// Waits until a file is there.
+/// Waits until a file exists.
 fn until(job: &Job, name: &str) {
     let began = Instant::now();
     while !job.folder.path().join(name).exists() {
@@ -217,7 +217,7 @@ fn signals_are_forwarded_and_written_reports_are_still_sent() {
         let receiver = Receiver::start(vec![stored()]);
         let job = Job::new(&receiver.url);
         let report = writing("r.xml", "");
-        // The trap counts: a signal that arrives twice writes two lines.
+        // The trap writes a line for each signal, so a signal that arrives twice is visible.
         let script = format!(
             "got() {{ echo {name} >> got; {report}\nexit 5; }}\ntrap got {name}; touch ready; while :; do sleep 0.05; done"
         );
@@ -236,7 +236,7 @@ fn signals_are_forwarded_and_written_reports_are_still_sent() {
         );
         assert_eq!(names(&receiver), ["r.xml"], "{text}");
 
-        // A command that does not handle it is ended by it.
+        // The signal ends a command that does not handle it.
         let mut child = job
             .command(&[
                 "run",
@@ -285,7 +285,7 @@ fn ctrl_c_reaches_the_command_once() {
         "got() {{ echo INT >> got; {report}\nexit 5; }}\ntrap got INT; echo the command is up; while :; do sleep 0.05; done"
     );
     let plain = job.command(&["run", "--report", "r.xml", "--", "bash", "-c", &script]);
-    // With the terminal as the controlling one, which sends the signal to everything in the foreground.
+    // A controlling terminal sends the signal to all processes in the foreground.
     let mut command = Command::new("setsid");
     command
         .args(["--ctty", "--wait"])

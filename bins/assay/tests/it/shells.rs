@@ -11,7 +11,7 @@ fn cli() -> Cli {
     Cli::new("postgresql:///nowhere")
 }
 
-/// Runs a tool over a text; none where the tool is not there.
+/// Runs a tool over a text; none if the tool is not installed.
 fn tool(name: &str, arguments: &[&str], input: &[u8]) -> Option<Output> {
     let mut child = Command::new(name)
         .args(arguments)

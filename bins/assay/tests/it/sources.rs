@@ -1,4 +1,4 @@
-//! Which files are read, how much of them, and how their names are shown.
+//! The selection of files, the limits for reading them, and the display of their names.
 
 use std::{
     fs::{self, File},
@@ -166,7 +166,7 @@ fn readable_files_beside_an_unreadable_one_count_and_the_exit_status_differs() {
     for (flags, path, unread, status) in [
         (&[][..], pattern.as_str(), 2, 1),
         (&["--lenient"], &pattern, 2, 0),
-        // What a folder holds beside its reports is skipped; a report that is broken is not.
+        // Other files of a folder are skipped, but a broken report is an error.
         (&[], &text(folder.path()), 1, 1),
         (&["--lenient"], &text(folder.path()), 1, 0),
     ] {
@@ -212,7 +212,7 @@ fn a_report_without_tests_and_time_does_not_become_the_newest_run() {
 #[test]
 fn each_unread_report_of_a_folder_is_named_with_advice() {
     let folder = tempfile::tempdir().unwrap();
-    // Files that are no reports at all do not hide the others.
+    // The report is read although other files of the folder are no reports.
     for number in 0..30 {
         fs::write(folder.path().join(format!("a{number}.json")), "{}").unwrap();
     }

@@ -1,4 +1,4 @@
-//! `assay org export` and `assay org import`: killed, on a terminal, and what they refuse.
+//! `assay org export` and `assay org import`: killed midway, on a terminal, and with archives that they reject.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use crate::pty::{Session, Streams};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A world with runs, and a folder for its archive.
+/// A database with runs, and a folder for its archive.
 fn world() -> (World, PathBuf) {
     let world = World::new();
     for (minutes, key) in [(30, "a"), (20, "b"), (40 * 24 * 60, "c")] {
@@ -44,7 +44,7 @@ fn refused(cli: &Cli, arguments: &[&str], reasons: &[&str]) {
     }
 }
 
-/// The lock of a table, which the program cannot pass. It stops midway, after the tables before this one.
+/// A lock on a table. The program stops midway at this table, after the tables before it.
 fn block(database: &TestDatabase) -> PgConnection {
     let mut connection = database.connection();
     connection
@@ -138,7 +138,7 @@ fn an_export_and_an_import_that_are_killed_leave_nothing_half_and_are_repeated()
             &format!("assay org delete {}", world.org),
         ],
     );
-    // Deleted and imported again.
+    // The organization is deleted and imported again.
     there.json(&["org", "delete", "Shop", "--yes"]);
     assert_eq!(there.json(&["org", "import", path(&folder)]), imported);
 }
@@ -277,7 +277,7 @@ fn an_export_overwrites_nothing_and_names_what_it_could_not_write() {
     export(&world, &folder);
     export_to(path(&folder), &["has an export already"]);
 
-    // The file of the branches does not fit.
+    // The file of the branches is larger than the limit of files.
     world.database.execute(&format!(
         "INSERT INTO branch SELECT '{}', md5(number::text), now() FROM generate_series(1, 5000) AS number",
         world.project

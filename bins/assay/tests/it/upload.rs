@@ -1,4 +1,4 @@
-//! `assay upload`, against a listener that records what it is sent.
+//! `assay upload`, with a listener that records the requests.
 
 use std::{
     fs,
@@ -228,7 +228,7 @@ fn a_retry_time_of_the_server_is_respected() {
     let output = Job::new(&receiver.url).run(&["upload", "out"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     assert!(began.elapsed() >= Duration::from_secs(3));
-    // Longer than the time that is left: there is no sense in waiting.
+    // The wait is longer than the remaining time, so the command does not wait.
     let receiver = Receiver::start(vec![
         error(429, "rate_limited").with("Retry-After: 600"),
         stored(),
@@ -351,7 +351,7 @@ fn an_unreachable_server_exits_with_1_and_best_effort_makes_it_a_warning() {
         "{}",
         stderr_text(&annotated)
     );
-    // The time is used: the second attempt comes after half a second at least.
+    // The command waits at least half a second before the second attempt.
     let retried = job.run(&["upload", "out", "--retry-for", "2s"]);
     assert!(
         stderr_text(&retried).contains("not sent yet"),
@@ -465,7 +465,7 @@ fn files_that_are_no_reports_or_cannot_be_read_are_named() {
         ("empty", "no test report was found in empty"),
         ("secret.xml", "secret.xml"),
     ] {
-        // Nothing is unreadable for root.
+        // Root can read every file.
         if path == "secret.xml" && is_root {
             continue;
         }
@@ -478,7 +478,7 @@ fn files_that_are_no_reports_or_cannot_be_read_are_named() {
         );
     }
     assert!(receiver.requests().is_empty());
-    // What a folder holds beside reports is left out.
+    // Other files of a folder are omitted.
     job.write("out/package.json", "{\"name\": \"shop\"}");
     assert!(job.run(&["upload", "out"]).status.success());
     assert_eq!(receiver.requests()[0].files().len(), 1);
@@ -505,7 +505,7 @@ fn a_check_shows_whose_key_it_is_and_sends_nothing() {
             output_text(&output)
         );
     }
-    // Outside of CI, the command prints that nothing is known.
+    // Outside of CI, the command prints that no value is known.
     let output = job.run(&["upload", "--check", "out"]);
     assert!(
         output_text(&output).contains("give --branch and --commit"),
@@ -566,7 +566,7 @@ fn unsent_reports_wait_in_the_spool_and_go_first() {
         .collect();
     assert_eq!(keys, ["1", "2", "3"]);
     assert_eq!(back.spooled("kept", "upload"), 0);
-    // Nothing waits.
+    // The command does not wait.
     let output = back.run(&["upload", "--spool", "kept"]);
     assert_eq!(output_text(&output), "Sent 0 uploads of kept\n");
 }
@@ -660,7 +660,7 @@ fn a_large_body_is_sent_once_the_server_accepts_it() {
     assert!(requests[0].files()[0].1.contains(&text));
 }
 
-/// A certificate of its own authority, for this machine.
+/// A self-signed certificate for this machine.
 fn certificate() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     (made.cert.pem(), made.signing_key.serialize_pem())
@@ -694,7 +694,7 @@ fn an_encrypted_server_is_trusted_by_the_systems_authorities_only() {
     let trusted = upload("own.pem");
     assert_eq!(trusted.status.code(), Some(0), "{}", stderr_text(&trusted));
     assert_eq!(receiver.requests()[0].files().len(), 1);
-    // At once: trying again does not help.
+    // The command fails immediately, because a repetition would fail, too.
     let refused = upload("stranger.pem");
     assert_eq!(refused.status.code(), Some(1));
     assert!(

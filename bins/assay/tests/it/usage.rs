@@ -62,7 +62,7 @@ fn a_test_command_without_dashes_gets_a_hint() {
             stderr_text(&refused)
         );
     }
-    // Here the command is in its place, and the option is mistyped.
+    // The command is correct, and the option is mistyped.
     let refused = cli.run(&["run", "--reprot", "junit.xml", "--", "pytest"]);
     let text = stderr_text(&refused);
     assert!(

@@ -1,5 +1,5 @@
-//! The pages about CI services: every command of a job runs under that service's variables, with a test command that writes a
-//! report, and what arrives names the service and its build.
+//! The pages about CI services. Every command of a job runs with the variables of that service and a test command that writes
+//! a report. The received fields must name the service and its build.
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
@@ -14,10 +14,10 @@ use crate::{
     upload::Job,
 };
 
-/// Names and values.
+/// Names and values of variables.
 pub(super) type Variables = &'static [(&'static str, &'static str)];
 
-/// A page, its service, and the variables that this sets for a job.
+/// A page, its service, and the variables that the service sets for a job.
 pub(super) const PAGES: [(&str, &str, Variables); 8] = [
     (
         "github-actions.md",
@@ -119,7 +119,7 @@ pub(super) const PAGES: [(&str, &str, Variables); 8] = [
     ),
 ];
 
-/// What the pages' matrices and shards set.
+/// The variables that the matrices and shards of the pages set.
 const OF_THE_JOB: [(&str, &str); 6] = [
     ("OS", "ubuntu-latest"),
     ("PYTHON", "3.13"),
@@ -129,8 +129,8 @@ const OF_THE_JOB: [(&str, &str); 6] = [
     ("ASSAY_KEY_WEB", crate::upload::KEY),
 ];
 
-/// The commands of a page that a job runs, each with its section: the lines of blocks that call `assay run` or `assay upload`,
-/// without the words of the service's own language around them.
+/// The commands of a page that a job runs, each with its section: the lines that call `assay run` or `assay upload`, without
+/// the syntax of the service's configuration.
 fn commands(page: &Path) -> Vec<(String, String)> {
     let (mut commands, mut section, mut in_block) = (Vec::new(), String::new(), false);
     for line in fs::read_to_string(page).unwrap().lines() {
@@ -150,7 +150,7 @@ fn commands(page: &Path) -> Vec<(String, String)> {
             Some('\'') => command.split('\'').next().unwrap(),
             _ => command,
         };
-        // Buildkite's way to write `$`.
+        // Buildkite escapes `$` as `$$`.
         commands.push((section.clone(), command.replace("$$", "$")));
     }
     commands
@@ -161,7 +161,7 @@ fn is_of_parallel_jobs_only(variable: &str) -> bool {
     variable.starts_with("CIRCLE_NODE_") || variable.starts_with("BUILDKITE_PARALLEL_")
 }
 
-/// Puts programs on a path of their own: `pytest` writes the report that it is asked for.
+/// Creates a folder of programs for the path. Its `pytest` writes the requested report.
 fn install(folder: &Path) -> String {
     let bin = folder.join("bin");
     fs::create_dir(&bin).unwrap();
@@ -180,7 +180,7 @@ fn install(folder: &Path) -> String {
     format!("{}:{programs}:{}", bin.display(), std::env::var("PATH").unwrap())
 }
 
-/// A shell that runs a command of a job in a folder, with these programs and the variables of `plain` alone.
+/// A shell that runs a command of a job in a folder, with these programs and only the variables of `plain`.
 fn shell(plain: &Command, folder: &Path, programs: &str, command: &str) -> Command {
     let mut shell = Command::new("bash");
     shell
@@ -192,7 +192,7 @@ fn shell(plain: &Command, folder: &Path, programs: &str, command: &str) -> Comma
     shell
 }
 
-/// Runs a command of a job, and returns the fields that arrive.
+/// Runs a command of a job, and returns the received fields.
 fn arrived(command: &str, variables: &[(&str, &str)]) -> (BTreeMap<String, String>, Value) {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);
@@ -237,7 +237,7 @@ fn every_command_of_every_page_runs_under_its_services_variables() {
                 "{page}"
             );
             assert!(ci["runKey"].as_str().unwrap().contains("812"), "{page}: {ci}");
-            // Each job has its place: a suite that the service or the command names, and as a shard its number.
+            // Each job has a suite, which the service or the command names, and a shard has its number.
             let value = |name: &str| fields.get(name).map(String::as_str).or(ci[name].as_str());
             assert!(
                 value("suite").is_some_and(|suite| !suite.is_empty()),
@@ -265,7 +265,7 @@ fn every_command_of_every_page_stores_a_run_of_its_own() {
         let commands = commands(&root().join("docs/ci").join(page));
         for (section, command) in &commands {
             builds += 1;
-            // Each command is of a build of its own.
+            // Each command belongs to another build.
             let build = format!("8120{builds}");
             let variables = variables
                 .iter()
@@ -292,7 +292,7 @@ fn every_command_of_every_page_stores_a_run_of_its_own() {
     assert_eq!(site.world.count(elsewhere), 0);
 }
 
-/// What each service sets in addition for the pull request of a fork, from the fork's own `main` where it names that.
+/// The additional variables of each service for a pull request of a fork, from the fork's `main` if the service names it.
 const OF_A_FORK: [(&str, Variables); 8] = [
     (
         "github-actions.md",
@@ -387,7 +387,7 @@ fn a_fork_reports_with_a_key_for_pull_requests_and_without_one_its_tests_still_r
         );
         assert_eq!(site.world.count(&stored), 1, "{page}");
 
-        // Without a key: an error that names the ways, before the tests run; or a warning.
+        // Without a key, the command prints an error with the options before the tests run, or a warning.
         fs::remove_file(folder.join("junit.xml")).unwrap();
         let output = run(command, "");
         assert_eq!(output.status.code(), Some(2), "{page}");
@@ -483,11 +483,11 @@ fn scripts_of_the_action() -> Vec<String> {
     scripts
 }
 
-/// Runs the action's scripts with these inputs; the folder has what it did.
+/// Runs the action's scripts with these inputs. They write a record into the folder.
 fn act(job: &Job, inputs: &[(&str, &str)]) -> std::process::Output {
     let folder = job.folder.path();
     let path = install(folder);
-    // `python3 -m venv` makes an environment whose pip notes what it installs.
+    // `python3 -m venv` makes an environment whose pip records the packages.
     let assay = assay_testkit::program("assay");
     let python = format!(
         "#!/bin/sh\nmkdir -p \"$3/bin\"; ln -s {} \"$3/bin/assay\"\n\

@@ -5,8 +5,8 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 
 use super::{blocks, elsewhere, folder, root, run};
 
-/// What follows a server in a script, so that it serves beside the script: it gets ready, and ends when it is asked to.
-/// By its process: a job (`%%`) is forgotten as soon as it has ended, and with it how it did.
+/// Script lines after the start of a server in the background: wait until it is ready, then stop it. They use its process id,
+/// because a shell forgets a job (`%%`) and its exit status as soon as the job ends.
 const ATTENDED: &str = " &
 curl -sf --retry 60 --retry-connrefused --retry-delay 1 http://127.0.0.1:9090/readyz
 kill $!
@@ -35,7 +35,7 @@ fn every_server_of_the_deployment_page_gets_ready() {
         }
     }
     assert!(servers >= 4, "{script}");
-    // What belongs to the reader's own machine.
+    // Names of the reader's own machine.
     let named = format!("'{}'", database.url());
     let script = script
         .replace("/var/lib/assay", &file("data"))

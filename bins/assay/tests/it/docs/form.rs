@@ -1,4 +1,4 @@
-//! The form of the pages: each begins with its kind, is at most 120 columns wide, and its links lead to something.
+//! The form of the pages: each begins with its kind, has at most 120 columns, and its links have targets.
 
 use std::{
     collections::BTreeSet,
@@ -42,7 +42,7 @@ fn prose(text: &str) -> Vec<(usize, &str)> {
     lines
 }
 
-/// The anchor that a heading gets.
+/// The anchor of a heading.
 fn anchor(heading: &str) -> String {
     heading
         .to_lowercase()

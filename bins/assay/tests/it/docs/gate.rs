@@ -1,5 +1,5 @@
-//! The recipes of the page about the gate: each runs under its service's variables, with a tool that writes the reports that
-//! this tool writes, excuses a flake, and does not excuse what the branch broke.
+//! The recipes of the page about the gate. Each runs with the variables of its service and a stand-in for its test tool, which
+//! writes the tool's reports. The gate must excuse a flake and block a breakage of the branch.
 
 use std::{
     fs,
@@ -19,7 +19,8 @@ use crate::ingest::{Site, now};
 /// A test's name with its error, where it failed.
 type Case = (String, Option<String>);
 
-/// The tests of a run, of which one failed. Each recipe breaks a test of its own: one that fails on several branches is a flake.
+/// The tests of a run, of which one failed. Each recipe breaks another test, because a test that fails on several branches is a
+/// flake.
 fn cases(failed: Option<(&str, &str)>) -> Vec<Case> {
     let names = ('a'..='j').map(|letter| format!("pays {letter}"));
     let names = names.chain(["odd".to_owned()]);
@@ -35,7 +36,7 @@ fn cases(failed: Option<(&str, &str)>) -> Vec<Case> {
 const FLAKE: Option<(&str, &str)> = Some(("odd", "Timed out waiting for the cart"));
 const FILE: &str = "totals.test.ts";
 
-/// A recipe: the service, its variables, and the commands without the words of the service's own language around them.
+/// A recipe: the service, its variables, and the commands without the syntax of the service's configuration.
 struct Recipe {
     provider: &'static str,
     variables: Variables,
@@ -117,8 +118,8 @@ fn trx(cases: &[Case]) -> String {
     )
 }
 
-/// Puts the recipes' tools on a path of their own. Each writes the reports of the folder where it writes its own, and ends as it
-/// does where tests failed.
+/// Creates a folder of the recipes' tools for the path. Each writes the prepared reports to its usual place, and exits as it
+/// does after failed tests.
 fn install(folder: &Path) -> String {
     let bin = folder.join("bin");
     fs::create_dir(&bin).unwrap();
@@ -191,7 +192,7 @@ fn every_recipe_of_the_gate_excuses_a_flake_and_no_breakage() {
             format!("feature/{builds}"),
             format!("f{builds}"),
         );
-        // Jobs that are not one of several.
+        // Jobs that are not part of a matrix or a sharded run.
         let of_several = ["_NODE_", "_PARALLEL_", "INPHASE"];
         let variables = recipe
             .variables

@@ -1,4 +1,4 @@
-//! The README's two commands do all the set-up.
+//! The two commands of the README need no other set-up.
 
 use std::{
     fs,
@@ -9,13 +9,13 @@ use std::{
 
 use super::{blocks, root};
 
-/// Runs the set-up as on a machine without Postgres and Redis, with these other programs; each notes how it was called.
+/// Runs the set-up as on a machine without Postgres and Redis, with these other programs. Each records its arguments.
 fn set_up(folder: &Path, programs: &[&str]) -> (Output, String) {
     let calls = folder.join("calls");
     fs::write(&calls, "").unwrap();
     for name in programs {
         let program = folder.join(name);
-        // As `env` and `sudo` do, those two run what they are given.
+        // Like the real programs, `env` and `sudo` run their arguments.
         let script = format!(
             "#!/bin/bash\necho \"{name} $*\" >> {}\ncase {name} in sudo | env) \"$@\" ;; esac\n",
             calls.display()
