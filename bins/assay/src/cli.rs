@@ -106,7 +106,7 @@ Examples:
   assay migrate
   assay migrate --database-url postgresql://assay:secret@db.example.org/assay")]
     Migrate,
-    /// Organizations and their retention tiers
+    /// Organizations and their plans
     #[command(subcommand)]
     Org(OrgCommand),
     /// Projects and their configuration

@@ -14,7 +14,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 /// Longest name of a key, in characters.
 const LONGEST_KEY_NAME: usize = 100;
 
-/// A plan: the retention tier of an organization.
+/// An organization's plan, which sets its retention.
 pub(crate) fn plan() -> impl TypedValueParser<Value = Plan> {
     let help = |plan: Plan| match plan {
         Plan::Free => "60 days of results, without the read API",

@@ -118,11 +118,11 @@ impl Test {
                 continue;
             };
             if (*from..*until).contains(&day) {
-                let red = stable_runs
+                let failed_runs = stable_runs
                     .iter()
                     .filter(|at| (*from..=day).contains(*at))
                     .count();
-                return if red >= 2 && !self.sparse {
+                return if failed_runs >= 2 && !self.sparse {
                     Truth::Broken
                 } else {
                     Truth::Either

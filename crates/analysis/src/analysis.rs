@@ -55,7 +55,7 @@ pub struct Analysis {
     history: History,
     /// The index of each history entry's run.
     #[serde(skip)]
-    run_places: Vec<usize>,
+    run_indexes: Vec<usize>,
     /// The pages of the CI runs by run number.
     #[serde(skip)]
     urls: HashMap<i32, Arc<str>>,
@@ -166,7 +166,7 @@ impl Collector {
                 let last = judgement
                     .verdict
                     .last_run
-                    .and_then(|place| last.of(&history, place, test));
+                    .and_then(|index| last.of(&history, index, test));
                 let name = interner::name(&self.tests, test);
                 AnalyzedTest {
                     entry: VerdictEntry::new(name, judgement.verdict, last, Some(judgement.evidence)),
@@ -187,7 +187,7 @@ impl Collector {
             runs_assumed_stable: self.assumed_stable,
             tests,
             causes: None,
-            run_places: history::run_places(&history),
+            run_indexes: history::run_indexes(&history),
             urls: runs.iter().filter_map(|run| run.page()).collect(),
             newly_failing: history::newly_failing(&history, now.plus_days(-history::NEW_DAYS)),
             history,
@@ -211,7 +211,7 @@ impl Collector {
                 }
             }
         }
-        let shown = |(number, occurrences): (u32, u64)| {
+        let counted_error = |(number, occurrences): (u32, u64)| {
             let signature = self.signatures.get(number)?;
             Some(ErrorCount {
                 fingerprint: signature.fingerprint.clone(),
@@ -224,7 +224,7 @@ impl Collector {
         counts
             .into_iter()
             .map(|(test, counts)| {
-                let mut errors: Vec<ErrorCount> = counts.into_iter().filter_map(shown).collect();
+                let mut errors: Vec<ErrorCount> = counts.into_iter().filter_map(counted_error).collect();
                 errors.sort_by(|a, b| {
                     (Reverse(a.occurrences), &a.fingerprint).cmp(&(Reverse(b.occurrences), &b.fingerprint))
                 });
@@ -241,14 +241,14 @@ struct LastResults<'a> {
 }
 
 impl LastResults<'_> {
-    fn of(&mut self, history: &History, place: usize, test: TestOrdinal) -> Option<(Timestamp, LastRun)> {
-        let facts = &history.runs.get(place)?.run;
-        let results = self.runs.get(place)?;
+    fn of(&mut self, history: &History, index: usize, test: TestOrdinal) -> Option<(Timestamp, LastRun)> {
+        let facts = &history.runs.get(index)?.run;
+        let results = self.runs.get(index)?;
         let (shard, last) = results.last(test)?;
         let start = last.started_at.or_else(|| {
             let starts = self
                 .starts
-                .entry((place, shard))
+                .entry((index, shard))
                 .or_insert_with(|| results.starts(shard));
             (last.status == AttemptStatus::Passed)
                 .then(|| starts.get(&test).copied())
@@ -339,7 +339,7 @@ impl Analysis {
 
     /// The outcomes of a test by branch, the stable one first, and by variant with a failure.
     pub fn strips(&self, judged: &AnalyzedTest) -> Vec<Strip> {
-        history::strips(&self.history, &self.run_places, judged.test)
+        history::strips(&self.history, &self.run_indexes, judged.test)
     }
 
     /// The variants in which a test failed or recovered.
@@ -355,7 +355,7 @@ impl Analysis {
     /// The outcomes of a test in its newest runs on any branch, oldest first: the worst of each run, with the run's
     /// index in [`Self::bars`].
     pub fn recent(&self, judged: &AnalyzedTest, most: usize) -> Vec<(usize, Outcome)> {
-        let mut cells = history::worst(&self.history, &self.run_places, judged.test);
+        let mut cells = history::worst(&self.history, &self.run_indexes, judged.test);
         cells.drain(..cells.len().saturating_sub(most));
         cells
     }
@@ -364,8 +364,8 @@ impl Analysis {
     pub fn bars(&self) -> Vec<RunBar> {
         let mut bars: Vec<RunBar> = Vec::new();
         let mut results: Vec<(Bitmap, Bitmap, Bitmap)> = Vec::new();
-        for (run, place) in self.history.runs.iter().zip(&self.run_places) {
-            if *place == bars.len() {
+        for (run, index) in self.history.runs.iter().zip(&self.run_indexes) {
+            if *index == bars.len() {
                 bars.push(RunBar {
                     run: Arc::clone(&run.run.id),
                     started_at: run.run.started_at,
@@ -378,7 +378,7 @@ impl Analysis {
                 });
                 results.push(<(Bitmap, Bitmap, Bitmap)>::default());
             }
-            let Some((ran, failed, recovered)) = results.get_mut(*place) else {
+            let Some((ran, failed, recovered)) = results.get_mut(*index) else {
                 continue;
             };
             for test in run.present.iter().filter(|test| !run.skipped.contains(*test)) {

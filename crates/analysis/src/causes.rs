@@ -120,7 +120,7 @@ impl Collector {
     /// [`NoSuchRun`] if one run was requested and it is missing.
     pub fn causes(
         &self,
-        wanted: FailureSelection<'_>,
+        selection: FailureSelection<'_>,
         knowledge: Knowledge,
         now: Timestamp,
     ) -> Result<Causes, NoSuchRun> {
@@ -129,7 +129,7 @@ impl Collector {
         let history = self.history(&runs);
         let texts = texts(&history, &runs);
         let engine = Engine::default();
-        let causes = match wanted {
+        let causes = match selection {
             FailureSelection::All => engine.causes(&history, &texts, knowledge, now),
             FailureSelection::Run(name) => {
                 let number = run_number(&history, name)?;
@@ -144,7 +144,7 @@ impl Collector {
         let mut entries = Vec::with_capacity(causes.len());
         let first_failures = history.first_failures();
         for failure in causes {
-            let Some(observed) = history.runs.get(failure.execution) else {
+            let Some(observed) = history.runs.get(failure.run_index) else {
                 continue;
             };
             let facts = &observed.run;
@@ -173,7 +173,7 @@ impl Collector {
             });
         }
         let gates = by_run.into_iter().filter_map(|((_, number), causes)| {
-            let run = &history.runs.get(causes.first()?.execution)?.run;
+            let run = &history.runs.get(causes.first()?.run_index)?.run;
             let gate = failures::gate(causes);
             Some(RunGate {
                 run: Arc::clone(&run.id),
@@ -198,18 +198,18 @@ fn run_number(history: &History, name: &str) -> Result<i32, NoSuchRun> {
         return Ok(observed.run.number);
     }
     let ending = format!("/{name}");
-    let fitting: BTreeMap<i32, &str> = history
+    let matching: BTreeMap<i32, &str> = history
         .runs
         .iter()
         .filter(|observed| observed.run.id.ends_with(&ending))
         .map(|observed| (observed.run.number, &*observed.run.id))
         .collect();
-    let mut found = fitting.iter();
-    match (found.next(), found.next()) {
+    let mut matches = matching.iter();
+    match (matches.next(), matches.next()) {
         (Some((number, _)), None) => Ok(*number),
         (Some((_, first)), Some((_, second))) => Err(NoSuchRun::Ambiguous {
             name: name.to_owned(),
-            count: fitting.len(),
+            count: matching.len(),
             first: (*first).to_owned(),
             second: (*second).to_owned(),
         }),
@@ -220,13 +220,13 @@ fn run_number(history: &History, name: &str) -> Result<i32, NoSuchRun> {
 /// The text of the last failed attempt of each failure.
 fn texts(history: &History, runs: &[RunResults<'_>]) -> ErrorTexts {
     let mut texts = ErrorTexts::new();
-    for (place, (observed, results)) in history.runs.iter().zip(runs).enumerate() {
+    for (index, (observed, results)) in history.runs.iter().zip(runs).enumerate() {
         for failure in &observed.failures {
             let signatures = results
                 .attempts(failure.test)
                 .filter_map(|attempt| attempt.signature);
             if let Some(text) = signatures.last() {
-                texts.insert(place, failure.test, text);
+                texts.insert(index, failure.test, text);
             }
         }
     }

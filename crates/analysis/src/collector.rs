@@ -43,7 +43,7 @@ struct Run {
     /// The index of the run that this is a variant of.
     identity: usize,
     /// The index of its report; 0 for a CSV history, whose rows may have any order.
-    place: usize,
+    report: usize,
     branch: Option<Arc<str>>,
     revision: Option<Arc<str>>,
     variant: Arc<str>,
@@ -122,8 +122,8 @@ impl Collector {
             tests,
             ..
         } = recording;
-        let place = self.runs.len();
-        let index = self.entry(&format!("report\t{run_key}"), &run_key, name, place);
+        let report = self.runs.len();
+        let index = self.entry(&format!("report\t{run_key}"), &run_key, name, report);
         let mut part = Part::starting(started_at);
         for recorded in &tests {
             let test = self.tests.number(&recorded.test);
@@ -182,8 +182,8 @@ impl Collector {
         attempt: Attempt,
         started_at: Timestamp,
     ) -> Result<(), String> {
-        let known = format!("csv\t{}\t{}", run.file, run.id);
-        let index = self.entry(&format!("{known}\t{}", run.variant), &known, run.id, 0);
+        let identity = format!("csv\t{}\t{}", run.file, run.id);
+        let index = self.entry(&format!("{identity}\t{}", run.variant), &identity, run.id, 0);
         let test = self.tests.number(test);
         let Some(entry) = self.runs.get_mut(index) else {
             return Ok(());
@@ -198,13 +198,13 @@ impl Collector {
             ("revision", entry.revision.as_deref(), run.revision),
         ] {
             if before != now {
-                let shown =
+                let quoted =
                     |value: Option<&str>| value.map_or("none".to_owned(), |value| format!("{value:?}"));
                 return Err(format!(
                     "{what} {}, but the run {:?} has {} above",
-                    shown(now),
+                    quoted(now),
                     run.id,
-                    shown(before)
+                    quoted(before)
                 ));
             }
         }
@@ -222,7 +222,7 @@ impl Collector {
     }
 
     /// The index of the run with this key. `identity` is the key that its variants share.
-    fn entry(&mut self, key: &str, identity: &str, id: &str, place: usize) -> usize {
+    fn entry(&mut self, key: &str, identity: &str, id: &str, report: usize) -> usize {
         if let Some(index) = self.keys.get(key) {
             return *index;
         }
@@ -232,7 +232,7 @@ impl Collector {
         self.runs.push(Run {
             id: id.into(),
             identity,
-            place,
+            report,
             branch: None,
             revision: None,
             variant: "".into(),
@@ -258,7 +258,9 @@ impl Collector {
             .iter()
             .filter_map(|run| Some((*starts.get(&run.identity)?, run)))
             .collect();
-        runs.sort_by(|(a, x), (b, y)| (a, x.place, &x.id, &x.variant).cmp(&(b, y.place, &y.id, &y.variant)));
+        runs.sort_by(|(a, x), (b, y)| {
+            (a, x.report, &x.id, &x.variant).cmp(&(b, y.report, &y.id, &y.variant))
+        });
         let mut numbers: HashMap<usize, i32> = HashMap::new();
         let mut results = Vec::new();
         for (started_at, run) in runs {

@@ -182,7 +182,7 @@ fn add(
         word.parse()
             .map_err(|unknown| format!("status {word:?}, {unknown}"))
     })?;
-    let count = |column, name| may(column, name)?.map(|text| place(name, text)).transpose();
+    let count = |column, name| may(column, name)?.map(|text| ordinal(name, text)).transpose();
     let execution = count(columns.execution, "execution")?.unwrap_or(0);
     let retry = count(columns.retry, "retry")?;
     let duration_ms = may(columns.duration_ms, "duration_ms")?
@@ -238,10 +238,10 @@ fn time(text: &str) -> Result<Timestamp, String> {
 }
 
 /// The number of an execution or a retry.
-fn place(column: &str, text: &str) -> Result<u32, String> {
+fn ordinal(column: &str, text: &str) -> Result<u32, String> {
     text.parse()
         .ok()
-        .filter(|place| *place <= MOST_RETRIES)
+        .filter(|ordinal| *ordinal <= MOST_RETRIES)
         .ok_or_else(|| format!("{column} {text:?}, expected a whole number from 0 to {MOST_RETRIES}"))
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn name(tests: &Tests, test: TestOrdinal) -> TestName {
 #[derive(Debug, Default)]
 pub(crate) struct Signatures {
     fingerprints: Interner<String>,
-    known: Vec<Signature>,
+    by_number: Vec<Signature>,
 }
 
 /// An error signature.
@@ -80,10 +80,10 @@ pub(crate) struct Signature {
 impl Signatures {
     pub(crate) fn number(&mut self, class: &ErrorClass, errors: &[ErrorDetail]) -> u32 {
         let number = self.fingerprints.number(&class.fingerprint);
-        if usize::try_from(number).is_ok_and(|number| number == self.known.len()) {
+        if usize::try_from(number).is_ok_and(|number| number == self.by_number.len()) {
             let text = errors.iter().find(|error| error.has_text());
             let sample = text.and_then(|error| error.message.as_ref().or(error.stack.as_ref()));
-            self.known.push(Signature {
+            self.by_number.push(Signature {
                 fingerprint: class.fingerprint.clone(),
                 title: class.title.clone(),
                 category: class.category,
@@ -94,6 +94,6 @@ impl Signatures {
     }
 
     pub(crate) fn get(&self, number: u32) -> Option<&Signature> {
-        self.known.get(usize::try_from(number).ok()?)
+        self.by_number.get(usize::try_from(number).ok()?)
     }
 }

@@ -137,39 +137,39 @@ fn overview(analysis: &Analysis, bars: &[RunBar], folder: &str) -> Markup {
 
 /// The runs of the window, with the numbers of failed and of recovered tests.
 fn run_chart(bars: &[RunBar], folder: &str) -> Markup {
-    let shown = bars
+    let newest = bars
         .get(bars.len().saturating_sub(MOST_BARS)..)
         .unwrap_or_default();
-    let (Some(first), Some(last)) = (shown.first(), shown.last()) else {
+    let (Some(first), Some(last)) = (newest.first(), newest.last()) else {
         return html! {};
     };
-    let most = shown
+    let most = newest
         .iter()
         .map(|bar| bar.failed + bar.recovered)
         .max()
         .unwrap_or(0);
-    let red = shown.iter().filter(|bar| bar.failed > 0).count();
+    let failed_runs = newest.iter().filter(|bar| bar.failed > 0).count();
     let label = format!(
-        "The newest {}: {red} with failed tests, at most {most} failing in one",
-        words::count(shown.len(), "run")
+        "The newest {}: {failed_runs} with failed tests, at most {most} failing in one",
+        words::count(newest.len(), "run")
     );
-    let drawn: Vec<chart::RunBar> = shown
+    let chart_bars: Vec<chart::RunBar> = newest
         .iter()
         .map(|bar| chart::RunBar {
             about: about(bar, folder),
             link: bar.url.as_deref().map(str::to_owned),
             failed: bar.failed,
             recovered: bar.recovered,
-            red: bar.failed > 0,
+            has_failed: bar.failed > 0,
         })
         .collect();
     html! {
         figure.panel {
             figcaption {
-                span { b { (words::count(red, "failed run")) } " of " (shown.len()) @if bars.len() > shown.len() { " newest" } }
+                span { b { (words::count(failed_runs, "failed run")) } " of " (newest.len()) @if bars.len() > newest.len() { " newest" } }
                 span { "failing tests a run, at most " (most) }
             }
-            (chart::runs(&drawn, &label, [&words::day(first.started_at), &words::day(last.started_at)]))
+            (chart::runs(&chart_bars, &label, [&words::day(first.started_at), &words::day(last.started_at)]))
             (strip::legend(Outcome::ALL))
         }
     }
@@ -213,18 +213,18 @@ fn folder(bars: &[RunBar]) -> &str {
 
 /// A run for the script: name, branch, start, revision.
 #[derive(Serialize)]
-struct ShownRun<'a>(&'a str, Option<&'a str>, String, Option<&'a str>);
+struct RunEntry<'a>(&'a str, Option<&'a str>, String, Option<&'a str>);
 
-fn runs<'a>(bars: &'a [RunBar], folder: &str) -> Vec<ShownRun<'a>> {
-    let shown = bars.iter().map(|bar| {
-        ShownRun(
+fn runs<'a>(bars: &'a [RunBar], folder: &str) -> Vec<RunEntry<'a>> {
+    let entries = bars.iter().map(|bar| {
+        RunEntry(
             short(&bar.run, folder),
             bar.branch.as_deref(),
             words::date_time(bar.started_at),
             bar.revision.as_deref(),
         )
     });
-    shown.collect()
+    entries.collect()
 }
 
 /// Data for the script. A browser does not execute it.
@@ -285,16 +285,16 @@ fn filter<'a>(
         .iter()
         .enumerate()
         .map(|(number, text)| {
-            let (value, shown) = parts(text);
-            (number, value, shown)
+            let (value, option_label) = parts(text);
+            (number, value, option_label)
         })
         .collect();
-    options.sort_by_key(|(_, value, shown)| (*shown, *value));
+    options.sort_by_key(|(_, value, option_label)| (*option_label, *value));
     html! {
         @if texts.len() > 1 {
             label { span { (label) } select name=(field) {
                 option value="" { "any" }
-                @for (number, value, shown) in options { option value=(value) data-n=(number) { (shown) } }
+                @for (number, value, option_label) in options { option value=(value) data-n=(number) { (option_label) } }
             } }
         }
     }
@@ -309,13 +309,13 @@ fn groups(rows: &mut Rows<'_>) -> Markup {
         .collect();
     // One list for all groups, so that names of different tests also differ across groups.
     let short = name::short_names(&names);
-    let mut named = analysis.tests.iter().zip(&short);
+    let mut tests_and_names = analysis.tests.iter().zip(&short);
     let mut next = |rows: &mut Rows<'_>, tests: &[AnalyzedTest]| -> Markup {
-        let shown: Vec<Markup> = (0..)
-            .zip(named.by_ref().take(tests.len()))
+        let markup: Vec<Markup> = (0..)
+            .zip(tests_and_names.by_ref().take(tests.len()))
             .map(|(rank, (judged, short))| rows.row(judged, short, card::detail(rank, judged.entry.status)))
             .collect();
-        html! { ol.rows { @for row in &shown { (row) } } }
+        html! { ol.rows { @for row in &markup { (row) } } }
     };
     let reported = next(rows, analysis.reported());
     let failing = next(rows, analysis.failing());

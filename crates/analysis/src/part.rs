@@ -59,8 +59,11 @@ impl Part {
 
     /// Adds an attempt, in any order.
     pub(crate) fn add(&mut self, test: TestOrdinal, attempt: Attempt) {
-        let known = self.other.contains_key(&test) || self.plain.contains(test);
-        if !known && (attempt.execution, attempt.retry) == (0, 0) && attempt.status == AttemptStatus::Passed {
+        let has_attempts = self.other.contains_key(&test) || self.plain.contains(test);
+        if !has_attempts
+            && (attempt.execution, attempt.retry) == (0, 0)
+            && attempt.status == AttemptStatus::Passed
+        {
             self.plain.insert(test);
             if attempt.duration_ms.is_none() {
                 self.untimed.insert(test);
@@ -82,8 +85,8 @@ impl Part {
         let attempts = self.other.entry(test).or_default();
         attempts.extend(plain);
         let at = |attempt: &Attempt| (attempt.execution, attempt.retry);
-        let place = attempts.partition_point(|earlier| at(earlier) <= at(&attempt));
-        attempts.insert(place, attempt);
+        let index = attempts.partition_point(|earlier| at(earlier) <= at(&attempt));
+        attempts.insert(index, attempt);
     }
 
     /// The tests.
@@ -121,7 +124,7 @@ impl Part {
     }
 
     fn start_of(&self, test: TestOrdinal) -> Option<Timestamp> {
-        let (_, offset) = self.starts.iter().rev().find(|(known, _)| *known == test)?;
+        let (_, offset) = self.starts.iter().rev().find(|(other, _)| *other == test)?;
         Some(self.base.plus_ms(i64::from(*offset)))
     }
 

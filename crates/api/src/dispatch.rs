@@ -226,9 +226,9 @@ async fn next_part(app: &Arc<App>, key: PresentedKey, rest: RestOfBody) -> Built
     let rest = Arc::new(Mutex::new(Some(rest)));
     let mut tries = 1;
     loop {
-        let (store, left) = (Arc::clone(&app.store), Arc::clone(&rest));
+        let (store, shared_rest) = (Arc::clone(&app.store), Arc::clone(&rest));
         let work = move || {
-            let rest = left.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let rest = shared_rest.lock().unwrap_or_else(PoisonError::into_inner).take();
             rest.ok_or(ApiError::Aborted)?.next(&*store)
         };
         match app.admission.run(AdmissionShare::of(&key), work).await {

@@ -14,7 +14,7 @@ use assay_domain::{plan::Plan, store::StoreError, test::CandidateFiles, window::
 use assay_listener::{Rejected, RequestId};
 use serde::Serialize;
 
-use crate::{answer::Caching, memory::NoRoom};
+use crate::{answer::Caching, memory::MemoryExhausted};
 
 /// Seconds after which a client may retry a temporary failure.
 const RETRY_AFTER_S: &str = "1";
@@ -61,7 +61,7 @@ pub(crate) enum ApiError {
     #[error("the run changed while its tests were read")]
     Changed,
     #[error("the memory for answers is full of answers that clients have not read")]
-    NoRoom,
+    MemoryExhausted,
 }
 
 impl From<CheckError> for ApiError {
@@ -83,9 +83,9 @@ impl From<Rejected> for ApiError {
     }
 }
 
-impl From<NoRoom> for ApiError {
-    fn from(_: NoRoom) -> Self {
-        Self::NoRoom
+impl From<MemoryExhausted> for ApiError {
+    fn from(_: MemoryExhausted) -> Self {
+        Self::MemoryExhausted
     }
 }
 
@@ -134,7 +134,9 @@ impl ApiError {
     /// Logs a failure of the server with its causes. Errors of the client are not logged. Rejections under overload are
     /// not logged one by one, because that would cost more than the rejection. The admission control logs their number.
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
-        if !self.status_and_code().0.is_server_error() || matches!(self, Self::Overloaded | Self::NoRoom) {
+        if !self.status_and_code().0.is_server_error()
+            || matches!(self, Self::Overloaded | Self::MemoryExhausted)
+        {
             return;
         }
         let mut causes = self.to_string();
@@ -168,7 +170,7 @@ impl ApiError {
             Self::Store(StoreError::Unreachable(_))
             | Self::TookTooLong
             | Self::Overloaded
-            | Self::NoRoom
+            | Self::MemoryExhausted
             | Self::Changed => (StatusCode::SERVICE_UNAVAILABLE, "internal_error"),
             Self::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
             | Self::Json(_)
@@ -208,7 +210,7 @@ impl ApiError {
             | Self::Aborted
             | Self::TookTooLong
             | Self::Changed => "The server failed to answer; try again later.".to_owned(),
-            Self::NoRoom => {
+            Self::MemoryExhausted => {
                 "The memory for answers is full; read the answers that the server is sending, then try again."
                     .to_owned()
             }
@@ -230,14 +232,14 @@ fn bad_period(plan: Plan) -> String {
 
 /// The files are quoted as JSON strings, so that a client can restore the stored text.
 fn ambiguous(files: &CandidateFiles) -> String {
-    let named: Vec<_> = files
+    let quoted: Vec<_> = files
         .named
         .iter()
         .map(|file| serde_json::Value::from(file.as_deref().unwrap_or("")).to_string())
         .collect();
     let mut sentence = format!(
         "Several tests have this name; repeat the request with filePath set to one of: {}",
-        named.join(", ")
+        quoted.join(", ")
     );
     if files.others > 0 {
         // Writing to a String cannot fail.
@@ -260,9 +262,9 @@ mod tests {
         ];
         let files = stored.map(|file| (!file.is_empty()).then(|| file.to_owned()));
         let sentence = ApiError::AmbiguousTest(CandidateFiles::first_of(files.into_iter())).sentence();
-        let (_, listed) = sentence.split_once("one of: ").unwrap();
-        let read: Vec<String> = serde_json::from_str(&format!("[{listed}]")).unwrap();
-        assert_eq!(read, stored);
+        let (_, quoted) = sentence.split_once("one of: ").unwrap();
+        let parsed: Vec<String> = serde_json::from_str(&format!("[{quoted}]")).unwrap();
+        assert_eq!(parsed, stored);
     }
 
     #[test]

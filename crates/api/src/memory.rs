@@ -32,7 +32,7 @@ pub(crate) struct AnswerMemory {
 
 #[derive(Default)]
 struct State {
-    held: usize,
+    reserved: usize,
     by_key: HashMap<KeyId, usize>,
     refusals: u64,
     logged_at: Option<Instant>,
@@ -40,7 +40,7 @@ struct State {
 
 /// No memory is free for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NoRoom;
+pub(crate) struct MemoryExhausted;
 
 impl AnswerMemory {
     /// Memory of this many bytes. Each key may use a quarter.
@@ -53,7 +53,11 @@ impl AnswerMemory {
     }
 
     /// Reserves memory for an answer to a key until the reservation is dropped.
-    pub(crate) fn reserve(self: &Arc<Self>, key: KeyId, bytes: usize) -> Result<Reservation, NoRoom> {
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
+        key: KeyId,
+        bytes: usize,
+    ) -> Result<Reservation, MemoryExhausted> {
         let mut reservation = Reservation {
             memory: Arc::clone(self),
             key,
@@ -77,16 +81,16 @@ pub(crate) struct Reservation {
 
 impl Reservation {
     /// Changes the reservation to this many bytes. A smaller size always succeeds.
-    pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), NoRoom> {
+    pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), MemoryExhausted> {
         let bytes = if bytes > UNCOUNTED { bytes } else { 0 };
         let mut state = self.memory.state();
         let of_key = state.by_key.get(&self.key).copied().unwrap_or(0);
-        let (all, of_key) = (state.held - self.bytes + bytes, of_key - self.bytes + bytes);
+        let (all, of_key) = (state.reserved - self.bytes + bytes, of_key - self.bytes + bytes);
         if bytes > self.bytes && (all > self.memory.total || of_key > self.memory.of_key) {
             state.log_refusal(of_key > self.memory.of_key);
-            return Err(NoRoom);
+            return Err(MemoryExhausted);
         }
-        state.held = all;
+        state.reserved = all;
         if of_key == 0 {
             state.by_key.remove(&self.key);
         } else {
@@ -108,9 +112,9 @@ impl State {
     fn log_refusal(&mut self, of_key: bool) {
         self.refusals += 1;
         if self.logged_at.is_none_or(|at| at.elapsed() > LOG_EVERY) {
-            let whose = if of_key { "one key's share" } else { "all" };
+            let exhausted = if of_key { "one key's share" } else { "all" };
             log::warn!(
-                "answers that clients have not read fill {whose} of the memory for answers: {} requests were refused",
+                "answers that clients have not read fill {exhausted} of the memory for answers: {} requests were refused",
                 self.refusals
             );
             self.refusals = 0;
@@ -130,32 +134,35 @@ mod tests {
     #[test]
     fn a_key_holds_at_most_a_quarter_and_all_keys_the_whole() {
         let memory = Arc::new(AnswerMemory::new(16 << 20));
-        let mut held: Vec<_> = (0..4)
+        let mut reservations: Vec<_> = (0..4)
             .map(|number| memory.reserve(key(number), 4 << 20).unwrap())
             .collect();
         for number in 0..4 {
-            assert_eq!(memory.reserve(key(number), 64 << 10 | 1).err(), Some(NoRoom));
+            assert_eq!(
+                memory.reserve(key(number), 64 << 10 | 1).err(),
+                Some(MemoryExhausted)
+            );
         }
-        assert_eq!(memory.reserve(key(5), 64 << 10 | 1).err(), Some(NoRoom));
+        assert_eq!(memory.reserve(key(5), 64 << 10 | 1).err(), Some(MemoryExhausted));
         // Short answers are not counted.
         assert!(memory.reserve(key(5), 64 << 10).is_ok());
-        held.pop();
+        reservations.pop();
         assert!(memory.reserve(key(0), 64 << 10 | 1).is_err());
         assert!(memory.reserve(key(5), 4 << 20).is_ok());
-        drop(held);
+        drop(reservations);
         let state = memory.state();
-        assert_eq!((state.held, state.by_key.len()), (0, 0));
+        assert_eq!((state.reserved, state.by_key.len()), (0, 0));
     }
 
     #[test]
     fn a_reservation_shrinks_to_what_the_answer_needs() {
         let memory = Arc::new(AnswerMemory::new(16 << 20));
         let mut first = memory.reserve(key(1), 4 << 20).unwrap();
-        assert_eq!(first.resize(5 << 20), Err(NoRoom));
+        assert_eq!(first.resize(5 << 20), Err(MemoryExhausted));
         first.resize(1 << 20).unwrap();
         let _second = memory.reserve(key(1), 3 << 20).unwrap();
-        assert_eq!(first.resize(2 << 20), Err(NoRoom));
+        assert_eq!(first.resize(2 << 20), Err(MemoryExhausted));
         // A rejected resize does not change the reservation.
-        assert_eq!(memory.state().held, 4 << 20);
+        assert_eq!(memory.state().reserved, 4 << 20);
     }
 }

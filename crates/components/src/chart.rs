@@ -14,7 +14,7 @@ pub struct RunBar {
     /// Tests that passed after a failed attempt.
     pub recovered: u32,
     /// Whether the run failed. A run without a failed test may fail, too.
-    pub red: bool,
+    pub has_failed: bool,
 }
 
 const HEIGHT: f64 = 66.0;
@@ -92,7 +92,7 @@ pub fn runs(bars: &[RunBar], label: &str, ends: [&str; 2]) -> Markup {
                     rect.hit x=(x) y="0" width=(STEP) height="66" {}
                     @if both > failed { (column(x, both, both - failed, "recovered")) }
                     @if failed > 0.0 { (column(x, failed, failed, "failed")) }
-                    @if both == 0.0 { (column(x, 3.0, 3.0, if bar.red { "failed" } else { "passed" })) }
+                    @if both == 0.0 { (column(x, 3.0, 3.0, if bar.has_failed { "failed" } else { "passed" })) }
                 };
                 @match &bar.link {
                     Some(link) => a href=(link) rel=[(!link.starts_with('/')).then_some("noopener noreferrer")] aria-label=(bar.about) { (column) },

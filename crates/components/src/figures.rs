@@ -64,7 +64,7 @@ pub fn metrics(figures: &Figures, last: Option<(AttemptStatus, Timestamp)>) -> M
             (metric("Failure rate", &figures.failure_rate.map_or("–".to_owned(), words::percent), &format!("of {}", words::count(considered, "run"))))
             (metric("Flip rate", &words::percent(figures.flip_rate), "of neighbouring runs"))
             (metric("Time lost", &figures.time_lost_ms.map_or("–".to_owned(), words::duration), lost_hint))
-            (metric("Impact", &format!("{:.1}", figures.impact), "red stable runs"))
+            (metric("Impact", &format!("{:.1}", figures.impact), "failed stable runs"))
             @if let Some((status, started_at)) = last {
                 div.metric {
                     dt { "Last run" }

@@ -26,7 +26,7 @@ pub const fn variant_name(variant: &str) -> &str {
 pub struct Strip {
     /// The branch or variant of the strip.
     pub of: Of,
-    /// The index of each run, from [`run_places`], and the test's outcome in it.
+    /// The index of each run, from [`run_indexes`], and the test's outcome in it.
     pub cells: Vec<(usize, Outcome)>,
 }
 
@@ -52,16 +52,16 @@ impl Strip {
 }
 
 /// The index of each history entry's run, oldest first. The variants of a run share one index.
-pub fn run_places(history: &History) -> Vec<usize> {
+pub fn run_indexes(history: &History) -> Vec<usize> {
     let position = |run: &RunObservations| (run.run.started_at, run.run.number);
     let runs: BTreeSet<(Timestamp, i32)> = history.runs.iter().map(position).collect();
-    let places: HashMap<i32, usize> = runs
+    let index_of_run: HashMap<i32, usize> = runs
         .into_iter()
         .enumerate()
-        .map(|(place, (_, number))| (number, place))
+        .map(|(index, (_, number))| (number, index))
         .collect();
-    let place = |run: &RunObservations| places.get(&run.run.number).copied().unwrap_or_default();
-    history.runs.iter().map(place).collect()
+    let index = |run: &RunObservations| index_of_run.get(&run.run.number).copied().unwrap_or_default();
+    history.runs.iter().map(index).collect()
 }
 
 /// The outcome of the test in a run; none if the test has no result there.
@@ -73,7 +73,7 @@ fn outcome(run: &RunObservations, test: TestOrdinal) -> Option<Outcome> {
         return Some(Outcome::Skipped);
     }
     let failure = run.failures.binary_search_by_key(&test, |failure| failure.test);
-    Some(match failure.ok().and_then(|place| run.failures.get(place)) {
+    Some(match failure.ok().and_then(|index| run.failures.get(index)) {
         Some(failure) if failure.recovered => Outcome::Recovered,
         Some(_) => Outcome::Failed,
         None => Outcome::Passed,
@@ -81,11 +81,11 @@ fn outcome(run: &RunObservations, test: TestOrdinal) -> Option<Outcome> {
 }
 
 /// The worst outcome in each run over all branches and variants.
-pub fn worst(history: &History, places: &[usize], test: TestOrdinal) -> Vec<(usize, Outcome)> {
+pub fn worst(history: &History, indexes: &[usize], test: TestOrdinal) -> Vec<(usize, Outcome)> {
     let mut cells: BTreeMap<usize, Outcome> = BTreeMap::new();
-    for (run, place) in history.runs.iter().zip(places) {
+    for (run, index) in history.runs.iter().zip(indexes) {
         if let Some(outcome) = outcome(run, test) {
-            let worst = cells.entry(*place).or_insert(outcome);
+            let worst = cells.entry(*index).or_insert(outcome);
             *worst = outcome.max(*worst);
         }
     }
@@ -101,9 +101,9 @@ pub fn failing_variants(history: &History, test: TestOrdinal) -> BTreeSet<Arc<st
     failing.map(|run| Arc::clone(&run.run.variant)).collect()
 }
 
-/// The tests that failed or recovered in a run that `is_meant` accepts.
-pub fn failing(history: &History, is_meant: impl Fn(&RunObservations) -> bool) -> Bitmap {
-    let runs = history.runs.iter().filter(|run| is_meant(run));
+/// The tests that failed or recovered in a run for which `is_selected` holds.
+pub fn failing(history: &History, is_selected: impl Fn(&RunObservations) -> bool) -> Bitmap {
+    let runs = history.runs.iter().filter(|run| is_selected(run));
     runs.flat_map(|run| &run.failures)
         .map(|failure| failure.test)
         .collect()
@@ -134,18 +134,18 @@ pub fn newly_failing(history: &History, since: Timestamp) -> Bitmap {
 
 /// The strips of a test. Branches come first: the stable one, then those with a failure, then the most recent ones. If
 /// there are several variants, those with a failure follow.
-pub fn strips(history: &History, places: &[usize], test: TestOrdinal) -> Vec<Strip> {
+pub fn strips(history: &History, indexes: &[usize], test: TestOrdinal) -> Vec<Strip> {
     let no_branches = history.runs.iter().all(|run| run.run.branch.is_none());
     let mut branches: BTreeMap<Option<Arc<str>>, BTreeMap<usize, Outcome>> = BTreeMap::new();
     let mut variants: BTreeMap<Arc<str>, BTreeMap<usize, Outcome>> = BTreeMap::new();
-    for (run, place) in history.runs.iter().zip(places) {
+    for (run, index) in history.runs.iter().zip(indexes) {
         let Some(outcome) = outcome(run, test) else {
             continue;
         };
         let of_branch = branches.entry(run.run.branch.clone()).or_default();
         let of_variant = variants.entry(Arc::clone(&run.run.variant)).or_default();
         for cells in [of_branch, of_variant] {
-            let worst = cells.entry(*place).or_insert(outcome);
+            let worst = cells.entry(*index).or_insert(outcome);
             *worst = outcome.max(*worst);
         }
     }
@@ -161,7 +161,7 @@ pub fn strips(history: &History, places: &[usize], test: TestOrdinal) -> Vec<Str
         .collect();
     strips.sort_by_key(|strip| {
         let is_stable = matches!(strip.of, Of::Branch { stable: true, .. });
-        let last = strip.cells.last().map(|(place, _)| *place);
+        let last = strip.cells.last().map(|(index, _)| *index);
         (!is_stable, !strip.has_failure(), std::cmp::Reverse(last))
     });
     if variants.len() > 1 {

@@ -1,9 +1,9 @@
-//! Retention tiers of organizations.
+//! The plans of organizations.
 
 use crate::vocabulary::vocabulary;
 
 vocabulary!(
-    /// An organization's plan, which is a retention tier.
+    /// An organization's plan, which sets the retention.
     Plan {
         /// No read API; results are kept as under Standard.
         Free = "free",

@@ -34,8 +34,8 @@ const STACK_CHARS: usize = 6_000;
 /// Most signals of a verdict with evidence.
 const SIGNALS: usize = 5;
 
-const WANTED: &str = "\
-What is wanted:
+const TASK: &str = "\
+Your task:
 1. Find the root cause of this failure in the code, not only the line that raised it.
 2. Say whether the test or the product is at fault, and what shows it.
 3. Propose a fix of that cause. Never weaken or remove an assertion, never skip the test, never add a retry or a
@@ -82,12 +82,12 @@ pub fn of_size(
         .iter()
         .map(|(_, text, chars)| cost(&cut(text, *chars, usize::MAX)))
         .collect();
-    let taken = prompt.len() + WANTED.len() + AROUND * sections.len();
-    let share = self::share(&costs, bytes.saturating_sub(taken));
+    let fixed_bytes = prompt.len() + TASK.len() + AROUND * sections.len();
+    let share = self::share(&costs, bytes.saturating_sub(fixed_bytes));
     for (what, text, chars) in &sections {
         section(&mut prompt, what, &cut(text, *chars, share));
     }
-    prompt.push_str(WANTED);
+    prompt.push_str(TASK);
     Some(prompt)
 }
 
@@ -96,7 +96,7 @@ fn sections(errors: &[ErrorDetail]) -> [(&'static str, String, usize); 3] {
     let first = errors.iter().find(|error| error.has_text()).or(errors.first());
     let messages = messages(errors).unwrap_or_default();
     let snippet = first.and_then(|error| error.snippet.as_deref());
-    let frames = frames::own(&plain(first.and_then(frames).unwrap_or_default()));
+    let frames = frames::without_framework(&plain(first.and_then(frames).unwrap_or_default()));
     [
         ("Error message", plain(&messages), MESSAGE_CHARS),
         ("Code frame", plain(snippet.unwrap_or_default()), FRAME_CHARS),
@@ -113,13 +113,13 @@ fn facts(
     explained: Option<&ExplainedFailure>,
     now: Timestamp,
 ) -> Vec<(&'static str, String)> {
-    let known = |value: &Option<String>| on_one_line(value.as_deref().unwrap_or("unknown"));
+    let or_unknown = |value: &Option<String>| on_one_line(value.as_deref().unwrap_or("unknown"));
     let mut facts = vec![
         ("Test", on_one_line(&attempts.test.name)),
-        ("File", known(&attempts.test.file_path)),
+        ("File", or_unknown(&attempts.test.file_path)),
         ("Project", on_one_line(project)),
-        ("Branch", known(&attempts.run.branch)),
-        ("Commit", known(&attempts.commit_sha)),
+        ("Branch", or_unknown(&attempts.run.branch)),
+        ("Commit", or_unknown(&attempts.commit_sha)),
     ];
     // Without a merge commit, the commit is the tested revision.
     if let Some(revision) = &attempts.tested_revision {
@@ -142,14 +142,14 @@ fn facts(
     if let Some(verdict) = &attempts.verdict {
         facts.extend(evidence(verdict, now));
     }
-    if let Some(place) = attempt.errors.iter().find_map(|error| error.location.as_ref()) {
-        let numbers = [place.line, place.column]
+    if let Some(location) = attempt.errors.iter().find_map(|error| error.location.as_ref()) {
+        let numbers = [location.line, location.column]
             .into_iter()
             .flatten()
             .map(|number| format!(":{number}"));
         facts.push((
             "Raised at",
-            [on_one_line(&place.file)].into_iter().chain(numbers).collect(),
+            [on_one_line(&location.file)].into_iter().chain(numbers).collect(),
         ));
     }
     facts
@@ -325,13 +325,13 @@ fn cost(text: &str) -> usize {
 fn share(costs: &[usize], room: usize) -> usize {
     let mut ascending = costs.to_vec();
     ascending.sort_unstable();
-    let (mut left, mut texts) = (room, ascending.len());
+    let (mut remaining, mut texts) = (room, ascending.len());
     for cost in ascending {
-        let share = left / texts;
+        let share = remaining / texts;
         if cost > share {
             return share;
         }
-        left -= cost;
+        remaining -= cost;
         texts -= 1;
     }
     usize::MAX
@@ -344,16 +344,16 @@ fn cut(text: &str, chars: usize, bytes: usize) -> String {
         return text.to_owned();
     }
     let room = bytes.saturating_sub(REMARK);
-    let kept = beginning(text, chars, room);
-    let kept = if cost(kept) <= room {
-        kept
+    let start = beginning(text, chars, room);
+    let start = if cost(start) <= room {
+        start
     } else {
         // If the text is mostly backticks, quoting takes twice as many bytes.
-        beginning(kept, chars, room / 3)
+        beginning(start, chars, room / 3)
     };
-    let shown = kept.chars().count();
-    let before = if kept.contains('\n') { "\n" } else { " … " };
-    format!("{kept}{before}[cut off: the first {shown} of {all} characters]")
+    let shown_chars = start.chars().count();
+    let separator = if start.contains('\n') { "\n" } else { " … " };
+    format!("{start}{separator}[cut off: the first {shown_chars} of {all} characters]")
 }
 
 /// The beginning of a text, at most this many characters and bytes.

@@ -7,7 +7,7 @@ use regex::{Regex, RegexSet};
 use crate::{origin, text};
 
 /// Characters of a text that are masked.
-const KEPT_CHARS: usize = 8_000;
+const MOST_CHARS: usize = 8_000;
 
 /// A text after cutting.
 #[derive(Debug, Default)]
@@ -128,11 +128,11 @@ static LISTED_ELEMENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s+\d+\) <"
 pub(crate) fn cut(raw: &str) -> Cut {
     let lines = text::lines(raw);
     let mut cut = Cut::default();
-    let mut left = KEPT_CHARS;
+    let mut remaining_chars = MOST_CHARS;
     let only_e_lines = lines.iter().any(|line| line.starts_with("E  "));
     let mut block = Block::Open;
     for line in &lines {
-        if left == 0 {
+        if remaining_chars == 0 {
             break;
         }
         let line = match (only_e_lines, line.strip_prefix("E  ")) {
@@ -163,9 +163,9 @@ pub(crate) fn cut(raw: &str) -> Cut {
         if cut.lines.is_empty() && line.trim().is_empty() {
             continue;
         }
-        let kept: String = line.chars().take(left).collect();
-        left -= kept.chars().count();
-        cut.lines.push(kept);
+        let beginning: String = line.chars().take(remaining_chars).collect();
+        remaining_chars -= beginning.chars().count();
+        cut.lines.push(beginning);
     }
     while cut.lines.last().is_some_and(|line| line.trim().is_empty()) {
         cut.lines.pop();

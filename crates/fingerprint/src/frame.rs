@@ -37,7 +37,7 @@ const DOTNET_LIBRARIES: [&str; 6] = [
 ];
 
 /// Parts of paths outside of a project's own code.
-const FOREIGN: [&str; 14] = [
+const LIBRARY_PATHS: [&str; 14] = [
     "node_modules/",
     "node:",
     "internal/",
@@ -56,37 +56,37 @@ const FOREIGN: [&str; 14] = [
 
 /// The frame of the project's own code that is nearest to the error: a class and its method, or a file's name. The line
 /// number is omitted, because lines move with every edit.
-pub(crate) fn own(stack: &str) -> Option<String> {
+pub(crate) fn nearest_own(stack: &str) -> Option<String> {
     let lines = text::lines(stack);
     // Python writes the newest frame last.
     let python = lines.iter().rev().find_map(|line| {
-        let found = PYTHON.captures(line)?;
-        file_name(found.get(1).or_else(|| found.get(2))?.as_str())
+        let captures = PYTHON.captures(line)?;
+        file_name(captures.get(1).or_else(|| captures.get(2))?.as_str())
     });
     python.or_else(|| lines.iter().find_map(|line| frame(line)))
 }
 
 fn frame(line: &str) -> Option<String> {
-    if let Some(found) = JVM.captures(line) {
-        let (class, method) = (found.get(1)?.as_str(), found.get(2)?.as_str());
-        let foreign = is_jvm_library(class);
+    if let Some(captures) = JVM.captures(line) {
+        let (class, method) = (captures.get(1)?.as_str(), captures.get(2)?.as_str());
+        let is_library = is_jvm_library(class);
         let class = class.rsplit('.').next()?;
-        return (!foreign).then(|| format!("{class}.{method}"));
+        return (!is_library).then(|| format!("{class}.{method}"));
     }
-    if let Some(method) = DOTNET.captures(line).and_then(|found| found.get(1)) {
+    if let Some(method) = DOTNET.captures(line).and_then(|captures| captures.get(1)) {
         let method = method.as_str();
-        let foreign = DOTNET_LIBRARIES.iter().any(|library| method.starts_with(library));
-        return (!foreign).then(|| method.to_owned());
+        let is_library = DOTNET_LIBRARIES.iter().any(|library| method.starts_with(library));
+        return (!is_library).then(|| method.to_owned());
     }
-    let found = JAVASCRIPT.captures(line).or_else(|| PLAIN.captures(line))?;
-    file_name(found.get(1)?.as_str())
+    let captures = JAVASCRIPT.captures(line).or_else(|| PLAIN.captures(line))?;
+    file_name(captures.get(1)?.as_str())
 }
 
 fn file_name(path: &str) -> Option<String> {
     let path = path.replace('\\', "/");
-    let foreign = path.starts_with('<') || FOREIGN.iter().any(|part| path.contains(part));
+    let is_library = path.starts_with('<') || LIBRARY_PATHS.iter().any(|part| path.contains(part));
     let name = path.rsplit('/').next().filter(|name| !name.is_empty())?;
-    (!foreign).then(|| name.to_owned())
+    (!is_library).then(|| name.to_owned())
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
             ("    orders_test.go:17: wrong", Some("orders_test.go")),
             ("no frame at all", None),
         ] {
-            assert_eq!(own(stack).as_deref(), expected, "{stack}");
+            assert_eq!(nearest_own(stack).as_deref(), expected, "{stack}");
         }
     }
 }

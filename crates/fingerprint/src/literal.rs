@@ -42,18 +42,21 @@ pub(crate) fn is_stand_in(c: char) -> bool {
 /// The line with stand-ins for the small expected numbers.
 pub(crate) fn protect(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
-    let mut kept = 0;
+    let mut copied_to = 0;
     let mut at = 0;
-    while let Some(number) = EXPECTED.captures_at(line, at).and_then(|found| found.get(1)) {
+    while let Some(number) = EXPECTED
+        .captures_at(line, at)
+        .and_then(|captures| captures.get(1))
+    {
         at = number.end();
         let rest = line.get(number.end()..).unwrap_or_default();
         if is_whole(rest) {
-            out.push_str(line.get(kept..number.start()).unwrap_or_default());
+            out.push_str(line.get(copied_to..number.start()).unwrap_or_default());
             out.extend(number.as_str().chars().map(stand_in));
-            kept = number.end();
+            copied_to = number.end();
         }
     }
-    out.push_str(line.get(kept..).unwrap_or_default());
+    out.push_str(line.get(copied_to..).unwrap_or_default());
     out
 }
 
@@ -76,15 +79,15 @@ fn is_whole(rest: &str) -> bool {
 }
 
 fn stand_in(c: char) -> char {
-    let place = CHARACTERS.chars().position(|known| known == c);
-    place
-        .and_then(|place| char::from_u32(FIRST + u32::try_from(place).ok()?))
+    let index = CHARACTERS.chars().position(|character| character == c);
+    index
+        .and_then(|index| char::from_u32(FIRST + u32::try_from(index).ok()?))
         .unwrap_or(c)
 }
 
 fn character(c: char) -> Option<char> {
-    let place = u32::from(c).checked_sub(FIRST)?;
-    CHARACTERS.chars().nth(usize::try_from(place).ok()?)
+    let index = u32::from(c).checked_sub(FIRST)?;
+    CHARACTERS.chars().nth(usize::try_from(index).ok()?)
 }
 
 #[cfg(test)]

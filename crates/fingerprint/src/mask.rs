@@ -1,6 +1,6 @@
 //! Replaces all changing parts of a text with named placeholders.
 
-mod place;
+mod path;
 mod word;
 
 use std::sync::LazyLock;
@@ -121,11 +121,11 @@ const ROUNDS: usize = 4;
 pub(crate) fn mask(text: &str) -> String {
     let mut masked = once(text);
     for _ in 1..ROUNDS {
-        let again = once(&masked);
-        if again == masked {
+        let next = once(&masked);
+        if next == masked {
             break;
         }
-        masked = again;
+        masked = next;
     }
     masked
 }
@@ -133,13 +133,13 @@ pub(crate) fn mask(text: &str) -> String {
 fn once(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
-    while let Some(found) = MASKS.search(&Input::new(text).range(at..)) {
-        out.push_str(text.get(at..found.start()).unwrap_or_default());
+    while let Some(pattern_match) = MASKS.search(&Input::new(text).range(at..)) {
+        out.push_str(text.get(at..pattern_match.start()).unwrap_or_default());
         let kind = PATTERNS
-            .get(found.pattern().as_usize())
+            .get(pattern_match.pattern().as_usize())
             .map_or(Kind::Word, |(kind, _)| *kind);
-        let part = text.get(found.range()).unwrap_or_default();
-        at = found.start() + replace(kind, part, &mut out).max(1);
+        let part = text.get(pattern_match.range()).unwrap_or_default();
+        at = pattern_match.start() + replace(kind, part, &mut out).max(1);
         if kind == Kind::Token && out.ends_with("<token>") {
             // The text after the matched part belongs to the same token.
             let rest = text.get(at..).unwrap_or_default();
@@ -155,7 +155,7 @@ fn once(text: &str) -> String {
 
 /// Writes the placeholder of `part` and returns the length that it replaces.
 fn replace(kind: Kind, part: &str, out: &mut String) -> usize {
-    let stands = match kind {
+    let placeholder = match kind {
         Kind::Uuid => "<uuid>",
         Kind::Email => "<email>",
         Kind::Time => "<time>",
@@ -169,12 +169,12 @@ fn replace(kind: Kind, part: &str, out: &mut String) -> usize {
         Kind::Ip6 if part.bytes().any(|b| b.is_ascii_digit()) => "<host>",
         Kind::Token if word::is_hexadecimal(part) => "<n>",
         Kind::Token if word::is_random(part) => "<token>",
-        Kind::Url => return place::url(part, out),
-        Kind::WindowsPath | Kind::UnixPath => return place::path(part, out),
-        Kind::Line => return place::line(part, out),
+        Kind::Url => return path::url(part, out),
+        Kind::WindowsPath | Kind::UnixPath => return path::path(part, out),
+        Kind::Line => return path::line(part, out),
         Kind::Token | Kind::Ip6 | Kind::Word => return word::first(part, out),
     };
-    out.push_str(stands);
+    out.push_str(placeholder);
     part.len()
 }
 
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn places() {
+    fn paths() {
         check(
             "http://127.0.0.1:4173/orders/17?x=1#top.",
             "http://<host>/orders/<n>?<query>.",

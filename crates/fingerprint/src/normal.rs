@@ -48,8 +48,8 @@ pub(crate) fn of_error(message: Option<&str>, stack: Option<&str>) -> NormalForm
     let message_cut = message.map(cut).unwrap_or_default();
     let stack_cut = stack.map(cut).unwrap_or_default();
     let typed_by_stack = type_of(&stack_cut);
-    let chosen = if !stack_cut.is_hollow()
-        && (message_cut.is_hollow() || tells_the_same_and_more(&stack_cut, &message_cut))
+    let text = if !stack_cut.is_hollow()
+        && (message_cut.is_hollow() || contains_whole_matcher(&stack_cut, &message_cut))
     {
         stack_cut
     } else if message_cut.lines.is_empty() {
@@ -64,11 +64,11 @@ pub(crate) fn of_error(message: Option<&str>, stack: Option<&str>) -> NormalForm
     } else {
         message_cut
     };
-    let mut form = form(&chosen, typed_by_stack);
+    let mut form = form(&text, typed_by_stack);
     if is_bare(&form) {
         let frame = stack
-            .and_then(frame::own)
-            .or_else(|| message.and_then(frame::own));
+            .and_then(frame::nearest_own)
+            .or_else(|| message.and_then(frame::nearest_own));
         form.frame = frame.map(|frame| mask(&frame));
     }
     form
@@ -201,7 +201,7 @@ fn form(cut: &Cut, typed_by_stack: Option<String>) -> NormalForm {
 }
 
 /// Whether a message is only the beginning of a failed matcher that the stack contains in full.
-fn tells_the_same_and_more(stack: &Cut, message: &Cut) -> bool {
+fn contains_whole_matcher(stack: &Cut, message: &Cut) -> bool {
     if origin::matcher(&message.lines).is_some() && message.lines.len() > 1 {
         return false;
     }

@@ -91,10 +91,10 @@ pub(crate) fn awaited_locator(line: &str) -> Option<String> {
 
 /// The locator in the lines themselves.
 pub(crate) fn locator(lines: &[String]) -> Option<String> {
-    let named = LOCATORS
+    let reported = LOCATORS
         .iter()
         .find_map(|(text, pattern)| lines.iter().find_map(|line| captured(text, pattern, line)));
-    named.or_else(|| lines.iter().find_map(|line| awaited_locator(line)))
+    reported.or_else(|| lines.iter().find_map(|line| awaited_locator(line)))
 }
 
 /// The first group of `pattern` in `line`. Every match contains `text`; without it, `pattern` is not compiled.
@@ -108,23 +108,26 @@ fn captured(text: &str, pattern: &LazyLock<Regex>, line: &str) -> Option<String>
 /// The matcher or API call that failed.
 pub(crate) fn matcher(lines: &[String]) -> Option<String> {
     let first = lines.iter().find(|line| !line.trim().is_empty())?;
-    if let Some(call) = CALL.captures(first.trim_start()).and_then(|found| found.get(1)) {
+    if let Some(call) = CALL
+        .captures(first.trim_start())
+        .and_then(|captures| captures.get(1))
+    {
         return Some(call.as_str().to_owned());
     }
     lines
         .iter()
         .filter(|line| line.contains("expect(") || line.contains("expect."))
         .find_map(|line| MATCHER.find(line))
-        .map(|found| found.as_str().to_owned())
+        .map(|captures| captures.as_str().to_owned())
 }
 
 /// The exception type at the beginning of a line, and its length in bytes including the colon.
 pub(crate) fn exception_type(line: &str) -> Option<(&str, usize)> {
-    let found = TYPE.captures(line)?;
-    let name = found.get(1)?.as_str();
+    let captures = TYPE.captures(line)?;
+    let name = captures.get(1)?.as_str();
     let qualified = name.contains("::") || name.contains('\\') || name.matches('.').count() >= 2;
     let last = name.rsplit(['.', ':', '\\']).next()?;
     let plausible = TYPE_ENDINGS.iter().any(|ending| name.ends_with(ending))
         || (qualified && last.starts_with(|c: char| c.is_ascii_uppercase()));
-    plausible.then(|| (name, found.get(0).map_or(0, |whole| whole.end())))
+    plausible.then(|| (name, captures.get(0).map_or(0, |whole| whole.end())))
 }

@@ -82,7 +82,7 @@ enum State {
     Plain,
     /// Below a label: lines are dropped until another label, or a blank line after the value began.
     Value {
-        seen: bool,
+        has_begun: bool,
         quoted: bool,
     },
     /// In a diff: lines with this sign are dropped. The others are the expectation.
@@ -107,7 +107,10 @@ pub(crate) fn mask(lines: &[String]) -> Vec<String> {
 fn step(state: State, line: &str, compares_sides: bool, out: &mut Vec<String>) -> State {
     let blank = line.trim().is_empty();
     match state {
-        State::Value { seen, quoted: true } => {
+        State::Value {
+            has_begun,
+            quoted: true,
+        } => {
             let ends = line
                 .trim_end()
                 .trim_end_matches([',', '.'])
@@ -115,19 +118,22 @@ fn step(state: State, line: &str, compares_sides: bool, out: &mut Vec<String>) -
             return if ends {
                 State::Plain
             } else {
-                State::Value { seen, quoted: true }
+                State::Value {
+                    has_begun,
+                    quoted: true,
+                }
             };
         }
         State::Value {
-            seen: false,
+            has_begun: false,
             quoted: false,
         } if blank => return state,
         State::Value {
-            seen: _,
+            has_begun: _,
             quoted: false,
         } if !blank && !is_label(line) => {
             return State::Value {
-                seen: true,
+                has_begun: true,
                 quoted: value::is_open(line.trim()) && line.trim().starts_with('"'),
             };
         }
@@ -143,10 +149,10 @@ fn step(state: State, line: &str, compares_sides: bool, out: &mut Vec<String>) -
             State::Diff('+')
         };
     }
-    if let State::Diff(came) = state
-        && let Some(kept) = expected_side(line, came)
+    if let State::Diff(actual_sign) = state
+        && let Some(expected_line) = expected_side(line, actual_sign)
     {
-        out.extend(kept.map(ToOwned::to_owned));
+        out.extend(expected_line.map(ToOwned::to_owned));
         return state;
     }
     if state == State::Assert && !blank && line.starts_with([' ', '+', '-', '?']) {
@@ -165,7 +171,7 @@ fn step(state: State, line: &str, compares_sides: bool, out: &mut Vec<String>) -
         let open = value::is_open(rest);
         return if rest.is_empty() || open {
             State::Value {
-                seen: open,
+                has_begun: open,
                 quoted: open,
             }
         } else {
@@ -200,13 +206,16 @@ fn is_label(line: &str) -> bool {
         || DIFF_SECOND.is_match(line)
 }
 
-/// A line of a diff: `None` after its end, `Some(None)` for an actual line.
-#[expect(clippy::option_option, reason = "over, dropped and kept are three things")]
-fn expected_side(line: &str, came: char) -> Option<Option<&str>> {
+/// The expected line of a diff: `None` after the diff's end, `Some(None)` for an actual line.
+#[expect(
+    clippy::option_option,
+    reason = "the end, a dropped line and an expected line are three results"
+)]
+fn expected_side(line: &str, actual_sign: char) -> Option<Option<&str>> {
     let trimmed = line.trim_start();
     if is_label(line) {
         None
-    } else if trimmed.starts_with(came) || trimmed.starts_with("?") || trimmed.starts_with("@@") {
+    } else if trimmed.starts_with(actual_sign) || trimmed.starts_with("?") || trimmed.starts_with("@@") {
         Some(None)
     } else if let Some(rest) = trimmed.strip_prefix(['+', '-']) {
         Some(Some(rest))
@@ -278,8 +287,8 @@ fn unequal_literals(line: &str) -> Option<String> {
         return None;
     }
     if operator.ends_with("in ") {
-        let found = rest.get(operator.len()..)?;
-        let after = found.get(value::length(found)..)?;
+        let right = rest.get(operator.len()..)?;
+        let after = right.get(value::length(right)..)?;
         return Some(format!("{before}{left}{operator}{VALUE}{after}"));
     }
     let indent = left.len() - left.trim_start().len();
@@ -289,7 +298,7 @@ fn unequal_literals(line: &str) -> Option<String> {
 /// The line with the value between an opening word and a verb masked.
 fn subject(line: &str) -> String {
     for (opening, verb) in &*SUBJECT {
-        let Some(start) = opening.captures(line).and_then(|found| found.get(1)) else {
+        let Some(start) = opening.captures(line).and_then(|captures| captures.get(1)) else {
             continue;
         };
         let (before, rest) = line.split_at(start.start());
@@ -332,11 +341,11 @@ fn keywords(line: &str) -> String {
             .is_some_and(|c| c.is_ascii_digit() || matches!(c, '"' | '\'' | '`' | '<' | '[' | '{'));
         let counts = !PLAIN_WORD.is_match(word.as_str()) || structured || EXPECTATION.is_match(line);
         // `expect(received)` is a placeholder, not a value.
-        let named = before
+        let is_placeholder = before
             .strip_suffix(word.as_str())
             .is_some_and(|head| head.ends_with('('))
             || after.starts_with(')');
-        if after.is_empty() || !counts || named || after.starts_with(VALUE) {
+        if after.is_empty() || !counts || is_placeholder || after.starts_with(VALUE) {
             continue;
         }
         out.push_str(VALUE);

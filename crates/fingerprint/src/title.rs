@@ -29,8 +29,8 @@ pub(crate) fn of(form: &NormalForm) -> String {
         (_, Some(bare)) => {
             let matcher = bare
                 .get(1)
-                .map_or(form.first_line.as_str(), |found| found.as_str());
-            match EXPECTED.captures(&form.text).and_then(|found| found.get(1)) {
+                .map_or(form.first_line.as_str(), |group| group.as_str());
+            match EXPECTED.captures(&form.text).and_then(|group| group.get(1)) {
                 Some(expected) => format!("{matcher} · {}", expected.as_str()),
                 None => match form
                     .text

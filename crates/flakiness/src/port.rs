@@ -14,7 +14,7 @@ pub trait Diagnose: Judge {
         now: Timestamp,
     ) -> (Timestamp, Timestamp);
 
-    /// The causes of the failures of a run, ascending by test, then execution; empty if no run has this number.
+    /// The causes of the failures of a run, ascending by test, then variant run; empty if no run has this number.
     ///
     /// [`Knowledge::AtTheTime`] reads the engine's window before the run. [`Knowledge::Hindsight`] also reads as many days
     /// after it, until `now` at most.

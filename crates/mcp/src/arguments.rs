@@ -19,18 +19,21 @@ const REPEATED: usize = 2_100;
 pub(crate) struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// Rejects arguments outside of the tool's schema, whose properties are `known`.
-    pub(crate) fn new(arguments: Map<String, Value>, known: &Map<String, Value>) -> Result<Self, ToolError> {
+    /// Rejects arguments outside of the tool's schema, which has `properties`.
+    pub(crate) fn new(
+        arguments: Map<String, Value>,
+        properties: &Map<String, Value>,
+    ) -> Result<Self, ToolError> {
         for name in arguments.keys() {
-            if !known.contains_key(name) {
-                let nearest = known
+            if !properties.contains_key(name) {
+                let nearest = properties
                     .keys()
                     .max_by(|left, right| {
                         strsim::jaro_winkler(left, name).total_cmp(&strsim::jaro_winkler(right, name))
                     })
                     .map(String::as_str);
-                let shown: String = name.chars().take(80).collect();
-                return Err(ToolError::new(format!("There is no argument {shown:?}."))
+                let quoted: String = name.chars().take(80).collect();
+                return Err(ToolError::new(format!("There is no argument {quoted:?}."))
                     .with_candidates(nearest.map(str::to_owned).into_iter().collect()));
             }
         }
@@ -60,14 +63,14 @@ impl Arguments {
         }
     }
 
-    /// A list of objects whose fields are all in `known`; none if the argument is absent.
+    /// A list of objects whose fields are all in `properties`; none if the argument is absent.
     pub(crate) fn list(
         &self,
         name: &str,
         longest: usize,
-        known: &Value,
+        properties: &Value,
     ) -> Result<Option<Vec<Self>>, ToolError> {
-        let (Some(value), Value::Object(known)) = (self.0.get(name), known) else {
+        let (Some(value), Value::Object(properties)) = (self.0.get(name), properties) else {
             return Ok(None);
         };
         let wrong = || ToolError::new(format!("`{name}` must be a list of at most {longest} objects."));
@@ -77,7 +80,7 @@ impl Arguments {
         }
         let entries = entries.iter().map(|entry| {
             let fields = entry.as_object().ok_or_else(wrong)?;
-            Self::new(fields.clone(), known)
+            Self::new(fields.clone(), properties)
         });
         entries.collect::<Result<_, _>>().map(Some)
     }

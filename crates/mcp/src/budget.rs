@@ -12,8 +12,8 @@ pub(crate) const DEFAULT_BYTES: usize = 8_000;
 pub(crate) const BYTES: RangeInclusive<i64> = 1_000..=32_000;
 
 /// Largest error in bytes. The arguments of its call may be invalid.
-pub(crate) fn requested_bytes(given: &Map<String, Value>) -> usize {
-    let bytes = given.get("maxBytes").and_then(Value::as_i64);
+pub(crate) fn requested_bytes(arguments: &Map<String, Value>) -> usize {
+    let bytes = arguments.get("maxBytes").and_then(Value::as_i64);
     let bytes = bytes.filter(|bytes| BYTES.contains(bytes));
     bytes
         .and_then(|bytes| usize::try_from(bytes).ok())
@@ -154,9 +154,9 @@ impl Draft {
             let mut too_many = self.entries.as_ref().map_or(0, |(_, entries)| entries.len()) + 1;
             while low < too_many {
                 let middle = low.midpoint(too_many);
-                let tried = self.answer(budget, *cuts, whole, middle).into();
-                if fits(&tried) {
-                    fitting = Some(tried);
+                let answer = self.answer(budget, *cuts, whole, middle).into();
+                if fits(&answer) {
+                    fitting = Some(answer);
                     low = middle + 1;
                 } else {
                     too_many = middle;
@@ -184,13 +184,13 @@ impl Draft {
             lost.texts += 1;
         }
         let mut omitted = 0;
-        let mut shown = 0;
+        let mut included = 0;
         if let Some((name, entries)) = &self.entries {
-            let left = entries.get(budget.skip..).unwrap_or_default();
-            shown = left.len().min(most).min(budget.bytes / ENTRY_BYTES);
-            omitted = left.len() - shown;
+            let remaining = entries.get(budget.skip..).unwrap_or_default();
+            included = remaining.len().min(most).min(budget.bytes / ENTRY_BYTES);
+            omitted = remaining.len() - included;
             if !entries.is_empty() {
-                let entries = left.iter().take(shown);
+                let entries = remaining.iter().take(included);
                 let entries = entries.map(|entry| within(entry, cuts, &mut lost));
                 answer.insert((*name).to_owned(), entries.collect());
             }
@@ -206,8 +206,8 @@ impl Draft {
         }
         let is_cut = lost.texts > 0 || lost.items > 0;
         let most_bytes = usize::try_from(*BYTES.end()).unwrap_or(usize::MAX);
-        let next = if omitted > 0 && shown > 0 {
-            Some((budget.again)("skip", (budget.skip + shown).into()))
+        let next = if omitted > 0 && included > 0 {
+            Some((budget.again)("skip", (budget.skip + included).into()))
         } else if budget.bytes < most_bytes && (omitted > 0 || (is_cut && self.next.is_none())) {
             Some((budget.again)("maxBytes", most_bytes.into()))
         } else {
@@ -329,18 +329,18 @@ mod tests {
             (&json!(4), &json!({"maxBytes": 32_000}))
         );
         let answer = fit(draft(400, 1_900), 4_000, 0);
-        let shown = count(&answer);
-        assert!((5..400).contains(&shown));
-        assert_eq!(answer["omitted"], 400 - shown);
-        assert_eq!(answer["next"], json!({"skip": shown}));
+        let returned = count(&answer);
+        assert!((5..400).contains(&returned));
+        assert_eq!(answer["omitted"], 400 - returned);
+        assert_eq!(answer["next"], json!({"skip": returned}));
     }
 
     #[test]
     fn inner_lists_are_cut_after_the_third_item() {
-        let listed = |count: usize| draft(1, 10).fact("signals", vec![json!("s".repeat(150)); count]);
-        let answer = fit(listed(6), 2_000, 0);
+        let signals = |count: usize| draft(1, 10).fact("signals", vec![json!("s".repeat(150)); count]);
+        let answer = fit(signals(6), 2_000, 0);
         assert_eq!(answer["signals"].as_array().map(Vec::len), Some(6));
-        let answer = fit(listed(20), 2_000, 0);
+        let answer = fit(signals(20), 2_000, 0);
         assert_eq!(answer["signals"].as_array().map(Vec::len), Some(3));
         assert_eq!((&answer["itemsCut"], count(&answer)), (&json!(17), 1));
         assert_eq!(answer["next"], json!({"maxBytes": 32_000}));
@@ -349,20 +349,20 @@ mod tests {
     #[test]
     fn following_next_shows_every_entry_once() {
         for bytes in [1_000, 4_000, 32_000] {
-            let (mut skip, mut seen) = (0, 0);
+            let (mut skip, mut received) = (0, 0);
             loop {
                 let answer = fit(draft(200, 300), bytes, skip);
                 for entry in answer["tests"].as_array().unwrap() {
-                    assert_eq!(entry["test"], format!("test {seen}"));
-                    seen += 1;
+                    assert_eq!(entry["test"], format!("test {received}"));
+                    received += 1;
                 }
                 let Some(next) = answer["next"]["skip"].as_u64() else {
                     break;
                 };
-                assert_eq!(next, seen);
+                assert_eq!(next, received);
                 skip = usize::try_from(next).unwrap();
             }
-            assert_eq!(seen, 200);
+            assert_eq!(received, 200);
         }
     }
 

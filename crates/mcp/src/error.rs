@@ -51,14 +51,14 @@ impl ToolError {
     fn whole_text(&self) -> String {
         let mut text = self.message.clone();
         if !self.candidates.is_empty() {
-            let named: Vec<_> = self
+            let quoted: Vec<_> = self
                 .candidates
                 .iter()
                 .take(CANDIDATES)
                 .map(|name| format!("{name:?}"))
                 .collect();
             text.push_str(" Did you mean ");
-            text.push_str(&named.join(", "));
+            text.push_str(&quoted.join(", "));
             text.push('?');
         }
         if let Some(call) = &self.call {

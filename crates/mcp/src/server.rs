@@ -91,9 +91,9 @@ impl ServerHandler for ToolServer {
                 None,
             ));
         };
-        let given = request.arguments.unwrap_or_default();
-        let limit = budget::requested_bytes(&given);
-        let outcome = self.answer(tool, given, client).await;
+        let arguments = request.arguments.unwrap_or_default();
+        let limit = budget::requested_bytes(&arguments);
+        let outcome = self.answer(tool, arguments, client).await;
         Ok(match outcome {
             Ok(FittedAnswer { answer, text }) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
@@ -111,7 +111,7 @@ impl ToolServer {
     async fn answer(
         &self,
         tool: &'static ToolEntry,
-        given: Map<String, Value>,
+        arguments: Map<String, Value>,
         client: &Client,
     ) -> Result<FittedAnswer, ToolError> {
         let now = (self.clock)();
@@ -122,7 +122,7 @@ impl ToolServer {
                 "Too many calls with this key. Wait {wait} seconds."
             )));
         }
-        let arguments = Arguments::new(given, &tool.properties())?;
+        let arguments = Arguments::new(arguments, &tool.properties())?;
         let (bytes, skip) = (arguments.max_bytes()?, arguments.skip()?);
         let (server, caller) = (self.clone(), client.grant.caller);
         let work = move || {

@@ -5,9 +5,9 @@ use assay_domain::plain::plain;
 /// Removes invisible characters: escape sequences, control characters except line breaks and tabs, zero-width,
 /// bidirectional and tag characters. Such characters can hide instructions from a person who reviews an agent's input.
 pub(crate) fn visible(text: &str) -> String {
-    let mut shown = plain(text).into_owned();
-    shown.retain(|character| matches!(character, '\n' | '\t') || !is_hidden(character));
-    shown
+    let mut visible_text = plain(text).into_owned();
+    visible_text.retain(|character| matches!(character, '\n' | '\t') || !is_hidden(character));
+    visible_text
 }
 
 fn is_hidden(character: char) -> bool {
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn hidden_characters_are_removed_and_others_stay() {
-        for (text, shown) in [
+        for (text, expected) in [
             ("plain\n\ttext é 日本 🎉", "plain\n\ttext é 日本 🎉"),
             ("\u{1b}[31mred\u{1b}[0m", "red"),
             ("a\u{1b}[38;5;1mb", "ab"),
@@ -52,7 +52,7 @@ mod tests {
             ("\u{202e}reversed\u{2066}", "reversed"),
             ("tags\u{e0049}\u{e007f}", "tags"),
         ] {
-            assert_eq!(visible(text), shown, "{text:?}");
+            assert_eq!(visible(text), expected, "{text:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! `assay org`: organizations, their names and retention tiers.
+//! `assay org`: organizations, their names and plans.
 
 use std::path::PathBuf;
 
@@ -21,8 +21,8 @@ use crate::{
 pub(crate) enum OrgCommand {
     /// Create an organization
     ///
-    /// The organization's read keys cover all of its projects. The retention tier (plan) decides how many days of
-    /// results are visible: 90 under pro, 60 under standard. The tier free keeps results for 60 days and closes the
+    /// The organization's read keys cover all of its projects. The plan decides how many days of
+    /// results are visible: 90 under pro, 60 under standard. The plan free keeps results for 60 days and closes the
     /// read API.
     #[command(after_help = "\
 Examples:
@@ -32,7 +32,7 @@ Examples:
         /// Its name, 1 to 200 characters
         #[arg(value_parser = values::name)]
         name: String,
-        /// The retention tier
+        /// The plan
         #[arg(long, value_name = "PLAN", default_value_t = Plan::Pro, value_parser = values::plan())]
         plan: Plan,
     },
@@ -42,7 +42,7 @@ Examples:
   assay org list
   assay org list --json | jq -r '.organizations[].name'")]
     List,
-    /// Change an organization's retention tier (plan), at once and on every server
+    /// Change an organization's plan, at once and on every server
     ///
     /// A shorter retention hides older results at once. The next `assay prune` deletes them; until then a longer
     /// retention shows them again.
@@ -50,7 +50,7 @@ Examples:
     SetPlan {
         /// The organization's id or name
         org: String,
-        /// The new retention tier
+        /// The new plan
         #[arg(value_parser = values::plan())]
         plan: Plan,
     },

@@ -62,8 +62,8 @@ fn the_overview_counts_what_the_flaky_list_counts() {
     let mut days: BTreeMap<i64, (usize, usize)> = BTreeMap::new();
     for run in runs {
         let day: i64 = run["startedAt"].as_str().unwrap()[8..10].parse().unwrap();
-        let (red, all) = days.entry(day).or_default();
-        *red += usize::from(run["status"] == "failed");
+        let (failed, all) = days.entry(day).or_default();
+        *failed += usize::from(run["status"] == "failed");
         *all += 1;
     }
     let shown = browser.run(
@@ -78,9 +78,9 @@ fn the_overview_counts_what_the_flaky_list_counts() {
             (day.split(' ').next().unwrap().parse().unwrap(), words.to_owned())
         })
         .collect();
-    let expected = days.into_iter().map(|(day, (red, all))| {
+    let expected = days.into_iter().map(|(day, (failed, all))| {
         let noun = if all == 1 { "run" } else { "runs" };
-        (day, format!("{red} of {all} {noun}"))
+        (day, format!("{failed} of {all} {noun}"))
     });
     assert_eq!(shown, expected.collect());
     // The fixture contains every kind of content of the page.

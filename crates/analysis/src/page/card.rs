@@ -92,16 +92,16 @@ impl Rows<'_> {
         let figures = &entry.figures;
         let strips = self.analysis.strips(judged);
         let all = self.analysis.recent(judged, usize::MAX);
-        let last = all.last().map(|(place, _)| *place);
+        let last = all.last().map(|(index, _)| *index);
         let mass = self.mass_failures(entry);
         let newest: Vec<(usize, Outcome)> = all
             .get(all.len().saturating_sub(ROW_RUNS)..)
             .unwrap_or_default()
             .iter()
-            .map(|(place, outcome)| (*place, counted(*place, *outcome, &mass)))
+            .map(|(index, outcome)| (*index, marked(*index, *outcome, &mass)))
             .collect();
         let outcomes: Vec<Option<Outcome>> = newest.iter().map(|(_, outcome)| Some(*outcome)).collect();
-        let runs = places(newest.iter().map(|(place, _)| *place));
+        let runs = ranges_of(newest.iter().map(|(index, _)| *index));
         let status = entry.status.as_str();
         html! {
             li.row.(status) data-s=(status) data-lost=[figures.time_lost_ms] data-score=(format!("{:.4}", figures.flake_score))
@@ -168,8 +168,8 @@ impl Rows<'_> {
     }
 
     /// Links to the newest run of a test, its commit and the test's file.
-    fn newest_run(&self, place: Option<usize>, file: Option<&str>) -> Markup {
-        let bar = place.and_then(|place| self.bars.get(place));
+    fn newest_run(&self, index: Option<usize>, file: Option<&str>) -> Markup {
+        let bar = index.and_then(|index| self.bars.get(index));
         let Some((bar, url)) = bar.and_then(|bar| Some((bar, bar.url.as_deref()?))) else {
             return html! {};
         };
@@ -204,26 +204,26 @@ impl Rows<'_> {
     fn strips(&self, strips: &[Strip], mass: &HashSet<usize>) -> Markup {
         let runs: BTreeSet<usize> = strips
             .iter()
-            .flat_map(|strip| strip.cells.iter().map(|(place, _)| *place))
+            .flat_map(|strip| strip.cells.iter().map(|(index, _)| *index))
             .collect();
         let earlier = runs.len().saturating_sub(MOST_COLUMNS);
-        let drawn: Vec<usize> = runs.into_iter().skip(earlier).collect();
-        let columns: HashMap<usize, usize> = drawn
+        let columns_shown: Vec<usize> = runs.into_iter().skip(earlier).collect();
+        let columns: HashMap<usize, usize> = columns_shown
             .iter()
             .enumerate()
-            .map(|(column, place)| (*place, column))
+            .map(|(column, index)| (*index, column))
             .collect();
         let scale = Scale {
-            step: (WIDTH / drawn.len().max(1)).clamp(4, 14),
+            step: (WIDTH / columns_shown.len().max(1)).clamp(4, 14),
             height: 26,
         };
         let hidden = strips.get(MOST_STRIPS..).unwrap_or_default();
-        let day = |place: Option<&usize>| {
-            let bar = place.and_then(|place| self.bars.get(*place));
+        let day = |index: Option<&usize>| {
+            let bar = index.and_then(|index| self.bars.get(*index));
             bar.map_or(String::new(), |bar| words::day(bar.started_at))
         };
         html! {
-            div.strips data-runs=(places(drawn.iter().copied())) {
+            div.strips data-runs=(ranges_of(columns_shown.iter().copied())) {
                 @for strip in strips.iter().take(MOST_STRIPS) {
                     div.branch {
                         p.label { (label(&strip.of)) }
@@ -240,8 +240,8 @@ impl Rows<'_> {
                         }
                     }
                     p.axis {
-                        span { (day(drawn.first())) @if earlier > 0 { " (" (earlier) " earlier)" } }
-                        @if day(drawn.first()) != day(drawn.last()) { span { "to " (day(drawn.last())) } }
+                        span { (day(columns_shown.first())) @if earlier > 0 { " (" (earlier) " earlier)" } }
+                        @if day(columns_shown.first()) != day(columns_shown.last()) { span { "to " (day(columns_shown.last())) } }
                     }
                 }
             }
@@ -260,7 +260,7 @@ impl Rows<'_> {
         let dropped: HashSet<&str> = evidence.dropped.iter().map(|run| run.run_id.as_str()).collect();
         let bars = self.bars.iter().enumerate();
         bars.filter(|(_, bar)| dropped.contains(&*bar.run))
-            .map(|(place, _)| place)
+            .map(|(index, _)| index)
             .collect()
     }
 
@@ -311,8 +311,8 @@ pub(super) fn detail(rank: usize, status: VerdictStatus) -> Detail {
     }
 }
 
-fn counted(place: usize, outcome: Outcome, mass: &HashSet<usize>) -> Outcome {
-    if outcome == Outcome::Failed && mass.contains(&place) {
+fn marked(index: usize, outcome: Outcome, mass: &HashSet<usize>) -> Outcome {
+    if outcome == Outcome::Failed && mass.contains(&index) {
         Outcome::MassFailure
     } else {
         outcome
@@ -321,9 +321,9 @@ fn counted(place: usize, outcome: Outcome, mass: &HashSet<usize>) -> Outcome {
 
 fn cells(strip: &Strip, columns: &HashMap<usize, usize>, mass: &HashSet<usize>) -> Vec<Option<Outcome>> {
     let mut cells = vec![None; columns.len()];
-    for (place, outcome) in &strip.cells {
-        if let Some(cell) = columns.get(place).and_then(|column| cells.get_mut(*column)) {
-            *cell = Some(counted(*place, *outcome, mass));
+    for (index, outcome) in &strip.cells {
+        if let Some(cell) = columns.get(index).and_then(|column| cells.get_mut(*column)) {
+            *cell = Some(marked(*index, *outcome, mass));
         }
     }
     cells
@@ -379,22 +379,22 @@ fn errors(errors: &[ErrorCount]) -> Markup {
 }
 
 /// Numbers in ascending order, with `first-last` for ranges: `0-3,7`.
-fn places(places: impl Iterator<Item = usize>) -> String {
+fn ranges_of(indexes: impl Iterator<Item = usize>) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
-    for place in places {
+    for index in indexes {
         match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == place => *last = place,
-            Some(_) | None => ranges.push((place, place)),
+            Some((_, last)) if *last + 1 == index => *last = index,
+            Some(_) | None => ranges.push((index, index)),
         }
     }
-    let shown = ranges.into_iter().map(|(first, last)| {
+    let texts = ranges.into_iter().map(|(first, last)| {
         if first == last {
             first.to_string()
         } else {
             format!("{first}-{last}")
         }
     });
-    shown.collect::<Vec<_>>().join(",")
+    texts.collect::<Vec<_>>().join(",")
 }
 
 fn joined(numbers: impl Iterator<Item = usize>) -> Option<String> {
@@ -407,8 +407,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbouring_places_are_a_range() {
-        assert_eq!(places([0, 1, 2, 7, 9, 10].into_iter()), "0-2,7,9-10");
-        assert_eq!(places(std::iter::empty()), "");
+    fn neighbouring_indexes_are_a_range() {
+        assert_eq!(ranges_of([0, 1, 2, 7, 9, 10].into_iter()), "0-2,7,9-10");
+        assert_eq!(ranges_of(std::iter::empty()), "");
     }
 }

@@ -76,15 +76,15 @@ fn without_branches_every_run_is_on_the_stable_one() {
     let text: String = (1..8).map(row).collect();
     let without = analysed(&format!("test,run,started_at,status\n{text}"));
     assert_eq!(without.tests[0].entry.status.as_str(), "broken");
-    let named = |branch: &str| {
+    let on_branch = |branch: &str| {
         let rows: String = text.lines().map(|line| format!("{line},{branch}\n")).collect();
         analysed(&format!("test,run,started_at,status,branch\n{rows}"))
     };
     assert_eq!(
-        named("main").tests[0].entry.figures,
+        on_branch("main").tests[0].entry.figures,
         without.tests[0].entry.figures
     );
-    assert_ne!(named("feature").tests[0].entry.status.as_str(), "broken");
+    assert_ne!(on_branch("feature").tests[0].entry.status.as_str(), "broken");
 }
 
 #[test]

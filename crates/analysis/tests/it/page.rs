@@ -43,7 +43,7 @@ fn well_formed(html: &str) -> String {
 }
 
 fn attributes(text: &str) {
-    let mut seen = Vec::new();
+    let mut names = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let end = rest.find(['=', ' ']).unwrap_or(rest.len());
@@ -53,8 +53,8 @@ fn attributes(text: &str) {
             "{text:?}"
         );
         assert!(!name.starts_with("on"), "no handler: {text:?}");
-        assert!(!seen.contains(&name), "{name} twice: {text:?}");
-        seen.push(name);
+        assert!(!names.contains(&name), "{name} twice: {text:?}");
+        names.push(name);
         rest = &rest[end..];
         if let Some(value) = rest.strip_prefix("=\"") {
             let end = value.find('"').unwrap();
@@ -92,14 +92,14 @@ fn the_page_of_a_small_history_is_complete() {
     let html = page(&analysis);
     let text = well_formed(&html);
     assert!(text.contains("1 test is broken, 1 flaky"), "{text}");
-    for said in [
+    for expected in [
         "rescued",
         "red",
         "Passed on retry in 2 of 10 runs",
         "And 2 other tests",
         "Evidence",
     ] {
-        assert!(text.contains(said), "{said}");
+        assert!(text.contains(expected), "{expected}");
     }
     assert_eq!(html.matches("<li class=\"row ").count(), analysis.tests.len());
     for status in ["broken", "flaky"] {

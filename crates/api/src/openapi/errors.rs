@@ -80,7 +80,7 @@ pub(super) fn components() -> Value {
 pub(super) fn codes() -> Vec<&'static str> {
     let mut codes: Vec<_> = common()
         .iter()
-        .chain(&every_own("perPage"))
+        .chain(&errors_of_some_routes("perPage"))
         .map(Failure::code)
         .collect();
     codes.push(RATE_LIMITED);
@@ -161,22 +161,22 @@ fn own(path: &str, operation: &Operation) -> Vec<Failure> {
         "error_not_found" => path.contains("{fingerprint}"),
         other => panic!("which routes answer {other}?"),
     };
-    let named = operation.query.iter().find(|name| **name != "days");
-    let named = if operation.query.contains(&"perPage") {
+    let parameter = operation.query.iter().find(|name| **name != "days");
+    let parameter = if operation.query.contains(&"perPage") {
         "perPage"
     } else {
-        named.unwrap_or(&"")
+        parameter.unwrap_or(&"")
     };
-    every_own(named).into_iter().filter(may).collect()
+    errors_of_some_routes(parameter).into_iter().filter(may).collect()
 }
 
-/// The errors that only some routes have. `named` is the parameter in the example.
-fn every_own(named: &'static str) -> Vec<Failure> {
+/// The errors that only some routes have. `parameter` is the one in the example.
+fn errors_of_some_routes(parameter: &'static str) -> Vec<Failure> {
     let files = ["tests/api/cart.spec.ts", "tests/ui/cart.spec.ts"];
     let files = CandidateFiles::first_of(files.map(|file| Some(file.to_owned())).into_iter());
     let bad = ApiError::BadParameter {
-        name: named,
-        rule: if named == "perPage" {
+        name: parameter,
+        rule: if parameter == "perPage" {
             "must be one of 10, 25, 50"
         } else {
             "must be given once"

@@ -44,6 +44,7 @@ fn operations() -> impl Iterator<Item = (&'static str, &'static Operation)> {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a test is a program")]
 fn the_checked_in_description_equals_the_generated_one() {
     let document = document();
     let page = page::render(&document);
@@ -100,7 +101,7 @@ fn every_example_conforms_to_its_schema() {
 #[test]
 fn every_generated_type_has_a_unique_name() {
     // Names that TypeScript, Python, Go, Java and C# predefine, or that generated code imports.
-    const TAKEN: &[&str] = &[
+    const PREDEFINED: &[&str] = &[
         "abortsignal",
         "array",
         "blob",
@@ -159,7 +160,7 @@ fn every_generated_type_has_a_unique_name() {
     ];
     let document = document();
     let mut owners = std::collections::BTreeMap::<String, Vec<String>>::new();
-    for name in TAKEN {
+    for name in PREDEFINED {
         owners
             .entry((*name).to_owned())
             .or_default()

@@ -132,9 +132,9 @@ pub(super) fn or_null(fields: &Fields) -> Option<&Value> {
 
 /// Adds the schema before the other fields. The existing fields take precedence.
 fn put_first(fields: &mut Fields, schema: &Value) {
-    let kept = std::mem::take(fields);
+    let existing = std::mem::take(fields);
     fields.extend(self::fields(schema).clone());
-    fields.extend(kept);
+    fields.extend(existing);
 }
 
 /// Every field of an answer is always present, null where unknown.

@@ -134,30 +134,30 @@ impl<'a> AttemptList<'a> {
 }
 
 /// The largest size of an answer's attempts in bytes. The rest of the answer has a few kilobytes.
-const ROOM: usize = 3_900_000;
+const MOST_BYTES: usize = 3_900_000;
 
 /// The attempts that fit into an answer, half of the space for the oldest and half for the newest, and the number of
 /// omitted attempts.
 fn fit(mut attempts: Vec<AttemptEntry<'_>>) -> Result<(Vec<AttemptEntry<'_>>, u32), ApiError> {
     let mut lengths = attempts.iter().map(json_length).collect::<Result<Vec<_>, _>>()?;
-    if lengths.iter().sum::<usize>() <= ROOM {
+    if lengths.iter().sum::<usize>() <= MOST_BYTES {
         return Ok((attempts, 0));
     }
     for (attempt, length) in attempts.iter_mut().zip(&mut lengths) {
-        while *length > ROOM / 2
-            && let Some((_, shown)) = attempt.errors.split_last()
+        while *length > MOST_BYTES / 2
+            && let Some((_, remaining_errors)) = attempt.errors.split_last()
         {
-            attempt.errors = shown;
+            attempt.errors = remaining_errors;
             attempt.omitted_errors += 1;
             *length = json_length(&*attempt)?;
         }
     }
     let fitting = |lengths: &mut dyn Iterator<Item = &usize>| {
-        let mut room = ROOM / 2;
+        let mut room = MOST_BYTES / 2;
         lengths
             .take_while(|length| match room.checked_sub(**length) {
-                Some(left) => {
-                    room = left;
+                Some(rest) => {
+                    room = rest;
                     true
                 }
                 None => false,
@@ -209,7 +209,7 @@ mod tests {
             errors: errors.into_iter().map(error).collect(),
             shard: None,
         };
-        let found = TestAttempts {
+        let stored = TestAttempts {
             run: RunTag {
                 id: "019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap(),
                 run_number: 1,
@@ -229,30 +229,30 @@ mod tests {
             id: "019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap(),
             name: "shop".to_owned(),
         };
-        let list = AttemptList::new(project, &found, None, Timestamp::from_unix_ms(0)).unwrap();
+        let list = AttemptList::new(project, &stored, None, Timestamp::from_unix_ms(0)).unwrap();
         let length = serde_json::to_vec(&list).unwrap().len();
-        let shown = list
+        let entries = list
             .attempts
             .iter()
             .map(|attempt| (attempt.retry, attempt.errors.len(), attempt.omitted_errors));
-        (shown.collect(), list.omitted_attempts, length)
+        (entries.collect(), list.omitted_attempts, length)
     }
 
     #[test]
     fn an_answer_keeps_the_oldest_and_the_newest_attempts_within_four_megabytes() {
         // Each line break takes two bytes.
-        let (shown, omitted, _) = list(vec![vec![400_000]; 4]);
-        assert_eq!((shown.len(), omitted), (4, 3));
-        let (shown, omitted, length) = list(vec![vec![400_000]; 12]);
-        assert_eq!(shown, [(0, 1, 0), (1, 1, 0), (10, 1, 0), (11, 1, 0)]);
+        let (entries, omitted, _) = list(vec![vec![400_000]; 4]);
+        assert_eq!((entries.len(), omitted), (4, 3));
+        let (entries, omitted, length) = list(vec![vec![400_000]; 12]);
+        assert_eq!(entries, [(0, 1, 0), (1, 1, 0), (10, 1, 0), (11, 1, 0)]);
         assert_eq!(omitted, 8 + 3);
         assert!((3_000_000..4_000_000).contains(&length), "{length}");
     }
 
     #[test]
     fn an_attempt_that_would_fill_half_an_answer_keeps_its_first_errors() {
-        let (shown, omitted, length) = list(vec![vec![1_000], vec![200_000; 20], vec![1_000]]);
-        assert_eq!(shown, [(0, 1, 0), (1, 4, 16), (2, 1, 0)]);
+        let (entries, omitted, length) = list(vec![vec![1_000], vec![200_000; 20], vec![1_000]]);
+        assert_eq!(entries, [(0, 1, 0), (1, 4, 16), (2, 1, 0)]);
         assert_eq!(omitted, 3);
         assert!(length < 4_000_000, "{length}");
     }

@@ -29,13 +29,13 @@ async fn a_tagged_answer_is_revalidated() {
             "{tag} is not a strong tag"
         );
 
-        for known in [tag, "*", &format!("\"other\", {tag}"), &format!("W/{tag}")] {
-            let again = api.get_with(&path, &[("If-None-Match", known)]).await;
-            assert_eq!(again.status, 304, "{path} {known}");
-            assert!(again.body.is_empty());
-            assert_eq!(again.header("etag"), Some(tag));
-            assert_eq!(again.header("cache-control"), Some("private, no-cache"));
-            assert_eq!(again.header("content-type"), None);
+        for condition in [tag, "*", &format!("\"other\", {tag}"), &format!("W/{tag}")] {
+            let revalidated = api.get_with(&path, &[("If-None-Match", condition)]).await;
+            assert_eq!(revalidated.status, 304, "{path} {condition}");
+            assert!(revalidated.body.is_empty());
+            assert_eq!(revalidated.header("etag"), Some(tag));
+            assert_eq!(revalidated.header("cache-control"), Some("private, no-cache"));
+            assert_eq!(revalidated.header("content-type"), None);
         }
         for unknown in ["\"other\"", "nonsense", ""] {
             api.get_with(&path, &[("If-None-Match", unknown)]).await.ok();

@@ -7,10 +7,10 @@ use crate::{
     ids::{NO_PROJECT, PROJECT},
 };
 
-const LISTED: &str = "https://dashboard.example.org";
+const ALLOWED_ORIGIN: &str = "https://dashboard.example.org";
 
 fn api() -> Api {
-    Api::limited(3).with_origins(&format!("{LISTED}, http://localhost:3000"))
+    Api::limited(3).with_origins(&format!("{ALLOWED_ORIGIN}, http://localhost:3000"))
 }
 
 #[actix_web::test]
@@ -19,14 +19,14 @@ async fn a_preflight_request_of_a_listed_origin_is_answered_without_a_key_and_no
     for path in ["/api/v1/projects", "/api/v1/projects/x/runs", "/nowhere"] {
         for _ in 0..5 {
             let headers = [
-                ("Origin", LISTED),
+                ("Origin", ALLOWED_ORIGIN),
                 ("Access-Control-Request-Method", "GET"),
                 ("Access-Control-Request-Headers", "authorization"),
             ];
             let answer = api.send(Method::OPTIONS, path, &headers).await;
             assert_eq!(answer.status, 204);
             assert!(answer.body.is_empty());
-            assert_eq!(answer.header("access-control-allow-origin"), Some(LISTED));
+            assert_eq!(answer.header("access-control-allow-origin"), Some(ALLOWED_ORIGIN));
             assert_eq!(answer.header("access-control-allow-methods"), Some("GET, HEAD"));
             let allowed = answer.header("access-control-allow-headers").unwrap();
             assert!(allowed.contains("Authorization") && allowed.contains("If-None-Match"));
@@ -46,11 +46,11 @@ async fn a_page_of_a_listed_origin_may_read_every_answer() {
         ("/nowhere".to_owned(), 404),
         ("/projects".to_owned(), 429),
     ] {
-        let answer = api.get_with(&path, &[("Origin", LISTED)]).await;
+        let answer = api.get_with(&path, &[("Origin", ALLOWED_ORIGIN)]).await;
         assert_eq!(answer.status, status);
         assert_eq!(
             answer.header("access-control-allow-origin"),
-            Some(LISTED),
+            Some(ALLOWED_ORIGIN),
             "{path}"
         );
         let exposed = answer.header("access-control-expose-headers").unwrap();
@@ -85,7 +85,7 @@ async fn other_origins_are_answered_as_if_there_were_no_list() {
         assert_eq!(varied, varies);
         // A request of a listed origin needs a key unless it is a preflight request.
         let answer = api
-            .send(Method::OPTIONS, "/api/v1/projects", &[("Origin", LISTED)])
+            .send(Method::OPTIONS, "/api/v1/projects", &[("Origin", ALLOWED_ORIGIN)])
             .await;
         answer.fails(401, "missing_key", "no preflight request");
     }

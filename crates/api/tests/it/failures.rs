@@ -57,13 +57,13 @@ async fn has_exactly_the_documented_fields() {
 #[actix_web::test]
 async fn a_broken_test_was_broken_before_and_a_new_failure_comes_first() {
     let body = failures("").await;
-    let found: Vec<_> = body["failures"]
+    let names: Vec<_> = body["failures"]
         .as_array()
         .unwrap()
         .iter()
         .map(|failure| failure["testName"].as_str().unwrap())
         .collect();
-    assert_eq!(found, ["failing", "broken"]);
+    assert_eq!(names, ["failing", "broken"]);
     let broken = &body["failures"][1];
     assert_eq!(broken["cause"], "broken_before");
     assert_eq!(broken["explanation"], "Fails on main since run 15");

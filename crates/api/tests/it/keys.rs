@@ -20,15 +20,18 @@ async fn the_notice_of_expiry_is_on_successful_answers_within_seven_days_only() 
     assert_eq!(near.header("service-key-expires-at"), Some(expiry.as_str()));
 
     let tag = near.header("etag").unwrap();
-    let known = api
+    let revalidated = api
         .send(
             Method::GET,
             &uri,
             &[("Authorization", &expiring), ("If-None-Match", tag)],
         )
         .await;
-    assert_eq!(known.status, 304);
-    assert_eq!(known.header("service-key-expires-at"), Some(expiry.as_str()));
+    assert_eq!(revalidated.status, 304);
+    assert_eq!(
+        revalidated.header("service-key-expires-at"),
+        Some(expiry.as_str())
+    );
 
     let missing = format!("/api/v1/projects/{NO_PROJECT}/branches");
     let missing = api

@@ -74,9 +74,9 @@ async fn a_successful_answer_has_the_remaining_budget_and_a_refusal_does_not() {
     assert_eq!(first.header("ratelimit"), Some("\"default\";r=59;t=57"));
 
     let tag = first.header("etag").unwrap();
-    let known = api.get_with(&path, &[("If-None-Match", tag)]).await;
-    assert_eq!(known.status, 304);
-    assert_eq!(known.header("ratelimit"), Some("\"default\";r=58;t=57"));
+    let revalidated = api.get_with(&path, &[("If-None-Match", tag)]).await;
+    assert_eq!(revalidated.status, 304);
+    assert_eq!(revalidated.header("ratelimit"), Some("\"default\";r=58;t=57"));
 
     for path in [
         "/projects/none/branches",

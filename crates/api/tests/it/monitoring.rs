@@ -35,13 +35,13 @@ async fn every_metric_of_the_dashboard_and_the_alerts_exists() {
     let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     assert!(panels.len() >= 10);
-    for (place, text) in [("dashboard", DASHBOARD), ("alerts", ALERTS)] {
-        let named = names(text);
-        assert!(named.len() >= 5, "{place}: {named:?}");
-        let missing: Vec<_> = named.difference(&existing).collect();
+    for (file, text) in [("dashboard", DASHBOARD), ("alerts", ALERTS)] {
+        let metric_names = names(text);
+        assert!(metric_names.len() >= 5, "{file}: {metric_names:?}");
+        let missing: Vec<_> = metric_names.difference(&existing).collect();
         assert!(
             missing.is_empty(),
-            "the {place} names what does not exist: {missing:?}\n{metrics}"
+            "the {file} names metrics that do not exist: {missing:?}\n{metrics}"
         );
     }
 }
@@ -49,11 +49,11 @@ async fn every_metric_of_the_dashboard_and_the_alerts_exists() {
 #[actix_web::test]
 async fn every_metric_is_shown_by_the_dashboard() {
     let metrics = metrics_text().await;
-    let shown = names(DASHBOARD);
+    let metric_names = names(DASHBOARD);
     for line in metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
         let family = line.split(' ').next().unwrap();
         assert!(
-            shown.iter().any(|name| name.starts_with(family)),
+            metric_names.iter().any(|name| name.starts_with(family)),
             "no panel shows {family}"
         );
     }

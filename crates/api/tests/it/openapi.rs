@@ -73,7 +73,7 @@ fn conforms(document: &Value, operation: &Value, answer: &Answer, what: &str) {
     for name in answer.headers.keys() {
         let is_documented = headers
             .keys()
-            .any(|known| name.as_str().eq_ignore_ascii_case(known));
+            .any(|documented| name.as_str().eq_ignore_ascii_case(documented));
         assert!(
             is_documented || name == "content-type",
             "{what}: {name} is not documented"
@@ -98,7 +98,10 @@ fn conforms(document: &Value, operation: &Value, answer: &Answer, what: &str) {
     assert!(wrong.is_empty(), "{what}: {wrong:#?} in {body:#}");
     if let Some(code) = body.get("code") {
         let codes = response["x-codes"].as_array().unwrap();
-        assert!(codes.iter().any(|known| known["code"] == *code), "{what}: {code}");
+        assert!(
+            codes.iter().any(|documented| documented["code"] == *code),
+            "{what}: {code}"
+        );
     }
 }
 
@@ -112,9 +115,9 @@ async fn every_answer_conforms_to_the_document() {
         answer.ok();
         conforms(&document, operation, &answer, &path);
         if let Some(tag) = answer.header("etag") {
-            let known = api.get_with(&path, &[("If-None-Match", tag)]).await;
-            assert_eq!(known.status, 304);
-            conforms(&document, operation, &known, &path);
+            let revalidated = api.get_with(&path, &[("If-None-Match", tag)]).await;
+            assert_eq!(revalidated.status, 304);
+            conforms(&document, operation, &revalidated, &path);
         }
     }
     // Fields that the plain requests lack: evidence, a stored verdict.
@@ -205,18 +208,18 @@ async fn every_parameter_is_read_as_the_document_says() {
         for parameter in query(&document, operation) {
             let name = parameter["name"].as_str().unwrap();
             let schema = &parameter["schema"];
-            let written = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let ask = |value: &str| format!("{path}?{name}={value}");
+            let in_query = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let path_with = |value: &str| format!("{path}?{name}={value}");
             if let Some(default) = schema.get("default") {
                 assert_eq!(
-                    api.get(&ask(&written(default))).await.ok(),
+                    api.get(&path_with(&in_query(default))).await.ok(),
                     plain,
                     "{path} {name}"
                 );
             }
             for word in schema["enum"].as_array().into_iter().flatten() {
-                let word = written(word);
-                let answer = api.get(&ask(&word)).await;
+                let word = in_query(word);
+                let answer = api.get(&path_with(&word)).await;
                 if word == "prev" {
                     answer.fails(400, "invalid_parameter", "prev without a cursor");
                 } else {
@@ -224,17 +227,17 @@ async fn every_parameter_is_read_as_the_document_says() {
                 }
             }
             if let Some(longest) = schema["maxLength"].as_u64() {
-                api.get(&ask(&"x".repeat(longest as usize))).await.ok();
-                let answer = api.get(&ask(&"x".repeat(longest as usize + 1))).await;
+                api.get(&path_with(&"x".repeat(longest as usize))).await.ok();
+                let answer = api.get(&path_with(&"x".repeat(longest as usize + 1))).await;
                 assert_eq!(answer.status, 400, "{path} {name}");
             }
             if let Some(least) = schema["minimum"].as_i64() {
-                api.get(&ask(&least.to_string())).await.ok();
-                assert_eq!(api.get(&ask(&(least - 1).to_string())).await.status, 400);
+                api.get(&path_with(&least.to_string())).await.ok();
+                assert_eq!(api.get(&path_with(&(least - 1).to_string())).await.status, 400);
             }
             for (text, escaped) in [("~", "~"), ("a\0", "a%00")] {
                 let fits = jsonschema::is_valid(schema, &Value::from(text));
-                let answer = api.get(&ask(escaped)).await;
+                let answer = api.get(&path_with(escaped)).await;
                 assert_eq!(answer.status == 400, !fits, "{path} {name}={escaped}");
             }
         }

@@ -62,11 +62,14 @@ async fn an_ambiguous_name_lists_its_files() {
 #[actix_web::test]
 async fn a_name_is_found_exactly_as_it_is_stored() {
     let api = Api::new();
-    let found = api
+    let answer = api
         .get(&format!("/projects/{PROJECT}/tests/{TEST_ENCODED}"))
         .await
         .ok();
-    assert_eq!(found["test"], serde_json::json!({"name": TEST, "filePath": FILE}));
+    assert_eq!(
+        answer["test"],
+        serde_json::json!({"name": TEST, "filePath": FILE})
+    );
     // In a path a plus is a plus.
     let spaced = TEST_ENCODED.replace("%20", "+");
     api.get(&format!("/projects/{PROJECT}/tests/{spaced}"))

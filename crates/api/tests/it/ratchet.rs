@@ -147,10 +147,10 @@ fn every_route_is_documented_with_its_parameters() {
     let document: serde_json::Value =
         serde_json::from_str(include_str!("../../../../docs/openapi.json")).unwrap();
     for row in ROWS {
-        let listed = document["paths"][row.path]["get"]["parameters"]
+        let references = document["paths"][row.path]["get"]["parameters"]
             .as_array()
             .unwrap();
-        let resolved = listed.iter().map(|parameter| {
+        let resolved = references.iter().map(|parameter| {
             document
                 .pointer(&parameter["$ref"].as_str().unwrap()[1..])
                 .unwrap()

@@ -93,24 +93,24 @@ fn select(test: &TestSelector) -> TestLookup<TestName> {
     assert!(!test.name.contains('\0'));
     let mut matching: Vec<_> = seed::tests()
         .into_iter()
-        .filter(|known| known.name == test.name)
-        .filter(|known| match &test.file {
+        .filter(|candidate| candidate.name == test.name)
+        .filter(|candidate| match &test.file {
             FileSelector::Any => true,
-            FileSelector::Exactly(file) => known.file_path == *file,
+            FileSelector::Exactly(file) => candidate.file_path == *file,
         })
         .collect();
     match matching.len() {
         0 => TestLookup::Missing,
         1 => TestLookup::Found(matching.remove(0)),
         _ => TestLookup::Ambiguous(CandidateFiles::first_of(
-            matching.into_iter().map(|known| known.file_path),
+            matching.into_iter().map(|candidate| candidate.file_path),
         )),
     }
 }
 
 fn map<T, R>(lookup: TestLookup<T>, map: impl FnOnce(T) -> R) -> TestLookup<R> {
     match lookup {
-        TestLookup::Found(found) => TestLookup::Found(map(found)),
+        TestLookup::Found(value) => TestLookup::Found(map(value)),
         TestLookup::Missing => TestLookup::Missing,
         TestLookup::Ambiguous(files) => TestLookup::Ambiguous(files),
     }
@@ -150,8 +150,8 @@ impl Store for Seed {
 
     fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
         self.reach()?;
-        let found = self.stored.get(hash).copied();
-        if found.is_none() {
+        let key = self.stored.get(hash).copied();
+        if key.is_none() {
             self.hanging.fetch_add(1, Ordering::SeqCst);
             // The wait is bounded, so that a failed test ends.
             let began = Instant::now();
@@ -159,7 +159,7 @@ impl Store for Seed {
                 thread::sleep(Duration::from_millis(1));
             }
         }
-        Ok(found)
+        Ok(key)
     }
 
     fn key_used(&self, _: KeyId, _: Timestamp) -> Result<(), StoreError> {
@@ -181,8 +181,8 @@ impl Store for Seed {
     fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError> {
         self.reach()?;
         let project = |name: &str| Project::of_row(id, name.to_owned(), caller.plan, now);
-        let asked = (caller.organization.to_string(), id.to_string());
-        Ok(match (asked.0.as_str(), asked.1.as_str()) {
+        let ids = (caller.organization.to_string(), id.to_string());
+        Ok(match (ids.0.as_str(), ids.1.as_str()) {
             (ORGANIZATION, PROJECT) => Some(project("shop")),
             (OTHER_ORGANIZATION, OTHER_PROJECT) => Some(project("other")),
             _ => None,
@@ -263,7 +263,7 @@ impl Store for Seed {
         test: &TestSelector,
     ) -> Result<Option<TestLookup<TestAttempts>>, StoreError> {
         self.read()?;
-        let found = |test| TestAttempts {
+        let attempts = |test| TestAttempts {
             run: RunTag {
                 id: run_id(),
                 run_number: 41,
@@ -276,7 +276,7 @@ impl Store for Seed {
             attempts: seed::attempts(),
             omitted: 0,
         };
-        Ok(is_the_run(run).then(|| map(select(test), found)))
+        Ok(is_the_run(run).then(|| map(select(test), attempts)))
     }
 
     fn history(
@@ -455,9 +455,9 @@ impl Snapshot for OneState<'_> {
             evaluated_at: stored.evaluated_at,
         };
         // The first test has a verdict.
-        let facts = |(place, test): (usize, &TestOrdinal)| {
+        let facts = |(index, test): (usize, &TestOrdinal)| {
             let facts = StoredFacts {
-                verdict: (place == 0).then_some(tag),
+                verdict: (index == 0).then_some(tag),
                 first_failed_at: Some(NOW.plus_days(-3)),
             };
             (*test, facts)

@@ -9,22 +9,22 @@ use assay_flakiness::FailureCause;
 use super::{CauseEvidence, EvidenceRun, gate};
 
 /// Most runs in the evidence of a failure.
-const NAMED: usize = 20;
+const MOST_RUNS: usize = 20;
 
 /// The runs behind the sentence of a failure.
 pub(super) fn of(history: &History, failure: &FailureCause) -> CauseEvidence {
-    let mut named: Vec<(usize, EvidenceWord)> = Vec::new();
+    let mut runs: Vec<(usize, EvidenceWord)> = Vec::new();
     let mut total = 0_u32;
     let cause = gate::cause(failure);
     if cause == Cause::Unclear {
         for (cause, _) in gate::two_likeliest(&failure.probabilities) {
-            total = total.saturating_add(add(cause, failure, &mut named));
+            total = total.saturating_add(add(cause, failure, &mut runs));
         }
     } else {
-        total = add(cause, failure, &mut named);
+        total = add(cause, failure, &mut runs);
     }
-    let runs = named.into_iter().filter_map(|(place, says)| {
-        let run = &history.runs.get(place)?.run;
+    let runs = runs.into_iter().filter_map(|(index, says)| {
+        let run = &history.runs.get(index)?.run;
         Some(EvidenceRun {
             run_id: run.id.to_string(),
             says,
@@ -32,39 +32,39 @@ pub(super) fn of(history: &History, failure: &FailureCause) -> CauseEvidence {
         })
     });
     CauseEvidence {
-        runs: runs.take(NAMED).collect(),
+        runs: runs.take(MOST_RUNS).collect(),
         runs_total: total,
     }
 }
 
 /// Adds the runs that support a cause, and returns their number.
-fn add(cause: Cause, failure: &FailureCause, named: &mut Vec<(usize, EvidenceWord)>) -> u32 {
+fn add(cause: Cause, failure: &FailureCause, runs: &mut Vec<(usize, EvidenceWord)>) -> u32 {
     let facts = &failure.facts;
-    let one = |place: Option<usize>, says: EvidenceWord, named: &mut Vec<(usize, EvidenceWord)>| {
-        named.extend(place.map(|place| (place, says)));
-        u32::from(place.is_some())
+    let one = |index: Option<usize>, says: EvidenceWord, runs: &mut Vec<(usize, EvidenceWord)>| {
+        runs.extend(index.map(|index| (index, says)));
+        u32::from(index.is_some())
     };
     match cause {
         Cause::Flake => {
-            let passed = one(facts.passed_on_revision, EvidenceWord::PassedOnRevision, named);
-            named.extend(
+            let passed = one(facts.passed_on_revision, EvidenceWord::PassedOnRevision, runs);
+            runs.extend(
                 facts
                     .flakes
                     .iter()
-                    .map(|place| (*place, EvidenceWord::FailedOnGoodCode)),
+                    .map(|index| (*index, EvidenceWord::FailedOnGoodCode)),
             );
             passed + facts.good_failed
         }
-        Cause::Environment => one(facts.failed_elsewhere, EvidenceWord::FailedElsewhere, named),
-        Cause::BrokenBefore if facts.on_stable => one(facts.streak_since, EvidenceWord::FailingSince, named),
-        Cause::BrokenBefore => one(facts.stable_since, EvidenceWord::FailingOnStableSince, named),
-        Cause::EarlierOnBranch => one(facts.streak_since, EvidenceWord::FailingSince, named),
+        Cause::Environment => one(facts.failed_elsewhere, EvidenceWord::FailedElsewhere, runs),
+        Cause::BrokenBefore if facts.on_stable => one(facts.streak_since, EvidenceWord::FailingSince, runs),
+        Cause::BrokenBefore => one(facts.stable_since, EvidenceWord::FailingOnStableSince, runs),
+        Cause::EarlierOnBranch => one(facts.streak_since, EvidenceWord::FailingSince, runs),
         Cause::ThisChange => {
-            named.extend(
+            runs.extend(
                 facts
                     .stable_passes
                     .iter()
-                    .map(|place| (*place, EvidenceWord::PassedOnStable)),
+                    .map(|index| (*index, EvidenceWord::PassedOnStable)),
             );
             facts.stable_runs - facts.stable_failed
         }
@@ -75,7 +75,7 @@ fn add(cause: Cause, failure: &FailureCause, named: &mut Vec<(usize, EvidenceWor
 /// The number of runs on other branches in which the test ran before its failure. For a failure on the stable branch,
 /// all earlier runs count.
 pub fn runs_elsewhere(history: &History, failure: &FailureCause) -> u32 {
-    let Some(here) = history.runs.get(failure.execution) else {
+    let Some(here) = history.runs.get(failure.run_index) else {
         return 0;
     };
     let is_stable = failure.facts.on_stable;

@@ -67,9 +67,9 @@ impl ByCause {
 pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
     let mut worst: BTreeMap<TestOrdinal, &FailureCause> = BTreeMap::new();
     for failure in causes.into_iter().filter(|failure| !failure.recovered) {
-        let known = worst.entry(failure.test).or_insert(failure);
-        if failure.probabilities.mine() > known.probabilities.mine() {
-            *known = failure;
+        let worst_of_test = worst.entry(failure.test).or_insert(failure);
+        if failure.probabilities.mine() > worst_of_test.probabilities.mine() {
+            *worst_of_test = failure;
         }
     }
     let mut by_cause = ByCause::default();

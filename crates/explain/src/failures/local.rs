@@ -68,7 +68,7 @@ pub fn local_failures(
     now: Timestamp,
 ) -> Result<LocalFailures, StoreError> {
     in_snapshot(store, project, |snapshot| {
-        let mut known: BTreeMap<TestOrdinal, &LocalFailure> = BTreeMap::new();
+        let mut known_failures: BTreeMap<TestOrdinal, &LocalFailure> = BTreeMap::new();
         let (mut unknown, mut ambiguous) = (Vec::new(), Vec::new());
         let tests: Vec<TestSelector> = local
             .failures
@@ -78,17 +78,18 @@ pub fn local_failures(
         for (failure, lookup) in local.failures.iter().zip(snapshot.test_ordinals(&tests)?) {
             match lookup {
                 TestLookup::Found(ordinal) => {
-                    known.entry(ordinal).or_insert(failure);
+                    known_failures.entry(ordinal).or_insert(failure);
                 }
                 TestLookup::Missing => unknown.push(failure.test.clone()),
                 TestLookup::Ambiguous(files) => ambiguous.push((failure.test.clone(), files)),
             }
         }
-        let explained = explained(snapshot, engine, local.branch.as_deref(), &known, now)?;
+        let explained = explained(snapshot, engine, local.branch.as_deref(), &known_failures, now)?;
         let gate = gate(explained.causes());
-        let all = u32::try_from(known.len().max(1)).unwrap_or(u32::MAX);
-        let listed = explained.only(|_| true);
-        let (_, mut failures) = explained.entries(snapshot, Knowledge::AtTheTime, &listed, (1, all))?;
+        let count = u32::try_from(known_failures.len().max(1)).unwrap_or(u32::MAX);
+        let all_failures = explained.only(|_| true);
+        let (_, mut failures) =
+            explained.entries(snapshot, Knowledge::AtTheTime, &all_failures, (1, count))?;
         for failure in &mut failures {
             failure.evidence.leave_out(LOCAL);
         }
@@ -105,28 +106,28 @@ fn explained(
     snapshot: &mut dyn Snapshot,
     engine: &dyn Diagnose,
     branch: Option<&str>,
-    known: &BTreeMap<TestOrdinal, &LocalFailure>,
+    failures: &BTreeMap<TestOrdinal, &LocalFailure>,
     now: Timestamp,
 ) -> Result<UnpagedFailures, StoreError> {
     let (from, to) = engine.causes_window(now, Knowledge::AtTheTime, now);
     let stored = snapshot.observations(from, to)?;
-    let tests: Vec<TestOrdinal> = known.keys().copied().collect();
+    let tests: Vec<TestOrdinal> = failures.keys().copied().collect();
     let mut errors = snapshot.window_errors(NUMBER, &tests, from, to)?;
-    let fingerprints: Vec<String> = known
+    let fingerprints: Vec<String> = failures
         .values()
         .filter_map(|failure| Some(failure.error.as_ref()?.fingerprint.clone()))
         .collect();
     let numbers = snapshot.signature_numbers(&fingerprints)?;
-    add_texts(&mut errors, known, numbers);
+    add_texts(&mut errors, failures, numbers);
     let mut history = History::clone(&stored);
-    history.runs.extend(executions(&stored, branch, known, now));
+    history.runs.extend(executions(&stored, branch, failures, now));
     let texts = texts(&history, &errors);
     let causes = engine.causes_of_run(&history, &texts, NUMBER, Knowledge::AtTheTime, now);
     let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
     let names = snapshot.test_names(&tests)?;
     let statuses = tests.iter().map(|test| FinalStatus {
         status: AttemptStatus::Failed,
-        attempts: known.get(test).map_or(1, |failure| failure.attempts),
+        attempts: failures.get(test).map_or(1, |failure| failure.attempts),
     });
     let ends = statuses.zip(names).collect();
     Ok(UnpagedFailures {
@@ -138,12 +139,12 @@ fn explained(
 /// Adds the errors of the run to those of the window. An error that was never stored gets an unused number.
 fn add_texts(
     errors: &mut WindowErrors,
-    known: &BTreeMap<TestOrdinal, &LocalFailure>,
+    failures: &BTreeMap<TestOrdinal, &LocalFailure>,
     stored: HashMap<String, u32>,
 ) {
     let mut numbers = SignatureNumbers::new(stored);
     let mut tests: HashMap<u32, u32> = HashMap::new();
-    for (test, failure) in known {
+    for (test, failure) in failures {
         let Some(error) = &failure.error else {
             continue;
         };
@@ -164,18 +165,18 @@ fn add_texts(
 fn executions(
     history: &History,
     branch: Option<&str>,
-    known: &BTreeMap<TestOrdinal, &LocalFailure>,
+    failures: &BTreeMap<TestOrdinal, &LocalFailure>,
     now: Timestamp,
 ) -> Vec<RunObservations> {
     let mut executions: Vec<RunObservations> = Vec::new();
-    for (test, failure) in known {
+    for (test, failure) in failures {
         let last = last_execution(history, *test);
         let variant = last.map_or_else(|| "".into(), |last| Arc::clone(&last.run.variant));
-        let place = executions
+        let index = executions
             .iter()
             .position(|execution| execution.run.variant == variant);
-        let place = place.unwrap_or(executions.len());
-        if place == executions.len() {
+        let index = index.unwrap_or(executions.len());
+        if index == executions.len() {
             let mut execution = RunObservations::of(RunFacts {
                 id: LOCAL.into(),
                 number: NUMBER,
@@ -189,7 +190,7 @@ fn executions(
             }
             executions.push(execution);
         }
-        if let Some(execution) = executions.get_mut(place) {
+        if let Some(execution) = executions.get_mut(index) {
             execution.present.insert(*test);
             execution.failures.push(Failure {
                 test: *test,

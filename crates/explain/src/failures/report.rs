@@ -24,7 +24,7 @@ use serde::Serialize;
 use super::{ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, gate, listed_before};
 
 /// Most failures in an answer.
-const LISTED: usize = 200;
+const MOST_FAILURES: usize = 200;
 
 /// The failures of a report.
 #[derive(Debug, Clone, Serialize)]
@@ -51,8 +51,8 @@ pub fn report_failures(
     now: Timestamp,
 ) -> Result<ReportFailures, StoreError> {
     in_snapshot(store, project, |snapshot| {
-        let known = snapshot.recognise(recording, rules)?;
-        let overlay = Overlay::new(snapshot, engine, recording, known, now)?;
+        let recognised = snapshot.recognise(recording, rules)?;
+        let overlay = Overlay::new(snapshot, engine, recording, recognised, now)?;
         overlay.explained(snapshot, engine, now)
     })
 }
@@ -60,13 +60,13 @@ pub fn report_failures(
 /// The runs of the window, including the report.
 struct Overlay<'r> {
     recording: &'r Recording,
-    known: RecognisedReport,
+    recognised: RecognisedReport,
     /// The ordinals of the report's tests. New tests get ordinals after all stored ones.
     ordinals: Vec<TestOrdinal>,
     history: History,
     number: i32,
     /// The index of the report among the runs.
-    place: usize,
+    index: usize,
     window: (Timestamp, Timestamp),
 }
 
@@ -75,16 +75,16 @@ impl<'r> Overlay<'r> {
         snapshot: &mut dyn Snapshot,
         engine: &dyn Diagnose,
         recording: &'r Recording,
-        known: RecognisedReport,
+        recognised: RecognisedReport,
         now: Timestamp,
     ) -> Result<Self, StoreError> {
-        let started_at = known
+        let started_at = recognised
             .run
             .map_or(recording.started_at, |(_, started_at)| started_at);
         let window = engine.causes_window(started_at, Knowledge::AtTheTime, now);
         let mut history = Arc::unwrap_or_clone(snapshot.observations(window.0, window.1)?);
         let mut next = history.tests;
-        let ordinals: Vec<TestOrdinal> = known
+        let ordinals: Vec<TestOrdinal> = recognised
             .tests
             .iter()
             .map(|test| {
@@ -95,8 +95,8 @@ impl<'r> Overlay<'r> {
             })
             .collect();
         history.tests = next.max(ordinals.iter().max().map_or(0, |last| last.saturating_add(1)));
-        let number = known.run.map_or(known.next_run, |(number, _)| number);
-        let context = &known.context;
+        let number = recognised.run.map_or(recognised.next_run, |(number, _)| number);
+        let context = &recognised.context;
         let facts = RunFacts {
             id: recording.run_key.as_str().into(),
             number,
@@ -109,10 +109,10 @@ impl<'r> Overlay<'r> {
             .runs
             .iter()
             .position(|observed| observed.run.number == number);
-        let place = stored.unwrap_or(history.runs.len());
+        let index = stored.unwrap_or(history.runs.len());
         let mut observed = match stored {
-            Some(place) => {
-                let mut observed = history.runs.remove(place);
+            Some(index) => {
+                let mut observed = history.runs.remove(index);
                 let id = observed.run.id;
                 observed.run = RunFacts { id, ..facts };
                 observed
@@ -125,14 +125,14 @@ impl<'r> Overlay<'r> {
                 observed.add(*ordinal, &outcome);
             }
         }
-        history.runs.insert(place, observed);
+        history.runs.insert(index, observed);
         Ok(Self {
             recording,
-            known,
+            recognised,
             ordinals,
             history,
             number,
-            place,
+            index,
             window,
         })
     }
@@ -149,21 +149,21 @@ impl<'r> Overlay<'r> {
         let mut causes: Vec<FailureCause> =
             engine.causes_of_run(&self.history, &texts, self.number, Knowledge::AtTheTime, now);
         // Other shards of the run are not part of this report.
-        causes.retain(|cause| tests.contains_key(&cause.test) && cause.execution == self.place);
+        causes.retain(|cause| tests.contains_key(&cause.test) && cause.run_index == self.index);
         let gate = gate(&causes);
         causes.sort_by(|left, right| {
             let name = |cause: &FailureCause| tests.get(&cause.test).map(|test| &test.test);
             listed_before(left, right).then_with(|| name(left).cmp(&name(right)))
         });
         let total = causes.len();
-        causes.truncate(LISTED);
-        let stored: HashSet<TestOrdinal> = self.known.tests.iter().flatten().copied().collect();
-        let known: Vec<TestOrdinal> = causes
+        causes.truncate(MOST_FAILURES);
+        let stored: HashSet<TestOrdinal> = self.recognised.tests.iter().flatten().copied().collect();
+        let known_tests: Vec<TestOrdinal> = causes
             .iter()
             .map(|cause| cause.test)
             .filter(|test| stored.contains(test))
             .collect();
-        let facts = snapshot.stored_facts(&known)?;
+        let facts = snapshot.stored_facts(&known_tests)?;
         let failures = causes.into_iter().filter_map(|cause| {
             let test = tests.get(&cause.test)?;
             let outcome = test.outcome()?;
@@ -193,9 +193,9 @@ impl<'r> Overlay<'r> {
         &self,
         snapshot: &mut dyn Snapshot,
     ) -> Result<(ErrorTexts, HashMap<u32, ErrorName>), StoreError> {
-        let mut shown: BTreeMap<TestOrdinal, u32> = BTreeMap::new();
+        let mut text_of_test: BTreeMap<TestOrdinal, u32> = BTreeMap::new();
         let mut names: HashMap<u32, ErrorName> = HashMap::new();
-        let mut numbers = SignatureNumbers::new(self.known.signatures.clone());
+        let mut numbers = SignatureNumbers::new(self.recognised.signatures.clone());
         for (ordinal, test) in self.ordinals.iter().zip(&self.recording.tests) {
             let Some(class) = test
                 .attempts
@@ -206,36 +206,36 @@ impl<'r> Overlay<'r> {
                 continue;
             };
             let number = numbers.number(&class.fingerprint);
-            shown.insert(*ordinal, number);
+            text_of_test.insert(*ordinal, number);
             names.entry(number).or_insert_with(|| class.into());
         }
-        let stored: HashSet<TestOrdinal> = self.known.tests.iter().flatten().copied().collect();
-        let known: Vec<TestOrdinal> = shown
+        let stored: HashSet<TestOrdinal> = self.recognised.tests.iter().flatten().copied().collect();
+        let known_tests: Vec<TestOrdinal> = text_of_test
             .keys()
             .copied()
             .filter(|test| stored.contains(test))
             .collect();
-        let errors = snapshot.window_errors(self.number, &known, self.window.0, self.window.1)?;
-        let places: HashMap<i32, usize> = self
+        let errors = snapshot.window_errors(self.number, &known_tests, self.window.0, self.window.1)?;
+        let index_of_run: HashMap<i32, usize> = self
             .history
             .runs
             .iter()
             .enumerate()
-            .map(|(place, observed)| (observed.run.number, place))
+            .map(|(index, observed)| (observed.run.number, index))
             .collect();
         let mut texts = ErrorTexts::new();
-        for (test, text) in &shown {
-            texts.insert(self.place, *test, *text);
+        for (test, text) in &text_of_test {
+            texts.insert(self.index, *test, *text);
         }
         let mut pairs: BTreeSet<(TestOrdinal, u32)> = BTreeSet::new();
         for (run_number, test, text) in &errors.failures {
             pairs.insert((*test, *text));
-            if let Some(place) = places.get(run_number).filter(|place| **place != self.place) {
-                texts.insert(*place, *test, *text);
+            if let Some(index) = index_of_run.get(run_number).filter(|index| **index != self.index) {
+                texts.insert(*index, *test, *text);
             }
         }
         let mut tests: HashMap<u32, u32> = errors.tests.into_iter().collect();
-        for (test, text) in shown {
+        for (test, text) in text_of_test {
             if pairs.insert((test, text)) {
                 *tests.entry(text).or_default() += 1;
             }
@@ -247,10 +247,12 @@ impl<'r> Overlay<'r> {
 
 /// Removes tests from a run.
 fn without(observed: &mut RunObservations, tests: &[TestOrdinal]) {
-    let taken: HashSet<TestOrdinal> = tests.iter().copied().collect();
+    let removed: HashSet<TestOrdinal> = tests.iter().copied().collect();
     let remove = |from: &mut Bitmap| tests.iter().for_each(|test| from.remove(*test));
     remove(&mut observed.present);
     remove(&mut observed.skipped);
     remove(&mut observed.untimed);
-    observed.failures.retain(|failure| !taken.contains(&failure.test));
+    observed
+        .failures
+        .retain(|failure| !removed.contains(&failure.test));
 }

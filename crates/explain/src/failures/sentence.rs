@@ -54,18 +54,18 @@ impl Words<'_> {
         }
     }
 
-    fn run(&self, place: Option<usize>) -> Option<&RunFacts> {
-        self.history.runs.get(place?).map(|observed| &observed.run)
+    fn run(&self, index: Option<usize>) -> Option<&RunFacts> {
+        self.history.runs.get(index?).map(|observed| &observed.run)
     }
 
     /// `on main`, or empty if no run has a branch.
     fn on_stable(&self) -> String {
-        let named = self
+        let any_branch = self
             .history
             .runs
             .iter()
             .any(|observed| observed.run.branch.is_some());
-        if named {
+        if any_branch {
             format!(" on {}", self.history.stable_branch)
         } else {
             String::new()
@@ -77,7 +77,7 @@ impl Words<'_> {
         let before = if facts.on_stable { " before" } else { "" };
         let stable = self.on_stable();
         let passed = facts.stable_runs - facts.stable_failed;
-        let known = match (facts.stable_runs, facts.stable_failed) {
+        let stable_runs = match (facts.stable_runs, facts.stable_failed) {
             (0, _) => format!("Never ran{stable} before"),
             (1, 0) => format!("Passed in the only run{stable}{before}"),
             (all, 0) => format!("Passed in all {all} runs{stable}{before}"),
@@ -95,7 +95,7 @@ impl Words<'_> {
             Knowledge::AtTheTime => "; this error was never seen before",
             Knowledge::Hindsight => "; this error was seen nowhere else",
         };
-        format!("{known} and failed on this revision{variants}{error}")
+        format!("{stable_runs} and failed on this revision{variants}{error}")
     }
 
     fn earlier_on_branch(&self) -> String {
@@ -118,12 +118,12 @@ impl Words<'_> {
     fn broken_before(&self) -> String {
         let facts = self.facts;
         let stable = self.on_stable();
-        let place = if facts.on_stable {
+        let index = if facts.on_stable {
             facts.streak_since
         } else {
             facts.stable_since
         };
-        let Some(run) = self.run(place) else {
+        let Some(run) = self.run(index) else {
             return format!("Most probably broken{stable} before this branch");
         };
         let error = if facts.stable_same_error {
@@ -142,7 +142,7 @@ impl Words<'_> {
             let started = self
                 .history
                 .runs
-                .get(self.failure.execution)
+                .get(self.failure.run_index)
                 .map(|here| here.run.started_at);
             if started.is_some_and(|started| run.started_at > started) {
                 format!("Passed when run {} ran the same revision again", run.number)
@@ -190,7 +190,7 @@ impl Words<'_> {
         let here = self
             .history
             .runs
-            .get(self.failure.execution)
+            .get(self.failure.run_index)
             .map(|here| here.run.started_at);
         let elsewhere = self.run(facts.failed_elsewhere).zip(here);
         let Some((run, here)) = elsewhere else {

@@ -46,8 +46,8 @@ const NAMES: [&str; 14] = [
 ];
 
 /// A stack without the frames of test frameworks, with the number of removed frames.
-pub(super) fn own(stack: &str) -> String {
-    let (mut kept, mut left_out) = (Vec::new(), 0);
+pub(super) fn without_framework(stack: &str) -> String {
+    let (mut lines, mut left_out) = (Vec::new(), 0);
     // The indentation of the last removed frame. Lines with more indentation belong to it.
     let mut inside = None;
     for line in stack.lines() {
@@ -59,19 +59,19 @@ pub(super) fn own(stack: &str) -> String {
             inside = None;
         }
         if inside.is_none() {
-            kept.push(line);
+            lines.push(line);
         }
     }
-    let mut own = kept.join("\n");
+    let mut remaining = lines.join("\n");
     if left_out > 0 {
-        let separator = if own.is_empty() { "" } else { "\n" };
+        let separator = if remaining.is_empty() { "" } else { "\n" };
         // Writing to a String cannot fail.
         let _ = write!(
-            own,
+            remaining,
             "{separator}[{left_out} frame(s) of the test framework left out]"
         );
     }
-    own
+    remaining
 }
 
 /// Whether a line contains a location of the stack.
@@ -146,7 +146,7 @@ mod tests {
             ),
             ("", ""),
         ] {
-            assert_eq!(own(stack), expected);
+            assert_eq!(without_framework(stack), expected);
         }
     }
 }

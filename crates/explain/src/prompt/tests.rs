@@ -135,7 +135,7 @@ fn the_prompt_of_a_failed_attempt_has_all_known_facts() {
          Stack frames:\n```text\n    at cart.ts:12:3\n```\n\
          \n"
         .to_owned()
-            + WANTED
+            + TASK
     );
 }
 
@@ -304,7 +304,7 @@ fn long_parts_share_the_room_of_the_prompt() {
         attempts.test.file_path = Some(stack.repeat(2_000));
         for prompt in [short, of_first(&attempts)] {
             assert!((9_000..=12_000).contains(&prompt.len()), "{} bytes", prompt.len());
-            assert!(prompt.ends_with(WANTED));
+            assert!(prompt.ends_with(TASK));
             assert!(prompt.matches("[cut off: the first").count() >= 3, "{prompt}");
         }
     }

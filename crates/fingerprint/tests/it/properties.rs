@@ -209,10 +209,10 @@ fn expectations_locators_and_matchers_distinguish_errors() {
         "Expected values to be strictly equal:\n\n23660 !== 10",
         "Expected values to be strictly equal:\n\n23660 !== 12",
     ];
-    let mut seen = std::collections::HashMap::new();
+    let mut by_fingerprint = std::collections::HashMap::new();
     for text in errors {
         let class = classify(&error(text)).unwrap();
-        if let Some(other) = seen.insert(class.fingerprint, text) {
+        if let Some(other) = by_fingerprint.insert(class.fingerprint, text) {
             panic!("one fingerprint for two errors:\n{other}\n---\n{text}");
         }
     }
@@ -229,7 +229,8 @@ fn class(message: &str, stack: &str) -> assay_domain::signature::ErrorClass {
 
 #[test]
 fn small_numbers_in_received_values_are_not_distinguished() {
-    let [one, other] = [3, 7].map(|came| class(&format!("expected:<1> but was:<{came}>"), "").fingerprint);
+    let [one, other] =
+        [3, 7].map(|actual| class(&format!("expected:<1> but was:<{actual}>"), "").fingerprint);
     assert_eq!(one, other);
 }
 

@@ -13,8 +13,8 @@ use crate::{
         background::Background,
         break_probability, breaks_like_branch, breaks_like_sibling,
         chain_state::{ChainState, RelativeLikelihood},
+        failing_branches::FailingBranches,
         mean, prior,
-        red_branches::RedBranches,
         scaled_product::ScaledProduct,
     },
     numbers::count,
@@ -52,7 +52,7 @@ pub(crate) struct Filter<'t, 'h> {
     /// P(the revision broke the test) at these positions, by position; empty with one variant.
     broke: Vec<PerRate>,
     /// The branches on which the current test failed last; computed when they are first needed.
-    red_branches: Option<RedBranches>,
+    failing_branches: Option<FailingBranches>,
     /// The likelihood of the results.
     likelihood: ScaledProduct,
     /// The number of factors since the last call of `settle`.
@@ -80,7 +80,7 @@ impl<'t, 'h> Filter<'t, 'h> {
             stable: vec![[0.0; GRID]; positions],
             always_failed: Positions::new(positions),
             broke: vec![[0.0; GRID]; if timeline.lanes.len() > 1 { positions } else { 0 }],
-            red_branches: None,
+            failing_branches: None,
             likelihood: ScaledProduct::ONE,
             factors: 0,
         }
@@ -91,7 +91,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         self.visits.clear();
         self.deviating.clear();
         self.always_failed.clear();
-        self.red_branches = None;
+        self.failing_branches = None;
         self.likelihood = ScaledProduct::ONE;
         self.factors = 0;
         for failure in test_counts.failures {
@@ -163,8 +163,8 @@ impl<'t, 'h> Filter<'t, 'h> {
             let point = &always_passing.points[position];
             if test_counts.column.contains(position) {
                 let before = last.replace(position);
-                let execution = |position: usize| timeline.entries[position].execution();
-                let step = Step::between_executions(before.map(execution), execution(position));
+                let revision_and_start = |position: usize| timeline.entries[position].revision_and_start();
+                let step = Step::between_runs(before.map(revision_and_start), revision_and_start(position));
                 let unusual = self.unusual_move(test_counts, position, step, before);
                 let by = unusual.as_ref().unwrap_or(&point.by);
                 let outcome = test_counts.outcomes[position];
@@ -296,7 +296,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         let begins = step == Step::NewRevision && !before.is_some_and(failed);
         if chain.stable
             && begins
-            && let Some(streak) = self.red_streak(test_counts, position)
+            && let Some(streak) = self.branch_streak(test_counts, position)
         {
             return Some(breaks_like_branch(streak, on_branches));
         }
@@ -304,12 +304,12 @@ impl<'t, 'h> Filter<'t, 'h> {
     }
 
     /// The longest failing streak of a branch whose changes the stable run at this position may contain.
-    fn red_streak(&mut self, test_counts: TestCounts<'_, 'h>, position: usize) -> Option<u32> {
+    fn branch_streak(&mut self, test_counts: TestCounts<'_, 'h>, position: usize) -> Option<u32> {
         let entry = &self.timeline.entries[position];
-        let red = self
-            .red_branches
-            .get_or_insert_with(|| RedBranches::of(test_counts));
-        red.longest_streak(self.timeline.chains[entry.chain].lane, entry)
+        let failing_branches = self
+            .failing_branches
+            .get_or_insert_with(|| FailingBranches::of(test_counts));
+        failing_branches.longest_streak(self.timeline.chains[entry.chain].lane, entry)
     }
 
     /// The last variant before this one with a result of the test at the same revision: its first position there.

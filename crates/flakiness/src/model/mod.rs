@@ -10,8 +10,8 @@ pub(crate) mod always_passing;
 pub(crate) mod background;
 pub(crate) mod causes;
 pub(crate) mod chain_state;
+pub(crate) mod failing_branches;
 pub(crate) mod filter;
-pub(crate) mod red_branches;
 pub(crate) mod scaled_product;
 
 use std::array::from_fn;
@@ -116,8 +116,8 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// The step between an execution and the previous one of its chain, if there is one.
-    pub(crate) fn between_executions(
+    /// The step between a variant run and the previous one of its chain, if there is one.
+    pub(crate) fn between_runs(
         before: Option<(usize, Timestamp)>,
         (revision, at): (usize, Timestamp),
     ) -> Self {

@@ -34,7 +34,7 @@ pub(crate) struct Block {
     runs_seen: Counter,
     runs_dropped: Counter,
     runs_skipped: Counter,
-    executions_considered: Counter,
+    positions_considered: Counter,
     chains_considered: Counter,
     variants_considered: Counter,
     last_runs: Vec<Option<usize>>,
@@ -125,7 +125,7 @@ impl Block {
                 or_at(&mut self.scratch.considered_in_run, *run, &seen);
                 or_at(&mut self.scratch.by_chain, entry.chain, &seen);
                 if timeline.has_variants {
-                    self.executions_considered.add(&seen);
+                    self.positions_considered.add(&seen);
                 }
             }
             self.scratch.seen.push(seen);
@@ -177,8 +177,8 @@ impl Block {
         bit: u32,
         presence: Presence,
     ) -> Option<Column<'_>> {
-        let executions = if timeline.has_variants {
-            self.executions_considered.of(index, bit)
+        let positions = if timeline.has_variants {
+            self.positions_considered.of(index, bit)
         } else {
             presence.considered
         };
@@ -186,7 +186,7 @@ impl Block {
             participation: self.columns.get(index)?,
             bit,
             presence,
-            pairs: executions - self.chains_considered.of(index, bit),
+            pairs: positions - self.chains_considered.of(index, bit),
             variants: self.variants_considered.of(index, bit),
         })
     }
@@ -206,7 +206,7 @@ impl Block {
             &mut self.runs_seen,
             &mut self.runs_dropped,
             &mut self.runs_skipped,
-            &mut self.executions_considered,
+            &mut self.positions_considered,
             &mut self.chains_considered,
             &mut self.variants_considered,
         ] {

@@ -89,7 +89,7 @@ const fn outcome(failure: &Failure) -> Outcome {
     }
 }
 
-/// The failures of an execution that agree with its bitmaps, ascending by test, each test once.
+/// The failures of a variant run that agree with its bitmaps, ascending by test, each test once.
 ///
 /// A valid history already has this form. If an invalid one has several failures of a test, the worst counts.
 pub(crate) fn sound_failures<'h>(

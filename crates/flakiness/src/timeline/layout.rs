@@ -1,15 +1,15 @@
-//! The layout of the executions: lanes, chains, and the links between them.
+//! The layout of the variant runs: lanes, chains, and the links between them.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use crate::{
     model::Step,
-    timeline::{Chain, Entry, Lane, Timeline, executions::Execution, failures::sound_failures},
+    timeline::{Chain, Entry, Lane, Timeline, failures::sound_failures, variant_runs::VariantRun},
 };
 
 impl<'h> Timeline<'h> {
-    /// Lays the ordered executions out in lanes and chains. `branches` has the branch of each revision.
-    pub(crate) fn lay_out(&mut self, executed: &[Execution<'h>], branches: &[Option<&'h str>]) {
+    /// Lays the ordered variant runs out in lanes and chains. `branches` has the branch of each revision.
+    pub(crate) fn lay_out(&mut self, executed: &[VariantRun<'h>], branches: &[Option<&'h str>]) {
         for variant in executed.chunk_by(|a, b| a.observed.run.variant == b.observed.run.variant) {
             self.lay_out_lane(variant, branches);
         }
@@ -53,8 +53,8 @@ impl<'h> Timeline<'h> {
         }
     }
 
-    /// Lays out the executions of one variant: its stable chain, then the others in the order of their first execution.
-    fn lay_out_lane(&mut self, executed: &[Execution<'h>], branches: &[Option<&'h str>]) {
+    /// Lays out the runs of one variant: its stable chain, then the others in the order of their first run.
+    fn lay_out_lane(&mut self, executed: &[VariantRun<'h>], branches: &[Option<&'h str>]) {
         let mut known: BTreeMap<Option<&str>, usize> = BTreeMap::new();
         let mut by_branch: Vec<(Option<&'h str>, Vec<_>)> = Vec::new();
         for run in executed.iter().enumerate() {
@@ -93,8 +93,8 @@ impl<'h> Timeline<'h> {
                 if let Some(position) = lane.by_revision.get_mut(place) {
                     *position = self.entries.len();
                 }
-                let execution = (run.revision, run.observed.run.started_at);
-                let step = Step::between_executions(last.replace(execution), execution);
+                let current = (run.revision, run.observed.run.started_at);
+                let step = Step::between_runs(last.replace(current), current);
                 self.append(run, step);
             }
             self.chains.push(chain);
@@ -103,8 +103,8 @@ impl<'h> Timeline<'h> {
         self.lanes.push(lane);
     }
 
-    /// Gives an execution of the current chain the next position.
-    fn append(&mut self, run: &Execution<'h>, step: Step) {
+    /// Gives a variant run of the current chain the next position.
+    fn append(&mut self, run: &VariantRun<'h>, step: Step) {
         self.entries.push(Entry {
             observed: run.observed,
             source: run.source,

@@ -1,13 +1,13 @@
 //! The runs of the window in their canonical order, which does not depend on the order of the input.
 //!
-//! An execution is one variant of a run. Executions are ordered by variant, then chain (the stable one first), then
-//! revision, then time, so that a late rerun of an old commit is beside the other runs of that commit. The index in this
-//! order is the *position*.
+//! A *variant run* is the part of a run on one variant. Variant runs are ordered by variant, then chain (the stable one
+//! first), then revision, then time, so that a late rerun of an old commit is beside the other runs of that commit. The
+//! index in this order is the *position*.
 
-pub(crate) mod executions;
 pub(crate) mod failures;
 pub(crate) mod layout;
 pub(crate) mod positions;
+pub(crate) mod variant_runs;
 
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
@@ -19,7 +19,7 @@ use assay_domain::{
 use crate::{
     model::Step,
     numbers::at,
-    timeline::executions::{Execution, rank_revisions, time_order},
+    timeline::variant_runs::{VariantRun, rank_revisions, time_order},
 };
 
 /// The runs of the window, ordered.
@@ -27,7 +27,7 @@ use crate::{
 pub(crate) struct Timeline<'h> {
     /// The history that is judged.
     pub(crate) history: &'h History,
-    /// The executions by variant, chain, revision, time.
+    /// The variant runs by variant, chain, revision, time.
     pub(crate) entries: Vec<Entry<'h>>,
     /// The variants: each a range of positions.
     pub(crate) lanes: Vec<Lane>,
@@ -41,7 +41,7 @@ pub(crate) struct Timeline<'h> {
     pub(crate) newest_first: Vec<usize>,
     /// The logical run of each position.
     pub(crate) run_of: Vec<usize>,
-    /// Whether a logical run has several executions.
+    /// Whether a logical run has several variants.
     pub(crate) has_variants: bool,
     /// Whether any run names its branch. If none does, all count as on the stable branch.
     pub(crate) branches_named: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Timeline<'h> {
     last_word: u64,
 }
 
-/// An execution in which at least one test was not skipped.
+/// A variant run in which at least one test was not skipped.
 #[derive(Debug)]
 pub(crate) struct Entry<'h> {
     /// What was observed.
@@ -105,22 +105,22 @@ pub(crate) struct Chain<'h> {
     pub(crate) positions: Range<usize>,
 }
 
-/// A logical run with its executions.
+/// A logical run with its variants.
 #[derive(Debug)]
 pub(crate) struct Run<'h> {
-    /// Its facts, from its first execution.
+    /// Its facts, from its first variant run.
     pub(crate) facts: &'h RunFacts,
     /// Whether it was on the stable branch.
     pub(crate) on_stable_branch: bool,
-    /// The positions of its executions.
+    /// The positions of its variant runs.
     pub(crate) positions: Vec<usize>,
-    /// Its executions in which every test was skipped.
+    /// Its variant runs in which every test was skipped.
     pub(crate) idle: Vec<&'h RunObservations>,
 }
 
 impl Entry<'_> {
-    /// Its revision and its time.
-    pub(crate) const fn execution(&self) -> (usize, Timestamp) {
+    /// Its revision and the time when it started.
+    pub(crate) const fn revision_and_start(&self) -> (usize, Timestamp) {
         (self.revision, self.observed.run.started_at)
     }
 }
@@ -167,7 +167,7 @@ impl<'h> Timeline<'h> {
         let mut executed = Vec::with_capacity(window.len());
         for (source, observed) in &window {
             if (0..timeline.words).any(|word| timeline.seen_word(observed, word) != 0) {
-                executed.push(Execution {
+                executed.push(VariantRun {
                     observed,
                     source: *source,
                     revision: 0,
@@ -180,7 +180,7 @@ impl<'h> Timeline<'h> {
             |branch| timeline.is_stable(branch),
             &history.stable_branch,
         );
-        executed.sort_by(Execution::canonical_order);
+        executed.sort_by(VariantRun::canonical_order);
         timeline.lay_out(&executed, &branches);
         timeline.group_runs(&window);
         timeline
@@ -196,12 +196,12 @@ impl<'h> Timeline<'h> {
         Some((before, own, after))
     }
 
-    /// The tests of a word that ran in an execution and were not skipped.
+    /// The tests of a word that ran at a position and were not skipped.
     pub(crate) fn seen_word(&self, observed: &RunObservations, word: usize) -> u64 {
         observed.present.word(word) & !observed.skipped.word(word) & self.known_tests(word)
     }
 
-    /// The tests of a word that were skipped in an execution.
+    /// The tests of a word that were skipped at a position.
     pub(crate) fn skipped_word(&self, observed: &RunObservations, word: usize) -> u64 {
         observed.present.word(word) & observed.skipped.word(word) & self.known_tests(word)
     }
@@ -215,7 +215,7 @@ impl<'h> Timeline<'h> {
         }
     }
 
-    /// The number of tests that ran in an execution.
+    /// The number of tests that ran at a position.
     pub(crate) fn count_seen(&self, observed: &RunObservations) -> u32 {
         (0..self.words)
             .map(|word| self.seen_word(observed, word).count_ones())
@@ -249,7 +249,7 @@ impl<'h> Timeline<'h> {
         !self.branches_named || branch == Some(&*self.history.stable_branch)
     }
 
-    /// Joins the executions of one run (equal number and id), oldest run first.
+    /// Joins the variants of one run (equal number and id), oldest run first.
     fn group_runs(&mut self, window: &[(usize, &'h RunObservations)]) {
         let mut positions = vec![None; self.history.runs.len()];
         for (position, entry) in self.entries.iter().enumerate() {

@@ -56,7 +56,7 @@ pub(crate) struct Finder<'t, 'h> {
 struct Search<'t, 'h> {
     filter: Filter<'t, 'h>,
     /// The number of tests that failed in a run, cached.
-    red: Vec<Option<u32>>,
+    failed_tests_by_run: Vec<Option<u32>>,
 }
 
 impl<'t, 'h> Finder<'t, 'h> {
@@ -69,7 +69,7 @@ impl<'t, 'h> Finder<'t, 'h> {
         Self {
             search: Search {
                 filter: Filter::new(timeline, background, always_passing),
-                red: vec![None; timeline.runs.len()],
+                failed_tests_by_run: vec![None; timeline.runs.len()],
             },
             cached: HashMap::new(),
             latest: None,
@@ -108,7 +108,7 @@ impl<'h> Search<'_, 'h> {
         let belief = self.filter.run(test_counts);
         Findings {
             unrelated_branches: unrelated_branches::runs(test_counts, &failed_runs),
-            runs: run_counts::figures(test_counts, &failed_runs, &mut self.red),
+            runs: run_counts::figures(test_counts, &failed_runs, &mut self.failed_tests_by_run),
             ends: LiveChains::read(test_counts, &chain_counts, &self.filter, &belief),
             failed_runs,
             chain_counts,

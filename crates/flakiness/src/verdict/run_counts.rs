@@ -8,7 +8,7 @@ use crate::{
     verdict::test_counts::TestCounts,
 };
 
-/// The impact of a recovered run, where a red run has 1.
+/// The impact of a recovered run, where a failed run has 1.
 const RECOVERED_IMPACT: f64 = 0.1;
 
 /// The failures of a test in a logical run, over all variants.
@@ -50,7 +50,7 @@ pub(crate) struct RunFigures {
     pub(crate) recovered_in_mass_failures: u32,
     /// Failed runs at the end of the stable branch's history (of all branches, if it never ran there).
     pub(crate) streak: u32,
-    /// The impact: its share of the red runs of the stable branch.
+    /// The impact: its share of the failed runs of the stable branch.
     pub(crate) impact: f64,
     /// Runs that count up to its last failure, that one included.
     pub(crate) until_last_failure: u32,
@@ -105,11 +105,11 @@ pub(crate) fn join(test_counts: TestCounts<'_, '_>) -> Vec<FailedRun> {
     runs
 }
 
-/// The counts of a test from its failed runs. `red` caches the number of tests that failed in a run.
+/// The counts of a test from its failed runs. `failed_tests_by_run` caches the number of tests that failed in a run.
 pub(crate) fn figures(
     test_counts: TestCounts<'_, '_>,
     failed: &[FailedRun],
-    red: &mut [Option<u32>],
+    failed_tests_by_run: &mut [Option<u32>],
 ) -> RunFigures {
     let timeline = test_counts.timeline;
     let mut figures = RunFigures {
@@ -130,10 +130,10 @@ pub(crate) fn figures(
             continue;
         }
         figures.impact += if run.failed {
-            let red = red
+            let failed_tests = failed_tests_by_run
                 .get_mut(run.run)
-                .map(|red| *red.get_or_insert_with(|| failed_tests(timeline, run.run)));
-            1.0 / f64::from(red.unwrap_or(0).max(1))
+                .map(|count| *count.get_or_insert_with(|| failed_tests(timeline, run.run)));
+            1.0 / f64::from(failed_tests.unwrap_or(0).max(1))
         } else {
             RECOVERED_IMPACT
         };

@@ -28,7 +28,7 @@ pub(crate) struct TestCounts<'a, 'h> {
 pub(crate) struct CountedResult<'a, 'h> {
     /// Its position.
     pub(crate) position: usize,
-    /// Its execution.
+    /// Its variant run.
     pub(crate) entry: &'a Entry<'h>,
     /// Its outcome.
     pub(crate) outcome: Outcome,

@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn equal_executions_of_equal_runs_are_interchangeable(history in arbitrary()) {
+    fn equal_variants_of_equal_runs_are_interchangeable(history in arbitrary()) {
         // Equal numbers leave only the content as a criterion of the order.
         let mut history = history;
         for run in &mut history.runs {

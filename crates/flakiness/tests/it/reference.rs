@@ -17,7 +17,7 @@ use crate::history;
 
 pub(crate) const THETA: [f64; 10] = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
 
-/// An execution of the window, with a name for each distinction of the model.
+/// A variant run of the window, with a name for each distinction of the model.
 pub(crate) struct Row {
     run: String,
     pub(crate) number: i32,

@@ -335,7 +335,7 @@ fn compare(causes: &[FailureCause], history: &History, rows: &[Row]) -> Result<(
         let (six, order) = known
             .entry(cause.test)
             .or_insert_with(|| six_of_test(rows, cause.test));
-        let number = history.runs[cause.execution].run.number;
+        let number = history.runs[cause.run_index].run.number;
         let index = order.iter().position(|i| rows[*i].number == number).unwrap();
         let plain = five(rows, six, order, cause.test, index);
         let p = cause.probabilities;
@@ -387,7 +387,7 @@ fn check(history: &History, now: Timestamp) -> Result<(), TestCaseError> {
         if (now.plus_days(-14)..=now).contains(&run.started_at) {
             let of_window = at_the_time
                 .iter()
-                .filter(|cause| history.runs[cause.execution].run.number == run.number);
+                .filter(|cause| history.runs[cause.run_index].run.number == run.number);
             prop_assert_eq!(of_window.cloned().collect::<Vec<_>>(), causes);
         }
     }

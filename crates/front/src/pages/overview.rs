@@ -102,7 +102,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             (tile("lost", &words::duration(days.lost_this_week), "lost in 7 days", &format!("in failed attempts; {} in the 7 days before", words::duration(days.lost_the_week_before))))
         }
         (run_chart(id, &runs))
-        div.panels { (days.red_runs()) (days.lost()) }
+        div.panels { (days.failed_runs()) (days.lost()) }
         (list(broken, "Broken"))
         (list(failing, "Failing now"))
         (list(flaky, "Flaky, by time lost"))
@@ -251,12 +251,12 @@ fn newest(project: ProjectId, newest_first: &[RunRow], stable: &str, now: Timest
 fn run_chart(project: ProjectId, newest_first: &[RunRow]) -> Markup {
     let mut shown: Vec<&RunRow> = newest_first.iter().take(RUNS).collect();
     shown.reverse();
-    let red = shown
+    let failed_runs = shown
         .iter()
         .filter(|run| run.status == Some(Outcome::Failed))
         .count();
     let label = format!(
-        "The newest {}, {red} of them failed",
+        "The newest {}, {failed_runs} of them failed",
         words::count(shown.len(), "run")
     );
     let bars: Vec<RunBar> = shown
@@ -266,14 +266,14 @@ fn run_chart(project: ProjectId, newest_first: &[RunRow]) -> Markup {
             link: Some(links::run(project, &run.id)),
             failed: run.counts.failed,
             recovered: run.counts.recovered,
-            red: run.status == Some(Outcome::Failed),
+            has_failed: run.status == Some(Outcome::Failed),
         })
         .collect();
     html! {
         @if let (Some(first), Some(last)) = (shown.first(), shown.last()) {
             figure.panel {
                 figcaption {
-                    span { b { (words::count(red, "failed run")) } " of the last " (shown.len()) ": the more tests failed, the higher the bar" }
+                    span { b { (words::count(failed_runs, "failed run")) } " of the last " (shown.len()) ": the more tests failed, the higher the bar" }
                     a href=(links::project(project, "/runs")) { "All runs" }
                 }
                 (chart::runs(&bars, &label, [&words::day(first.started_at), &words::day(last.started_at)]))
@@ -321,14 +321,14 @@ impl Daily {
             lost_the_week_before: 0,
             now,
         };
-        let mut red: BTreeSet<i32> = BTreeSet::new();
+        let mut failed_runs: BTreeSet<i32> = BTreeSet::new();
         let mut all: BTreeMap<i32, i64> = BTreeMap::new();
         let week_ago = now.plus_days(-7);
         for run in &history.runs {
             let days_ago = now.day() - run.run.started_at.day();
             all.insert(run.run.number, days_ago);
             if run.failures.iter().any(|failure| !failure.recovered) {
-                red.insert(run.run.number);
+                failed_runs.insert(run.run.number);
             }
             let lost: u64 = run.failures.iter().filter_map(|failure| failure.lost_ms).sum();
             *daily.lost.entry(days_ago).or_default() += lost;
@@ -339,9 +339,9 @@ impl Daily {
             }
         }
         for (number, days_ago) in all {
-            let (red_runs, runs) = daily.runs.entry(days_ago).or_default();
+            let (failed_runs_of_day, runs) = daily.runs.entry(days_ago).or_default();
             *runs += 1;
-            *red_runs += usize::from(red.contains(&number));
+            *failed_runs_of_day += usize::from(failed_runs.contains(&number));
         }
         daily
     }
@@ -374,17 +374,23 @@ impl Daily {
         }
     }
 
-    fn red_runs(&self) -> Markup {
-        let (red, runs) = self.runs.values().fold((0, 0), |(red, all), (more_red, more)| {
-            (red + more_red, all + more)
-        });
-        let summary = format!("{red} of {} with a failed test", words::count(runs, "run"));
+    fn failed_runs(&self) -> Markup {
+        let (failed_runs, runs) = self
+            .runs
+            .values()
+            .fold((0, 0), |(failed, all), (failed_of_day, all_of_day)| {
+                (failed + failed_of_day, all + all_of_day)
+            });
+        let summary = format!(
+            "{failed_runs} of {} with a failed test",
+            words::count(runs, "run")
+        );
         self.chart("Failed runs a day", &summary, "failed", |days_ago| {
-            let (red, runs) = self.runs.get(&days_ago).copied().unwrap_or_default();
-            let value = u32::try_from(red).unwrap_or(u32::MAX);
+            let (failed_runs, runs) = self.runs.get(&days_ago).copied().unwrap_or_default();
+            let value = u32::try_from(failed_runs).unwrap_or(u32::MAX);
             (
                 f64::from(value),
-                format!("{red} of {}", words::count(runs, "run")),
+                format!("{failed_runs} of {}", words::count(runs, "run")),
             )
         })
     }

@@ -2,7 +2,7 @@
 
 use assay_components::{
     figures,
-    history::{run_places, worst},
+    history::{run_indexes, worst},
     name,
     strip::{self, Outcome, Scale},
     words,
@@ -26,7 +26,7 @@ pub(super) enum Row {
 
 /// The rows of these tests, in their order.
 pub(super) fn rows(project: ProjectId, history: &History, tests: &[NamedVerdict<'_>], row: Row) -> Markup {
-    let places = run_places(history);
+    let indexes = run_indexes(history);
     let names: Vec<_> = tests
         .iter()
         .map(|(test, _)| (test.name, test.file_path))
@@ -36,7 +36,7 @@ pub(super) fn rows(project: ProjectId, history: &History, tests: &[NamedVerdict<
         (figures::columns())
         ol.rows {
             @for ((test, verdict), short) in tests.iter().zip(&short) {
-                @let cells = worst(history, &places, verdict.test);
+                @let cells = worst(history, &indexes, verdict.test);
                 @let newest: Vec<Option<Outcome>> = cells.get(cells.len().saturating_sub(RUNS)..).unwrap_or_default().iter().map(|(_, outcome)| Some(*outcome)).collect();
                 li.row.(verdict.status.as_str()) {
                     a href=(links::test(project, test.name, test.file_path)) {

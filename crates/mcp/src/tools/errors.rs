@@ -13,7 +13,7 @@ use crate::{budget::Draft, error::ToolError};
 
 const CATEGORIES: &str = "assertion, timeout, element, network, crash, setup, other";
 /// Most tests and runs of one signature in an answer.
-const SHOWN: usize = 20;
+const MOST_ENTRIES: usize = 20;
 
 pub(super) fn properties() -> Properties {
     vec![
@@ -58,32 +58,32 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         page: page.unsigned_abs(),
         per_page: PerPage::Ten,
     };
-    let found = call.store.signatures(&project, &query)?;
-    let further = found.page.page < found.page.page_count;
+    let list = call.store.signatures(&project, &query)?;
+    let further = list.page.page < list.page.page_count;
     Ok(Draft::default()
         .fact("project", project.name.as_str())
         .fact("days", window.days)
-        .fact("total", found.page.total)
-        .fact("page", found.page.page)
-        .fact("pages", found.page.page_count)
-        .fact("failuresWithoutText", found.unfingerprinted_count)
-        .entries("errors", found.signatures.iter().map(signature).collect())
+        .fact("total", list.page.total)
+        .fact("page", list.page.page)
+        .fact("pages", list.page.page_count)
+        .fact("failuresWithoutText", list.unfingerprinted_count)
+        .entries("errors", list.signatures.iter().map(signature).collect())
         .next(further.then(|| arguments.next_page("list_errors", page))))
 }
 
 /// One signature with its tests and its newest runs.
 fn one(call: &Call<'_>, project: &Project, fingerprint: &str, window: &Window) -> Result<Draft, ToolError> {
-    let found = call
+    let details = call
         .store
         .signature(project, fingerprint, window)?
         .ok_or_else(|| {
             ToolError::new("There is no such error in this project.")
                 .with_call(call.arguments.other_call("list_errors", &[]))
         })?;
-    let tests = found.tests.iter().take(SHOWN).map(
+    let tests = details.tests.iter().take(MOST_ENTRIES).map(
         |test| json!({"test": test.test_name, "file": test.file_path, "occurrences": test.occurrence_count}),
     );
-    let runs = found.runs.iter().take(SHOWN).map(|run| {
+    let runs = details.runs.iter().take(MOST_ENTRIES).map(|run| {
         json!({
             "run": run.run_id,
             "number": run.run_number,
@@ -97,13 +97,13 @@ fn one(call: &Call<'_>, project: &Project, fingerprint: &str, window: &Window) -
         .fact("project", project.name.as_str())
         .fact(
             "days",
-            if found.window_empty {
+            if details.window_empty {
                 Value::Null
             } else {
                 json!(window.days)
             },
         )
-        .fact("error", signature(&found.signature))
+        .fact("error", signature(&details.signature))
         .fact("tests", tests.collect::<Vec<_>>())
         .entries("runs", runs.collect()))
 }

@@ -71,7 +71,7 @@ fn local_properties() -> Value {
 }
 
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
-    let wanted = call.arguments.text("test")?.map(|test| fold(&test));
+    let name_part = call.arguments.text("test")?.map(|test| fold(&test));
     let local = call
         .arguments
         .list("failures", LOCAL_FAILURES, &local_properties())?;
@@ -79,21 +79,26 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     if let Some(local) = local {
         return of_local(call, &project, &local);
     }
-    let runs = named_runs(call, &project)?;
+    let runs = selected_runs(call, &project)?;
     let several = runs.len() > 1;
-    let (mut gates, mut shown, mut failed, mut failures) = (Vec::new(), Vec::new(), 0, Vec::new());
+    let (mut gates, mut run_entries, mut failed, mut failures) = (Vec::new(), Vec::new(), 0, Vec::new());
     for (id, suite) in runs {
-        let found = explained(call, &project, id)?;
-        gates.push(found.gate);
-        failed += found.page.total;
-        shown.push(run(&found, suite.as_deref()));
-        let number = several.then_some(found.run.run_number);
-        failures.extend(found.failures.into_iter().map(|failure| (number, failure)));
+        let failures_of_run = explained(call, &project, id)?;
+        gates.push(failures_of_run.gate);
+        failed += failures_of_run.page.total;
+        run_entries.push(run(&failures_of_run, suite.as_deref()));
+        let number = several.then_some(failures_of_run.run.run_number);
+        failures.extend(
+            failures_of_run
+                .failures
+                .into_iter()
+                .map(|failure| (number, failure)),
+        );
     }
     failures.retain(|(_, failure)| {
-        wanted
+        name_part
             .as_ref()
-            .is_none_or(|wanted| contains_folded(&failure.test_name, wanted))
+            .is_none_or(|name_part| contains_folded(&failure.test_name, name_part))
     });
     failures.sort_by(|(_, left), (_, right)| {
         let recovered = |failure: &ExplainedFailure| failure.status == AttemptStatus::Passed;
@@ -111,9 +116,9 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .fact(
             if several { "runs" } else { "run" },
             if several {
-                shown.into()
+                run_entries.into()
             } else {
-                shown.pop().unwrap_or_default()
+                run_entries.pop().unwrap_or_default()
             },
         )
         .fact("gate", gate(combined(gates)))
@@ -143,17 +148,17 @@ fn explained(call: &Call<'_>, project: &Project, run: RunId) -> Result<RunFailur
 }
 
 /// The runs in the arguments: one run by its id, or the newest run of each suite of the newest matching commit.
-fn named_runs(call: &Call<'_>, project: &Project) -> Result<Vec<(RunId, Option<String>)>, ToolError> {
+fn selected_runs(call: &Call<'_>, project: &Project) -> Result<Vec<(RunId, Option<String>)>, ToolError> {
     let arguments = &call.arguments;
     let (run, sha, branch) = (arguments.text("run")?, call.commit()?, arguments.text("branch")?);
     let pull_request = arguments.number("pullRequest", 1..=i64::MAX)?;
-    let named = [
+    let selectors = [
         run.is_some(),
         sha.is_some(),
         branch.is_some(),
         pull_request.is_some(),
     ];
-    if named.iter().filter(|named| **named).count() != 1 {
+    if selectors.iter().filter(|is_given| **is_given).count() != 1 {
         return Err(ToolError::new(
             "Name one of `run`, `commit`, `pullRequest` and `branch`, or give `failures`.",
         )
@@ -195,15 +200,15 @@ fn named_runs(call: &Call<'_>, project: &Project) -> Result<Vec<(RunId, Option<S
     Ok(runs)
 }
 
-fn run(found: &RunFailures, suite: Option<&str>) -> Value {
+fn run(failures: &RunFailures, suite: Option<&str>) -> Value {
     json!({
-        "run": found.run.id,
-        "number": found.run.run_number,
+        "run": failures.run.id,
+        "number": failures.run.run_number,
         "suite": suite,
-        "status": found.run.status,
-        "branch": found.run.branch,
-        "commit": found.run.commit_sha,
-        "startedAt": found.run.started_at,
+        "status": failures.run.status,
+        "branch": failures.run.branch,
+        "commit": failures.run.commit_sha,
+        "startedAt": failures.run.started_at,
     })
 }
 
@@ -241,14 +246,17 @@ fn entry(run: Option<i32>, failure: &ExplainedFailure) -> Value {
     })
 }
 
-fn of_local(call: &Call<'_>, project: &Project, given: &[Arguments]) -> Result<Draft, ToolError> {
+fn of_local(call: &Call<'_>, project: &Project, failures: &[Arguments]) -> Result<Draft, ToolError> {
     let others = ["run", "commit", "pullRequest", "test"];
     if let Some(other) = others.into_iter().find(|name| call.arguments.has(name)) {
         return Err(ToolError::new(format!(
             "`failures` are of a local run: leave out `{other}`."
         )));
     }
-    let failures = given.iter().map(local_failure).collect::<Result<Vec<_>, _>>()?;
+    let failures = failures
+        .iter()
+        .map(local_failure)
+        .collect::<Result<Vec<_>, _>>()?;
     if failures.is_empty() {
         return Err(ToolError::new("`failures` is empty: name the tests that failed."));
     }
@@ -290,12 +298,12 @@ fn similar(call: &Call<'_>, project: &Project, unknown: &[String]) -> Result<Vec
         return Ok(Vec::new());
     }
     let tests = call.window_tests(project)?;
-    let named = unknown.iter().take(SIMILAR_OF).filter_map(|name| {
+    let similar = unknown.iter().take(SIMILAR_OF).filter_map(|name| {
         let mut nearest = tests.nearest(name);
         nearest.truncate(SIMILAR);
         (!nearest.is_empty()).then(|| json!({"test": name, "stored": nearest}))
     });
-    Ok(named.collect())
+    Ok(similar.collect())
 }
 
 /// The list, or null if it is empty.
@@ -303,18 +311,18 @@ fn some(list: Vec<Value>) -> Value {
     if list.is_empty() { Value::Null } else { list.into() }
 }
 
-fn local_failure(given: &Arguments) -> Result<LocalFailure, ToolError> {
+fn local_failure(arguments: &Arguments) -> Result<LocalFailure, ToolError> {
     let error = ErrorDetail {
-        message: given.text_within("message", ERROR_TEXT)?,
-        stack: given.text_within("stack", ERROR_TEXT)?,
+        message: arguments.text_within("message", ERROR_TEXT)?,
+        stack: arguments.text_within("stack", ERROR_TEXT)?,
         snippet: None,
         location: None,
     };
-    let attempts = given.number("attempts", 1..=1_000)?.unwrap_or(1);
+    let attempts = arguments.number("attempts", 1..=1_000)?.unwrap_or(1);
     Ok(LocalFailure {
         test: TestSelector {
-            name: given.needed("test")?,
-            file: given
+            name: arguments.needed("test")?,
+            file: arguments
                 .text("file")?
                 .map_or(FileSelector::Any, |file| FileSelector::Exactly(Some(file))),
         },

@@ -172,24 +172,24 @@ fn outcomes(newest_first: &[RunOutcome]) -> Value {
     let mut branches: BTreeMap<&str, String> = BTreeMap::new();
     for outcome in newest_first {
         let branch = outcome.branch.as_deref().unwrap_or("(no branch)");
-        let known = branches.entry(branch).or_insert_with(|| {
+        let letters = branches.entry(branch).or_insert_with(|| {
             order.push(branch);
             String::new()
         });
-        if known.len() < OUTCOMES {
-            known.push(letter(outcome));
+        if letters.len() < OUTCOMES {
+            letters.push(letter(outcome));
         }
     }
-    let shown = order.iter().take(BRANCHES).filter_map(|branch| {
+    let by_branch = order.iter().take(BRANCHES).filter_map(|branch| {
         let text = branches.get(branch)?.chars().rev().collect::<String>();
         Some(((*branch).to_owned(), Value::String(text)))
     });
-    let mut shown: Map<String, Value> = shown.collect();
+    let mut by_branch: Map<String, Value> = by_branch.collect();
     let others = order.len().saturating_sub(BRANCHES);
     if others > 0 {
-        shown.insert("(other branches)".to_owned(), others.into());
+        by_branch.insert("(other branches)".to_owned(), others.into());
     }
-    Value::Object(shown)
+    Value::Object(by_branch)
 }
 
 const fn letter(outcome: &RunOutcome) -> char {

@@ -52,7 +52,7 @@ pub(crate) struct ToolEntry {
 pub(crate) const TOOLS: [ToolEntry; 6] = [
     ToolEntry {
         name: "explain_failures",
-        description: "Whose are the failures of a CI run, or of a run on your machine? For each failed test the probable \
+        description: "Explains the failures of a CI run, or of a run on your machine: for each failed test the probable \
             cause (flake, environment, broken_before, earlier_on_branch, this_change, unclear), with `mine`: the \
             probability that this branch broke it. `gate` is pass, rerun or block for all of them.",
         properties: explain_failures::properties,

@@ -27,27 +27,27 @@ impl Call<'_> {
 
     /// The same, together with the key's projects if the call names none and there is not exactly one.
     pub(super) fn project_if_one(&self) -> Result<Result<Project, Vec<ProjectEntry>>, ToolError> {
-        let named = self.arguments.text("project")?;
-        if let Some(id) = named.as_ref().and_then(|text| text.parse::<ProjectId>().ok())
+        let selector = self.arguments.text("project")?;
+        if let Some(id) = selector.as_ref().and_then(|text| text.parse::<ProjectId>().ok())
             && let Some(project) = self.directory.project(&self.caller, id, self.now)?
         {
             return Ok(Ok(project));
         }
         let projects = self.store.projects(&self.caller)?;
-        let chosen = match &named {
+        let entry = match &selector {
             Some(name) => projects.iter().find(|project| project.name == *name),
             None if projects.len() == 1 => projects.first(),
             None => return Ok(Err(projects)),
         };
         let missing = || {
             let mut names: Vec<_> = projects.iter().map(|project| project.name.clone()).collect();
-            let named = named.as_deref().unwrap_or_default();
+            let selector = selector.as_deref().unwrap_or_default();
             names.sort_by(|left, right| {
-                strsim::jaro_winkler(right, named).total_cmp(&strsim::jaro_winkler(left, named))
+                strsim::jaro_winkler(right, selector).total_cmp(&strsim::jaro_winkler(left, selector))
             });
             ToolError::new("There is no such project.").with_candidates(names)
         };
-        let id = chosen.ok_or_else(missing)?.id;
+        let id = entry.ok_or_else(missing)?.id;
         let project = self.directory.project(&self.caller, id, self.now)?;
         project.ok_or_else(missing).map(Ok)
     }

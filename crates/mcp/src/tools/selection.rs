@@ -77,7 +77,7 @@ impl Call<'_> {
 
     /// The tests that ran in the engine's window.
     pub(super) fn window_tests(&self, project: &Project) -> Result<WindowTests, ToolError> {
-        let found = in_snapshot(self.store, project, |snapshot| {
+        let window_tests = in_snapshot(self.store, project, |snapshot| {
             let from = self.now.plus_days(-ENGINE_WINDOW_DAYS);
             let history = snapshot.observations(from, self.now)?;
             let mut ordinals = Bitmap::default();
@@ -87,7 +87,7 @@ impl Call<'_> {
             let names = snapshot.all_test_names()?;
             Ok(WindowTests { names, ordinals })
         })?;
-        Ok(found)
+        Ok(window_tests)
     }
 
     /// The result of a look-up by name, or an error with candidates for the intended name.

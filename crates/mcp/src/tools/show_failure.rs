@@ -26,43 +26,52 @@ pub(super) fn properties() -> Properties {
 }
 
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
-    let chosen = call.arguments.number("attempt", 1..=1_000)?;
+    let number_filter = call.arguments.number("attempt", 1..=1_000)?;
     let run = call.run_id()?;
     let selector = call.test()?;
     let project = call.project()?;
-    let found = call.store.attempts(&project, run, &selector)?.ok_or_else(|| {
+    let attempts = call.store.attempts(&project, run, &selector)?.ok_or_else(|| {
         ToolError::new("There is no such run in this project.")
             .with_call(call.arguments.other_call("list_runs", &[]))
     })?;
-    let found = call.single_test(&project, &selector, found)?;
-    let numbered: Vec<_> = (1_i64..).zip(&found.attempts).collect();
-    let shown = numbered
+    let attempts = call.single_test(&project, &selector, attempts)?;
+    let numbered: Vec<_> = (1_i64..).zip(&attempts.attempts).collect();
+    let selected = numbered
         .iter()
-        .filter(|(number, _)| chosen.is_none_or(|chosen| chosen == *number));
-    let entries: Vec<_> = shown.map(|(number, attempt)| entry(*number, attempt)).collect();
+        .filter(|(number, _)| number_filter.is_none_or(|number_filter| number_filter == *number));
+    let entries: Vec<_> = selected
+        .map(|(number, attempt)| entry(*number, attempt))
+        .collect();
     if entries.is_empty() {
         let message = format!("The test has {} attempt(s) in this run.", numbered.len());
         let all = call.arguments.call("show_failure", &[("attempt", Value::Null)]);
         return Err(ToolError::new(message).with_call(all));
     }
     let last_failed = numbered.iter().rev().find(|(number, attempt)| {
-        attempt.status.is_failure() && chosen.is_none_or(|chosen| chosen == *number)
+        attempt.status.is_failure() && number_filter.is_none_or(|number_filter| number_filter == *number)
     });
-    let explained = failure_of(call.store, call.engine, &project, &found, call.now)?;
+    let explained = failure_of(call.store, call.engine, &project, &attempts, call.now)?;
     // Quotes and line breaks take two bytes in JSON, and the attempts need space beside the prompt.
     let room = call.arguments.max_bytes()? / 2;
     let prompt = last_failed.and_then(|(_, attempt)| {
-        prompt::of_size(&project.name, &found, attempt, explained.as_ref(), call.now, room)
+        prompt::of_size(
+            &project.name,
+            &attempts,
+            attempt,
+            explained.as_ref(),
+            call.now,
+            room,
+        )
     });
     Ok(Draft::default()
         .fact("project", project.name.as_str())
         .fact(
             "run",
-            json!({"run": found.run.id, "number": found.run.run_number, "branch": found.run.branch}),
+            json!({"run": attempts.run.id, "number": attempts.run.run_number, "branch": attempts.run.branch}),
         )
-        .fact("commit", found.tested_revision.or(found.commit_sha))
-        .fact("test", found.test.name.as_str())
-        .fact("file", found.test.file_path.as_deref())
+        .fact("commit", attempts.tested_revision.or(attempts.commit_sha))
+        .fact("test", attempts.test.name.as_str())
+        .fact("file", attempts.test.file_path.as_deref())
         .entries("attempts", entries)
         .whole("copyPrompt", prompt))
 }
@@ -80,9 +89,9 @@ fn entry(number: i64, attempt: &StoredAttempt) -> Value {
 fn error(error: &ErrorDetail) -> Value {
     json!({
         "message": error.message,
-        "at": error.location.as_ref().map(|place| match place.line {
-            Some(line) => format!("{}:{line}", place.file),
-            None => place.file.clone(),
+        "at": error.location.as_ref().map(|location| match location.line {
+            Some(line) => format!("{}:{line}", location.file),
+            None => location.file.clone(),
         }),
         "codeFrame": error.snippet,
         "stack": prompt::frames(error).filter(|frames| !frames.is_empty()),

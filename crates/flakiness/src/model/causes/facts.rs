@@ -22,7 +22,7 @@ use crate::{
 /// How long a failure on another branch counts as a sign of a change outside of the code.
 const NEAR_MS: i64 = 2 * assay_domain::timestamp::DAY_MS;
 
-/// The counts behind the sentence of a failure. Executions are named by their places in the history's runs.
+/// The counts behind the sentence of a failure. Runs are identified by their indexes in the history.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CauseFacts {
     /// Whether the run names its revision or its branch; otherwise causes cannot be told apart.
@@ -106,14 +106,14 @@ struct SharedText {
 }
 
 impl RunFailures {
-    /// The failures of the executions of a run.
+    /// The failures of a run on all its variants.
     pub(crate) fn of(timeline: &Timeline<'_>, texts: &ErrorTexts, run: usize) -> Self {
         let mut failed: BTreeSet<TestOrdinal> = BTreeSet::new();
         let mut by_test: BTreeMap<(u32, TestOrdinal), u32> = BTreeMap::new();
-        for entry in executions(timeline, run) {
+        for entry in variant_runs(timeline, run) {
             let failures = entry.failures.iter().filter(|failure| !failure.recovered);
             failed.extend(failures.map(|failure| failure.test));
-            for (test, text) in texts.of_execution(entry.source) {
+            for (test, text) in texts.of_run(entry.source) {
                 *by_test.entry((*text, *test)).or_default() += 1;
             }
         }
@@ -135,8 +135,8 @@ impl RunFailures {
     }
 }
 
-/// The executions of a run.
-fn executions<'t, 'h>(timeline: &'t Timeline<'h>, run: usize) -> impl Iterator<Item = &'t Entry<'h>> {
+/// The variant runs of a run.
+fn variant_runs<'t, 'h>(timeline: &'t Timeline<'h>, run: usize) -> impl Iterator<Item = &'t Entry<'h>> {
     let positions = timeline.runs.get(run).map(|run| run.positions.as_slice());
     let positions = positions.unwrap_or_default().iter();
     positions.filter_map(|position| timeline.entries.get(*position))
@@ -318,7 +318,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
 
     /// The test's own failures in a run that have a text, and those that have this one.
     fn own_failures(&self, run: usize, text: u32) -> (u32, u32) {
-        let texts = executions(self.shared.timeline, run)
+        let texts = variant_runs(self.shared.timeline, run)
             .filter_map(|entry| self.shared.texts.of(entry.source, self.test));
         texts.fold((0, 0), |(all, same), other| {
             (all + 1, same + u32::from(other == text))

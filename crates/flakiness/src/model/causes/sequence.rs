@@ -94,7 +94,7 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
     facts
 }
 
-/// Whether a test has a result in an execution that is not skipped.
+/// Whether a test has a result at a position that is not skipped.
 fn ran_in(timeline: &Timeline<'_>, entry: &Entry<'_>, test: TestOrdinal) -> bool {
     timeline.seen_word(entry.observed, at(test / u64::BITS)) >> (test % u64::BITS) & 1 == 1
 }

@@ -23,13 +23,12 @@ const COMMON: u32 = 20;
 
 /// The errors of a window: which text (fingerprint) each failure had.
 ///
-/// A failure is named by the place of its execution in the history's runs, and its test. Failures without a text are
-/// left out.
+/// A failure is identified by the index of its run in the history and by its test. Failures without a text are left out.
 #[derive(Debug, Clone, Default)]
 pub struct ErrorTexts {
     by_failure: HashMap<(usize, TestOrdinal), u32>,
     by_test: BTreeMap<TestOrdinal, Vec<(usize, u32)>>,
-    by_execution: HashMap<usize, Vec<(TestOrdinal, u32)>>,
+    by_run_index: HashMap<usize, Vec<(TestOrdinal, u32)>>,
     /// The number of tests for each text of the window, if only the texts of some tests were inserted.
     window: Option<WindowTexts>,
 }
@@ -41,13 +40,13 @@ impl ErrorTexts {
     }
 
     /// Records the text of a failure, unless it has one.
-    pub fn insert(&mut self, execution: usize, test: TestOrdinal, text: u32) {
-        if self.by_failure.contains_key(&(execution, test)) {
+    pub fn insert(&mut self, run_index: usize, test: TestOrdinal, text: u32) {
+        if self.by_failure.contains_key(&(run_index, test)) {
             return;
         }
-        self.by_failure.insert((execution, test), text);
-        self.by_test.entry(test).or_default().push((execution, text));
-        self.by_execution.entry(execution).or_default().push((test, text));
+        self.by_failure.insert((run_index, test), text);
+        self.by_test.entry(test).or_default().push((run_index, text));
+        self.by_run_index.entry(run_index).or_default().push((test, text));
     }
 
     /// Sets the number of tests for each text of the window, for a caller that inserts the failures of some tests only.
@@ -58,16 +57,16 @@ impl ErrorTexts {
     }
 
     /// The text of a failure.
-    pub fn of(&self, execution: usize, test: TestOrdinal) -> Option<u32> {
-        self.by_failure.get(&(execution, test)).copied()
+    pub fn of(&self, run_index: usize, test: TestOrdinal) -> Option<u32> {
+        self.by_failure.get(&(run_index, test)).copied()
     }
 
-    /// The texts of the failures of an execution.
-    pub(crate) fn of_execution(&self, execution: usize) -> &[(TestOrdinal, u32)] {
-        self.by_execution.get(&execution).map_or(&[], Vec::as_slice)
+    /// The texts of the failures of a run of the history.
+    pub(crate) fn of_run(&self, run_index: usize) -> &[(TestOrdinal, u32)] {
+        self.by_run_index.get(&run_index).map_or(&[], Vec::as_slice)
     }
 
-    /// The number of tests for each text, over the executions in the window.
+    /// The number of tests for each text, over the runs in the window.
     pub(crate) fn counts(&self, is_in_window: impl Fn(usize) -> bool) -> WindowTexts {
         if let Some(window) = &self.window {
             return window.clone();
@@ -77,7 +76,7 @@ impl ErrorTexts {
         for failures in self.by_test.values() {
             let texts: BTreeSet<u32> = failures
                 .iter()
-                .filter(|(execution, _)| is_in_window(*execution))
+                .filter(|(run_index, _)| is_in_window(*run_index))
                 .map(|(_, text)| *text)
                 .collect();
             for text in texts {

@@ -52,11 +52,11 @@ impl Probabilities {
     }
 }
 
-/// Why a test failed in an execution.
+/// Why a test failed in a run on one variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailureCause {
-    /// The execution's place in the history's runs.
-    pub execution: usize,
+    /// The index of the run on this variant in the history.
+    pub run_index: usize,
     /// The test.
     pub test: TestOrdinal,
     /// The text of its error, as the caller numbered it.
@@ -94,8 +94,8 @@ impl Diagnose for Engine {
         knowledge: Knowledge,
         now: Timestamp,
     ) -> Vec<FailureCause> {
-        let executions = history.runs.iter().filter(|observed| observed.run.number == run);
-        let Some(started) = executions.map(|observed| observed.run.started_at).max() else {
+        let variant_runs = history.runs.iter().filter(|observed| observed.run.number == run);
+        let Some(started) = variant_runs.map(|observed| observed.run.started_at).max() else {
             return Vec::new();
         };
         let (from, until) = self.causes_window(started, knowledge, now);
@@ -105,7 +105,7 @@ impl Diagnose for Engine {
 }
 
 impl Engine {
-    /// The causes of every failure of the window that ends at `now`: ascending by run, test, then execution.
+    /// The causes of every failure of the window that ends at `now`: ascending by run, test, then variant run.
     ///
     /// At the time, each run is judged with the window before it, at the cost of one judgement of that window for each
     /// run with failures. With hindsight the window is judged once.
@@ -159,12 +159,12 @@ impl<'h> Scene<'h> {
         let timeline = Timeline::new(history, from, to);
         let background = Background::new(&timeline);
         let odds = crowds::odds(&timeline, &background);
-        let known = |execution: usize| {
-            let observed = history.runs.get(execution);
+        let is_in_window = |run_index: usize| {
+            let observed = history.runs.get(run_index);
             observed.is_some_and(|observed| (from..=to).contains(&observed.run.started_at))
         };
         Self {
-            window_texts: texts.counts(known),
+            window_texts: texts.counts(is_in_window),
             order: sequence::order(&timeline),
             timeline,
             background,
@@ -173,8 +173,8 @@ impl<'h> Scene<'h> {
         }
     }
 
-    /// The causes of the failures of the runs whose numbers are `wanted`.
-    fn causes(&self, wanted: impl Fn(i32) -> bool) -> Vec<FailureCause> {
+    /// The causes of the failures of the runs for whose numbers `is_requested` holds.
+    fn causes(&self, is_requested: impl Fn(i32) -> bool) -> Vec<FailureCause> {
         let mut by_test: BTreeMap<TestOrdinal, Vec<usize>> = BTreeMap::new();
         let mut runs: BTreeMap<usize, RunFailures> = BTreeMap::new();
         for ((position, entry), run) in self
@@ -184,7 +184,7 @@ impl<'h> Scene<'h> {
             .enumerate()
             .zip(&self.timeline.run_of)
         {
-            if wanted(entry.observed.run.number) {
+            if is_requested(entry.observed.run.number) {
                 runs.entry(*run)
                     .or_insert_with(|| RunFailures::of(&self.timeline, self.texts, *run));
                 for failure in entry.failures.iter() {
@@ -197,7 +197,7 @@ impl<'h> Scene<'h> {
             .par_iter()
             .flat_map_iter(|(test, positions)| self.causes_of_test(*test, positions, &runs))
             .collect();
-        causes.sort_by_key(|(run, cause)| (*run, cause.test, cause.execution));
+        causes.sort_by_key(|(run, cause)| (*run, cause.test, cause.run_index));
         causes.into_iter().map(|(_, cause)| cause).collect()
     }
 
@@ -229,7 +229,7 @@ impl<'h> Scene<'h> {
             Some((
                 run,
                 FailureCause {
-                    execution: entry.source,
+                    run_index: entry.source,
                     test,
                     text: self.texts.of(entry.source, test),
                     recovered: !result.outcome.failed(),

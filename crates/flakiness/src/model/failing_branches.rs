@@ -15,7 +15,7 @@ use crate::{
 
 /// A chain off the stable branch whose last counted result of the test failed.
 #[derive(Debug)]
-struct RedBranch {
+struct FailingBranch {
     lane: usize,
     /// The last revision of the chain, with or without the test.
     last_revision: usize,
@@ -27,15 +27,15 @@ struct RedBranch {
 
 /// The branches on which one test failed last.
 #[derive(Debug)]
-pub(crate) struct RedBranches(Vec<RedBranch>);
+pub(crate) struct FailingBranches(Vec<FailingBranch>);
 
-impl RedBranches {
-    /// The red branches of a test.
+impl FailingBranches {
+    /// The failing branches of a test.
     pub(crate) fn of(test_counts: TestCounts<'_, '_>) -> Self {
         let timeline = test_counts.timeline;
         let chain_of = |failure: &FailureAt| timeline.entries[failure.position].chain;
         let by_chain = test_counts.failures.chunk_by(|a, b| chain_of(a) == chain_of(b));
-        let red = by_chain.filter_map(|failures| {
+        let branches = by_chain.filter_map(|failures| {
             let chain = &timeline.chains[chain_of(failures.first()?)];
             if chain.stable {
                 return None;
@@ -46,20 +46,20 @@ impl RedBranches {
                 .peekable();
             let at = results.peek()?.entry.observed.run.started_at;
             let streak = results.take_while(|result| result.outcome.failed()).count();
-            (streak > 0).then_some(RedBranch {
+            (streak > 0).then_some(FailingBranch {
                 lane: chain.lane,
                 last_revision: timeline.entries[chain.positions.clone()].last()?.revision,
                 at,
                 streak: count(streak),
             })
         });
-        Self(red.collect())
+        Self(branches.collect())
     }
 
     /// The longest failing streak of a branch that ended shortly before a stable run, on the same variant.
     pub(crate) fn longest_streak(&self, lane: usize, stable: &Entry<'_>) -> Option<u32> {
         let at = stable.observed.run.started_at;
-        let may_be_merged = |branch: &&RedBranch| {
+        let may_be_merged = |branch: &&FailingBranch| {
             branch.lane == lane
                 && branch.last_revision <= stable.revision
                 && at.since_ms(branch.at) <= MERGED_WITHIN_MS

@@ -49,13 +49,15 @@ pub(super) fn url(part: &str, out: &mut String) -> usize {
             skipped
         };
     }
-    let (place, query) = rest
+    let (path_part, query) = rest
         .split_once('?')
-        .map_or((rest, false), |(place, _)| (place, true));
-    let place = place.split_once('#').map_or(place, |(place, _)| place);
+        .map_or((rest, false), |(path_part, _)| (path_part, true));
+    let path_part = path_part
+        .split_once('#')
+        .map_or(path_part, |(path_part, _)| path_part);
     out.push_str(scheme);
     out.push_str("://<host>");
-    for segment in place.split('/').skip(1) {
+    for segment in path_part.split('/').skip(1) {
         out.push('/');
         out.push_str(&mask(segment));
     }

@@ -1,4 +1,4 @@
-//! Executions before they have a position: their revisions and their order.
+//! Variant runs before they have a position: their revisions and their order.
 
 use std::{cmp::Ordering, collections::HashMap};
 
@@ -7,8 +7,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
-/// An execution before it has its position.
-pub(crate) struct Execution<'h> {
+/// A variant run before it has its position.
+pub(crate) struct VariantRun<'h> {
     /// What was observed.
     pub(crate) observed: &'h RunObservations,
     /// Its place in the history.
@@ -17,8 +17,8 @@ pub(crate) struct Execution<'h> {
     pub(crate) revision: usize,
 }
 
-impl Execution<'_> {
-    /// A total order of executions that differ in anything the engine reads. Ties are broken by content, so that the
+impl VariantRun<'_> {
+    /// A total order of variant runs that differ in anything the engine reads. Ties are broken by content, so that the
     /// order of the input does not matter even for equal times.
     pub(crate) fn canonical_order(&self, other: &Self) -> Ordering {
         let (a, b) = (self.observed, other.observed);
@@ -43,7 +43,7 @@ impl Execution<'_> {
 /// Ranks the revisions by the time when each was first seen, and returns the branch of each, by rank: the stable one if
 /// it ever ran there, else the one on which it was first seen.
 pub(crate) fn rank_revisions<'h>(
-    executed: &mut [Execution<'h>],
+    executed: &mut [VariantRun<'h>],
     is_stable: impl Fn(Option<&str>) -> bool,
     stable_branch: &'h str,
 ) -> Vec<Option<&'h str>> {

@@ -1,0 +1,246 @@
+//! The answer about the failures of a run.
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    cause::{Action, Cause, ErrorName, EvidenceWord, FailedRun, Knowledge, StoredFacts, VerdictTag},
+    observation::History,
+    page::Page,
+    project::ProjectTag,
+    test::TestOrdinal,
+    timestamp::Timestamp,
+};
+use assay_flakiness::FailureCause;
+use serde::Serialize;
+
+use super::{Gate, JudgedFailure, evidence, explanation, gate};
+
+/// The failures of a run, each with its cause.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunFailures {
+    /// The project.
+    pub project: ProjectTag,
+    /// The run.
+    pub run: FailedRun,
+    /// Whether later runs count.
+    pub mode: Knowledge,
+    /// The action for the run.
+    pub gate: Gate,
+    /// Why the run may lack results, such as a missing shard; null if it is complete.
+    pub incomplete: Option<String>,
+    /// The position of this page in the list.
+    pub page: Page,
+    /// The failed and recovered tests of this page. The failures that this branch most probably caused come first.
+    pub failures: Vec<ExplainedFailure>,
+}
+
+/// A test that failed or recovered in the run.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainedFailure {
+    /// The test, for pages.
+    #[serde(skip)]
+    pub test: TestOrdinal,
+    /// The full stored name.
+    pub test_name: String,
+    /// The stored file of the test.
+    pub file_path: Option<String>,
+    /// The final attempt's status: `passed` where a retry passed.
+    pub status: AttemptStatus,
+    /// Attempts in this run.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub attempts: u32,
+    /// The most probable cause, or `unclear` if none reaches 0.6.
+    pub cause: Cause,
+    /// The probability of each cause. They add up to 1.
+    pub probabilities: CauseProbabilities,
+    /// P(this branch broke it): `thisChange` + `earlierOnBranch`.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub mine: f64,
+    /// The action for this failure alone.
+    pub action: Action,
+    /// One sentence with the counts that support the cause.
+    pub explanation: String,
+    /// The runs behind the sentence.
+    pub evidence: CauseEvidence,
+    /// Where the same error occurred in the window, besides this failure.
+    pub same_error: SameErrors,
+    /// The stored verdict on the test; null before the first one.
+    pub verdict: Option<VerdictTag>,
+    /// The state of the test on the stable branch, as far as it was known.
+    pub stable: StableState,
+    /// The fingerprint of its error, if it has one.
+    pub fingerprint: Option<String>,
+    /// The title of its error.
+    pub title: Option<String>,
+    /// The number of runs on other branches in which the test ran before. For a failure on the stable branch, all
+    /// earlier runs count.
+    pub runs_elsewhere: u32,
+    /// The start of the first stored run in which the test failed.
+    pub first_failed_at: Option<Timestamp>,
+}
+
+impl ExplainedFailure {
+    pub(super) fn of(
+        history: &History,
+        failure: &JudgedFailure,
+        knowledge: Knowledge,
+        stored: StoredFacts,
+        error: Option<&ErrorName>,
+    ) -> Self {
+        let JudgedFailure {
+            cause,
+            ended,
+            name,
+            runs_elsewhere,
+        } = failure;
+        Self {
+            explanation: explanation(history, cause, knowledge),
+            evidence: evidence::of(history, cause),
+            test: cause.test,
+            test_name: name.name.clone(),
+            file_path: name.file_path.clone(),
+            status: ended.status,
+            attempts: ended.attempts,
+            cause: gate::cause(cause),
+            probabilities: cause.probabilities.into(),
+            mine: cause.probabilities.mine().clamp(0.0, 1.0),
+            action: gate::action(cause.probabilities.mine()),
+            same_error: cause.facts.same_error.into(),
+            verdict: stored.verdict,
+            stable: StableState::of(cause),
+            fingerprint: error.map(|error| error.fingerprint.clone()),
+            title: error.map(|error| error.title.clone()),
+            runs_elsewhere: *runs_elsewhere,
+            first_failed_at: stored.first_failed_at,
+        }
+    }
+}
+
+/// The probability of each cause.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CauseProbabilities {
+    /// The test is flaky: it failed on good code.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub flake: f64,
+    /// Many tests failed together, or something outside of the code changed.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub environment: f64,
+    /// The code was broken before this branch.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub broken_before: f64,
+    /// An earlier revision of this branch broke it.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub earlier_on_branch: f64,
+    /// This revision broke it.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub this_change: f64,
+}
+
+impl From<assay_flakiness::Probabilities> for CauseProbabilities {
+    fn from(of: assay_flakiness::Probabilities) -> Self {
+        let share = |share: f64| share.clamp(0.0, 1.0);
+        Self {
+            flake: share(of.flake),
+            environment: share(of.environment),
+            broken_before: share(of.broken_before),
+            earlier_on_branch: share(of.earlier_on_branch),
+            this_change: share(of.this_change),
+        }
+    }
+}
+
+/// The runs behind a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CauseEvidence {
+    /// The newest of them, at most 20.
+    #[cfg_attr(feature = "openapi", schema(max_items = 20))]
+    pub runs: Vec<EvidenceRun>,
+    /// The total number of them.
+    pub runs_total: u32,
+}
+
+impl CauseEvidence {
+    /// Removes a run without an id, because it is not stored.
+    pub(super) fn leave_out(&mut self, run_id: &str) {
+        let before = self.runs.len();
+        self.runs.retain(|run| run.run_id != run_id);
+        let left_out = u32::try_from(before - self.runs.len()).unwrap_or(u32::MAX);
+        self.runs_total = self.runs_total.saturating_sub(left_out);
+    }
+}
+
+/// A run of the evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceRun {
+    /// The run's id.
+    pub run_id: String,
+    /// Its contribution to the evidence.
+    pub says: EvidenceWord,
+    /// The run's number, for pages.
+    #[serde(skip)]
+    pub run_number: i32,
+}
+
+/// How often the error of a failure occurred elsewhere in the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SameErrors {
+    /// Other failures of the test.
+    pub here: u32,
+    /// Those of them that are most probably flakes.
+    pub as_flake: u32,
+    /// Those of them on the stable branch.
+    pub on_stable: u32,
+    /// Those of them on other branches than the run's and the stable one.
+    pub other_branches: u32,
+    /// Other tests.
+    pub other_tests: u32,
+    /// Other tests of this run.
+    pub in_this_run: u32,
+}
+
+impl From<assay_flakiness::SameError> for SameErrors {
+    fn from(of: assay_flakiness::SameError) -> Self {
+        Self {
+            here: of.here,
+            as_flake: of.as_flake,
+            on_stable: of.on_stable,
+            other_branches: of.other_branches,
+            other_tests: of.other_tests,
+            in_this_run: of.in_this_run,
+        }
+    }
+}
+
+/// The state of a test on the stable branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StableState {
+    /// The status in the newest run of the stable branch: `passed` or `failed`; null if it never ran there.
+    pub last_status: Option<AttemptStatus>,
+    /// The number of failed runs at the end of the history of the stable branch.
+    pub failure_streak: u32,
+}
+
+impl StableState {
+    /// The state of a failure's test on the stable branch.
+    pub fn of(failure: &FailureCause) -> Self {
+        Self {
+            last_status: failure.facts.stable_last_failed.map(|failed| match failed {
+                true => AttemptStatus::Failed,
+                false => AttemptStatus::Passed,
+            }),
+            failure_streak: failure.facts.stable_streak,
+        }
+    }
+}
