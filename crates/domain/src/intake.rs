@@ -1,10 +1,12 @@
 //! Reports over HTTP: the ingest listener's queries about keys, and its records of uploads.
 
 use crate::{
+    decision::{DecisionError, DecisionReceipt, GateDecision, StoredDecision},
     id::{KeyId, ProjectId, RunId},
     key::KeyHash,
     project::Project,
     recording::Effect,
+    rules::RecordingRules,
     store::StoreError,
     timestamp::Timestamp,
 };
@@ -19,6 +21,16 @@ pub trait IngestKeys: Send + Sync {
 
     /// Records an upload with its key, and the key's use on that day.
     fn record_upload(&self, upload: &Upload) -> Result<(), StoreError>;
+
+    /// Stores a gate's decision with the newest upload that it is about, in the place of an earlier one. The same decision
+    /// again changes nothing.
+    fn record_decision(
+        &self,
+        project: ProjectId,
+        decision: &GateDecision,
+        rules: RecordingRules,
+        now: Timestamp,
+    ) -> Result<DecisionReceipt, DecisionError>;
 }
 
 /// A stored ingest key with its project, from one look-up.
@@ -64,6 +76,8 @@ pub struct Upload {
     pub run_id: RunId,
     /// The run's number.
     pub run_number: i32,
+    /// The shard's id.
+    pub shard_id: RunId,
     /// The effect of the report.
     pub effect: Effect,
     /// The bytes of the request's body before unpacking.
@@ -75,7 +89,7 @@ pub struct Upload {
 }
 
 /// An upload in the administrator's list.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UploadEntry {
     /// The time of storing.
@@ -98,4 +112,6 @@ pub struct UploadEntry {
     pub files: u32,
     /// The client's own name.
     pub client: Option<String>,
+    /// What the gate decided on it.
+    pub decision: Option<StoredDecision>,
 }

@@ -81,6 +81,14 @@ impl RecordingRules {
         Ok(())
     }
 
+    /// Checks that a gate may decide on a stored run, which counts in verdicts or not.
+    pub const fn check_decision(self, run_counts_in_verdicts: bool) -> Result<(), RuleViolation> {
+        if run_counts_in_verdicts && !self.counts_in_verdicts() {
+            return Err(RuleViolation::RunOfAnotherKey);
+        }
+        Ok(())
+    }
+
     /// Checks that a stored run, whose first shard arrived at `first_shard_at`, may still be changed.
     pub fn check_open(
         self,
@@ -119,7 +127,7 @@ pub enum RuleViolation {
     /// The run's first shard arrived too long ago.
     #[error(
         "run {run_number} is closed: its first report arrived at {first_shard_at}, and a run can be changed over HTTP for \
-         {OPEN_HOURS} hours; send this report under another run key, or store it with `assay import`"
+         {OPEN_HOURS} hours; another report needs another run key, or `assay import`"
     )]
     RunClosed {
         /// The run's number.
@@ -151,6 +159,11 @@ pub enum RuleViolation {
          use another key"
     )]
     NotAPullRequest,
+    /// The key is for pull requests only, but another key sent the run.
+    #[error(
+        "this key decides only on runs that a key for pull requests only sent; use the key that sent this run"
+    )]
+    RunOfAnotherKey,
     /// The key is for pull requests only, but the run is of the stable branch.
     #[error(
         "this key accepts reports of pull requests only, and {branch:?} is the stable branch; use another key"

@@ -17,11 +17,12 @@ pub(crate) struct AdmittedRequest {
     pub(crate) grant: IngestGrant,
 }
 
-/// Checks a request by its head.
+/// Checks a request by its head. Its body may have `longest` bytes.
 pub(crate) async fn admit(
     app: &std::sync::Arc<AppState>,
     method: &Method,
     headers: &HeaderMap,
+    longest: u64,
 ) -> Result<AdmittedRequest, IntakeError> {
     let header = authorization(headers);
     let presented = PresentedIngestKey::of_header(header.as_deref())?;
@@ -43,8 +44,8 @@ pub(crate) async fn admit(
             after_s: (window_ms - into_ms).div_ceil(1_000),
         });
     }
-    if declared_length(headers).is_some_and(|length| length > app.limits.wire_bytes) {
-        return Err(too_long(app.limits.wire_bytes));
+    if declared_length(headers).is_some_and(|length| length > longest) {
+        return Err(too_long(longest));
     }
     Ok(AdmittedRequest { grant })
 }

@@ -26,8 +26,12 @@ pub(crate) struct ReceivedBody {
     _room: SpoolRoom,
 }
 
-/// Receives a body. Its length, its time and the space of all bodies are bounded.
-pub(crate) async fn receive(app: &Arc<AppState>, mut payload: Payload) -> Result<ReceivedBody, IntakeError> {
+/// Receives a body of at most `longest` bytes. Its time and the space of all bodies are bounded, too.
+pub(crate) async fn receive(
+    app: &Arc<AppState>,
+    mut payload: Payload,
+    longest: u64,
+) -> Result<ReceivedBody, IntakeError> {
     let limits = &app.limits;
     let mut room = app.spool();
     let mut file = web::block(tempfile::tempfile)
@@ -51,8 +55,8 @@ pub(crate) async fn receive(app: &Arc<AppState>, mut payload: Payload) -> Result
         let chunk: Bytes = chunk.map_err(|_| IntakeError::Truncated)?;
         let length = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
         bytes += length;
-        if bytes > limits.wire_bytes {
-            return Err(too_long(limits.wire_bytes));
+        if bytes > longest {
+            return Err(too_long(longest));
         }
         room.grow(length)?;
         pace.came(length)?;

@@ -11,6 +11,7 @@ use actix_web::{
 };
 use assay_access::ingest::{IngestCheckError, IngestRefusal};
 use assay_domain::{
+    decision::DecisionError,
     rules::RuleViolation,
     store::{RecordError, StoreError},
 };
@@ -23,7 +24,9 @@ use serde::Serialize;
 pub(crate) enum IntakeError {
     #[error(transparent)]
     Refused(#[from] IngestRefusal),
-    #[error("There is no such route; reports go to POST /ingest/v1/reports.")]
+    #[error(
+        "There is no such route; reports go to POST /ingest/v1/reports, decisions to POST /ingest/v1/decisions."
+    )]
     NoSuchRoute,
     #[error("This route accepts only {allow}.")]
     NoSuchMethod { allow: &'static str },
@@ -64,6 +67,8 @@ pub(crate) enum IntakeError {
     NotRecorded(#[from] RecordError),
     #[error(transparent)]
     NotAllowed(#[from] RuleViolation),
+    #[error(transparent)]
+    NotDecided(#[from] DecisionError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("The key sent more uploads than its limit per minute; try again in {after_s} s.")]
@@ -169,7 +174,10 @@ impl IntakeError {
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
         let is_a_failure = matches!(
             self,
-            Self::Store(_) | Self::Spool(_) | Self::NotRecorded(RecordError::Store(_))
+            Self::Store(_)
+                | Self::Spool(_)
+                | Self::NotRecorded(RecordError::Store(_))
+                | Self::NotDecided(DecisionError::Store(_))
         );
         if !is_a_failure && self.status_and_code().0 != StatusCode::INTERNAL_SERVER_ERROR {
             return;
@@ -219,8 +227,14 @@ impl IntakeError {
             }
             Self::Report(ReadError::Broken { .. }) => (StatusCode::UNPROCESSABLE_ENTITY, "broken_report"),
             Self::NothingToStore => (StatusCode::UNPROCESSABLE_ENTITY, "nothing_to_store"),
-            Self::NotAllowed(violation) | Self::NotRecorded(RecordError::NotAllowed(violation)) => {
-                Self::of_violation(violation)
+            Self::NotAllowed(violation)
+            | Self::NotRecorded(RecordError::NotAllowed(violation))
+            | Self::NotDecided(DecisionError::NotAllowed(violation)) => Self::of_violation(violation),
+            Self::NotDecided(DecisionError::NoRun | DecisionError::NoUpload { .. }) => {
+                (StatusCode::NOT_FOUND, "unknown_run")
+            }
+            Self::NotDecided(DecisionError::NoTest { .. }) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "unknown_test")
             }
             Self::NotRecorded(RecordError::SlotTaken { .. }) => (StatusCode::CONFLICT, "slot_taken"),
             Self::NotRecorded(RecordError::ShardingDiffers { .. }) => {
@@ -230,11 +244,15 @@ impl IntakeError {
             Self::Busy { .. }
             | Self::Spool(_)
             | Self::Store(StoreError::Unreachable(_))
+            | Self::NotDecided(DecisionError::Store(StoreError::Unreachable(_)))
             | Self::NotRecorded(
                 RecordError::Store(StoreError::Unreachable(_))
                 | RecordError::NotJudged(StoreError::Unreachable(_)),
             ) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             Self::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
+            | Self::NotDecided(DecisionError::Store(
+                StoreError::Failed { .. } | StoreError::Corrupt { .. },
+            ))
             | Self::NotRecorded(
                 RecordError::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
                 | RecordError::NotJudged(StoreError::Failed { .. } | StoreError::Corrupt { .. }),
@@ -250,9 +268,9 @@ impl IntakeError {
             RuleViolation::StartedTooLongAgo { .. } | RuleViolation::StartsInTheFuture { .. } => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "date_not_allowed")
             }
-            RuleViolation::NotAPullRequest | RuleViolation::StableBranch { .. } => {
-                (StatusCode::FORBIDDEN, "branch_not_allowed")
-            }
+            RuleViolation::NotAPullRequest
+            | RuleViolation::RunOfAnotherKey
+            | RuleViolation::StableBranch { .. } => (StatusCode::FORBIDDEN, "branch_not_allowed"),
         }
     }
 
@@ -276,17 +294,20 @@ impl IntakeError {
                 "The ingest key has expired; create a new one.".to_owned()
             }
             Self::Store(StoreError::Unreachable(_))
-            | Self::NotRecorded(RecordError::Store(StoreError::Unreachable(_))) => {
-                "The database is unreachable; send the report again. It is stored only once.".to_owned()
+            | Self::NotRecorded(RecordError::Store(StoreError::Unreachable(_)))
+            | Self::NotDecided(DecisionError::Store(StoreError::Unreachable(_))) => {
+                "The database is unreachable; send the request again. It is stored only once.".to_owned()
             }
             Self::NotRecorded(RecordError::NotJudged(_)) => {
                 "The report is stored, but its verdicts are not up to date yet; send it again. It is stored only once."
                     .to_owned()
             }
             Self::Spool(_) => "The server has no space for the upload; try again later.".to_owned(),
-            Self::Store(_) | Self::NotRecorded(RecordError::Store(_)) | Self::Aborted | Self::Json(_) => {
-                "The server failed to store the report; send it again later.".to_owned()
-            }
+            Self::Store(_)
+            | Self::NotRecorded(RecordError::Store(_))
+            | Self::NotDecided(DecisionError::Store(_))
+            | Self::Aborted
+            | Self::Json(_) => "The server failed to store the request; send it again later.".to_owned(),
             Self::NoSuchRoute
             | Self::NoSuchMethod { .. }
             | Self::BadField { .. }
@@ -302,6 +323,7 @@ impl IntakeError {
             | Self::NothingToStore
             | Self::NotRecorded(_)
             | Self::NotAllowed(_)
+            | Self::NotDecided(_)
             | Self::RateLimited { .. }
             | Self::Busy { .. } => self.to_string(),
         }

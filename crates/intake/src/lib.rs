@@ -4,12 +4,13 @@
 //! `100 Continue` may send its body. Every request goes through `routes`, which checks the shape of the key, the key, the
 //! rate, the declared length and the body, in this order. An upload is received into an unlinked temporary file (`body`),
 //! unpacked and split (`parts`), and read by the parsers of `assay import` (`parse`). Then it is stored, one upload per
-//! project at a time (`upload`).
+//! project at a time (`upload`). `decision` stores what a gate decided on an upload.
 
 mod admit;
 mod answer;
 mod app;
 mod body;
+mod decision;
 mod error;
 mod fields;
 mod limits;

@@ -35,6 +35,8 @@ pub(crate) const PACE: Duration = Duration::from_secs(10);
 pub(crate) const PARSING_FACTOR: u64 = 5;
 /// Bytes of the field `ci`.
 pub(crate) const CI_BYTES: usize = 64 << 10;
+/// Bytes of a gate's decision, on the wire and unpacked.
+pub(crate) const DECISION_BYTES: u64 = 1 << 20;
 /// Fields of an upload; there are fewer names.
 pub(crate) const FIELDS: usize = 64;
 

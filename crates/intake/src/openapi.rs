@@ -14,6 +14,7 @@ use std::{
 
 use assay_access::ingest::IngestRefusal;
 use assay_domain::{
+    decision::{self, DecisionError, ExcusedTest, GateDecision},
     project::NAME_CHARS,
     recording::Sender,
     rules::RuleViolation,
@@ -28,15 +29,16 @@ use utoipa::ToSchema;
 
 use crate::{
     answer::Answer,
+    decision::DecisionAnswer,
     error::{ErrorBody, IntakeError},
     fields,
     limits::CI_BYTES,
-    routes::{BASE, KEY, KeyAnswer, REPORTS},
+    routes::{BASE, DECISIONS, KEY, KeyAnswer, REPORTS},
 };
 
 const INTRODUCTION: &str = "\
 Stores test reports of CI jobs. Every request carries `Authorization: Bearer svc_…` with the ingest key of one \
-project. `assay key create-ingest` creates the key. It can only store reports in that project.
+project. `assay key create-ingest` creates the key. It can only store reports and decisions on them in that project.
 
 - An upload is stored as a whole or not at all, before the answer is sent. Repeating an upload changes nothing, so a client may \
 repeat a request whose answer was lost.
@@ -173,6 +175,16 @@ fn every_text_may_be_as_long_as_described_and_no_longer() {
 }
 
 #[test]
+fn the_bounds_of_a_decision_are_described() {
+    let schemas = document()["components"]["schemas"].take();
+    let bound = |pointer: &str| schemas.pointer(pointer).and_then(Value::as_u64).unwrap();
+    let most = u64::try_from(decision::MOST_EXCUSED).unwrap();
+    assert_eq!(bound("/GateDecision/properties/excused/maxItems"), most);
+    let longest = u64::try_from(decision::LONGEST_REASON).unwrap();
+    assert_eq!(bound("/ExcusedTest/properties/reason/maxLength"), longest);
+}
+
+#[test]
 fn every_error_of_the_table_is_described() {
     // The rows of the table, each with a status and a code.
     let table = include_str!("error.rs");
@@ -196,7 +208,7 @@ fn the_page_has_every_route_field_and_code() {
     for (error, _) in errors() {
         assert!(named(error.code()), "the code {}", error.code());
     }
-    for route in [REPORTS, KEY] {
+    for route in [REPORTS, DECISIONS, KEY] {
         assert!(named(route), "the route {route}");
     }
 }
@@ -222,7 +234,11 @@ fn document() -> Value {
             "variables": {"origin": {"default": "http://127.0.0.1:8081", "description": "The address of the listener."}},
         }],
         "security": [{"ingestKey": []}],
-        "paths": {below(REPORTS): {"post": store_reports()}, below(KEY): {"get": describe_key()}},
+        "paths": {
+            below(REPORTS): {"post": store_reports()},
+            below(DECISIONS): {"post": store_decision()},
+            below(KEY): {"get": describe_key()},
+        },
         "components": {
             "securitySchemes": {"ingestKey": {
                 "type": "http", "scheme": "bearer", "description": "A project's ingest key, as `assay key create-ingest` prints it.",
@@ -252,7 +268,8 @@ fn store_reports() -> Value {
     });
     let raw = json!({"schema": {"type": "string", "contentMediaType": "application/octet-stream"}});
     let answer = |description| answer(description, &schema_name::<Answer>());
-    let mut responses = refusals(|_| true);
+    // A report names its run itself, so no run is unknown.
+    let mut responses = refusals(|error| !matches!(error, IntakeError::NotDecided(_)));
     responses.insert(
         "200".to_owned(),
         answer("Nothing changed: the report was stored before, or this is a dry run."),
@@ -277,6 +294,35 @@ fn store_reports() -> Value {
             "application/xml": raw,
             "application/octet-stream": raw,
         }},
+        "responses": responses,
+    })
+}
+
+fn store_decision() -> Value {
+    // Errors of a report cannot occur here.
+    let mut responses = refusals(|error| {
+        !matches!(
+            error,
+            IntakeError::WrongProject { .. }
+                | IntakeError::Report(_)
+                | IntakeError::NothingToStore
+                | IntakeError::NotRecorded(_)
+                | IntakeError::NotAllowed(RuleViolation::StartsInTheFuture { .. })
+        )
+    });
+    let answer = |description| answer(description, &schema_name::<DecisionAnswer>());
+    responses.insert(
+        "200".to_owned(),
+        answer("Nothing changed: the decision was stored before."),
+    );
+    responses.insert("201".to_owned(), answer("Stored."));
+    let schema = json!({"$ref": format!("#/components/schemas/{}", schema_name::<GateDecision>())});
+    json!({
+        "operationId": "storeDecision",
+        "summary": "Store what a gate decided on an upload",
+        "description": "The decision is stored with the newest upload of the run, or of the shard, and replaces an earlier one \
+            there. Pages of the run show it. It counts as an upload.",
+        "requestBody": {"required": true, "content": {"application/json": {"schema": schema}}},
         "responses": responses,
     })
 }
@@ -395,6 +441,10 @@ fn errors() -> Vec<(IntakeError, &'static str)> {
         run_number: 1,
         first_shard_at: now,
     };
+    let unknown_test = DecisionError::NoTest {
+        run_number: 1,
+        test_name: String::new(),
+    };
     let failed = StoreError::Failed {
         doing: "",
         source: "".into(),
@@ -471,6 +521,11 @@ fn errors() -> Vec<(IntakeError, &'static str)> {
             "The run is stored without shards and this is a shard of it, or the reverse.",
         ),
         (
+            DecisionError::NoRun.into(),
+            "The project has no such run, the run no such shard, or none of its uploads is recorded.",
+        ),
+        (unknown_test.into(), "The run has no result of an excused test."),
+        (
             IntakeError::RateLimited { after_s: 1 },
             "The key sent more uploads than its limit per minute.",
         ),
@@ -486,12 +541,20 @@ fn schemas() -> Map<String, Value> {
     let mut schemas_by_name = Vec::new();
     register::<Answer>(&mut schemas_by_name);
     register::<KeyAnswer>(&mut schemas_by_name);
+    register::<DecisionAnswer>(&mut schemas_by_name);
+    register::<GateDecision>(&mut schemas_by_name);
     register::<ErrorBody<'_>>(&mut schemas_by_name);
     let mut schemas: Map<_, _> = schemas_by_name.into_iter().collect();
+    // The fields of these may be absent: an error has a file and a line only if it is about a report, and a client need not
+    // send every field.
+    let with_optional = [
+        schema_name::<ErrorBody<'_>>(),
+        schema_name::<GateDecision>(),
+        schema_name::<ExcusedTest>(),
+    ];
     for (name, schema) in &mut schemas {
-        // Every field of an answer is always present. Only an error about a report has a file and a line.
-        if let (true, Some(properties)) = (*name != schema_name::<ErrorBody<'_>>(), schema.get("properties"))
-        {
+        // Every field of an answer is always present.
+        if let (true, Some(properties)) = (!with_optional.contains(name), schema.get("properties")) {
             schema["required"] = properties.as_object().unwrap().keys().cloned().collect();
         }
     }

@@ -20,7 +20,7 @@ use flate2::{read::MultiGzDecoder, write::MultiGzDecoder as GzWriter};
 use futures_util::Stream;
 
 use crate::{
-    admit::in_words,
+    admit::{in_words, too_long},
     error::IntakeError,
     fields::{self, RawFields},
     limits::{FIELDS, Limits},
@@ -92,6 +92,18 @@ impl Shape {
     /// Whether the body is one report. Its fields are then in the query.
     pub(crate) const fn is_raw(&self) -> bool {
         matches!(self.form, Form::Raw)
+    }
+
+    /// A whole body of at most this many unpacked bytes.
+    pub(crate) fn unpacked(&self, file: &File, most: u64) -> Result<Vec<u8>, IntakeError> {
+        let mut bytes = Vec::new();
+        let mut reader = self.reader(file)?.take(most + 1);
+        reader.read_to_end(&mut bytes).map_err(not_unpacked)?;
+        if u64::try_from(bytes.len()).is_ok_and(|length| length <= most) {
+            Ok(bytes)
+        } else {
+            Err(too_long(most))
+        }
     }
 
     fn reader(&self, file: &File) -> Result<Box<dyn Read + Send>, IntakeError> {

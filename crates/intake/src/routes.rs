@@ -17,8 +17,11 @@ use crate::{
     admit::{AdmittedRequest, admit},
     answer::ProjectName,
     app::{App, AppState},
+    decision,
     error::IntakeError,
+    limits::DECISION_BYTES,
     parse::Head,
+    parts::Shape,
     upload,
 };
 
@@ -26,6 +29,7 @@ use crate::{
 pub const BASE: &str = "/ingest/v1";
 
 pub(crate) const REPORTS: &str = "/ingest/v1/reports";
+pub(crate) const DECISIONS: &str = "/ingest/v1/decisions";
 pub(crate) const KEY: &str = "/ingest/v1/key";
 const NO_ROUTE: &str = "(no route)";
 const NO_METHOD: &str = "(no method)";
@@ -45,18 +49,19 @@ pub fn on_continue(app: App) -> Continue {
     Arc::new(move |request: Request| {
         let app = Arc::clone(&app.0);
         Box::pin(async move {
-            if request.path() != REPORTS || request.method() != Method::POST {
+            let route = route(request.path(), request.method());
+            if ![REPORTS, DECISIONS].contains(&route) {
                 // The handler rejects it regardless of the body.
                 return Ok(request);
             }
-            match before_body(&app, request.method(), request.headers(), request.uri().query()).await {
-                Ok(admitted) => {
-                    request.extensions_mut().insert(admitted.0);
+            match before_body(&app, route, request.headers(), request.uri().query()).await {
+                Ok((admitted, _)) => {
+                    request.extensions_mut().insert(admitted);
                     Ok(request)
                 }
                 Err(error) => {
                     let request_id = RequestId::of_headers(request.headers());
-                    error.log(REPORTS, &request_id);
+                    error.log(route, &request_id);
                     let mut response = error.response();
                     if let Some(answering) = request.conn_data::<Answering>() {
                         answering.refuse_body();
@@ -71,22 +76,40 @@ pub fn on_continue(app: App) -> Continue {
     })
 }
 
+/// The head of a request with a body.
+enum CheckedHead {
+    Reports(Head),
+    Decision(Shape),
+}
+
+impl CheckedHead {
+    fn of(route: &str, headers: &header::HeaderMap, query: Option<&str>) -> Result<Self, IntakeError> {
+        if route == DECISIONS {
+            return decision::shape(headers, query).map(Self::Decision);
+        }
+        Head::of(headers, query.unwrap_or_default()).map(Self::Reports)
+    }
+}
+
 /// Runs the checks before a body is read, in their order.
 async fn before_body(
     app: &Arc<AppState>,
-    method: &Method,
+    route: &'static str,
     headers: &header::HeaderMap,
     query: Option<&str>,
-) -> Result<(AdmittedRequest, Head), IntakeError> {
-    let admitted = admit(app, method, headers).await?;
+) -> Result<(AdmittedRequest, CheckedHead), IntakeError> {
+    let longest = match route {
+        DECISIONS => DECISION_BYTES,
+        _ => app.limits.wire_bytes,
+    };
+    let admitted = admit(app, &Method::POST, headers, longest).await?;
     if app.is_closing() {
         return Err(IntakeError::Busy {
             what: "The server is stopping",
             after_s: 5,
         });
     }
-    let head = Head::of(headers, query.unwrap_or_default())?;
-    Ok((admitted, head))
+    Ok((admitted, CheckedHead::of(route, headers, query)?))
 }
 
 async fn dispatch(app: Arc<AppState>, request: HttpRequest, payload: Payload) -> HttpResponse {
@@ -101,7 +124,7 @@ async fn dispatch(app: Arc<AppState>, request: HttpRequest, payload: Payload) ->
     }
     let metrics = app.http.clone();
     let respond = async |id: &RequestId| {
-        let route = route(&request);
+        let route = route(request.uri().path(), request.method());
         let outcome = respond(&app, route, &request, payload, || answering.body_is_read()).await;
         let (mut response, code) = match outcome {
             Ok(response) => (response, SUCCESS),
@@ -126,11 +149,12 @@ async fn dispatch(app: Arc<AppState>, request: HttpRequest, payload: Payload) ->
 }
 
 /// The route of a request.
-fn route(request: &HttpRequest) -> &'static str {
-    match (request.uri().path(), request.method()) {
+fn route(path: &str, method: &Method) -> &'static str {
+    match (path, method) {
         (REPORTS, &Method::POST) => REPORTS,
+        (DECISIONS, &Method::POST) => DECISIONS,
         (KEY, &Method::GET | &Method::HEAD) => KEY,
-        (REPORTS | KEY, _) => NO_METHOD,
+        (REPORTS | DECISIONS | KEY, _) => NO_METHOD,
         _ => NO_ROUTE,
     }
 }
@@ -143,28 +167,35 @@ async fn respond(
     body_is_read: impl FnOnce(),
 ) -> Result<HttpResponse, IntakeError> {
     match route {
-        REPORTS => {
+        REPORTS | DECISIONS => {
             // A client that waited for `100 Continue` was checked already.
             let checked = request.extensions_mut().remove::<AdmittedRequest>();
-            let query = request.uri().query();
-            let (admitted, head) = match checked {
-                Some(admitted) => (admitted, Head::of(request.headers(), query.unwrap_or_default())?),
-                None => before_body(app, request.method(), request.headers(), query).await?,
+            let (headers, query) = (request.headers(), request.uri().query());
+            let (AdmittedRequest { grant }, head) = match checked {
+                Some(admitted) => (admitted, CheckedHead::of(route, headers, query)?),
+                None => before_body(app, route, headers, query).await?,
             };
-            let (status, answer) = upload::store(app, admitted.grant, head, payload, body_is_read).await?;
-            let mut response = HttpResponse::build(status);
-            Ok(response.insert_header(NO_STORE).json(answer))
+            Ok(match head {
+                CheckedHead::Reports(head) => {
+                    let (status, answer) = upload::store(app, grant, head, payload, body_is_read).await?;
+                    HttpResponse::build(status).insert_header(NO_STORE).json(answer)
+                }
+                CheckedHead::Decision(shape) => {
+                    let (status, answer) = decision::store(app, grant, shape, payload, body_is_read).await?;
+                    HttpResponse::build(status).insert_header(NO_STORE).json(answer)
+                }
+            })
         }
         KEY => {
-            let admitted = admit(app, request.method(), request.headers()).await?;
+            let admitted = admit(app, request.method(), request.headers(), app.limits.wire_bytes).await?;
             Ok(HttpResponse::Ok()
                 .insert_header(NO_STORE)
                 .json(KeyAnswer::of(&admitted.grant)))
         }
         NO_METHOD => {
-            let is_reports = request.uri().path() == REPORTS;
+            let is_of_key = request.uri().path() == KEY;
             Err(IntakeError::NoSuchMethod {
-                allow: if is_reports { "POST" } else { "GET, HEAD" },
+                allow: if is_of_key { "GET, HEAD" } else { "POST" },
             })
         }
         _ => Err(IntakeError::NoSuchRoute),

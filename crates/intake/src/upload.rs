@@ -46,7 +46,7 @@ pub(crate) async fn store(
     body_is_read: impl FnOnce(),
 ) -> Result<(StatusCode, Answer), IntakeError> {
     let began = Instant::now();
-    let received = body::receive(app, payload).await?;
+    let received = body::receive(app, payload, app.limits.wire_bytes).await?;
     body_is_read();
     app.metrics.spent(Phase::receive, began.elapsed());
 
@@ -113,15 +113,20 @@ async fn in_turn(
         Some(due) => judge_or_leave(app, project, due).await?,
         None => VerdictChanges::default(),
     };
-    let status = match imported.effect {
-        Effect::Added | Effect::Replaced => StatusCode::CREATED,
-        Effect::Unchanged => StatusCode::OK,
-    };
+    let status = status_of(imported.effect);
     let imported = ImportReceipt {
         verdicts_changed,
         ..imported
     };
     Ok((status, Answer::stored(grant, imported, parsed)))
+}
+
+/// The status of an answer: whether something was stored.
+pub(crate) const fn status_of(effect: Effect) -> StatusCode {
+    match effect {
+        Effect::Added | Effect::Replaced => StatusCode::CREATED,
+        Effect::Unchanged => StatusCode::OK,
+    }
 }
 
 /// Judges the project after an upload. If other uploads wait, one judgement after them suffices, and the client does
@@ -237,6 +242,7 @@ fn record(
         at: now,
         run_id: imported.run_id,
         run_number: imported.run_number,
+        shard_id: imported.shard_id,
         effect: imported.effect,
         bytes: parsed.bytes,
         files: parsed.files,
@@ -257,7 +263,7 @@ fn record(
 }
 
 /// Runs work on a blocking thread.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, IntakeError> + Send + 'static,
 ) -> Result<T, IntakeError> {
     web::block(work).await.map_err(|_| IntakeError::Aborted)?

@@ -12,6 +12,7 @@ use assay_domain::{
     attempt::TestAttempts,
     branch::Branches,
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
+    decision::RunDecision,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
@@ -43,7 +44,7 @@ use crate::{
     admin::{key, migrate, project},
     db::pool::WorkError,
     read::{
-        attempt, branch, failed_run, history,
+        attempt, branch, decision, failed_run, history,
         history_cache::HistoryCache,
         observation, run_detail, run_list,
         shared_values::{SharedValues, ValueName, WindowState},
@@ -135,6 +136,12 @@ impl Store for Database {
     ) -> Result<Option<Vec<TestEntry>>, StoreError> {
         self.find_in_snapshot("reading tests of a run", |connection| {
             run_detail::part(connection, project, rest, part)
+        })
+    }
+
+    fn decisions(&self, project: &Project, run: RunId) -> Result<Vec<RunDecision>, StoreError> {
+        self.in_snapshot("reading the decisions on a run", |connection| {
+            decision::of_run(connection, project, run)
         })
     }
 

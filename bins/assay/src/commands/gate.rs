@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context as _;
 use assay_analysis::FailureSelection;
-use assay_domain::cause::Knowledge;
+use assay_domain::{cause::Knowledge, id::RunId};
 use assay_ingest::{Arrival, Files, Flags};
 use assay_reports::SourceFile;
 use clap::Args;
@@ -25,6 +25,7 @@ use crate::{
         flags::{GateFlags, GateOutput},
         judged::JudgedRun,
         policy::{self, Decision},
+        record::{self, Decided},
         show,
         stored::StoredRunFlags,
     },
@@ -58,7 +59,7 @@ usage; 3 the server or the history could not be read, so that nothing is excused
 /// Decide whether the failures of a run may be excused
 ///
 /// Asks the server, with an ingest key, why the tests of a report failed, and stores nothing. With --history it needs no server.
-/// With --run it judges a stored run, with a read key.
+/// With --run it judges a stored run, with a read key, and stores the decision if it has an ingest key, too.
 #[derive(Debug, Args)]
 #[command(
     after_help = EXAMPLES,
@@ -114,10 +115,31 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
     let decision = policy::decide(&judged, &rules, None);
     args.gate.write_files(&decision)?;
     print(global, args.output, &decision)?;
+    // A report is only asked about, so there is no upload to store the decision with.
+    if let Some(run) = args.stored.run {
+        store_decision(global, args, run, &decision);
+    }
     Ok(match decision.outcome.passes() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(args.gate.exit_code.unwrap_or(1)),
     })
+}
+
+/// Stores the decision on a run if an ingest key is given, else says that it is not stored.
+fn store_decision(global: &Global, args: &GateArgs, run: RunId, decision: &Decision) {
+    let (ci, _) = args.flags.report.ci();
+    let server = match args.flags.configured_server() {
+        Ok(server) => server,
+        Err(error) => return record::not_stored(ci.provider, &error),
+    };
+    record::store(
+        global,
+        &args.flags,
+        &server,
+        ci.provider,
+        Ok(Decided::run(run)),
+        decision,
+    );
 }
 
 /// Prints the decision on standard output.

@@ -23,6 +23,7 @@ use crate::{
         judged::JudgedRun,
         means_failed_tests,
         policy::{self, CommandStatus, Decision, Rules},
+        record::{self, Decided},
         show,
     },
     misuse::Misuse,
@@ -96,19 +97,23 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
         CommandEnd::NotRun(code) => return Ok(ExitCode::from(code)),
     };
     let sent = match &server {
-        Some(server) => send_written(global, args, server, &ci, &before).map(Some),
+        Some(server) => send_written(global, args, server, &ci, &before).map(|upload| Some((server, upload))),
         None => Ok(None),
     };
     if let Some(rules) = &rules {
-        match sent
-            .as_ref()
-            .map(|sent| sent.as_ref().map(|sent| decide(sent, code_of(status), rules)))
-        {
-            Ok(Some(Ok(decision))) => return end_by(args, &decision, code_of(status)),
-            Ok(Some(Err(error))) => {
-                crate::complain(&error.context("nothing is excused"));
-                return Ok(ExitCode::from(failing(code_of(status))));
-            }
+        match &sent {
+            Ok(Some((server, upload))) => match decide(upload, code_of(status), rules) {
+                Ok(decision) => {
+                    let ended = end_by(args, &decision, code_of(status))?;
+                    let decided = Decided::of_answer(&upload.answer);
+                    record::store(global, &args.flags, server, ci.provider, decided, &decision);
+                    return Ok(ended);
+                }
+                Err(error) => {
+                    crate::complain(&error.context("nothing is excused"));
+                    return Ok(ExitCode::from(failing(code_of(status))));
+                }
+            },
             Ok(None) | Err(_) => {
                 eprintln!("assay: nothing is excused, because the server could not be asked")
             }

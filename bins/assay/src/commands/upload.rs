@@ -102,15 +102,21 @@ pub(crate) struct UploadFlags {
 }
 
 impl UploadFlags {
-    /// Creates the client. With `--best-effort` a missing address or key is only a warning, and there is no client.
-    pub(crate) fn server(&self, provider: Option<CiProvider>) -> anyhow::Result<Option<Server>> {
+    /// Creates the client. The error is a [`Missing`] if the address or the key was not given.
+    pub(crate) fn configured_server(&self) -> anyhow::Result<Server> {
         let wanted = AddressFlags {
             url: self.url.as_deref(),
             key_file: self.key_file.as_ref(),
             insecure_http: self.insecure_http,
         };
-        match wanted.resolve() {
-            Ok((address, key)) => Ok(Some(Server::new(address, key)?)),
+        let (address, key) = wanted.resolve()?;
+        Server::new(address, key)
+    }
+
+    /// Creates the client. With `--best-effort` a missing address or key is only a warning, and there is no client.
+    pub(crate) fn server(&self, provider: Option<CiProvider>) -> anyhow::Result<Option<Server>> {
+        match self.configured_server() {
+            Ok(server) => Ok(Some(server)),
             Err(error) => match error.downcast::<Missing>() {
                 Ok(missing) if self.best_effort => {
                     annotation::warn(provider, &missing.to_string());

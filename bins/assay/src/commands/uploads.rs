@@ -1,6 +1,8 @@
 //! `assay uploads`: lists the uploads of a project with their keys.
 
-use assay_domain::{intake::UploadEntry, store::Administration, timestamp::Timestamp};
+use assay_domain::{
+    decision::StoredDecision, intake::UploadEntry, store::Administration, timestamp::Timestamp,
+};
 use clap::Args;
 use serde_json::json;
 
@@ -13,12 +15,14 @@ use crate::{
 
 /// List the reports that a project got over HTTP, the newest first
 ///
-/// Each upload is recorded with its key for 90 days. Reports of `assay import` are not uploads.
+/// Each upload is recorded for 90 days with its key, and with the gate's decision on it: which failed tests it excused. Reports of
+/// `assay import` are not uploads.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   assay uploads --project storefront
-  assay uploads --project storefront --json | jq '.uploads[] | select(.keyName == \"forks\")'")]
+  assay uploads --project storefront --json | jq '.uploads[] | select(.keyName == \"forks\")'
+  assay uploads --project storefront --json | jq '.uploads[].decision | select(.outcome == \"excused\") | .excused'")]
 pub(crate) struct UploadsArgs {
     /// The project's id or name
     #[arg(long)]
@@ -43,7 +47,7 @@ pub(crate) fn run(global: &Global, args: &UploadsArgs) -> anyhow::Result<()> {
             );
         }
         output::table(
-            &["TIME", "KEY", "RUN", "EFFECT", "FILES", "SIZE", "CLIENT"],
+            &["TIME", "KEY", "RUN", "EFFECT", "GATE", "FILES", "SIZE", "CLIENT"],
             uploads.iter().map(|upload| row(upload, now)),
         )
     })
@@ -60,8 +64,21 @@ fn row(upload: &UploadEntry, now: Timestamp) -> Vec<Cell> {
         key,
         upload.run_number.to_string().into(),
         upload.effect.to_string().into(),
+        upload.decision.as_ref().map(gate).unwrap_or_default().into(),
         upload.files.to_string().into(),
         output::bytes(i64::try_from(upload.bytes).unwrap_or(i64::MAX)).into(),
         upload.client.clone().unwrap_or_default().into(),
     ]
+}
+
+/// The outcome, and how many of the failed tests were excused.
+fn gate(decision: &StoredDecision) -> String {
+    match decision.failed {
+        0 => decision.outcome.to_string(),
+        failed => format!(
+            "{}, excused {} of {failed}",
+            decision.outcome,
+            decision.excused.len()
+        ),
+    }
 }

@@ -4,6 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use assay_domain::{
     cause::{Action, Cause},
+    decision::GateOutcome,
     timestamp::Timestamp,
 };
 use glob::Pattern;
@@ -93,39 +94,10 @@ impl Refusal {
     }
 }
 
-/// How a run is decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// No test failed, and nothing else is wrong.
-    Clean,
-    /// Every failed test is excused, and the run is valid.
-    Excused,
-    /// A further run of the same revision may excuse the failures.
-    Rerun,
-    /// The run does not pass.
-    Blocked,
-}
-
-impl Outcome {
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Clean => "clean",
-            Self::Excused => "excused",
-            Self::Rerun => "rerun",
-            Self::Blocked => "blocked",
-        }
-    }
-
-    /// Whether the gate lets the run through.
-    pub(crate) const fn passes(self) -> bool {
-        matches!(self, Self::Clean | Self::Excused)
-    }
-}
-
 /// The decision on a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Decision {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: GateOutcome,
     /// Why the run is not sound, one sentence each.
     pub(crate) problems: Vec<String>,
     /// The failed tests, each with why it is not excused.
@@ -181,19 +153,19 @@ pub(crate) fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStat
     }
     let all_excused = excused == failed.len();
     let outcome = if !problems.is_empty() {
-        Outcome::Blocked
+        GateOutcome::Blocked
     } else if failed.is_empty() {
-        Outcome::Clean
+        GateOutcome::Clean
     } else if all_excused && run.mine < rules.risk {
-        Outcome::Excused
+        GateOutcome::Excused
     } else if run.action != Action::Block
         && failed
             .iter()
             .all(|(_, refusal)| matches!(refusal, None | Some(Refusal::Mine | Refusal::Unclear)))
     {
-        Outcome::Rerun
+        GateOutcome::Rerun
     } else {
-        Outcome::Blocked
+        GateOutcome::Blocked
     };
     Decision {
         outcome,
@@ -306,39 +278,39 @@ mod tests {
         }
     }
 
-    fn outcome(failures: Vec<JudgedFailure>, rules: &Rules) -> Outcome {
+    fn outcome(failures: Vec<JudgedFailure>, rules: &Rules) -> GateOutcome {
         decide(&run(failures), rules, None).outcome
     }
 
     #[test]
     fn a_flake_is_excused_and_a_breakage_is_not() {
-        assert_eq!(outcome(vec![], &rules()), Outcome::Clean);
-        assert_eq!(outcome(vec![flake()], &rules()), Outcome::Excused);
+        assert_eq!(outcome(vec![], &rules()), GateOutcome::Clean);
+        assert_eq!(outcome(vec![flake()], &rules()), GateOutcome::Excused);
         let mine = JudgedFailure {
             mine: 0.95,
             cause: Cause::ThisChange,
             ..flake()
         };
-        assert_eq!(outcome(vec![flake(), mine], &rules()), Outcome::Blocked);
+        assert_eq!(outcome(vec![flake(), mine], &rules()), GateOutcome::Blocked);
         let perhaps = JudgedFailure {
             mine: 0.4,
             cause: Cause::Unclear,
             ..flake()
         };
-        assert_eq!(outcome(vec![flake(), perhaps], &rules()), Outcome::Rerun);
+        assert_eq!(outcome(vec![flake(), perhaps], &rules()), GateOutcome::Rerun);
         // Each is below the risk, all together are not.
         let small = JudgedFailure {
             mine: 0.03,
             ..flake()
         };
-        assert_eq!(outcome(vec![small.clone(), small], &rules()), Outcome::Rerun);
+        assert_eq!(outcome(vec![small.clone(), small], &rules()), GateOutcome::Rerun);
         // A test that recovered needs no excuse.
         let recovered = JudgedFailure {
             recovered: true,
             mine: 0.9,
             ..flake()
         };
-        assert_eq!(outcome(vec![recovered], &rules()), Outcome::Clean);
+        assert_eq!(outcome(vec![recovered], &rules()), GateOutcome::Clean);
     }
 
     #[test]
@@ -416,16 +388,16 @@ mod tests {
         };
         let flaky = || run(vec![flake()]);
         let outcome = |run: &JudgedRun, command| decide(run, &rules(), command).outcome;
-        assert_eq!(outcome(&flaky(), status(1, true)), Outcome::Excused);
-        assert_eq!(outcome(&flaky(), status(137, false)), Outcome::Blocked);
+        assert_eq!(outcome(&flaky(), status(1, true)), GateOutcome::Excused);
+        assert_eq!(outcome(&flaky(), status(137, false)), GateOutcome::Blocked);
         // The command failed, and no test did.
-        assert_eq!(outcome(&run(vec![]), status(1, true)), Outcome::Blocked);
-        assert_eq!(outcome(&run(vec![]), status(0, false)), Outcome::Clean);
+        assert_eq!(outcome(&run(vec![]), status(1, true)), GateOutcome::Blocked);
+        assert_eq!(outcome(&run(vec![]), status(0, false)), GateOutcome::Clean);
         let cut = JudgedRun {
             incomplete: Some("a test was interrupted".to_owned()),
             ..flaky()
         };
-        assert_eq!(outcome(&cut, None), Outcome::Blocked);
+        assert_eq!(outcome(&cut, None), GateOutcome::Blocked);
         assert_eq!(
             outcome(
                 &JudgedRun {
@@ -434,7 +406,7 @@ mod tests {
                 },
                 None
             ),
-            Outcome::Blocked
+            GateOutcome::Blocked
         );
         assert_eq!(
             outcome(
@@ -444,10 +416,10 @@ mod tests {
                 },
                 None
             ),
-            Outcome::Blocked
+            GateOutcome::Blocked
         );
         let six = run(vec![JudgedFailure { mine: 0.0, ..flake() }; 6]);
-        assert_eq!(outcome(&six, None), Outcome::Blocked);
+        assert_eq!(outcome(&six, None), GateOutcome::Blocked);
         let decision = decide(
             &six,
             &Rules {
@@ -456,6 +428,6 @@ mod tests {
             },
             None,
         );
-        assert_eq!((decision.outcome, decision.excused()), (Outcome::Excused, 6));
+        assert_eq!((decision.outcome, decision.excused()), (GateOutcome::Excused, 6));
     }
 }

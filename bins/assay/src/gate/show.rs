@@ -2,10 +2,10 @@
 //!
 //! Names and sentences come from reports and branches, so that each form is safe against what they may hold.
 
-use assay_domain::cause::band;
+use assay_domain::{cause::band, decision::GateOutcome};
 use serde_json::{Value, json};
 
-use super::policy::{Decision, Outcome, Refusal};
+use super::policy::{Decision, Refusal};
 use crate::{commands::analyze::causes::words, output};
 
 /// The first line of the Markdown, by which a step finds the comment that it wrote before.
@@ -95,7 +95,7 @@ pub(crate) fn json(decision: &Decision) -> Value {
         })
     });
     json!({
-        "outcome": decision.outcome.word(),
+        "outcome": decision.outcome,
         "passes": decision.outcome.passes(),
         "excused": decision.excused(),
         "problems": decision.problems,
@@ -147,13 +147,13 @@ fn headline(decision: &Decision) -> String {
     let all = decision.failed.len();
     let excused = decision.excused();
     match decision.outcome {
-        Outcome::Clean => "Gate: passes, no test failed".to_owned(),
-        Outcome::Excused => format!("Gate: passes, {} excused", failed(all)),
-        Outcome::Rerun => format!(
+        GateOutcome::Clean => "Gate: passes, no test failed".to_owned(),
+        GateOutcome::Excused => format!("Gate: passes, {} excused", failed(all)),
+        GateOutcome::Rerun => format!(
             "Gate: run this revision again, {excused} of {} excused; the rest is not clear yet",
             failed(all)
         ),
-        Outcome::Blocked => match all {
+        GateOutcome::Blocked => match all {
             0 => "Gate: does not pass".to_owned(),
             all => format!("Gate: does not pass, {excused} of {} excused", failed(all)),
         },
@@ -213,7 +213,7 @@ mod tests {
             first_failed_at: None,
         };
         Decision {
-            outcome: Outcome::Blocked,
+            outcome: GateOutcome::Blocked,
             problems: vec!["The report is not complete: `rm` @all".to_owned()],
             failed: vec![(failure.clone(), None), (failure, Some(Refusal::New))]
                 .into_iter()

@@ -158,6 +158,13 @@ impl AddressFlags<'_> {
 #[derive(Debug)]
 pub(crate) struct Missing(&'static str);
 
+impl Missing {
+    /// What was not given.
+    pub(crate) const fn what(&self) -> &'static str {
+        self.0
+    }
+}
+
 impl std::fmt::Display for Missing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "nothing was stored: {}", self.0)

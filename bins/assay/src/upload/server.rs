@@ -2,8 +2,9 @@
 
 use std::{io::Read, time::Duration};
 
+use assay_domain::decision::GateDecision;
 use assay_reports::shown_name;
-use serde_json::Value;
+use serde_json::{Value, json};
 use ureq::{
     Agent, SendBody,
     http::{Response, StatusCode, header},
@@ -110,6 +111,7 @@ impl NotStored {
             ("rate_limited" | "busy" | "too_slow" | "internal_error", _) => {
                 Some("run the command again later; a report that is sent twice is stored once")
             }
+            ("not_found", _) => Some("the server is older than this program; update it"),
             ("", 404 | 405) => Some(OTHER_LISTENER),
             _ => None,
         }
@@ -178,6 +180,17 @@ impl Server {
         }
         let mut bytes = progress(std::io::Cursor::new(body.bytes.clone()));
         self.read(request.send(SendBody::from_reader(&mut bytes)))
+    }
+
+    /// Sends what a gate decided on an upload.
+    pub(crate) fn decide(&self, decision: &GateDecision) -> Result<Value, NotStored> {
+        let answer = self
+            .agent
+            .post(self.address.route("decisions"))
+            .header(header::AUTHORIZATION, self.key.bearer())
+            .header(header::CONTENT_TYPE, "application/json")
+            .send(json!(decision).to_string());
+        self.read(answer)
     }
 
     fn read(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> Result<Value, NotStored> {

@@ -1,9 +1,12 @@
 //! The gate: the ingest listener explains the failures of reports; `assay gate` and `assay run --gate` use it.
 
-use std::{fs, process::Output};
+use std::{
+    fs,
+    process::{Command, Output},
+};
 
 use assay_domain::intake::IngestTerms;
-use assay_testkit::Cli;
+use assay_testkit::{Cli, Server};
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
@@ -305,16 +308,58 @@ impl Job<'_> {
     }
 
     fn ask(&self, run: &str, key: &str, arguments: &[&str]) -> Output {
-        Cli::new("postgresql://127.0.0.1:1/nowhere")
-            .command(&[&["gate", "--run", run, "--json", "--retry-for", "0"], arguments].concat())
+        self.asking(run, key, arguments).output().unwrap()
+    }
+
+    /// Runs `assay gate --run` with a read key, the address of the ingest listener and these variables.
+    fn ask_with(&self, run: &str, environment: &[(&str, &str)]) -> Output {
+        self.asking(run, &self.intake.read_key, &[])
+            .env("ASSAY_INGEST_URL", self.intake.server.ingest().base())
+            .envs(environment.iter().copied())
+            .output()
+            .unwrap()
+    }
+
+    fn asking(&self, run: &str, key: &str, arguments: &[&str]) -> Command {
+        let mut command = Cli::new("postgresql://127.0.0.1:1/nowhere")
+            .command(&[&["gate", "--run", run, "--json", "--retry-for", "0"], arguments].concat());
+        command
             .current_dir(self.folder.path())
             .env(
                 "ASSAY_API_URL",
                 format!("{}/api/v1", self.intake.server.client().base()),
             )
-            .env("ASSAY_READ_KEY", key)
-            .output()
-            .unwrap()
+            .env("ASSAY_READ_KEY", key);
+        command
+    }
+
+    /// Runs a command that ends with this status under `assay run`, as the build of this key on a branch of its own.
+    /// Returns the status and standard error.
+    fn wrapped(
+        &self,
+        cases: &[Case<'_>],
+        (key, status): (&str, i32),
+        flags: &[&str],
+    ) -> (Option<i32>, String) {
+        let script = format!("cp saved.xml r.xml; exit {status}");
+        let branch = format!("feature/{key}");
+        let fixed = [
+            "run",
+            "--report",
+            "r.xml",
+            "--run-key",
+            key,
+            "--branch",
+            &branch,
+            "--commit",
+            key,
+        ];
+        let command = ["--", "sh", "-c", &script];
+        let output = self.run(cases, &[&fixed, flags, &command].concat());
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
     }
 
     /// Stores results as one shard of two on a branch; returns the run's id.
@@ -438,26 +483,8 @@ fn a_wrapped_command_passes_where_every_failed_test_is_excused() {
         intake: &intake,
         folder: tempfile::tempdir().unwrap(),
     };
-    let run = |cases: &[Case<'_>], key: &str, status: i32, flags: &[&str]| {
-        let script = format!("cp saved.xml r.xml; exit {status}");
-        let fixed = [
-            "run",
-            "--report",
-            "r.xml",
-            "--run-key",
-            key,
-            "--branch",
-            "feature/tax",
-            "--commit",
-            key,
-        ];
-        let command = ["--", "sh", "-c", &script];
-        let output = job.run(cases, &[&fixed, flags, &command].concat());
-        (
-            output.status.code(),
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )
-    };
+    let run =
+        |cases: &[Case<'_>], key: &str, status: i32, flags: &[&str]| job.wrapped(cases, (key, status), flags);
     let flake = [("pays", None), ("odd", TIMEOUT)];
     let (status, said) = run(&flake, "g1", 1, &["--gate"]);
     assert_eq!(status, Some(0), "{said}");
@@ -474,4 +501,198 @@ fn a_wrapped_command_passes_where_every_failed_test_is_excused() {
     let (status, said) = run(&BROKEN, "g5", 1, &["--gate", "--exit-code", "9"]);
     assert_eq!(status, Some(9), "{said}");
     assert_eq!(intake.read("/runs")["total"], 25, "every report is stored");
+}
+
+/// The pages over a database, signed in.
+pub(crate) struct Pages {
+    server: Server,
+    cookie: String,
+    project: String,
+}
+
+impl Pages {
+    fn of(intake: &Intake) -> Self {
+        Self::over(intake.database.url(), &intake.read_key, &intake.project)
+    }
+
+    pub(crate) fn over(database_url: &str, read_key: &str, project: &str) -> Self {
+        let server = Server::start_with_front(database_url, &[]);
+        let headers = [
+            ("Content-Type", "application/x-www-form-urlencoded"),
+            ("Sec-Fetch-Site", "same-origin"),
+        ];
+        let form = format!("key={read_key}");
+        let answer = server.front().post("/login", &headers, form.as_bytes());
+        assert_eq!(answer.status, 303, "{}", answer.text());
+        let set = answer.header("set-cookie").unwrap();
+        Self {
+            cookie: set.split(';').next().unwrap().to_owned(),
+            project: project.to_owned(),
+            server,
+        }
+    }
+
+    /// A page below a run.
+    pub(crate) fn run(&self, run: &str, rest: &str) -> String {
+        let path = format!("/p/{}/runs/{run}{rest}", self.project);
+        let page = self.server.front().get_with(&path, &[("Cookie", &self.cookie)]);
+        assert_eq!(page.status, 200, "{path}: {}", page.text());
+        page.text()
+    }
+}
+
+/// The id of the newest run.
+fn newest(intake: &Intake) -> String {
+    let number = |run: &&Value| run["runNumber"].as_i64().unwrap();
+    let runs = intake.read("/runs");
+    let newest = runs["runs"].as_array().unwrap().iter().max_by_key(number);
+    newest.unwrap()["id"].as_str().unwrap().to_owned()
+}
+
+const MARK: &str = "Excused</span> in CI as Flake: ";
+
+#[test]
+fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
+    let intake = intake();
+    let job = Job {
+        intake: &intake,
+        folder: tempfile::tempdir().unwrap(),
+    };
+    let pages = Pages::of(&intake);
+    let (status, said) = job.wrapped(&[("pays", None), ("odd", TIMEOUT)], ("g1", 1), &["--gate"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(!said.contains("not stored"), "{said}");
+    let run = newest(&intake);
+    let page = pages.run(&run, "");
+    let sentence = "The gate excused 1 of 1 failed test of the run and let it pass, ";
+    assert!(page.contains(sentence), "{page}");
+    assert_eq!(page.matches(MARK).count(), 1, "{page}");
+    let reason = "Failed in 5 of ";
+    assert!(page.contains(&format!("{MARK}<bdi>{reason}")), "{page}");
+    let all = pages.run(&run, "?show=all");
+    assert_eq!(all.matches("Excused</span>").count(), 1, "{all}");
+    let test = "/test?name=cart%20%3E%20odd&file=cart.test.ts";
+    assert!(pages.run(&run, test).contains(MARK));
+    let other = "/test?name=cart%20%3E%20pays&file=cart.test.ts";
+    assert!(!pages.run(&run, other).contains(MARK));
+
+    // A run that does not pass: one of its four failures is excused.
+    let (status, said) = job.wrapped(&BROKEN, ("g2", 1), &["--gate"]);
+    assert_eq!(status, Some(1), "{said}");
+    let page = pages.run(&newest(&intake), "");
+    let sentence = "The gate excused 1 of 4 failed tests of the run and did not let it pass, ";
+    assert!(page.contains(sentence), "{page}");
+    assert_eq!(page.matches(MARK).count(), 1, "{page}");
+
+    let (status, said) = job.wrapped(&[("pays", None)], ("g3", 0), &["--gate"]);
+    assert_eq!(status, Some(0), "{said}");
+    let page = pages.run(&newest(&intake), "");
+    assert!(
+        page.contains("The gate let the run pass, because no test failed, "),
+        "{page}"
+    );
+    // Without the gate there is no decision.
+    job.wrapped(&[("pays", None)], ("g4", 0), &[]);
+    assert!(!pages.run(&newest(&intake), "").contains("The gate in CI"));
+
+    let listed = intake.cli.json(&["uploads", "--project", "web", "--limit", "4"]);
+    let decisions: Vec<_> = listed["uploads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|upload| upload["decision"]["outcome"].clone())
+        .collect();
+    assert_eq!(
+        decisions,
+        [Value::Null, "clean".into(), "blocked".into(), "excused".into()]
+    );
+    let excused = &listed["uploads"][3]["decision"]["excused"][0];
+    assert_eq!(
+        (&excused["testName"], &excused["cause"]),
+        (&"cart > odd".into(), &"flake".into())
+    );
+    assert!(
+        excused["reason"].as_str().unwrap().starts_with(reason),
+        "{excused}"
+    );
+    let output = intake.cli.run(&["uploads", "--project", "web", "--limit", "4"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    for expected in ["excused, excused 1 of 1", "blocked, excused 1 of 4", "clean"] {
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_decision_that_cannot_be_stored_is_a_warning_and_changes_no_exit_status() {
+    let intake = intake();
+    let job = Job {
+        intake: &intake,
+        folder: tempfile::tempdir().unwrap(),
+    };
+    intake
+        .database
+        .execute("ALTER TABLE upload ADD CONSTRAINT none CHECK (decision IS NULL)");
+    let warning =
+        "assay: warning: the gate's decision is not stored, so the pages do not show what it excused: ";
+    let flags = ["--gate", "--retry-for", "0"];
+    let (status, said) = job.wrapped(&[("pays", None), ("odd", TIMEOUT)], ("g1", 1), &flags);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(
+        said.contains(warning) && said.contains("(500 internal_error)"),
+        "{said}"
+    );
+    let (status, said) = job.wrapped(&BROKEN, ("g2", 7), &flags);
+    assert_eq!(status, Some(7), "{said}");
+    assert!(said.contains(warning), "{said}");
+    // A run that an import stored has no upload.
+    intake.database.execute("DELETE FROM upload");
+    let run = newest(&intake);
+    let output = job.ask_with(&run, &[("ASSAY_INGEST_KEY", &intake.key)]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains(warning) && said.contains("(404 unknown_run)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_decision_on_a_stored_run_is_stored_with_an_ingest_key() {
+    let intake = intake();
+    let job = Job {
+        intake: &intake,
+        folder: tempfile::tempdir().unwrap(),
+    };
+    // A report that is only asked about has no upload.
+    let (status, _) = job.gate(&[("pays", None), ("odd", TIMEOUT)], &[]);
+    assert_eq!(status, Some(0));
+    let stored = intake.database.text("SELECT count(decision) FROM upload");
+    assert_eq!(stored.as_deref(), Some("0"));
+    let pages = Pages::of(&intake);
+    let run = job.shard("s1", "1/2", &[("pays", None), ("odd", TIMEOUT)]);
+    job.shard("s1", "2/2", &[("old", None)]);
+    let output = job.ask_with(&run, &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("the pages do not show what it excused: ASSAY_INGEST_KEY is not set"),
+        "{said}"
+    );
+    assert!(!pages.run(&run, "").contains(MARK));
+    let output = job.ask_with(&run, &[("ASSAY_INGEST_KEY", &intake.key)]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*said), (Some(0), ""));
+    let page = pages.run(&run, "");
+    assert!(
+        page.contains("The gate excused 1 of 1 failed test of the run and let it pass, "),
+        "{page}"
+    );
+    assert!(page.contains(MARK), "{page}");
+    let wrong = job.ask_with(&run, &[("ASSAY_INGEST_KEY", "no key")]);
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    assert_eq!(wrong.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("excused: ASSAY_INGEST_KEY contains no key"),
+        "{said}"
+    );
 }

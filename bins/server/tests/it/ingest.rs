@@ -390,7 +390,7 @@ fn a_run_can_be_replaced_over_http_for_a_day_and_by_an_import_for_ever() {
 }
 
 /// Makes the stored runs look older: a run's id begins with its arrival time.
-fn send_after(intake: &Intake, ago: &str, send: impl FnOnce() -> Response) -> Response {
+pub(crate) fn send_after(intake: &Intake, ago: &str, send: impl FnOnce() -> Response) -> Response {
     intake.database.execute(&format!(
         "UPDATE run SET id = (substr(ms, 1, 8) || '-' || substr(ms, 9, 4) || substr(id::text, 14))::uuid \
          FROM (SELECT lpad(to_hex((extract(epoch FROM now() - interval '{ago}') * 1000)::bigint), 12, '0') AS ms) AS t"

@@ -15,7 +15,7 @@ pub(crate) fn document() -> Value {
 }
 
 /// Asserts that the document has this answer for its status.
-fn conforms(document: &Value, operation: &Value, answer: &Response, what: &str) {
+pub(crate) fn conforms(document: &Value, operation: &Value, answer: &Response, what: &str) {
     let response = &operation["responses"][answer.status.to_string()];
     assert!(response.is_object(), "{what}: {} is not described", answer.status);
     let mut schemas = document["components"]["schemas"].clone();

@@ -16,6 +16,7 @@ mod backup;
 mod caching;
 mod cells;
 mod configuration;
+mod decisions;
 mod demo;
 mod everything;
 mod evidence;

@@ -13,7 +13,7 @@ use assay_repository::Database;
 use assay_testkit::{Cli, Logins, ServedWorld, Server, TestDatabase};
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 
-use crate::everything;
+use crate::{everything, gate::Pages};
 
 /// The test's own login as a member of a group. It is dropped with the value.
 struct Login<'a> {
@@ -125,6 +125,14 @@ fn the_servers_login_answers_everything_and_writes_nothing() {
         assert!(!login.may(sql), "{sql}");
     }
     assert!(!login.may("SELECT assay_make_room(now(), now())"));
+    for sql in [
+        "UPDATE upload SET decision = NULL",
+        "SELECT key_id FROM upload",
+        "SELECT client FROM upload",
+    ] {
+        assert!(!login.may(sql), "{sql}");
+    }
+    assert!(login.may("SELECT decision FROM upload"), "the pages show it");
     assert!(
         login.may("UPDATE api_key SET last_used_on = now()"),
         "its only bookkeeping"
@@ -188,12 +196,32 @@ fn the_ingesters_login_looks_up_ingest_keys_and_sees_no_other() {
         at: Timestamp::from_unix_ms(1_795_000_000_000),
         run_id: RunId(found.id.0),
         run_number: 1,
+        shard_id: RunId(found.id.0),
         effect: Effect::Added,
         bytes: 1,
         files: 1,
         client: None,
     };
     as_ingester.record_upload(&upload).unwrap();
+    // It writes the decision and no other column. Of an upload it reads what finds it.
+    assert!(login.may("UPDATE upload SET decision = NULL"));
+    assert!(login.may("SELECT at, id, run_number, shard_id, effect, decision FROM upload"));
+    for column in [
+        "project_id",
+        "at",
+        "id",
+        "key_id",
+        "run_id",
+        "bytes",
+        "run_number",
+        "files",
+        "effect",
+        "client",
+        "shard_id",
+    ] {
+        let sql = format!("UPDATE upload SET {column} = NULL");
+        assert!(!login.may(&sql), "{sql}");
+    }
     let used = format!("SELECT last_used_on FROM api_key WHERE id = '{}'", found.id);
     assert_eq!(world.database.text(&used).as_deref(), Some("2026-11-18"));
 
@@ -207,6 +235,8 @@ fn the_ingesters_login_looks_up_ingest_keys_and_sees_no_other() {
         "UPDATE api_key SET last_used_on = now()",
         "DELETE FROM upload",
         "SELECT * FROM upload",
+        "SELECT key_id FROM upload",
+        "SELECT client FROM upload",
     ] {
         assert!(!login.may(sql), "{sql}");
     }
@@ -246,9 +276,23 @@ fn reports_over_http_are_stored_by_the_ingesters_login() {
     ];
     let answer = server.ingest().post(path, &headers, report);
     assert_eq!(answer.status, 201, "{}", answer.text());
+    let run = answer.json()["runId"].clone();
     let runs = format!("/api/v1/projects/{}/runs?days=90", world.project);
     let answer = server.client().get(&runs, Some(&world.key));
     assert_eq!((answer.status, &answer.json()["total"]), (200, &3.into()));
+    // The decision of a gate is stored by the same login, and shown by the server's.
+    let decision = serde_json::json!({"runId": run, "outcome": "blocked", "failed": 1}).to_string();
+    let answer = server
+        .ingest()
+        .post("/ingest/v1/decisions", &headers[..1], decision.as_bytes());
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let pages = Pages::over(&reader.url(), &world.key, &world.project);
+    let page = pages.run(run.as_str().unwrap(), "");
+    assert!(
+        page.contains("excused 0 of 1 failed test of the run and did not let it pass"),
+        "{page}"
+    );
+    drop(pages);
     let connected = format!(
         "SELECT count(*) > 0 FROM pg_stat_activity WHERE usename = '{}'",
         ingester.name

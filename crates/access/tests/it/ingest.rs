@@ -12,6 +12,7 @@ use assay_access::{
     limit::{Admission, InProcess, RateLimiter},
 };
 use assay_domain::{
+    decision::{DecisionError, DecisionReceipt, GateDecision},
     id::ProjectId,
     intake::{IngestKeys, IngestTerms, StoredIngestKey, Upload},
     key::{KeyHash, KeyKind},
@@ -54,6 +55,16 @@ impl IngestKeys for OneKey {
     }
 
     fn record_upload(&self, _: &Upload) -> Result<(), StoreError> {
+        unreachable!()
+    }
+
+    fn record_decision(
+        &self,
+        _: ProjectId,
+        _: &GateDecision,
+        _: RecordingRules,
+        _: Timestamp,
+    ) -> Result<DecisionReceipt, DecisionError> {
         unreachable!()
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use assay_domain::{
     attempt::TestAttempts,
+    decision::RunDecision,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
@@ -141,6 +142,10 @@ impl Store for Keys {
         _: &Project,
         _: HistoryRest,
     ) -> Result<(Vec<Occurrence>, Option<HistoryRest>), StoreError> {
+        unreachable!()
+    }
+
+    fn decisions(&self, _: &Project, _: RunId) -> Result<Vec<RunDecision>, StoreError> {
         unreachable!()
     }
 

@@ -7,6 +7,7 @@ use crate::{
     attempt::{AttemptStatus, TestAttempts},
     branch::Branches,
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
+    decision::RunDecision,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
@@ -80,6 +81,10 @@ pub trait Store: Send + Sync {
         rest: &RunRest,
         part: &RunPart,
     ) -> Result<Option<Vec<TestEntry>>, StoreError>;
+
+    /// What gates decided on the stored reports of a run, newest first; empty if there is no such run. A decision on a
+    /// report that was replaced is left out.
+    fn decisions(&self, project: &Project, run: RunId) -> Result<Vec<RunDecision>, StoreError>;
 
     /// The attempts of a test in a run; none if there is no such run. The candidates of an ambiguous name are the files
     /// that have it in this run.

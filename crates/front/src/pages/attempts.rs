@@ -9,7 +9,7 @@ use assay_domain::{
 use assay_explain::{failures::failure_of, prompt};
 use maud::{Markup, html};
 
-use super::{Answer, branch_link, commit};
+use super::{Answer, branch_link, commit, decisions::Decisions};
 use crate::{
     error::FrontError,
     layout::{Page, Tab},
@@ -31,6 +31,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let attempts = view.store.attempts(&project, id, &selector)?;
     let attempts = single_test(attempts.ok_or(FrontError::RunNotFound)?)?;
     let explained = failure_of(view.store, view.engine, &project, &attempts, view.now)?;
+    let decisions = Decisions::read(view, &project, id)?;
     let test = &attempts.test;
     let shown = attempts.attempts.get(..ATTEMPTS.min(attempts.attempts.len()));
     let executions = attempts.attempts.iter().map(|attempt| attempt.execution).max();
@@ -46,6 +47,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         @if let Some(failure) = &explained {
             p.why { "This failure: " (cause::chip(failure.cause)) " " (failure.explanation) "." }
         }
+        (decisions.mark(&test.name, test.file_path.as_deref()))
         @if let Some(verdict) = &attempts.verdict { p.why { "This test: " (figures::chip(verdict.status)) " " (verdict.explanation) "." } }
         @if let Some((title, fingerprint)) = explained.as_ref().and_then(|failure| failure.title.as_ref().zip(failure.fingerprint.as_ref())) {
             p.why { "This error: " a href=(links::signature(project.id, fingerprint)) { bdi { (title) } } }

@@ -1,6 +1,7 @@
 //! The pages. Each is a function from a view to its content.
 
 mod attempts;
+mod decisions;
 mod error_signature;
 mod errors;
 mod overview;

@@ -19,7 +19,7 @@ use assay_explain::failures::ListedFailures;
 use maud::{Markup, html};
 
 use self::failures::Causes;
-use super::{Answer, branch_link, commit, pager, when};
+use super::{Answer, branch_link, commit, decisions::Decisions, pager, when};
 use crate::{
     error::FrontError,
     layout::{Page, Tab},
@@ -87,6 +87,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             limit: BY_FILE,
         },
     })?;
+    let decisions = Decisions::read(view, &project, id)?;
     let path = links::run(project.id, &id);
     let mode = (knowledge == Knowledge::Hindsight).then_some(knowledge.as_str());
     let address = |show: &str, page: Option<&str>, mode: Option<&str>| {
@@ -96,6 +97,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let body = html! {
         (head(project.id, &run, &places, view.now))
         (report_errors(&run))
+        (decisions.section(view.now))
         @if run.counts.failed > 0 { (causes.gate(|mode| address(show, None, mode))) }
         section aria-labelledby="tests" {
             h2 #tests { "Tests" }
@@ -112,9 +114,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             @if place.total == 0 {
                 p.empty { "No such test in this run." }
             } @else if list.is_some() {
-                (causes.list(project.id, &run, &places))
+                (causes.list(project.id, &run, &places, &decisions))
             } @else {
-                (tests_by_file(project.id, &id, &run.tests, &places))
+                (tests_by_file(project.id, &run, &places, &decisions))
             }
             (pager(&place, |page| address(show, Some(&page.to_string()), mode)))
         }
@@ -254,7 +256,8 @@ fn report_error(error: &ErrorDetail) -> Markup {
 }
 
 /// The tests, grouped by file. They are ordered by file already.
-fn tests_by_file(project: ProjectId, run: &RunId, tests: &[TestEntry], places: &Places) -> Markup {
+fn tests_by_file(project: ProjectId, run: &RunDetail, places: &Places, decisions: &Decisions) -> Markup {
+    let tests = &run.tests;
     let names: Vec<_> = tests
         .iter()
         .map(|test| (test.test_name.as_str(), test.file_path.as_deref()))
@@ -268,13 +271,14 @@ fn tests_by_file(project: ProjectId, run: &RunId, tests: &[TestEntry], places: &
                 ol.rows {
                     @for (test, short) in group {
                         li.row.(test.status.as_str()) {
-                            a.of-run href=(links::attempts(project, run, &test.test_name, test.file_path.as_deref())) {
+                            a.of-run href=(links::attempts(project, &run.run.id, &test.test_name, test.file_path.as_deref())) {
                                 @match test.status {
                                     AttemptStatus::Passed if test.attempts > 1 => span.chip.recovered { "on retry" },
                                     _ => (figures::ended_chip(test.status)),
                                 }
                                 span.named {
                                     (name::in_list(short, &test.test_name))
+                                    @if decisions.has_excused(&test.test_name, test.file_path.as_deref()) { " " span.chip.excused { "Excused" } }
                                     @if let Some(message) = test.error_message.as_deref().filter(|_| test.status.is_failure()) {
                                         span.path { bdi { (first_line(message)) } }
                                     }

@@ -5,10 +5,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use assay_domain::{
+    decision::{DecisionError, DecisionReceipt, GateDecision},
     id::{KeyId, ProjectId, RunId},
     intake::{IngestKeys, IngestTerms, StoredIngestKey, Upload, UploadEntry},
     key::KeyHash,
     project::Project,
+    rules::RecordingRules,
     store::StoreError,
     timestamp::Timestamp,
 };
@@ -16,6 +18,7 @@ use diesel::{
     ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryableByName, RunQueryDsl, sql_query,
     sql_types::{Bool, Bytea, Date, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
+use serde_json::Value;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -27,6 +30,8 @@ use crate::{
         pool::{Read, WorkError},
         schema::{api_key, project_entry, upload},
     },
+    read::decision,
+    record,
 };
 
 /// Days after which the record of an upload is pruned.
@@ -88,6 +93,18 @@ impl IngestKeys for Database {
             Ok::<_, WorkError<StoreError>>(())
         })
     }
+
+    fn record_decision(
+        &self,
+        project: ProjectId,
+        decision: &GateDecision,
+        rules: RecordingRules,
+        now: Timestamp,
+    ) -> Result<DecisionReceipt, DecisionError> {
+        self.in_transaction("storing a decision", |connection| {
+            record::store_decision(connection, project.0, decision, rules, now)
+        })
+    }
 }
 
 impl From<KeyRow> for StoredIngestKey {
@@ -124,6 +141,7 @@ fn insert(connection: &mut PgConnection, id: Uuid, new: &Upload) -> diesel::Quer
             upload::bytes.eq(i64::try_from(new.bytes).unwrap_or(i64::MAX)),
             upload::run_number.eq(new.run_number),
             upload::files.eq(int(new.files)),
+            upload::shard_id.eq(new.shard_id.0),
             upload::effect.eq(new.effect.as_str()),
             upload::client.eq(client),
         ))
@@ -131,8 +149,18 @@ fn insert(connection: &mut PgConnection, id: Uuid, new: &Upload) -> diesel::Quer
         .execute(connection)
 }
 
-/// Time, key, run, its number, effect, bytes, files, client.
-type EntryRow = (At, Uuid, Uuid, i32, String, i64, i32, Option<String>);
+/// Time, key, run, its number, effect, bytes, files, client, decision.
+type EntryRow = (
+    At,
+    Uuid,
+    Uuid,
+    i32,
+    String,
+    i64,
+    i32,
+    Option<String>,
+    Option<Value>,
+);
 
 /// The newest uploads of a project, the newest first.
 pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32) -> Read<Vec<UploadEntry>> {
@@ -149,6 +177,7 @@ pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32
             upload::bytes,
             upload::files,
             upload::client,
+            upload::decision,
         ))
         .load(connection)?;
     let ids: BTreeSet<Uuid> = rows.iter().map(|(_, key, ..)| *key).collect();
@@ -160,7 +189,7 @@ pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32
         .into_iter()
         .map(|(id, prefix, name)| (id, (prefix, name)))
         .collect();
-    let entry = |(at, key, run, run_number, effect, bytes, files, client): EntryRow| {
+    let entry = |(at, key, run, run_number, effect, bytes, files, client, decision): EntryRow| {
         let (key_prefix, key_name) = keys.get(&key).cloned().unzip();
         Ok(UploadEntry {
             at: at.0,
@@ -173,6 +202,7 @@ pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32
             bytes: long_count(bytes)?,
             files: count(files)?,
             client,
+            decision: decision.as_ref().map(decision::stored).transpose()?,
         })
     };
     Ok(rows.into_iter().map(entry).collect::<Result<_, StoreError>>()?)

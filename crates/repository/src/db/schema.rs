@@ -246,6 +246,8 @@ diesel::table! {
         files -> Integer,
         effect -> Text,
         client -> Nullable<Text>,
+        shard_id -> Nullable<Uuid>,
+        decision -> Nullable<Jsonb>,
     }
 }
 

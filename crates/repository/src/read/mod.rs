@@ -4,6 +4,7 @@ pub(crate) mod attempt;
 pub(crate) mod branch;
 pub(crate) mod browser;
 pub(crate) mod daily_counts;
+pub(crate) mod decision;
 pub(crate) mod failed_run;
 pub(crate) mod history;
 pub(crate) mod history_cache;

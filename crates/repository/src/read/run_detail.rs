@@ -150,7 +150,7 @@ type Context = (
 );
 
 /// The visible run that this id, or the id of any of its shards, names.
-fn run(
+pub(crate) fn run(
     connection: &mut PgConnection,
     project: &Project,
     id: RunId,

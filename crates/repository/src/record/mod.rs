@@ -8,6 +8,7 @@
 //! [`judgement`].
 
 mod contents;
+mod decision;
 mod intern;
 mod judgement;
 mod recognise;
@@ -32,6 +33,7 @@ use diesel::{PgConnection, QueryResult};
 use uuid::Uuid;
 
 pub(crate) use contents::RunContents;
+pub(crate) use decision::store_decision;
 pub(crate) use recognise::recognise;
 pub(crate) use rows::store_pack;
 pub(crate) use run::{outcome, shard_outcome};

@@ -59,18 +59,23 @@ impl KnownRun {
         self.context.branch.as_deref()
     }
 
-    /// When the run's first shard arrived: its id is made of that time.
+    /// When the run's first shard arrived.
     pub(super) fn first_shard_at(&self) -> Timestamp {
-        let created_at = self.id.get_timestamp().map(|created_at| created_at.to_unix());
-        let ms = created_at.and_then(|(seconds, nanos)| {
-            let seconds = i64::try_from(seconds).ok()?;
-            seconds
-                .checked_mul(1_000)?
-                .checked_add(i64::from(nanos / 1_000_000))
-        });
-        // Every run id contains a time. An id without one counts as very old.
-        Timestamp::from_unix_ms(ms.unwrap_or(0))
+        first_shard_at(self.id)
     }
+}
+
+/// When the first shard of the run with this id arrived: the id is made of that time.
+pub(super) fn first_shard_at(run: Uuid) -> Timestamp {
+    let created_at = run.get_timestamp().map(|created_at| created_at.to_unix());
+    let ms = created_at.and_then(|(seconds, nanos)| {
+        let seconds = i64::try_from(seconds).ok()?;
+        seconds
+            .checked_mul(1_000)?
+            .checked_add(i64::from(nanos / 1_000_000))
+    });
+    // Every run id contains a time. An id without one counts as very old.
+    Timestamp::from_unix_ms(ms.unwrap_or(0))
 }
 
 /// Identifies a run within a project.

@@ -3,12 +3,14 @@
 use std::{collections::BTreeMap, sync::mpsc, thread, time::Duration};
 
 use assay_domain::{
-    id::{OrganizationId, ProjectId, RunId},
+    decision::{GateDecision, GateOutcome},
+    id::{OrganizationId, ProjectId},
     intake::{IngestKeys, IngestTerms, Upload},
     key::KeyHash,
     plan::Plan,
     project::Project,
     recording::{Effect, Recording},
+    rules::RecordingRules,
     store::{Administration, ProjectChange, RecordError, Recorder, Store},
 };
 use diesel::connection::SimpleConnection;
@@ -52,7 +54,7 @@ pub(crate) fn fill(world: &World, project: &Project, seed: u8) {
     for attempt in last.tests.iter_mut().flat_map(|test| &mut test.attempts) {
         attempt.attempt.browser = Some("chromium".to_owned());
     }
-    record(&last);
+    let stored = record(&last);
     world
         .store
         .create_ingest_key(project.id, &key(seed), &IngestTerms::default())
@@ -63,13 +65,26 @@ pub(crate) fn fill(world: &World, project: &Project, seed: u8) {
             key: key(seed).id,
             project: project.id,
             at: NOW,
-            run_id: RunId(uuid::Uuid::nil()),
-            run_number: 1,
+            run_id: stored.run_id,
+            run_number: stored.run_number,
+            shard_id: stored.shard_id,
             effect: Effect::Added,
             bytes: 1,
             files: 1,
             client: None,
         })
+        .unwrap();
+    let decision = GateDecision {
+        run_id: stored.run_id,
+        shard_id: Some(stored.shard_id),
+        outcome: GateOutcome::Excused,
+        failed: 1,
+        excused: vec![excused("c")],
+    };
+    let rules = RecordingRules::Unrestricted;
+    world
+        .store
+        .record_decision(project.id, &decision, rules, NOW)
         .unwrap();
     world.database.execute(&format!(
         "INSERT INTO signature_alias (project_id, fingerprint, signature) \

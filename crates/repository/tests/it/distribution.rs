@@ -8,10 +8,12 @@ use std::{cell::RefCell, collections::BTreeSet, sync::Once};
 
 use assay_domain::{
     attempt::ErrorDetail,
+    decision::{GateDecision, GateOutcome},
     intake::{IngestKeys, IngestTerms, Upload},
     key::KeyHash,
     page::PerPage,
     recording::Effect,
+    rules::RecordingRules,
     run::SomeTests,
     signature::{Classifier, ErrorClass, SignatureQuery, SignatureSort},
     store::{Administration, ProjectChange, Recorder, Store, in_snapshot},
@@ -475,12 +477,23 @@ fn exercise(world: &World) {
             at: NOW,
             run_id: imported.run_id,
             run_number: 1,
+            shard_id: imported.shard_id,
             effect: Effect::Added,
             bytes: 1,
             files: 1,
             client: None,
         })
         .unwrap();
+    let decision = GateDecision {
+        run_id: imported.run_id,
+        shard_id: Some(imported.shard_id),
+        outcome: GateOutcome::Excused,
+        failed: 1,
+        excused: vec![excused("x")],
+    };
+    let rules = RecordingRules::Unrestricted;
+    store.record_decision(project.id, &decision, rules, NOW).unwrap();
+    assert_eq!(store.decisions(project, imported.run_id).unwrap().len(), 1);
     store.uploads(project.id, 10).unwrap();
     store
         .rebuild(project.id, &CountingJudge, NOW, &mut |_, _| ())

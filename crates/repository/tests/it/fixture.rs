@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
+    cause::Cause,
+    decision::ExcusedTest,
     execution::Executions,
     id::{KeyId, ProjectId},
     key::{KeyHash, NewKey},
@@ -242,6 +244,17 @@ impl Build for Recording {
             attempts: executions(attempts),
         });
         self
+    }
+}
+
+/// An excuse of a test in `a.spec.ts`.
+pub(crate) fn excused(name: &str) -> ExcusedTest {
+    ExcusedTest {
+        test_name: name.to_owned(),
+        file_path: Some("a.spec.ts".to_owned()),
+        cause: Cause::Flake,
+        mine: 0.01,
+        reason: "Failed in 4 of 120 runs on good code".to_owned(),
     }
 }
 

@@ -32,6 +32,7 @@ fn upload(world: &World, key: &NewKey, at: Timestamp) -> Upload {
         at,
         run_id: assay_domain::id::RunId(uuid::Uuid::from_bytes([7; 16])),
         run_number: 3,
+        shard_id: assay_domain::id::RunId(uuid::Uuid::from_bytes([7; 16])),
         effect: Effect::Replaced,
         bytes: 5_000_000_000,
         files: 12,

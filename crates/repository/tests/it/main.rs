@@ -11,6 +11,7 @@ mod administration;
 mod bounds;
 mod branches;
 mod concurrency;
+mod decisions;
 mod deletion;
 mod distribution;
 mod explain;

@@ -75,6 +75,7 @@ fn world() -> World {
          INSERT INTO branch SELECT '{project}', 'branch ' || n, {now} FROM generate_series(5, {BRANCHES} - 1) AS n;
          INSERT INTO branch SELECT '{neighbour}', 'branch ' || n, {now} FROM generate_series(5, 50 * {BRANCHES}) AS n;
          INSERT INTO shard SELECT project, number, 0, id, NULL, '\\x00', 'completed', 'passed', start, start, NULL, '[]' FROM old;
+         INSERT INTO upload SELECT project, start, id, id, id, 1, number, 1, 'added', NULL, id FROM old;
          INSERT INTO run_pack SELECT old.project, old.start, old.number, pack FROM old, run_pack WHERE run_pack.project_id = '{project}' \
              AND run_pack.run_number = 1;
          INSERT INTO result SELECT project, start, 100, number, test, NULL, 0, CASE WHEN test % 10 = 0 THEN 2 ELSE 0 END, 0, 0 \
@@ -167,6 +168,9 @@ fn check_reads(world: &World, slack: f64) {
     });
     check("run", world, &bound(4, 1, 3.0, 3.0), || {
         drop(store.run(project, run).unwrap())
+    });
+    check("decisions", world, &bound(2, 0, 3.0, 0.0), || {
+        drop(store.decisions(project, run).unwrap())
     });
     check("attempts", world, &bound(2, 1, 3.0, 60.0), || {
         drop(store.attempts(project, run, &test).unwrap())

@@ -173,6 +173,17 @@ fn every_row_of_an_organization_is_moved_and_none_of_another() {
         .sum();
     assert_eq!(stored, rows, "nothing of the other organization");
 
+    // What a gate excused stays visible.
+    let uploads = store.uploads(world.project.id, 10).unwrap();
+    assert_eq!(uploads.len(), 1);
+    assert!(
+        uploads[0]
+            .decision
+            .as_ref()
+            .is_some_and(|decision| decision.excused == [excused("c")])
+    );
+    assert_eq!(uploads, world.store.uploads(world.project.id, 10).unwrap());
+
     // Derived rows are right, and imports and prunings go on where they were.
     for project in &contents.projects {
         let rebuilt = store

@@ -17,7 +17,7 @@ use assay_explain::failures::{
 };
 use maud::{Markup, html};
 
-use super::{Places, first_line};
+use super::{Decisions, Places, first_line};
 use crate::{error::FrontError, links, view::View};
 
 /// Most links to evidence runs per failure.
@@ -87,7 +87,13 @@ impl Causes {
     }
 
     /// The tests of this page in the order of the read API: failures most probably caused by this branch first.
-    pub(super) fn list(&self, project: ProjectId, run: &RunDetail, places: &Places) -> Markup {
+    pub(super) fn list(
+        &self,
+        project: ProjectId,
+        run: &RunDetail,
+        places: &Places,
+        decisions: &Decisions,
+    ) -> Markup {
         let tests: HashMap<TestNameRef<'_>, &TestEntry> = run
             .tests
             .iter()
@@ -117,6 +123,7 @@ impl Causes {
                             div {
                                 p { a.leafed href=(links::attempts(project, &run.run.id, &test.test_name, test.file_path.as_deref())) { (name::in_list(short, &test.test_name)) } }
                                 p { (failure.explanation) "." }
+                                (decisions.mark(&test.test_name, test.file_path.as_deref()))
                                 p.facts {
                                     span { (figures::ended(test.status)) @if test.attempts > 1 { ", " (test.attempts) " attempts" } @if let Some(ms) = test.duration_ms { ", " (words::duration(ms)) } }
                                     @if let Some(file) = &test.file_path { span { (places.file(file)) } }

@@ -1,0 +1,102 @@
+//! Sends a decision to the server, so that the pages show what was excused.
+
+use assay_domain::{
+    decision::{ExcusedTest, GateDecision, LONGEST_REASON},
+    id::RunId,
+    run::CiProvider,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::policy::Decision;
+use crate::{
+    advice,
+    cli::Global,
+    commands::upload::UploadFlags,
+    upload::{
+        address::Missing,
+        annotation,
+        retry::{self, Backoff},
+        server::Server,
+    },
+};
+
+/// What a gate decided on.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Decided {
+    run_id: RunId,
+    /// None for a whole run.
+    shard_id: Option<RunId>,
+}
+
+impl Decided {
+    /// A whole run.
+    pub(crate) const fn run(run_id: RunId) -> Self {
+        Self {
+            run_id,
+            shard_id: None,
+        }
+    }
+
+    /// The report that the server stored with this answer.
+    pub(crate) fn of_answer(answer: &Value) -> anyhow::Result<Self> {
+        Self::deserialize(answer)
+            .map_err(|error| anyhow::anyhow!("the server's answer does not name the stored report: {error}"))
+    }
+}
+
+/// Sends a decision. If it is not stored, warns: the decision holds, so the exit status stays.
+pub(crate) fn store(
+    global: &Global,
+    flags: &UploadFlags,
+    server: &Server,
+    provider: Option<CiProvider>,
+    decided: anyhow::Result<Decided>,
+    decision: &Decision,
+) {
+    let sent = decided.and_then(|decided| {
+        let body = body(decided, decision);
+        let mut backoff = Backoff::new(flags.retry_for);
+        let sent = retry::until_over(global, &mut backoff, "the decision is not stored yet", || {
+            server.decide(&body)
+        });
+        sent.map_err(anyhow::Error::new)
+    });
+    if let Err(error) = sent {
+        not_stored(provider, &error);
+    }
+}
+
+/// Says that a decision is not stored, and why. It is a warning unless no ingest key was given.
+pub(crate) fn not_stored(provider: Option<CiProvider>, error: &anyhow::Error) {
+    let text = |why: &str| {
+        format!("the gate's decision is not stored, so the pages do not show what it excused: {why}")
+    };
+    match error.downcast_ref::<Missing>() {
+        Some(missing) => eprintln!("assay: {}", text(missing.what())),
+        None => {
+            let advice = advice::of(error).map_or_else(String::new, |advice| format!("; {advice}"));
+            annotation::warn(provider, &text(&format!("{error:#}{advice}")));
+        }
+    }
+}
+
+fn body(decided: Decided, decision: &Decision) -> GateDecision {
+    let excused = decision.failed.iter().filter(|(_, refusal)| refusal.is_none());
+    GateDecision {
+        run_id: decided.run_id,
+        shard_id: decided.shard_id,
+        outcome: decision.outcome,
+        failed: u32::try_from(decision.failed.len()).unwrap_or(u32::MAX),
+        excused: excused
+            .map(|(failure, _)| ExcusedTest {
+                test_name: failure.test_name.clone(),
+                file_path: failure.file_path.clone(),
+                cause: failure.cause,
+                mine: failure.mine,
+                reason: failure.explanation.chars().take(LONGEST_REASON).collect(),
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,87 @@
+//! Stores what a gate decided on an upload.
+
+use std::sync::Arc;
+
+use actix_web::{
+    http::{StatusCode, header::HeaderMap},
+    web::Payload,
+};
+use assay_access::ingest::IngestGrant;
+use assay_domain::{
+    decision::{DecisionReceipt, GateDecision},
+    id::RunId,
+    recording::Effect,
+};
+use serde::Serialize;
+
+use crate::{
+    answer::ProjectName,
+    app::AppState,
+    body,
+    error::IntakeError,
+    limits::DECISION_BYTES,
+    parts::Shape,
+    upload::{blocking, status_of},
+};
+
+/// The answer to a decision.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DecisionAnswer {
+    project: ProjectName,
+    /// The run.
+    run_id: RunId,
+    /// The run's number in the project.
+    run_number: i32,
+    effect: Effect,
+}
+
+/// The coding of a decision's body, from the request's head.
+pub(crate) fn shape(headers: &HeaderMap, query: Option<&str>) -> Result<Shape, IntakeError> {
+    if query.is_some_and(|query| !query.is_empty()) {
+        return Err(IntakeError::bad("the query", "a decision is the JSON body alone"));
+    }
+    let shape = Shape::of(headers)?;
+    match shape.is_raw() {
+        true => Ok(shape),
+        false => Err(IntakeError::bad("Content-Type", "expected application/json")),
+    }
+}
+
+/// Receives, checks and stores a decision.
+pub(crate) async fn store(
+    app: &Arc<AppState>,
+    grant: IngestGrant,
+    shape: Shape,
+    payload: Payload,
+    body_is_read: impl FnOnce(),
+) -> Result<(StatusCode, DecisionAnswer), IntakeError> {
+    let received = body::receive(app, payload, DECISION_BYTES).await?;
+    body_is_read();
+    let app = Arc::clone(app);
+    blocking(move || {
+        let bytes = shape.unpacked(&received.file, DECISION_BYTES)?;
+        let decision: GateDecision =
+            serde_json::from_slice(&bytes).map_err(|error| IntakeError::bad("the body", error))?;
+        decision
+            .check()
+            .map_err(|(field, rule)| IntakeError::bad(field, rule))?;
+        let now = (app.clock)();
+        let DecisionReceipt {
+            run_id,
+            run_number,
+            effect,
+        } = app
+            .keys
+            .record_decision(grant.project, &decision, grant.rules(), now)?;
+        let answer = DecisionAnswer {
+            project: ProjectName::of(&grant),
+            run_id,
+            run_number,
+            effect,
+        };
+        Ok((status_of(effect), answer))
+    })
+    .await
+}

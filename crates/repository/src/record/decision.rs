@@ -1,0 +1,173 @@
+//! Stores what a gate decided on an upload.
+
+use std::collections::HashSet;
+
+use assay_domain::{
+    decision::{DecisionError, DecisionReceipt, ExcusedTest, GateDecision, StoredDecision},
+    id::RunId,
+    recording::Effect,
+    rules::RecordingRules,
+    store::StoreError,
+    timestamp::Timestamp,
+};
+use diesel::{ExpressionMethods as _, OptionalExtension as _, PgConnection, QueryDsl as _, RunQueryDsl as _};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{
+    intern::{TestKey, known_tests},
+    run::first_shard_at,
+};
+use crate::{
+    db::{
+        column::{At, file_hash, short_hash, storable},
+        pool::WorkError,
+        schema::{result, run, shard, upload},
+    },
+    read::decision,
+};
+
+type Work<T> = Result<T, WorkError<DecisionError>>;
+
+/// Number, id, whether it counts in verdicts, start.
+type DecidedRun = (i32, Uuid, bool, At);
+
+/// Stores a decision with the newest upload of its run or shard.
+pub(crate) fn store_decision(
+    connection: &mut PgConnection,
+    project: Uuid,
+    decision: &GateDecision,
+    rules: RecordingRules,
+    now: Timestamp,
+) -> Work<DecisionReceipt> {
+    let refused = |error: DecisionError| WorkError::Refused(error);
+    let run = decided_run(connection, project, decision)?.ok_or_else(|| refused(DecisionError::NoRun))?;
+    let (run_number, id, counts_in_verdicts, started_at) = run;
+    rules
+        .check_decision(counts_in_verdicts)
+        .and_then(|()| rules.check_open(run_number, first_shard_at(id), now))
+        .map_err(|violation| refused(violation.into()))?;
+    let mut uploads = upload::table
+        .filter(upload::project_id.eq(project))
+        .filter(upload::run_number.eq(run_number))
+        .order((upload::at.desc(), upload::id.desc()))
+        .select((upload::at, upload::id, upload::decision))
+        .into_boxed();
+    if let Some(RunId(shard)) = decision.shard_id {
+        uploads = uploads.filter(upload::shard_id.eq(shard));
+    }
+    let newest: Option<(At, Uuid, Option<Value>)> = uploads.first(connection).optional()?;
+    let (at, upload_id, former) = newest.ok_or_else(|| refused(DecisionError::NoUpload { run_number }))?;
+    check_tests(connection, project, (run_number, started_at), &decision.excused)?;
+
+    let new = StoredDecision {
+        decided_at: now,
+        whole_run: decision.shard_id.is_none(),
+        outcome: decision.outcome,
+        failed: decision.failed,
+        excused: decision.excused.iter().map(storable_test).collect(),
+    };
+    let former = former.as_ref().map(decision::stored).transpose()?;
+    let receipt = |effect| DecisionReceipt {
+        run_id: RunId(id),
+        run_number,
+        effect,
+    };
+    let effect = match former {
+        Some(former) if former.is_same_as(&new) => return Ok(receipt(Effect::Unchanged)),
+        Some(_) => Effect::Replaced,
+        None => Effect::Added,
+    };
+    let value = serde_json::to_value(&new).map_err(|error| StoreError::Failed {
+        doing: "storing a decision",
+        source: error.into(),
+    })?;
+    diesel::update(upload::table)
+        .filter(upload::project_id.eq(project))
+        .filter(upload::at.eq(at))
+        .filter(upload::id.eq(upload_id))
+        .set(upload::decision.eq(value))
+        .execute(connection)?;
+    Ok(receipt(effect))
+}
+
+/// The run that a decision names; none if there is none, or if it has no such shard.
+fn decided_run(
+    connection: &mut PgConnection,
+    project: Uuid,
+    decision: &GateDecision,
+) -> Work<Option<DecidedRun>> {
+    let named: Vec<Uuid> = [Some(decision.run_id), decision.shard_id]
+        .into_iter()
+        .flatten()
+        .map(|RunId(id)| id)
+        .collect();
+    let numbers: Vec<(Uuid, i32)> = shard::table
+        .filter(shard::project_id.eq(project))
+        .filter(shard::id.eq_any(&named))
+        .select((shard::id, shard::run_number))
+        .load(connection)?;
+    let number_of = |id: &Uuid| {
+        let found = numbers.iter().find(|(shard, _)| shard == id);
+        found.map(|(_, number)| *number)
+    };
+    let Some(number) = named.first().and_then(number_of) else {
+        return Ok(None);
+    };
+    if named.iter().any(|id| number_of(id) != Some(number)) {
+        return Ok(None);
+    }
+    let run = run::table
+        .filter(run::project_id.eq(project))
+        .filter(run::number.eq(number))
+        .select((run::number, run::id, run::counts_in_verdicts, run::started_at))
+        .first(connection)
+        .optional()?;
+    Ok(run)
+}
+
+/// Checks that the run has a result of each excused test.
+fn check_tests(
+    connection: &mut PgConnection,
+    project: Uuid,
+    (run_number, started_at): (i32, At),
+    excused: &[ExcusedTest],
+) -> Work<()> {
+    let keys: Vec<TestKey> = excused
+        .iter()
+        .map(|test| {
+            let file = test.file_path.as_deref().map(storable);
+            (short_hash(&storable(&test.test_name)), file_hash(file.as_deref()))
+        })
+        .collect();
+    let ordinals = known_tests(connection, project, &keys)?;
+    let known: Vec<i32> = ordinals.values().copied().collect();
+    let ran: HashSet<i32> = result::table
+        .filter(result::project_id.eq(project))
+        .filter(result::run_number.eq(run_number))
+        .filter(result::started_at.eq(started_at))
+        .filter(result::test.eq_any(known))
+        .select(result::test)
+        .load(connection)?
+        .into_iter()
+        .collect();
+    let did_run = |key: &TestKey| ordinals.get(key).is_some_and(|ordinal| ran.contains(ordinal));
+    match keys.iter().zip(excused).find(|(key, _)| !did_run(key)) {
+        None => Ok(()),
+        Some((_, test)) => Err(WorkError::Refused(DecisionError::NoTest {
+            run_number,
+            test_name: test.test_name.chars().take(200).collect(),
+        })),
+    }
+}
+
+/// An excused test with texts that Postgres stores.
+fn storable_test(test: &ExcusedTest) -> ExcusedTest {
+    ExcusedTest {
+        test_name: storable(&test.test_name),
+        file_path: test.file_path.as_deref().map(storable),
+        cause: test.cause,
+        mine: test.mine,
+        reason: storable(&test.reason),
+    }
+}
