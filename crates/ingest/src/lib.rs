@@ -8,6 +8,7 @@
 
 mod bounds;
 mod choice;
+mod ci_values;
 mod content;
 mod context;
 mod flags;
@@ -21,6 +22,7 @@ mod warnings;
 
 pub use bounds::TooLarge;
 pub use choice::{Choice, Origin};
+pub use ci_values::{CiValues, shard_text};
 pub use content::Files;
 pub use flags::Flags;
 pub use prepare::{Arrival, PreparedReport, prepare};

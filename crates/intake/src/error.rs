@@ -129,6 +129,11 @@ impl IntakeError {
         }
     }
 
+    /// The beginning of a client's text, for a sentence.
+    pub(crate) fn excerpt(text: &str) -> String {
+        text.chars().filter(|c| !c.is_control()).take(60).collect()
+    }
+
     /// The response for the client.
     pub(crate) fn response(&self) -> HttpResponse {
         let (status, code) = self.status_and_code();

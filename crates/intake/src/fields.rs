@@ -2,13 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use assay_domain::{
-    recording::{RunContext, ShardIndex},
-    run::CiProvider,
-};
-use assay_ingest::{Flags, values};
+use assay_domain::{recording::RunContext, run::CiProvider};
+use assay_ingest::{CiValues, Flags, values};
 use assay_reports::{Format, KnownFiles, ci::CiContext};
-use serde::Deserialize;
 
 use crate::{error::IntakeError, limits::CI_BYTES};
 
@@ -55,9 +51,8 @@ impl RawFields {
     /// Adds a field.
     pub(crate) fn add(&mut self, name: &str, value: Vec<u8>) -> Result<(), IntakeError> {
         if !NAMES.contains(&name) {
-            let shown: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
             return Err(IntakeError::BadField {
-                name: format!("{shown:?}"),
+                name: format!("{:?}", IntakeError::excerpt(name)),
                 rule: format!("there is no such field; the fields are {}", NAMES.join(", ")),
             });
         }
@@ -113,7 +108,10 @@ impl TryFrom<RawFields> for Fields {
 
     fn try_from(mut raw: RawFields) -> Result<Self, IntakeError> {
         let ci = raw.parsed("ci", |text| serde_json::from_str::<CiValues>(text))?;
-        let (ci, sources) = ci.map(CiValues::context).transpose()?.unwrap_or_default();
+        let ci = ci.map(CiValues::into_context).transpose();
+        let (ci, sources) = ci
+            .map_err(|error| IntakeError::bad("ci", error))?
+            .unwrap_or_default();
         Ok(Self {
             flags: Flags {
                 run_key: raw.parsed("runKey", values::run_key)?,
@@ -186,71 +184,10 @@ fn known_files(text: &str) -> Result<KnownFiles, std::convert::Infallible> {
     Ok(lines.map(str::to_owned).collect())
 }
 
-/// The field `ci`: the values that the client took from CI's variables. Values that a later client adds are ignored.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct CiValues {
-    provider: Option<String>,
-    run_key: Option<String>,
-    attempt: Option<u32>,
-    job: Option<String>,
-    runner: Option<String>,
-    shard: Option<String>,
-    branch: Option<String>,
-    commit: Option<String>,
-    tested_revision: Option<String>,
-    pull_request: Option<i64>,
-    pull_request_title: Option<String>,
-    message: Option<String>,
-    author: Option<String>,
-    suite: Option<String>,
-    run_url: Option<String>,
-    workspace_root: Option<String>,
-    sources: Vec<(String, String)>,
-}
-
-impl CiValues {
-    fn context(self) -> Result<(CiContext, Vec<(String, String)>), IntakeError> {
-        let provider = self.provider.map(|word| word.parse::<CiProvider>()).transpose();
-        let provider = provider.map_err(|error| IntakeError::bad("ci", format!("provider: {error}")))?;
-        let shard = self.shard.as_deref().map(ci_shard).transpose();
-        let shard = shard.map_err(|error| IntakeError::bad("ci", format!("shard: {error}")))?;
-        let context = CiContext {
-            provider,
-            context: RunContext {
-                branch: self.branch,
-                commit_sha: self.commit,
-                commit_message: self.message,
-                author_name: self.author,
-                tested_revision: self.tested_revision,
-                pull_request_number: self.pull_request.filter(|number| *number >= 1),
-                pull_request_title: self.pull_request_title,
-                ci_provider: provider,
-                suite: self.suite,
-                run_url: self.run_url,
-            },
-            run_key: self.run_key,
-            attempt: self.attempt,
-            job: self.job,
-            runner: self.runner,
-            shard,
-            workspace_root: self.workspace_root,
-            sources: Vec::new(),
-        };
-        Ok((context, self.sources))
-    }
-}
-
-/// A shard as CI names it: `2/5`, or `2` without the total.
-fn ci_shard(text: &str) -> Result<ShardIndex, String> {
-    match text.parse() {
-        Ok(index @ 1..) => Ok(ShardIndex { index, total: None }),
-        Ok(_) | Err(_) => values::shard(text),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use assay_domain::recording::ShardIndex;
+
     use super::*;
 
     fn fields(pairs: &[(&str, &str)]) -> Result<Fields, IntakeError> {

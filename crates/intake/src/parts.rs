@@ -366,7 +366,7 @@ fn walk_multipart(
             value.extend_from_slice(&bytes);
             if value.len() > fields::longest(&name) {
                 return Err(IntakeError::bad(
-                    &name.chars().take(60).collect::<String>(),
+                    &IntakeError::excerpt(&name),
                     format!("expected at most {} bytes", fields::longest(&name)),
                 ));
             }
@@ -389,7 +389,7 @@ fn file_name(name: &str) -> Result<String, IntakeError> {
         && !name.split('/').any(|part| part == "..")
         && !name.contains(char::is_control);
     if !is_sound {
-        let shown: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
+        let shown = IntakeError::excerpt(name);
         return Err(IntakeError::bad(
             "the file name",
             format!("{shown:?} is not a relative path with / and without .. and control characters"),

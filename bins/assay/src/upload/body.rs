@@ -8,8 +8,8 @@ use std::{
 
 use anyhow::Context as _;
 use assay_ingest::{
-    Flags,
-    values::{LONGEST_FIELD, LONGEST_FILE_NAME, LONGEST_MESSAGE, MOST_KNOWN_FILES},
+    CiValues, Flags, shard_text,
+    values::{LONGEST_FILE_NAME, MOST_KNOWN_FILES},
 };
 use assay_reports::{Format, SourceFile, ci::CiContext};
 use serde_json::{Value, json};
@@ -185,50 +185,9 @@ impl Facts<'_> {
     }
 }
 
-fn shard_text(shard: assay_domain::recording::ShardIndex) -> String {
-    match shard.total {
-        Some(total) => format!("{}/{total}", shard.index),
-        None => shard.index.to_string(),
-    }
-}
-
 /// The known values of CI's variables, as the field `ci`.
 fn ci_values(ci: &CiContext) -> Value {
-    let CiContext {
-        provider,
-        context,
-        run_key,
-        attempt,
-        job,
-        runner,
-        shard,
-        workspace_root,
-        sources,
-    } = ci;
-    let cut = |text: &Option<String>, most: usize| {
-        text.as_ref()
-            .map(|text| text.chars().take(most).collect::<String>())
-    };
-    let value = |text: &Option<String>| cut(text, LONGEST_FIELD);
-    let mut values = json!({
-        "provider": provider,
-        "runKey": value(run_key),
-        "attempt": attempt,
-        "job": value(job),
-        "runner": value(runner),
-        "shard": shard.map(shard_text),
-        "branch": value(&context.branch),
-        "commit": value(&context.commit_sha),
-        "testedRevision": value(&context.tested_revision),
-        "pullRequest": context.pull_request_number,
-        "pullRequestTitle": value(&context.pull_request_title),
-        "message": cut(&context.commit_message, LONGEST_MESSAGE),
-        "author": value(&context.author_name),
-        "suite": value(&context.suite),
-        "runUrl": value(&context.run_url),
-        "workspaceRoot": value(workspace_root),
-        "sources": sources,
-    });
+    let mut values = json!(CiValues::from(ci));
     if let Some(values) = values.as_object_mut() {
         values.retain(|_, value| !value.is_null());
     }
