@@ -122,13 +122,9 @@ fn wrapped(text: &str, columns: usize) -> String {
     lines(&drawing)
 }
 
-/// Text of a report or a name must not move the cursor or colour the terminal.
+/// A cell on one line, with a sign in the place of no text.
 fn printable(cell: Cell) -> Cell {
-    let text: String = cell
-        .text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let text = terminal::one_line(&cell.text);
     let text = if text.is_empty() { "-".to_owned() } else { text };
     Cell { text, ..cell }
 }

@@ -31,3 +31,10 @@ pub(crate) fn can_ask() -> bool {
 pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
+
+/// A text on one line. Text of a report must neither move the cursor nor colour the terminal.
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}

@@ -6,7 +6,7 @@ use assay_domain::{cause::band, decision::GateOutcome};
 use serde_json::{Value, json};
 
 use super::policy::{Decision, Refusal};
-use crate::{commands::analyze::causes::words, output};
+use crate::{commands::analyze::causes::words, output, terminal};
 
 /// The first line of the Markdown, by which a step finds the comment that it wrote before.
 const MARKER: &str = "<!-- assay-gate -->";
@@ -162,11 +162,7 @@ fn headline(decision: &Decision) -> String {
 
 /// A text of a report on one line, without control characters, of a bounded length.
 fn plain(text: &str) -> String {
-    let line: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(LONGEST_TEXT)
-        .collect();
+    let line: String = terminal::one_line(text).chars().take(LONGEST_TEXT).collect();
     assay_reports::shown_name(&line)
 }
 
