@@ -10,10 +10,11 @@ use std::{
 use crate::{
     junit,
     pty::{Session, Streams},
-    receiver::{Receiver, error, stored},
+    receiver::{Receiver, error, reply, stored},
     upload::Job,
 };
 use assay_testkit::stderr_text;
+use serde_json::{Value, json};
 
 /// A shell command that writes a report.
 fn writing(path: &str, then: &str) -> String {
@@ -303,4 +304,49 @@ fn ctrl_c_reaches_the_command_once() {
         "INT\n"
     );
     assert_eq!(names(&receiver), ["r.xml"], "{shown}");
+}
+
+#[test]
+fn a_server_that_stores_no_decisions_is_a_warning() {
+    let run = "019aa3f4-5b1c-7def-8a3b-000000000812";
+    let mut answer: Value = serde_json::from_str(&stored().body).unwrap();
+    answer["failures"] =
+        json!({"gate": {"mine": 0.0, "action": "pass"}, "incomplete": null, "total": 0, "failures": []});
+    let unnamed = reply(201, &answer);
+    (answer["runId"], answer["shardId"]) = (run.into(), run.into());
+    let older = error(404, "not_found");
+    for (stored, why) in [
+        (
+            reply(201, &answer),
+            "the server is older than this program; update it",
+        ),
+        (unnamed, "the server's answer does not name the stored report"),
+    ] {
+        let receiver = Receiver::start(vec![stored, older.clone()]);
+        let job = Job::new(&receiver.url);
+        let script = writing("out/new.xml", "");
+        let output = job.run(&[
+            "run",
+            "--report",
+            "out/*.xml",
+            "--gate",
+            "--",
+            "sh",
+            "-c",
+            &script,
+        ]);
+        let said = stderr_text(&output);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let warning = "warning: the gate's decision is not stored, so the pages do not show what it excused";
+        assert!(said.contains(warning) && said.contains(why), "{said}");
+        let Some(decision) = receiver.requests().into_iter().nth(1) else {
+            continue;
+        };
+        assert_eq!(decision.line, "POST /ingest/v1/decisions HTTP/1.1");
+        let body: Value = serde_json::from_slice(&decision.body).unwrap();
+        assert_eq!(
+            body,
+            json!({"runId": run, "shardId": run, "outcome": "clean", "failed": 0, "excused": []})
+        );
+    }
 }
