@@ -7,16 +7,19 @@ use std::{collections::HashMap, sync::Arc};
 
 use crate::{execution::TestOutcome, test::TestOrdinal, timestamp::Timestamp};
 
-/// A set of test ordinals, one bit each, in whole 64-bit words.
+/// A set of test ordinals, one bit each, in whole 64-bit words. Clones share the words until one of them changes, because
+/// many requests hold the same runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bitmap {
-    words: Vec<u64>,
+    words: Arc<Vec<u64>>,
 }
 
 impl Bitmap {
     /// The set whose bits these words hold, least significant bit first.
-    pub const fn from_words(words: Vec<u64>) -> Self {
-        Self { words }
+    pub fn from_words(words: Vec<u64>) -> Self {
+        Self {
+            words: Arc::new(words),
+        }
     }
 
     /// The words, least significant bit first.
@@ -32,10 +35,11 @@ impl Bitmap {
     /// Adds a test, growing as needed.
     pub fn insert(&mut self, test: TestOrdinal) {
         let (index, bit) = Self::place(test);
-        if index >= self.words.len() {
-            self.words.resize(index + 1, 0);
+        let words = Arc::make_mut(&mut self.words);
+        if index >= words.len() {
+            words.resize(index + 1, 0);
         }
-        if let Some(word) = self.words.get_mut(index) {
+        if let Some(word) = words.get_mut(index) {
             *word |= bit;
         }
     }
@@ -43,17 +47,18 @@ impl Bitmap {
     /// Removes a test.
     pub fn remove(&mut self, test: TestOrdinal) {
         let (index, bit) = Self::place(test);
-        if let Some(word) = self.words.get_mut(index) {
+        if let Some(word) = Arc::make_mut(&mut self.words).get_mut(index) {
             *word &= !bit;
         }
     }
 
     /// Adds the tests of another set.
     pub fn insert_all(&mut self, other: &Self) {
-        if other.words.len() > self.words.len() {
-            self.words.resize(other.words.len(), 0);
+        let words = Arc::make_mut(&mut self.words);
+        if other.words.len() > words.len() {
+            words.resize(other.words.len(), 0);
         }
-        for (word, more) in self.words.iter_mut().zip(&other.words) {
+        for (word, more) in words.iter_mut().zip(other.words()) {
             *word |= more;
         }
     }
@@ -76,7 +81,7 @@ impl Bitmap {
 
     /// The tests in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = TestOrdinal> + '_ {
-        (0u32..).zip(&self.words).flat_map(|(index, word)| {
+        (0u32..).zip(self.words()).flat_map(|(index, word)| {
             let mut rest = *word;
             std::iter::from_fn(move || {
                 (rest != 0).then(|| {

@@ -190,7 +190,7 @@ impl Store for Database {
         window: &Window,
     ) -> Result<Option<SignatureDetail>, StoreError> {
         self.find_in_snapshot("reading a signature", |connection| {
-            signature_detail::find(connection, project, fingerprint, window)
+            signature_detail::find_shared(connection, &self.shared_values, project, fingerprint, window)
         })
     }
 

@@ -47,7 +47,7 @@ macro_rules! answers {
 }
 
 /// A change of the project, and which of the answers it changes.
-type Change<'a> = (&'static str, &'a dyn Fn(), [bool; 7]);
+type Change<'a> = (&'static str, &'a dyn Fn(), [bool; 8]);
 
 /// An answer without the bounds of its period, which every second moves.
 fn without_window((status, body): &(u16, String)) -> (u16, Value) {
@@ -61,12 +61,15 @@ async fn shared_answers_follow_every_change_of_the_project() {
     let world = ServedWorld::new();
     let runs = tell(&world);
     let failures = |query: &str| format!("/runs/{}/failures{query}", runs[14]);
+    let signatures = world.get("/errors");
+    let fingerprint = signatures["errors"][0]["fingerprint"].as_str().unwrap();
     let paths = [
         failures(""),
         failures("?limit=200"),
         failures("?mode=hindsight"),
         "/flaky".to_owned(),
         "/errors".to_owned(),
+        format!("/errors/{fingerprint}"),
         "/errors?days=7&sort=lastSeen".to_owned(),
         "/errors?search=EXPECTED&branch=topic".to_owned(),
     ];
@@ -87,12 +90,12 @@ async fn shared_answers_follow_every_change_of_the_project() {
         (
             "an import before the run",
             &|| import(2_000, &["wobbles"]),
-            [true, true, true, true, true, true, false],
+            [true, true, true, true, true, true, true, false],
         ),
         (
             "an import after the run",
             &|| import(30, &["wobbles"]),
-            [true, true, true, true, true, true, false],
+            [true, true, true, true, true, true, true, false],
         ),
         (
             "the loss of a pack",
@@ -100,12 +103,12 @@ async fn shared_answers_follow_every_change_of_the_project() {
                 execute("UPDATE run_pack SET pack = '\\x0100000000' WHERE run_number < 9");
                 execute("UPDATE project SET observed = gen_random_uuid()");
             },
-            [true, true, true, true, false, false, false],
+            [true, true, true, true, false, false, false, false],
         ),
         (
             "a rebuild",
             &rebuild,
-            [true, true, true, true, false, false, false],
+            [true, true, true, true, false, false, false, false],
         ),
         (
             "another stable branch",
@@ -116,17 +119,17 @@ async fn shared_answers_follow_every_change_of_the_project() {
                         .json(&["project", "set", "web", "--stable-branch", "topic"]),
                 )
             },
-            [true, true, true, true, false, false, false],
+            [true, true, true, true, false, false, false, false],
         ),
         (
             "days after which runs have left the window",
             &|| later(13),
-            [false, false, false, true, false, true, false],
+            [false, false, false, true, false, false, true, false],
         ),
         (
             "a deletion",
             &|| execute("UPDATE project SET deleted_at = now(); UPDATE project_entry SET deleted_at = now()"),
-            [true; 7],
+            [true; 8],
         ),
     ];
     let mut before = answers!(&warm, world, &paths);
@@ -138,8 +141,8 @@ async fn shared_answers_follow_every_change_of_the_project() {
         let after = answers!(&warm, world, &paths);
         let fresh = service!(world, &now);
         assert_eq!(after, answers!(&fresh, world, &paths), "{what}");
-        let changed =
-            [0, 1, 2, 3, 4, 5, 6].map(|path| without_window(&before[path]) != without_window(&after[path]));
+        let changed = [0, 1, 2, 3, 4, 5, 6, 7]
+            .map(|path| without_window(&before[path]) != without_window(&after[path]));
         assert_eq!(changed, expected, "{what}: {before:#?} {after:#?}");
         before = after;
     }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use assay_domain::test::TestOrdinal;
+
 use crate::{
     config::MASS_FAILURE,
     model::{BRANCHES_USUALLY_BREAK, USUALLY_UNRELIABLE},
@@ -183,10 +185,8 @@ struct Kind {
     on_stable_branch: bool,
     /// Each test's consecutive failures.
     streaks: Vec<u8>,
-    /// The tests whose streak is above zero.
-    failing: Vec<u64>,
-    /// The tests that fail in the current run; all zero between runs.
-    failing_now: Vec<u64>,
+    /// The tests whose streak is above zero, in any order.
+    failing: Vec<TestOrdinal>,
     /// The fresh failures of the latest runs.
     usual: VecDeque<u32>,
     /// For each test, the number of failing streaks that began outside large crowds.
@@ -207,8 +207,7 @@ impl Kind {
         Self {
             on_stable_branch,
             streaks: vec![0; words * at(u64::BITS)],
-            failing: vec![0; words],
-            failing_now: vec![0; words],
+            failing: Vec::new(),
             usual: VecDeque::with_capacity(USUAL_RUNS + 1),
             streaks_begun: vec![0; words * at(u64::BITS)],
         }
@@ -247,16 +246,33 @@ impl Kind {
 
     fn clear(&mut self) {
         self.streaks.fill(0);
-        self.failing.fill(0);
+        self.failing.clear();
         self.usual.clear();
         self.streaks_begun.fill(0);
     }
 
     /// Counts the fresh failures of a run and updates the streaks.
     fn count_fresh(&mut self, timeline: &Timeline<'_>, entry: &Entry<'_>, recurring: &[bool]) -> Fresh {
+        let fails = |test: &TestOrdinal| {
+            entry
+                .failures
+                .binary_search_by_key(test, |failure| failure.test)
+                .is_ok()
+        };
+        let streaks = &mut self.streaks;
+        self.failing.retain(|test| {
+            let passed = timeline.is_seen(entry.observed, *test) && !fails(test);
+            if passed && let Some(streak) = streaks.get_mut(at(*test)) {
+                *streak = 0;
+            }
+            !passed
+        });
         let mut fresh = Fresh::default();
         for failure in &*entry.failures {
             if let Some(streak) = self.streaks.get_mut(at(failure.test)) {
+                if *streak == 0 {
+                    self.failing.push(failure.test);
+                }
                 *streak = streak.saturating_add(1);
                 if *streak <= FRESH {
                     let recurring = recurring.get(at(failure.test)).copied().unwrap_or(false);
@@ -264,24 +280,6 @@ impl Kind {
                     fresh.recurring += u32::from(recurring);
                 }
             }
-            if let Some(word) = self.failing_now.get_mut(at(failure.test / u64::BITS)) {
-                *word |= 1 << (failure.test % u64::BITS);
-            }
-        }
-        for (word, (failing, now)) in self.failing.iter_mut().zip(&mut self.failing_now).enumerate() {
-            let now = std::mem::take(now);
-            if *failing != 0 {
-                let mut passed = *failing & timeline.seen_word(entry.observed, word) & !now;
-                *failing &= !passed;
-                while passed != 0 {
-                    let test = count(word) * u64::BITS + passed.trailing_zeros();
-                    if let Some(streak) = self.streaks.get_mut(at(test)) {
-                        *streak = 0;
-                    }
-                    passed &= passed - 1;
-                }
-            }
-            *failing |= now;
         }
         fresh
     }

@@ -96,9 +96,7 @@ pub(crate) fn sound_failures<'h>(
     timeline: &Timeline<'h>,
     observed: &'h RunObservations,
 ) -> Cow<'h, [Failure]> {
-    let agrees = |failure: &Failure| {
-        timeline.seen_word(observed, at(failure.test / u64::BITS)) >> (failure.test % u64::BITS) & 1 == 1
-    };
+    let agrees = |failure: &Failure| timeline.is_seen(observed, failure.test);
     let ascending = observed.failures.is_sorted_by(|a, b| a.test < b.test);
     if ascending && observed.failures.iter().all(agrees) {
         return Cow::Borrowed(&observed.failures);

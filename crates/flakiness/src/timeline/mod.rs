@@ -13,6 +13,7 @@ use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use assay_domain::{
     observation::{Failure, History, RunFacts, RunObservations},
+    test::TestOrdinal,
     timestamp::Timestamp,
 };
 
@@ -199,6 +200,11 @@ impl<'h> Timeline<'h> {
     /// The tests of a word that ran at a position and were not skipped.
     pub(crate) fn seen_word(&self, observed: &RunObservations, word: usize) -> u64 {
         observed.present.word(word) & !observed.skipped.word(word) & self.known_tests(word)
+    }
+
+    /// Whether a test ran in a variant run and was not skipped.
+    pub(crate) fn is_seen(&self, observed: &RunObservations, test: TestOrdinal) -> bool {
+        self.seen_word(observed, at(test / u64::BITS)) >> (test % u64::BITS) & 1 == 1
     }
 
     /// The tests of a word that were skipped at a position.

@@ -143,6 +143,8 @@ pub(crate) enum ValueName {
     Computed(SharedKey),
     /// A page of error signatures.
     Signatures(ListName),
+    /// The error signature with this fingerprint.
+    Signature(String),
 }
 
 impl ValueName {
@@ -151,6 +153,7 @@ impl ValueName {
         match self {
             Self::Computed(_) => 0,
             Self::Signatures(list) => list.texts(),
+            Self::Signature(fingerprint) => fingerprint.len(),
         }
     }
 }

@@ -1,10 +1,13 @@
 //! One error signature: its figures, the tests it hits and the runs it occurred in.
 
+use std::{any::Any, sync::Arc};
+
 use assay_domain::{
     excerpt::MOST_ENTRIES,
     id::RunId,
     project::Project,
     signature::{SignatureDetail, SignatureRun},
+    store::{SharedValue, StoreError},
     window::Window,
 };
 use diesel::{
@@ -18,19 +21,62 @@ use crate::{
     db::{
         column::{At, corrupt, count, long_count, status},
         period::visible,
-        pool::Read,
+        pool::{Read, WorkError},
         sql_statement::SqlStatement,
     },
-    read::signature::{
-        OccurrenceFilter, SignatureFigures, by_fingerprint, latest, occurrence_times, runs_hit, tests_hit,
+    read::{
+        shared_values::{SharedValues, ValueName, WindowState},
+        signature::{
+            OccurrenceFilter, SignatureFigures, by_fingerprint, latest, occurrence_times, runs_hit, tests_hit,
+        },
+        signature_list,
     },
 };
 
 /// How many bytes the names of tests or runs of one answer may have.
 const ROOM: usize = 1 << 20;
 
+/// An error signature over a period, or over everything visible if it did not occur in the period. Requests over the same
+/// runs share it.
+pub(crate) fn find_shared(
+    connection: &mut PgConnection,
+    shared: &SharedValues,
+    project: &Project,
+    fingerprint: &str,
+    window: &Window,
+) -> Read<Option<SignatureDetail>> {
+    // A project that was deleted after the caller's look-up has no state.
+    let Some(state) = WindowState::read(connection, project, visible(project, window))? else {
+        return find(connection, project, fingerprint, window);
+    };
+    let name = ValueName::Signature(fingerprint.to_owned());
+    let (value, _) = shared.cached_or_computed(state, name, || {
+        let detail = find(connection, project, fingerprint, window)?;
+        let bytes = detail.as_ref().map_or(0, bytes);
+        let detail: Arc<dyn Any + Send + Sync> = Arc::new(detail);
+        Ok::<SharedValue, WorkError<StoreError>>((detail, bytes))
+    })?;
+    let detail = value.downcast::<Option<SignatureDetail>>();
+    Ok(detail
+        .map(Arc::unwrap_or_clone)
+        .map_err(|_| corrupt("shared value", fingerprint))?)
+}
+
+/// About the memory that a signature with its tests and runs takes.
+fn bytes(detail: &SignatureDetail) -> usize {
+    let tests = detail.tests.iter().map(|test| {
+        size_of_val(test) + test.test_name.len() + test.file_path.as_ref().map_or(0, String::len)
+    });
+    let runs = detail.runs.iter().map(|run| {
+        let texts = [&run.branch, &run.file_path];
+        let texts: usize = texts.into_iter().flatten().map(|text| text.len()).sum();
+        size_of_val(run) + run.test_name.len() + texts
+    });
+    signature_list::bytes(&detail.signature) + tests.chain(runs).sum::<usize>()
+}
+
 /// An error signature over a period, or over everything visible if it did not occur in the period.
-pub(crate) fn find(
+fn find(
     connection: &mut PgConnection,
     project: &Project,
     fingerprint: &str,

@@ -96,7 +96,7 @@ pub(crate) fn shared_page(
 }
 
 /// About the memory that a signature takes.
-fn bytes(signature: &Signature) -> usize {
+pub(crate) fn bytes(signature: &Signature) -> usize {
     let names = signature.test_names.iter();
     let texts = [&signature.message, &signature.file_path];
     let texts: usize = texts.into_iter().flatten().map(String::len).sum();

@@ -89,11 +89,18 @@ impl Results<'_> {
     }
 
     /// The outcomes in the newest runs, newest first.
+    ///
+    /// `IN` reads the runs with a failed attempt once. A generic plan, which expects few rows, would search a joined list
+    /// of them for each run.
     fn outcomes(&self, connection: &mut PgConnection) -> Read<Vec<RunOutcome>> {
         type Types = (Nullable<Text>, SmallInt, Bool);
         let rows = SqlStatement::<Types>::new(
-            "SELECT run.branch, ran.status, failed.run_number IS NOT NULL FROM ( \
-                 SELECT result.run_number, result.started_at, result.status FROM result WHERE result.project_id = ",
+            "SELECT run.branch, ran.status, ran.run_number IN (SELECT attempt.run_number FROM attempt WHERE ",
+        )
+        .all(&self.failed_attempt())
+        .bind(self.failed)
+        .sql(
+            ")) FROM (SELECT result.run_number, result.started_at, result.status FROM result WHERE result.project_id = ",
         )
         .bind(self.project)
         .sql(" AND result.test = ")
@@ -106,13 +113,7 @@ impl Results<'_> {
         .bind(OUTCOMES)
         .sql(") AS ran JOIN run ON run.number = ran.run_number AND run.project_id = ")
         .bind(self.project)
-        .sql(" LEFT JOIN (SELECT DISTINCT attempt.run_number FROM attempt WHERE ")
-        .all(&self.failed_attempt())
-        .bind(self.failed)
-        .sql(
-            ")) AS failed ON failed.run_number = ran.run_number \
-             ORDER BY ran.started_at DESC, ran.run_number DESC",
-        )
+        .sql(" ORDER BY ran.started_at DESC, ran.run_number DESC")
         .load::<(Option<String>, i16, bool)>(connection)?;
         let outcome = |(branch, code, any_failed_attempt)| {
             Ok(RunOutcome {

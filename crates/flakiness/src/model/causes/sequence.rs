@@ -7,7 +7,6 @@ use assay_domain::test::TestOrdinal;
 use super::parts::{ChainFacts, ResultFacts, Sequence};
 use crate::{
     model::{Outcome, background::Background},
-    numbers::at,
     timeline::{Entry, Timeline},
 };
 
@@ -32,7 +31,7 @@ impl TestResults {
             .iter()
             .filter_map(|position| Some((*position, timeline.entries.get(*position)?)));
         let of_test: Vec<(usize, &Entry<'_>)> = entries
-            .filter(|(_, entry)| ran_in(timeline, entry, test))
+            .filter(|(_, entry)| timeline.is_seen(entry.observed, test))
             .collect();
         let mut chains: BTreeMap<usize, usize> = BTreeMap::new();
         for (_, entry) in &of_test {
@@ -93,12 +92,6 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
     }
     facts
 }
-
-/// Whether a test has a result at a position that is not skipped.
-fn ran_in(timeline: &Timeline<'_>, entry: &Entry<'_>, test: TestOrdinal) -> bool {
-    timeline.seen_word(entry.observed, at(test / u64::BITS)) >> (test % u64::BITS) & 1 == 1
-}
-
 fn outcome(entry: &Entry<'_>, test: TestOrdinal) -> Outcome {
     let failure = entry.failures.binary_search_by_key(&test, |failure| failure.test);
     match failure.ok().and_then(|place| entry.failures.get(place)) {
