@@ -60,7 +60,7 @@ pub const FIGURES: [Term; 4] = [
 ];
 
 /// The causes of failures and the actions for a run.
-pub const CAUSES: [Term; 8] = [
+pub const CAUSES: [Term; 9] = [
     ("This change", "The revision of this run broke the test."),
     (
         "Earlier on this branch",
@@ -88,6 +88,11 @@ pub const CAUSES: [Term; 8] = [
         "Pass, rerun, block",
         "What to do about all failures of the run. Rerun means to run the same revision again: its results show which \
          failures this branch caused.",
+    ),
+    (
+        "Excused",
+        "A gate in CI did not count the failure against the run, for the cause and the reason that it saw then. The run \
+         still counts it.",
     ),
 ];
 
