@@ -18,6 +18,9 @@ use crate::{log_format::LogFormat, upload_limits::UploadLimits};
 
 /// The maximum numbers of database connections and of workers.
 const MOST: u32 = 1_024;
+/// The least number of blocking threads by default. One key uses half of them. With fewer, a processor is idle while a
+/// request waits for Postgres and for its turn.
+const BLOCKING: u32 = 16;
 
 const EXAMPLES: &str = "\
 Try it, with sample data and nothing else set up:
@@ -163,7 +166,7 @@ pub(crate) struct Config {
     )]
     pub(crate) cors_origins: Origins,
 
-    /// Connections to the database; by default two for each worker, and one for /readyz
+    /// Connections to the database; by default two for each worker, at least 16, and one for /readyz
     #[arg(long, value_name = "N", env = "ASSAY_POOL_SIZE", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]
     pool_size: Option<u32>,
 
@@ -308,7 +311,7 @@ impl Config {
             (None, Some(pool)) => processors.min(pool.saturating_sub(1).max(1)),
             (None, None) => processors,
         };
-        let pool = self.pool_size.unwrap_or((workers * 2 + 1).min(MOST));
+        let pool = self.pool_size.unwrap_or(((workers * 2).max(BLOCKING) + 1).min(MOST));
         Sizes {
             workers,
             // One connection is reserved for readiness checks, so that they are answered under any load.
@@ -449,8 +452,8 @@ mod tests {
             sizes(&[], 2),
             Ok(Sizes {
                 workers: 2,
-                blocking: 4,
-                pool: 5
+                blocking: 16,
+                pool: 17
             })
         );
         assert_eq!(
