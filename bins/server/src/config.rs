@@ -311,7 +311,9 @@ impl Config {
             (None, Some(pool)) => processors.min(pool.saturating_sub(1).max(1)),
             (None, None) => processors,
         };
-        let pool = self.pool_size.unwrap_or(((workers * 2).max(BLOCKING) + 1).min(MOST));
+        let pool = self
+            .pool_size
+            .unwrap_or(((workers * 2).max(BLOCKING) + 1).min(MOST));
         Sizes {
             workers,
             // One connection is reserved for readiness checks, so that they are answered under any load.

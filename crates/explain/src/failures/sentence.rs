@@ -155,6 +155,9 @@ impl Words<'_> {
         if !sentence.is_empty() && facts.good_failed == 0 {
             return sentence;
         }
+        if facts.good_runs == 0 {
+            return "Failed, and ran in no other run on good code".to_owned();
+        }
         sentence.push_str(if sentence.is_empty() { "Failed" } else { "; failed" });
         let others = if facts.good_runs == 1 { "run" } else { "runs" };
         let counted = format!(

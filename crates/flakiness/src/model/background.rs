@@ -58,14 +58,19 @@ impl Background {
         let mut recurring_anywhere = recurring.clone();
         for lane in &timeline.lanes {
             recurring.fill(false);
-            measure(&mut kinds, timeline, lane, &recurring, &mut beta);
+            let [push, pull_request] = &mut kinds;
+            rayon::join(
+                || push.observe(timeline, lane),
+                || pull_request.observe(timeline, lane),
+            );
+            measure(&mut kinds, timeline, &recurring, &mut beta);
             // The run does not cause the failures of recurring tests, so the second measurement leaves them out of the
             // excess.
             if find_recurring(&kinds, &mut recurring) {
                 for (anywhere, here) in recurring_anywhere.iter_mut().zip(&recurring) {
                     *anywhere |= here;
                 }
-                measure(&mut kinds, timeline, lane, &recurring, &mut beta);
+                measure(&mut kinds, timeline, &recurring, &mut beta);
             }
         }
         let mass_failure: Vec<bool> = beta.iter().map(|beta| *beta >= MASS_FAILURE).collect();
@@ -149,22 +154,10 @@ fn branches_break(timeline: &Timeline<'_>, mass_failure: &[bool]) -> f64 {
     (BRANCHES_USUALLY_BREAK * USUAL_RESULTS + broken) / (USUAL_RESULTS + results)
 }
 
-/// Measures the runs of a variant without the excess of `recurring` tests; `betas` are by position.
-fn measure(
-    [push, pull_request]: &mut [Kind; 2],
-    timeline: &Timeline<'_>,
-    lane: &Lane,
-    recurring: &[bool],
-    betas: &mut [f64],
-) {
-    let measured = rayon::join(
-        || push.measure(timeline, lane, recurring),
-        || pull_request.measure(timeline, lane, recurring),
-    );
-    for (position, measured) in measured.0.into_iter().chain(measured.1) {
-        if let Some(beta) = betas.get_mut(position) {
-            *beta = measured;
-        }
+/// Measures the observed runs without the excess of `recurring` tests; `betas` are by position.
+fn measure(kinds: &mut [Kind; 2], timeline: &Timeline<'_>, recurring: &[bool], betas: &mut [f64]) {
+    for kind in kinds {
+        kind.measure(timeline, recurring, betas);
     }
 }
 
@@ -187,19 +180,21 @@ struct Kind {
     streaks: Vec<u8>,
     /// The tests whose streak is above zero, in any order.
     failing: Vec<TestOrdinal>,
-    /// The fresh failures of the latest runs.
+    /// The observed runs of a variant: position, and the end of its fresh failures in `fresh`.
+    runs: Vec<(usize, usize)>,
+    /// The fresh failures of all observed runs.
+    fresh: Vec<FreshFailure>,
+    /// The number of fresh failures of the latest runs.
     usual: VecDeque<u32>,
     /// For each test, the number of failing streaks that began outside large crowds.
     streaks_begun: Vec<u8>,
 }
 
-/// The fresh failures of a run.
-#[derive(Debug, Default)]
-struct Fresh {
-    /// All of them.
-    all: u32,
-    /// Those of recurring tests.
-    recurring: u32,
+/// A failure of a short streak.
+struct FreshFailure {
+    test: TestOrdinal,
+    /// Whether it begins the streak.
+    is_first: bool,
 }
 
 impl Kind {
@@ -208,51 +203,32 @@ impl Kind {
             on_stable_branch,
             streaks: vec![0; words * at(u64::BITS)],
             failing: Vec::new(),
+            runs: Vec::new(),
+            fresh: Vec::new(),
             usual: VecDeque::with_capacity(USUAL_RUNS + 1),
             streaks_begun: vec![0; words * at(u64::BITS)],
         }
     }
 
-    /// The background of each run of this kind with its position, without the excess of `recurring` tests.
-    fn measure(&mut self, timeline: &Timeline<'_>, lane: &Lane, recurring: &[bool]) -> Vec<(usize, f64)> {
-        self.clear();
-        let mut measured = Vec::with_capacity(lane.by_revision.len());
+    /// Finds the fresh failures of a variant's runs of this kind.
+    fn observe(&mut self, timeline: &Timeline<'_>, lane: &Lane) {
+        self.streaks.fill(0);
+        self.failing.clear();
+        self.runs.clear();
+        self.fresh.clear();
         for position in &lane.by_revision {
             let entry = timeline.entries.get(*position);
             let Some(entry) = entry.filter(|entry| entry.on_stable_branch == self.on_stable_branch) else {
                 continue;
             };
-            let fresh = self.count_fresh(timeline, entry, recurring);
-            let beta = self.background(&fresh, || timeline.count_seen(entry.observed));
-            if beta < LARGE_CROWD {
-                self.count_streaks(entry);
-            }
-            measured.push((*position, beta));
-        }
-        measured
-    }
-
-    /// Counts the failing streaks that begin in a run.
-    fn count_streaks(&mut self, entry: &Entry<'_>) {
-        for failure in &*entry.failures {
-            let test = at(failure.test);
-            if self.streaks.get(test) == Some(&1)
-                && let Some(begun) = self.streaks_begun.get_mut(test)
-            {
-                *begun = begun.saturating_add(1);
-            }
+            self.end_streaks(timeline, entry);
+            self.add_failures(entry);
+            self.runs.push((*position, self.fresh.len()));
         }
     }
 
-    fn clear(&mut self) {
-        self.streaks.fill(0);
-        self.failing.clear();
-        self.usual.clear();
-        self.streaks_begun.fill(0);
-    }
-
-    /// Counts the fresh failures of a run and updates the streaks.
-    fn count_fresh(&mut self, timeline: &Timeline<'_>, entry: &Entry<'_>, recurring: &[bool]) -> Fresh {
+    /// Ends the streaks of the tests that passed in a run.
+    fn end_streaks(&mut self, timeline: &Timeline<'_>, entry: &Entry<'_>) {
         let fails = |test: &TestOrdinal| {
             entry
                 .failures
@@ -267,56 +243,89 @@ impl Kind {
             }
             !passed
         });
-        let mut fresh = Fresh::default();
+    }
+
+    /// Extends the streaks of the tests that failed in a run.
+    fn add_failures(&mut self, entry: &Entry<'_>) {
         for failure in &*entry.failures {
-            if let Some(streak) = self.streaks.get_mut(at(failure.test)) {
-                if *streak == 0 {
-                    self.failing.push(failure.test);
-                }
-                *streak = streak.saturating_add(1);
-                if *streak <= FRESH {
-                    let recurring = recurring.get(at(failure.test)).copied().unwrap_or(false);
-                    fresh.all += 1;
-                    fresh.recurring += u32::from(recurring);
-                }
+            let test = failure.test;
+            let Some(streak) = self.streaks.get_mut(at(test)) else {
+                continue;
+            };
+            let is_first = *streak == 0;
+            if is_first {
+                self.failing.push(test);
+            }
+            *streak = streak.saturating_add(1);
+            if *streak <= FRESH {
+                self.fresh.push(FreshFailure { test, is_first });
             }
         }
-        fresh
     }
 
-    /// The background of a run with `fresh` failures among `tests`. The run then counts as one of the earlier runs.
-    fn background(&mut self, fresh: &Fresh, tests: impl Fn() -> u32) -> f64 {
-        let counted = fresh.all - fresh.recurring;
-        let usual = if counted > NEVER_MANY { self.median() } else { 0.0 };
-        if self.usual.len() == USUAL_RUNS {
-            self.usual.pop_front();
+    /// Measures the background of each observed run without the excess of `recurring` tests, and counts the failing
+    /// streaks that begin outside large crowds.
+    fn measure(&mut self, timeline: &Timeline<'_>, recurring: &[bool], betas: &mut [f64]) {
+        self.usual.clear();
+        self.streaks_begun.fill(0);
+        let mut begin = 0;
+        for (position, end) in &self.runs {
+            let fresh = self.fresh.get(begin..*end).unwrap_or_default();
+            begin = *end;
+            let recurs = |fresh: &&FreshFailure| recurring.get(at(fresh.test)).copied().unwrap_or(false);
+            let of_recurring = fresh.iter().filter(recurs).count();
+            let tests = || {
+                let entry = timeline.entries.get(*position);
+                entry.map_or(0, |entry| timeline.count_seen(entry.observed))
+            };
+            let measured = background(&mut self.usual, count(fresh.len()), count(of_recurring), tests);
+            if measured < LARGE_CROWD {
+                for failure in fresh.iter().filter(|failure| failure.is_first) {
+                    if let Some(begun) = self.streaks_begun.get_mut(at(failure.test)) {
+                        *begun = begun.saturating_add(1);
+                    }
+                }
+            }
+            if let Some(beta) = betas.get_mut(*position) {
+                *beta = measured;
+            }
         }
-        self.usual.push_back(fresh.all);
-        let excess = f64::from(counted) - 1.0 - usual - 2.0 * (usual + 1.0).sqrt();
-        if excess <= 0.0 {
-            return 0.0;
-        }
-        let by_share = excess / f64::from(tests().max(1));
-        let by_count = (excess / (excess + HALFWAY)).powi(3);
-        by_share.max(by_count).min(AT_MOST)
     }
+}
 
-    /// The median of the usual runs (for an even number the mean of the middle two); zero before the first run.
-    fn median(&self) -> f64 {
-        let mut sorted = [0_u32; USUAL_RUNS];
-        let runs = self.usual.len().min(USUAL_RUNS);
-        for (place, fresh) in sorted.iter_mut().zip(&self.usual) {
-            *place = *fresh;
-        }
-        let Some(sorted) = sorted.get_mut(..runs) else {
-            return 0.0;
-        };
-        sorted.sort_unstable();
-        let middle = |index: usize| sorted.get(index).copied().map_or(0.0, f64::from);
-        match runs {
-            0 => 0.0,
-            odd if odd % 2 == 1 => middle(odd / 2),
-            even => f64::midpoint(middle(even / 2 - 1), middle(even / 2)),
-        }
+/// The background of a run among `tests` with this many fresh failures, and how many of them are of recurring tests. The
+/// run then counts as one of the `usual` ones.
+fn background(usual: &mut VecDeque<u32>, fresh: u32, of_recurring: u32, tests: impl Fn() -> u32) -> f64 {
+    let counted = fresh - of_recurring;
+    let median = if counted > NEVER_MANY { median(usual) } else { 0.0 };
+    if usual.len() == USUAL_RUNS {
+        usual.pop_front();
+    }
+    usual.push_back(fresh);
+    let excess = f64::from(counted) - 1.0 - median - 2.0 * (median + 1.0).sqrt();
+    if excess <= 0.0 {
+        return 0.0;
+    }
+    let by_share = excess / f64::from(tests().max(1));
+    let by_count = (excess / (excess + HALFWAY)).powi(3);
+    by_share.max(by_count).min(AT_MOST)
+}
+
+/// The median of the usual runs (for an even number the mean of the middle two); zero before the first run.
+fn median(usual: &VecDeque<u32>) -> f64 {
+    let mut sorted = [0_u32; USUAL_RUNS];
+    let runs = usual.len().min(USUAL_RUNS);
+    for (place, fresh) in sorted.iter_mut().zip(usual) {
+        *place = *fresh;
+    }
+    let Some(sorted) = sorted.get_mut(..runs) else {
+        return 0.0;
+    };
+    sorted.sort_unstable();
+    let middle = |index: usize| sorted.get(index).copied().map_or(0.0, f64::from);
+    match runs {
+        0 => 0.0,
+        odd if odd % 2 == 1 => middle(odd / 2),
+        even => f64::midpoint(middle(even / 2 - 1), middle(even / 2)),
     }
 }
