@@ -11,7 +11,7 @@ use assay_domain::{
     id::{OrganizationId, ProjectId},
     key::{KeyHash, StoredKey},
     project::{Caller, Project},
-    store::{Store, StoreError},
+    store::{ReadKeys, StoreError},
     timestamp::Timestamp,
 };
 use quick_cache::sync::Cache;
@@ -19,13 +19,13 @@ use quick_cache::sync::Cache;
 use crate::check::{CheckError, Grant, PresentedKey, Refusal};
 
 /// The validity of a cached row, in milliseconds.
-const KEPT_MS: i64 = 500;
+const CACHED_MS: i64 = 500;
 /// Most cached keys, and most cached projects: a megabyte or two.
-const KEPT: usize = 10_000;
+const MOST_CACHED: usize = 10_000;
 
 /// Looks up keys and projects, with a cache.
 pub struct Directory {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ReadKeys>,
     keys: Recent<KeyHash, StoredKey>,
     /// The organization is part of the cache key, so that an entry of one organization is never returned to another.
     projects: Recent<(OrganizationId, ProjectId), Project>,
@@ -33,7 +33,7 @@ pub struct Directory {
 
 impl Directory {
     /// Creates a cache over `store`.
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Arc<dyn ReadKeys>) -> Self {
         Self {
             store,
             keys: Recent::new(),
@@ -92,7 +92,7 @@ pub(crate) struct Recent<K, V>(Cache<K, (Timestamp, V)>);
 
 impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
     pub(crate) fn new() -> Self {
-        Self(Cache::new(KEPT))
+        Self(Cache::new(MOST_CACHED))
     }
 
     /// The cached row of `key`, else the result of `read`.
@@ -103,7 +103,7 @@ impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
         read: impl FnOnce() -> Result<Option<V>, StoreError>,
     ) -> Result<Option<V>, StoreError> {
         // An entry from the future was read before the clock was set back. Its age is unknown.
-        let counts = |(read_at, _): &(Timestamp, V)| (0..KEPT_MS).contains(&now.since_ms(*read_at));
+        let counts = |(read_at, _): &(Timestamp, V)| (0..CACHED_MS).contains(&now.since_ms(*read_at));
         if let Some((_, cached)) = self.0.get(&key).filter(counts) {
             return Ok(Some(cached));
         }

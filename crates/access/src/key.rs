@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn debug_shows_nothing_of_a_key() {
         let (secret, new) = mint(KeyKind::Read, NOW);
-        let shown = format!("{secret:?} {new:?}");
-        assert!(!shown.contains(&secret.reveal()[12..]), "{shown}");
+        let debug_text = format!("{secret:?} {new:?}");
+        assert!(!debug_text.contains(&secret.reveal()[12..]), "{debug_text}");
     }
 
     /// Stored keys are older than the program, so the check characters must not change.

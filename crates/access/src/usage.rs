@@ -7,7 +7,7 @@ use std::{
 
 use assay_domain::{
     id::KeyId,
-    store::Store,
+    store::ReadKeys,
     timestamp::{DAY_MS, Timestamp},
 };
 
@@ -24,7 +24,7 @@ pub struct KeyUsage {
 impl KeyUsage {
     /// Records a use of `key` at `now`. A failure is logged and tried again later; it does not fail the request.
     /// Blocks.
-    pub fn note(&self, store: &dyn Store, key: KeyId, now: Timestamp) {
+    pub fn record(&self, store: &dyn ReadKeys, key: KeyId, now: Timestamp) {
         if !self.claim(key, now) {
             return;
         }

@@ -52,7 +52,7 @@ impl App {
         clock: Clock,
     ) -> Self {
         Self {
-            directory: Arc::new(Directory::new(Arc::clone(&store))),
+            directory: Arc::new(Directory::new(Arc::<dyn Store>::clone(&store))),
             store,
             engine,
             limiter,

@@ -130,7 +130,7 @@ fn read(
     now: Timestamp,
 ) -> Result<Reply, ApiError> {
     let grant = app.directory.check(key, now)?;
-    app.usage.note(&*app.store, grant.key, now);
+    app.usage.record(&*app.store, grant.key, now);
     let call = Call {
         store: &*app.store,
         directory: &app.directory,

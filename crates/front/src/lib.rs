@@ -94,7 +94,7 @@ impl Front {
         api_url: &str,
     ) -> Self {
         Self {
-            directory: Arc::new(Directory::new(Arc::clone(&store))),
+            directory: Arc::new(Directory::new(Arc::<dyn Store>::clone(&store))),
             store,
             engine,
             clock,
@@ -194,7 +194,7 @@ impl Front {
         let front = self.clone();
         let rendering = move || -> Result<RenderedPage, FrontError> {
             let grant = front.directory.check(&key, now)?;
-            front.usage.note(&*front.store, grant.key, now);
+            front.usage.record(&*front.store, grant.key, now);
             let view = View {
                 store: &*front.store,
                 directory: &front.directory,

@@ -75,7 +75,7 @@ impl Endpoint {
         allowed: AllowedOrigins,
     ) -> Self {
         let server = ToolServer {
-            directory: Arc::new(Directory::new(Arc::clone(&store))),
+            directory: Arc::new(Directory::new(Arc::<dyn Store>::clone(&store))),
             store,
             engine,
             limiter: Arc::new(InProcess::new(calls_a_minute)),
@@ -208,7 +208,7 @@ async fn client(endpoint: &Endpoint, request: &HttpRequest) -> Result<Client, (H
     let check = move || {
         let now = (server.clock)();
         let grant = server.directory.check(&key, now)?;
-        usage.note(&*server.store, grant.key, now);
+        usage.record(&*server.store, grant.key, now);
         Ok(grant)
     };
     let share = endpoint.server.directory.share(&key);

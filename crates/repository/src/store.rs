@@ -27,7 +27,7 @@ use assay_domain::{
         TestSignature,
     },
     store::{
-        ComputeShared, Connections, FinalResult, NodeReads, RecognisedReport, ResultKey, SharedKey,
+        ComputeShared, Connections, FinalResult, NodeReads, ReadKeys, RecognisedReport, ResultKey, SharedKey,
         SharedValue, Snapshot, SnapshotWork, Store, StoreError,
     },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
@@ -57,6 +57,25 @@ use crate::{
     record,
 };
 
+impl ReadKeys for Database {
+    fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
+        self.on_primary("reading a key", |connection| key::find(connection, hash))
+    }
+
+    fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError> {
+        self.on_primary("noting a key's use", |connection| {
+            key::used(connection, key, now)?;
+            Ok::<_, WorkError<StoreError>>(())
+        })
+    }
+
+    fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError> {
+        self.on_primary("reading a project", |connection| {
+            project::find(connection, caller, id, now)
+        })
+    }
+}
+
 impl Store for Database {
     fn ready(&self) -> Result<(), StoreError> {
         self.on_primary("checking the schema", |connection| {
@@ -72,26 +91,9 @@ impl Store for Database {
         self.counted_reads()
     }
 
-    fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
-        self.on_primary("reading a key", |connection| key::find(connection, hash))
-    }
-
-    fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError> {
-        self.on_primary("noting a key's use", |connection| {
-            key::used(connection, key, now)?;
-            Ok::<_, WorkError<StoreError>>(())
-        })
-    }
-
     fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError> {
         self.on_primary("reading projects", |connection| {
             project::of_organization(connection, caller.organization)
-        })
-    }
-
-    fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError> {
-        self.on_primary("reading a project", |connection| {
-            project::find(connection, caller, id, now)
         })
     }
 

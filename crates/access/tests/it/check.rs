@@ -104,10 +104,10 @@ fn a_failing_store_does_not_invalidate_the_key() {
 fn a_use_is_recorded_once_a_day() {
     let (_, stored, keys) = a_key();
     let usage = KeyUsage::default();
-    usage.note(&*keys, stored.id, NOW);
-    usage.note(&*keys, stored.id, NOW.plus_ms(1));
+    usage.record(&*keys, stored.id, NOW);
+    usage.record(&*keys, stored.id, NOW.plus_ms(1));
     assert_eq!(keys.uses(), [NOW]);
-    usage.note(&*keys, stored.id, NOW.plus_days(1));
+    usage.record(&*keys, stored.id, NOW.plus_days(1));
     assert_eq!(keys.uses(), [NOW, NOW.plus_days(1)]);
 }
 
@@ -116,10 +116,10 @@ fn a_use_that_could_not_be_recorded_is_recorded_a_minute_later() {
     let (_, stored, keys) = a_key();
     let usage = KeyUsage::default();
     keys.fail(true);
-    usage.note(&*keys, stored.id, NOW);
+    usage.record(&*keys, stored.id, NOW);
     keys.fail(false);
-    usage.note(&*keys, stored.id, NOW.plus_ms(59_999));
+    usage.record(&*keys, stored.id, NOW.plus_ms(59_999));
     assert!(keys.uses().is_empty());
-    usage.note(&*keys, stored.id, NOW.plus_ms(60_000));
+    usage.record(&*keys, stored.id, NOW.plus_ms(60_000));
     assert_eq!(keys.uses(), [NOW.plus_ms(60_000)]);
 }

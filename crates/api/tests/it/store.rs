@@ -27,7 +27,7 @@ use assay_domain::{
         TestSignature,
     },
     store::{
-        ComputeShared, Connections, FinalResult, NodeReads, RecognisedReport, ResultKey, SharedKey,
+        ComputeShared, Connections, FinalResult, NodeReads, ReadKeys, RecognisedReport, ResultKey, SharedKey,
         SharedValue, Snapshot, SnapshotWork, Store, StoreError,
     },
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
@@ -121,6 +121,38 @@ fn is_the_run(id: RunId) -> bool {
     [RUN, SHARD].contains(&id.to_string().as_str())
 }
 
+impl ReadKeys for Seed {
+    fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
+        self.reach()?;
+        let key = self.stored.get(hash).copied();
+        if key.is_none() {
+            self.hanging.fetch_add(1, Ordering::SeqCst);
+            // The wait is bounded, so that a failed test ends.
+            let began = Instant::now();
+            while self.mode() == Mode::UnknownKeysHang && began.elapsed() < Duration::from_secs(20) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(key)
+    }
+
+    fn key_used(&self, _: KeyId, _: Timestamp) -> Result<(), StoreError> {
+        // This failure never fails a request, so it can always occur.
+        Err(failure())
+    }
+
+    fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError> {
+        self.reach()?;
+        let project = |name: &str| Project::of_row(id, name.to_owned(), caller.plan, now);
+        let ids = (caller.organization.to_string(), id.to_string());
+        Ok(match (ids.0.as_str(), ids.1.as_str()) {
+            (ORGANIZATION, PROJECT) => Some(project("shop")),
+            (OTHER_ORGANIZATION, OTHER_PROJECT) => Some(project("other")),
+            _ => None,
+        })
+    }
+}
+
 impl Store for Seed {
     fn ready(&self) -> Result<(), StoreError> {
         self.reach()
@@ -149,25 +181,6 @@ impl Store for Seed {
         ]
     }
 
-    fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError> {
-        self.reach()?;
-        let key = self.stored.get(hash).copied();
-        if key.is_none() {
-            self.hanging.fetch_add(1, Ordering::SeqCst);
-            // The wait is bounded, so that a failed test ends.
-            let began = Instant::now();
-            while self.mode() == Mode::UnknownKeysHang && began.elapsed() < Duration::from_secs(20) {
-                thread::sleep(Duration::from_millis(1));
-            }
-        }
-        Ok(key)
-    }
-
-    fn key_used(&self, _: KeyId, _: Timestamp) -> Result<(), StoreError> {
-        // This failure never fails a request, so it can always occur.
-        Err(failure())
-    }
-
     fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError> {
         self.read()?;
         assert_eq!(caller.organization.to_string(), ORGANIZATION);
@@ -177,17 +190,6 @@ impl Store for Seed {
             stable_branch: "main".to_owned(),
             created_at: NOW.plus_days(-100),
         }])
-    }
-
-    fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError> {
-        self.reach()?;
-        let project = |name: &str| Project::of_row(id, name.to_owned(), caller.plan, now);
-        let ids = (caller.organization.to_string(), id.to_string());
-        Ok(match (ids.0.as_str(), ids.1.as_str()) {
-            (ORGANIZATION, PROJECT) => Some(project("shop")),
-            (OTHER_ORGANIZATION, OTHER_PROJECT) => Some(project("other")),
-            _ => None,
-        })
     }
 
     fn settings(&self, _: &Project) -> Result<Settings, StoreError> {

@@ -28,8 +28,20 @@ use crate::{
     window::Window,
 };
 
-/// The reads of the API. Every method below `project` takes the [`Project`] that only `project` returns.
-pub trait Store: Send + Sync {
+/// The rows that the check of a request with a read key needs.
+pub trait ReadKeys: Send + Sync {
+    /// The read key of this hash in any state. It does not find ingest keys.
+    fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError>;
+
+    /// Records the use of a key on the day of `now`.
+    fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError>;
+
+    /// The caller's project of this id.
+    fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError>;
+}
+
+/// The reads of the API. Every method for one project takes the [`Project`] that only [`ReadKeys::project`] returns.
+pub trait Store: ReadKeys {
     /// Checks that the store answers and has the schema that this program expects.
     fn ready(&self) -> Result<(), StoreError>;
 
@@ -39,17 +51,8 @@ pub trait Store: Send + Sync {
     /// The reads of data by the node that answered: the primary first, then each standby that was ever connected to.
     fn reads_by_node(&self) -> Vec<NodeReads>;
 
-    /// The read key of this hash in any state. It does not find ingest keys.
-    fn key(&self, hash: &KeyHash) -> Result<Option<StoredKey>, StoreError>;
-
-    /// Records the use of a key on the day of `now`.
-    fn key_used(&self, key: KeyId, now: Timestamp) -> Result<(), StoreError>;
-
     /// The caller's projects, oldest first.
     fn projects(&self, caller: &Caller) -> Result<Vec<ProjectEntry>, StoreError>;
-
-    /// The caller's project of this id.
-    fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError>;
 
     /// The project's configuration.
     fn settings(&self, project: &Project) -> Result<Settings, StoreError>;

@@ -7,7 +7,7 @@ use assay_domain::{
     plan::Plan,
     project::Caller,
     settings::ChatEvent,
-    store::{Administration, KeyDeletion, ProjectChange, Store},
+    store::{Administration, KeyDeletion, ProjectChange, ReadKeys, Store},
 };
 
 use crate::fixture::*;

@@ -6,7 +6,7 @@ use assay_domain::{
     intake::{IngestKeys, Upload},
     recording::{Effect, ImportReceipt, Recording},
     rules::{RecordingRules, RuleViolation},
-    store::{Administration, Recorder, Store},
+    store::{Administration, ReadKeys, Recorder, Store},
     timestamp::Timestamp,
 };
 

@@ -11,7 +11,7 @@ use assay_domain::{
     project::Project,
     recording::{Effect, Recording},
     rules::RecordingRules,
-    store::{Administration, ProjectChange, RecordError, Recorder, Store},
+    store::{Administration, ProjectChange, ReadKeys, RecordError, Recorder, Store},
 };
 use diesel::connection::SimpleConnection;
 

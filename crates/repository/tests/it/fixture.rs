@@ -17,8 +17,8 @@ use assay_domain::{
     run::{RunDetail, RunQuery, RunState},
     signature::{Category, ErrorClass},
     store::{
-        Administration, FinalResult, PrunedCounts, RecordError, Recorder, ResultKey, Store, StoreError,
-        in_snapshot,
+        Administration, FinalResult, PrunedCounts, ReadKeys, RecordError, Recorder, ResultKey, Store,
+        StoreError, in_snapshot,
     },
     test::{FileSelector, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,

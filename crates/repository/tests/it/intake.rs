@@ -6,7 +6,7 @@ use assay_domain::{
     key::{KeyHash, NewKey},
     recording::{Effect, ImportReceipt, Recording},
     rules::{RecordingRules, RuleViolation},
-    store::{Administration, KeyRotation, RecordError, Recorder, Store},
+    store::{Administration, KeyRotation, ReadKeys, RecordError, Recorder},
     timestamp::Timestamp,
 };
 

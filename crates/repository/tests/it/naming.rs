@@ -8,7 +8,7 @@ use assay_domain::{
     key::{KeyHash, NewKey},
     plan::Plan,
     project::Caller,
-    store::{Administration, NameError, Store},
+    store::{Administration, NameError, ReadKeys, Store},
 };
 
 use crate::fixture::*;

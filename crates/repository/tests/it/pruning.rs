@@ -9,7 +9,7 @@ use std::{
 
 use assay_domain::{
     plan::Plan,
-    store::{Administration, Store},
+    store::{Administration, ReadKeys, Store},
     timestamp::Timestamp,
     window::{Days, Window},
 };

@@ -3,7 +3,7 @@
 use assay_domain::{
     plan::Plan,
     project::Project,
-    store::{Administration, PrunedCounts, Recorder, Store},
+    store::{Administration, PrunedCounts, ReadKeys, Recorder, Store},
     test::TestLookup,
     window::{Days, Window},
 };

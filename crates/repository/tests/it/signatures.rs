@@ -6,7 +6,7 @@ use assay_domain::{
     plan::Plan,
     recording::{RecordedTest, Recording},
     signature::{Category, NewSignature, SignatureDetail, SignatureQuery, SignatureSort},
-    store::Store,
+    store::{ReadKeys, Store},
     test::TestName,
     window::Days,
 };

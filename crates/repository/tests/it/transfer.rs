@@ -11,7 +11,7 @@ use assay_domain::{
     recording::Effect,
     store::{
         Administration, ArchiveContents, ArchiveImportError, ExportError, ImportedOrganization,
-        OrganizationTransfer, Recorder, RowSink, RowSource, Store,
+        OrganizationTransfer, ReadKeys, Recorder, RowSink, RowSource,
     },
 };
 use assay_repository::Database;
@@ -317,7 +317,7 @@ fn an_export_that_the_server_ends_is_no_archive_and_one_that_loses_it_starts_aga
 }
 
 #[test]
-fn nothing_is_imported_where_anything_of_it_is_stored() {
+fn an_import_is_refused_if_any_of_its_rows_is_stored() {
     let world = filled();
     let (contents, mut archive) = export(&world);
     let refused = import(&world.store, &contents, &mut archive);
@@ -363,7 +363,7 @@ fn nothing_is_imported_where_anything_of_it_is_stored() {
 }
 
 #[test]
-fn nothing_of_an_archive_that_is_wrong_is_stored() {
+fn a_wrong_archive_stores_nothing() {
     let world = filled();
     let (contents, mut archive) = export(&world);
     let target = TestDatabase::new();
