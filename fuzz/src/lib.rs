@@ -49,7 +49,7 @@ pub fn read(bytes: &[u8], format: Option<Format>) {
 
 /// Reads the bytes as one file, within a multiple of their number of memory and time.
 ///
-/// An element takes some hundred bytes of memory and may be two bytes long, so the multiple is large; what it finds is
+/// An element takes some hundred bytes of memory and may be two bytes long, so the multiple is large. The bound detects
 /// work that grows with a number in the report, or with the square of its size. Run it with `-max_len=1000000`.
 ///
 /// # Panics

@@ -27,24 +27,24 @@ pub(crate) fn in_words(changes: &VerdictChanges) -> String {
             change.file_path.clone().unwrap_or_default(),
         ]
     });
-    let shown = rows.len();
+    let row_count = rows.len();
     let head = format!(
         "\n{} changed{}",
         output::count(changes.total, "verdict"),
-        if shown == 0 {
+        if row_count == 0 {
             String::new()
         } else {
             format!(": {}\n", sentence(&news))
         }
     );
-    let table = match shown {
+    let table = match row_count {
         0 => String::new(),
         _ => output::table(&["VERDICT", "BEFORE", "TEST", "FILE"], rows),
     };
     let rest = changes
         .total
-        .saturating_sub(u64::try_from(shown).unwrap_or(u64::MAX));
-    let rest = match (shown, rest) {
+        .saturating_sub(u64::try_from(row_count).unwrap_or(u64::MAX));
+    let rest = match (row_count, rest) {
         (0, _) => " (tests that now have enough runs, and are healthy)".to_owned(),
         (_, 0) => String::new(),
         (_, rest) => format!("and {rest} more; --json lists them"),
@@ -101,10 +101,14 @@ mod tests {
             change(Healthy, Flaky),
             change(Flaky, Healthy),
         ];
-        let shown = |places: &[usize]| sentence(&places.iter().map(|place| &all[*place]).collect::<Vec<_>>());
-        assert_eq!(shown(&[0, 1, 2]), "1 test is broken, 2 became flaky");
-        assert_eq!(shown(&[0, 2, 3]), "2 tests became flaky, 1 is healthy again");
-        assert_eq!(shown(&[3]), "1 test is healthy again");
-        assert_eq!(shown(&[]), "");
+        let sentence_of =
+            |places: &[usize]| sentence(&places.iter().map(|place| &all[*place]).collect::<Vec<_>>());
+        assert_eq!(sentence_of(&[0, 1, 2]), "1 test is broken, 2 became flaky");
+        assert_eq!(
+            sentence_of(&[0, 2, 3]),
+            "2 tests became flaky, 1 is healthy again"
+        );
+        assert_eq!(sentence_of(&[3]), "1 test is healthy again");
+        assert_eq!(sentence_of(&[]), "");
     }
 }

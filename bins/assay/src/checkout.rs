@@ -26,16 +26,16 @@ impl Checkout {
     /// The checkout from the flag, else CI's workspace. The flag may name a folder of another machine, as a report that
     /// was written there contains it.
     pub(crate) fn of(flag: Option<&Path>, ci: &CiContext) -> anyhow::Result<Self> {
-        let named = match flag {
+        let root = match flag {
             Some(root) if root.is_dir() => {
                 Some(fs::canonicalize(root).with_context(|| format!("--root {}", root.display()))?)
             }
             Some(root) => Some(root.to_path_buf()),
             None => ci.workspace_root.as_deref().map(PathBuf::from),
         };
-        let folder = named.clone().filter(|root| root.is_dir());
+        let folder = root.clone().filter(|root| root.is_dir());
         Ok(Self {
-            root: named.map(|root| root.display().to_string()),
+            root: root.map(|root| root.display().to_string()),
             folder,
         })
     }

@@ -38,17 +38,17 @@ pub(crate) fn with_usage(mut error: Error) -> Error {
     {
         command.build();
         let chain = iter::successors(matches.subcommand(), |(_, below)| below.subcommand());
-        let named = chain
+        let command = chain
             .map(|(name, _)| name)
             .try_fold(&mut command, |command, name| command.find_subcommand_mut(name));
-        if let Some(named) = named {
-            if named.get_name() == "run" && is_command_without_dashes(&error) {
+        if let Some(command) = command {
+            if command.get_name() == "run" && is_command_without_dashes(&error) {
                 let hint =
                     "put -- before the command: assay run --report junit.xml -- pytest --junitxml=junit.xml";
                 let hints = ContextValue::StyledStrs(vec![StyledStr::from(hint)]);
                 error.insert(ContextKind::Suggested, hints);
             }
-            let usage = ContextValue::StyledStr(named.render_usage());
+            let usage = ContextValue::StyledStr(command.render_usage());
             error.insert(ContextKind::Usage, usage);
         }
     }

@@ -125,10 +125,10 @@ impl Answer {
             .map_or(&*text, |(title, _)| title)
             .split_whitespace()
             .collect();
-        let shown: String = shown_name(&words.join(" ")).chars().take(LONGEST_SHOWN).collect();
-        match shown.as_str() {
+        let beginning: String = shown_name(&words.join(" ")).chars().take(LONGEST_SHOWN).collect();
+        match beginning.as_str() {
             "" => "it gives no reason".to_owned(),
-            _ => shown,
+            _ => beginning,
         }
     }
 }
@@ -181,8 +181,8 @@ fn untrusted(error: &ureq::Error) -> Option<&rustls::Error> {
 
 /// Configures TLS with the authorities of this system, which include a company's own.
 fn trusted_authorities() -> anyhow::Result<TlsConfig> {
-    let found = rustls_native_certs::load_native_certs();
-    let roots: Vec<_> = found
+    let certificates = rustls_native_certs::load_native_certs();
+    let roots: Vec<_> = certificates
         .certs
         .iter()
         .map(|certificate| Certificate::from_der(certificate).to_owned())

@@ -14,8 +14,8 @@ pub(crate) fn organization(store: &dyn Administration, text: &str) -> anyhow::Re
     let mut all = store.organizations()?;
     let id = text.parse::<OrganizationId>().ok();
     let of = |organization: &Organization| (organization.id.to_string(), organization.name.clone());
-    let named: Vec<_> = all.iter().map(of).collect();
-    let place = only(text, id.map(|id| id.to_string()), &named, "organization", "org")?;
+    let labels: Vec<_> = all.iter().map(of).collect();
+    let place = only(text, id.map(|id| id.to_string()), &labels, "organization", "org")?;
     Ok(all.swap_remove(place))
 }
 
@@ -24,8 +24,8 @@ pub(crate) fn project(store: &dyn Administration, text: &str) -> anyhow::Result<
     let mut all = store.all_projects()?;
     let id = text.parse::<ProjectId>().ok();
     let of = |project: &ProjectEntry| (project.id.to_string(), project.name.clone());
-    let named: Vec<_> = all.iter().map(of).collect();
-    let place = only(text, id.map(|id| id.to_string()), &named, "project", "project")?;
+    let labels: Vec<_> = all.iter().map(of).collect();
+    let place = only(text, id.map(|id| id.to_string()), &labels, "project", "project")?;
     Ok(all.swap_remove(place))
 }
 
@@ -70,12 +70,12 @@ fn only(
     if let Some(place) = all.iter().position(|(other, _)| Some(other) == id.as_ref()) {
         return Ok(place);
     }
-    let named: Vec<usize> = (0..)
+    let matches: Vec<usize> = (0..)
         .zip(all)
         .filter(|(_, (_, name))| name == text)
         .map(|(place, _)| place)
         .collect();
-    match named.as_slice() {
+    match matches.as_slice() {
         [only] => Ok(*only),
         [] if all.is_empty() => {
             bail!("there is no {noun} yet; `assay {group} create --help` explains how to make one")

@@ -60,7 +60,7 @@ pub(crate) fn read_candidates(
 ) -> anyhow::Result<Vec<SourceFile>> {
     let files = u64::try_from(candidates.len())?;
     let bar = progress::bar(global, "reading", files, Unit::Things("files"));
-    let room = Room::default();
+    let budget = ByteBudget::default();
     let read: anyhow::Result<Vec<Result<SourceFile, SkippedFile>>> = candidates
         .par_iter()
         .map(|candidate| {
@@ -74,7 +74,7 @@ pub(crate) fn read_candidates(
                 }
                 is_report
             };
-            let file = candidate.read_if(is_recognised, &room)?;
+            let file = candidate.read_if(is_recognised, &budget)?;
             bar.inc(1);
             Ok(file.ok_or_else(|| SkippedFile {
                 name: candidate.name(),
@@ -121,11 +121,11 @@ impl Candidate {
     pub(crate) fn read_if(
         &self,
         is_recognised: impl FnOnce(&[u8]) -> bool,
-        room: &Room,
+        budget: &ByteBudget,
     ) -> anyhow::Result<Option<SourceFile>> {
         if self.path.as_os_str() == "-" {
             let mut bytes = Vec::new();
-            read_on(&mut io::stdin().lock(), &mut bytes, LARGEST_FILE, room)
+            read_on(&mut io::stdin().lock(), &mut bytes, LARGEST_FILE, budget)
                 .context("reading standard input")?;
             return Ok(Some(SourceFile {
                 name: "-".to_owned(),
@@ -143,12 +143,12 @@ impl Candidate {
         let mut file = File::open(&self.path).with_context(|| name.clone())?;
         let metadata = file.metadata().with_context(|| name.clone())?;
         let mut bytes = Vec::new();
-        read_on(&mut file, &mut bytes, BEGINNING, room).with_context(|| name.clone())?;
+        read_on(&mut file, &mut bytes, BEGINNING, budget).with_context(|| name.clone())?;
         if !is_recognised(&bytes) {
-            room.leave(bytes.len());
+            budget.leave(bytes.len());
             return Ok(None);
         }
-        read_on(&mut file, &mut bytes, LARGEST_FILE, room).with_context(|| name.clone())?;
+        read_on(&mut file, &mut bytes, LARGEST_FILE, budget).with_context(|| name.clone())?;
         let modified = metadata
             .modified()
             .ok()
@@ -163,9 +163,9 @@ impl Candidate {
 
 /// The bytes read so far, over all files.
 #[derive(Debug, Default)]
-pub(crate) struct Room(AtomicU64);
+pub(crate) struct ByteBudget(AtomicU64);
 
-impl Room {
+impl ByteBudget {
     fn take(&self, bytes: usize) -> anyhow::Result<()> {
         let bytes = u64::try_from(bytes)?;
         let before = self.0.fetch_add(bytes, Ordering::Relaxed);
@@ -184,16 +184,16 @@ impl Room {
 }
 
 /// Reads until `into` holds `most` bytes. A file over the size limit is an error.
-fn read_on(from: &mut impl Read, into: &mut Vec<u8>, most: u64, room: &Room) -> anyhow::Result<()> {
+fn read_on(from: &mut impl Read, into: &mut Vec<u8>, most: u64, budget: &ByteBudget) -> anyhow::Result<()> {
     let before = into.len();
-    let wanted = (most + u64::from(most == LARGEST_FILE)).saturating_sub(u64::try_from(before)?);
-    from.by_ref().take(wanted).read_to_end(into)?;
+    let limit = (most + u64::from(most == LARGEST_FILE)).saturating_sub(u64::try_from(before)?);
+    from.by_ref().take(limit).read_to_end(into)?;
     ensure!(
         u64::try_from(into.len())? <= LARGEST_FILE,
         "exceeds {} MiB",
         LARGEST_FILE >> 20
     );
-    room.take(into.len() - before)
+    budget.take(into.len() - before)
 }
 
 /// A path as messages show it.
@@ -242,8 +242,8 @@ fn look_up(paths: &[PathBuf], suffixes: &[&str], absent: Absent) -> anyhow::Resu
             "more than {MOST_FILES} files; name fewer"
         );
     }
-    let mut seen = std::collections::HashSet::new();
-    all.retain(|candidate| seen.insert(candidate.path.clone()));
+    let mut paths = std::collections::HashSet::new();
+    all.retain(|candidate| paths.insert(candidate.path.clone()));
     Ok(all)
 }
 
@@ -266,10 +266,10 @@ fn walk(folder: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::
             .extension()
             .and_then(|suffix| suffix.to_str())
             .unwrap_or_default();
-        let mut known = SUFFIXES.iter().chain(suffixes);
+        let mut all_suffixes = SUFFIXES.iter().chain(suffixes);
         let name = entry.file_name().to_string_lossy();
-        let is_known = known.any(|known| suffix.eq_ignore_ascii_case(known))
-            || NAMES.iter().any(|known| name.ends_with(known));
+        let is_known = all_suffixes.any(|other| suffix.eq_ignore_ascii_case(other))
+            || NAMES.iter().any(|end| name.ends_with(end));
         if entry.file_type().is_file() && is_known {
             into.push(Candidate {
                 path: entry.into_path(),
@@ -322,18 +322,18 @@ fn matching(
 /// Names the skipped files on standard error: first those whose kind is recognised.
 pub(crate) fn print_skipped(skipped: &[SkippedFile]) {
     let (explained, others): (Vec<_>, Vec<_>) = skipped.iter().partition(|file| file.reason.is_some());
-    let named: Vec<_> = explained
+    let names: Vec<_> = explained
         .into_iter()
         .take(MOST_EXPLAINED)
         .chain(others.into_iter().take(MOST_NAMED))
         .collect();
-    for SkippedFile { name, reason } in &named {
+    for SkippedFile { name, reason } in &names {
         let reason = reason
             .as_deref()
             .map_or(String::new(), |reason| format!("; {reason}"));
         eprintln!("assay: skipped {name}: no test report{reason}");
     }
-    let more = skipped.len() - named.len();
+    let more = skipped.len() - names.len();
     if more > 0 {
         eprintln!("assay: skipped {more} more files that are no test reports");
     }

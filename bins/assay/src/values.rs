@@ -75,7 +75,7 @@ pub(crate) fn formats(more: Option<PossibleValue>) -> PossibleValuesParser {
         Format::Ctest => "CTest's Test.xml",
     };
     let auto = PossibleValue::new("auto").help("By each file's content");
-    let named = Format::ALL.iter().map(|format| {
+    let formats = Format::ALL.iter().map(|format| {
         let word = PossibleValue::new(format.as_str()).help(help(*format));
         if *format == Format::Jest {
             word.alias("vitest")
@@ -83,7 +83,7 @@ pub(crate) fn formats(more: Option<PossibleValue>) -> PossibleValuesParser {
             word
         }
     });
-    PossibleValuesParser::new([auto].into_iter().chain(more).chain(named))
+    PossibleValuesParser::new([auto].into_iter().chain(more).chain(formats))
 }
 
 /// A name: 1 to 200 characters on one line.

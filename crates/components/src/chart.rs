@@ -25,13 +25,13 @@ const MAX_BAR_PIXELS: usize = 34;
 const FEWEST: usize = 6;
 
 /// The positions of the bars: the newest at the right end.
-struct Places {
+struct BarSlots {
     /// The number of slots.
     slots: usize,
     bars: usize,
 }
 
-impl Places {
+impl BarSlots {
     fn of(bars: usize) -> Self {
         Self {
             slots: bars.max(FEWEST),
@@ -40,8 +40,8 @@ impl Places {
     }
 
     /// The left end of a bar's slot.
-    const fn x(&self, place: usize) -> usize {
-        (self.slots - self.bars + place) * STEP
+    const fn x(&self, index: usize) -> usize {
+        (self.slots - self.bars + index) * STEP
     }
 
     const fn width(&self) -> usize {
@@ -79,12 +79,12 @@ pub fn runs(bars: &[RunBar], label: &str, ends: [&str; 2]) -> Markup {
             ((f64::from(tests) / f64::from(most.max(1))).sqrt() * 60.0).max(5.0)
         }
     };
-    let places = Places::of(bars.len());
+    let slots = BarSlots::of(bars.len());
     let chart = html! {
-        svg.runs-chart viewBox={ "0 0 " (places.width()) " 66" } preserveAspectRatio="none" height="66"
-            width=(places.pixels()) role="group" aria-label=(label) {
-            @for (place, bar) in bars.iter().enumerate() {
-                @let x = places.x(place);
+        svg.runs-chart viewBox={ "0 0 " (slots.width()) " 66" } preserveAspectRatio="none" height="66"
+            width=(slots.pixels()) role="group" aria-label=(label) {
+            @for (index, bar) in bars.iter().enumerate() {
+                @let x = slots.x(index);
                 @let failed = height(bar.failed);
                 @let both = height(bar.failed + bar.recovered).max(failed);
                 @let column = html! {
@@ -125,11 +125,11 @@ pub struct PeriodBar {
 /// and the last period.
 pub fn periods(bars: &[PeriodBar], label: &str, ends: [&str; 2]) -> Markup {
     let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
-    let places = Places::of(bars.len());
+    let slots = BarSlots::of(bars.len());
     let chart = html! {
-        svg.periods viewBox={ "0 0 " (places.width()) " 40" } preserveAspectRatio="none" height="40" width=(places.pixels()) role="img" aria-label=(label) {
-            @for (place, bar) in bars.iter().enumerate() {
-                @let x = places.x(place);
+        svg.periods viewBox={ "0 0 " (slots.width()) " 40" } preserveAspectRatio="none" height="40" width=(slots.pixels()) role="img" aria-label=(label) {
+            @for (index, bar) in bars.iter().enumerate() {
+                @let x = slots.x(index);
                 @let tall = if bar.value > 0.0 { (bar.value / most * 38.0).max(3.0) } else { 1.0 };
                 g {
                     title { (bar.about) }
@@ -149,8 +149,8 @@ pub fn line_of_periods(values: &[u64], class: &str, label: &str) -> Markup {
     let bars: String = (0..)
         .zip(values)
         .filter(|(_, value)| **value > 0)
-        .map(|(place, value): (usize, _)| {
-            format!("M{} 20v-{}", place * 4 + 2, (value * 20).div_ceil(most).max(3))
+        .map(|(index, value): (usize, _)| {
+            format!("M{} 20v-{}", index * 4 + 2, (value * 20).div_ceil(most).max(3))
         })
         .collect();
     html! {
@@ -165,7 +165,7 @@ pub fn line_of_periods(values: &[u64], class: &str, label: &str) -> Markup {
 pub fn shares(parts: &[(&str, u64)], label: &str) -> Markup {
     let all: u64 = parts.iter().map(|(_, count)| count).sum();
     let mut x = 0;
-    let placed: Vec<(&str, u64, u64)> = parts
+    let rectangles: Vec<(&str, u64, u64)> = parts
         .iter()
         .filter(|(_, count)| *count > 0)
         .map(|(class, count)| {
@@ -178,7 +178,7 @@ pub fn shares(parts: &[(&str, u64)], label: &str) -> Markup {
     html! {
         svg.shares viewBox={ "0 0 " (x.max(1)) " 8" } preserveAspectRatio="none" width="120" height="8" role="img" aria-label=(label) {
             title { (label) }
-            @for (class, start, wide) in placed { rect.(class) x=(start) y="0" width=(wide) height="8" {} }
+            @for (class, start, wide) in rectangles { rect.(class) x=(start) y="0" width=(wide) height="8" {} }
         }
     }
 }

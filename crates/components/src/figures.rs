@@ -112,8 +112,8 @@ pub fn evidence(evidence: &Evidence, run: &dyn Fn(&str) -> Markup) -> Markup {
                                 @for (place, id) in signal.runs.iter().take(6).enumerate() {
                                     @if place > 0 { ", " } (run(id))
                                 }
-                                @let named = u32::try_from(signal.runs.len().min(6)).unwrap_or(u32::MAX);
-                                @if signal.runs_total > named { " and " (signal.runs_total - named) " more" }
+                                @let listed_runs = u32::try_from(signal.runs.len().min(6)).unwrap_or(u32::MAX);
+                                @if signal.runs_total > listed_runs { " and " (signal.runs_total - listed_runs) " more" }
                             }
                         }
                     }

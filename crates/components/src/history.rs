@@ -25,14 +25,14 @@ pub const fn variant_name(variant: &str) -> &str {
 #[derive(Debug, Clone)]
 pub struct Strip {
     /// The branch or variant of the strip.
-    pub of: Of,
+    pub subject: StripSubject,
     /// The index of each run, from [`run_indexes`], and the test's outcome in it.
     pub cells: Vec<(usize, Outcome)>,
 }
 
 /// The branch or variant of a strip.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Of {
+pub enum StripSubject {
     /// The runs of a branch; `None` for runs without a branch.
     Branch {
         /// Its name.
@@ -152,7 +152,7 @@ pub fn strips(history: &History, indexes: &[usize], test: TestOrdinal) -> Vec<St
     let mut strips: Vec<Strip> = branches
         .into_iter()
         .map(|(name, cells)| Strip {
-            of: Of::Branch {
+            subject: StripSubject::Branch {
                 stable: no_branches || name.as_deref() == Some(&*history.stable_branch),
                 name,
             },
@@ -160,13 +160,13 @@ pub fn strips(history: &History, indexes: &[usize], test: TestOrdinal) -> Vec<St
         })
         .collect();
     strips.sort_by_key(|strip| {
-        let is_stable = matches!(strip.of, Of::Branch { stable: true, .. });
+        let is_stable = matches!(strip.subject, StripSubject::Branch { stable: true, .. });
         let last = strip.cells.last().map(|(index, _)| *index);
         (!is_stable, !strip.has_failure(), std::cmp::Reverse(last))
     });
     if variants.len() > 1 {
         let failing = variants.into_iter().map(|(name, cells)| Strip {
-            of: Of::Variant(name),
+            subject: StripSubject::Variant(name),
             cells: cells.into_iter().collect(),
         });
         strips.extend(failing.filter(Strip::has_failure));

@@ -56,9 +56,9 @@ pub fn short_names(names: &[(&str, Option<&str>)]) -> Vec<ShortName> {
             else {
                 continue;
             };
-            let kept = parts.get(before..parts.len() - after).unwrap_or_default();
-            let kept: Vec<&str> = kept.iter().map(|part| named(part)).collect();
-            let mut context = kept.join(" › ");
+            let middle = parts.get(before..parts.len() - after).unwrap_or_default();
+            let middle: Vec<&str> = middle.iter().map(|part| named(part)).collect();
+            let mut context = middle.join(" › ");
             if places.len() == 1 {
                 // The last part is unique. The part before it gives the context.
                 context = parts

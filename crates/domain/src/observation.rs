@@ -1,7 +1,7 @@
 //! The input of the flakiness engine: for each run its tests, with details only for those that did not simply pass.
 //!
-//! Almost every result is a clean pass, so a run is two or three bitmaps over the project's test ordinals and a short
-//! list of failures. The store has the same form in packs, and offline analysis builds it from reports.
+//! Almost every result is a clean pass. A run is therefore two or three bitmaps over the project's test ordinals and a
+//! short list of failures. The store has the same form in packs, and offline analysis builds it from reports.
 
 use std::{collections::HashMap, sync::Arc};
 

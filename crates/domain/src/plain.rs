@@ -8,20 +8,20 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         return Cow::Borrowed(text);
     }
-    let mut kept = String::with_capacity(text.len());
+    let mut plain_text = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
             '\u{1b}' => skip_escape(&mut rest),
             '\u{9b}' => skip_control_sequence(&mut rest),
             '\r' if rest.peek() == Some(&'\n') => {}
-            '\r' => kept.push('\n'),
-            '\n' | '\t' => kept.push(c),
+            '\r' => plain_text.push('\n'),
+            '\n' | '\t' => plain_text.push(c),
             c if c.is_control() => {}
-            c => kept.push(c),
+            c => plain_text.push(c),
         }
     }
-    Cow::Owned(kept)
+    Cow::Owned(plain_text)
 }
 
 /// Whether a text has no control characters other than line breaks and tabs.

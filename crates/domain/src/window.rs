@@ -22,8 +22,10 @@ impl Days {
 
     /// The lengths within the plan's retention, ascending.
     pub fn of_plan(plan: Plan) -> impl Iterator<Item = Self> {
-        let kept = plan.retention_days();
-        Self::ALL.into_iter().filter(move |days| days.count() <= kept)
+        let retention_days = plan.retention_days();
+        Self::ALL
+            .into_iter()
+            .filter(move |days| days.count() <= retention_days)
     }
 
     /// The period of `days` days; none unless it is 7, 30 or 90 and within the plan's retention.

@@ -17,8 +17,8 @@ use assay_domain::{
 };
 use serde::Serialize;
 
-/// The flaky and broken tests of the last 14 days as of one state of the project, so that an import or a deletion in
-/// between does not mix two states. `judge` calls the engine; the caller measures its duration there.
+/// The flaky and broken tests of the last 14 days as of one state of the project. A simultaneous import or deletion
+/// does not mix two states. `judge` calls the engine; the caller measures its duration there.
 pub fn flaky_list(
     store: &dyn Store,
     engine: &dyn Judge,

@@ -47,8 +47,8 @@ const TYPE_ENDINGS: [&str; 16] = [
     "StopIteration",
 ];
 
-/// The wordings of a locator. Each pattern has a text that every match contains: searching for that text first is fast, and
-/// most errors then need none of these patterns, which are the most expensive ones to compile.
+/// The wordings of a locator. Each pattern has a text that every match contains. Searching for that text first is fast,
+/// and most errors then need none of these patterns, whose compilation is expensive.
 static LOCATORS: [(&str, LazyLock<Regex>); 5] = [
     (
         "Locator:",

@@ -10,7 +10,7 @@ use crate::{
 
 /// The context of the run. Each value is from the first source that has it.
 ///
-/// Facts of a commit are taken only from a source with the chosen commit, and a title only from a source with the
+/// Facts of a commit are taken only from a source with the chosen commit. A title is taken only from a source with the
 /// chosen pull request. Otherwise a report imported with `--commit` inside another build would get that build's tested
 /// revision, and the engine would compare different code.
 pub(crate) fn resolve(

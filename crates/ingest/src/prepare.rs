@@ -108,7 +108,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         run_key,
         content: [0; 32],
         former_content: [0; 32],
-        shard: shard.map(|shown| shown.0),
+        shard: shard.map(|shard| shard.0),
         context,
         sender: Sender {
             job: ci.job.as_deref().and_then(|job| storable_line(job, LONGEST_LINE)),

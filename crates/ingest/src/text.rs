@@ -73,25 +73,25 @@ pub(crate) fn branch(name: &str) -> String {
     if name.chars().count() <= NAME_CHARS {
         return name.to_owned();
     }
-    let mut kept: String = name.chars().take(NAME_CHARS - HASH - 1).collect();
-    kept.push('~');
+    let mut beginning: String = name.chars().take(NAME_CHARS - HASH - 1).collect();
+    beginning.push('~');
     for byte in Sha256::digest(name.as_bytes()).iter().take(HASH / 2) {
         // Writing to a String cannot fail.
-        let _ = write!(kept, "{byte:02x}");
+        let _ = write!(beginning, "{byte:02x}");
     }
-    kept
+    beginning
 }
 
 /// A text of a report or of CI, ready for storing: without control characters other than line breaks and tabs, and cut
 /// to `limit` characters. None if it is empty.
 pub(crate) fn storable_line(text: &str, limit: usize) -> Option<String> {
-    let kept: String = text
+    let line: String = text
         .chars()
         .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
         .take(limit)
         .collect();
-    let kept = kept.trim();
-    (!kept.is_empty()).then(|| kept.to_owned())
+    let line = line.trim();
+    (!line.is_empty()).then(|| line.to_owned())
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! share this number. A request that finds all threads busy waits in a bounded queue for a bounded time. A request
 //! beyond either bound is rejected before any work is done, so that admitted requests stay fast.
 //!
-//! A key holds at most half of the threads and a quarter of the queue, so that slow requests of one key leave room for
-//! other keys.
+//! A key holds at most half of the threads and a quarter of the queue. Slow requests of one key therefore leave space
+//! for other keys.
 //!
 //! A thread that waits for a hanging database cannot be freed. Its request still gets an answer. When all threads have
 //! been held for a while, further requests are rejected at once.
@@ -160,7 +160,7 @@ struct Lane {
 }
 
 /// A request's place among those that run or wait; dropping it frees the place.
-struct Place<K: Key> {
+struct QueuePlace<K: Key> {
     shared: Arc<Shared<K>>,
     key: K,
     threads_of_key: Arc<Semaphore>,
@@ -169,7 +169,7 @@ struct Place<K: Key> {
 }
 
 impl<K: Key> Shared<K> {
-    fn take_place(this: &Arc<Self>, key: K) -> Result<Place<K>, Rejected> {
+    fn take_place(this: &Arc<Self>, key: K) -> Result<QueuePlace<K>, Rejected> {
         let now = Instant::now();
         let mut guard = this.state();
         let state = &mut *guard;
@@ -190,7 +190,7 @@ impl<K: Key> Shared<K> {
         });
         lane.places_taken += 1;
         state.places_taken += 1;
-        Ok(Place {
+        Ok(QueuePlace {
             shared: Arc::clone(this),
             key,
             threads_of_key: Arc::clone(&lane.threads),
@@ -208,7 +208,7 @@ impl<K: Key> Shared<K> {
     }
 }
 
-impl<K: Key> Place<K> {
+impl<K: Key> QueuePlace<K> {
     /// Waits for one of the key's threads, then for one of all threads. Both semaphores are fair.
     async fn wait_for_thread(&mut self) {
         let of_key = Arc::clone(&self.threads_of_key).acquire_owned().await;
@@ -226,7 +226,7 @@ impl<K: Key> Place<K> {
     }
 }
 
-impl<K: Key> Drop for Place<K> {
+impl<K: Key> Drop for QueuePlace<K> {
     fn drop(&mut self) {
         self.permits = None;
         let mut state = self.shared.state();

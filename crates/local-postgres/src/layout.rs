@@ -100,7 +100,7 @@ impl Layout {
     }
 
     /// The folder in which `initdb` creates the data, which are moved into place when they are complete. Each program
-    /// has its own: an `initdb` whose program was killed continues for a moment, and must not write into the data of
+    /// has its own. An `initdb` whose program was killed continues for a moment, and must not write into the data of
     /// the next one.
     pub(crate) fn unfinished_data(&self) -> PathBuf {
         let name = format!("{UNFINISHED}{}", std::process::id());

@@ -1,7 +1,7 @@
 //! Tools for coding agents over the Model Context Protocol: `POST /mcp`.
 //!
 //! An [`Endpoint`] is mounted on the listener of the pages. `route` checks the key, `server` implements the protocol,
-//! `tools` has one file per tool, and `budget` fits every answer into the bytes that the call allows.
+//! and `tools` has one file per tool. `budget` fits every answer into the bytes that the call allows.
 
 mod arguments;
 mod budget;

@@ -11,8 +11,8 @@ use crate::{
 
 /// Collects the tests of a report: each name and file once, in the order of their first execution.
 ///
-/// A test that was executed several times (repeated on purpose, or reported by several files) keeps all executions:
-/// first the skipped ones, then the passed ones, then the failed ones. The last one decides the outcome.
+/// A test may have several executions, because it was repeated on purpose or several files report it. It keeps all of
+/// them: first the skipped ones, then the passed ones, then the failed ones. The last one decides the outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     /// Each test with its first execution.

@@ -169,7 +169,7 @@ fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// The encoding that an XML declaration names. A declaration that contradicts the bytes (UTF-16 over single bytes) is
-/// ignored, and so is UTF-8: a text that declares UTF-8 and is not is Windows-1252 in practice.
+/// ignored. A declaration of UTF-8 is ignored, too, because invalid UTF-8 is Windows-1252 in practice.
 fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = bytes.get(..bytes.len().min(256))?.trim_ascii_start();
     let declaration = head.strip_prefix(b"<?xml")?;

@@ -3,7 +3,7 @@
 /// The files of a checkout, relative to its root, with `/`.
 ///
 /// Names are looked up from their end: `OrderTest`, then `shop`, then `org`. The paths are sorted in two orders by
-/// their reversed parts, so that paths with the same end are neighbours and a binary search finds them.
+/// their reversed parts. Paths with the same end are then neighbours, and a binary search finds them.
 #[derive(Debug, Clone, Default)]
 pub struct KnownFiles {
     paths: Vec<String>,

@@ -81,8 +81,8 @@ pub struct NamedReport {
     pub report: Report,
 }
 
-/// Reads files of many runs, in their order. Each file is a run of its own, with three exceptions: a folder of Allure
-/// results, of Surefire's `TEST-*.xml` or of Karate's features is one run, and so are the shards of one run.
+/// Reads files of many runs, in their order. Each file is a run, with two exceptions. A folder of Allure results, of
+/// Surefire's `TEST-*.xml` or of Karate's features is one run. The shards of one run are one run, too.
 ///
 /// # Errors
 /// As [`read`].

@@ -8,8 +8,8 @@ use crate::limits;
 
 pub(crate) use assay_domain::plain::plain;
 
-/// A message, stack or code frame ready for storing: clean, without blank lines around it, at most `most` characters
-/// (its head and its tail are kept). None if it is empty.
+/// A message, stack or code frame ready for storing: clean, without blank lines around it, with its head and tail of at
+/// most `most` characters. None if it is empty.
 pub(crate) fn stored(text: &str, most: usize) -> Option<String> {
     let clean = plain(text);
     let text = trim_lines(&clean);

@@ -81,12 +81,12 @@ fn about(path: &Path, doing: &str, error: &io::Error) -> io::Error {
 }
 
 /// A reader whose errors name its file.
-struct Named<R> {
+struct NamedFile<R> {
     path: PathBuf,
     inner: R,
 }
 
-impl<R: io::Read> io::Read for Named<R> {
+impl<R: io::Read> io::Read for NamedFile<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.inner
             .read(buffer)

@@ -11,7 +11,7 @@ use assay_domain::store::{ArchiveContents, RowSource};
 use indicatif::ProgressBar;
 use sha2::{Digest as _, Sha256};
 
-use super::{FORMAT, Head, MANIFEST, Manifest, Named, UNFINISHED, VERSION, about, file_of, hexadecimal};
+use super::{FORMAT, Head, MANIFEST, Manifest, NamedFile, UNFINISHED, VERSION, about, file_of, hexadecimal};
 
 /// An archive whose files are those of its manifest.
 pub(crate) struct ArchiveReader {
@@ -23,26 +23,26 @@ pub(crate) struct ArchiveReader {
 impl ArchiveReader {
     /// Reads the manifest of a folder.
     pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
-        let (shown, path) = (folder.display(), folder.join(MANIFEST));
+        let (folder_text, path) = (folder.display(), folder.join(MANIFEST));
         ensure!(
             !folder.join(UNFINISHED).exists(),
-            "the export in {shown} did not finish; run `assay org export` with this folder again"
+            "the export in {folder_text} did not finish; run `assay org export` with this folder again"
         );
         ensure!(
             path.exists(),
-            "{shown} is no archive: it has no {MANIFEST}; name a folder that `assay org export` wrote"
+            "{folder_text} is no archive: it has no {MANIFEST}; name a folder that `assay org export` wrote"
         );
         let text = fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
         let broken = || format!("{} cannot be read; copy the archive again", path.display());
         let head: Head = serde_json::from_str(&text).with_context(broken)?;
         ensure!(
             head.format == FORMAT,
-            "{shown} is no archive of an organization, but {:?}; name a folder that `assay org export` wrote",
+            "{folder_text} is no archive of an organization, but {:?}; name a folder that `assay org export` wrote",
             head.format
         );
         ensure!(
             head.version == VERSION,
-            "assay {} wrote {shown} in version {} of the format, and this is assay {} with version {VERSION}; \
+            "assay {} wrote {folder_text} in version {} of the format, and this is assay {} with version {VERSION}; \
              import it with the version that wrote it",
             head.assay,
             head.version,
@@ -75,7 +75,7 @@ impl ArchiveReader {
         for table in &self.contents().tables {
             let name = file_of(&table.table);
             let path = self.folder.join(&name);
-            let shown = path.display();
+            let path_text = path.display();
             let Some(expected) = self.manifest.files.iter().find(|file| file.file == name) else {
                 bail!(
                     "the manifest in {} has no file for the table {}; export again",
@@ -93,16 +93,16 @@ impl ArchiveReader {
             }
             ensure!(
                 hexadecimal(hasher) == expected.sha256,
-                "{shown} is damaged: its checksum is not that of the manifest; copy the archive again, or export again"
+                "{path_text} is damaged: its checksum is not that of the manifest; copy the archive again, or export again"
             );
         }
         Ok(())
     }
 
     /// A file whose bytes show on the bar.
-    fn file(&self, path: &Path) -> io::Result<Named<impl Read + use<>>> {
+    fn file(&self, path: &Path) -> io::Result<NamedFile<impl Read + use<>>> {
         let file = File::open(path).map_err(|error| about(path, "read", &error))?;
-        Ok(Named {
+        Ok(NamedFile {
             path: path.to_path_buf(),
             inner: self.progress.wrap_read(file),
         })
@@ -113,6 +113,6 @@ impl RowSource for ArchiveReader {
     fn open_table(&mut self, table: &str) -> io::Result<Box<dyn Read + '_>> {
         let path = self.folder.join(file_of(table));
         let inner = zstd::Decoder::new(self.file(&path)?).map_err(|error| about(&path, "read", &error))?;
-        Ok(Box::new(Named { path, inner }))
+        Ok(Box::new(NamedFile { path, inner }))
     }
 }

@@ -50,23 +50,23 @@ struct HashedFile {
 impl ArchiveWriter {
     /// Prepares a folder, which is new, empty, or has an export that did not finish.
     pub(crate) fn create(folder: &Path, spinner: ProgressBar) -> anyhow::Result<Self> {
-        let shown = folder.display();
+        let folder_text = folder.display();
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(folder)
-            .with_context(|| format!("could not make the folder {shown}"))?;
+            .with_context(|| format!("could not make the folder {folder_text}"))?;
         ensure!(
             !folder.join(MANIFEST).exists(),
-            "{shown} has an export already; name a new folder"
+            "{folder_text} has an export already; name a new folder"
         );
         let is_empty = fs::read_dir(folder)
-            .with_context(|| format!("could not read the folder {shown}"))?
+            .with_context(|| format!("could not read the folder {folder_text}"))?
             .next()
             .is_none();
         ensure!(
             is_empty || folder.join(UNFINISHED).exists(),
-            "{shown} has other files; name a new folder"
+            "{folder_text} has other files; name a new folder"
         );
         create(&folder.join(UNFINISHED))?;
         Ok(Self {
@@ -112,15 +112,15 @@ impl ArchiveWriter {
         let path = table.path;
         let write = || {
             let encoder = table.rows.into_inner().map_err(io::IntoInnerError::into_error)?;
-            let written = encoder.finish()?;
-            written.file.sync_all()?;
-            Ok(written)
+            let file = encoder.finish()?;
+            file.file.sync_all()?;
+            Ok(file)
         };
-        let written: HashedFile = write().map_err(|error| about(&path, "write", &error))?;
+        let hashed_file: HashedFile = write().map_err(|error| about(&path, "write", &error))?;
         self.files.push(ArchivedFile {
             file: file_of(table.name),
-            bytes: written.bytes,
-            sha256: hexadecimal(written.hasher),
+            bytes: hashed_file.bytes,
+            sha256: hexadecimal(hashed_file.hasher),
         });
         Ok(())
     }
@@ -156,8 +156,8 @@ impl RowSink for ArchiveWriter {
             self.spinner
                 .set_message(format!("exporting {name}: {rows} rows in all"));
         }
-        let written = table.rows.write_all(row);
-        written.map_err(|error| about(&table.path, "write", &error))
+        let outcome = table.rows.write_all(row);
+        outcome.map_err(|error| about(&table.path, "write", &error))
     }
 }
 

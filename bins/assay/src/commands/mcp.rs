@@ -110,10 +110,10 @@ impl Forwarder {
 
     fn send(&mut self, message: &Value) -> anyhow::Result<Option<String>> {
         let method = message.get("method").and_then(Value::as_str);
-        let named = message
+        let requested = message
             .pointer("/params/_meta")
             .and_then(|meta| meta.get(VERSION_FIELD));
-        let version = named.and_then(Value::as_str).or(self.version.as_deref());
+        let version = requested.and_then(Value::as_str).or(self.version.as_deref());
         let mut request = self
             .agent
             .post(&self.endpoint)

@@ -130,17 +130,17 @@ pub(crate) fn run(global: &Global, command: OrgCommand) -> anyhow::Result<()> {
     let store: &dyn Administration = &opened.database;
     match command {
         OrgCommand::Create { name, plan } => {
-            let made = store.create_organization(&name, plan, clock::now())?;
+            let organization = store.create_organization(&name, plan, clock::now())?;
             let human = || {
                 format!(
                     "Made the organization {:?} ({}) with the id {}\nNext: assay project create --org {} NAME",
-                    made.name,
-                    made.plan,
-                    made.id,
-                    output::shell_word(&made.name)
+                    organization.name,
+                    organization.plan,
+                    organization.id,
+                    output::shell_word(&organization.name)
                 )
             };
-            output::print(global.json, &entry(&made), human)
+            output::print(global.json, &entry(&organization), human)
         }
         OrgCommand::List => {
             let (all, now) = (store.organizations()?, clock::now());

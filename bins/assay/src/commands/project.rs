@@ -171,14 +171,14 @@ pub(crate) fn run(global: &Global, command: ProjectCommand) -> anyhow::Result<()
             stable_branch,
         } => {
             let organization = lookup::organization(store, &org)?;
-            let made = store.create_project(organization.id, &name, &stable_branch, clock::now())?;
-            output::print(global.json, &entry(&made), || {
+            let project = store.create_project(organization.id, &name, &stable_branch, clock::now())?;
+            output::print(global.json, &entry(&project), || {
                 format!(
                     "Made the project {:?} of {:?} with the id {}\nNext: assay import --project {} PATH",
-                    made.name,
+                    project.name,
                     organization.name,
-                    made.id,
-                    output::shell_word(&made.name)
+                    project.id,
+                    output::shell_word(&project.name)
                 )
             })
         }
@@ -310,8 +310,8 @@ fn set(global: &Global, store: &dyn Administration, args: SetArgs) -> anyhow::Re
     let mut project = lookup::project(store, &args.project)?;
     let change = ProjectChange::from(args.change);
     let is_unused = change.pr_comments == Some(true) || matches!(change.chat, Some(Some(_)));
-    let known = store.set_project(project.id, &change, &Engine::default(), clock::now())?;
-    ensure!(known, "the project {:?} was deleted meanwhile", args.project);
+    let exists = store.set_project(project.id, &change, &Engine::default(), clock::now())?;
+    ensure!(exists, "the project {:?} was deleted meanwhile", args.project);
     if let Some(branch) = &change.stable_branch {
         project.stable_branch.clone_from(branch);
     }

@@ -213,11 +213,11 @@ fn of_project(global: &Global, project: &str, now: Timestamp) -> anyhow::Result<
         let tests: Vec<_> = flaky.iter().map(|verdict| verdict.test).collect();
         let names = snapshot.test_names(&tests)?;
         let first = history.first_failures();
-        let named = names.into_iter().zip(flaky).map(|(name, verdict)| {
+        let tests = names.into_iter().zip(flaky).map(|(name, verdict)| {
             let first = first.get(&verdict.test).copied().unwrap_or(now);
             FlakyTest::new(name, verdict.figures.flake_score, first, now)
         });
-        Ok(named.collect())
+        Ok(tests.collect())
     })?)
 }
 

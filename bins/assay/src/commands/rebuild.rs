@@ -51,13 +51,13 @@ pub(crate) fn run(global: &Global, args: &RebuildArgs) -> anyhow::Result<()> {
         };
         done.push((project, result));
     }
-    let listed: Vec<_> = done
+    let entries: Vec<_> = done
         .iter()
         .map(
             |(project, result)| json!({ "projectId": project.id, "project": project.name, "result": result }),
         )
         .collect();
-    output::print(global.json, &json!({ "projects": listed }), || {
+    output::print(global.json, &json!({ "projects": entries }), || {
         output::table(
             &[
                 "PROJECT",

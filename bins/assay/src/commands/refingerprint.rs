@@ -50,13 +50,13 @@ pub(crate) fn run(global: &Global, args: &RefingerprintArgs) -> anyhow::Result<(
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let listed: Vec<_> = done
+    let entries: Vec<_> = done
         .iter()
         .map(
             |(project, result)| json!({ "projectId": project.id, "project": project.name, "result": result }),
         )
         .collect();
-    let value = json!({ "algorithm": VERSION, "projects": listed });
+    let value = json!({ "algorithm": VERSION, "projects": entries });
     output::print(global.json, &value, || {
         output::table(
             &["PROJECT", "FAILED ATTEMPTS", "REGROUPED", "SIGNATURES", "RENAMED"],

@@ -234,12 +234,12 @@ fn send_written(
     ci: &CiContext,
     before: &HashMap<PathBuf, State>,
 ) -> anyhow::Result<Upload> {
-    let (written, old): (Vec<_>, Vec<_>) = sources::existing(&args.report)?
+    let (new, old): (Vec<_>, Vec<_>) = sources::existing(&args.report)?
         .into_iter()
         .partition(|candidate| state(&candidate.path) != before.get(&candidate.path).copied());
     let patterns: Vec<_> = args.report.iter().map(|path| sources::shown(path)).collect();
     let patterns = patterns.join(", ");
-    if written.is_empty() {
+    if new.is_empty() {
         match old.len() {
             0 => bail!("nothing was stored: the command wrote no report: no file matches {patterns}"),
             count => bail!(
@@ -252,8 +252,7 @@ fn send_written(
         }
     }
     let format = args.flags.report.format.0;
-    let files =
-        sources::read_candidates(global, &written, &args.report, format).context("nothing was stored")?;
+    let files = sources::read_candidates(global, &new, &args.report, format).context("nothing was stored")?;
     let formats = files
         .iter()
         .filter_map(|file| format.or_else(|| assay_reports::looks_like_report(&file.bytes)));

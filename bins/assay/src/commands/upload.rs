@@ -104,12 +104,12 @@ pub(crate) struct UploadFlags {
 impl UploadFlags {
     /// Creates the client. The error is a [`Missing`] if the address or the key was not given.
     pub(crate) fn configured_server(&self) -> anyhow::Result<Server> {
-        let wanted = AddressFlags {
+        let flags = AddressFlags {
             url: self.url.as_deref(),
             key_file: self.key_file.as_ref(),
             insecure_http: self.insecure_http,
         };
-        let (address, key) = wanted.resolve()?;
+        let (address, key) = flags.resolve()?;
         Server::new(address, key)
     }
 
@@ -232,8 +232,8 @@ pub(crate) fn deliver(
     let answer = match (sent, spool) {
         (Ok(answer), _) => answer,
         (Err(error), Some(spool)) if !flags.dry_run && may_be_kept(&error) => {
-            let kept = spool.keep(&body, clock::now());
-            return Err(match kept {
+            let spooled = spool.keep(&body, clock::now());
+            return Err(match spooled {
                 Ok(()) => error.context(format!(
                     "nothing was stored; the next `assay upload --spool {}` sends it",
                     output::shell_word(&spool.name())
@@ -389,7 +389,7 @@ fn check(
     let (fields, warnings) = fields(flags, ci, files, purpose)?;
     print_text(&warnings);
     let body = Body::new(&fields, files)?;
-    let listed: Vec<_> = files
+    let file_names: Vec<_> = files
         .iter()
         .map(|file| {
             json!({
@@ -414,7 +414,7 @@ fn check(
         "url": server.address().to_string(),
         "key": key,
         "fields": sent,
-        "files": listed,
+        "files": file_names,
         "bytesToSend": body.bytes.len(),
     });
     output::print(global.json, &value, || {

@@ -101,11 +101,11 @@ pub(crate) fn in_words(answer: &Value) -> String {
         "replaced" => "\nIt replaces what was stored of this run before",
         _ => "",
     };
-    let listed: Vec<_> = stored.verdicts_changed.iter().filter_map(Change::known).collect();
+    let changes: Vec<_> = stored.verdicts_changed.iter().filter_map(Change::known).collect();
     let count = u64::try_from(stored.verdicts_changed.len()).unwrap_or(u64::MAX);
     let changes = VerdictChanges {
         total: stored.verdicts_changed_total.unwrap_or(count),
-        listed,
+        listed: changes,
     };
     format!(
         "Run {} of {project:?} {ended}: {}\nrun {}{shard}{repeated}{}",

@@ -56,9 +56,9 @@ fn write_parts(
             "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
         )?;
     }
-    let mut taken = HashSet::new();
+    let mut names = HashSet::new();
     for file in files {
-        let name = unused(file_name(&file.name), &mut taken);
+        let name = unused(file_name(&file.name), &mut names);
         write!(
             out,
             "--{boundary}\r\nContent-Disposition: form-data; name=\"report\"; filename=\"{name}\"\r\n\
@@ -84,10 +84,10 @@ fn file_name(name: &str) -> String {
         .join("/")
         .replace(|c: char| c.is_control() || matches!(c, '"' | '\\'), "_");
     let surplus = joined.chars().count().saturating_sub(LONGEST_FILE_NAME - 10);
-    let kept: String = joined.chars().skip(surplus).collect();
-    match kept.trim_start_matches('/') {
+    let end: String = joined.chars().skip(surplus).collect();
+    match end.trim_start_matches('/') {
         "" => "report".to_owned(),
-        kept => kept.to_owned(),
+        end => end.to_owned(),
     }
 }
 
@@ -177,11 +177,11 @@ impl Facts<'_> {
             ("dryRun", self.dry_run.then(|| "true".to_owned())),
             ("failures", self.failures.then(|| "true".to_owned())),
         ];
-        let given = fields
+        let field_names = fields
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?)))
             .collect();
-        (given, warnings)
+        (field_names, warnings)
     }
 }
 
@@ -216,8 +216,8 @@ mod tests {
             long.chars().count() <= LONGEST_FILE_NAME && long.ends_with("/a.xml"),
             "{long}"
         );
-        let mut taken = HashSet::new();
-        let names = ["a.xml", "../a.xml", "../../a.xml"].map(|name| unused(file_name(name), &mut taken));
+        let mut names = HashSet::new();
+        let names = ["a.xml", "../a.xml", "../../a.xml"].map(|name| unused(file_name(name), &mut names));
         assert_eq!(names, ["a.xml", "2/a.xml", "3/a.xml"]);
     }
 }

@@ -30,8 +30,8 @@ pub(crate) fn ctrf(day: u32, branch: &str, commit: &str, tests: &[(&str, Option<
     .to_string()
 }
 
-/// Twenty runs of main in which `odd` fails now and then and `old` fails in the last five, then a branch that breaks `pays`
-/// with `odd` and `old` failing, too.
+/// Twenty runs of main, in which `odd` fails sometimes and `old` fails in the last five. Then a branch breaks `pays`,
+/// and `odd` and `old` fail there, too.
 pub(crate) fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for run in 1..=20 {

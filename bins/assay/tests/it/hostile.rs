@@ -1,5 +1,5 @@
-//! Hostile reports, imported by the real program into a real database: a refused report leaves nothing behind, an
-//! accepted one is harmless, and both need little memory.
+//! Hostile reports, imported by the real program into a real database. A refused report stores nothing, an accepted one
+//! is harmless, and both need little memory.
 
 use assay_testkit::{World, stderr_text};
 use std::{

@@ -14,8 +14,8 @@ fn cli() -> Cli {
     Cli::new("postgresql://127.0.0.1:1/nowhere")
 }
 
-/// A history in which the tests of `flaky` fail and pass on one revision, `red` fails from the tenth run on, and the tests
-/// of `steady` pass. A test is a name and a file.
+/// A history: the tests of `flaky` fail and pass on one revision, `red` fails from the tenth run on, and the tests of
+/// `steady` pass. A test is a name and a file.
 fn history(flaky: &[(&str, &str)], steady: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mut csv = String::from("test,file,run,started_at,status,branch,revision\n");

@@ -15,7 +15,7 @@ use crate::cluster::{Address, Cluster};
 
 /// A project with one key for reports, and the worker that has it.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct ProjectOnWorker {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) ingest_key: String,
@@ -29,7 +29,7 @@ pub(crate) struct Installation {
     pub(crate) world: World<()>,
     /// `assay import` with the importer's rights.
     pub(crate) importer: Cli,
-    pub(crate) places: Vec<Place>,
+    pub(crate) projects: Vec<ProjectOnWorker>,
 }
 
 impl Installation {
@@ -37,18 +37,21 @@ impl Installation {
     pub(crate) fn new(cluster: &Cluster, on_each: usize) -> Self {
         let [owner, web, ci, intake] = cluster.urls();
         let world = World::over((), &owner);
-        let mut places: Vec<Place> = Vec::new();
-        let count = |places: &[Place], worker: &Address| {
-            places.iter().filter(|place| place.worker == *worker).count()
+        let mut projects: Vec<ProjectOnWorker> = Vec::new();
+        let count = |projects: &[ProjectOnWorker], worker: &Address| {
+            projects
+                .iter()
+                .filter(|project| project.worker == *worker)
+                .count()
         };
         for number in 0..200 {
             let name = format!("project {number}");
             let made = world.cli.json(&["project", "create", "--org", "Shop", &name]);
             let id = made["id"].as_str().unwrap().to_owned();
             let worker = cluster.worker_of(&id);
-            if count(&places, &worker) < on_each {
+            if count(&projects, &worker) < on_each {
                 let key = world.cli.json(&["key", "create-ingest", "--project", &id]);
-                places.push(Place {
+                projects.push(ProjectOnWorker {
                     id,
                     name,
                     ingest_key: key["key"].as_str().unwrap().to_owned(),
@@ -59,12 +62,12 @@ impl Installation {
                 .workers
                 .iter()
                 .take(2)
-                .all(|worker| count(&places, worker) == on_each)
+                .all(|worker| count(&projects, worker) == on_each)
             {
                 break;
             }
         }
-        assert!(places.len() >= 2 * on_each, "{places:?}");
+        assert!(projects.len() >= 2 * on_each, "{projects:?}");
         let settings = [
             ("ASSAY_INGEST_DATABASE_URL", intake.as_str()),
             ("ASSAY_RATE_LIMIT", "0"),
@@ -75,29 +78,34 @@ impl Installation {
             server,
             world,
             importer: Cli::new(ci),
-            places,
+            projects,
         }
     }
 
     /// Imports a report into a project, named by its name.
-    pub(crate) fn import(&self, place: &Place, run_key: &str, passes: bool) -> Result<(), String> {
-        self.import_with(place, run_key, passes, &[])
+    pub(crate) fn import(
+        &self,
+        project: &ProjectOnWorker,
+        run_key: &str,
+        passes: bool,
+    ) -> Result<(), String> {
+        self.import_with(project, run_key, passes, &[])
     }
 
     /// The same with additional flags.
     pub(crate) fn import_with(
         &self,
-        place: &Place,
+        project: &ProjectOnWorker,
         run_key: &str,
         passes: bool,
         flags: &[&str],
     ) -> Result<(), String> {
-        let file = format!("{}-{run_key}.xml", place.id);
+        let file = format!("{}-{run_key}.xml", project.id);
         let path = self.world.file(&file, &report(passes));
         let arguments = [
             "import",
             "--project",
-            &place.name,
+            &project.name,
             "--no-ci",
             "--branch",
             "main",
@@ -114,9 +122,9 @@ impl Installation {
     }
 
     /// Sends a report over HTTP.
-    pub(crate) fn send(&self, place: &Place, run_key: &str) -> Result<(), String> {
+    pub(crate) fn send(&self, project: &ProjectOnWorker, run_key: &str) -> Result<(), String> {
         let path = format!("/ingest/v1/reports?branch=main&runKey={run_key}");
-        let authorization = format!("Bearer {}", place.ingest_key);
+        let authorization = format!("Bearer {}", project.ingest_key);
         let headers = [
             ("Authorization", authorization.as_str()),
             ("Content-Type", "text/xml"),
@@ -140,7 +148,7 @@ impl Installation {
 }
 
 /// Paths that are read all the time, of one project and of all.
-pub(crate) fn paths(place: &Place) -> Vec<String> {
+pub(crate) fn paths(project: &ProjectOnWorker) -> Vec<String> {
     let of_project = [
         "/settings",
         "/branches",
@@ -149,7 +157,7 @@ pub(crate) fn paths(place: &Place) -> Vec<String> {
         "/errors",
         "/tests/cart%20%3E%20adds/status",
     ];
-    let of_project = of_project.map(|path| format!("/projects/{}{path}", place.id));
+    let of_project = of_project.map(|path| format!("/projects/{}{path}", project.id));
     [vec!["/projects".to_owned()], of_project.to_vec()].concat()
 }
 
@@ -198,7 +206,7 @@ impl Counts {
 /// Runs `meanwhile` while clients import into these projects, one a project, and others read the first `read` of them.
 pub(crate) fn under_load<T>(
     installation: &Installation,
-    places: &[Place],
+    projects: &[ProjectOnWorker],
     read: usize,
     counts: &Counts,
     meanwhile: impl FnOnce() -> T,
@@ -206,10 +214,10 @@ pub(crate) fn under_load<T>(
     let over = AtomicBool::new(false);
     let is_over = || over.load(Ordering::Relaxed);
     thread::scope(|scope| {
-        for place in places.iter().take(read) {
+        for project in projects.iter().take(read) {
             scope.spawn(|| {
                 let client = Client::new(format!("http://{}", installation.server.address()));
-                let paths = paths(place);
+                let paths = paths(project);
                 while !is_over() {
                     for path in &paths {
                         let begun = Instant::now();
@@ -218,7 +226,7 @@ pub(crate) fn under_load<T>(
                 }
             });
         }
-        for place in places {
+        for project in projects {
             scope.spawn(|| {
                 for number in 0.. {
                     if is_over() {
@@ -226,8 +234,8 @@ pub(crate) fn under_load<T>(
                     }
                     let (key, begun) = (format!("load-{number}"), Instant::now());
                     let imported = match number % 2 {
-                        0 => installation.import(place, &key, number % 3 > 0),
-                        _ => installation.send(place, &key),
+                        0 => installation.import(project, &key, number % 3 > 0),
+                        _ => installation.send(project, &key),
                     };
                     counts.note(&counts.imports, begun, imported);
                     thread::sleep(Duration::from_millis(20));

@@ -11,7 +11,7 @@ use assay_testkit::{Client, PATIENCE, execute, stderr_text};
 use crate::{
     cluster::Cluster,
     everything,
-    load::{Counts, Installation, Place, paths, under_load},
+    load::{Counts, Installation, ProjectOnWorker, paths, under_load},
 };
 
 #[test]
@@ -19,15 +19,15 @@ use crate::{
 fn a_killed_worker_fails_no_read_and_no_import_of_other_projects() {
     let cluster = Cluster::new();
     let installation = Installation::new(&cluster, 2);
-    for place in &installation.places {
-        installation.import(place, "first", false).unwrap();
+    for project in &installation.projects {
+        installation.import(project, "first", false).unwrap();
     }
-    let lost = installation.places[0].worker.clone();
-    let (hit, others): (Vec<Place>, Vec<Place>) = installation
-        .places
+    let lost = installation.projects[0].worker.clone();
+    let (hit, others): (Vec<ProjectOnWorker>, Vec<ProjectOnWorker>) = installation
+        .projects
         .iter()
         .cloned()
-        .partition(|place| place.worker == lost);
+        .partition(|project| project.worker == lost);
     let before = answers(&installation, &hit[0]);
 
     let counts = Counts::default();
@@ -82,8 +82,8 @@ fn a_killed_worker_fails_no_read_and_no_import_of_other_projects() {
     installation.send(&hit[0], "third").unwrap();
 }
 
-fn answers(installation: &Installation, place: &Place) -> Vec<(String, String)> {
-    let all = everything::of(installation.server.client(), &installation.world.key, &place.id);
+fn answers(installation: &Installation, project: &ProjectOnWorker) -> Vec<(String, String)> {
+    let all = everything::of(installation.server.client(), &installation.world.key, &project.id);
     all.into_iter().filter(|(path, _)| path != "/projects").collect()
 }
 
@@ -92,14 +92,14 @@ fn answers(installation: &Installation, place: &Place) -> Vec<(String, String)> 
 fn a_moved_shard_fails_nothing() {
     let cluster = Cluster::new();
     let installation = Installation::new(&cluster, 1);
-    for place in &installation.places {
-        installation.import(place, "first", false).unwrap();
+    for project in &installation.projects {
+        installation.import(project, "first", false).unwrap();
     }
-    let moved = installation.places[0].clone();
+    let moved = installation.projects[0].clone();
     let from = &moved.worker;
     let to = cluster.workers.iter().find(|worker| *worker != from).unwrap();
     let counts = Counts::default();
-    let took = under_load(&installation, &installation.places, 2, &counts, || {
+    let took = under_load(&installation, &installation.projects, 2, &counts, || {
         thread::sleep(Duration::from_secs(2));
         let begun = Instant::now();
         execute(
@@ -129,30 +129,30 @@ fn a_moved_shard_fails_nothing() {
 fn imports_into_many_projects_at_once_all_succeed() {
     let cluster = Cluster::new();
     let installation = Installation::new(&cluster, 10);
-    for place in &installation.places {
-        installation.import(place, "first", false).unwrap();
+    for project in &installation.projects {
+        installation.import(project, "first", false).unwrap();
     }
     let counts = Counts::default();
     // More readers with one key are refused by admission control.
-    under_load(&installation, &installation.places, 2, &counts, || {
+    under_load(&installation, &installation.projects, 2, &counts, || {
         thread::sleep(Duration::from_secs(20));
     });
     let (reads, imports) = counts.all_succeeded();
     println!(
         "{imports} imports into {} projects beside {reads} reads",
-        installation.places.len()
+        installation.projects.len()
     );
     assert!(imports > 40, "{imports}");
     // Nothing that the programs keep in memory hides a fault.
     let client = Client::new(format!("http://{}", installation.server.address()));
-    for place in &installation.places {
-        for path in paths(place) {
+    for project in &installation.projects {
+        for path in paths(project) {
             installation.read(&client, &path).unwrap();
         }
         let rebuilt = installation
             .world
             .cli
-            .run(&["rebuild", "--project", &place.id, "--json"]);
+            .run(&["rebuild", "--project", &project.id, "--json"]);
         assert!(rebuilt.status.success(), "{}", stderr_text(&rebuilt));
     }
 }

@@ -3,8 +3,8 @@
 use assay_testkit::{ServedWorld, text};
 use serde_json::{Value, json};
 
-/// Twelve runs of main with new code each, a rerun, and a branch with four failures: one that it broke, one that main
-/// broke, one of a flaky test, and one that began with the branch's first revision.
+/// Twelve runs of main with new code each, a rerun, and a branch with four failures. The branch broke one test in this
+/// revision and one in its first; main broke one; and one is flaky.
 fn story() -> (ServedWorld, Vec<String>) {
     let world = ServedWorld::new();
     let runs = tell(&world);

@@ -39,7 +39,7 @@ fn made_up_requests_get_a_documented_answer_and_do_not_appear_in_the_log() {
             scope.spawn(move || {
                 let mut random = StdRng::seed_from_u64(seed ^ (thread << 32));
                 for place in 0..requests / 2 {
-                    let request = made_up(&mut random, intake);
+                    let request = generated_upload(&mut random, intake);
                     let answer = exchange(intake.server.ingest(), "", |stream| {
                         let _ = stream.write_all(&request.bytes);
                         if request.is_cut {
@@ -96,13 +96,13 @@ fn made_up_requests_get_a_documented_answer_and_do_not_appear_in_the_log() {
 }
 
 /// A request, possibly cut off.
-struct MadeUp {
+struct GeneratedRequest {
     bytes: Vec<u8>,
     is_cut: bool,
 }
 
 /// An upload with a few errors or none.
-fn made_up(random: &mut StdRng, intake: &Intake) -> MadeUp {
+fn generated_upload(random: &mut StdRng, intake: &Intake) -> GeneratedRequest {
     const VALUES: [&str; 12] = [
         "main",
         "",
@@ -195,7 +195,7 @@ fn made_up(random: &mut StdRng, intake: &Intake) -> MadeUp {
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n{media}{coding}Content-Length: {length}\r\n\r\n"
     );
-    MadeUp {
+    GeneratedRequest {
         bytes: [head.into_bytes(), body].concat(),
         is_cut,
     }

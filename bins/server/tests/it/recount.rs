@@ -246,8 +246,8 @@ impl Recount {
         firsts.iter().filter(|first| self.is_own_episode(first)).count()
     }
 
-    /// The first failures of the failing ends of the live stable chains, or of the newest chains for a test that never ran
-    /// on a stable one.
+    /// The first failure of the streak of each live stable chain, or of the newest chain for a test that never ran on a
+    /// stable one.
     fn failing_now(&self) -> Vec<&CountedRun> {
         let stable = Some(self.stable_branch.as_str());
         if self

@@ -3,19 +3,19 @@
 use assay_testkit::Server;
 
 use crate::{
-    node::{Node, Place, wait_until},
+    node::{Node, NodeFolder, wait_until},
     world::World,
 };
 
 #[test]
 fn a_promoted_standby_takes_over_without_a_restart_of_the_server() {
-    let place = Place::new();
-    let mut first = Node::primary(&place, "one");
-    let everyone = place.url(&["one", "two"]);
+    let nodes = NodeFolder::new();
+    let mut first = Node::primary(&nodes, "one");
+    let everyone = nodes.url(&["one", "two"]);
     let writable = format!("{everyone}&target_session_attrs=read-write");
     let world = World::new(&writable);
     world.import("first");
-    let second = Node::standby(&place, "two", &first);
+    let second = Node::standby(&nodes, "two", &first);
     let server = Server::start_with(
         &writable,
         &[("ASSAY_REPLICA_URL", &everyone), ("ASSAY_RATE_LIMIT", "0")],
@@ -37,7 +37,7 @@ fn a_promoted_standby_takes_over_without_a_restart_of_the_server() {
     wait_until("what is imported is shown", || world.runs(&server) == 2);
 
     // The former primary returns as a standby of its successor and is read.
-    let former = Node::standby(&place, "one", &second);
+    let former = Node::standby(&nodes, "one", &second);
     let begin = former.log().len();
     wait_until("reads go to the new standby", || {
         assert_eq!(world.runs(&server), 2);

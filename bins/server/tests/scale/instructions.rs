@@ -5,7 +5,7 @@ use std::fs;
 use assay_testkit::Server;
 
 use crate::{
-    node::{Node, Place, wait_until},
+    node::{Node, NodeFolder, wait_until},
     world::World,
 };
 
@@ -35,16 +35,16 @@ fn commands(data: &str) -> Vec<String> {
 
 #[test]
 fn the_commands_of_the_page_make_a_standby_that_is_read_and_can_be_promoted() {
-    let place = Place::with_tcp("one");
-    let mut first = Node::primary(&place, "one");
+    let nodes = NodeFolder::with_tcp("one");
+    let mut first = Node::primary(&nodes, "one");
     // As after an installation, nothing but the page's line lets a standby connect.
     first.allow("local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n");
-    let data = place.data_of("two");
+    let data = nodes.data_of("two");
     let commands = commands(&data.display().to_string());
     let [role, line, copy, lag, promote, remove] = commands.as_slice() else {
         panic!("{commands:?}");
     };
-    let both = place.url(&["one", "two"]);
+    let both = nodes.url(&["one", "two"]);
     let writable = format!("{both}&target_session_attrs=read-write");
     let world = World::new(&writable);
     world.import("first");
@@ -61,7 +61,7 @@ fn the_commands_of_the_page_make_a_standby_that_is_read_and_can_be_promoted() {
     });
     let progress = first.shell(copy).unwrap();
     assert!(progress.contains("(100%)"), "--progress shows it: {progress}");
-    let second = Node::start(&place, "two", data);
+    let second = Node::start(&nodes, "two", data);
 
     wait_until("the page's query shows that nothing is missing", || {
         let shown = first.shell(lag).unwrap();

@@ -27,7 +27,7 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// A folder for Postgres, and the user for its programs.
-pub(crate) struct Place {
+pub(crate) struct NodeFolder {
     folder: tempfile::TempDir,
     programs: PathBuf,
     /// The user and group for Postgres if this process is root, which Postgres refuses.
@@ -38,21 +38,21 @@ pub(crate) struct Place {
     with_tcp: Option<&'static str>,
 }
 
-impl Place {
+impl NodeFolder {
     pub(crate) fn new() -> Self {
         // Always in /tmp, because the path of a socket must be short.
         let folder = tempfile::tempdir_in("/tmp").unwrap();
         let is_root = fs::metadata(folder.path()).unwrap().uid() == 0;
         let account = is_root.then(|| account("postgres").or_else(|| account("nobody")).unwrap());
-        let place = Self {
+        let nodes = Self {
             folder,
             programs: programs(),
             account,
             port: "5432".to_owned(),
             with_tcp: None,
         };
-        place.give(place.folder.path());
-        place
+        nodes.give(nodes.folder.path());
+        nodes
     }
 
     /// The same, with a node that listens on a free port of 127.0.0.1.
@@ -116,7 +116,7 @@ impl Place {
 
 /// A running Postgres, which logs every statement.
 pub(crate) struct Node<'a> {
-    place: &'a Place,
+    nodes: &'a NodeFolder,
     name: &'static str,
     data: PathBuf,
     process: Child,
@@ -124,10 +124,10 @@ pub(crate) struct Node<'a> {
 
 impl<'a> Node<'a> {
     /// An empty primary.
-    pub(crate) fn primary(place: &'a Place, name: &'static str) -> Self {
-        let data = place.path(&format!("{name}.data"));
+    pub(crate) fn primary(nodes: &'a NodeFolder, name: &'static str) -> Self {
+        let data = nodes.path(&format!("{name}.data"));
         let to = data.display().to_string();
-        place.run(
+        nodes.run(
             "initdb",
             &[
                 "--no-sync",
@@ -140,16 +140,16 @@ impl<'a> Node<'a> {
                 &to,
             ],
         );
-        let node = Self::start(place, name, data);
+        let node = Self::start(nodes, name, data);
         node.sql("postgres", "CREATE DATABASE assay");
         node
     }
 
     /// A copy of a node that replicates it.
-    pub(crate) fn standby(place: &'a Place, name: &'static str, of: &Node<'_>) -> Self {
-        let data = place.path(&format!("{name}.data.of.{}", of.name));
+    pub(crate) fn standby(nodes: &'a NodeFolder, name: &'static str, of: &Node<'_>) -> Self {
+        let data = nodes.path(&format!("{name}.data.of.{}", of.name));
         let (from, to) = (of.socket(), data.display().to_string());
-        place.run(
+        nodes.run(
             "pg_basebackup",
             &[
                 "-h",
@@ -166,12 +166,12 @@ impl<'a> Node<'a> {
                 "--no-sync",
             ],
         );
-        Self::start(place, name, data)
+        Self::start(nodes, name, data)
     }
 
     /// Starts the node again on its data, after the remains of its former process are gone.
     pub(crate) fn restart(&mut self) {
-        self.process = launch(self.place, self.name, &self.data);
+        self.process = launch(self.nodes, self.name, &self.data);
         self.wait_for_answers();
     }
 
@@ -184,7 +184,7 @@ impl<'a> Node<'a> {
     /// Runs statements in a database and returns their output.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
         let socket = self.socket();
-        self.place.run(
+        self.nodes.run(
             "psql",
             &[
                 "-XAtq",
@@ -205,9 +205,9 @@ impl<'a> Node<'a> {
     /// Runs commands of a page on this node's machine, and returns what they print, or why they fail.
     pub(crate) fn shell(&self, script: &str) -> Result<String, String> {
         let path = std::env::var("PATH").unwrap();
-        let mut bash = self.place.command("/bin/bash");
+        let mut bash = self.nodes.command("/bin/bash");
         bash.args(["-euo", "pipefail", "-c", script])
-            .env("PATH", format!("{}:{path}", self.place.programs.display()))
+            .env("PATH", format!("{}:{path}", self.nodes.programs.display()))
             .env("PGHOST", self.socket())
             .env("PGUSER", "assay")
             .env("PGDATABASE", "postgres")
@@ -221,7 +221,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Replaces the rules of who may connect.
+    /// Replaces the rules for connections.
     pub(crate) fn allow(&self, rules: &str) {
         fs::write(self.data.join("pg_hba.conf"), rules).unwrap();
         self.sql("postgres", "SELECT pg_reload_conf()");
@@ -229,21 +229,21 @@ impl<'a> Node<'a> {
 
     /// The statements and messages so far.
     pub(crate) fn log(&self) -> String {
-        String::from_utf8_lossy(&fs::read(log_of(self.place, self.name)).unwrap()).into_owned()
+        String::from_utf8_lossy(&fs::read(log_of(self.nodes, self.name)).unwrap()).into_owned()
     }
 
     fn socket(&self) -> String {
-        self.place.path(self.name).display().to_string()
+        self.nodes.path(self.name).display().to_string()
     }
 
     /// A node on data that are complete.
-    pub(crate) fn start(place: &'a Place, name: &'static str, data: PathBuf) -> Self {
-        let socket = place.path(name);
+    pub(crate) fn start(nodes: &'a NodeFolder, name: &'static str, data: PathBuf) -> Self {
+        let socket = nodes.path(name);
         fs::create_dir_all(&socket).unwrap();
-        place.give(&socket);
-        let process = launch(place, name, &data);
+        nodes.give(&socket);
+        let process = launch(nodes, name, &data);
         let mut node = Self {
-            place,
+            nodes,
             name,
             data,
             process,
@@ -256,7 +256,7 @@ impl<'a> Node<'a> {
         let (socket, begun) = (self.socket(), Instant::now());
         let asks = ["-h", &socket, "-U", "assay", "-d", "postgres", "-c", ""];
         while !self
-            .place
+            .nodes
             .command("psql")
             .args(asks)
             .stderr(Stdio::null())
@@ -267,7 +267,7 @@ impl<'a> Node<'a> {
             assert!(begun.elapsed() < PATIENCE, "no answer: {}", self.log());
             if self.process.try_wait().unwrap().is_some() {
                 // The processes of a killed Postgres need a moment to exit.
-                self.process = launch(self.place, self.name, &self.data);
+                self.process = launch(self.nodes, self.name, &self.data);
             }
             thread::sleep(Duration::from_millis(50));
         }
@@ -281,11 +281,11 @@ impl Drop for Node<'_> {
     }
 }
 
-fn launch(place: &Place, name: &str, data: &Path) -> Child {
+fn launch(nodes: &NodeFolder, name: &str, data: &Path) -> Child {
     let log = OpenOptions::new()
         .create(true)
         .append(true)
-        .open(log_of(place, name))
+        .open(log_of(nodes, name))
         .unwrap();
     let settings = [
         "max_connections=60",
@@ -297,9 +297,9 @@ fn launch(place: &Place, name: &str, data: &Path) -> Child {
         "log_statement=all",
         "log_line_prefix=",
     ];
-    let mut command = place.command("postgres");
-    command.arg("-D").arg(data).arg("-k").arg(place.path(name));
-    let listens = place.with_tcp == Some(name);
+    let mut command = nodes.command("postgres");
+    command.arg("-D").arg(data).arg("-k").arg(nodes.path(name));
+    let listens = nodes.with_tcp == Some(name);
     command.arg("-c").arg(format!(
         "listen_addresses={}",
         if listens { "127.0.0.1" } else { "" }
@@ -311,8 +311,8 @@ fn launch(place: &Place, name: &str, data: &Path) -> Child {
     command.stdout(log).stderr(log_too).spawn().unwrap()
 }
 
-fn log_of(place: &Place, name: &str) -> PathBuf {
-    place.path(&format!("{name}.log"))
+fn log_of(nodes: &NodeFolder, name: &str) -> PathBuf {
+    nodes.path(&format!("{name}.log"))
 }
 
 /// The ids of a user and its group.

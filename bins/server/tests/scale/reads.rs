@@ -10,7 +10,7 @@ use std::{
 use assay_testkit::{Server, program};
 
 use crate::{
-    node::{Node, Place, wait_until},
+    node::{Node, NodeFolder, wait_until},
     world::{World, new_key},
 };
 
@@ -19,11 +19,11 @@ const DATA: [&str; 2] = ["\"project_id\" = $", ".project_id = $"];
 const KEYS: &str = "\"api_key\"";
 
 /// A server that reads from a standby.
-fn serve(place: &Place) -> Server {
+fn serve(nodes: &NodeFolder) -> Server {
     Server::start_with(
-        &place.url(&["one"]),
+        &nodes.url(&["one"]),
         &[
-            ("ASSAY_REPLICA_URL", &place.url(&["two"])),
+            ("ASSAY_REPLICA_URL", &nodes.url(&["two"])),
             ("ASSAY_RATE_LIMIT", "0"),
         ],
     )
@@ -66,12 +66,12 @@ fn wait_for_reads_of(standby: &Node<'_>, primary: &Node<'_>, world: &World, serv
 
 #[test]
 fn a_standby_is_read_from_while_it_is_less_than_a_second_behind() {
-    let place = Place::new();
-    let primary = Node::primary(&place, "one");
-    let world = World::new(&place.url(&["one"]));
+    let nodes = NodeFolder::new();
+    let primary = Node::primary(&nodes, "one");
+    let world = World::new(&nodes.url(&["one"]));
     world.import("first");
-    let standby = Node::standby(&place, "two", &primary);
-    let server = serve(&place);
+    let standby = Node::standby(&nodes, "two", &primary);
+    let server = serve(&nodes);
     wait_for_reads_of(&standby, &primary, &world, &server);
     assert_eq!(world.runs(&server), 1);
 
@@ -121,12 +121,12 @@ fn a_standby_is_read_from_while_it_is_less_than_a_second_behind() {
 
 #[test]
 fn a_standby_that_is_cut_off_is_not_taken_for_an_idle_one() {
-    let place = Place::new();
-    let primary = Node::primary(&place, "one");
-    let world = World::new(&place.url(&["one"]));
+    let nodes = NodeFolder::new();
+    let primary = Node::primary(&nodes, "one");
+    let world = World::new(&nodes.url(&["one"]));
     world.import("first");
-    let standby = Node::standby(&place, "two", &primary);
-    let server = serve(&place);
+    let standby = Node::standby(&nodes, "two", &primary);
+    let server = serve(&nodes);
     wait_for_reads_of(&standby, &primary, &world, &server);
 
     // It has replayed everything that it ever received.
@@ -145,12 +145,12 @@ fn a_standby_that_is_cut_off_is_not_taken_for_an_idle_one() {
 
 #[test]
 fn losing_a_standby_under_load_fails_no_request_and_it_is_used_again_after_its_return() {
-    let place = Place::new();
-    let primary = Node::primary(&place, "one");
-    let world = World::new(&place.url(&["one"]));
+    let nodes = NodeFolder::new();
+    let primary = Node::primary(&nodes, "one");
+    let world = World::new(&nodes.url(&["one"]));
     world.import("first");
-    let mut standby = Node::standby(&place, "two", &primary);
-    let server = serve(&place);
+    let mut standby = Node::standby(&nodes, "two", &primary);
+    let server = serve(&nodes);
     wait_for_reads_of(&standby, &primary, &world, &server);
 
     let ended = AtomicBool::new(false);
@@ -194,14 +194,14 @@ fn losing_a_standby_under_load_fails_no_request_and_it_is_used_again_after_its_r
 
 #[test]
 fn a_server_starts_and_answers_without_its_standbys() {
-    let place = Place::new();
-    let _primary = Node::primary(&place, "one");
-    let world = World::new(&place.url(&["one"]));
+    let nodes = NodeFolder::new();
+    let _primary = Node::primary(&nodes, "one");
+    let world = World::new(&nodes.url(&["one"]));
     world.import("first");
     // An absent server, and the primary itself, which is not a standby.
-    for replicas in [place.url(&["two"]), place.url(&["one"])] {
+    for replicas in [nodes.url(&["two"]), nodes.url(&["one"])] {
         let server = Server::start_with(
-            &place.url(&["one"]),
+            &nodes.url(&["one"]),
             &[("ASSAY_REPLICA_URL", &replicas), ("ASSAY_RATE_LIMIT", "0")],
         );
         assert_eq!(world.runs(&server), 1);

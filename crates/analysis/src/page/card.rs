@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use assay_components::{
     figures,
-    history::{Of, Strip, variant_name},
+    history::{Strip, StripSubject, variant_name},
     name,
     repository::{self, Repository},
     strip::{self, Outcome, Scale},
@@ -226,9 +226,9 @@ impl Rows<'_> {
             div.strips data-runs=(ranges_of(columns_shown.iter().copied())) {
                 @for strip in strips.iter().take(MOST_STRIPS) {
                     div.branch {
-                        p.label { (label(&strip.of)) }
+                        p.label { (label(&strip.subject)) }
                         div.scroll tabindex="0" role="group" aria-label="Outcomes over time" {
-                            (strip::draw(&cells(strip, &columns, mass), scale, &spoken(&strip.of)))
+                            (strip::draw(&cells(strip, &columns, mass), scale, &spoken(&strip.subject)))
                         }
                     }
                 }
@@ -266,9 +266,9 @@ impl Rows<'_> {
 
     fn failing_branches(&mut self, strips: &[Strip]) -> Option<String> {
         let failing = strips.iter().filter(|strip| strip.has_failure());
-        let numbers = failing.filter_map(|strip| match &strip.of {
-            Of::Branch { name: Some(name), .. } => Some(self.filters.branches.number(name)),
-            Of::Branch { name: None, .. } | Of::Variant(_) => None,
+        let numbers = failing.filter_map(|strip| match &strip.subject {
+            StripSubject::Branch { name: Some(name), .. } => Some(self.filters.branches.number(name)),
+            StripSubject::Branch { name: None, .. } | StripSubject::Variant(_) => None,
         });
         joined(numbers)
     }
@@ -329,16 +329,16 @@ fn cells(strip: &Strip, columns: &HashMap<usize, usize>, mass: &HashSet<usize>) 
     cells
 }
 
-fn label(of: &Of) -> Markup {
+fn label(of: &StripSubject) -> Markup {
     html! {
         @match of {
-            Of::Branch { name: Some(name), stable } => {
+            StripSubject::Branch { name: Some(name), stable } => {
                 span.on title=(name) { (name) }
                 @if *stable { span.stable { "stable" } }
             }
-            Of::Branch { name: None, stable: true } => span.on { "all runs" },
-            Of::Branch { name: None, stable: false } => span.on { "no branch" },
-            Of::Variant(name) => {
+            StripSubject::Branch { name: None, stable: true } => span.on { "all runs" },
+            StripSubject::Branch { name: None, stable: false } => span.on { "no branch" },
+            StripSubject::Variant(name) => {
                 span.on title=(name) { (variant_name(name)) }
                 span.stable { "variant" }
             }
@@ -346,11 +346,11 @@ fn label(of: &Of) -> Markup {
     }
 }
 
-fn spoken(of: &Of) -> String {
+fn spoken(of: &StripSubject) -> String {
     match of {
-        Of::Branch { name: Some(name), .. } => format!("Runs on {name}"),
-        Of::Branch { name: None, .. } => "Runs".to_owned(),
-        Of::Variant(name) => format!("Runs in the variant {}", variant_name(name)),
+        StripSubject::Branch { name: Some(name), .. } => format!("Runs on {name}"),
+        StripSubject::Branch { name: None, .. } => "Runs".to_owned(),
+        StripSubject::Variant(name) => format!("Runs in the variant {}", variant_name(name)),
     }
 }
 

@@ -70,8 +70,8 @@ pub struct ArchiveContents {
 impl ArchiveContents {
     /// The number of rows of a table; 0 for one that the archive does not have.
     pub fn rows_of(&self, table: &str) -> u64 {
-        let found = self.tables.iter().find(|found| found.table == table);
-        found.map_or(0, |found| found.rows)
+        let entry = self.tables.iter().find(|entry| entry.table == table);
+        entry.map_or(0, |entry| entry.rows)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Two weeks of a realistic team: dozens of branches of a few days, several revisions per branch, tests with different
-//! failure rates, changes that break some tests, and a few outages in which a third of the suite fails.
+//! Two weeks of a realistic team: dozens of branches of a few days, several revisions per branch, and tests with
+//! different failure rates. Some changes break tests, and in a few outages a third of the suite fails.
 
 use assay_flakiness::domain::{
     observation::{Bitmap, Failure, History, RunFacts, RunObservations},

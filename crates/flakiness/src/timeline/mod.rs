@@ -1,7 +1,7 @@
 //! The runs of the window in their canonical order, which does not depend on the order of the input.
 //!
 //! A *variant run* is the part of a run on one variant. Variant runs are ordered by variant, then chain (the stable one
-//! first), then revision, then time, so that a late rerun of an old commit is beside the other runs of that commit. The
+//! first), then revision, then time. A late rerun of an old commit is thus beside the other runs of that commit. The
 //! index in this order is the *position*.
 
 pub(crate) mod failures;

@@ -40,8 +40,8 @@ impl VariantRun<'_> {
             .then_with(|| failures(a).cmp(&failures(b)))
     }
 }
-/// Ranks the revisions by the time when each was first seen, and returns the branch of each, by rank: the stable one if
-/// it ever ran there, else the one on which it was first seen.
+/// Ranks the revisions by the start of their first run, and returns the branch of each by its rank. A revision that
+/// ever ran on the stable branch belongs to it, and any other to the branch of its first run.
 pub(crate) fn rank_revisions<'h>(
     executed: &mut [VariantRun<'h>],
     is_stable: impl Fn(Option<&str>) -> bool,

@@ -23,9 +23,8 @@ pub(crate) struct LiveChains {
     pub(crate) broken_probability: Option<f64>,
     /// The longest failing streak of a live chain off the stable branch, if the live stable chains pass.
     pub(crate) off_stable: Option<FailingEnd>,
-    /// The failing streak by which the test counts as failing now: that of `breakage`, else the longest one at the end
-    /// of a live stable chain. For a test that never ran on a stable chain, it is the longest one among its newest
-    /// chains.
+    /// The streak by which the test counts as failing now. It is that of `breakage`, else the longest one at the end of
+    /// a live stable chain. For a test that never ran on a stable chain, it is the longest one among its newest chains.
     pub(crate) failing_now: Option<FailingEnd>,
     /// The number of chains that end in such a streak.
     pub(crate) open_episodes: u32,

@@ -33,14 +33,14 @@ fn patient(threads: usize) -> Admission {
 fn hold(admission: &Admission, key: u8) -> (JoinHandle<Result<(), Rejected>>, Sender<()>) {
     let (sender, receiver): (_, Receiver<()>) = channel();
     let admission = Arc::clone(admission);
-    let held = spawn(async move {
+    let holder = spawn(async move {
         let work = move || {
             // Ends with an error when the sender is dropped.
             let _ = receiver.recv();
         };
         admission.run(key, work).await
     });
-    (held, sender)
+    (holder, sender)
 }
 
 fn wait(admission: &Admission, key: u8) -> JoinHandle<Result<(), Rejected>> {
@@ -99,7 +99,7 @@ async fn a_request_that_waits_for_too_long_is_rejected_and_leaves_the_queue() {
 #[actix_web::test]
 async fn a_client_that_disconnects_in_the_queue_causes_no_work() {
     let admission = patient(1);
-    let (held, thread) = hold(&admission, 1);
+    let (holder, thread) = hold(&admission, 1);
     until(|| admission.0.threads.available_permits() == 0).await;
     let (done, was_done) = channel();
     let waiting = {
@@ -110,7 +110,7 @@ async fn a_client_that_disconnects_in_the_queue_causes_no_work() {
     waiting.abort();
     assert!(waiting.await.unwrap_err().is_cancelled());
     drop(thread);
-    assert_eq!(held.await.unwrap(), Ok(()));
+    assert_eq!(holder.await.unwrap(), Ok(()));
     until(|| taken(&admission) == 0).await;
     // The work was dropped, its sender with it.
     assert!(was_done.recv().is_err());
@@ -119,7 +119,7 @@ async fn a_client_that_disconnects_in_the_queue_causes_no_work() {
 #[actix_web::test]
 async fn a_key_holds_half_of_the_threads_and_leaves_the_others_to_other_keys() {
     let admission = patient(4);
-    let held: Vec<_> = (0..5).map(|_| hold(&admission, 1)).collect();
+    let holders: Vec<_> = (0..5).map(|_| hold(&admission, 1)).collect();
     until(|| taken(&admission) == 5).await;
     until(|| admission.0.threads.available_permits() == 2).await;
     for key in 2..20 {
@@ -129,9 +129,9 @@ async fn a_key_holds_half_of_the_threads_and_leaves_the_others_to_other_keys() {
     until(|| admission.0.threads.available_permits() == 1).await;
     assert_eq!(admission.run(3, || ()).await, Ok(()));
     drop(other);
-    for (held, thread) in held {
+    for (holders, thread) in holders {
         drop(thread);
-        assert_eq!(held.await.unwrap(), Ok(()));
+        assert_eq!(holders.await.unwrap(), Ok(()));
     }
 }
 
@@ -139,7 +139,7 @@ async fn a_key_holds_half_of_the_threads_and_leaves_the_others_to_other_keys() {
 async fn a_key_fills_a_quarter_of_the_queue_and_all_keys_fill_it() {
     let admission = patient(2);
     let queue = 2 * QUEUE_PER_THREAD;
-    let held = [hold(&admission, 1), hold(&admission, 2)];
+    let holders = [hold(&admission, 1), hold(&admission, 2)];
     until(|| admission.0.threads.available_permits() == 0).await;
     let mut waiting = Vec::new();
     for key in [1, 2, 3, 4] {
@@ -158,9 +158,9 @@ async fn a_key_fills_a_quarter_of_the_queue_and_all_keys_fill_it() {
     }
     assert_eq!(taken(&admission), 2 + queue);
     assert_eq!(admission.run(5, || ()).await, Err(Rejected::Overloaded));
-    for (held, thread) in held {
+    for (holders, thread) in holders {
         drop(thread);
-        assert_eq!(held.await.unwrap(), Ok(()));
+        assert_eq!(holders.await.unwrap(), Ok(()));
     }
     let mut rejected = 0;
     for waiting in waiting {

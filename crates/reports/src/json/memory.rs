@@ -1,7 +1,7 @@
 //! Bounds the memory of a report's lists while it is parsed.
 //!
-//! A list of empty objects takes two bytes an element in the report and some hundred in memory, so the number of bytes
-//! of a report does not bound the memory that its elements take.
+//! A list of empty objects takes two bytes an element in the report and some hundred in memory. The size of a report
+//! therefore does not bound the memory of its elements.
 
 use std::cell::Cell;
 

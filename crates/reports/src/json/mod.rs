@@ -174,8 +174,8 @@ pub(crate) fn find_object<'a, T>(
     None
 }
 
-/// Bytes where a report may begin: the first few lines that begin with `{`, since only a short text precedes a report;
-/// then the first `{` of all.
+/// Bytes where a report may begin: the first few lines that begin with `{`, then the first `{` of all. Only a short
+/// text precedes a report.
 fn openings(text: &str) -> impl Iterator<Item = usize> + '_ {
     let mut start = 0;
     let at_line_start = text.split_inclusive('\n').filter_map(move |line| {

@@ -225,7 +225,7 @@ fn unexpected_pass() -> ErrorDetail {
     }
 }
 
-/// Makes the final attempt agree with Playwright's outcome of the test. Both ignore attempts that did not run: a serial
+/// Makes the final attempt agree with Playwright's outcome of the test. Both ignore attempts that did not run. A serial
 /// group is rerun as a whole, so an attempt may be skipped after an earlier one decided.
 fn apply_outcome(attempts: &mut [Attempt], test_outcome: Option<&str>) {
     let agrees = |attempt: &Attempt| match test_outcome {

@@ -1,7 +1,7 @@
 //! Reads XML as tools write it: without recursion, without expanding entities, and up to the byte where a file is cut
 //! off.
 //!
-//! We use our own reader because half of a large report's reading time is spent here: it finds an element's end and
+//! We use our own reader because half of a large report's reading time is spent here. It finds an element's end and
 //! attributes in one pass. It accepts text that is not quite XML. A test compares it with a strict library's reader.
 
 #[cfg(test)]

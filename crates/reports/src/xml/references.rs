@@ -53,8 +53,8 @@ fn reference(text: &str) -> Option<(&str, &str)> {
     (end > 0).then_some((text.get(..end)?, after))
 }
 
-/// Appends the value of `&name;`: a character; the replacement character if XML forbids it; the reference itself if
-/// only a document type could define the name.
+/// Appends the value of `&name;`: a character, or the replacement character if XML forbids it. A name that only a
+/// document type could define stays a reference.
 fn push_reference(text: &mut String, name: &str) {
     let character = match name {
         "lt" => Some('<'),

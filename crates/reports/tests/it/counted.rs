@@ -1,5 +1,5 @@
-//! An independent count. Small parsers, written separately from the readers, must agree with them on the distinct
-//! names, the statuses and the attempts of every report that a tool wrote in its own format.
+//! An independent count. Small parsers, written separately from the readers, read every report that a tool wrote in its
+//! own format. Both must agree on names, statuses and attempts.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The independent count for the formats of several tools and for those of Playwright, Jest, Go, TestNG and Allure: the
-//! number of tests, their outcomes, the number of attempts with each status, and each test's last title.
+//! The independent count for the formats of several tools and for those of Playwright, Jest, Go, TestNG and Allure. It
+//! has the tests, their outcomes, the attempts with each status, and each test's last title.
 
 use std::collections::BTreeMap;
 

@@ -55,20 +55,20 @@ pub(crate) fn prune(
     let projects_due = database.on_primary("reading projects", |connection| {
         projects(connection, now, bare_before)
     })?;
-    for due in &projects_due {
+    for expiring in &projects_due {
         let (due_counts, stored) = database.in_snapshot("counting what is to be pruned", |connection| {
-            count(connection, due)
+            count(connection, expiring)
         })?;
         report.runs_stored += stored;
         let counts = if dry_run {
             due_counts
         } else {
-            due.delete(database, now, due_counts.runs, progress)?
+            expiring.delete(database, now, due_counts.runs, progress)?
         };
         if counts.runs > 0 {
             report.projects.push(PrunedCounts {
-                project_id: ProjectId(due.project),
-                project: due.name.clone(),
+                project_id: ProjectId(expiring.project),
+                project: expiring.name.clone(),
                 runs: counts.runs,
                 results: counts.results,
             });
@@ -85,10 +85,10 @@ pub(crate) fn prune(
         })?;
         report.periods = amount(dropped);
         report.periods_left = of - report.periods;
-        period::make_room_ahead(database, now)?;
-        for due in &projects_due {
+        period::create_partitions_ahead(database, now)?;
+        for expiring in &projects_due {
             database.in_transaction("pruning tests", |connection| {
-                delete_orphans(connection, due, database.new_id(now))
+                delete_orphans(connection, expiring, database.new_id(now))
             })?;
         }
     }
@@ -110,7 +110,7 @@ fn finish_deletions(database: &Database, now: Timestamp, dry_run: bool) -> Resul
 }
 
 /// A project, and the time before which its runs are past their retention.
-struct Due {
+struct ExpiringProject {
     project: Uuid,
     name: String,
     before: At,
@@ -124,34 +124,41 @@ struct Counts {
     results: u64,
 }
 
-fn projects(connection: &mut PgConnection, now: Timestamp, bare_before: Option<At>) -> Read<Vec<Due>> {
+fn projects(
+    connection: &mut PgConnection,
+    now: Timestamp,
+    bare_before: Option<At>,
+) -> Read<Vec<ExpiringProject>> {
     let rows: Vec<(Uuid, String, String)> = project_entry::table
         .inner_join(organization::table.on(organization::id.eq(project_entry::organization_id)))
         .filter(project_entry::deleted_at.is_null())
         .order((project_entry::created_at, project_entry::id))
         .select((project_entry::id, project_entry::name, organization::plan))
         .load(connection)?;
-    let due = |(project, name, plan): (Uuid, String, String)| {
+    let expiring = |(project, name, plan): (Uuid, String, String)| {
         let plan: Plan = word("plan", &plan)?;
-        Ok(Due {
+        Ok(ExpiringProject {
             project,
             name,
             before: At(now.plus_days(-plan.retention_days())),
             bare_before,
         })
     };
-    Ok(rows.into_iter().map(due).collect::<Result<_, StoreError>>()?)
+    Ok(rows
+        .into_iter()
+        .map(expiring)
+        .collect::<Result<_, StoreError>>()?)
 }
 
 /// The counts of a project's runs and results that are due, and the number of its runs.
-fn count(connection: &mut PgConnection, due: &Due) -> Read<(Counts, u64)> {
+fn count(connection: &mut PgConnection, expiring: &ExpiringProject) -> Read<(Counts, u64)> {
     let (runs, results): (i64, Option<i64>) = run::table
-        .filter(run::project_id.eq(due.project))
-        .filter(run::started_at.lt(due.before))
+        .filter(run::project_id.eq(expiring.project))
+        .filter(run::started_at.lt(expiring.before))
         .select((diesel::dsl::count_star(), sum(run::total)))
         .first(connection)?;
     let stored: i64 = run::table
-        .filter(run::project_id.eq(due.project))
+        .filter(run::project_id.eq(expiring.project))
         .count()
         .get_result(connection)?;
     let counts = Counts {
@@ -161,7 +168,7 @@ fn count(connection: &mut PgConnection, due: &Due) -> Read<(Counts, u64)> {
     Ok((counts, long_count(stored)?))
 }
 
-impl Due {
+impl ExpiringProject {
     fn delete(
         &self,
         database: &Database,
@@ -208,27 +215,27 @@ fn lock(connection: &mut PgConnection, project: Uuid) -> Read<Option<i64>> {
 }
 
 /// Deletes the oldest runs that are due with everything in them.
-fn delete_batch(connection: &mut PgConnection, due: &Due, now: Timestamp) -> Read<Counts> {
-    let Some(days) = lock(connection, due.project)? else {
+fn delete_batch(connection: &mut PgConnection, expiring: &ExpiringProject, now: Timestamp) -> Read<Counts> {
+    let Some(days) = lock(connection, expiring.project)? else {
         return Ok(Counts::default());
     };
-    let before = due.before.min(At(now.plus_days(-days)));
+    let before = expiring.before.min(At(now.plus_days(-days)));
     let of = |oldest: run::BoxedQuery<'static, Pg>, limit: i64| {
         oldest
-            .filter(run::project_id.eq(due.project))
+            .filter(run::project_id.eq(expiring.project))
             .filter(run::started_at.lt(before))
             .order((run::started_at, run::number))
             .limit(limit)
             .select((run::number, run::started_at, run::total))
     };
-    if let Some(bare_before) = due.bare_before {
+    if let Some(bare_before) = expiring.bare_before {
         let bare = run::table.into_boxed().filter(run::started_at.lt(bare_before));
         let runs: Vec<(i32, At, i32)> = of(bare, BATCH_BARE_RUNS).load(connection)?;
         if !runs.is_empty() {
             let results: i64 = runs.iter().map(|(.., total)| i64::from(*total)).sum();
             let numbers: Vec<i32> = runs.into_iter().map(|(number, ..)| number).collect();
             return Ok(Counts {
-                runs: delete_runs(connection, due.project, &numbers)?,
+                runs: delete_runs(connection, expiring.project, &numbers)?,
                 results: long_count(results)?,
             });
         }
@@ -250,17 +257,17 @@ fn delete_batch(connection: &mut PgConnection, due: &Due, now: Timestamp) -> Rea
     };
     let numbers: Vec<i32> = batch.into_iter().map(|(number, _)| number).collect();
     let results = diesel::delete(result::table)
-        .filter(result::project_id.eq(due.project))
+        .filter(result::project_id.eq(expiring.project))
         .filter(result::run_number.eq_any(&numbers))
         .filter(result::started_at.between(from, to))
         .execute(connection)?;
     diesel::delete(attempt::table)
-        .filter(attempt::project_id.eq(due.project))
+        .filter(attempt::project_id.eq(expiring.project))
         .filter(attempt::run_number.eq_any(&numbers))
         .filter(attempt::started_at.between(from, to))
         .execute(connection)?;
     Ok(Counts {
-        runs: delete_runs(connection, due.project, &numbers)?,
+        runs: delete_runs(connection, expiring.project, &numbers)?,
         results: amount(results),
     })
 }
@@ -297,8 +304,8 @@ fn amount(rows: usize) -> u64 {
 
 /// Deletes the tests without results, their verdicts, and the signatures without occurrences. A test or signature
 /// that returns gets a new number, so that a number in an existing pack never means another test.
-fn delete_orphans(connection: &mut PgConnection, due: &Due, observed: Uuid) -> Read<()> {
-    let project = due.project;
+fn delete_orphans(connection: &mut PgConnection, expiring: &ExpiringProject, observed: Uuid) -> Read<()> {
+    let project = expiring.project;
     if lock(connection, project)?.is_none() {
         return Ok(());
     }
@@ -310,7 +317,7 @@ fn delete_orphans(connection: &mut PgConnection, due: &Due, observed: Uuid) -> R
                 .and(verdict::test.eq(test::ordinal))),
         )
         .filter(test::project_id.eq(project))
-        .filter(verdict::newest.is_null().or(verdict::newest.lt(due.before)))
+        .filter(verdict::newest.is_null().or(verdict::newest.lt(expiring.before)))
         .select(test::ordinal)
         .load(connection)?;
     if !doubtful.is_empty() {

@@ -38,9 +38,9 @@ pub struct Rebuilt {
 }
 
 impl Database {
-    /// Recomputes all data derived from a project's results: the outcome of each test and shard, the counts, the
-    /// status and the pack of each run, the branches and days, then the verdicts as of `now`. `progress` is called with
-    /// the number of finished runs and of all. None if there is no such project.
+    /// Recomputes all data derived from a project's results: the outcomes of tests and shards, then counts, status and
+    /// pack of each run. Branches, days and the verdicts as of `now` follow. `progress` is called with the number of
+    /// finished runs and of all. None if there is no such project.
     ///
     /// Correct rows are not written. Each run is a separate transaction, so that imports wait for one run at most.
     pub fn rebuild(

@@ -34,9 +34,9 @@ pub(crate) const fn retention_bounds(project: &Project) -> (At, At) {
     (At(project.visible_from), At(project.visible_to))
 }
 
-/// Makes sure that rows of a run with this start can be written, and that pruning does not drop their partition before this
-/// transaction ends; false if there is no partition.
-pub(crate) fn hold_room(connection: &mut PgConnection, start: At) -> QueryResult<bool> {
+/// Prevents pruning from dropping the partition of a run with this start until this transaction ends. False if there is
+/// no partition.
+pub(crate) fn hold_partition(connection: &mut PgConnection, start: At) -> QueryResult<bool> {
     select(assay_hold_room(start)).get_result(connection)
 }
 
@@ -44,20 +44,20 @@ pub(crate) fn hold_room(connection: &mut PgConnection, start: At) -> QueryResult
 ///
 /// A transaction of its own: a distributed database allows no transaction to create tables as their owner and to write into
 /// them as another role.
-pub(crate) fn make_room(database: &Database, start: At, now: Timestamp) -> Result<(), StoreError> {
+pub(crate) fn create_partition(database: &Database, start: At, now: Timestamp) -> Result<(), StoreError> {
     database.on_primary("adding a partition", |connection| {
         let _made: bool = select(assay_make_room(start, At(now))).get_result(connection)?;
         Ok::<_, WorkError<StoreError>>(())
     })
 }
 
-/// Weeks for which [`make_room_ahead`] creates partitions, with the present one.
+/// Weeks for which [`create_partitions_ahead`] creates partitions, with the present one.
 const WEEKS_AHEAD: i64 = 3;
 
 /// Creates the partitions of this week and the next two. A distributed database needs all its machines for that, so imports
 /// should find them.
-pub(crate) fn make_room_ahead(database: &Database, now: Timestamp) -> Result<(), StoreError> {
-    (0..WEEKS_AHEAD).try_for_each(|week| make_room(database, At(now.plus_days(7 * week)), now))
+pub(crate) fn create_partitions_ahead(database: &Database, now: Timestamp) -> Result<(), StoreError> {
+    (0..WEEKS_AHEAD).try_for_each(|week| create_partition(database, At(now.plus_days(7 * week)), now))
 }
 
 /// The first and the last of some starts, as bounds with which any plan can exclude partitions.

@@ -1,5 +1,5 @@
-//! The branches of a project, each with its newest run's start, so that listing them takes time in their number and
-//! not in that of the runs.
+//! The branches of a project, each with the start of its newest run. The time of listing them depends on their number
+//! and not on that of the runs.
 
 use assay_domain::{branch::Branches, folding::fold, project::Project};
 use diesel::{

@@ -1,5 +1,5 @@
-//! Number of runs that started on each day, so that counting the runs of a period takes time in its days and not in
-//! its runs.
+//! The number of runs that started on each day. The time of counting the runs of a period depends on its days and not
+//! on its runs.
 
 use std::ops::Range;
 

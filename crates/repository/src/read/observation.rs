@@ -95,8 +95,8 @@ pub(crate) fn cached_or_read(
 
 /// Marks a project's history as another one; `observed` is an id that was never used for it before.
 ///
-/// No import of a report follows this change and judges, so `judged` becomes null: an import that waits for its turn must not
-/// leave the judgement to another one.
+/// No import of a report follows this change and judges, so `judged` becomes null. An import that waits for its turn
+/// must then judge itself.
 pub(crate) fn mark_changed(
     connection: &mut PgConnection,
     project: Uuid,

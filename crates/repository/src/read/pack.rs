@@ -1,7 +1,7 @@
 //! Binary format of the engine's input for one run.
 //!
 //! A pack is a version byte, three bitmaps over the project's test ordinals (present, skipped, untimed) and the
-//! failures, each as its distance from the one before. Numbers are LEB128 varints. A bitmap is a mode byte and
+//! failures. A failure has its distance from the one before. Numbers are LEB128 varints. A bitmap is a mode byte and
 //!
 //! | mode | then |
 //! |---|---|

@@ -29,9 +29,9 @@ pub(crate) struct Revisions {
 }
 
 impl Revisions {
-    /// The revisions of the window that ends at `to`, by the engine's rules: a run in which all results are skipped
-    /// is left out, and if no run names its branch, all are on the stable one. Reads nothing if the newest of the
-    /// requested runs started before the window.
+    /// The revisions of the window that ends at `to`, by the engine's rules. A run with only skipped results does not
+    /// count. If no run names its branch, all are on the stable one. Reads nothing if the newest of the requested runs
+    /// started before the window.
     pub(crate) fn load(
         connection: &mut PgConnection,
         project: &Project,

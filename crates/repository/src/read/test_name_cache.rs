@@ -1,7 +1,7 @@
 //! Cache of the names of a project's tests.
 //!
 //! Searching and ordering a list of all tests needs every name, and a project may have 100,000. A number names one test
-//! forever and numbers are dense, so a list only grows: every request reads the names from the last cached one on. The
+//! forever and numbers are dense, so a list only grows. Every request reads the names after the last cached one. The
 //! last one is compared, because a project that was restored from an older dump may number other tests since then.
 
 use std::sync::Arc;

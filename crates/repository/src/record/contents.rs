@@ -28,7 +28,7 @@ use crate::{
 
 /// An attempt, without its errors.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Brief {
+pub(super) struct AttemptFacts {
     pub(super) status: AttemptStatus,
     pub(super) duration_ms: Option<i64>,
     /// Its own start, if known.
@@ -63,7 +63,7 @@ pub(super) struct Execution<'a> {
     /// The place of its first attempt among those of the shard.
     pub(super) first_place: i32,
     /// In the order in which they ran; never empty.
-    pub(super) attempts: Vec<Brief>,
+    pub(super) attempts: Vec<AttemptFacts>,
     pub(super) source: Source<'a>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Execution<'a> {
                     first_place: int(first_place),
                     attempts: recorded
                         .iter()
-                        .map(|recorded| Brief::of(recorded, interned))
+                        .map(|recorded| AttemptFacts::of(recorded, interned))
                         .collect(),
                     source: Source::New(recorded.iter().collect()),
                 });
@@ -121,7 +121,7 @@ impl<'a> Execution<'a> {
     }
 }
 
-impl Brief {
+impl AttemptFacts {
     fn of(recorded: &RecordedAttempt, interned: &RecordingOrdinals) -> Self {
         let attempt = &recorded.attempt;
         Self {
@@ -184,7 +184,7 @@ impl<'a> RunContents<'a> {
             if attempts > 0 {
                 continue;
             }
-            let only = Brief {
+            let only = AttemptFacts {
                 status: status(code)?,
                 duration_ms,
                 at: start_offset_ms.map(|offset| started_at.0.plus_ms(i64::from(offset))),
@@ -209,9 +209,9 @@ impl<'a> RunContents<'a> {
         run: i32,
         started_at: At,
     ) -> Read<()> {
-        type Where = (i32, i16, i32, i32, i32, bool);
-        type What = (i16, bool, At, Option<i64>, i32, bool);
-        let rows: Vec<(Where, What)> = attempt::table
+        type RowKey = (i32, i16, i32, i32, i32, bool);
+        type RowValues = (i16, bool, At, Option<i64>, i32, bool);
+        let rows: Vec<(RowKey, RowValues)> = attempt::table
             .filter(attempt::project_id.eq(project))
             .filter(attempt::run_number.eq(run))
             .filter(attempt::started_at.eq(started_at))
@@ -237,7 +237,7 @@ impl<'a> RunContents<'a> {
             .load(connection)?;
         for ((test, slot, place, execution, retry, is_final), what) in rows {
             let (code, timed, occurred_at, duration_ms, browser, has_errors) = what;
-            let brief = Brief {
+            let facts = AttemptFacts {
                 status: status(code)?,
                 duration_ms,
                 at: timed.then_some(occurred_at.0),
@@ -257,13 +257,13 @@ impl<'a> RunContents<'a> {
                     source: Source::Rows(positions),
                     ..
                 }) if *last == slot && positions.last().is_some_and(|last| last.execution == execution) => {
-                    attempts.push(brief);
+                    attempts.push(facts);
                     positions.push(position);
                 }
                 Some(_) | None => executions.push(Execution {
                     slot,
                     first_place: place,
-                    attempts: vec![brief],
+                    attempts: vec![facts],
                     source: Source::Rows(vec![position]),
                 }),
             }
@@ -289,8 +289,8 @@ impl<'a> RunContents<'a> {
         changed
     }
 
-    /// Orders each test's executions by outcome, the worst last, then by the shards' indexes and their reports'
-    /// order, so that the order of arrival does not matter.
+    /// Orders each test's executions by outcome, the worst last, then by the shards' indexes and their reports' order.
+    /// The order of arrival does not matter.
     pub(crate) fn order(&mut self, shards: impl Iterator<Item = (i16, Option<i32>)>) {
         let indexes: HashMap<i16, Option<i32>> = shards.collect();
         for executions in self.tests.values_mut().filter(|executions| executions.len() > 1) {

@@ -17,7 +17,7 @@ use assay_domain::{
 use diesel::PgConnection;
 use uuid::Uuid;
 
-use super::{Began, Work, turn::LockedProject};
+use super::{ImportStart, Work, turn::LockedProject};
 use crate::{
     Database,
     db::{pool::Read, replica::in_one_state},
@@ -42,7 +42,7 @@ enum NextStep {
 #[derive(Debug)]
 pub(super) struct Judgement {
     pub(super) project: Uuid,
-    pub(super) began: Began,
+    pub(super) began: ImportStart,
     /// The time as of which the project is judged, if this import is the last one.
     pub(super) as_of: Timestamp,
     /// The value of `project.observed` after the report was stored.

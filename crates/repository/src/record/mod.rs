@@ -67,7 +67,7 @@ impl Recorder for Database {
         rules: RecordingRules,
         now: Timestamp,
     ) -> Result<StoredRecording, RecordError> {
-        let began = Began::at(now);
+        let began = ImportStart::at(now);
         let before = self.persistently(|| {
             let mark = self.on_primary("reading a project", |connection| {
                 Ok::<_, WorkError<StoreError>>(Mark::find(connection, project.0)?)
@@ -100,7 +100,9 @@ impl Recorder for Database {
                     });
                 }
                 Err(NoPartition(start)) => {
-                    self.persistently(|| period::make_room(self, start, now).map_err(RecordError::Store))?;
+                    self.persistently(|| {
+                        period::create_partition(self, start, now).map_err(RecordError::Store)
+                    })?;
                 }
             }
         }
@@ -129,12 +131,12 @@ fn not_judged(error: RecordError) -> RecordError {
 
 /// The beginning of an import.
 #[derive(Debug, Clone, Copy)]
-struct Began {
+struct ImportStart {
     now: Timestamp,
     at: Instant,
 }
 
-impl Began {
+impl ImportStart {
     /// The import begins now.
     fn at(now: Timestamp) -> Self {
         Self {
@@ -158,7 +160,7 @@ struct Import<'a> {
     rules: RecordingRules,
     /// The id of the import, of a new shard, and the new value of `project.observed`.
     new_id: Uuid,
-    began: Began,
+    began: ImportStart,
     /// The value of `project.observed` before the import waited for its turn.
     observed_before: Uuid,
 }
@@ -166,7 +168,7 @@ struct Import<'a> {
 type Work<T> = Result<T, WorkError<RecordError>>;
 
 /// The receipt of a stored report, and the judgement that is due.
-type Stored = (ImportReceipt, Option<Judgement>);
+type ReceiptAndJudgement = (ImportReceipt, Option<Judgement>);
 
 /// Nothing is stored, because there are no partitions for a run with this start.
 struct NoPartition(At);
@@ -178,7 +180,7 @@ impl Import<'_> {
         connection: &mut PgConnection,
         locked: LockedProject,
         first_attempt: Option<ImportReceipt>,
-    ) -> Work<Result<Stored, NoPartition>> {
+    ) -> Work<Result<ReceiptAndJudgement, NoPartition>> {
         let LockedProject {
             stable_branch,
             mut numbers,
@@ -231,7 +233,7 @@ impl Import<'_> {
             .into_iter()
             .chain(known.as_ref().map(|known| known.started_at));
         for start in starts {
-            if !period::hold_room(connection, start)? {
+            if !period::hold_partition(connection, start)? {
                 return Ok(Err(NoPartition(start)));
             }
         }
@@ -246,8 +248,8 @@ impl Import<'_> {
         Ok(Ok((imported, Some(judgement(self.new_id, touched)))))
     }
 
-    /// Identifies the run. Runs that do not count in verdicts have separate keys, so that a sender who may send only those
-    /// can neither change another run nor take its key.
+    /// Identifies the run. Runs that do not count in verdicts have separate keys. An ingest key for such runs alone can
+    /// thus neither change another run nor take its key.
     fn run_key(&self) -> RunKey<'_> {
         RunKey {
             text: &self.recording.run_key,
@@ -339,13 +341,13 @@ impl Import<'_> {
             .collect();
         daily_counts::refresh(connection, self.project, &Vec::from_iter(days))?;
         run::store_shard(connection, self.project, number, &shard)?;
-        let place = rows::Place {
+        let writer = rows::RowWriter {
             project: self.project,
             run: number,
             started_at: run.started_at.0,
             interned,
         };
-        place.write(connection, &contents, shard.slot, &changed, former_start)?;
+        writer.write(connection, &contents, shard.slot, &changed, former_start)?;
         if self.rules.counts_in_verdicts() {
             rows::store_pack(connection, self.project, number, run.started_at, &contents.pack())?;
         }
@@ -392,13 +394,13 @@ pub(crate) fn correct(
     started_at: At,
     contents: &RunContents<'_>,
 ) -> QueryResult<bool> {
-    let place = rows::Place {
+    let writer = rows::RowWriter {
         project,
         run,
         started_at: started_at.0,
         interned: &RecordingOrdinals::default(),
     };
-    place.correct(connection, contents)
+    writer.correct(connection, contents)
 }
 
 /// The result of an import whose content was already stored.

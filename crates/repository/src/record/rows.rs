@@ -14,7 +14,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
-    contents::{Brief, Execution, Position, RunContents, Source, StoredResult, outcome},
+    contents::{AttemptFacts, Execution, Position, RunContents, Source, StoredResult, outcome},
     intern::RecordingOrdinals,
 };
 use crate::{
@@ -99,7 +99,7 @@ struct Key {
 }
 
 /// The run and the partition to which rows are written.
-pub(super) struct Place<'a> {
+pub(super) struct RowWriter<'a> {
     pub(super) project: Uuid,
     pub(super) run: i32,
     /// The start of the run, a shard that is being imported included.
@@ -107,7 +107,7 @@ pub(super) struct Place<'a> {
     pub(super) interned: &'a RecordingOrdinals,
 }
 
-impl Place<'_> {
+impl RowWriter<'_> {
     /// Writes the rows of the tests that a shard in this slot changed, and moves the others to the run's new start.
     pub(super) fn write(
         &self,
@@ -271,7 +271,7 @@ impl Place<'_> {
         outcome: &TestOutcome,
         changes: &mut Changes,
     ) {
-        for (retry, brief) in execution.attempts.iter().enumerate() {
+        for (retry, facts) in execution.attempts.iter().enumerate() {
             let key = Key {
                 test,
                 slot: execution.slot,
@@ -283,12 +283,12 @@ impl Place<'_> {
                 is_final: (number, retry) == (outcome.final_execution, outcome.final_retry),
             };
             match &execution.source {
-                Source::Result => changes.attempts.push(self.attempt(key, position, brief, None)),
+                Source::Result => changes.attempts.push(self.attempt(key, position, facts, None)),
                 Source::New(recorded) => {
                     let recorded = recorded.get(retry).copied();
                     changes
                         .attempts
-                        .push(self.attempt(key, position, brief, recorded));
+                        .push(self.attempt(key, position, facts, recorded));
                 }
                 Source::Rows(former) if former.get(retry) != Some(&position) => {
                     changes.moved.push(key, position);
@@ -302,7 +302,7 @@ impl Place<'_> {
         &self,
         key: Key,
         position: Position,
-        brief: &Brief,
+        facts: &AttemptFacts,
         recorded: Option<&RecordedAttempt>,
     ) -> NewAttempt {
         let errors = recorded
@@ -312,17 +312,17 @@ impl Place<'_> {
         NewAttempt {
             project_id: self.project,
             started_at: At(self.started_at),
-            occurred_at: At(brief.at.unwrap_or(self.started_at)),
-            duration_ms: brief.duration_ms,
+            occurred_at: At(facts.at.unwrap_or(self.started_at)),
+            duration_ms: facts.duration_ms,
             run_number: self.run,
             test: key.test,
-            browser: brief.browser,
+            browser: facts.browser,
             signature: class.and_then(|class| self.interned.signature(class)),
             place: key.place,
             retry: position.retry,
             slot: key.slot,
-            status: status_code(brief.status),
-            timed: brief.at.is_some(),
+            status: status_code(facts.status),
+            timed: facts.at.is_some(),
             message: errors
                 .iter()
                 .find_map(|error| error.message.as_deref())
@@ -391,7 +391,10 @@ pub(super) fn ended(executions: &[Execution<'_>], run_started_at: Timestamp) -> 
 }
 
 /// The final attempt with this outcome, and the slot of its shard.
-fn final_attempt<'e>(executions: &'e [Execution<'_>], outcome: &TestOutcome) -> Option<(i16, &'e Brief)> {
+fn final_attempt<'e>(
+    executions: &'e [Execution<'_>],
+    outcome: &TestOutcome,
+) -> Option<(i16, &'e AttemptFacts)> {
     let execution = executions.get(outcome.final_execution)?;
     Some((execution.slot, execution.attempts.get(outcome.final_retry)?))
 }

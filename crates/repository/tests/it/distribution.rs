@@ -1,5 +1,5 @@
-//! The schema and every statement are limited to one project, or to the tables of the coordinator, so that the database can
-//! be distributed by project. `bins/server/tests/citus` runs the programs against such a database.
+//! The schema and every statement are limited to one project, or to the tables of the coordinator. The database can
+//! therefore be distributed by project. `bins/server/tests/citus` runs the programs against such a database.
 //!
 //! Statements are recorded at the connections, with their parameters. Pruning is left out, because it goes through
 //! the projects one by one, and drops periods for all of them.
@@ -16,7 +16,7 @@ use assay_domain::{
     rules::RecordingRules,
     run::SomeTests,
     signature::{Classifier, ErrorClass, SignatureQuery, SignatureSort},
-    store::{Administration, ProjectChange, Recorder, Store, in_snapshot},
+    store::{Administration, ProjectChange, ReadKeys, Recorder, Store, in_snapshot},
     window::Days,
 };
 use assay_testkit::TestDatabase;
@@ -342,7 +342,7 @@ fn projects_and_keys_are_looked_up_on_the_coordinator() {
     });
     assert!(statements.len() >= 8, "{statements:?}");
     for statement in &statements {
-        let met = Statement::of(statement).places(&tables);
+        let met = Statement::of(statement).references(&tables);
         assert!(met.is_empty(), "{statement}");
     }
 }
@@ -374,18 +374,18 @@ fn every_statement_names_its_one_project_by_a_constant() {
     let (mut met, mut wrong) = (BTreeSet::new(), Vec::new());
     for statement in &statements {
         let statement = Statement::of(statement);
-        let places = statement.places(&tables);
-        if !places.is_empty() && !statement.places(&on_coordinator).is_empty() {
+        let references = statement.references(&tables);
+        if !references.is_empty() && !statement.references(&on_coordinator).is_empty() {
             wrong.push(format!("of two machines: {}", statement.sql));
         }
-        for place in places {
-            if !statement.has_constant(&place, &world.project.id.to_string()) {
+        for table in references {
+            if !statement.has_constant(&table, &world.project.id.to_string()) {
                 wrong.push(format!(
                     "{} without the project as a constant: {}",
-                    place.name, statement.sql
+                    table.name, statement.sql
                 ));
             }
-            met.insert(place.table);
+            met.insert(table.table);
         }
         // A distributed table forbids changing a row's distribution column, even to the same value.
         let change = statement
@@ -512,7 +512,7 @@ fn exercise(world: &World) {
 }
 
 /// A table in a statement, and its alias.
-struct Place {
+struct TableReference {
     table: String,
     name: String,
 }
@@ -533,35 +533,35 @@ impl Statement {
     }
 
     /// The indexes of its tables.
-    fn places(&self, tables: &BTreeSet<String>) -> Vec<Place> {
+    fn references(&self, tables: &BTreeSet<String>) -> Vec<TableReference> {
         let words: Vec<&str> = self
             .sql
             .split([' ', '(', ')', ','])
             .filter(|word| !word.is_empty())
             .collect();
-        let mut places = Vec::new();
+        let mut references = Vec::new();
         for (index, word) in words.iter().enumerate() {
             let before = if index == 0 { "" } else { words[index - 1] };
             if tables.contains(*word) && ["FROM", "JOIN", "INTO", "UPDATE", "USING", "COPY"].contains(&before)
             {
                 let is_renamed = words.get(index + 1) == Some(&"AS");
                 let name = if is_renamed { words[index + 2] } else { word };
-                places.push(Place {
+                references.push(TableReference {
                     table: (*word).to_owned(),
                     name: name.to_owned(),
                 });
             }
         }
-        places
+        references
     }
 
     /// Whether this constant is a table's project.
-    fn has_constant(&self, place: &Place, project: &str) -> bool {
-        let column = project_column(&place.table);
+    fn has_constant(&self, table: &TableReference, project: &str) -> bool {
+        let column = project_column(&table.table);
         let columns_begin = |verb: &str| {
-            let after = self.sql.split_once(&format!("{verb} {}", place.table));
+            let after = self.sql.split_once(&format!("{verb} {}", table.table));
             after.is_some_and(|(_, after)| {
-                let renamed = format!(" AS {}", place.name);
+                let renamed = format!(" AS {}", table.name);
                 let after = after.strip_prefix(&renamed).unwrap_or(after);
                 after.trim_start().starts_with(&format!("({column}"))
             })
@@ -573,7 +573,7 @@ impl Statement {
         if columns_begin("INSERT INTO") {
             return self.binds.first().is_some_and(|bound| bound == project);
         }
-        let equals = format!("{}.{column} = $", place.name);
+        let equals = format!("{}.{column} = $", table.name);
         self.sql.match_indices(&equals).any(|(at, _)| {
             let number: String = self.sql[at + equals.len()..]
                 .chars()

@@ -38,7 +38,7 @@ pub(crate) struct Statement {
 }
 
 /// Explains a statement by running it again.
-pub(crate) fn explained(world: &World, statement: &Statement, plans: Plans) -> Work {
+pub(crate) fn explained(world: &World, statement: &Statement, plans: Plans) -> StatementCost {
     #[derive(diesel::QueryableByName)]
     struct Plan {
         #[diesel(sql_type = diesel::sql_types::Json, column_name = "QUERY PLAN")]
@@ -58,7 +58,7 @@ pub(crate) fn explained(world: &World, statement: &Statement, plans: Plans) -> W
     let mut connection = world.database.connection();
     let prepared = connection.batch_execute(&prepare);
     let plan = prepared.and_then(|()| sql_query(&explain).get_result::<Plan>(&mut connection));
-    Work::of(
+    StatementCost::of(
         plan.unwrap_or_else(|error| panic!("{prepare}; {explain}: {error}"))
             .plan,
     )
@@ -66,7 +66,7 @@ pub(crate) fn explained(world: &World, statement: &Statement, plans: Plans) -> W
 
 /// The plan and the work of a statement.
 #[derive(Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct StatementCost {
     /// Rows read from tables and indexes, including those that a filter removed.
     pub(crate) read: f64,
     /// Pairs of rows that a join compared without a match.
@@ -81,7 +81,7 @@ pub(crate) struct Work {
     pub(crate) plan: Value,
 }
 
-impl Work {
+impl StatementCost {
     fn of(explained: Value) -> Self {
         let mut work = Self::default();
         let plan = &explained[0]["Plan"];

@@ -1,6 +1,6 @@
-//! The plan of every statement of the read API. Over a data set of some size, each statement is explained as it was
-//! sent: with its values by a plan for these values, and by a plan for any. No large table is scanned as a whole, and
-//! no partition outside of the period is read. The rows that are read are bounded by the rows in the answer.
+//! The plan of every statement of the read API. Each statement is explained as it was sent, over a large data set: with
+//! a plan for its values, and with a plan for any values. No large table is scanned as a whole, and no partition
+//! outside of the period is read. The rows that are read are bounded by the rows in the answer.
 
 use crate::{
     distribution::{elements, listen, recorded_statements},

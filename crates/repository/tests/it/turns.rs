@@ -1,4 +1,4 @@
-//! Many imports into one project: the last one judges, each waiting import reports that it waits, and a frozen one
+//! Many imports into one project. The last one judges, each waiting import reports that it waits, and a frozen one
 //! blocks others only for a bounded time.
 
 use std::{

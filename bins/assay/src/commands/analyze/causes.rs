@@ -48,11 +48,11 @@ pub(super) fn check(scope: Option<&CauseScope>, output: Output) -> Result<(), Mi
 
 impl CauseScope {
     pub(super) fn causes(&self, collector: &Collector, now: Timestamp) -> anyhow::Result<Causes> {
-        let (wanted, knowledge) = match self {
+        let (selection, knowledge) = match self {
             Self::Window(knowledge) => (FailureSelection::All, *knowledge),
             Self::Run(name) => (FailureSelection::Run(name), Knowledge::AtTheTime),
         };
-        Ok(collector.causes(wanted, knowledge, now)?)
+        Ok(collector.causes(selection, knowledge, now)?)
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn table(found: &Causes, columns: Option<usize>) -> String {
         });
         output::table(&HEADER, rows)
     };
-    let shown = rows(&failures).unwrap_or_else(|| in_lines(&failures));
+    let text = rows(&failures).unwrap_or_else(|| in_lines(&failures));
     format!(
         "Run {} ({}){}\n\n{}\n{}\n",
         gate.run_number,
@@ -98,7 +98,7 @@ pub(super) fn table(found: &Causes, columns: Option<usize>) -> String {
             " on {}",
             assay_reports::shown_name(branch)
         )),
-        shown.trim_end(),
+        text.trim_end(),
         advice(gate.action, gate.mine),
     )
 }

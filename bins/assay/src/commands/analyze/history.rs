@@ -16,12 +16,12 @@ use flate2::read::MultiGzDecoder;
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 
-use super::Reading;
+use super::InputFormat;
 use crate::{
     checkout::Checkout,
     cli::Global,
     progress::{self, Unit},
-    sources::{self, Candidate, Room, SkippedFile},
+    sources::{self, ByteBudget, Candidate, SkippedFile},
 };
 
 /// How many files are held at a time, except for files that form one run.
@@ -32,7 +32,7 @@ const COLUMNS: [&str; 4] = ["test", "run", "started_at", "status"];
 /// The input.
 pub(super) struct Inputs<'a> {
     pub(super) paths: &'a [PathBuf],
-    pub(super) format: Reading,
+    pub(super) format: InputFormat,
     /// The checkout of the tested sources.
     pub(super) root: Option<&'a Path>,
 }
@@ -49,7 +49,7 @@ pub(super) fn read(
     let bar = progress::bar(global, "reading", bytes, Unit::Bytes);
     let ci = CiContext::default();
     let reader = Reader {
-        reading: args.format,
+        input_format: args.format,
         checkout: Checkout::of(args.root, &ci)?,
         now,
     };
@@ -86,12 +86,13 @@ enum Share {
 }
 
 /// The files in their order, folder by folder.
-fn shares(candidates: Vec<Candidate>, reading: Reading) -> Vec<Share> {
+fn shares(candidates: Vec<Candidate>, input_format: InputFormat) -> Vec<Share> {
     let mut shares = Vec::new();
     let mut folders: BTreeMap<PathBuf, Vec<Candidate>> = BTreeMap::new();
     let mut order: Vec<PathBuf> = Vec::new();
     for candidate in candidates {
-        if reading == Reading::Csv || (reading == Reading::Auto && is_csv(&candidate.path)) {
+        if input_format == InputFormat::Csv || (input_format == InputFormat::Auto && is_csv(&candidate.path))
+        {
             shares.push(Share::Csv(candidate));
             continue;
         }
@@ -104,9 +105,9 @@ fn shares(candidates: Vec<Candidate>, reading: Reading) -> Vec<Share> {
     }
     for folder in order {
         let files = without_karates_copies(folders.remove(&folder).unwrap_or_default());
-        let of_one_run = |candidate: &Candidate| match reading {
-            Reading::Report(Format::Allure) => Some("allure"),
-            Reading::Auto | Reading::Csv | Reading::Report(_) => of_one_run(&candidate.path),
+        let of_one_run = |candidate: &Candidate| match input_format {
+            InputFormat::Report(Format::Allure) => Some("allure"),
+            InputFormat::Auto | InputFormat::Csv | InputFormat::Report(_) => of_one_run(&candidate.path),
         };
         let mut runs: BTreeMap<&str, Vec<Candidate>> = BTreeMap::new();
         let mut slots: Vec<Vec<Candidate>> = Vec::new();
@@ -196,7 +197,7 @@ enum FileContent {
 }
 
 struct Reader {
-    reading: Reading,
+    input_format: InputFormat,
     checkout: Checkout,
     now: Timestamp,
 }
@@ -232,15 +233,15 @@ impl Reader {
 
     /// Reads the files of one run: its parts, or the same run in several formats, of which the most detailed counts.
     fn slot(&self, candidates: &[Candidate]) -> anyhow::Result<FileContent> {
-        let format = match self.reading {
-            Reading::Report(format) => Some(format),
-            Reading::Auto | Reading::Csv => None,
+        let format = match self.input_format {
+            InputFormat::Report(format) => Some(format),
+            InputFormat::Auto | InputFormat::Csv => None,
         };
         let joined = candidates
             .iter()
             .all(|candidate| of_one_run(&candidate.path).is_some())
             || format == Some(Format::Allure);
-        let room = Room::default();
+        let budget = ByteBudget::default();
         let mut files = Vec::new();
         let mut reason = None;
         for candidate in candidates {
@@ -254,7 +255,7 @@ impl Reader {
                 }
                 is_report
             };
-            match candidate.read_if(is_recognised, &room) {
+            match candidate.read_if(is_recognised, &budget) {
                 Ok(Some(file)) => files.push((candidate.found, file)),
                 Ok(None) => {}
                 Err(error) if candidate.found => return Ok(FileContent::Unreadable(error)),
@@ -263,26 +264,26 @@ impl Reader {
         }
         if let [(false, only)] = files.as_slice()
             && only.name == "-"
-            && self.reading == Reading::Auto
+            && self.input_format == InputFormat::Auto
             && is_history(&only.bytes)
         {
             return Ok(FileContent::History(files.swap_remove(0).1.bytes));
         }
-        let known = |file: &SourceFile| format.or_else(|| assay_reports::looks_like_report(&file.bytes));
+        let format_of = |file: &SourceFile| format.or_else(|| assay_reports::looks_like_report(&file.bytes));
         if files.is_empty() {
             let name = candidates.first().map(Candidate::name).unwrap_or_default();
             return Ok(FileContent::Nothing(SkippedFile { name, reason }));
         }
         if !joined {
-            files.sort_by_key(|(_, file)| known(file).map(richness));
+            files.sort_by_key(|(_, file)| format_of(file).map(richness));
             files.truncate(1);
         }
-        let found = files.iter().all(|(found, _)| *found);
+        let all_recognised = files.iter().all(|(recognised, _)| *recognised);
         let files: Vec<SourceFile> = files.into_iter().map(|(_, file)| file).collect();
         match self.recordings(files, format) {
             Ok(recordings) => Ok(FileContent::Recordings(recordings)),
             // A malformed file must not prevent the judgement of the others.
-            Err(error) if found => Ok(FileContent::Unreadable(error)),
+            Err(error) if all_recognised => Ok(FileContent::Unreadable(error)),
             Err(error) => Err(error),
         }
     }

@@ -53,7 +53,7 @@ pub(crate) struct AnalyzeArgs {
         default_value = "auto",
         value_parser = values::formats(Some(csv_word())).try_map(|word| parse_format(&word))
     )]
-    format: Reading,
+    format: InputFormat,
     /// The time of the judgement (RFC 3339); the newest run's start unless given
     #[arg(long, value_name = "TIME", value_parser = values::timestamp)]
     now: Option<Timestamp>,
@@ -97,7 +97,7 @@ enum Output {
 
 /// The format of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum InputFormat {
     /// Decided by name and content.
     Auto,
     /// As CSV.
@@ -110,13 +110,13 @@ fn csv_word() -> PossibleValue {
     PossibleValue::new("csv").help("A history, one attempt a row")
 }
 
-fn parse_format(text: &str) -> Result<Reading, String> {
+fn parse_format(text: &str) -> Result<InputFormat, String> {
     match text {
-        "auto" => Ok(Reading::Auto),
-        "csv" => Ok(Reading::Csv),
+        "auto" => Ok(InputFormat::Auto),
+        "csv" => Ok(InputFormat::Csv),
         other => other
             .parse()
-            .map(Reading::Report)
+            .map(InputFormat::Report)
             .map_err(|error| format!("{error}, csv or auto")),
     }
 }
@@ -145,11 +145,11 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
     print_branch_note(&collector);
     let mut analysis = collector.judge(args.now)?;
     if let Some(scope) = &args.causes {
-        let found = scope.causes(&collector, analysis.now)?;
+        let causes = scope.causes(&collector, analysis.now)?;
         if output == Output::Table {
-            return output::print(false, &(), || causes::table(&found, terminal::width()));
+            return output::print(false, &(), || causes::table(&causes, terminal::width()));
         }
-        analysis.causes = Some(found);
+        analysis.causes = Some(causes);
     }
     print(&analysis, output)
 }
@@ -164,7 +164,7 @@ pub(crate) fn collect(
     let mut collector = Collector::new(stable_branch);
     let reading = history::Inputs {
         paths,
-        format: Reading::Auto,
+        format: InputFormat::Auto,
         root,
     };
     history::read(global, &reading, &mut collector, clock::now())?;
@@ -212,9 +212,9 @@ fn print(analysis: &Analysis, output: Output) -> anyhow::Result<()> {
     let mut out = io::BufWriter::new(io::stdout());
     match output {
         Output::Table => {
-            let mut shown = terminal::out();
-            shown.write_all(table::table(analysis, terminal::width()).as_bytes())?;
-            shown.flush()?;
+            let mut output = terminal::out();
+            output.write_all(table::table(analysis, terminal::width()).as_bytes())?;
+            output.flush()?;
         }
         Output::Json => {
             serde_json::to_writer(&mut out, analysis).map_err(io::Error::from)?;

@@ -27,17 +27,17 @@ pub(super) fn table(analysis: &Analysis, columns: Option<usize>) -> String {
         analysis.stable_branch,
     );
     let failing = analysis.failing();
-    let shown = |judged: &[AnalyzedTest]| {
+    let rows_of = |judged: &[AnalyzedTest]| {
         let rows: Vec<Row> = judged.iter().map(|judged| Row::of(analysis, judged)).collect();
         drawn(&rows, columns)
     };
     if !reported.is_empty() {
         text.push('\n');
-        text += &shown(reported);
+        text += &rows_of(reported);
     }
     if !failing.is_empty() {
         text += "\nFailing now\n";
-        text += &shown(failing);
+        text += &rows_of(failing);
     }
     if !reported.is_empty() || !failing.is_empty() {
         text += "\nRuns: ▁ passed, ▄ passed on retry, █ failed, · skipped; the newest on the right\n";
@@ -124,11 +124,11 @@ fn drawn(rows: &[Row], columns: Option<usize>) -> String {
         })
     };
     let fitting = columns.and_then(|columns| {
-        let named = [&[verdict, test][..], &figures].concat();
+        let header = [&[verdict, test][..], &figures].concat();
         let with_names = |names: &[String]| {
             let rows = rows.iter().zip(names);
             let rows = rows.map(|(row, name)| (row.cells(name), vec![row.why.clone()]));
-            table_with_notes(&named, rows, columns)
+            table_with_notes(&header, rows, columns)
         };
         let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
         let below = || {
@@ -180,8 +180,8 @@ fn without_shared(names: &[String]) -> Option<Vec<String>> {
     }
     let mark = |is_cut: bool| if is_cut { SHARED } else { "" };
     let cut = |rest: &&str| {
-        let kept = rest.get(..rest.len() - after).unwrap_or(rest);
-        format!("{}{kept}{}", mark(before > 0), mark(after > 0))
+        let middle = rest.get(..rest.len() - after).unwrap_or(rest);
+        format!("{}{middle}{}", mark(before > 0), mark(after > 0))
     };
     Some(rests.iter().map(cut).collect())
 }

@@ -22,7 +22,7 @@ const SKEW_NOTED_MS: i64 = 2_000;
 
 /// The server's version and the connected user.
 pub(super) fn version(facts: &ServerFacts) -> Check {
-    let found = format!(
+    let state = format!(
         "Postgres {}, database {} as role {}{}",
         facts.version,
         facts.database,
@@ -33,18 +33,18 @@ pub(super) fn version(facts: &ServerFacts) -> Check {
             ""
         }
     );
-    let mut check = Check::ok("postgres", found);
+    let mut check = Check::ok("postgres", state);
     if facts.version_number / 10_000 < OLDEST {
         let advice = format!("upgrade Postgres to {OLDEST} or newer");
         check = check.worse(Status::Fail, None, advice);
     }
     if facts.encoding != "UTF8" {
-        let found = format!(
+        let state = format!(
             "its encoding is {}, which cannot store every test name",
             facts.encoding
         );
         let advice = "create a new database: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0";
-        check = check.worse(Status::Fail, found, advice);
+        check = check.worse(Status::Fail, state, advice);
     }
     check
 }
@@ -150,16 +150,16 @@ pub(super) fn clock(before: Timestamp, database: Timestamp, after: Timestamp) ->
     if certain < SKEW_NOTED_MS {
         return Check::ok("clock", "this machine and the database agree");
     }
-    let found = format!(
+    let state = format!(
         "this machine is {} {} the database",
         length(certain),
         if skew > 0 { "behind" } else { "ahead of" }
     );
     let advice = "set both clocks by NTP (timedatectl set-ntp true): periods, expiries and verdicts use this machine's clock";
     if certain < SKEW_WRONG_MS {
-        Check::warn("clock", found, advice)
+        Check::warn("clock", state, advice)
     } else {
-        Check::fail("clock", found, advice)
+        Check::fail("clock", state, advice)
     }
 }
 

@@ -69,14 +69,14 @@ fn of_organization(organization: &Organization, keys: &[KeyEntry], now: Timestam
     let (expired, valid): (Vec<_>, Vec<_>) = keys.iter().partition(|key| is_expired(key, now));
     if valid.is_empty() {
         let last = expired.iter().filter_map(|key| key.expires_at).max();
-        let found = match last {
+        let state = match last {
             Some(at) => format!(
                 "{name:?} has no valid read key: the last expired {}",
                 distance(at, now)
             ),
             None => format!("{name:?} has no read key"),
         };
-        return vec![(found, renew)];
+        return vec![(state, renew)];
     }
     let soon = now.plus_days(SOON_DAYS);
     let ends_soon = |key: &&&KeyEntry| key.expires_at.is_some_and(|at| at <= soon);
@@ -120,14 +120,14 @@ pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Ch
         )
     };
     let unfinished = store.unfinished_deletions()?.projects;
-    let found = |project: &ProjectEntry| {
+    let problem = |project: &ProjectEntry| {
         format!(
             "the deletion of the project {:?} ({}) is not finished",
             project.name, project.id
         )
     };
     Ok(unfinished.iter().take(NAMED).fold(check, |check, project| {
-        check.worse(Status::Warn, found(project), "assay prune")
+        check.worse(Status::Warn, problem(project), "assay prune")
     }))
 }
 
@@ -135,18 +135,18 @@ pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Ch
 pub(super) fn names(store: &dyn Administration) -> Result<Check, StoreError> {
     let mut check = Check::ok("names", "each organization and project has a name of its own");
     let organizations = store.organizations()?;
-    let named = organizations.iter().map(|organization| {
+    let organization_names = organizations.iter().map(|organization| {
         let advice = format!("assay org rename {} NAME", organization.id);
         (organization.name.clone(), advice)
     });
-    let mut duplicates = repeated("organizations", named);
+    let mut duplicates = repeated("organizations", organization_names);
     for organization in &organizations {
         let projects = store.projects_of(organization.id)?;
-        let named = projects.iter().map(|project| {
+        let project_names = projects.iter().map(|project| {
             let advice = format!("assay project rename {} NAME", project.id);
             (project.name.clone(), advice)
         });
-        duplicates.extend(repeated("projects of one organization", named));
+        duplicates.extend(repeated("projects of one organization", project_names));
     }
     for (found, advice) in duplicates.into_iter().take(NAMED) {
         check = check.worse(Status::Warn, found, advice);
@@ -156,9 +156,9 @@ pub(super) fn names(store: &dyn Administration) -> Result<Check, StoreError> {
 
 /// The entries whose name an older entry has, each with advice.
 fn repeated(what: &str, named: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
-    let mut known = HashSet::new();
+    let mut names = HashSet::new();
     named
-        .filter(|(name, _)| !known.insert(name.clone()))
+        .filter(|(name, _)| !names.insert(name.clone()))
         .map(|(name, advice)| (format!("several {what} are named {name:?}"), advice))
         .collect()
 }

@@ -12,23 +12,23 @@ const LEAST_FREE: u64 = 1 << 30;
 
 /// The running private cluster with its check; without one, only the check.
 pub(super) fn private(dir: &Path, settings: &Settings) -> (Check, Option<Cluster>) {
-    let shown = dir.display();
+    let folder = dir.display();
     match inspect(dir, settings) {
         Ok(ClusterState::Cluster { .. }) => {}
         Ok(ClusterState::Nothing { programs, version }) => {
-            let found = format!(
-                "ASSAY_DATABASE_URL is not set and {shown} holds no database yet; Postgres {version} in {} would create it",
+            let state = format!(
+                "ASSAY_DATABASE_URL is not set and {folder} holds no database yet; Postgres {version} in {} would create it",
                 programs.display()
             );
             let advice =
                 "assay org create NAME (which creates it), or set ASSAY_DATABASE_URL, or ASSAY_DATA_DIR";
-            return (Check::warn("private", found, advice), None);
+            return (Check::warn("private", state, advice), None);
         }
         Err(error) => return (Check::unanswered("private", &error), None),
     }
     match Cluster::start(dir, settings) {
         Ok(cluster) => {
-            let found = format!(
+            let state = format!(
                 "the private database in {} {}",
                 cluster.base().display(),
                 if cluster.started_here() {
@@ -37,7 +37,7 @@ pub(super) fn private(dir: &Path, settings: &Settings) -> (Check, Option<Cluster
                     "is running"
                 }
             );
-            (Check::ok("private", found), Some(cluster))
+            (Check::ok("private", state), Some(cluster))
         }
         Err(error) => (Check::unanswered("private", &error), None),
     }
@@ -49,15 +49,15 @@ pub(super) fn disk(base: &Path) -> Check {
         Ok(disk) => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             let all = disk.f_blocks.saturating_mul(disk.f_frsize);
-            let found = format!("{} of {} are free", bytes(signed(free)), bytes(signed(all)));
+            let state = format!("{} of {} are free", bytes(signed(free)), bytes(signed(all)));
             if free < LEAST_FREE {
                 Check::warn(
                     "disk",
-                    found,
+                    state,
                     "make room, or `assay prune`: Postgres stops when its disk is full",
                 )
             } else {
-                Check::ok("disk", found)
+                Check::ok("disk", state)
             }
         }
         Err(error) => Check::unanswered("disk", &error),

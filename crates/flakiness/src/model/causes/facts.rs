@@ -144,7 +144,7 @@ fn variant_runs<'t, 'h>(timeline: &'t Timeline<'h>, run: usize) -> impl Iterator
 
 /// What all tests of a window share.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shared<'a, 'h> {
+pub(crate) struct WindowContext<'a, 'h> {
     pub(crate) timeline: &'a Timeline<'h>,
     pub(crate) texts: &'a ErrorTexts,
     pub(crate) window_texts: &'a WindowTexts,
@@ -155,7 +155,7 @@ pub(crate) struct Shared<'a, 'h> {
 /// One test's results with the model's probabilities.
 #[derive(Debug)]
 pub(crate) struct TestDiagnosis<'a, 'h> {
-    shared: Shared<'a, 'h>,
+    shared: WindowContext<'a, 'h>,
     test: TestOrdinal,
     chains: &'a [ChainFacts],
     parts: &'a [Option<Parts>],
@@ -181,12 +181,12 @@ struct JudgedResult<'a, 'h> {
 
 impl<'a, 'h> TestDiagnosis<'a, 'h> {
     pub(crate) fn new(
-        shared: Shared<'a, 'h>,
+        shared: WindowContext<'a, 'h>,
         test: TestOrdinal,
         results: &'a TestResults,
         parts: &'a [Option<Parts>],
     ) -> Self {
-        let Shared { timeline, texts, .. } = shared;
+        let WindowContext { timeline, texts, .. } = shared;
         let each = results.sequence.results.iter().zip(&results.positions).zip(parts);
         let other =
             |(index, ((result, position), parts)): (usize, ((&ResultFacts, &usize), &Option<Parts>))| {

@@ -1,7 +1,7 @@
 //! The causes of one result of a test: the model's probabilities, split by cause.
 //!
-//! `docs/causes.md` explains the model. [`parts`] is the forward-backward pass over one test, [`sequence`] orders the
-//! test's results for it, [`texts`] weighs the error text, and [`facts`] has the counts of the sentence.
+//! `docs/causes.md` explains the model. [`parts`] is the forward-backward pass over one test, and [`sequence`] orders
+//! the test's results for it. [`texts`] weighs the error text, and [`facts`] has the counts of the sentence.
 
 mod crowds;
 mod facts;

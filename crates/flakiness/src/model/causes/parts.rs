@@ -1,4 +1,4 @@
-//! Forward-backward over the results of one test, with P(Broken) split by who broke the code.
+//! Forward-backward over the results of one test, with P(Broken) split by the origin of the breakage.
 //!
 //! The flake rates are independent of each other. The pass runs for all of them side by side, so that the compiler can use
 //! vector instructions. Only failures get parts: nothing reads those of a result that passed at once.

@@ -7,7 +7,7 @@ use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, Paral
 
 use super::{
     crowds,
-    facts::{CauseFacts, RunFailures, Shared, TestDiagnosis},
+    facts::{CauseFacts, RunFailures, TestDiagnosis, WindowContext},
     parts::{self, BEFORE, BreakRates, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
     sequence::{self, TestResults},
     texts::{ErrorTexts, WindowTexts},
@@ -99,16 +99,16 @@ impl Diagnose for Engine {
             return Vec::new();
         };
         let (from, until) = self.causes_window(started, knowledge, now);
-        let scene = Scene::new(history, texts, from, until);
-        scene.causes(|number| number == run)
+        let model = WindowModel::new(history, texts, from, until);
+        model.causes(|number| number == run)
     }
 }
 
 impl Engine {
     /// The causes of every failure of the window that ends at `now`: ascending by run, test, then variant run.
     ///
-    /// At the time, each run is judged with the window before it, at the cost of one judgement of that window for each
-    /// run with failures. With hindsight the window is judged once.
+    /// At the time, each run with failures is judged with the window before it, which costs one judgement of that
+    /// window. With hindsight the window is judged once.
     pub fn causes(
         &self,
         history: &History,
@@ -118,7 +118,7 @@ impl Engine {
     ) -> Vec<FailureCause> {
         let from = now.plus_days(-self.config().window_days);
         match knowledge {
-            Knowledge::Hindsight => Scene::new(history, texts, from, now).causes(|_| true),
+            Knowledge::Hindsight => WindowModel::new(history, texts, from, now).causes(|_| true),
             Knowledge::AtTheTime => {
                 let window = history
                     .runs
@@ -144,7 +144,7 @@ impl Engine {
 }
 
 /// A window with the data that all its failures share.
-struct Scene<'h> {
+struct WindowModel<'h> {
     timeline: Timeline<'h>,
     /// All positions by revision, then time.
     order: Vec<usize>,
@@ -154,7 +154,7 @@ struct Scene<'h> {
     window_texts: WindowTexts,
 }
 
-impl<'h> Scene<'h> {
+impl<'h> WindowModel<'h> {
     fn new(history: &'h History, texts: &'h ErrorTexts, from: Timestamp, to: Timestamp) -> Self {
         let timeline = Timeline::new(history, from, to);
         let background = Background::new(&timeline);
@@ -210,7 +210,7 @@ impl<'h> Scene<'h> {
     ) -> Vec<(usize, FailureCause)> {
         let results = TestResults::of(&self.timeline, &self.order, &self.background, &self.odds, test);
         let smoothed = parts::smooth(&results.sequence, BreakRates::default(), &PRIOR);
-        let shared = Shared {
+        let shared = WindowContext {
             timeline: &self.timeline,
             texts: self.texts,
             window_texts: &self.window_texts,

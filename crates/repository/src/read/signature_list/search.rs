@@ -1,7 +1,7 @@
 //! The search of signatures. It is not done in the database, because Postgres' case folding depends on its locale.
 //!
-//! Texts are read row by row, and only the numbers of signatures and tests are kept, so that a search needs little
-//! memory for any number of signatures.
+//! Texts are read row by row, and only the numbers of signatures and tests are kept. A search thus needs little memory
+//! for any number of signatures.
 
 use std::collections::BTreeSet;
 

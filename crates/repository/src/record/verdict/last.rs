@@ -1,5 +1,5 @@
-//! The parts of results that verdict rows contain, so that the most frequent reads need no results: each test's
-//! outcome in its last run, and the start of its newest run.
+//! The parts of results that verdict rows contain: each test's outcome in its last run, and the start of its newest
+//! run. The most frequent reads therefore need no results.
 
 use std::collections::HashMap;
 
