@@ -146,8 +146,10 @@ impl GoReader {
         let packages = std::mem::take(&mut self.packages);
         let mut tests = Collector::default();
         let mut unfinished = 0;
+        let mut is_cut_short = false;
         for package in packages {
             unfinished += usize::from(package.is_unfinished());
+            is_cut_short |= package.is_cut_short();
             for failure in package.own_failures() {
                 let build = failure.build.as_ref().and_then(|path| self.builds.get(path));
                 self.error(&failure.message, &build.map_or(failure.output, Output::text));
@@ -187,7 +189,7 @@ impl GoReader {
             shard: None,
             started_at: self.first,
             finished_at: self.last,
-            state: if self.cut_off || unfinished > 0 {
+            state: if self.cut_off || unfinished > 0 || is_cut_short {
                 RunState::Interrupted
             } else {
                 RunState::Completed

@@ -38,6 +38,10 @@ struct PackageRun {
     panic: Option<String>,
     ended: Option<AttemptStatus>,
     failed_build: Option<String>,
+    /// Whether the test binary wrote its result, after its last test.
+    has_result: bool,
+    /// Whether a test was open when the package ended.
+    stopped_a_test: bool,
 }
 
 impl Package {
@@ -67,6 +71,14 @@ impl Package {
     /// Whether the last run of the package has no result.
     pub(super) fn is_unfinished(&self) -> bool {
         self.runs.last().is_some_and(|run| run.ended.is_none())
+    }
+
+    /// Whether a panic, an exit or a signal ended the tests early, so that later ones did not run.
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.runs.iter().any(|run| {
+            let failed = run.ended.is_some_and(AttemptStatus::is_failure);
+            failed && !run.has_result && (run.panic.is_some() || run.stopped_a_test)
+        })
     }
 
     pub(super) fn own_failures(&self) -> impl Iterator<Item = OwnFailure> + '_ {
@@ -120,6 +132,7 @@ impl PackageRun {
         match &*event.action {
             "output" => {
                 self.note_panic(&event.output);
+                self.has_result |= event.output == "FAIL\n";
                 self.output.push(&event.output);
             }
             "pass" | "fail" | "skip" => {
@@ -192,6 +205,7 @@ impl PackageRun {
                 } else if says("FAIL") {
                     AttemptStatus::Failed
                 } else {
+                    self.stopped_a_test = true;
                     cut_short
                 });
                 execution.duration_ms = at

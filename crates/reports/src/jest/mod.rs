@@ -50,6 +50,10 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         let has_name = |test: &&Assertion| test.title.is_some() || !test.ancestor_titles.is_empty();
         let sections = Sections::of(file);
         for test in file.assertion_results.iter().filter(has_name) {
+            // Vitest calls a skipped test "skipped". A pending one did not end: its worker did, or the run was stopped.
+            if vitest && test.status.as_deref() == Some("pending") {
+                report.state = RunState::Interrupted;
+            }
             let parts = test
                 .ancestor_titles
                 .iter()

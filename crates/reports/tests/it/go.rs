@@ -72,6 +72,49 @@ fn a_stream_that_is_cut_off_marks_its_run() {
     assert_eq!(statuses, [AttemptStatus::Passed, AttemptStatus::Interrupted]);
 }
 
+/// As Go 1.27 writes them. The tests after `TestB` did not run.
+#[test]
+fn a_package_that_ends_within_its_tests_marks_its_run() {
+    let stream = |output: &[&str], test_ended: bool| {
+        let event = |action: &str, test: &str, output: &str| {
+            format!(
+                "{}\n",
+                serde_json::json!({"Action": action, "Package": "p", "Test": test, "Output": output})
+            )
+        };
+        let mut stream = event("run", "TestA", "") + &event("pass", "TestA", "") + &event("run", "TestB", "");
+        if test_ended {
+            stream += &event("output", "TestB", "--- FAIL: TestB (0.00s)\n");
+            stream += &event("fail", "TestB", "");
+        }
+        for line in output {
+            stream += &event("output", if *line == "FAIL\n" { "" } else { "TestB" }, line);
+        }
+        stream + &event("output", "", "FAIL\tp\t0.002s\n") + &event("fail", "", "")
+    };
+    for (output, test_ended, state) in [
+        (["signal: killed\n"].as_slice(), false, RunState::Interrupted),
+        (&["exit status 3\n"], false, RunState::Interrupted),
+        (
+            &["panic: nil map [recovered, repanicked]\n", "\n"],
+            true,
+            RunState::Interrupted,
+        ),
+        (&["FAIL\n", "exit status 1\n"], true, RunState::Completed),
+        // A test that prints the panic from which it recovers.
+        (&["panic: caught\n", "FAIL\n"], true, RunState::Completed),
+    ] {
+        let report = read_as_go(&stream(output, test_ended)).unwrap();
+        assert_eq!(report.state, state, "{output:?}");
+        let statuses: Vec<AttemptStatus> = report.tests.iter().map(|test| test.attempts[0].status).collect();
+        assert_eq!(
+            statuses,
+            [AttemptStatus::Passed, AttemptStatus::Failed],
+            "{output:?}"
+        );
+    }
+}
+
 #[test]
 fn a_file_that_is_no_stream_of_events_is_an_error() {
     for (text, expected) in [

@@ -188,6 +188,26 @@ fn vitest_errors_at_a_repeated_location_begin_the_next_attempt() {
     );
 }
 
+/// As Vitest 5 writes them when a worker is killed within `c`. Jest calls skipped tests pending.
+#[test]
+fn a_pending_test_of_vitest_did_not_end() {
+    let test = |title: &str, status: &str| json!({"ancestorTitles": [], "title": title, "status": status, "failureMessages": []});
+    let tests = [
+        test("a", "passed"),
+        test("b", "failed"),
+        test("c", "pending"),
+        test("d", "skipped"),
+    ];
+    let mut text = json!({"success": false, "testResults": [{"name": "/r/a.test.js", "status": "failed", "assertionResults": tests}]});
+    let report = read(&text);
+    assert_eq!((report.state, report.tests.len()), (RunState::Interrupted, 4));
+    text["numRuntimeErrorTestSuites"] = 0.into();
+    assert_eq!(read(&text).state, RunState::Completed);
+    text["testResults"][0]["assertionResults"][2]["status"] = "todo".into();
+    text.as_object_mut().unwrap().remove("numRuntimeErrorTestSuites");
+    assert_eq!(read(&text).state, RunState::Completed);
+}
+
 #[test]
 fn a_run_that_is_marked_as_failed_does_not_pass() {
     let passed = json!({"ancestorTitles": [], "title": "t", "status": "passed", "failureMessages": []});
