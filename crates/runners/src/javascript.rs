@@ -1,10 +1,11 @@
-//! Jest and Vitest: a regular expression over a test's titles, joined by spaces.
+//! Jest and Vitest: a regular expression over a test's titles. Jest and Vitest before version 5 join them with spaces, Vitest 5
+//! with ` > `.
 
 use assay_domain::test::TestName;
 
 use crate::{SEPARATOR, Use, literal};
 
-/// `cart > adds up` as `cart adds up`.
+/// `cart > adds up` as `cart(?: >)? adds up`. A title may itself contain ` > `.
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     // Vitest's JUnit XML puts the file before the titles.
     let file = test.file_path.as_deref().unwrap_or_default();
@@ -16,7 +17,8 @@ pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     if titles == file {
         return Err("it is a file that could not be run, and no test");
     }
-    Ok(literal(&titles.replace(SEPARATOR, " ")))
+    let titles: Vec<String> = titles.split(SEPARATOR).map(literal).collect();
+    Ok(titles.join("(?: >)? "))
 }
 
 /// The expression. It cannot distinguish tests of the same titles in different files.

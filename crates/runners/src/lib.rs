@@ -128,10 +128,11 @@ pub const fn usage(runner: Runner, list_use: Use) -> &'static str {
         }
         (Runner::Nextest, _) => "cargo nextest run -E \"$(cat LIST)\"",
         (Runner::Go, Use::Deselect) => {
-            "while IFS=$'\\t' read -r package pattern; do go test -skip \"$pattern\" \"$package\"; done < LIST"
+            "(status=0; for package in $(go list ./...); do go test -skip \
+             \"$(awk -F'\\t' -v package=\"$package\" '$1 == package { print $2 }' LIST)\" \"$package\" || status=1; done; exit $status)"
         }
         (Runner::Go, Use::Select) => {
-            "while IFS=$'\\t' read -r package pattern; do go test -run \"$pattern\" \"$package\"; done < LIST"
+            "(status=0; while IFS=$'\\t' read -r package pattern; do go test -run \"$pattern\" \"$package\" || status=1; done < LIST; exit $status)"
         }
         (Runner::Jest, _) => "npx jest --testNamePattern \"$(cat LIST)\"",
         (Runner::Vitest, _) => "npx vitest run --testNamePattern \"$(cat LIST)\"",

@@ -7,12 +7,23 @@ use crate::{Use, class_and_method};
 /// `acme-shop::orders > tests::adds_up` as `(binary_id(=acme-shop::orders) & test(=tests::adds_up))`.
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     let (binary, name) = class_and_method(test).ok_or("its name is not of a binary and a test")?;
-    let is_plain = |text: &str| !text.contains(['(', ')', '\\', ',', '/', '"', ' ']);
-    if is_plain(binary) && is_plain(name) {
-        Ok(format!("(binary_id(={binary}) & test(={name}))"))
-    } else {
-        Err("its name has characters that a filterset cannot hold")
+    Ok(format!(
+        "(binary_id(={}) & test(={}))",
+        escaped(binary),
+        escaped(name)
+    ))
+}
+
+/// A text that a filterset compares whole.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '\\' | ')' | ',') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
     }
+    escaped
 }
 
 /// The filterset.

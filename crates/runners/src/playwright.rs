@@ -4,19 +4,52 @@ use assay_domain::test::TestName;
 
 use crate::SEPARATOR;
 
-/// `chromium > ui/home.spec.ts > home > shows` as `[chromium] › ui/home.spec.ts › home › shows`.
+/// The separator of a line's parts.
+const LINE_SEPARATOR: &str = " › ";
+/// The maximum number of titles, because each further one doubles the lines.
+const MOST_TITLES: usize = 6;
+
+/// `chromium > ui/home.spec.ts > shows` as `[chromium] › ui/home.spec.ts › shows`.
+///
+/// A stored name does not show whether ` > ` separates two titles or is a part of one. There is a line for each
+/// possibility, and Playwright ignores a line without a test.
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     let file = test.file_path.as_deref().ok_or("its file is not known")?;
-    let mut parts: Vec<&str> = test.name.split(SEPARATOR).collect();
+    let parts: Vec<&str> = test.name.split(SEPARATOR).collect();
     // The project is omitted if a report has none.
-    let place = parts
+    let file_index = parts
         .iter()
         .position(|part| file == *part || file.ends_with(&format!("/{part}")))
         .ok_or("its name does not hold its file")?;
-    let in_list = parts.split_off(place).join(" › ");
-    match parts.as_slice() {
-        [] => Ok(in_list),
-        [project] => Ok(format!("[{project}] › {in_list}")),
-        _ => Err("several titles precede its file, so its Playwright project is unknown"),
+    let (project, file_and_titles) = parts.split_at(file_index);
+    let Some((file, [title, titles @ ..])) = file_and_titles.split_first() else {
+        return Err("it is a file, and no test");
+    };
+    let start = match project {
+        [] if file.starts_with('[') => {
+            return Err("its report has no Playwright project, and its file begins with a bracket");
+        }
+        [] => format!("{file}{LINE_SEPARATOR}{title}"),
+        [project] => format!("[{project}]{LINE_SEPARATOR}{file}{LINE_SEPARATOR}{title}"),
+        _ => return Err("several titles precede its file, so its Playwright project is unknown"),
+    };
+    if titles.len() >= MOST_TITLES {
+        return Err("it has more than six titles");
     }
+    if test.name.contains('›') {
+        return Err("its name has the separator of a test list");
+    }
+    if parts.iter().any(|part| part.trim() != *part) {
+        return Err("a title begins or ends with a space, which a test list cannot hold");
+    }
+    let lines = titles.iter().fold(vec![start], |lines, title| {
+        let separated = |separator: &str| {
+            let lines = lines.iter();
+            lines
+                .map(|line| format!("{line}{separator}{title}"))
+                .collect::<Vec<_>>()
+        };
+        [separated(LINE_SEPARATOR), separated(SEPARATOR)].concat()
+    });
+    Ok(lines.join("\n"))
 }

@@ -1,4 +1,4 @@
-//! Checks the text of lists. `bins/assay/tests/it/quarantine.rs` runs them with the real runners.
+//! Checks the text of lists. `examples/runners/check` runs them with the real runners.
 
 use super::*;
 
@@ -28,12 +28,12 @@ fn every_runner_gets_its_own_names() {
     )];
     assert_eq!(
         text(Runner::Playwright, Use::Deselect, &spec),
-        "[chromium] › ui/home.spec.ts › home › shows\n"
+        "[chromium] › ui/home.spec.ts › home › shows\n[chromium] › ui/home.spec.ts › home > shows\n"
     );
-    let rust = two("shop > tests::adds", "shop::orders > ships");
+    let rust = two("shop > tests::adds", "shop::bin/shop > a\\b (1), c");
     assert_eq!(
         text(Runner::Nextest, Use::Deselect, &rust),
-        "not ((binary_id(=shop) & test(=tests::adds)) | (binary_id(=shop::orders) & test(=ships)))\n"
+        "not ((binary_id(=shop) & test(=tests::adds)) | (binary_id(=shop::bin/shop) & test(=a\\\\b (1\\)\\, c)))\n"
     );
     let go = two("example.com/shop > TestTotal/a+b", "example.com/shop > TestCart");
     assert_eq!(
@@ -46,11 +46,11 @@ fn every_runner_gets_its_own_names() {
     ];
     assert_eq!(
         text(Runner::Vitest, Use::Deselect, &js),
-        "^(?!(?:cart adds \\(up\\)|pays)$)\n"
+        "^(?!(?:cart(?: >)? adds \\(up\\)|pays)$)\n"
     );
     assert_eq!(
         text(Runner::Jest, Use::Select, &js),
-        "^(?:cart adds \\(up\\)|pays)$\n"
+        "^(?:cart(?: >)? adds \\(up\\)|pays)$\n"
     );
     let dotnet = two("Shop.CartTests > Adds", "Shop.CartTests > Pays");
     assert_eq!(
@@ -77,8 +77,16 @@ fn tests_that_a_runner_cannot_name_are_left_out_with_the_reason() {
     for (runner, name, file) in [
         (Runner::Playwright, "home > shows", None),
         (Runner::Playwright, "home > shows", Some("a.spec.ts")),
+        (Runner::Playwright, "chromium > a.spec.ts", Some("a.spec.ts")),
+        (Runner::Playwright, "[id].spec.ts > shows", Some("[id].spec.ts")),
+        (Runner::Playwright, "a.spec.ts > home › page", Some("a.spec.ts")),
+        (Runner::Playwright, "a.spec.ts > home >  shows", Some("a.spec.ts")),
+        (
+            Runner::Playwright,
+            "a.spec.ts > 1 > 2 > 3 > 4 > 5 > 6 > 7",
+            Some("a.spec.ts"),
+        ),
         (Runner::Nextest, "adds", None),
-        (Runner::Nextest, "shop > adds(1)", None),
         (Runner::Go, "TestTotal", None),
         (Runner::Jest, "a.test.ts", Some("a.test.ts")),
         (Runner::Dotnet, "Shop.CartTests > Adds(sku: \"A1\")", None),
@@ -87,6 +95,18 @@ fn tests_that_a_runner_cannot_name_are_left_out_with_the_reason() {
     ] {
         assert!(reason(runner, &test(name, file)).is_some(), "{runner:?} {name}");
     }
+}
+
+/// A stored name does not show whether ` > ` separates two titles or is a part of one.
+#[test]
+fn a_title_may_contain_the_separator() {
+    let pattern = text(Runner::Vitest, Use::Select, &[test("home > a > b", None)]);
+    assert_eq!(pattern, "^(?:home(?: >)? a(?: >)? b)$\n");
+    let spec = [test("a.spec.ts > home > a > b", Some("a.spec.ts"))];
+    assert_eq!(
+        text(Runner::Playwright, Use::Select, &spec),
+        "a.spec.ts › home › a › b\na.spec.ts › home > a › b\na.spec.ts › home › a > b\na.spec.ts › home > a > b\n"
+    );
 }
 
 #[test]
