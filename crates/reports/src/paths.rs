@@ -12,12 +12,17 @@ pub(crate) fn stored(path: &str, root: Option<&str>) -> String {
 }
 
 /// A file's name as messages show it. The name may be malicious. Characters that control a terminal or change the text
-/// direction are escaped, and so are commands of CI services (`::error::`, `##vso[`).
+/// direction are escaped, and so are commands of CI services (`::error::`, `##vso[`). Within a word, `::` is no command: it
+/// separates the modules of a test.
 pub fn shown(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut characters = name.chars().peekable();
+    let mut is_in_word = false;
+    let mut has_command = false;
     while let Some(next) = characters.next() {
-        let is_command = matches!(next, '#' | ':') && characters.peek() == Some(&next);
+        let is_command = characters.peek() == Some(&next)
+            && (next == '#' || (next == ':' && (has_command || !is_in_word)));
+        has_command |= is_command;
         let steers = next.is_control()
             || matches!(
                 next,
@@ -28,6 +33,7 @@ pub fn shown(name: &str) -> String {
         } else {
             out.push(next);
         }
+        is_in_word = !steers && !next.is_whitespace();
     }
     out
 }
@@ -229,6 +235,8 @@ mod tests {
             ("out/r é✓ [1].xml", "out/r é✓ [1].xml"),
             (r"C:\a#b:c.xml", r"C:\a#b:c.xml"),
             ("::error::gone", r"\u{3a}:error\u{3a}:gone"),
+            ("a ::error::gone", r"a \u{3a}:error\u{3a}:gone"),
+            ("shop::cart > tests::adds(1)::a", "shop::cart > tests::adds(1)::a"),
             ("a\n##vso[task.complete]", r"a\u{a}\u{23}#vso[task.complete]"),
             ("###[x", r"\u{23}\u{23}#[x"),
             ("\u{1b}[2J\r\u{9b}1m", r"\u{1b}[2J\u{d}\u{9b}1m"),
