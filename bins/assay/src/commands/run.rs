@@ -115,7 +115,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
                 }
             },
             Ok(None) | Err(_) => {
-                eprintln!("assay: nothing is excused, because the server could not be asked")
+                eprintln!("assay: nothing is excused, because no report was judged")
             }
         }
     }

@@ -197,10 +197,11 @@ impl Rules {
             Some(Refusal::Changed)
         } else if failure.broken_on_stable && !self.allow_broken {
             Some(Refusal::Broken)
+        } else if failure.runs_elsewhere < NEW_BELOW {
+            // Before the probability: no further run of the revision can excuse a new test.
+            Some(Refusal::New)
         } else if failure.mine >= self.risk {
             Some(Refusal::Mine)
-        } else if failure.runs_elsewhere < NEW_BELOW {
-            Some(Refusal::New)
         } else if failure.same_error >= CROWD {
             Some(Refusal::Crowd)
         } else if failure.cause == Cause::Unclear {
@@ -340,7 +341,10 @@ mod tests {
             runs_elsewhere: 4,
             ..flake()
         };
-        assert_eq!(refused(new, &rules()), Some(Refusal::New));
+        assert_eq!(refused(new.clone(), &rules()), Some(Refusal::New));
+        let probable = JudgedFailure { mine: 0.4, ..new };
+        assert_eq!(outcome(vec![probable.clone()], &rules()), Outcome::Blocked);
+        assert_eq!(refused(probable, &rules()), Some(Refusal::New));
         let crowd = JudgedFailure {
             same_error: 10,
             ..flake()

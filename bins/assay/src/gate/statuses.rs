@@ -6,6 +6,8 @@ use assay_reports::Format;
 const COMMON: u8 = 1;
 /// The same of cargo-nextest, whose reports are JUnit XML.
 const NEXTEST: u8 = 100;
+/// The same of `cargo test`, which writes libtest's events.
+const CARGO_TEST: u8 = 101;
 /// The same of CTest.
 const CTEST: u8 = 8;
 /// Robot Framework counts the failed tests up to this number.
@@ -17,7 +19,8 @@ pub(crate) fn means_failed_tests(status: u8, failed: u64, formats: &[Format]) ->
     let counts_up_to = |most: u64| u64::from(status) == failed.min(most);
     status == COMMON
         || formats.iter().any(|format| match format {
-            Format::Junit | Format::Libtest => status == NEXTEST,
+            Format::Junit => status == NEXTEST,
+            Format::Libtest => status == NEXTEST || status == CARGO_TEST,
             Format::Ctest => status == CTEST,
             Format::Mocha | Format::Mochawesome | Format::Tap => counts_up_to(255),
             Format::Robot => counts_up_to(ROBOT_MOST),
@@ -47,6 +50,9 @@ mod tests {
         for (status, failed, format, means) in [
             (1, 3, Format::Junit, true),
             (100, 3, Format::Junit, true),
+            (101, 3, Format::Libtest, true),
+            // A tool that panicked.
+            (101, 3, Format::Junit, false),
             // pytest: interrupted, internal error, wrong usage, no tests.
             (2, 2, Format::Junit, false),
             (3, 3, Format::Junit, false),
