@@ -343,7 +343,7 @@ mod tests {
         };
         assert_eq!(refused(new.clone(), &rules()), Some(Refusal::New));
         let probable = JudgedFailure { mine: 0.4, ..new };
-        assert_eq!(outcome(vec![probable.clone()], &rules()), Outcome::Blocked);
+        assert_eq!(outcome(vec![probable.clone()], &rules()), GateOutcome::Blocked);
         assert_eq!(refused(probable, &rules()), Some(Refusal::New));
         let crowd = JudgedFailure {
             same_error: 10,

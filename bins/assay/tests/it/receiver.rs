@@ -163,9 +163,7 @@ impl Receiver {
                 };
                 // A client that disconnects early is not a failure of the listener.
                 let stream = accept(stream.unwrap()).unwrap();
-                if let Some(request) = answer(stream, &next) {
-                    recorded.lock().unwrap().push(request);
-                }
+                let _ = answer(stream, &next, |request| recorded.lock().unwrap().push(request));
             }
         });
         Self { url, requests }
@@ -177,7 +175,9 @@ impl Receiver {
     }
 }
 
-fn answer(stream: impl Read + Write, reply: &Reply) -> Option<Request> {
+/// Receives a request and replies. The request is recorded before the reply, which may be the last thing that the client
+/// waits for.
+fn answer(stream: impl Read + Write, reply: &Reply, record: impl FnOnce(Request)) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
@@ -213,6 +213,7 @@ fn answer(stream: impl Read + Write, reply: &Reply) -> Option<Request> {
             body
         }
     };
+    record(request);
     let Reply {
         status,
         headers,
@@ -225,6 +226,5 @@ fn answer(stream: impl Read + Write, reply: &Reply) -> Option<Request> {
     let stream = reader.get_mut();
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(body.as_bytes()).ok()?;
-    stream.flush().ok()?;
-    Some(request)
+    stream.flush().ok()
 }

@@ -140,7 +140,7 @@ fn a_green_run_passes_the_gate() {
 #[test]
 fn the_sentence_about_a_test_without_history_has_no_counts() {
     let world = ServedWorld::new();
-    let imported = world.import_cases(10, &[("adds", false)], &["--branch", "main"]);
+    let imported = world.import_cases(10, &[("adds", false)], &["--branch", "topic"]);
     let body = world.get(&format!("/runs/{}/failures", text(&imported["runId"])));
     let explanation = text(&of(&body, "adds")["explanation"]);
     assert!(
