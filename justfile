@@ -63,6 +63,10 @@ release:
 fuzz-http requests="100000" seed="20261121":
     ASSAY_FUZZ_REQUESTS={{requests}} ASSAY_FUZZ_SEED={{seed}} cargo test -p assay-server --test security fuzz -- --nocapture
 
+# Tries the gate and the lists of flaky tests with the real test runners (needs node, python3 and cargo-nextest).
+runners *names:
+    examples/runners/check {{names}}
+
 # Lints the API's description, compares it with a running demo, and tries two generated clients (needs node and python3).
 clients:
     examples/check

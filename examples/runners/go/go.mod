@@ -1,0 +1,3 @@
+module example.org/acme/shop
+
+go 1.20

@@ -1,0 +1,9 @@
+package orders
+
+import (
+	"testing"
+
+	"example.org/acme/shop/planted"
+)
+
+func TestDiscount(t *testing.T) { planted.Fails(t, "new") }

@@ -1,0 +1,3 @@
+const { passesWithout } = require('./planted');
+
+test('gives a discount', () => passesWithout('new'));

@@ -1,0 +1,4 @@
+import { test } from '@playwright/test';
+import { passesWithout } from './planted';
+
+test('gives a discount', () => passesWithout('new', 'chromium'));

@@ -1,0 +1,12 @@
+import { describe, test } from 'vitest';
+import { diesWith, passesWithout } from './planted.js';
+
+describe('orders', () => {
+  test('pays', () => {});
+  test('sends', () => passesWithout('flaky-3'));
+  test('ships', () => passesWithout('broken'));
+  test('returns', async () => {
+    await diesWith('killed');
+    await diesWith('process-killed');
+  });
+});
