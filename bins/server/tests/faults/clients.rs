@@ -121,6 +121,8 @@ fn clients_that_do_not_read_do_not_delay_others() {
     let size = world.ask(&below).body.len();
     let request = raw::request(&world.path(&below), &world.key);
     let before = world.server.megabytes();
+    // The server may still open connections to the database, fewer than 25.
+    let descriptors = world.server.descriptors() + 25;
     raw::run(async {
         let mut deaf = Vec::new();
         for _ in 0..50 {
@@ -151,7 +153,7 @@ fn clients_that_do_not_read_do_not_delay_others() {
         // They are disconnected while they are still connected.
         world
             .server
-            .until("rid of them", |server| server.descriptors() < 40);
+            .until("rid of them", |server| server.descriptors() < descriptors);
         drop(deaf);
     });
 }

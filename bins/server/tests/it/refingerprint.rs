@@ -50,9 +50,10 @@ fn regrouping_an_absent_project_is_refused() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// Changes a signature to that of an earlier version.
+/// Changes a signature to that of an earlier version. Like every change of a project, it changes the project's state.
 fn age(database: &TestDatabase, fingerprint: &str) {
     database.execute(&format!(
-        "UPDATE signature SET fingerprint = '{OLD}', version = 0, title = 'old' WHERE fingerprint = '{fingerprint}'"
+        "UPDATE signature SET fingerprint = '{OLD}', version = 0, title = 'old' WHERE fingerprint = '{fingerprint}'; \
+         UPDATE project SET observed = gen_random_uuid()"
     ));
 }
