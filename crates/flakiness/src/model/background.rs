@@ -63,14 +63,18 @@ impl Background {
                 || push.observe(timeline, lane),
                 || pull_request.observe(timeline, lane),
             );
-            measure(&mut kinds, timeline, &recurring, &mut beta);
+            for kind in &mut kinds {
+                kind.measure(timeline, &recurring, &mut beta);
+            }
             // The run does not cause the failures of recurring tests, so the second measurement leaves them out of the
             // excess.
             if find_recurring(&kinds, &mut recurring) {
                 for (anywhere, here) in recurring_anywhere.iter_mut().zip(&recurring) {
                     *anywhere |= here;
                 }
-                measure(&mut kinds, timeline, &recurring, &mut beta);
+                for kind in &mut kinds {
+                    kind.measure(timeline, &recurring, &mut beta);
+                }
             }
         }
         let mass_failure: Vec<bool> = beta.iter().map(|beta| *beta >= MASS_FAILURE).collect();
@@ -152,13 +156,6 @@ fn branches_break(timeline: &Timeline<'_>, mass_failure: &[bool]) -> f64 {
     let broken = failed_on.iter().filter(|on| matches!(on, FailedOn::OneBranch(_)));
     let broken = f64::from(count(broken.count()));
     (BRANCHES_USUALLY_BREAK * USUAL_RESULTS + broken) / (USUAL_RESULTS + results)
-}
-
-/// Measures the observed runs without the excess of `recurring` tests; `betas` are by position.
-fn measure(kinds: &mut [Kind; 2], timeline: &Timeline<'_>, recurring: &[bool], betas: &mut [f64]) {
-    for kind in kinds {
-        kind.measure(timeline, recurring, betas);
-    }
 }
 
 /// Marks the recurring tests over the measured runs of both kinds. Returns whether there are any.

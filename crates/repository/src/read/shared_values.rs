@@ -4,12 +4,17 @@
 //! Every request reads the project's state from the database, and the key of a value has that state. A value is therefore
 //! never used after a change. Requests for the same value wait for the first one, which computes it.
 
-use std::{any::Any, sync::Arc, time::Duration};
+use std::{
+    any::{Any, type_name},
+    sync::Arc,
+    time::Duration,
+};
 
 use assay_domain::{
     observation::History,
     project::Project,
-    store::{SharedKey, SharedValue},
+    store::{SharedKey, SharedValue, StoreError},
+    window::Window,
 };
 use diesel::{
     OptionalExtension as _, PgConnection, QueryResult, RunQueryDsl as _,
@@ -22,7 +27,12 @@ use quick_cache::{
 use uuid::Uuid;
 
 use crate::{
-    db::{column::At, period::retention_bounds, sql_statement::SqlStatement},
+    db::{
+        column::{At, corrupt},
+        period::{retention_bounds, visible},
+        pool::{Read, WorkError},
+        sql_statement::SqlStatement,
+    },
     read::{history_cache::HistoryVersion, signature_list::ListName},
 };
 
@@ -165,6 +175,33 @@ struct CachedValue {
 }
 
 impl SharedValues {
+    /// What `compute` reads for the visible runs of a window. Requests in the same state of the project share it. `bytes` is
+    /// about the memory that it takes.
+    pub(crate) fn read_once<T: Clone + Send + Sync + 'static>(
+        &self,
+        connection: &mut PgConnection,
+        project: &Project,
+        window: &Window,
+        name: ValueName,
+        compute: impl FnOnce(&mut PgConnection) -> Read<T>,
+        bytes: impl FnOnce(&T) -> usize,
+    ) -> Read<T> {
+        // A project that was deleted after the caller's look-up has no state.
+        let Some(state) = WindowState::read(connection, project, visible(project, window))? else {
+            return compute(connection);
+        };
+        let (value, _) = self.cached_or_computed(state, name, || {
+            let value = compute(connection)?;
+            let bytes = bytes(&value);
+            let value: Arc<dyn Any + Send + Sync> = Arc::new(value);
+            Ok::<SharedValue, WorkError<StoreError>>((value, bytes))
+        })?;
+        let value = value.downcast::<T>();
+        Ok(value
+            .map(Arc::unwrap_or_clone)
+            .map_err(|_| corrupt("shared value", type_name::<T>()))?)
+    }
+
     /// The cached value, else that of `compute`.
     pub(crate) fn cached_or_computed<E>(
         &self,

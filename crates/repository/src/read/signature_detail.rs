@@ -1,13 +1,10 @@
 //! One error signature: its figures, the tests it hits and the runs it occurred in.
 
-use std::{any::Any, sync::Arc};
-
 use assay_domain::{
     excerpt::MOST_ENTRIES,
     id::RunId,
     project::Project,
     signature::{SignatureDetail, SignatureRun},
-    store::{SharedValue, StoreError},
     window::Window,
 };
 use diesel::{
@@ -21,11 +18,11 @@ use crate::{
     db::{
         column::{At, corrupt, count, long_count, status},
         period::visible,
-        pool::{Read, WorkError},
+        pool::Read,
         sql_statement::SqlStatement,
     },
     read::{
-        shared_values::{SharedValues, ValueName, WindowState},
+        shared_values::{SharedValues, ValueName},
         signature::{
             OccurrenceFilter, SignatureFigures, by_fingerprint, latest, occurrence_times, runs_hit, tests_hit,
         },
@@ -45,21 +42,14 @@ pub(crate) fn find_shared(
     fingerprint: &str,
     window: &Window,
 ) -> Read<Option<SignatureDetail>> {
-    // A project that was deleted after the caller's look-up has no state.
-    let Some(state) = WindowState::read(connection, project, visible(project, window))? else {
-        return find(connection, project, fingerprint, window);
-    };
-    let name = ValueName::Signature(fingerprint.to_owned());
-    let (value, _) = shared.cached_or_computed(state, name, || {
-        let detail = find(connection, project, fingerprint, window)?;
-        let bytes = detail.as_ref().map_or(0, bytes);
-        let detail: Arc<dyn Any + Send + Sync> = Arc::new(detail);
-        Ok::<SharedValue, WorkError<StoreError>>((detail, bytes))
-    })?;
-    let detail = value.downcast::<Option<SignatureDetail>>();
-    Ok(detail
-        .map(Arc::unwrap_or_clone)
-        .map_err(|_| corrupt("shared value", fingerprint))?)
+    shared.read_once(
+        connection,
+        project,
+        window,
+        ValueName::Signature(fingerprint.to_owned()),
+        |connection| find(connection, project, fingerprint, window),
+        |detail| detail.as_ref().map_or(0, bytes),
+    )
 }
 
 /// About the memory that a signature with its tests and runs takes.

@@ -5,14 +5,12 @@
 
 mod search;
 
-use std::{any::Any, sync::Arc};
-
 use assay_domain::{
     attempt::AttemptStatus,
     page::{Page, PerPage},
     project::Project,
     signature::{Category, NewSignature, Signature, SignaturePage, SignatureQuery, SignatureSort},
-    store::{SharedValue, StoreError},
+    store::StoreError,
     window::Window,
 };
 use diesel::{
@@ -24,11 +22,11 @@ use crate::{
     db::{
         column::{At, corrupt, long_count, status_code, word},
         period::{retention_bounds, visible},
-        pool::{Read, WorkError},
+        pool::Read,
         sql_statement::{Part, SqlStatement},
     },
     read::{
-        shared_values::{SharedValues, ValueName, WindowState},
+        shared_values::{SharedValues, ValueName},
         signature::{
             OccurrenceFilter, SignatureFigures, SignatureTitle, latest, occurrence_times, runs_hit, tests_hit,
         },
@@ -78,21 +76,14 @@ pub(crate) fn shared_page(
     project: &Project,
     query: &SignatureQuery,
 ) -> Read<SignaturePage> {
-    // A project that was deleted after the caller's look-up has no state.
-    let Some(window) = WindowState::read(connection, project, visible(project, &query.window))? else {
-        return page(connection, project, query);
-    };
-    let name = ValueName::Signatures(ListName::of(query));
-    let (value, _) = shared.cached_or_computed(window, name, || {
-        let page = page(connection, project, query)?;
-        let bytes = page.signatures.iter().map(bytes).sum();
-        let page: Arc<dyn Any + Send + Sync> = Arc::new(page);
-        Ok::<SharedValue, WorkError<StoreError>>((page, bytes))
-    })?;
-    let page = value.downcast::<SignaturePage>();
-    Ok(page
-        .map(Arc::unwrap_or_clone)
-        .map_err(|_| corrupt("shared value", "signatures"))?)
+    shared.read_once(
+        connection,
+        project,
+        &query.window,
+        ValueName::Signatures(ListName::of(query)),
+        |connection| page(connection, project, query),
+        |page| page.signatures.iter().map(bytes).sum(),
+    )
 }
 
 /// About the memory that a signature takes.
