@@ -30,6 +30,7 @@ use crate::{
         run::{StoredRun, outcome},
         run_parts,
         shard::{self, ShardTags, ShownShard},
+        signature::attempts_of_run,
     },
 };
 
@@ -356,17 +357,7 @@ fn errors(
     run: &StoredRun,
     only: Option<&[i32]>,
 ) -> QueryResult<HashMap<i32, FinalError>> {
-    let mut statement = attempt::table
-        .left_join(
-            signature::table.on(signature::project_id
-                .eq(attempt::project_id)
-                .and(attempt::signature.eq(signature::ordinal.nullable()))
-                .and(signature::project_id.eq(project))),
-        )
-        .filter(attempt::project_id.eq(project))
-        .filter(attempt::run_number.eq(run.number))
-        // Restricts the read to the rows' partition.
-        .filter(attempt::started_at.eq(run.started_at))
+    let mut statement = attempts_of_run(project, run.number, run.started_at)
         .filter(attempt::is_final)
         .filter(
             attempt::message

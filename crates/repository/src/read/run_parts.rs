@@ -22,7 +22,7 @@ use crate::{
         pool::Read,
         schema::{attempt, result, shard as shards, signature, test},
     },
-    read::run::StoredRun,
+    read::{run::StoredRun, signature::attempts_of_run},
 };
 
 /// About how many bytes of texts a part has.
@@ -132,16 +132,7 @@ fn signatures(
     run: &StoredRun,
     only: Option<&[i32]>,
 ) -> QueryResult<HashMap<i32, TestTexts>> {
-    let mut statement = attempt::table
-        .left_join(
-            signature::table.on(signature::project_id
-                .eq(attempt::project_id)
-                .and(attempt::signature.eq(signature::ordinal.nullable()))
-                .and(signature::project_id.eq(project))),
-        )
-        .filter(attempt::project_id.eq(project))
-        .filter(attempt::run_number.eq(run.number))
-        .filter(attempt::started_at.eq(run.started_at))
+    let mut statement = attempts_of_run(project, run.number, run.started_at)
         .order((attempt::test, attempt::slot, attempt::place))
         .select((
             attempt::test,

@@ -12,8 +12,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, NullableExpressionMethods, OptionalExtension, PgConnection,
-    QueryDsl, QueryResult, RunQueryDsl,
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
+    PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     dsl::{max, min},
     pg::PgRowByRowLoadingMode,
     sql_types::{BigInt, Integer, Nullable, Text, Timestamptz},
@@ -67,6 +67,21 @@ pub(crate) fn by_fingerprint(
         category: word("category", &category)?,
     };
     Ok(Some((ordinal, head)))
+}
+
+/// The attempts of a run, each with its signature if it has one. The start restricts the read to the rows' partition.
+#[diesel::dsl::auto_type]
+pub(crate) fn attempts_of_run(project: Uuid, run_number: i32, started_at: At) -> _ {
+    attempt::table
+        .left_join(
+            signature::table.on(signature::project_id
+                .eq(attempt::project_id)
+                .and(attempt::signature.eq(signature::ordinal.nullable()))
+                .and(signature::project_id.eq(project))),
+        )
+        .filter(attempt::project_id.eq(project))
+        .filter(attempt::run_number.eq(run_number))
+        .filter(attempt::started_at.eq(started_at))
 }
 
 /// Deletes the signatures without occurrences.
