@@ -7,18 +7,22 @@
 //! A key holds at most half of the threads and a quarter of the queue. Slow requests of one key therefore leave space
 //! for other keys.
 //!
+//! A thread that ends a request starts the next one itself. With a semaphore it would wake a worker, which would wake
+//! a thread, and these system calls would take longer than the request (docs/performance.md has the figures).
+//!
 //! A thread that waits for a hanging database cannot be freed. Its request still gets an answer. When all threads have
 //! been held for a while, further requests are rejected at once.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     hash::Hash,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use actix_web::{rt::time::timeout, web};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use actix_web::rt::{task::spawn_blocking, time::timeout};
+use tokio::sync::oneshot;
 
 /// The length of the queue for each thread. A quarter of it is about what the rate limit admits in half a minute.
 const QUEUE_PER_THREAD: usize = 128;
@@ -66,6 +70,15 @@ pub trait Key: Hash + Eq + Copy + Send + 'static {}
 
 impl<K: Hash + Eq + Copy + Send + 'static> Key for K {}
 
+/// Runs the work of a request, frees its thread, sends the result, and returns what the thread does next.
+type Job<K> = Box<dyn FnOnce(HeldThread<K>) -> Option<Start<K>> + Send>;
+
+/// A job and the thread that is held for it.
+struct Start<K: Key> {
+    thread: HeldThread<K>,
+    job: Job<K>,
+}
+
 impl<K: Key> AdmissionControl<K> {
     /// Creates an admission to this many threads, at least one.
     pub fn new(threads: usize, limits: TimeLimits) -> Self {
@@ -84,14 +97,13 @@ impl<K: Key> AdmissionControl<K> {
     pub fn with_shares(shares: Shares, limits: TimeLimits) -> Self {
         Self(Arc::new(Shared {
             limits,
-            places: shares.places,
-            threads_of_key: shares.threads_of_key,
-            places_of_key: shares.places_of_key,
-            threads: Arc::new(Semaphore::new(shares.threads)),
+            shares,
             state: Mutex::new(State {
                 lanes: HashMap::new(),
+                threads_held: 0,
                 places_taken: 0,
                 last_start: Instant::now(),
+                next_number: 0,
                 rejections: 0,
                 logged_at: None,
             }),
@@ -101,7 +113,7 @@ impl<K: Key> AdmissionControl<K> {
     /// The number of requests of this key that run or wait.
     pub fn places_taken(&self, key: &K) -> usize {
         let state = self.0.state();
-        state.lanes.get(key).map_or(0, |lane| lane.places_taken)
+        state.lanes.get(key).map_or(0, Lane::places_taken)
     }
 
     /// Runs blocking work once a thread is free for this key. If the returned future is dropped while it waits, because
@@ -113,94 +125,124 @@ impl<K: Key> AdmissionControl<K> {
     ) -> Result<T, Rejected> {
         let began = Instant::now();
         let TimeLimits { waiting, answering } = self.0.limits;
-        let mut place = Shared::take_place(&self.0, key)?;
-        if timeout(waiting, place.wait_for_thread()).await.is_err() {
-            self.0.state().log_rejection();
-            return Err(Rejected::Overloaded);
-        }
-        let result = web::block(move || {
-            // The permit is returned when the work ends, even if the client no longer waits.
-            let _place = place;
-            work()
-        });
-        match timeout(answering.saturating_sub(began.elapsed()), result).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(Rejected::Panicked),
-            Err(_) => Err(Rejected::TimedOut),
-        }
+        let (sender, mut receiver) = oneshot::channel();
+        let job = move |thread: HeldThread<K>| {
+            let result = catch_unwind(AssertUnwindSafe(work)).map_err(|_| Rejected::Panicked);
+            // The place is free before the client has its answer.
+            let next = thread.start_next();
+            // Sending fails if the client no longer waits.
+            let _ = sender.send(result);
+            next
+        };
+        let place = Shared::admit(&self.0, key, Box::new(job))?;
+        let result = match timeout(waiting, &mut receiver).await {
+            Ok(result) => result,
+            Err(_) if place.leave_queue() => {
+                self.0.state().log_rejection();
+                return Err(Rejected::Overloaded);
+            }
+            Err(_) => {
+                let left = answering.saturating_sub(began.elapsed());
+                timeout(left, receiver).await.map_err(|_| Rejected::TimedOut)?
+            }
+        };
+        // A job without a result was dropped with its worker.
+        result.unwrap_or(Err(Rejected::Panicked))
     }
 }
 
 struct Shared<K: Key> {
     limits: TimeLimits,
-    /// Requests that may run or wait.
-    places: usize,
-    threads: Arc<Semaphore>,
-    threads_of_key: usize,
-    places_of_key: usize,
+    shares: Shares,
     state: Mutex<State<K>>,
 }
 
-struct State<K> {
+struct State<K: Key> {
     /// The keys whose requests run or wait.
-    lanes: HashMap<K, Lane>,
+    lanes: HashMap<K, Lane<K>>,
+    threads_held: usize,
     places_taken: usize,
     /// The time at which a request last got a thread.
     last_start: Instant,
+    /// The number of the next request. Numbers are in the order of arrival.
+    next_number: u64,
     /// Rejections since the last log line.
     rejections: u64,
     logged_at: Option<Instant>,
 }
 
-/// The counts of one key.
-struct Lane {
-    threads: Arc<Semaphore>,
-    places_taken: usize,
+/// The requests of one key.
+struct Lane<K: Key> {
+    threads_held: usize,
+    /// The requests that wait, in the order of their numbers.
+    waiting: VecDeque<(u64, Job<K>)>,
     last_start: Instant,
 }
 
-/// A request's place among those that run or wait; dropping it frees the place.
+/// A request's place in the queue, until it starts; dropping it frees the place.
 struct QueuePlace<K: Key> {
     shared: Arc<Shared<K>>,
     key: K,
-    threads_of_key: Arc<Semaphore>,
-    /// The permit of the key's share and the permit of all threads, once the request has both.
-    permits: Option<[OwnedSemaphorePermit; 2]>,
+    number: u64,
+}
+
+/// A thread that a key holds; dropping it frees the thread and the place of its request.
+struct HeldThread<K: Key> {
+    shared: Arc<Shared<K>>,
+    key: K,
 }
 
 impl<K: Key> Shared<K> {
-    fn take_place(this: &Arc<Self>, key: K) -> Result<QueuePlace<K>, Rejected> {
+    /// Starts a job if a thread is free for its key, or else appends it to the queue.
+    fn admit(this: &Arc<Self>, key: K, job: Job<K>) -> Result<QueuePlace<K>, Rejected> {
+        let Shares {
+            threads,
+            threads_of_key,
+            places,
+            places_of_key,
+        } = this.shares;
         let now = Instant::now();
         let mut guard = this.state();
         let state = &mut *guard;
-        let lane = state.lanes.get(&key);
-        let key_is_full = lane.is_some_and(|lane| {
-            lane.places_taken >= this.places_of_key || this.is_stalled(&lane.threads, lane.last_start, now)
+        let key_is_full = state.lanes.get(&key).is_some_and(|lane| {
+            lane.places_taken() >= places_of_key
+                || (lane.threads_held >= threads_of_key && this.is_stalled(lane.last_start, now))
         });
-        let is_full =
-            state.places_taken >= this.places || this.is_stalled(&this.threads, state.last_start, now);
+        let is_full = state.places_taken >= places
+            || (state.threads_held >= threads && this.is_stalled(state.last_start, now));
         if key_is_full || is_full {
             state.log_rejection();
             return Err(Rejected::Overloaded);
         }
+        let number = state.next_number;
+        state.next_number += 1;
+        state.places_taken += 1;
         let lane = state.lanes.entry(key).or_insert_with(|| Lane {
-            threads: Arc::new(Semaphore::new(this.threads_of_key)),
-            places_taken: 0,
+            threads_held: 0,
+            waiting: VecDeque::new(),
             last_start: now,
         });
-        lane.places_taken += 1;
-        state.places_taken += 1;
+        lane.waiting.push_back((number, job));
+        let start = state.start_first(this);
+        drop(guard);
+        if let Some(mut start) = start {
+            spawn_blocking(move || {
+                while let Some(next) = (start.job)(start.thread) {
+                    start = next;
+                }
+            });
+        }
         Ok(QueuePlace {
             shared: Arc::clone(this),
             key,
-            threads_of_key: Arc::clone(&lane.threads),
-            permits: None,
+            number,
         })
     }
 
-    /// Whether all threads have been held for longer than a request would wait, which means that the database hangs.
-    fn is_stalled(&self, threads: &Semaphore, last_start: Instant, now: Instant) -> bool {
-        threads.available_permits() == 0 && now.saturating_duration_since(last_start) > self.limits.waiting
+    /// Whether threads that are all held have been held for longer than a request would wait, which means that the
+    /// database hangs.
+    fn is_stalled(&self, last_start: Instant, now: Instant) -> bool {
+        now.saturating_duration_since(last_start) > self.limits.waiting
     }
 
     fn state(&self) -> MutexGuard<'_, State<K>> {
@@ -208,39 +250,40 @@ impl<K: Key> Shared<K> {
     }
 }
 
-impl<K: Key> QueuePlace<K> {
-    /// Waits for one of the key's threads, then for one of all threads. Both semaphores are fair.
-    async fn wait_for_thread(&mut self) {
-        let of_key = Arc::clone(&self.threads_of_key).acquire_owned().await;
-        let of_all = Arc::clone(&self.shared.threads).acquire_owned().await;
-        // An error means that a semaphore is closed, and these are never closed.
-        if let (Ok(of_key), Ok(of_all)) = (of_key, of_all) {
-            self.permits = Some([of_key, of_all]);
+impl<K: Key> State<K> {
+    /// Takes the first request of the queue whose key may hold a further thread, and a thread for it.
+    fn start_first(&mut self, shared: &Arc<Shared<K>>) -> Option<Start<K>> {
+        if self.threads_held >= shared.shares.threads {
+            return None;
         }
+        let may_start = self
+            .lanes
+            .iter_mut()
+            .filter(|(_, lane)| lane.threads_held < shared.shares.threads_of_key);
+        let (_, key, lane) = may_start
+            .filter_map(|(key, lane)| Some((lane.waiting.front()?.0, *key, lane)))
+            .min_by_key(|(number, ..)| *number)?;
+        let (_, job) = lane.waiting.pop_front()?;
         let now = Instant::now();
-        let mut state = self.shared.state();
-        state.last_start = now;
-        if let Some(lane) = state.lanes.get_mut(&self.key) {
-            lane.last_start = now;
+        lane.threads_held += 1;
+        lane.last_start = now;
+        self.threads_held += 1;
+        self.last_start = now;
+        let thread = HeldThread {
+            shared: Arc::clone(shared),
+            key,
+        };
+        Some(Start { thread, job })
+    }
+
+    /// Frees a place of a key after its request has left the queue or its thread.
+    fn free_place(&mut self, key: &K) {
+        self.places_taken = self.places_taken.saturating_sub(1);
+        if self.lanes.get(key).is_some_and(|lane| lane.places_taken() == 0) {
+            self.lanes.remove(key);
         }
     }
-}
 
-impl<K: Key> Drop for QueuePlace<K> {
-    fn drop(&mut self) {
-        self.permits = None;
-        let mut state = self.shared.state();
-        state.places_taken = state.places_taken.saturating_sub(1);
-        if let Some(lane) = state.lanes.get_mut(&self.key) {
-            lane.places_taken = lane.places_taken.saturating_sub(1);
-            if lane.places_taken == 0 {
-                state.lanes.remove(&self.key);
-            }
-        }
-    }
-}
-
-impl<K> State<K> {
     fn log_rejection(&mut self) {
         self.rejections += 1;
         if self.logged_at.is_none_or(|at| at.elapsed() > LOG_EVERY) {
@@ -248,6 +291,58 @@ impl<K> State<K> {
             self.rejections = 0;
             self.logged_at = Some(Instant::now());
         }
+    }
+}
+
+impl<K: Key> Lane<K> {
+    fn places_taken(&self) -> usize {
+        self.threads_held + self.waiting.len()
+    }
+}
+
+impl<K: Key> QueuePlace<K> {
+    /// Takes the request out of the queue. Returns false if it has started.
+    fn leave_queue(&self) -> bool {
+        let mut state = self.shared.state();
+        let job = state.lanes.get_mut(&self.key).and_then(|lane| {
+            let at = lane
+                .waiting
+                .binary_search_by_key(&self.number, |(number, _)| *number);
+            lane.waiting.remove(at.ok()?)
+        });
+        if job.is_some() {
+            state.free_place(&self.key);
+        }
+        // The job's own values are dropped after the lock is free.
+        drop(state);
+        job.is_some()
+    }
+}
+
+impl<K: Key> Drop for QueuePlace<K> {
+    fn drop(&mut self) {
+        self.leave_queue();
+    }
+}
+
+impl<K: Key> HeldThread<K> {
+    /// Frees the thread and takes the first request that may start.
+    fn start_next(self) -> Option<Start<K>> {
+        let shared = Arc::clone(&self.shared);
+        drop(self);
+        let mut state = shared.state();
+        state.start_first(&shared)
+    }
+}
+
+impl<K: Key> Drop for HeldThread<K> {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.threads_held = state.threads_held.saturating_sub(1);
+        if let Some(lane) = state.lanes.get_mut(&self.key) {
+            lane.threads_held = lane.threads_held.saturating_sub(1);
+        }
+        state.free_place(&self.key);
     }
 }
 
