@@ -18,9 +18,9 @@ use crate::{log_format::LogFormat, upload_limits::UploadLimits};
 
 /// The maximum numbers of database connections and of workers.
 const MOST: u32 = 1_024;
-/// The least number of blocking threads by default. One key uses half of them. With fewer, a processor is idle while a
-/// request waits for Postgres and for its turn.
-const BLOCKING: u32 = 16;
+/// The least number of blocking threads by default. One key uses half of them. With fewer, a processor is idle while
+/// requests wait for Postgres. With more, the system changes between threads more often.
+const BLOCKING: u32 = 8;
 
 const EXAMPLES: &str = "\
 Try it, with sample data and nothing else set up:
@@ -454,8 +454,8 @@ mod tests {
             sizes(&[], 2),
             Ok(Sizes {
                 workers: 2,
-                blocking: 16,
-                pool: 17
+                blocking: 8,
+                pool: 9
             })
         );
         assert_eq!(
