@@ -189,3 +189,65 @@ async fn threads_share_the_work_of_many_requests() {
     until(|| taken(&admission) == 0).await;
     assert_eq!(free_threads(&admission), 3);
 }
+
+#[actix_web::test]
+async fn a_thread_starts_the_first_request_whose_key_is_below_its_share() {
+    let shares = Shares {
+        threads: 2,
+        threads_of_key: 1,
+        places: 10,
+        places_of_key: 10,
+    };
+    let admission = Arc::new(AdmissionControl::with_shares(shares, patient(1).0.limits));
+    let (first, first_thread) = hold(&admission, 1);
+    let (second, second_thread) = hold(&admission, 2);
+    until(|| free_threads(&admission) == 0).await;
+    let (started, starts) = channel();
+    let mut waiting = Vec::new();
+    for (key, name) in [(1, "1a"), (2, "2a"), (3, "3a"), (2, "2b")] {
+        let (shared, started) = (Arc::clone(&admission), started.clone());
+        let before = taken(&admission);
+        waiting.push(spawn(async move {
+            shared.run(key, move || started.send(name).unwrap()).await
+        }));
+        until(|| taken(&admission) == before + 1).await;
+    }
+    // Key 1 holds its thread, so its request waits although it came first.
+    drop(second_thread);
+    assert_eq!(second.await.unwrap(), Ok(()));
+    until(|| taken(&admission) == 2).await;
+    drop(first_thread);
+    assert_eq!(first.await.unwrap(), Ok(()));
+    for request in waiting {
+        assert_eq!(request.await.unwrap(), Ok(()));
+    }
+    assert_eq!(starts.try_iter().collect::<Vec<_>>(), ["2a", "3a", "2b", "1a"]);
+}
+
+#[actix_web::test]
+async fn a_thread_whose_work_panicked_starts_the_next_request() {
+    let admission = patient(1);
+    let (holder, thread) = hold(&admission, 1);
+    until(|| free_threads(&admission) == 0).await;
+    let panicking = {
+        let admission = Arc::clone(&admission);
+        let work: fn() = || panic!("on purpose");
+        spawn(async move { admission.run(1, work).await })
+    };
+    until(|| taken(&admission) == 2).await;
+    let next = wait(&admission, 1);
+    until(|| taken(&admission) == 3).await;
+    drop(thread);
+    assert_eq!(holder.await.unwrap(), Ok(()));
+    assert_eq!(panicking.await.unwrap(), Err(Rejected::Panicked));
+    assert_eq!(next.await.unwrap(), Ok(()));
+}
+
+#[actix_web::test]
+async fn a_place_is_free_before_its_request_is_answered() {
+    let admission = patient(2);
+    for _ in 0..100 {
+        assert_eq!(admission.run(1, || ()).await, Ok(()));
+        assert_eq!(admission.places_taken(&1), 0);
+    }
+}
