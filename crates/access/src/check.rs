@@ -45,7 +45,7 @@ impl PresentedKey {
         Self(hash)
     }
 
-    /// The hash by which the store knows the key.
+    /// The hash under which the store has the key.
     pub const fn hash(&self) -> KeyHash {
         self.0
     }

@@ -49,7 +49,7 @@ impl Exposition {
 /// `x_info`, a gauge, for the info `x`. 0.0.4 has neither units nor an end mark.
 fn plain(open_metrics: &str) -> String {
     let mut plain = String::with_capacity(open_metrics.len());
-    // The HELP line of a family comes before its TYPE line, which says how the samples are named.
+    // The HELP line of a family comes before its TYPE line, which determines the names of the samples.
     let mut help = None;
     for line in open_metrics.lines() {
         let mut words = line.splitn(4, ' ');

@@ -231,7 +231,7 @@ pub struct ImportReceipt {
     pub status: Option<Outcome>,
     /// The counts of its tests.
     pub counts: Counts,
-    /// The run's context, with what earlier reports of the run said.
+    /// The run's context, with the values of earlier reports of the run.
     pub context: RunContext,
     /// The effect of the import.
     pub effect: Effect,

@@ -34,7 +34,7 @@ pub struct CiValues {
 }
 
 impl CiValues {
-    /// The context as the client found it, and the variable of each value. An error says which value is wrong.
+    /// The context as the client found it, and the variable of each value. An error names the wrong value.
     pub fn into_context(self) -> Result<(CiContext, Vec<(String, String)>), String> {
         let provider = self.provider.map(|word| word.parse::<CiProvider>()).transpose();
         let provider = provider.map_err(|error| format!("provider: {error}"))?;

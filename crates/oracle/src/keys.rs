@@ -190,7 +190,7 @@ fn strangers(tally: &mut Tally, stack: &Stack, standard: &Organization, foreign:
         refused(tally, mine, &first, 404, "project_not_found");
         tally.that(first.apart_from_date() == second.apart_from_date(), || {
             format!(
-                "GET {other} tells itself from {mine}: {} {}",
+                "GET {other} differs from {mine}: {} {}",
                 second.summary(),
                 first.summary()
             )
@@ -213,7 +213,7 @@ fn strangers(tally: &mut Tally, stack: &Stack, standard: &Organization, foreign:
         refused(tally, &mine, &first, 404, "run_not_found");
         tally.that(first.apart_from_date() == second.apart_from_date(), || {
             format!(
-                "GET {other} tells itself from {mine}: {} {}",
+                "GET {other} differs from {mine}: {} {}",
                 second.summary(),
                 first.summary()
             )
@@ -260,12 +260,12 @@ pub fn listing(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     let said = stack.command(&["key", "list", "--org", &organization.id]);
     tally.same("assay key list", &said.status, &0);
     tally.that(!said.out.contains(&organization.key), || {
-        "assay key list tells a key".to_owned()
+        "assay key list prints a key".to_owned()
     });
     tally.that(said.out.contains(&organization.key[..12]), || {
-        "assay key list tells no prefix".to_owned()
+        "assay key list prints no prefix".to_owned()
     });
     tally.that(!stack.log().contains(&organization.key), || {
-        "the log tells a key".to_owned()
+        "the log contains a key".to_owned()
     });
 }

@@ -47,7 +47,7 @@ impl Input<'_> {
     }
 }
 
-/// An attempt with this status. Only a failed attempt has errors. It is a time-out if an error says so.
+/// An attempt with this status. Only a failed attempt has errors. It is a time-out if an error names one.
 pub(crate) fn attempt(
     ended: AttemptStatus,
     errors: Vec<ErrorDetail>,

@@ -247,7 +247,7 @@ impl Server {
     }
 
     fn ended_with(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().expect("it is a child of ours")
+        self.child.try_wait().expect("it is our child")
     }
 }
 

@@ -115,7 +115,7 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
     let decision = policy::decide(&judged, &rules, None);
     args.gate.write_files(&decision)?;
     print(global, args.output, &decision)?;
-    // A report is only asked about, so there is no upload to store the decision with.
+    // A report is only judged, so there is no upload to store the decision with.
     if let Some(run) = args.stored.run {
         store_decision(global, args, run, &decision);
     }
@@ -125,7 +125,7 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
     })
 }
 
-/// Stores the decision on a run if an ingest key is given, else says that it is not stored.
+/// Stores the decision on a run if an ingest key is given, else prints that it is not stored.
 fn store_decision(global: &Global, args: &GateArgs, run: RunId, decision: &Decision) {
     let (ci, _) = args.flags.report.ci();
     let server = match args.flags.configured_server() {

@@ -146,7 +146,7 @@ impl JudgedRun {
         })
     }
 
-    /// The failures of a stored run, from the failures route. An error says what the answer lacks.
+    /// The failures of a stored run, from the failures route. An error names what the answer lacks.
     pub(crate) fn of_stored_run(answer: &Value) -> anyhow::Result<Self> {
         let found = StoredRun::deserialize(answer).map_err(|error| {
             anyhow::anyhow!(

@@ -159,7 +159,7 @@ fn a_killed_deletion_resumes_while_others_import() {
     for round in 0..3 {
         let before = results();
         // The deletion waits for this row, so that it is killed in the middle: some batches are gone and some are left.
-        // A batch has up to 501 runs. Postgres ends the batch of the killed client once the row is free, so at most 501
+        // A batch has up to 501 runs. Postgres ends the batch of the killed client once the row is free. At most 501
         // runs from this one on are gone then, and the next round begins with a batch before its row.
         let mut holder = world.database.connection();
         holder

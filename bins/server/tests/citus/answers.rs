@@ -206,7 +206,7 @@ fn every_table_of_projects_is_distributed(cluster: &Cluster) {
     );
 }
 
-/// A migration as the lint wants it.
+/// A migration that the lint accepts.
 const LATER: &str = "SET citus.multi_shard_modify_mode = 'sequential'; BEGIN; \
      CREATE TABLE later (project_id uuid NOT NULL REFERENCES project (id), number integer, PRIMARY KEY (project_id, number)); \
      CREATE INDEX later_number ON later (project_id, number); \

@@ -12,9 +12,9 @@ use std::{
 
 use assay_testkit::{Logins, PATIENCE, execute, texts};
 
-/// What a test says that has no cluster.
+/// The message of a test without a cluster.
 const NO_CLUSTER: &str = "ASSAY_CITUS_URL must name the coordinator of a Citus cluster; \
-     bins/server/tests/citus/main.rs says how to make one";
+     bins/server/tests/citus/main.rs describes how to make one";
 
 /// A distributed database. It is dropped with the value.
 pub(crate) struct Cluster {

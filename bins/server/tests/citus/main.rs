@@ -1,7 +1,7 @@
 //! The programs over a database that Citus distributes over several machines.
 //!
 //! The tests need a cluster of Citus 13 on this machine, which nothing else uses. `ASSAY_CITUS_URL` names the database of its
-//! coordinator in which the extension knows the workers:
+//! coordinator with the workers in the metadata of the extension:
 //!
 //! ```text
 //! ASSAY_CITUS_URL='postgresql:///postgres?host=127.0.0.1&port=9700&user=postgres' \

@@ -207,8 +207,8 @@ fn cheap_requests(world: &World) -> Vec<u64> {
     tries
 }
 
-/// A run of 60,000 failures with messages of 16 kB, a signature with 390,000 occurrences and 30,000 with one, 1,000 attempts of
-/// 320 kB, 30,000 runs of one test, 50,000 branches.
+/// Stores large answers: a run of 60,000 failures with messages of 16 kB, 1,000 attempts of 320 kB, and 30,000 runs of
+/// one test. Stores 50,000 branches, a signature with 390,000 occurrences, and 30,000 signatures with one.
 fn fill(database: &TestDatabase, project: &str) {
     database.execute(&format!(
         "SELECT assay_make_room(now() - day * interval '1 day', now()) FROM generate_series(0, 8) AS day;

@@ -663,7 +663,7 @@ fn a_decision_on_a_stored_run_is_stored_with_an_ingest_key() {
         intake: &intake,
         folder: tempfile::tempdir().unwrap(),
     };
-    // A report that is only asked about has no upload.
+    // A report that is judged without being stored has no upload.
     let (status, _) = job.gate(&[("pays", None), ("odd", TIMEOUT)], &[]);
     assert_eq!(status, Some(0));
     let stored = intake.database.text("SELECT count(decision) FROM upload");

@@ -246,8 +246,8 @@ impl Recount {
         firsts.iter().filter(|first| self.is_own_episode(first)).count()
     }
 
-    /// The first failure of the streak of each live stable chain, or of the newest chain for a test that never ran on a
-    /// stable one.
+    /// The first failure of the streak of each live stable chain. A test that never ran on a stable chain has its
+    /// newest chain instead.
     fn failing_now(&self) -> Vec<&CountedRun> {
         let stable = Some(self.stable_branch.as_str());
         if self

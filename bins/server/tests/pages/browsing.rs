@@ -51,7 +51,7 @@ fn every_page_logs_no_error_and_fits_a_phone_with_scripts_on_and_off() {
                          && document.querySelectorAll('script').length === 1 && !document.querySelector('img')"
                     ),
                     json!(true),
-                    "{page} shows what a report says as text"
+                    "{page} shows the contents of a report as text"
                 );
             }
         }

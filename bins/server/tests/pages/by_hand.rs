@@ -1,4 +1,4 @@
-//! Checks that need a program from npm, and pictures for the documents. Each is started by hand; docs/pages.md says how.
+//! Checks that need a program from npm, and pictures for the documents. Each is started by hand, as docs/pages.md describes.
 
 use std::{env, fs, time::Instant};
 

@@ -233,7 +233,7 @@ fn a_runs_page_has_the_cause_of_each_failure_and_the_gate() {
     for cause in ["This change", "Broken before"] {
         assert!(causes.contains(cause), "{causes}");
     }
-    // The page of a failed test says the same of its failure, and links to its error.
+    // The page of a failed test has the same figures of its failure, and a link to its error.
     let answer = world.api(&format!("/projects/{}/runs/{run}/failures", world.project));
     let failure = &answer["failures"][0];
     browser.open(&world.url(&format!("/p/{}/runs/{run}?show=failed", world.project)));

@@ -57,10 +57,7 @@ fn wait_for_reads_of(standby: &Node<'_>, primary: &Node<'_>, world: &World, serv
         let read_of_primary = data_statements(&primary.log()[before_primary..]);
         read >= 20 && read_of_primary == 0
     });
-    assert!(
-        !standby.log().contains(KEYS),
-        "the primary alone says who may ask"
-    );
+    assert!(!standby.log().contains(KEYS), "only the primary checks keys");
     assert!(primary.log().contains(KEYS));
 }
 
@@ -83,18 +80,13 @@ fn a_standby_is_read_from_while_it_is_less_than_a_second_behind() {
     let run = world.import("second");
     let imported = Instant::now();
     let answer = world.ask(&server, &format!("/runs/{run}"));
-    assert_eq!(
-        answer.status,
-        200,
-        "an id that was told is known: {}",
-        answer.text()
-    );
+    assert_eq!(answer.status, 200, "a printed id is found: {}", answer.text());
     thread::sleep(Duration::from_secs(1).saturating_sub(imported.elapsed()));
     for _ in 0..20 {
         assert_eq!(world.runs(&server), 2, "no answer is more than a second old");
     }
     assert_eq!(standby.sql("assay", "SELECT count(*) FROM run"), "1");
-    wait_until("the log says why the primary answers", || {
+    wait_until("the log has the reason why the primary answers", || {
         assert_eq!(world.runs(&server), 2);
         server.log().contains("the primary answers: it is too far behind")
     });
@@ -205,7 +197,7 @@ fn a_server_starts_and_answers_without_its_standbys() {
             &[("ASSAY_REPLICA_URL", &replicas), ("ASSAY_RATE_LIMIT", "0")],
         );
         assert_eq!(world.runs(&server), 1);
-        wait_until("the log says why", || {
+        wait_until("the log has the reason", || {
             server.log().contains("the primary answers")
         });
         assert_eq!(world.runs(&server), 1);

@@ -74,7 +74,7 @@ fn the_operators_listener_reveals_no_tenant_and_nothing_of_the_machine() {
         let answer = world.server.admin().get(path, Some(&world.keys.good));
         let answered = format!("{:?} {}", answer.headers, answer.text());
         for word in &private {
-            assert!(!answered.contains(word), "{path} tells {word}");
+            assert!(!answered.contains(word), "{path} contains {word}");
         }
     }
 }

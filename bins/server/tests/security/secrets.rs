@@ -39,13 +39,13 @@ fn tells_nothing(world: &World, what: &str, text: &str) {
             if let Some(place) = text.find(&trace) {
                 let around: String = text[..place].chars().rev().take(200).collect();
                 panic!(
-                    "{what} tells a key, after: {}",
+                    "{what} contains a key, after: {}",
                     around.chars().rev().collect::<String>()
                 );
             }
         }
     }
-    assert!(!text.contains(PASSWORD), "{what} tells a password");
+    assert!(!text.contains(PASSWORD), "{what} contains a password");
 }
 
 fn send_all(world: &World, what: &str) {
@@ -177,7 +177,7 @@ fn passwords_and_keys_stay_with_the_programs() {
     let key = shown["key"].as_str().unwrap();
     assert!(
         !String::from_utf8_lossy(&made.stderr).contains(&key[12..]),
-        "the log of `assay key create` tells the key"
+        "the log of `assay key create` contains the key"
     );
     for command in [
         ["key", "list", "--org", "Ours"].as_slice(),
@@ -195,7 +195,7 @@ fn passwords_and_keys_stay_with_the_programs() {
                 .map(|text| String::from_utf8_lossy(&text).into_owned())
                 .concat();
             tells_nothing(&world, &format!("assay {command:?}"), &said);
-            assert!(!said.contains(&key[12..]), "assay {command:?} tells a key");
+            assert!(!said.contains(&key[12..]), "assay {command:?} prints a key");
         }
     }
     let dump = world

@@ -284,7 +284,7 @@ fn only_our_own_is_listed(world: &World) {
         );
         let body = answer.json_or_null().to_string();
         for word in ["vault", "Theirs", &world.theirs.project, "sibling"] {
-            assert!(!body.contains(word), "{} tells {word}", ask.what);
+            assert!(!body.contains(word), "{} contains {word}", ask.what);
         }
     }
 }

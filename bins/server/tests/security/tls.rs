@@ -327,6 +327,9 @@ fn each_fault_of_the_files_is_one_sentence() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(&expected), "{expected}: {said}");
         assert_eq!(said.trim_end().lines().count(), 1, "{said}");
-        assert!(!said.contains(secret.lines().nth(1).unwrap()), "the key is told");
+        assert!(
+            !said.contains(secret.lines().nth(1).unwrap()),
+            "the key is printed"
+        );
     }
 }

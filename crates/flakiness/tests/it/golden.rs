@@ -18,7 +18,7 @@ fn judge(text: &str, thresholds: Thresholds) -> Verdict {
     verdict
 }
 
-/// `broken` none: the document says 0, and it is far below a thousandth.
+/// `broken` none: the document has 0, and it is far below a thousandth.
 #[track_caller]
 fn check(text: &str, status: &str, cautious: &str, score: f64, broken: f64) {
     let verdict = judge(text, Thresholds::SENSITIVE);

@@ -40,7 +40,7 @@ impl Call<'_> {
         }
     }
 
-    /// The period, `default` unless the call says otherwise.
+    /// The period, `default` unless the call names one.
     pub(super) fn days(&self, default: Days) -> Result<Days, ToolError> {
         let days = self.arguments.number("days", 1..=90)?.unwrap_or(default.count());
         Days::within(self.caller.plan, days).ok_or_else(|| {

@@ -50,7 +50,7 @@ pub fn settings(tally: &mut Tally, scene: &Scene<'_>) {
     );
     let text = answer.to_string();
     tally.that(!text.contains("svc_") && !text.contains("http"), || {
-        format!("GET {path} tells a secret")
+        format!("GET {path} contains a secret")
     });
 }
 

@@ -216,7 +216,7 @@ impl Administration for Database {
         project: ProjectId,
         classifier: &dyn Classifier,
     ) -> Result<Option<RefingerprintCounts>, StoreError> {
-        self.in_transaction("grouping errors anew", |connection| {
+        self.in_transaction("grouping errors again", |connection| {
             refingerprint::refingerprint(connection, project, classifier)
         })
     }

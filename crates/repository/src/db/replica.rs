@@ -2,7 +2,7 @@
 //!
 //! Keys and plans are always read from the primary. Data may come from a standby that is at most a second behind. A
 //! request never waits for a standby: connections are opened in the background. If a standby is lost, behind, or
-//! fails at a statement, the primary is asked instead.
+//! fails at a statement, the primary is read instead.
 //!
 //! The lag is measured by positions in the write-ahead log, not by clocks. A standby must have replayed everything
 //! that the primary had written at some moment of the last second. The machines' clocks therefore do not matter. An
@@ -78,7 +78,7 @@ impl Database {
         self.on_standby(doing, |connection| in_one_state(connection, &mut work))
     }
 
-    /// Like [`Self::in_snapshot`] for reads by an id. If a standby lacks the row, the primary is asked.
+    /// Like [`Self::in_snapshot`] for reads by an id. If a standby lacks the row, the primary is read.
     pub(crate) fn find_in_snapshot<T>(
         &self,
         doing: &'static str,
@@ -87,7 +87,7 @@ impl Database {
         self.find_on_standby(doing, |connection| in_one_state(connection, &mut work))
     }
 
-    /// Runs one read by an id. If a standby lacks the row, the primary is asked, so that a run is found as soon as
+    /// Runs one read by an id. If a standby lacks the row, the primary is read, so that a run is found as soon as
     /// its id is known.
     pub(crate) fn find_on_standby<T>(
         &self,

@@ -89,6 +89,10 @@ struct AttemptRow {
 }
 
 /// The attempts of a test in a run; none if there is no such run.
+///
+/// The candidates are the tests of this name with a result in the run, unlike those of [`find`](super::test::find). The
+/// answer is about one run, so a test of the same name that did not run there does not make the name ambiguous. The
+/// rows of the run contain the candidates, and the whole answer needs one statement.
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,

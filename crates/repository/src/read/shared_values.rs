@@ -1,5 +1,4 @@
-//! Cache of values that were computed from the runs of a window, such as the causes of a run's failures or a page of error
-//! signatures.
+//! Cache of values that were computed from the runs of a window: causes of a run's failures, pages of error signatures.
 //!
 //! Every request reads the project's state from the database, and the key of a value has that state. A value is therefore
 //! never used after a change. Requests for the same value wait for the first one, which computes it.

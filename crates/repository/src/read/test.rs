@@ -31,6 +31,10 @@ pub(crate) struct FoundTest {
 }
 
 /// The selected test, among those with a visible result. Needs several statements if a name is shared.
+///
+/// The candidates are those of all runs within retention, unlike those of the attempts of a test in one run. The callers
+/// answer about many runs, so a second test of the name makes it ambiguous wherever it ran. A test whose results are all
+/// past retention is not a candidate: the API hides it, though its row remains until it is pruned.
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,

@@ -160,7 +160,7 @@ impl Context {
 pub(super) fn context(known: Option<&KnownRun>, recording: &Recording) -> Result<RunContext, StoreError> {
     let reported = recording.context.clone();
     match known {
-        // A report without a value says nothing about it, so the run keeps the value of an earlier report.
+        // If a report lacks a value, the run keeps the value of an earlier report.
         Some(known) if recording.shard.is_some() || !known.context.is_of_another_commit(&reported) => {
             Ok(reported.or(known.context.clone().stored()?))
         }

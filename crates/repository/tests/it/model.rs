@@ -200,7 +200,7 @@ fn any_order_of_imports_stores_the_recordings() {
             prop_assert_eq!(
                 packs(&world),
                 before,
-                "a pack made anew from the rows is the same"
+                "a pack that is built again from the rows is the same"
             );
             Ok(())
         })

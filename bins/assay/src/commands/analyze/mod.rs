@@ -66,8 +66,8 @@ pub(crate) struct AnalyzeArgs {
     /// The output; --json is the same as --output json
     #[arg(long, value_name = "AS", value_enum, default_value_t = Output::Table)]
     output: Output,
-    /// Show the causes of failures: at-the-time (by the runs until each failure) or hindsight (by later runs too) for
-    /// the whole window, with --json; or the name of a run, whose failures are shown as a table
+    /// Show the causes of failures: at-the-time (by the runs until each failure) or hindsight (by later runs too). Both
+    /// are of the whole window and need --json; the name of a run shows its failures as a table
     #[arg(long, value_name = "at-the-time|hindsight|RUN", value_parser = causes::scope)]
     causes: Option<causes::CauseScope>,
     /// The checkout of the tested sources, to show file paths relative to it

@@ -25,7 +25,7 @@ const NEAR_MS: i64 = 2 * assay_domain::timestamp::DAY_MS;
 /// The counts behind the sentence of a failure. Runs are identified by their indexes in the history.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CauseFacts {
-    /// Whether the run names its revision or its branch; otherwise causes cannot be told apart.
+    /// Whether the run names its revision or its branch; otherwise causes cannot be distinguished.
     pub causes_distinguishable: bool,
     /// Whether the run is on the stable branch.
     pub on_stable: bool,
