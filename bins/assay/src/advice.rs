@@ -3,7 +3,7 @@
 use assay_domain::store::StoreError;
 use assay_local_postgres::ClusterError;
 
-use crate::upload::server::NotStored;
+use crate::upload::server::UploadError;
 
 const UNREACHABLE: &str = "see whether Postgres runs and ASSAY_DATABASE_URL (or --database-url) names it: postgresql://USER:PASSWORD@HOST/DATABASE";
 const CROWDED: &str = "let fewer jobs import at a time, or raise max_connections or the role's CONNECTION LIMIT in Postgres; `assay import --retry-for` waits longer";
@@ -15,7 +15,7 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<&'static str> {
         if let Some(StoreError::Unreachable(why)) = cause.downcast_ref() {
             return Some(of_unreachable(why.as_ref()));
         }
-        if let Some(reason) = cause.downcast_ref::<NotStored>() {
+        if let Some(reason) = cause.downcast_ref::<UploadError>() {
             return reason.advice();
         }
         cause.downcast_ref().and_then(ClusterError::advice)

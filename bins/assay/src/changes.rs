@@ -95,14 +95,14 @@ mod tests {
             from,
             to,
         };
-        let all = [
+        let statuses = [
             change(Healthy, Flaky),
             change(Healthy, Broken),
             change(Healthy, Flaky),
             change(Flaky, Healthy),
         ];
         let sentence_of =
-            |places: &[usize]| sentence(&places.iter().map(|place| &all[*place]).collect::<Vec<_>>());
+            |places: &[usize]| sentence(&places.iter().map(|place| &statuses[*place]).collect::<Vec<_>>());
         assert_eq!(sentence_of(&[0, 1, 2]), "1 test is broken, 2 became flaky");
         assert_eq!(
             sentence_of(&[0, 2, 3]),

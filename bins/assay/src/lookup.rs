@@ -11,22 +11,22 @@ use crate::suggest::closest;
 
 /// The organization with this id, else with this name.
 pub(crate) fn organization(store: &dyn Administration, text: &str) -> anyhow::Result<Organization> {
-    let mut all = store.organizations()?;
+    let mut organizations = store.organizations()?;
     let id = text.parse::<OrganizationId>().ok();
     let of = |organization: &Organization| (organization.id.to_string(), organization.name.clone());
-    let labels: Vec<_> = all.iter().map(of).collect();
+    let labels: Vec<_> = organizations.iter().map(of).collect();
     let place = only(text, id.map(|id| id.to_string()), &labels, "organization", "org")?;
-    Ok(all.swap_remove(place))
+    Ok(organizations.swap_remove(place))
 }
 
 /// The project with this id, else with this name in any organization.
 pub(crate) fn project(store: &dyn Administration, text: &str) -> anyhow::Result<ProjectEntry> {
-    let mut all = store.all_projects()?;
+    let mut projects = store.all_projects()?;
     let id = text.parse::<ProjectId>().ok();
     let of = |project: &ProjectEntry| (project.id.to_string(), project.name.clone());
-    let labels: Vec<_> = all.iter().map(of).collect();
+    let labels: Vec<_> = projects.iter().map(of).collect();
     let place = only(text, id.map(|id| id.to_string()), &labels, "project", "project")?;
-    Ok(all.swap_remove(place))
+    Ok(projects.swap_remove(place))
 }
 
 /// The organization to delete, by id or name. An organization whose deletion was interrupted is found too.

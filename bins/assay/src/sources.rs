@@ -66,7 +66,7 @@ pub(crate) fn read_candidates(
         .map(|candidate| {
             let mut reason = None;
             let is_recognised = |beginning: &[u8]| {
-                let is_report = !candidate.found
+                let is_report = !candidate.from_walk
                     || format.is_some()
                     || assay_reports::looks_like_report(beginning).is_some();
                 if !is_report {
@@ -107,7 +107,7 @@ pub(crate) struct SkippedFile {
 pub(crate) struct Candidate {
     pub(crate) path: PathBuf,
     /// Whether a walk found it; otherwise the user named it.
-    pub(crate) found: bool,
+    pub(crate) from_walk: bool,
 }
 
 impl Candidate {
@@ -219,32 +219,32 @@ enum Absent {
 }
 
 fn look_up(paths: &[PathBuf], suffixes: &[&str], absent: Absent) -> anyhow::Result<Vec<Candidate>> {
-    let mut all: Vec<Candidate> = Vec::new();
+    let mut candidates: Vec<Candidate> = Vec::new();
     for path in paths {
         if path.as_os_str() == "-" || path.is_file() {
-            all.push(Candidate {
+            candidates.push(Candidate {
                 path: path.clone(),
-                found: false,
+                from_walk: false,
             });
         } else if path.is_dir() {
-            walk(path, suffixes, &mut all)?;
+            walk(path, suffixes, &mut candidates)?;
         } else if path.exists() {
             // It is refused when it is read, with advice.
-            all.push(Candidate {
+            candidates.push(Candidate {
                 path: path.clone(),
-                found: false,
+                from_walk: false,
             });
         } else {
-            matching(path, suffixes, absent, &mut all)?;
+            matching(path, suffixes, absent, &mut candidates)?;
         }
         ensure!(
-            all.len() <= MOST_FILES,
+            candidates.len() <= MOST_FILES,
             "more than {MOST_FILES} files; name fewer"
         );
     }
     let mut paths = std::collections::HashSet::new();
-    all.retain(|candidate| paths.insert(candidate.path.clone()));
-    Ok(all)
+    candidates.retain(|candidate| paths.insert(candidate.path.clone()));
+    Ok(candidates)
 }
 
 /// The candidate files of a folder, by name.
@@ -273,7 +273,7 @@ fn walk(folder: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::
         if entry.file_type().is_file() && is_known {
             into.push(Candidate {
                 path: entry.into_path(),
-                found: true,
+                from_walk: true,
             });
             ensure!(
                 into.len() <= MOST_FILES,
@@ -306,7 +306,10 @@ fn matching(
             if path.is_dir() {
                 walk(&path, suffixes, into)?;
             } else {
-                into.push(Candidate { path, found: false });
+                into.push(Candidate {
+                    path,
+                    from_walk: false,
+                });
             }
         }
         ensure!(

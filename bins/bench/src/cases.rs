@@ -49,14 +49,14 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
     // A test that fails sometimes; in a tiny data set any test.
     let flaky = read(&format!("{base}/flaky"))?;
     let detail = read(&format!("{base}/runs/{run}"))?;
-    let named = |value: &Value| {
+    let name_of = |value: &Value| {
         Some((
             text(value, "/tests/0/testName", "").ok()?,
             text(value, "/tests/0/filePath", "").ok()?,
         ))
     };
-    let (test, file) = named(&flaky)
-        .or_else(|| named(&detail))
+    let (test, file) = name_of(&flaky)
+        .or_else(|| name_of(&detail))
         .context("the data set has no test")?;
     let signatures = read(&format!("{base}/errors?days=90"))?;
     let signature = signatures

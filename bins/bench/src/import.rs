@@ -129,12 +129,12 @@ impl<'a> Importer<'a> {
             let (recording, now) = self.prepare(salt * 100 + u64::from(number), kind)?;
             // A command imports once, so its connection has no prepared statements.
             let store = self.opened.store(1)?;
-            let written = written(connection)?;
+            let bytes_before = written(connection)?;
             let started = Instant::now();
             store.record(self.project, &recording, judge, now)?;
             if number > 0 {
                 seconds.push(started.elapsed().as_secs_f64());
-                wal.push(float(self::written(connection)?.saturating_sub(written)));
+                wal.push(float(written(connection)?.saturating_sub(bytes_before)));
             }
         }
         let (recording, now) = self.prepare(salt * 100 + 99, kind)?;

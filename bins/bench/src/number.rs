@@ -23,8 +23,8 @@ pub(crate) fn small(measured: f64) -> u32 {
 /// The percentile (0 to 1) of ascending samples; none without samples.
 pub(crate) fn percentile<T: Copy>(ascending: &[T], share: f64) -> Option<T> {
     let last = ascending.len().checked_sub(1)?;
-    let place = usize::try_from(whole(float(last) * share)).unwrap_or(last);
-    ascending.get(place.min(last)).copied()
+    let index = usize::try_from(whole(float(last) * share)).unwrap_or(last);
+    ascending.get(index.min(last)).copied()
 }
 
 /// The median of some measurements.

@@ -403,11 +403,11 @@ impl FromStr for Address {
         if text == "off" {
             return Ok(Self::Off);
         }
-        let mut found = text.to_socket_addrs().map_err(|_| {
+        let mut addresses = text.to_socket_addrs().map_err(|_| {
             "expected off or HOST:PORT, such as 127.0.0.1:8080 or [::]:8080, with a host that this machine can resolve"
                 .to_owned()
         })?;
-        found
+        addresses
             .next()
             .map(Self::At)
             .ok_or_else(|| format!("the host of {text} has no address"))

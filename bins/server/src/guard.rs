@@ -28,15 +28,15 @@ pub(crate) fn start(filter: &str, format: LogFormat) {
     if log::set_boxed_logger(Box::new(Guard(inner))).is_ok() {
         log::set_max_level(level);
         panic::set_hook(Box::new(|panic| {
-            let place = panic.location().map(ToString::to_string).unwrap_or_default();
+            let location = panic.location().map(ToString::to_string).unwrap_or_default();
             let payload = panic.payload();
             let fixed = payload.downcast_ref::<&str>().copied();
-            let made = payload.downcast_ref::<String>().map(String::as_str);
+            let text = payload.downcast_ref::<String>().map(String::as_str);
             let level = PanicLevel::current();
             log::log!(
                 level,
-                "panic at {place}: {}",
-                fixed.or(made).unwrap_or("no message")
+                "panic at {location}: {}",
+                fixed.or(text).unwrap_or("no message")
             );
         }));
     }

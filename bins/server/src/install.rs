@@ -30,10 +30,12 @@ pub(crate) fn install_if_missing(config: &Config) -> anyhow::Result<()> {
 /// The advice for a missing Postgres. It does not suggest a database of the user's own, because the demonstration
 /// refuses one.
 fn missing(found: Option<&str>, install: Option<&str>) -> String {
-    let found = found.map(|found| format!(" (only {found})")).unwrap_or_default();
+    let older = found
+        .map(|version| format!(" (only {version})"))
+        .unwrap_or_default();
     let install = install.unwrap_or("apt-get install -y postgresql");
     format!(
-        "Postgres 15 or newer was not found{found}; install it ({install}), or set PG_BIN to the folder of its programs. \
+        "Postgres 15 or newer was not found{older}; install it ({install}), or set PG_BIN to the folder of its programs. \
          The demonstration needs Postgres on this machine"
     )
 }

@@ -169,7 +169,7 @@ fn success(
     if let Some(budget) = budget {
         response
             .insert_header((LIMIT_POLICY, policy(&budget)))
-            .insert_header((LIMIT, left(&budget)));
+            .insert_header((LIMIT, remaining(&budget)));
     }
     match reply.body {
         Body::NotModified => response.finish(),
@@ -252,7 +252,7 @@ fn policy(budget: &Budget) -> String {
 }
 
 /// The remaining requests of the current window, and the seconds until it ends.
-fn left(budget: &Budget) -> String {
+fn remaining(budget: &Budget) -> String {
     format!("\"default\";r={};t={}", budget.remaining, budget.reset_s)
 }
 

@@ -488,15 +488,15 @@ mod tests {
     #[test]
     fn a_form_of_another_site_is_refused() {
         use actix_web::test::TestRequest;
-        let asked = |headers: &[(&'static str, &'static str)]| {
+        let is_accepted = |headers: &[(&'static str, &'static str)]| {
             let mut request = TestRequest::post();
             for header in headers {
                 request = request.insert_header(*header);
             }
             is_own_form(&request.to_http_request())
         };
-        assert!(asked(&[("sec-fetch-site", "same-origin")]));
-        assert!(asked(&[("origin", "http://a:1"), ("host", "a:1")]));
+        assert!(is_accepted(&[("sec-fetch-site", "same-origin")]));
+        assert!(is_accepted(&[("origin", "http://a:1"), ("host", "a:1")]));
         for headers in [
             &[][..],
             &[("host", "a:1")],
@@ -510,7 +510,7 @@ mod tests {
             &[("origin", "http://b:1"), ("host", "a:1")],
             &[("origin", "null"), ("host", "a:1")],
         ] {
-            assert!(!asked(headers), "{headers:?}");
+            assert!(!is_accepted(headers), "{headers:?}");
         }
     }
 }

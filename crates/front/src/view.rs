@@ -56,7 +56,7 @@ impl View<'_> {
     }
 
     /// A parameter that may occur once. An empty value counts as absent, because forms send empty fields.
-    fn one(&self, name: &'static str) -> Result<Option<&str>, FrontError> {
+    fn single(&self, name: &'static str) -> Result<Option<&str>, FrontError> {
         let mut values = self
             .query
             .iter()
@@ -82,7 +82,7 @@ impl View<'_> {
         rule: &'static str,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, FrontError> {
-        match self.one(name)?.filter(|value| !value.is_empty()) {
+        match self.single(name)?.filter(|value| !value.is_empty()) {
             None => Ok(None),
             Some(value) => read(value)
                 .map(Some)
@@ -128,13 +128,13 @@ impl View<'_> {
 
     /// The test in `name` and `file`.
     pub(crate) fn test(&self) -> Result<TestSelector, FrontError> {
-        let name = self.one("name")?.unwrap_or_default();
+        let name = self.single("name")?.unwrap_or_default();
         if name.chars().count() > TEST_NAME_CHARS {
             return Err(FrontError::TestNotFound);
         }
         Ok(TestSelector {
             name: name.to_owned(),
-            file: match self.one("file")? {
+            file: match self.single("file")? {
                 None => FileSelector::Any,
                 Some("") => FileSelector::Exactly(None),
                 Some(file) => FileSelector::Exactly(Some(file.to_owned())),

@@ -83,10 +83,10 @@ impl QueuePlace {
 impl Drop for QueuePlace {
     fn drop(&mut self) {
         let mut state = self.queue.state();
-        let left = state.tests.get(&self.project).copied().unwrap_or_default();
-        match left.saturating_sub(self.tests) {
+        let queued_tests = state.tests.get(&self.project).copied().unwrap_or_default();
+        match queued_tests.saturating_sub(self.tests) {
             0 => state.tests.remove(&self.project),
-            left => state.tests.insert(self.project, left),
+            remaining => state.tests.insert(self.project, remaining),
         };
     }
 }

@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn the_user_is_found_by_name_and_is_never_root() {
         let users = "root:x:0:0::/root:/bin/sh\npostgres2:x:9:9::/:\npostgres:x:101:104::/:/bin/bash\nevil:x:0:0::/:\n";
-        let found = Account::listed(users, "postgres").unwrap();
-        assert_eq!((found.uid, found.gid), (101, 104));
+        let account = Account::listed(users, "postgres").unwrap();
+        assert_eq!((account.uid, account.gid), (101, 104));
         assert_eq!(Account::listed(users, "evil"), None);
         assert_eq!(Account::listed(users, "nobody"), None);
     }

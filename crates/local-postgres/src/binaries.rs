@@ -44,15 +44,15 @@ impl Binaries {
             Some(version) => version == found.major.to_string(),
             None => found.major >= OLDEST,
         };
-        let named = settings
+        let named_folder = settings
             .pg_bin
             .as_ref()
             .filter(|folder| !folder.as_os_str().is_empty());
-        if let Some(named) = named {
-            let found = Self::in_folder(named);
-            let major = found.as_ref().map(|found| found.major);
-            return found.filter(fits).ok_or_else(|| ClusterError::NamedFolder {
-                folder: named.clone(),
+        if let Some(folder) = named_folder {
+            let binaries = Self::in_folder(folder);
+            let major = binaries.as_ref().map(|binaries| binaries.major);
+            return binaries.filter(fits).ok_or_else(|| ClusterError::NamedFolder {
+                folder: folder.clone(),
                 found: major,
                 needed: written_by.map_or_else(|| format!("{OLDEST} or newer"), str::to_owned),
             });
@@ -124,7 +124,7 @@ fn matching(pattern: &str) -> Vec<PathBuf> {
         return vec![PathBuf::from(pattern)];
     };
     let (parent, prefix) = before.rsplit_once('/').unwrap_or(("", before));
-    let mut found: Vec<(u32, PathBuf)> = fs::read_dir(format!("{parent}/"))
+    let mut versions: Vec<(u32, PathBuf)> = fs::read_dir(format!("{parent}/"))
         .into_iter()
         .flatten()
         .filter_map(|entry| {
@@ -133,8 +133,8 @@ fn matching(pattern: &str) -> Vec<PathBuf> {
             Some((number, PathBuf::from(format!("{parent}/{name}{after}"))))
         })
         .collect();
-    found.sort();
-    found.into_iter().rev().map(|(_, folder)| folder).collect()
+    versions.sort();
+    versions.into_iter().rev().map(|(_, folder)| folder).collect()
 }
 
 #[cfg(test)]

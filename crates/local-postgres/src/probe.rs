@@ -74,13 +74,13 @@ fn packet(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
 /// Reads an error's fields: each is a letter and a text that ends with NUL.
 fn refusal(body: &[u8]) -> Answer {
     let field = |letter: u8| {
-        let found = body
+        let value = body
             .split(|byte| *byte == 0)
             .find_map(|field| match field.split_first() {
                 Some((first, text)) if *first == letter => Some(text),
                 Some(_) | None => None,
             });
-        found.map(|text| String::from_utf8_lossy(text).into_owned())
+        value.map(|text| String::from_utf8_lossy(text).into_owned())
     };
     let code = field(b'C').unwrap_or_default();
     if TEMPORARY_CLASSES.iter().any(|class| code.starts_with(class)) {
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(refusal(starting), Answer::NotYet);
         assert_eq!(refusal(b"SFATAL\0C53300\0Mtoo many clients\0\0"), Answer::NotYet);
         let gone = b"SFATAL\0C3D000\0Mdatabase \"postgres\" does not exist\0\0";
-        let said = "database \"postgres\" does not exist".to_owned();
-        assert_eq!(refusal(gone), Answer::Refused(said));
+        let message = "database \"postgres\" does not exist".to_owned();
+        assert_eq!(refusal(gone), Answer::Refused(message));
     }
 }

@@ -44,11 +44,11 @@ pub fn analyze(tally: &mut Tally, stack: &Stack, scene: &Scene<'_>, verdicts: &V
         &file,
     ]
     .map(str::to_owned);
-    let said = stack.assay(&arguments, &BTreeMap::new(), b"");
-    if !tally.same(&format!("assay analyze: {}", said.err), &said.status, &0) {
+    let output = stack.assay(&arguments, &BTreeMap::new(), b"");
+    if !tally.same(&format!("assay analyze: {}", output.err), &output.status, &0) {
         return;
     }
-    let analysis: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    let analysis: Value = serde_json::from_str(&output.out).unwrap_or_default();
     tally.same(
         "assay analyze: windowDays",
         &analysis["windowDays"].as_i64(),

@@ -84,7 +84,7 @@ pub fn good(tally: &mut Tally, path: &str, answer: &Response) -> bool {
 
 /// Checks the properties of every refusal.
 pub fn refused(tally: &mut Tally, path: &str, answer: &Response, status: u16, code: &str) -> bool {
-    let said = tally.that((answer.status, answer.code().as_str()) == (status, code), || {
+    let is_refused = tally.that((answer.status, answer.code().as_str()) == (status, code), || {
         let body: String = String::from_utf8_lossy(&answer.body).chars().take(200).collect();
         format!(
             "GET {path}: expected {status} {code}, got {} {body}",
@@ -104,7 +104,7 @@ pub fn refused(tally: &mut Tally, path: &str, answer: &Response, status: u16, co
     tally.that(answer.header("service-key-expires-at").is_none(), || {
         format!("GET {path}: the expiry header belongs to good answers")
     });
-    said
+    is_refused
 }
 
 /// The window of an answer: this many days until now.

@@ -66,17 +66,17 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
         (vec!["nonsense"], 2),
         (vec![], 2),
     ] {
-        let said = stack.command(&arguments);
+        let output = stack.command(&arguments);
         // A malformed id may count as invalid usage or as an unknown id.
-        let fine = said.status == status || (arguments.contains(&"nonsense") && said.status == 1);
+        let fine = output.status == status || (arguments.contains(&"nonsense") && output.status == 1);
         tally.that(fine, || {
             format!(
                 "assay {arguments:?}: expected {status}, got {} {}",
-                said.status, said.err
+                output.status, output.err
             )
         });
-        tally.that(!said.err.is_empty() && !said.err.contains("panicked"), || {
-            format!("assay {arguments:?} said {:?}", said.err)
+        tally.that(!output.err.is_empty() && !output.err.contains("panicked"), || {
+            format!("assay {arguments:?} printed {:?}", output.err)
         });
     }
     let _cut_may_be_imported_in_part = stack.command(&[
@@ -91,16 +91,16 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
     tally.same("runs after imports that failed", &after, &before);
     let arguments = ["import", "--json", "--project", project, "--format", "auto", "-"].map(str::to_owned);
     let wrapped = format!("\u{feff}some tool said this first\n{report}\n");
-    let said = stack.assay(&arguments, &BTreeMap::new(), wrapped.as_bytes());
-    let answer: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    let output = stack.assay(&arguments, &BTreeMap::new(), wrapped.as_bytes());
+    let answer: Value = serde_json::from_str(&output.out).unwrap_or_default();
     tally.same(
-        &format!("an import of standard input: {}", said.err),
-        &said.status,
+        &format!("an import of standard input: {}", output.err),
+        &output.status,
         &0,
     );
     tally.same("its tests", &answer["counts"]["total"].as_i64(), &Some(1));
     let start = now - 26 * HOUR;
-    let told_as = clock::text(start + 2 * HOUR).replace('Z', "+02:00");
+    let with_offset = clock::text(start + 2 * HOUR).replace('Z', "+02:00");
     let answer = stack.run_json(&[
         "import",
         "--project",
@@ -110,7 +110,7 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
         "--run-key",
         "offset",
         "--started-at",
-        &told_as,
+        &with_offset,
         &good,
     ]);
     let detail = client
@@ -126,21 +126,21 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
         vec!["project", "list", "--org", &organization.id],
         vec!["migrate"],
     ] {
-        let said = stack.command(&arguments);
-        let json = serde_json::from_str::<Value>(&said.out);
-        tally.that(said.status == 0 && json.is_ok(), || {
-            format!("assay {arguments:?}: {} {}", said.status, said.err)
+        let output = stack.command(&arguments);
+        let json = serde_json::from_str::<Value>(&output.out);
+        tally.that(output.status == 0 && json.is_ok(), || {
+            format!("assay {arguments:?}: {} {}", output.status, output.err)
         });
     }
 }
 
 /// `assay project set` takes effect immediately.
 pub fn configuration(tally: &mut Tally, stack: &Stack, organization: &Organization) {
-    let made = stack.run_json(&["project", "create", "--org", &organization.id, "Configured"]);
-    let id = made["id"].as_str().unwrap_or_default();
+    let project = stack.run_json(&["project", "create", "--org", &organization.id, "Configured"]);
+    let id = project["id"].as_str().unwrap_or_default();
     tally.same(
         "the default stable branch",
-        &made["stableBranch"].as_str(),
+        &project["stableBranch"].as_str(),
         &Some("main"),
     );
     let client = Client::new(stack.address(), &organization.key);
@@ -174,8 +174,8 @@ pub fn configuration(tally: &mut Tally, stack: &Stack, organization: &Organizati
     ] {
         let mut all = vec!["project", "set", id];
         all.extend(arguments);
-        let said = stack.command(&all);
-        tally.same(&format!("assay {all:?}: {}", said.err), &said.status, &0);
+        let output = stack.command(&all);
+        tally.same(&format!("assay {all:?}: {}", output.err), &output.status, &0);
         let answer = client.get(&path).json_or_null();
         tally.same(
             &format!("assay {all:?}"),
@@ -188,7 +188,7 @@ pub fn configuration(tally: &mut Tally, stack: &Stack, organization: &Organizati
 /// Reports of unusual forms, and a checkout from a flag.
 pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Shapes");
-    importer::open(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, tally);
     let client = Client::new(stack.address(), &organization.key);
     let here = format!("/projects/{}", escape(&project.id));
     let mut dice = Dice::new(29, "shapes");
@@ -287,7 +287,7 @@ pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now
 /// A new stable branch affects verdicts immediately.
 pub fn stable_branch(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Branches");
-    importer::open(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, tally);
     let mut dice = Dice::new(31, "branches");
     for place in 0..16 {
         let (branch, letter) = if place % 2 == 0 {

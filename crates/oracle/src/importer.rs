@@ -13,15 +13,15 @@ use crate::{
 };
 
 /// Creates the organization with its key.
-pub fn found(stack: &Stack, organization: &mut Organization, tally: &mut Tally) {
+pub fn create_organization(stack: &Stack, organization: &mut Organization, tally: &mut Tally) {
     let plan = organization.plan.name();
-    let made = stack.run_json(&["org", "create", &organization.name, "--plan", plan]);
+    let organization_json = stack.run_json(&["org", "create", &organization.name, "--plan", plan]);
     tally.matches(
         "assay org create",
-        &made,
+        &organization_json,
         &json!({"id": TEXT, "name": organization.name, "plan": plan}),
     );
-    organization.id = made["id"].as_str().unwrap().to_owned();
+    organization.id = organization_json["id"].as_str().unwrap().to_owned();
     let key = stack.run_json(&["key", "create", "--org", &organization.id, "--days", "90"]);
     tally.matches(
         "assay key create",
@@ -33,8 +33,8 @@ pub fn found(stack: &Stack, organization: &mut Organization, tally: &mut Tally) 
 }
 
 /// Creates the project in its organization.
-pub fn open(stack: &Stack, organization: &str, project: &mut Project, tally: &mut Tally) {
-    let made = stack.run_json(&[
+pub fn create_project(stack: &Stack, organization: &str, project: &mut Project, tally: &mut Tally) {
+    let project_json = stack.run_json(&[
         "project",
         "create",
         "--org",
@@ -45,10 +45,10 @@ pub fn open(stack: &Stack, organization: &str, project: &mut Project, tally: &mu
     ]);
     tally.matches(
         "assay project create",
-        &made,
+        &project_json,
         &json!({"id": TEXT, "name": project.name, "stableBranch": project.stable}),
     );
-    project.id = made["id"].as_str().unwrap().to_owned();
+    project.id = project_json["id"].as_str().unwrap().to_owned();
     if let Some(events) = &project.chat_events {
         stack.run_json(&["project", "set", &project.id, "--chat-events", &events.join(",")]);
     }
@@ -107,9 +107,9 @@ pub fn deliver(stack: &Stack, project: &mut Project, tally: &mut Tally) {
 pub fn send(stack: &Stack, project: &Project, run: &Run, shard: usize) -> Value {
     let tells_shard = project.way != Way::Flags || run.number % 2 == 0;
     let report = playwright::report(run, &run.shards[shard], tells_shard);
-    let said = send_report(stack, project, run, shard, &report, &[]);
-    assert_eq!(said.status, 0, "assay import: {}", said.err);
-    serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("assay import printed {}", said.out))
+    let output = send_report(stack, project, run, shard, &report, &[]);
+    assert_eq!(output.status, 0, "assay import: {}", output.err);
+    serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("assay import printed {}", output.out))
 }
 
 /// Imports this report as a shard of a run, with additional arguments.

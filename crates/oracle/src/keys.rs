@@ -257,12 +257,12 @@ fn methods(tally: &mut Tally, stack: &Stack, organization: &Organization) {
 
 /// Checks the key in `assay key list` and in the log.
 pub fn listing(tally: &mut Tally, stack: &Stack, organization: &Organization) {
-    let said = stack.command(&["key", "list", "--org", &organization.id]);
-    tally.same("assay key list", &said.status, &0);
-    tally.that(!said.out.contains(&organization.key), || {
+    let output = stack.command(&["key", "list", "--org", &organization.id]);
+    tally.same("assay key list", &output.status, &0);
+    tally.that(!output.out.contains(&organization.key), || {
         "assay key list prints a key".to_owned()
     });
-    tally.that(said.out.contains(&organization.key[..12]), || {
+    tally.that(output.out.contains(&organization.key[..12]), || {
         "assay key list prints no prefix".to_owned()
     });
     tally.that(!stack.log().contains(&organization.key), || {

@@ -15,21 +15,21 @@ use crate::{
 /// Revoked keys, and the lifetimes of keys.
 pub fn revocation(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     for days in ["30", "60", "90", "180"] {
-        let made = stack.run_json(&["key", "create", "--org", &organization.id, "--days", days]);
-        let key = made["key"].as_str().unwrap().to_owned();
+        let key_json = stack.run_json(&["key", "create", "--org", &organization.id, "--days", days]);
+        let key = key_json["key"].as_str().unwrap().to_owned();
         let client = Client::new(stack.address(), &key);
         good(tally, "/projects", &client.get("/projects"));
         let lifetime: i64 = days.parse().unwrap();
-        let expires = made["expiresAt"]
+        let expires = key_json["expiresAt"]
             .as_str()
             .and_then(clock::parse)
             .unwrap_or_default();
         tally.that((expires - clock::now() - lifetime * DAY).abs() < 60_000, || {
-            format!("a key of {days} days: {made}")
+            format!("a key of {days} days: {key_json}")
         });
         if days == "30" || days == "180" {
-            let said = stack.command(&["key", "revoke", made["id"].as_str().unwrap()]);
-            tally.same("assay key revoke", &said.status, &0);
+            let output = stack.command(&["key", "revoke", key_json["id"].as_str().unwrap()]);
+            tally.same("assay key revoke", &output.status, &0);
             sleep(Duration::from_millis(1_000));
             unauthorized(
                 tally,
@@ -46,8 +46,8 @@ pub fn revocation(tally: &mut Tally, stack: &Stack, organization: &Organization)
         }
     }
     for days in ["31", "0", "365", "x"] {
-        let said = stack.command(&["key", "create", "--org", &organization.id, "--days", days]);
-        tally.same(&format!("assay key create --days {days}"), &said.status, &2);
+        let output = stack.command(&["key", "create", "--org", &organization.id, "--days", days]);
+        tally.same(&format!("assay key create --days {days}"), &output.status, &2);
     }
 }
 
@@ -71,8 +71,8 @@ pub fn plans(tally: &mut Tally, stack: &Stack, free: &Organization) {
 
 /// The last days of a key. No command can set them, so the test writes to the database.
 pub fn expiry(tally: &mut Tally, stack: &Stack, organization: &Organization) {
-    let made = stack.run_json(&["key", "create", "--org", &organization.id, "--days", "30"]);
-    let key = made["key"].as_str().unwrap().to_owned();
+    let key_json = stack.run_json(&["key", "create", "--org", &organization.id, "--days", "30"]);
+    let key = key_json["key"].as_str().unwrap().to_owned();
     let client = Client::new(stack.address(), &key);
     let settings = format!("/projects/{}/settings", escape(&organization.projects[0].id));
     let table = stack.database().text(
@@ -89,7 +89,7 @@ pub fn expiry(tally: &mut Tally, stack: &Stack, organization: &Organization) {
         ("1 minute", true),
         ("-1 second", false),
     ] {
-        let id = made["id"].as_str().unwrap();
+        let id = key_json["id"].as_str().unwrap();
         let of_key = format!("{table} k where to_jsonb(k)::text like '%{id}%'");
         let done = stack.database().text(&format!("select count(*) from {of_key}"));
         stack.database().execute(&format!(

@@ -16,7 +16,7 @@ use crate::{
 /// Runs all checks in a separate project.
 pub fn names(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Names \u{1F6D2} / \"%2F\"");
-    importer::open(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, tally);
     let client = Client::new(stack.address(), &organization.key);
     odd(tally, stack, &client, &project, now);
     shared(tally, stack, &client, &project, now);
@@ -191,8 +191,8 @@ fn shared(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, 
         suite["suites"][0]["specs"][0]["file"] = json!(file);
     }
     report["suites"].as_array_mut().unwrap().push(twin);
-    let said = importer::send_report(stack, project, &run, 0, &report, &[]);
-    let imported: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    let output = importer::send_report(stack, project, &run, 0, &report, &[]);
+    let imported: Value = serde_json::from_str(&output.out).unwrap_or_default();
     let id = imported["runId"].as_str().unwrap_or_default();
     let name = "chromium > small.spec.ts > small > signs in";
     let bare = json!({

@@ -108,9 +108,9 @@ pub fn import(stack: &Stack, now: i64, newest: usize) -> Vec<Organization> {
     let mut tally = Tally::default();
     tally.section("import");
     for organization in &mut world {
-        importer::found(stack, organization, &mut tally);
+        importer::create_organization(stack, organization, &mut tally);
         for project in &mut organization.projects {
-            importer::open(stack, &organization.id, project, &mut tally);
+            importer::create_project(stack, &organization.id, project, &mut tally);
             if !project.name.starts_with("Paging") {
                 project.runs.drain(..project.runs.len().saturating_sub(newest));
             }

@@ -87,7 +87,7 @@ const PROVIDERS: [(&str, Variables, Option<Count>); 6] = [
 /// Two jobs of each service, which are two shards of one run if its variables identify shards.
 pub fn providers(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Providers");
-    importer::open(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, tally);
     let client = Client::new(stack.address(), &organization.key);
     let mut dice = Dice::new(23, "providers");
     for (provider, variables, counted) in PROVIDERS {
@@ -116,13 +116,13 @@ pub fn providers(tally: &mut Tally, stack: &Stack, organization: &Organization, 
                 all.push((total.to_owned(), "2".to_owned()));
             }
             let arguments = ["import", "--json", "--project", &project.id, &file].map(str::to_owned);
-            let said = stack.assay(&arguments, &all.into_iter().collect(), b"");
+            let output = stack.assay(&arguments, &all.into_iter().collect(), b"");
             tally.same(
-                &format!("an import under {provider}: {}", said.err),
-                &said.status,
+                &format!("an import under {provider}: {}", output.err),
+                &output.status,
                 &0,
             );
-            let imported: Value = serde_json::from_str(&said.out).unwrap_or_default();
+            let imported: Value = serde_json::from_str(&output.out).unwrap_or_default();
             ids.push(imported["runId"].as_str().unwrap_or_default().to_owned());
         }
         tally.that(ids.iter().all(|id| *id == ids[0]), || {

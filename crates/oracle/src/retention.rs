@@ -31,9 +31,9 @@ pub fn retention(tally: &mut Tally, stack: &Stack, now: i64) {
         key_id: String::new(),
         projects: Vec::new(),
     };
-    importer::found(stack, &mut organization, tally);
+    importer::create_organization(stack, &mut organization, tally);
     let mut project = small::project("Archive");
-    importer::open(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, tally);
     fill(tally, stack, &mut project, now);
     let client = Client::new(stack.address(), &organization.key);
     shows(tally, &client, &project, Plan::Pro, 90);
@@ -92,13 +92,13 @@ fn fill(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64) {
             "--duration-ms".to_owned(),
             "90000".to_owned(),
         ];
-        let said = importer::send_report(stack, project, &run, 0, &report, &more);
+        let output = importer::send_report(stack, project, &run, 0, &report, &more);
         tally.same(
-            &format!("an import of {age} days ago: {}", said.err),
-            &said.status,
+            &format!("an import of {age} days ago: {}", output.err),
+            &output.status,
             &0,
         );
-        let imported: Value = serde_json::from_str(&said.out).unwrap_or_default();
+        let imported: Value = serde_json::from_str(&output.out).unwrap_or_default();
         run.id = imported["runId"].as_str().unwrap_or_default().to_owned();
         run.number = imported["runNumber"].as_i64().unwrap_or_default();
         run.shards[0].duration = 90_000;
@@ -179,12 +179,12 @@ fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, show
             }
         }
         if visible {
-            let run_told = client.get(&format!("{here}/runs/{}", run.id)).json_or_null();
+            let run_detail = client.get(&format!("{here}/runs/{}", run.id)).json_or_null();
             tally.same(
                 &format!("{what}: times of {age} days ago"),
                 &(
-                    run_told["run"]["startedAt"].as_str(),
-                    run_told["run"]["durationMs"].as_i64(),
+                    run_detail["run"]["startedAt"].as_str(),
+                    run_detail["run"]["durationMs"].as_i64(),
                 ),
                 &(Some(clock::text(run.started()).as_str()), Some(90_000)),
             );

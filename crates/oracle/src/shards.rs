@@ -15,7 +15,7 @@ use crate::{
 pub fn shards(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
     let mut dice = Dice::new(11, "shards");
     let mut project = small::project("Shards");
-    importer::open(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, tally);
     let start = now - 30 * HOUR;
     let mut run = small::run("late", "main", start, &[], &mut dice);
     run.expected = Some(3);
@@ -62,7 +62,7 @@ pub fn shards(tally: &mut Tally, stack: &Stack, organization: &Organization, now
 /// Sends every shard of a run at the same time, as parallel jobs do.
 fn together(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64, dice: &mut Dice) {
     let mut project = small::project("At once");
-    importer::open(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, tally);
     for round in 0..3 {
         let mut run = small::run(
             &format!("at-once-{round}"),
@@ -274,17 +274,17 @@ fn keys(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64, dice:
     let mut sharded = of_suite.clone();
     sharded.expected = Some(2);
     let report = playwright::report(&sharded, &sharded.shards[0], true);
-    let said = importer::send_report(stack, project, &sharded, 0, &report, &[]);
-    tally.same("a shard of a run without shards", &said.status, &1);
-    tally.that(!said.err.is_empty() && !said.err.contains("panicked"), || {
-        format!("said {:?}", said.err)
+    let output = importer::send_report(stack, project, &sharded, 0, &report, &[]);
+    tally.same("a shard of a run without shards", &output.status, &1);
+    tally.that(!output.err.is_empty() && !output.err.contains("panicked"), || {
+        format!("the error was {:?}", output.err)
     });
 }
 
 /// CI's second attempt is a separate run.
 fn attempts_of_ci(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64, dice: &mut Dice) {
     let mut project = small::project("Attempts of CI");
-    importer::open(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, tally);
     let run = small::run("4711", "main", now - 3 * HOUR, &[("a", 'P')], dice);
     let mut ids = Vec::new();
     for (attempt, job) in [("1", "1"), ("2", "1"), ("1", "1")] {
@@ -307,9 +307,9 @@ fn attempts_of_ci(tally: &mut Tally, stack: &Stack, organization: &Organization,
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         let arguments = ["import", "--json", "--project", &project.id, &file].map(str::to_owned);
-        let said = stack.assay(&arguments, &variables, b"");
-        let imported: serde_json::Value = serde_json::from_str(&said.out).unwrap_or_default();
-        tally.same("import of a CI attempt", &said.status, &0);
+        let output = stack.assay(&arguments, &variables, b"");
+        let imported: serde_json::Value = serde_json::from_str(&output.out).unwrap_or_default();
+        tally.same("import of a CI attempt", &output.status, &0);
         ids.push(imported["runId"].to_string());
     }
     tally.that(ids[0] != ids[1] && ids[0] == ids[2], || {

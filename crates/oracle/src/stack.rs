@@ -111,9 +111,10 @@ impl Stack {
 
     /// Runs `assay … --json`, which must succeed, and parses its output.
     pub fn run_json(&self, arguments: &[&str]) -> Value {
-        let said = self.command(arguments);
-        assert_eq!(said.status, 0, "assay {arguments:?}: {}", said.err);
-        serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("assay {arguments:?} printed {}", said.out))
+        let output = self.command(arguments);
+        assert_eq!(output.status, 0, "assay {arguments:?}: {}", output.err);
+        serde_json::from_str(&output.out)
+            .unwrap_or_else(|_| panic!("assay {arguments:?} printed {}", output.out))
     }
 
     /// Runs `assay … --json` without variables or input.

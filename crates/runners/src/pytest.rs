@@ -11,7 +11,7 @@ pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
 
 /// The plug-in.
 pub(crate) fn plugin(names: &[String], list_use: Use) -> String {
-    let listed: String = names
+    let lines: String = names
         .iter()
         // JSON strings are valid Python strings.
         .map(|name| format!("    {},\n", serde_json::Value::from(name.as_str())))
@@ -25,7 +25,7 @@ pub(crate) fn plugin(names: &[String], list_use: Use) -> String {
 import re
 
 TESTS = {{
-{listed}}}
+{lines}}}
 
 
 def name(nodeid):

@@ -200,8 +200,8 @@ impl Browser {
     }
 
     fn element(&self, selector: &str) -> String {
-        let found = self.command("/element", &json!({ "using": "css selector", "value": selector }));
-        let id = found.as_object().and_then(|found| found.values().next());
+        let element = self.command("/element", &json!({ "using": "css selector", "value": selector }));
+        let id = element.as_object().and_then(|element| element.values().next());
         id.and_then(Value::as_str)
             .expect("an element has an id")
             .to_owned()

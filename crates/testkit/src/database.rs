@@ -139,11 +139,11 @@ fn make_template() -> Result<String> {
         .open(cluster::folder().join("template.lock"))?;
     gate.lock()?;
     let mut connection = PgConnection::establish(&cluster::url("postgres")?)?;
-    let found: Vec<TextRow> = diesel::sql_query(format!(
+    let rows: Vec<TextRow> = diesel::sql_query(format!(
         "SELECT datname::text AS value FROM pg_database WHERE datname = '{name}'"
     ))
     .load(&mut connection)?;
-    if found.is_empty() {
+    if rows.is_empty() {
         // It is renamed when it is complete, so that a killed process leaves no half-migrated template.
         let unfinished = format!("{name}_unfinished");
         administer(&format!("DROP DATABASE IF EXISTS {unfinished} WITH (FORCE)"))?;

@@ -198,8 +198,8 @@ impl Server {
         let mut text = Vec::new();
         let mut part = [0; 8_192];
         loop {
-            let place = u64::try_from(text.len()).expect("a log fits into memory");
-            match self.log.read_at(&mut part, place).expect("the log can be read") {
+            let offset = u64::try_from(text.len()).expect("a log fits into memory");
+            match self.log.read_at(&mut part, offset).expect("the log can be read") {
                 0 => return String::from_utf8_lossy(&text).into_owned(),
                 read => text.extend(part.iter().take(read)),
             }

@@ -136,8 +136,8 @@ impl<D> World<D> {
     pub fn file(&self, name: &str, content: &str) -> String {
         let path = self.folder.path().join(name);
         let folder = path.parent().expect("a file lies in a folder");
-        let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, content));
-        written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let outcome = fs::create_dir_all(folder).and_then(|()| fs::write(&path, content));
+        outcome.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         path.display().to_string()
     }
 

@@ -25,7 +25,7 @@ use crate::{
         flags::{GateFlags, GateOutput},
         judged::JudgedRun,
         policy::{self, Decision},
-        record::{self, Decided},
+        record::{self, DecisionTarget},
         show,
         stored::StoredRunFlags,
     },
@@ -137,7 +137,7 @@ fn store_decision(global: &Global, args: &GateArgs, run: RunId, decision: &Decis
         &args.flags,
         &server,
         ci.provider,
-        Ok(Decided::run(run)),
+        Ok(DecisionTarget::run(run)),
         decision,
     );
 }

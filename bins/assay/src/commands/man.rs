@@ -56,7 +56,7 @@ fn write(global: &Global, command: &Command, folder: &Path) -> anyhow::Result<()
     let doing = |path: &Path| path.display().to_string();
     fs::create_dir_all(folder).with_context(|| doing(folder))?;
     let mut files = Vec::new();
-    for command in all(command) {
+    for command in with_subcommands(command) {
         let name = command
             .get_display_name()
             .unwrap_or(command.get_name())
@@ -75,8 +75,8 @@ fn write(global: &Global, command: &Command, folder: &Path) -> anyhow::Result<()
 }
 
 /// The page of a command and those of its subcommands.
-fn all(command: &Command) -> Vec<Command> {
-    let below = command.get_subcommands().flat_map(all);
+fn with_subcommands(command: &Command) -> Vec<Command> {
+    let below = command.get_subcommands().flat_map(with_subcommands);
     [command.clone()].into_iter().chain(below).collect()
 }
 

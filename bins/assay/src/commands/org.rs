@@ -143,14 +143,14 @@ pub(crate) fn run(global: &Global, command: OrgCommand) -> anyhow::Result<()> {
             output::print(global.json, &entry(&organization), human)
         }
         OrgCommand::List => {
-            let (all, now) = (store.organizations()?, clock::now());
+            let (organizations, now) = (store.organizations()?, clock::now());
             let human = || {
-                if all.is_empty() {
+                if organizations.is_empty() {
                     return "No organization yet. Make one: assay org create NAME".to_owned();
                 }
                 output::table(
                     &["NAME", "PLAN", "CREATED", "ID"],
-                    all.iter().map(|o| {
+                    organizations.iter().map(|o| {
                         vec![
                             o.name.clone(),
                             o.plan.to_string(),
@@ -160,7 +160,7 @@ pub(crate) fn run(global: &Global, command: OrgCommand) -> anyhow::Result<()> {
                     }),
                 )
             };
-            output::print(global.json, &json!({ "organizations": all }), human)
+            output::print(global.json, &json!({ "organizations": organizations }), human)
         }
         OrgCommand::SetPlan { org, plan } => {
             let mut organization = lookup::organization(store, &org)?;

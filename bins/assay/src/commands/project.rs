@@ -276,24 +276,24 @@ fn list(global: &Global, store: &dyn Administration, org: Option<&str>) -> anyho
         Some(org) => vec![lookup::organization(store, org)?],
         None => store.organizations()?,
     };
-    let mut all = Vec::new();
+    let mut projects = Vec::new();
     for organization in &organizations {
         let of_it = store.projects_of(organization.id)?;
-        all.extend(
+        projects.extend(
             of_it
                 .into_iter()
                 .map(|project| (organization.name.clone(), project)),
         );
     }
-    let entries: Vec<_> = all.iter().map(|(_, project)| project).collect();
+    let entries: Vec<_> = projects.iter().map(|(_, project)| project).collect();
     let now = clock::now();
     output::print(global.json, &json!({ "projects": entries }), || {
-        if all.is_empty() {
+        if projects.is_empty() {
             return "No project yet. Make one: assay project create --org ORG NAME".to_owned();
         }
         output::table(
             &["NAME", "ORGANIZATION", "STABLE BRANCH", "CREATED", "ID"],
-            all.iter().map(|(organization, project)| {
+            projects.iter().map(|(organization, project)| {
                 vec![
                     project.name.clone(),
                     organization.clone(),

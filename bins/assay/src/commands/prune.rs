@@ -114,7 +114,7 @@ fn text(dry_run: bool, report: &PruneReport, results: u64) -> String {
             output::count(number, "deletion")
         ),
     };
-    let left = if report.periods_left > 0 {
+    let periods_left = if report.periods_left > 0 {
         format!(
             "\n{} past all retention is in use and remains until the next prune; it is not visible",
             output::count(report.periods_left, "period")
@@ -129,7 +129,7 @@ fn text(dry_run: bool, report: &PruneReport, results: u64) -> String {
             output::count(number, "record")
         ),
     };
-    let rest = format!("{sum}{uploads}{finished}{left}");
+    let rest = format!("{sum}{uploads}{finished}{periods_left}");
     if report.projects.is_empty() {
         rest
     } else {

@@ -130,13 +130,13 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
         None => of_history(global, args)?,
     };
     flaky.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name)));
-    let all = flaky.len();
+    let flaky_tests = flaky.len();
     flaky.retain(|test| test.failing_for >= args.min_age);
     let old = flaky.len();
     let tests: Vec<TestName> = flaky.into_iter().take(args.max).map(|test| test.name).collect();
     let (runner, list_use) = (args.format.into(), args.list_use.into());
     let list = assay_runners::list(&tests, runner, list_use);
-    print_reasons(&list, all, old, args.max);
+    print_reasons(&list, flaky_tests, old, args.max);
     if global.json {
         let left_out = list.left_out.iter().map(
             |(test, reason)| json!({ "testName": test.name, "filePath": test.file_path, "reason": reason }),
@@ -146,7 +146,7 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
             "usage": assay_runners::usage(runner, list_use),
             "tests": list.named,
             "leftOut": left_out.collect::<Vec<_>>(),
-            "flaky": all,
+            "flaky": flaky_tests,
         });
         return output::print(true, &value, String::new);
     }
@@ -176,20 +176,20 @@ impl FlakyTest {
 }
 
 /// Prints which tests the list leaves out. `all` tests are flaky; `old` of them have the minimum age.
-fn print_reasons(list: &RunnerList, all: usize, old: usize, most: usize) {
+fn print_reasons(list: &RunnerList, flaky_tests: usize, old: usize, most: usize) {
     for (test, reason) in &list.left_out {
         let name = assay_reports::shown_name(&test.name);
         eprintln!("assay: not listed: {name}: {reason}");
     }
-    if all > old {
+    if flaky_tests > old {
         eprintln!(
-            "assay: {} of {all} flaky tests are not listed, because their first failure is more recent than --min-age",
-            all - old
+            "assay: {} of {flaky_tests} flaky tests are not listed, because their first failure is more recent than --min-age",
+            flaky_tests - old
         );
     }
     if old > most {
         eprintln!(
-            "assay: {} of {all} flaky tests are not listed, because --max is {most}",
+            "assay: {} of {flaky_tests} flaky tests are not listed, because --max is {most}",
             old - most
         );
     }

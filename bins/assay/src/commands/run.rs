@@ -23,7 +23,7 @@ use crate::{
         judged::JudgedRun,
         means_failed_tests,
         policy::{self, CommandStatus, Decision, Rules},
-        record::{self, Decided},
+        record::{self, DecisionTarget},
         show,
     },
     misuse::Misuse,
@@ -105,8 +105,8 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
             Ok(Some((server, upload))) => match decide(upload, code_of(status), rules) {
                 Ok(decision) => {
                     let ended = end_by(args, &decision, code_of(status))?;
-                    let decided = Decided::of_answer(&upload.answer);
-                    record::store(global, &args.flags, server, ci.provider, decided, &decision);
+                    let target = DecisionTarget::of_answer(&upload.answer);
+                    record::store(global, &args.flags, server, ci.provider, target, &decision);
                     return Ok(ended);
                 }
                 Err(error) => {

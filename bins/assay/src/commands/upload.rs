@@ -19,11 +19,11 @@ use crate::{
     report_flags::ReportFlags,
     sources, terminal,
     upload::{
-        address::{AddressFlags, Missing},
+        address::{AddressFlags, MissingSetting},
         annotation, answer,
         body::{Body, Facts, Field},
         retry::{self, Backoff},
-        server::{NotStored, Server},
+        server::{Server, UploadError},
         spool::Spool,
     },
     values,
@@ -102,7 +102,7 @@ pub(crate) struct UploadFlags {
 }
 
 impl UploadFlags {
-    /// Creates the client. The error is a [`Missing`] if the address or the key was not given.
+    /// Creates the client. The error is a [`MissingSetting`] if the address or the key was not given.
     pub(crate) fn configured_server(&self) -> anyhow::Result<Server> {
         let flags = AddressFlags {
             url: self.url.as_deref(),
@@ -117,7 +117,7 @@ impl UploadFlags {
     pub(crate) fn server(&self, provider: Option<CiProvider>) -> anyhow::Result<Option<Server>> {
         match self.configured_server() {
             Ok(server) => Ok(Some(server)),
-            Err(error) => match error.downcast::<Missing>() {
+            Err(error) => match error.downcast::<MissingSetting>() {
                 Ok(missing) if self.best_effort => {
                     annotation::warn(provider, &missing.to_string());
                     Ok(None)
@@ -294,7 +294,7 @@ struct Purpose {
 /// Whether sending the report later may succeed.
 fn may_be_kept(error: &anyhow::Error) -> bool {
     error
-        .downcast_ref::<NotStored>()
+        .downcast_ref::<UploadError>()
         .is_some_and(|reason| !reason.is_the_reports_fault())
 }
 
@@ -363,7 +363,7 @@ fn send_body(
     server: &Server,
     body: &Body,
     backoff: &mut Backoff,
-) -> Result<Value, NotStored> {
+) -> Result<Value, UploadError> {
     retry::until_over(global, backoff, "not sent yet", || {
         let length = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
         let bar = progress::bar(global, "sending", length, Unit::SentBytes);

@@ -133,33 +133,37 @@ impl JudgedRun {
     pub(crate) fn of_answer(answer: &Value) -> anyhow::Result<Self> {
         let answer = Answer::deserialize(answer)
             .map_err(|error| anyhow::anyhow!("the server's answer does not explain the failures: {error}"))?;
-        let found = answer.failures.ok_or_else(|| {
+        let answered_failures = answer.failures.ok_or_else(|| {
             anyhow::anyhow!("the server does not explain failures; it is older than this program")
         })?;
         Ok(Self {
-            mine: found.gate.mine,
-            action: found.gate.action(),
-            incomplete: found.incomplete,
+            mine: answered_failures.gate.mine,
+            action: answered_failures.gate.action(),
+            incomplete: answered_failures.incomplete,
             tests: answer.tests,
-            total: found.total,
-            failures: found.failures.into_iter().map(JudgedFailure::from).collect(),
+            total: answered_failures.total,
+            failures: answered_failures
+                .failures
+                .into_iter()
+                .map(JudgedFailure::from)
+                .collect(),
         })
     }
 
     /// The failures of a stored run, from the failures route. An error names what the answer lacks.
     pub(crate) fn of_stored_run(answer: &Value) -> anyhow::Result<Self> {
-        let found = StoredRun::deserialize(answer).map_err(|error| {
+        let stored_run = StoredRun::deserialize(answer).map_err(|error| {
             anyhow::anyhow!(
                 "the server's answer does not explain the failures, or it is older than this program: {error}"
             )
         })?;
         Ok(Self {
-            mine: found.gate.mine,
-            action: found.gate.action(),
-            incomplete: found.incomplete,
-            tests: found.run.tests,
-            total: found.page.total,
-            failures: found.failures.into_iter().map(JudgedFailure::from).collect(),
+            mine: stored_run.gate.mine,
+            action: stored_run.gate.action(),
+            incomplete: stored_run.incomplete,
+            tests: stored_run.run.tests,
+            total: stored_run.page.total,
+            failures: stored_run.failures.into_iter().map(JudgedFailure::from).collect(),
         })
     }
 

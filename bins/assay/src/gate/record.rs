@@ -14,7 +14,7 @@ use crate::{
     cli::Global,
     commands::upload::UploadFlags,
     upload::{
-        address::Missing,
+        address::MissingSetting,
         annotation,
         retry::{self, Backoff},
         server::Server,
@@ -24,13 +24,13 @@ use crate::{
 /// What a gate decided on.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Decided {
+pub(crate) struct DecisionTarget {
     run_id: RunId,
     /// None for a whole run.
     shard_id: Option<RunId>,
 }
 
-impl Decided {
+impl DecisionTarget {
     /// A whole run.
     pub(crate) const fn run(run_id: RunId) -> Self {
         Self {
@@ -52,11 +52,11 @@ pub(crate) fn store(
     flags: &UploadFlags,
     server: &Server,
     provider: Option<CiProvider>,
-    decided: anyhow::Result<Decided>,
+    target: anyhow::Result<DecisionTarget>,
     decision: &Decision,
 ) {
-    let sent = decided.and_then(|decided| {
-        let body = body(decided, decision);
+    let sent = target.and_then(|target| {
+        let body = body(target, decision);
         let mut backoff = Backoff::new(flags.retry_for);
         let sent = retry::until_over(global, &mut backoff, "the decision is not stored yet", || {
             server.decide(&body)
@@ -73,8 +73,8 @@ pub(crate) fn not_stored(provider: Option<CiProvider>, error: &anyhow::Error) {
     let text = |why: &str| {
         format!("the gate's decision is not stored, so the pages do not show what it excused: {why}")
     };
-    match error.downcast_ref::<Missing>() {
-        Some(missing) => eprintln!("assay: {}", text(missing.what())),
+    match error.downcast_ref::<MissingSetting>() {
+        Some(missing) => eprintln!("assay: {}", text(missing.message())),
         None => {
             let advice = advice::of(error).map_or_else(String::new, |advice| format!("; {advice}"));
             annotation::warn(provider, &text(&format!("{error:#}{advice}")));
@@ -82,11 +82,11 @@ pub(crate) fn not_stored(provider: Option<CiProvider>, error: &anyhow::Error) {
     }
 }
 
-fn body(decided: Decided, decision: &Decision) -> GateDecision {
+fn body(target: DecisionTarget, decision: &Decision) -> GateDecision {
     let excused = decision.failed.iter().filter(|(_, refusal)| refusal.is_none());
     GateDecision {
-        run_id: decided.run_id,
-        shard_id: decided.shard_id,
+        run_id: target.run_id,
+        shard_id: target.shard_id,
         outcome: decision.outcome,
         failed: u32::try_from(decision.failed.len()).unwrap_or(u32::MAX),
         excused: excused

@@ -91,14 +91,14 @@ fn chosen(answer: &Value, wanted: Option<&str>) -> anyhow::Result<ProjectId> {
     let Projects { projects } =
         Projects::deserialize(answer).context("the server's answer lists no projects")?;
     match (wanted, projects.as_slice()) {
-        (Some(wanted), all) => {
+        (Some(wanted), projects) => {
             let id = wanted.parse().ok();
-            let found = all
+            let project = projects
                 .iter()
                 .find(|project| Some(project.id) == id || project.name == wanted);
-            let found =
-                found.ok_or_else(|| anyhow!("the read key has no project {:?}", shown_name(wanted)))?;
-            Ok(found.id)
+            let project =
+                project.ok_or_else(|| anyhow!("the read key has no project {:?}", shown_name(wanted)))?;
+            Ok(project.id)
         }
         (None, [only]) => Ok(only.id),
         (None, []) => Err(anyhow!("the read key has no project")),
@@ -116,14 +116,14 @@ struct ReadApi {
 }
 
 impl ReadApi {
-    fn get(&self, path: &str) -> Result<Value, NotRead> {
+    fn get(&self, path: &str) -> Result<Value, ApiReadError> {
         let base = self.address.base().trim_end_matches("/api/v1");
         let answer = self
             .agent
             .get(format!("{base}/api/v1/{path}"))
             .header(header::AUTHORIZATION, &self.authorization)
             .call();
-        let answer = Answer::read(&self.address, answer).map_err(NotRead::NoAnswer)?;
+        let answer = Answer::read(&self.address, answer).map_err(ApiReadError::NoAnswer)?;
         if answer.status.is_success()
             && let Some(json) = answer.json
         {
@@ -137,7 +137,7 @@ impl ReadApi {
                 self.address
             ),
         };
-        Err(NotRead::Refused {
+        Err(ApiReadError::Refused {
             is_transient: http::is_transient(answer.status),
             reason,
             retry_after: answer.retry_after,
@@ -147,7 +147,7 @@ impl ReadApi {
 
 /// The reason why the read API returned no failures to judge.
 #[derive(Debug)]
-enum NotRead {
+enum ApiReadError {
     /// The server did not answer.
     NoAnswer(NoAnswer),
     /// The server answered with an error.
@@ -158,7 +158,7 @@ enum NotRead {
     },
 }
 
-impl Transient for NotRead {
+impl Transient for ApiReadError {
     fn is_transient(&self) -> bool {
         match self {
             Self::NoAnswer(problem) => problem.is_transient(),
@@ -174,7 +174,7 @@ impl Transient for NotRead {
     }
 }
 
-impl fmt::Display for NotRead {
+impl fmt::Display for ApiReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoAnswer(problem) => problem.fmt(f),
@@ -183,7 +183,7 @@ impl fmt::Display for NotRead {
     }
 }
 
-impl std::error::Error for NotRead {}
+impl std::error::Error for ApiReadError {}
 
 #[cfg(test)]
 mod tests {

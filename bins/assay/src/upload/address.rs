@@ -140,38 +140,38 @@ pub(crate) struct AddressFlags<'a> {
 }
 
 impl AddressFlags<'_> {
-    /// Returns the address and the key. The error is a [`Missing`] if one of them was not given.
+    /// Returns the address and the key. The error is a [`MissingSetting`] if one of them was not given.
     pub(crate) fn resolve(&self) -> anyhow::Result<(Address, Key)> {
         let url = self.url.map(str::trim).filter(|url| !url.is_empty());
         let key =
             Key::of(self.key_file.map(PathBuf::as_path)).map_err(|error| Misuse(format!("{error:#}")))?;
         match (url, key) {
             (Some(url), Some(key)) => Ok((Address::parse(INGEST, url, self.insecure_http)?, key)),
-            (None, Some(_)) => Err(Missing("ASSAY_INGEST_URL is not set").into()),
-            (Some(_), None) => Err(Missing("ASSAY_INGEST_KEY is not set").into()),
-            (None, None) => Err(Missing("ASSAY_INGEST_URL and ASSAY_INGEST_KEY are not set").into()),
+            (None, Some(_)) => Err(MissingSetting("ASSAY_INGEST_URL is not set").into()),
+            (Some(_), None) => Err(MissingSetting("ASSAY_INGEST_KEY is not set").into()),
+            (None, None) => Err(MissingSetting("ASSAY_INGEST_URL and ASSAY_INGEST_KEY are not set").into()),
         }
     }
 }
 
 /// The address or the key was not given, as in a pull request of a fork, which gets no secrets.
 #[derive(Debug)]
-pub(crate) struct Missing(&'static str);
+pub(crate) struct MissingSetting(&'static str);
 
-impl Missing {
-    /// What was not given.
-    pub(crate) const fn what(&self) -> &'static str {
+impl MissingSetting {
+    /// The settings that were not given.
+    pub(crate) const fn message(&self) -> &'static str {
         self.0
     }
 }
 
-impl std::fmt::Display for Missing {
+impl std::fmt::Display for MissingSetting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "nothing was stored: {}", self.0)
     }
 }
 
-impl std::error::Error for Missing {}
+impl std::error::Error for MissingSetting {}
 
 #[cfg(test)]
 mod tests {

@@ -43,7 +43,7 @@ pub(crate) fn until_over<T, E: Transient>(
         eprintln!(
             "assay: {doing}: {error}; trying again in {} s, for {} s more",
             pause.as_secs().max(1),
-            backoff.left().as_secs()
+            backoff.remaining().as_secs()
         );
         let waiting = progress::spinner(global, "waiting");
         std::thread::sleep(pause);
@@ -75,11 +75,11 @@ impl Backoff {
         let pause = server_pause.map_or(own, |server_pause| {
             server_pause + FIRST.mul_f64(rand::random_range(0.0..=1.0))
         });
-        (pause <= self.left()).then_some(pause)
+        (pause <= self.remaining()).then_some(pause)
     }
 
     /// The time that is left.
-    pub(crate) fn left(&self) -> Duration {
+    pub(crate) fn remaining(&self) -> Duration {
         self.ends.saturating_duration_since(Instant::now())
     }
 }

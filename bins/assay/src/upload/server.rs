@@ -33,7 +33,7 @@ pub(crate) struct Server {
 
 /// The reason why a report was not stored.
 #[derive(Debug)]
-pub(crate) enum NotStored {
+pub(crate) enum UploadError {
     /// The server did not answer.
     NoAnswer(NoAnswer),
     /// The read API answered. It refuses ingest keys.
@@ -52,7 +52,7 @@ pub(crate) struct Refusal {
     retry_after: Option<Duration>,
 }
 
-impl Transient for NotStored {
+impl Transient for UploadError {
     fn is_transient(&self) -> bool {
         match self {
             Self::NoAnswer(problem) => problem.is_transient(),
@@ -69,7 +69,7 @@ impl Transient for NotStored {
     }
 }
 
-impl NotStored {
+impl UploadError {
     /// Whether the report itself is refused, so that sending it later or with another key does not help.
     pub(crate) fn is_the_reports_fault(&self) -> bool {
         match self {
@@ -118,7 +118,7 @@ impl NotStored {
     }
 }
 
-impl std::fmt::Display for NotStored {
+impl std::fmt::Display for UploadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoAnswer(problem) => problem.fmt(f),
@@ -135,7 +135,7 @@ impl std::fmt::Display for NotStored {
     }
 }
 
-impl std::error::Error for NotStored {}
+impl std::error::Error for UploadError {}
 
 impl Server {
     /// Creates a client. Fails if connections must be encrypted and this system trusts no authority.
@@ -153,7 +153,7 @@ impl Server {
     }
 
     /// Asks the server to describe the key.
-    pub(crate) fn key(&self) -> Result<Value, NotStored> {
+    pub(crate) fn key(&self) -> Result<Value, UploadError> {
         let answer = self
             .agent
             .get(self.address.route("key"))
@@ -167,7 +167,7 @@ impl Server {
         &self,
         body: &Body,
         progress: impl Fn(std::io::Cursor<Vec<u8>>) -> R,
-    ) -> Result<Value, NotStored> {
+    ) -> Result<Value, UploadError> {
         let mut request = self
             .agent
             .post(self.address.route("reports"))
@@ -183,7 +183,7 @@ impl Server {
     }
 
     /// Sends what a gate decided on an upload.
-    pub(crate) fn decide(&self, decision: &GateDecision) -> Result<Value, NotStored> {
+    pub(crate) fn decide(&self, decision: &GateDecision) -> Result<Value, UploadError> {
         let answer = self
             .agent
             .post(self.address.route("decisions"))
@@ -193,15 +193,15 @@ impl Server {
         self.read(answer)
     }
 
-    fn read(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> Result<Value, NotStored> {
-        let answer = Answer::read(&self.address, answer).map_err(NotStored::NoAnswer)?;
+    fn read(&self, answer: Result<Response<ureq::Body>, ureq::Error>) -> Result<Value, UploadError> {
+        let answer = Answer::read(&self.address, answer).map_err(UploadError::NoAnswer)?;
         if let (true, Some(json)) = (answer.status.is_success(), &answer.json) {
             return Ok(json.clone());
         }
         let code = answer.text("code").unwrap_or_default();
         // The ingest listener answers `wrong_key_type` only to read keys.
         if code == "wrong_key_type" && !self.key.is_read_key() {
-            return Err(NotStored::ReadApi(format!(
+            return Err(UploadError::ReadApi(format!(
                 "{} is the read API, which stores no reports",
                 self.address
             )));
@@ -213,7 +213,7 @@ impl Server {
             }
             (None, _) => answer.beginning(),
         };
-        Err(NotStored::Refused(Refusal {
+        Err(UploadError::Refused(Refusal {
             status: answer.status,
             code,
             reason,

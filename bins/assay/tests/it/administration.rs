@@ -12,14 +12,20 @@ use crate::junit;
 fn organizations_are_created_listed_and_moved_between_plans() {
     let database = TestDatabase::new();
     let cli = Cli::new(database.url());
-    let made = cli.json(&["org", "create", "Shop"]);
-    assert_eq!((&made["name"], &made["plan"]), (&"Shop".into(), &"pro".into()));
-    assert_eq!(made.as_object().unwrap().len(), 3, "{made}");
+    let organization = cli.json(&["org", "create", "Shop"]);
+    assert_eq!(
+        (&organization["name"], &organization["plan"]),
+        (&"Shop".into(), &"pro".into())
+    );
+    assert_eq!(organization.as_object().unwrap().len(), 3, "{organization}");
 
     let moved = cli.json(&["org", "set-plan", "Shop", "standard"]);
-    assert_eq!((&moved["id"], &moved["plan"]), (&made["id"], &"standard".into()));
+    assert_eq!(
+        (&moved["id"], &moved["plan"]),
+        (&organization["id"], &"standard".into())
+    );
     let list = cli.json(&["org", "list"]);
-    assert_eq!(list["organizations"][0]["id"], made["id"]);
+    assert_eq!(list["organizations"][0]["id"], organization["id"]);
     assert_eq!(list["organizations"][0]["plan"], "standard");
     assert!(text(&list["organizations"][0]["createdAt"]).ends_with('Z'));
 }

@@ -133,8 +133,8 @@ fn a_run_is_a_table_that_fits_eighty_columns() {
     assert!(text.find("pays") < text.find("odd"), "{text}");
     let unknown = cli().run(&["analyze", &path, "--causes", "run-99.json"]);
     assert_eq!(unknown.status.code(), Some(1));
-    let said = String::from_utf8(unknown.stderr).unwrap();
-    assert!(said.contains("no run is called \"run-99.json\""), "{said}");
+    let stderr = String::from_utf8(unknown.stderr).unwrap();
+    assert!(stderr.contains("no run is called \"run-99.json\""), "{stderr}");
     let whole = cli().run(&["analyze", &path, "--causes", "hindsight"]);
     assert_eq!(whole.status.code(), Some(2), "a whole window is no table");
 }

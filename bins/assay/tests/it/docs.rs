@@ -132,24 +132,24 @@ fn every_code_block_of_every_page_has_a_kind() {
     let pages = [root.clone(), root.join("docs"), root.join("docs/ci")]
         .into_iter()
         .flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
-    let mut seen = 0;
+    let mut checked = 0;
     for page in pages.filter(|page| page.extension().is_some_and(|extension| extension == "md")) {
         for block in blocks(&page) {
-            let known = match block.language.as_str() {
+            let has_known_kind = match block.language.as_str() {
                 "sh" => block.note.is_empty() || NOT_RUN.contains(&block.note.as_str()),
                 language => NO_COMMANDS.contains(&language) && block.note.is_empty(),
             };
             assert!(
-                known,
+                has_known_kind,
                 "{}: a block is marked {:?}:\n{}",
                 page.display(),
                 (block.language, block.note),
                 block.text
             );
-            seen += 1;
+            checked += 1;
         }
     }
-    assert!(seen > 40, "{seen}");
+    assert!(checked > 40, "{checked}");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn parameters(api: &Value, path: &str) -> Vec<String> {
 fn documented_requests_use_only_parameters_of_their_route() {
     let text = fs::read_to_string(root().join("docs/openapi.json")).unwrap();
     let api: Value = serde_json::from_str(&text).unwrap();
-    let mut seen = 0;
+    let mut checked = 0;
     for page in ["README.md", "docs/tutorial.md"] {
         let script = script(page);
         for request in script.split("/projects/$PROJECT").skip(1) {
@@ -211,18 +211,18 @@ fn documented_requests_use_only_parameters_of_their_route() {
             let Some((path, query)) = request.split_once('?') else {
                 continue;
             };
-            let known = parameters(&api, &format!("/projects/$PROJECT{path}"));
+            let known_parameters = parameters(&api, &format!("/projects/$PROJECT{path}"));
             for pair in query.split('&') {
                 let name = pair.split('=').next().unwrap();
                 assert!(
-                    known.iter().any(|known| known == name),
+                    known_parameters.iter().any(|known| known == name),
                     "{page}: {path} has no {name}"
                 );
-                seen += 1;
+                checked += 1;
             }
         }
     }
-    assert!(seen > 4, "{seen}");
+    assert!(checked > 4, "{checked}");
 }
 
 #[test]

@@ -10,19 +10,20 @@ use crate::junit;
 /// The exit status and the report, of a success or a failure.
 fn doctor(cli: &Cli) -> (i32, Value) {
     let output = cli.run(&["doctor", "--json"]);
-    let found = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr_text(&output)));
-    (output.status.code().unwrap(), found)
+    let report =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr_text(&output)));
+    (output.status.code().unwrap(), report)
 }
 
 /// The check of this name.
-fn check<'a>(found: &'a Value, name: &str) -> &'a Value {
-    let mut checks = found["checks"].as_array().unwrap().iter();
+fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let mut checks = report["checks"].as_array().unwrap().iter();
     checks
         .find(|check| check["check"] == name)
-        .unwrap_or_else(|| panic!("no check {name}: {found}"))
+        .unwrap_or_else(|| panic!("no check {name}: {report}"))
 }
 
-fn says(check: &Value, text: &str) {
+fn assert_contains(check: &Value, text: &str) {
     assert!(check.to_string().contains(text), "{text:?}: {check}");
 }
 
@@ -37,8 +38,8 @@ fn a_healthy_installation_is_ok_and_unchanged() {
         .text("SELECT to_char(now() at time zone 'utc', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')");
     let report = world.file("r.xml", &junit::report(&now.unwrap(), &[("adds", true)]));
     world.import(&["--no-ci", &report]);
-    let (status, found) = doctor(&world.cli);
-    assert_eq!(status, 0, "{found}");
+    let (status, report) = doctor(&world.cli);
+    assert_eq!(status, 0, "{report}");
     for name in [
         "postgres",
         "schema",
@@ -49,17 +50,17 @@ fn a_healthy_installation_is_ok_and_unchanged() {
         "verdicts",
         "packs",
     ] {
-        assert_eq!(check(&found, name)["status"], "ok", "{found}");
+        assert_eq!(check(&report, name)["status"], "ok", "{report}");
         assert_eq!(
-            check(&found, name)["advice"].as_array().map(Vec::len),
+            check(&report, name)["advice"].as_array().map(Vec::len),
             Some(0),
-            "{found}"
+            "{report}"
         );
     }
-    says(check(&found, "verdicts"), "1 project with 1 run");
+    assert_contains(check(&report, "verdicts"), "1 project with 1 run");
     // The role of the test is a superuser, which no program needs.
-    assert_eq!(check(&found, "roles")["status"], "warn");
-    assert_eq!(found["status"], "warn");
+    assert_eq!(check(&report, "roles")["status"], "warn");
+    assert_eq!(report["status"], "warn");
     let shown = String::from_utf8(world.cli.run(&["doctor"]).stdout).unwrap();
     assert!(shown.contains("ok    postgres    Postgres "), "{shown}");
     assert!(shown.contains("\n                  -> "), "{shown}");
@@ -68,10 +69,10 @@ fn a_healthy_installation_is_ok_and_unchanged() {
 #[test]
 fn a_database_out_of_reach_fails_with_its_reason() {
     let cli = Cli::new("postgresql://127.0.0.1:1/nowhere");
-    let (status, found) = doctor(&cli);
-    assert_eq!((status, &found["status"]), (1, &"fail".into()));
-    says(check(&found, "postgres"), "unreachable");
-    says(check(&found, "postgres"), "ASSAY_DATABASE_URL");
+    let (status, report) = doctor(&cli);
+    assert_eq!((status, &report["status"]), (1, &"fail".into()));
+    assert_contains(check(&report, "postgres"), "unreachable");
+    assert_contains(check(&report, "postgres"), "ASSAY_DATABASE_URL");
     let stderr = stderr_text(&cli.run(&["doctor"]));
     assert!(stderr.contains("1 check failed"), "{stderr}");
 }
@@ -79,31 +80,31 @@ fn a_database_out_of_reach_fails_with_its_reason() {
 #[test]
 fn a_schema_behind_fails_and_one_ahead_warns() {
     let behind = TestDatabase::unmigrated();
-    let (status, found) = doctor(&Cli::new(behind.url()));
+    let (status, report) = doctor(&Cli::new(behind.url()));
     assert_eq!(status, 1);
-    assert_eq!(check(&found, "schema")["status"], "fail");
-    says(check(&found, "schema"), "assay migrate");
+    assert_eq!(check(&report, "schema")["status"], "fail");
+    assert_contains(check(&report, "schema"), "assay migrate");
 
     let ahead = World::without_key();
     ahead
         .database
         .execute("INSERT INTO __diesel_schema_migrations (version) VALUES ('29991231000001')");
-    let (status, found) = doctor(&ahead.cli);
-    assert_eq!(status, 0, "{found}");
-    assert_eq!(check(&found, "schema")["status"], "warn");
-    says(check(&found, "schema"), "29991231000001");
+    let (status, report) = doctor(&ahead.cli);
+    assert_eq!(status, 0, "{report}");
+    assert_eq!(check(&report, "schema")["status"], "warn");
+    assert_contains(check(&report, "schema"), "29991231000001");
 }
 
 #[test]
 fn missing_expired_and_expiring_keys_are_reported() {
     let world = World::without_key();
     let keys = || {
-        let (status, found) = doctor(&world.cli);
-        assert_eq!(status, 0, "{found}");
-        check(&found, "keys").clone()
+        let (status, report) = doctor(&world.cli);
+        assert_eq!(status, 0, "{report}");
+        check(&report, "keys").clone()
     };
-    says(&keys(), "has no read key");
-    says(&keys(), "assay key create --org Shop --days 90");
+    assert_contains(&keys(), "has no read key");
+    assert_contains(&keys(), "assay key create --org Shop --days 90");
     world
         .cli
         .json(&["key", "create", "--org", "Shop", "--days", "30"]);
@@ -111,12 +112,12 @@ fn missing_expired_and_expiring_keys_are_reported() {
     world
         .database
         .execute("UPDATE api_key SET expires_at = now() + interval '5 days'");
-    says(&keys(), "in 5 d");
+    assert_contains(&keys(), "in 5 d");
     assert_eq!(keys()["status"], "warn");
     world
         .database
         .execute("UPDATE api_key SET expires_at = now() - interval '3 days'");
-    says(&keys(), "the last expired 3 d ago");
+    assert_contains(&keys(), "the last expired 3 d ago");
     // An organization whose plan has no read API needs no read key.
     world.cli.json(&["org", "set-plan", "Shop", "free"]);
     assert_eq!(keys()["status"], "ok");
@@ -134,15 +135,15 @@ fn missing_pruning_judging_and_packing_are_reported() {
         .database
         .execute("UPDATE project SET evaluated_at = now() - interval '20 days'");
     world.database.execute("DELETE FROM run_pack");
-    let (status, found) = doctor(&world.cli);
-    assert_eq!(status, 1, "{found}");
-    says(check(&found, "retention"), "1 run with 2 results");
-    says(check(&found, "retention"), "assay prune");
-    says(check(&found, "verdicts"), "judged 20 d ago");
-    assert_eq!(check(&found, "packs")["status"], "fail");
+    let (status, report) = doctor(&world.cli);
+    assert_eq!(status, 1, "{report}");
+    assert_contains(check(&report, "retention"), "1 run with 2 results");
+    assert_contains(check(&report, "retention"), "assay prune");
+    assert_contains(check(&report, "verdicts"), "judged 20 d ago");
+    assert_eq!(check(&report, "packs")["status"], "fail");
     world.cli.json(&["prune", "--all-of-it"]);
-    let (_, found) = doctor(&world.cli);
-    assert_eq!(check(&found, "retention")["status"], "ok");
+    let (_, report) = doctor(&world.cli);
+    assert_eq!(check(&report, "retention")["status"], "ok");
 }
 
 #[test]
@@ -155,16 +156,16 @@ fn a_role_that_may_not_read_fails_with_the_grant_that_helps() {
         .url()
         .replace("user=assay", &format!("user={name}"));
     assert_ne!(url, world.database.url());
-    let (status, found) = doctor(&Cli::new(url));
+    let (status, report) = doctor(&Cli::new(url));
     // A role belongs to the whole cluster, so it stays when the test's database is dropped.
     world.database.execute(&format!("DROP ROLE {name}"));
-    assert_eq!(status, 1, "{found}");
-    let stands = found["checks"]
+    assert_eq!(status, 1, "{report}");
+    let is_reported = report["checks"]
         .as_array()
         .unwrap()
         .iter()
         .any(|check| check["status"] == "fail");
-    assert!(stands, "{found}");
+    assert!(is_reported, "{report}");
 }
 
 #[test]
@@ -185,19 +186,22 @@ fn a_private_database_is_checked_and_never_created() {
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr_text(&output)));
         (output.status.code(), value)
     };
-    let (status, found) = assay(&["doctor"]);
-    assert_eq!((status, &found["status"]), (Some(0), &"warn".into()), "{found}");
-    says(check(&found, "private"), "holds no database yet");
+    let (status, report) = assay(&["doctor"]);
+    assert_eq!((status, &report["status"]), (Some(0), &"warn".into()), "{report}");
+    assert_contains(check(&report, "private"), "holds no database yet");
     assert!(!folder.path().join(".assay").exists());
 
     assay(&["org", "create", "Mine", "--plan", "pro"]);
     assay(&["key", "create", "--org", "Mine", "--days", "90"]);
     assay(&["project", "create", "--org", "Mine", "web"]);
-    let (status, found) = assay(&["doctor"]);
-    assert_eq!(status, Some(0), "{found}");
+    let (status, report) = assay(&["doctor"]);
+    assert_eq!(status, Some(0), "{report}");
     for name in ["private", "disk", "postgres", "schema", "roles", "keys"] {
         // The free space depends on the machine.
-        assert!(name == "disk" || check(&found, name)["status"] == "ok", "{found}");
+        assert!(
+            name == "disk" || check(&report, name)["status"] == "ok",
+            "{report}"
+        );
     }
 }
 
@@ -209,8 +213,8 @@ fn an_unreachable_redis_is_a_warning() {
         .command(&["doctor", "--json", "--redis-url", "redis://127.0.0.1:1"])
         .output()
         .unwrap();
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(check(&found, "redis")["status"], "warn");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(check(&report, "redis")["status"], "warn");
     assert!(output.status.success());
 }
 

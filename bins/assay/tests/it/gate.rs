@@ -15,8 +15,8 @@ fn gate(history: &Path, tests: &[(&str, Option<&str>)], arguments: &[&str]) -> (
     let (report, history) = (report.display().to_string(), history.display().to_string());
     let fixed = ["gate", &report, "--history", &history, "--json"];
     let output = Cli::new("postgresql://127.0.0.1:1/nowhere").run(&[&fixed, arguments].concat());
-    let said = String::from_utf8_lossy(&output.stderr);
-    let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| said.into_owned().into());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| stderr.into_owned().into());
     (output.status.code(), value)
 }
 
@@ -66,6 +66,6 @@ fn tests_that_the_history_shows_as_flaky_are_excused() {
 #[test]
 fn nothing_is_excused_without_a_history() {
     let empty = tempfile::tempdir().unwrap();
-    let (status, said) = gate(empty.path(), &[("pays", None), ("odd", TIMEOUT)], &[]);
-    assert_eq!(status, Some(3), "{said}");
+    let (status, stderr) = gate(empty.path(), &[("pays", None), ("odd", TIMEOUT)], &[]);
+    assert_eq!(status, Some(3), "{stderr}");
 }

@@ -351,7 +351,7 @@ fn an_import_names_the_verdicts_that_it_changed() {
             report,
         ]
     };
-    let mut seen = Vec::new();
+    let mut all_changes = Vec::new();
     let mut last = json!({ "totals > adds": "insufficient_data", "totals > sums": "insufficient_data" });
     for (index, passed) in [true, true, true, true, false, true, false, true, false]
         .into_iter()
@@ -367,7 +367,7 @@ fn an_import_names_the_verdicts_that_it_changed() {
             assert_eq!(change["from"], last[&name], "{printed}");
             assert_eq!(change.as_object().unwrap().len(), 4, "{printed}");
             last[&name] = change["to"].clone();
-            seen.push((name, text(&change["to"])));
+            all_changes.push((name, text(&change["to"])));
         }
         let stored = world
             .database
@@ -383,9 +383,10 @@ fn an_import_names_the_verdicts_that_it_changed() {
         );
     }
     assert!(
-        seen.iter()
+        all_changes
+            .iter()
             .any(|(name, to)| name == "totals > sums" && to == "flaky"),
-        "{seen:?}"
+        "{all_changes:?}"
     );
     let arguments = import("another", true);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -27,7 +27,7 @@ fn without_a_database_each_command_starts_the_private_one_and_stops_it_again() {
         serde_json::from_slice(&output.stdout).unwrap()
     };
     // A program migrates a private database by itself.
-    let made = json(&["org", "create", "Mine", "--json"]);
+    let organization = json(&["org", "create", "Mine", "--json"]);
     json(&["project", "create", "--org", "Mine", "web", "--json"]);
     std::fs::write(
         folder.path().join("r.xml"),
@@ -38,7 +38,7 @@ fn without_a_database_each_command_starts_the_private_one_and_stops_it_again() {
     assert_eq!(imported["counts"]["passed"], 1);
     assert_eq!(
         json(&["org", "list", "--json"])["organizations"][0]["id"],
-        made["id"]
+        organization["id"]
     );
 }
 
@@ -47,8 +47,8 @@ fn the_private_folder_is_announced_once_and_found_from_below() {
     let folder = tempfile::tempdir().unwrap();
     let first = assay(folder.path(), &["org", "create", "Mine"]);
     assert!(first.status.success(), "{}", stderr_text(&first));
-    let made = folder.path().canonicalize().unwrap().join(".assay");
-    let line = format!("assay: making a private database in {} ", made.display());
+    let data_folder = folder.path().canonicalize().unwrap().join(".assay");
+    let line = format!("assay: making a private database in {} ", data_folder.display());
     assert_eq!(
         stderr_text(&first).matches(&line).count(),
         1,
@@ -56,13 +56,16 @@ fn the_private_folder_is_announced_once_and_found_from_below() {
         stderr_text(&first)
     );
     assert!(stderr_text(&first).contains("--data-dir or ASSAY_DATA_DIR"));
-    assert_eq!(std::fs::read_to_string(made.join(".gitignore")).unwrap(), "*\n");
+    assert_eq!(
+        std::fs::read_to_string(data_folder.join(".gitignore")).unwrap(),
+        "*\n"
+    );
 
     let below = folder.path().join("a/b");
     std::fs::create_dir_all(&below).unwrap();
-    let found = assay(&below, &["org", "list", "--json"]);
-    assert!(found.stderr.is_empty(), "{}", stderr_text(&found));
-    let list: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let output = assay(&below, &["org", "list", "--json"]);
+    assert!(output.stderr.is_empty(), "{}", stderr_text(&output));
+    let list: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(list["organizations"][0]["name"], "Mine");
     assert!(!below.join(".assay").exists());
 }

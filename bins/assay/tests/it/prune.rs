@@ -122,9 +122,9 @@ fn killed_pruning_resumes_while_imports_continue() {
         ))
     };
     let (bread, web) = (text(&bread["id"]), world.project.clone());
-    let kept = expected(90, &web) + expected(60, &bread);
+    let kept_results = expected(90, &web) + expected(60, &bread);
     let due = world.cli.json(&["prune", "--dry-run"]);
-    assert_eq!(due["runs"], 2200 - kept);
+    assert_eq!(due["runs"], 2200 - kept_results);
 
     let runs = || world.count("SELECT count(*) FROM run");
     let mut imported = 0;
@@ -151,8 +151,8 @@ fn killed_pruning_resumes_while_imports_continue() {
     assert_eq!(last["periodsLeft"], 0, "{last}");
     // Some seconds have passed. A project has a run every 144 minutes, so at most one more is past its retention.
     assert!(
-        (kept + imported - 2..=kept + imported).contains(&runs()),
-        "{} of {kept} and {imported}",
+        (kept_results + imported - 2..=kept_results + imported).contains(&runs()),
+        "{} of {kept_results} and {imported}",
         runs()
     );
     let results = world.count("SELECT count(*) FROM result");

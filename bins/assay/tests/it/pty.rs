@@ -28,7 +28,7 @@ pub(crate) struct Session {
     child: Child,
     terminal: File,
     shown: Receiver<Vec<u8>>,
-    seen: String,
+    output: String,
 }
 
 /// The streams that are connected to the terminal. The others stay those of the command.
@@ -66,18 +66,18 @@ impl Session {
             child,
             terminal,
             shown,
-            seen: String::new(),
+            output: String::new(),
         }
     }
 
     /// Waits until the terminal shows a text.
     pub(crate) fn until(&mut self, text: &str) {
         let deadline = Instant::now() + PATIENCE;
-        while !self.seen.contains(text) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match self.shown.recv_timeout(left) {
-                Ok(bytes) => self.seen += &String::from_utf8_lossy(&bytes),
-                Err(error) => panic!("{text:?} was not shown ({error}): {}", self.seen),
+        while !self.output.contains(text) {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            match self.shown.recv_timeout(remaining) {
+                Ok(bytes) => self.output += &String::from_utf8_lossy(&bytes),
+                Err(error) => panic!("{text:?} was not shown ({error}): {}", self.output),
             }
         }
     }
@@ -96,14 +96,14 @@ impl Session {
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match self.shown.recv_timeout(left) {
-                Ok(bytes) => self.seen += &String::from_utf8_lossy(&bytes),
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            match self.shown.recv_timeout(remaining) {
+                Ok(bytes) => self.output += &String::from_utf8_lossy(&bytes),
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
-                Err(error) => panic!("it did not end ({error}): {}", self.seen),
+                Err(error) => panic!("it did not end ({error}): {}", self.output),
             }
         }
-        (self.child.wait().unwrap(), std::mem::take(&mut self.seen))
+        (self.child.wait().unwrap(), std::mem::take(&mut self.output))
     }
 }
 

@@ -66,13 +66,13 @@ fn only_flaky_tests_are_listed_and_missing_names_are_reported() {
         String::from_utf8(output.stdout).unwrap(),
         "not ((binary_id(=shop::cart) & test(=tests::even)) | (binary_id(=shop::cart) & test(=tests::odd)))\n"
     );
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("not listed: alone"), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("not listed: alone"), "{stderr}");
 
     let output = quarantine(&history, &["--format", "txt", "--max", "1"]);
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 1);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("2 of 3 flaky tests are not listed"), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("2 of 3 flaky tests are not listed"), "{stderr}");
 
     let json: Value = serde_json::from_str(&list(&history, &["--format", "nextest", "--json"])).unwrap();
     assert_eq!(json["tests"].as_array().unwrap().len(), 2, "{json}");
@@ -107,8 +107,8 @@ fn a_test_that_has_failed_for_less_than_the_minimum_age_is_not_listed() {
     let older = listed("71h");
     assert!(older.contains("early") && !older.contains("late"), "{older}");
     let output = quarantine(&folder, &["--format", "txt", "--min-age", "71h"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("1 of 2 flaky tests are not listed"), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("1 of 2 flaky tests are not listed"), "{stderr}");
     let refused = quarantine(&folder, &["--format", "txt", "--min-age", "14d"]);
     assert_eq!(refused.status.code(), Some(2));
 }

@@ -53,11 +53,11 @@ impl Request {
 
     /// The value of a field.
     pub(crate) fn field(&self, name: &str) -> Option<String> {
-        let found = self
+        let answer = self
             .parts()
             .into_iter()
             .find(|(field, file, _)| field == name && file.is_none());
-        found.map(|(_, _, value)| value)
+        answer.map(|(_, _, value)| value)
     }
 
     /// The files: name and content.

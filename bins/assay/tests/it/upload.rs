@@ -139,8 +139,11 @@ fn files_are_sent_unchanged_with_the_values_of_flags_and_variables() {
     ] {
         assert_eq!(request.field(absent), None, "{absent}");
     }
-    let known = request.field("knownFiles").unwrap();
-    assert!(known.lines().any(|name| name == "src/totals.test.ts"), "{known}");
+    let known_files = request.field("knownFiles").unwrap();
+    assert!(
+        known_files.lines().any(|name| name == "src/totals.test.ts"),
+        "{known_files}"
+    );
     let ci: Value = serde_json::from_str(&request.field("ci").unwrap()).unwrap();
     assert_eq!(ci["provider"], "github-actions");
     assert_eq!(ci["runKey"], "github-actions/812/2");
@@ -662,8 +665,8 @@ fn a_large_body_is_sent_once_the_server_accepts_it() {
 
 /// A self-signed certificate for this machine.
 fn certificate() -> (String, String) {
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    (made.cert.pem(), made.signing_key.serialize_pem())
+    let certificate = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    (certificate.cert.pem(), certificate.signing_key.serialize_pem())
 }
 
 #[test]

@@ -90,9 +90,9 @@ fn fill(running: &Running, shape: &Shape) -> anyhow::Result<Dataset> {
     let runs: u64 = plans.iter().map(|(_, plan)| float_free(plan.runs.len())).sum();
     step(&format!("{runs} runs of {} projects", plans.len()));
     let stored = plans.par_iter().map(|(id, plan)| {
-        let made = project(&database, *id, plan)?;
-        step(&format!("{} runs of a project are stored", made.runs));
-        Ok(made)
+        let dataset_project = project(&database, *id, plan)?;
+        step(&format!("{} runs of a project are stored", dataset_project.runs));
+        Ok(dataset_project)
     });
     let projects = stored.collect::<anyhow::Result<Vec<_>>>()?;
     Ok(Dataset {
@@ -116,7 +116,7 @@ fn float_free(count: usize) -> u64 {
 
 /// Stores the history of one project. Imports into one project are serial.
 fn project(database: &Database, id: ProjectId, plan: &ProjectPlan) -> anyhow::Result<DatasetProject> {
-    let mut made = DatasetProject {
+    let mut dataset_project = DatasetProject {
         id,
         role: plan.role,
         tests: float_free(plan.tests.len()),
@@ -130,7 +130,7 @@ fn project(database: &Database, id: ProjectId, plan: &ProjectPlan) -> anyhow::Re
         let shards = recordings(plan, number);
         let final_shard = shards.len().saturating_sub(1);
         for (place, shard) in shards.iter().enumerate() {
-            made.results += float_free(shard.tests.len());
+            dataset_project.results += float_free(shard.tests.len());
             let judged = number == last && place == final_shard;
             let (judge, now): (&dyn Judge, Timestamp) = if judged {
                 (&Engine::default(), plan.until)
@@ -140,7 +140,7 @@ fn project(database: &Database, id: ProjectId, plan: &ProjectPlan) -> anyhow::Re
             database.record(id, shard, judge, now)?;
         }
     }
-    Ok(made)
+    Ok(dataset_project)
 }
 
 /// Judges nothing, because another import will.

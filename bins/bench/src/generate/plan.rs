@@ -188,9 +188,9 @@ const SUBJECTS: &str = "shows the total|keeps the selection|rejects an empty for
     sends one request|restores the session|shows an error for a bad card|loads the next page|updates the badge";
 
 fn test(number: u32, of: u32, role: Role, shape: &Shape, random: &mut StdRng) -> TestPlan {
-    let place = |number: u32, of: u32| usize::try_from(number % of).unwrap_or(0);
-    let area = AREAS.split(' ').nth(place(number / 40, 12)).unwrap_or_default();
-    let subject = SUBJECTS.split('|').nth(place(number, 10)).unwrap_or_default();
+    let index = |number: u32, of: u32| usize::try_from(number % of).unwrap_or(0);
+    let area = AREAS.split(' ').nth(index(number / 40, 12)).unwrap_or_default();
+    let subject = SUBJECTS.split('|').nth(index(number, 10)).unwrap_or_default();
     let file = number / 12;
     let share = f64::from(number) / f64::from(of);
     let growing = (shape.days - GROWS_UNTIL).max(0.0);

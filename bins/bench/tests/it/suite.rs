@@ -20,8 +20,8 @@ fn bench(dir: &Path, arguments: &[&str]) -> Rows {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {stderr}");
     let printed = String::from_utf8(output.stdout).unwrap();
     let cells = |line: &str| -> Vec<String> {
         let cells = line.trim_matches(['|', ' ']).split(" | ");

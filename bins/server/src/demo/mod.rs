@@ -118,14 +118,14 @@ fn organization(
     manifest: &Manifest,
     now: Timestamp,
 ) -> anyhow::Result<Organization> {
-    let wanted = &manifest.organization;
+    let expected = &manifest.organization;
     match store
         .organizations()?
         .into_iter()
-        .find(|found| found.name == wanted.name)
+        .find(|found| found.name == expected.name)
     {
         Some(found) => Ok(found),
-        None => Ok(store.create_organization(&wanted.name, wanted.plan, now)?),
+        None => Ok(store.create_organization(&expected.name, expected.plan, now)?),
     }
 }
 
@@ -202,8 +202,8 @@ fn works(
     now: Timestamp,
 ) -> anyhow::Result<bool> {
     let keys = store.keys(organization)?;
-    let found = keys.iter().find(|entry| entry.id == key.id);
-    Ok(found.is_some_and(|entry| entry.revoked_at.is_none()) && key.expires_at > now.plus_days(1))
+    let entry = keys.iter().find(|entry| entry.id == key.id);
+    Ok(entry.is_some_and(|entry| entry.revoked_at.is_none()) && key.expires_at > now.plus_days(1))
 }
 
 fn new_key(store: &dyn Administration, organization: OrganizationId, now: Timestamp) -> anyhow::Result<Key> {

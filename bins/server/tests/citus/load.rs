@@ -46,8 +46,8 @@ impl Installation {
         };
         for number in 0..200 {
             let name = format!("project {number}");
-            let made = world.cli.json(&["project", "create", "--org", "Shop", &name]);
-            let id = made["id"].as_str().unwrap().to_owned();
+            let project = world.cli.json(&["project", "create", "--org", "Shop", &name]);
+            let id = project["id"].as_str().unwrap().to_owned();
             let worker = cluster.worker_of(&id);
             if count(&projects, &worker) < on_each {
                 let key = world.cli.json(&["key", "create-ingest", "--project", &id]);

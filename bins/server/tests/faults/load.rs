@@ -23,7 +23,7 @@ pub(crate) struct LoadAnswer {
 /// Running readers.
 pub(crate) struct Load {
     stopping: Arc<AtomicBool>,
-    seen: Arc<Mutex<Vec<LoadAnswer>>>,
+    answers: Arc<Mutex<Vec<LoadAnswer>>>,
     readers: Vec<JoinHandle<()>>,
 }
 
@@ -31,34 +31,41 @@ impl Load {
     /// Starts readers of this world's routes. The test fails if an answer violates the contract or is missing.
     pub(crate) fn start(world: &World, readers: usize) -> Self {
         let stopping = Arc::new(AtomicBool::new(false));
-        let seen = Arc::new(Mutex::new(Vec::new()));
+        let answers = Arc::new(Mutex::new(Vec::new()));
         let paths =
             Arc::new(["/runs", "/flaky", "/errors", "/branches", "/settings"].map(|below| world.path(below)));
         let readers = (0..readers)
             .map(|reader| {
                 let (client, key) = (world.server.client().clone(), world.key.clone());
-                let (stopping, seen, paths) = (stopping.clone(), seen.clone(), paths.clone());
+                let (stopping, answers, paths) = (stopping.clone(), answers.clone(), paths.clone());
                 thread::spawn(move || {
                     for path in paths.iter().cycle().skip(reader) {
                         if stopping.load(Ordering::Relaxed) {
                             return;
                         }
-                        let one = ask(&client, path, &key);
-                        seen.lock().unwrap().push(one);
+                        let answer = ask(&client, path, &key);
+                        answers.lock().unwrap().push(answer);
                     }
                 })
             })
             .collect();
         Self {
             stopping,
-            seen,
+            answers,
             readers,
         }
     }
 
     /// Waits for this many more answers of this kind.
     pub(crate) fn until_more(&self, count: usize, like: impl Fn(&LoadAnswer) -> bool) {
-        let matching = || self.seen.lock().unwrap().iter().filter(|seen| like(seen)).count();
+        let matching = || {
+            self.answers
+                .lock()
+                .unwrap()
+                .iter()
+                .filter(|answer| like(answer))
+                .count()
+        };
         let (began, before) = (Instant::now(), matching());
         while matching() < before + count {
             assert!(began.elapsed() < PATIENCE, "too few such answers: {}", matching());
@@ -76,21 +83,21 @@ impl Load {
         for reader in self.readers {
             reader.join().expect("every answer kept the contract");
         }
-        std::mem::take(&mut self.seen.lock().unwrap())
+        std::mem::take(&mut self.answers.lock().unwrap())
     }
 }
 
 fn ask(client: &Client, path: &str, key: &str) -> LoadAnswer {
     let began = Instant::now();
     let answer = client.get(path, Some(key));
-    let seen = LoadAnswer {
+    let load_answer = LoadAnswer {
         status: answer.status,
         took: began.elapsed(),
     };
-    if seen.status != 200 {
+    if load_answer.status != 200 {
         is_a_failure_on_contract(&answer);
     }
-    seen
+    load_answer
 }
 
 /// Checks an answer that is not a success.

@@ -45,8 +45,8 @@ fn with_a_hanging_database_requests_are_rejected_and_not_queued_without_limit() 
         answers
     });
     // The database itself may have ended the statements of the few requests with a thread.
-    let held = answers.iter().filter(|answer| answer.status == 500).count();
-    assert!(held < 100, "{held}");
+    let failed = answers.iter().filter(|answer| answer.status == 500).count();
+    assert!(failed < 100, "{failed}");
     assert!(
         answers
             .iter()

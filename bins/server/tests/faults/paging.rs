@@ -94,27 +94,27 @@ fn import(world: &World, build: u32, age_s: i64, acknowledged: &Mutex<Vec<Acknow
 
 /// One walk to the oldest run and one back.
 fn walk(world: &World, acknowledged: &Mutex<Vec<AcknowledgedRun>>, per_page: u32) {
-    let known = acknowledged.lock().unwrap().clone();
+    let acknowledged_runs = acknowledged.lock().unwrap().clone();
     let (there, last) = follow(world, per_page, "", "nextCursor", "next");
-    is_complete(&there, &known);
+    is_complete(&there, &acknowledged_runs);
     let before: Vec<_> = there.iter().rev().take(1).cloned().collect();
     if let Some(cursor) = last["prevCursor"].as_str() {
-        let known: Vec<_> = acknowledged.lock().unwrap().clone();
+        let acknowledged_runs: Vec<_> = acknowledged.lock().unwrap().clone();
         let on_last: HashSet<String> = ids(&last).into_iter().collect();
         let (back, _) = follow(world, per_page, cursor, "prevCursor", "prev");
         // Runs on the first page are not returned again.
-        let known: Vec<_> = known
+        let acknowledged_runs: Vec<_> = acknowledged_runs
             .into_iter()
             .filter(|run| !on_last.contains(&run.id))
             .collect();
-        is_complete(&back, &known);
+        is_complete(&back, &acknowledged_runs);
         assert!(before.iter().all(|id| !back.contains(id)));
     }
 }
 
 /// The runs of all pages in one direction, and the last page.
 fn follow(world: &World, per_page: u32, from: &str, next: &str, direction: &str) -> (Vec<String>, Value) {
-    let (mut seen, mut cursor) = (Vec::new(), from.to_owned());
+    let (mut run_ids, mut cursor) = (Vec::new(), from.to_owned());
     loop {
         let after = if cursor.is_empty() {
             String::new()
@@ -122,10 +122,10 @@ fn follow(world: &World, per_page: u32, from: &str, next: &str, direction: &str)
             format!("&cursor={cursor}&direction={direction}")
         };
         let page = world.get(&format!("/runs?days=90&perPage={per_page}{after}"));
-        seen.extend(ids(&page));
+        run_ids.extend(ids(&page));
         match page[next].as_str() {
             Some(next) => cursor = next.to_owned(),
-            None => return (seen, page),
+            None => return (run_ids, page),
         }
     }
 }
@@ -140,10 +140,10 @@ fn ids(page: &Value) -> Vec<String> {
 }
 
 /// No run is repeated, and every run that existed throughout is present.
-fn is_complete(seen: &[String], known: &[AcknowledgedRun]) {
-    let set: HashSet<_> = seen.iter().collect();
-    assert_eq!(set.len(), seen.len(), "a run came twice");
-    for run in known.iter().filter(|run| run.stays) {
+fn is_complete(run_ids: &[String], acknowledged_runs: &[AcknowledgedRun]) {
+    let set: HashSet<_> = run_ids.iter().collect();
+    assert_eq!(set.len(), run_ids.len(), "a run came twice");
+    for run in acknowledged_runs.iter().filter(|run| run.stays) {
         assert!(set.contains(&run.id), "{} was skipped", run.id);
     }
 }

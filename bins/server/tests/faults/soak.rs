@@ -27,7 +27,7 @@ fn memory_and_descriptors_stay_flat() {
         world.import(&Report::whole(build, 200, 6_000 - i64::from(build)));
     }
     let (began, load) = (Instant::now(), Load::start(&world, readers));
-    let mut seen: Vec<(Duration, u64, usize)> = Vec::new();
+    let mut measurements: Vec<(Duration, u64, usize)> = Vec::new();
     let mut build = 20;
     while began.elapsed() < whole {
         thread::sleep(IMPORT_EVERY);
@@ -44,17 +44,17 @@ fn memory_and_descriptors_stay_flat() {
             now.1,
             now.2
         );
-        seen.push(now);
+        measurements.push(now);
     }
     let answers = load.stop();
     let failed = answers.iter().filter(|answer| answer.status != 200).count();
     println!("{} answers, {failed} of them failures", answers.len());
     assert_eq!(failed, 0);
-    let settled = seen
+    let settled = measurements
         .iter()
         .find(|(at, ..)| *at * 4 >= whole)
         .expect("it was measured");
-    let last = seen.last().expect("it was measured");
+    let last = measurements.last().expect("it was measured");
     assert!(
         last.1 <= settled.1 + GROWTH_MB,
         "{} MB, then {} MB",

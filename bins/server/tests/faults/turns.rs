@@ -156,9 +156,9 @@ fn an_import_is_stored_though_the_database_restarts_while_it_waits() {
     };
     let is_waiting = |url: &str| {
         let mut connection = PgConnection::establish(url).unwrap();
-        let one = "DO $$ BEGIN IF (SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock') = 0 \
+        let wait_for_lock = "DO $$ BEGIN IF (SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock') = 0 \
                    THEN RAISE 'none'; END IF; END $$";
-        connection.batch_execute(one).is_ok()
+        connection.batch_execute(wait_for_lock).is_ok()
     };
     let url = world.database.url().to_owned();
 

@@ -150,8 +150,8 @@ fn uploads_cut_off_and_repeated_equal_ones_left_alone() {
     }
     snapshot::assert_same(&snapshot::of(&disturbed.world), &expected, &context);
     is_clear(&disturbed.world.server);
-    let kept = disturbed.world.folder.path().join("kept");
-    assert_eq!(fs::read_dir(&kept).map_or(0, |entries| entries.count()), 0);
+    let kept_folder = disturbed.world.folder.path().join("kept");
+    assert_eq!(fs::read_dir(&kept_folder).map_or(0, |entries| entries.count()), 0);
 }
 
 #[test]

@@ -30,17 +30,17 @@ pub(crate) enum Source {
 impl World {
     /// A world in the cluster that all tests share.
     pub(crate) fn new() -> Self {
-        let made = assay_testkit::World::new();
+        let world = assay_testkit::World::new();
         let (server, folder) = (
-            server::start(made.folder.path(), made.database.url()),
-            made.folder,
+            server::start(world.folder.path(), world.database.url()),
+            world.folder,
         );
         Self {
             server,
-            cli: made.cli,
-            key: made.key,
-            project: made.project,
-            database: Source::Shared(made.database),
+            cli: world.cli,
+            key: world.key,
+            project: world.project,
+            database: Source::Shared(world.database),
             folder,
         }
     }
@@ -58,13 +58,13 @@ impl World {
     /// A world over this Postgres, which may be empty.
     pub(crate) fn over(postgres: Postgres, folder: TempDir) -> Self {
         let url = postgres.url().to_owned();
-        let made = assay_testkit::World::over(postgres, &url);
+        let world = assay_testkit::World::over(postgres, &url);
         Self {
             server: server::start(folder.path(), &url),
-            cli: made.cli,
-            key: made.key,
-            project: made.project,
-            database: Source::Own(Box::new(made.database)),
+            cli: world.cli,
+            key: world.key,
+            project: world.project,
+            database: Source::Own(Box::new(world.database)),
             folder,
         }
     }

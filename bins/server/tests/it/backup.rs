@@ -19,8 +19,8 @@ fn postgres(name: &str) -> Command {
     let mut installed: Vec<PathBuf> = installed.map(|entry| entry.path().join("bin")).collect();
     installed.sort();
     let mut folders = named.chain(installed.into_iter().rev());
-    let found = folders.find(|folder| folder.join(name).exists());
-    let mut command = Command::new(found.map_or_else(|| name.into(), |folder| folder.join(name)));
+    let folder = folders.find(|folder| folder.join(name).exists());
+    let mut command = Command::new(folder.map_or_else(|| name.into(), |folder| folder.join(name)));
     command.stdin(Stdio::null());
     command
 }

@@ -29,7 +29,7 @@ struct TimedAnswer {
     server: usize,
     key: String,
     sent_at: Instant,
-    said: String,
+    answer: String,
 }
 
 impl Pair {
@@ -46,56 +46,60 @@ impl Pair {
     /// Sends requests with all keys to both servers without a pause, from before a command until well after it. Returns
     /// every answer, and the time at which the command ended.
     fn around(&self, keys: &[&str], command: &[&str]) -> (Vec<TimedAnswer>, Instant) {
-        let seen = Mutex::new(Vec::new());
+        let answers = Mutex::new(Vec::new());
         let over = AtomicBool::new(false);
         let ended = thread::scope(|scope| {
             for (server, running) in self.servers().into_iter().enumerate() {
-                let (seen, over) = (&seen, &over);
+                let (answers, over) = (&answers, &over);
                 scope.spawn(move || {
                     // The loop also ends if the test fails in the meantime.
                     let begun = Instant::now();
                     while !over.load(Ordering::Relaxed) && begun.elapsed() < PATIENCE {
                         for key in keys {
                             let sent_at = Instant::now();
-                            let said = ask(running, key, "/projects");
-                            seen.lock().unwrap().push(TimedAnswer {
+                            let answer = ask(running, key, "/projects");
+                            answers.lock().unwrap().push(TimedAnswer {
                                 server,
                                 key: (*key).to_owned(),
                                 sent_at,
-                                said,
+                                answer,
                             });
                         }
                     }
                 });
             }
-            let known = |seen: &Vec<TimedAnswer>| {
-                let has =
-                    |server, key: &&str| seen.iter().any(|seen| seen.server == server && seen.key == **key);
+            let every_key_answered = |answers: &Vec<TimedAnswer>| {
+                let has = |server, key: &&str| {
+                    answers
+                        .iter()
+                        .any(|answer| answer.server == server && answer.key == **key)
+                };
                 (0..2).all(|server| keys.iter().all(|key| has(server, key)))
             };
             wait(
-                || known(&seen.lock().unwrap()),
-                "every key was sent_at with everywhere",
+                || every_key_answered(&answers.lock().unwrap()),
+                "every key was sent everywhere",
             );
             self.world.cli.json(command);
             let ended = Instant::now();
             thread::sleep(COUNTS_WITHIN + WATCHED);
-            let late = |seen: &Vec<TimedAnswer>| {
+            let late = |answers: &Vec<TimedAnswer>| {
                 let count = |server| {
-                    let is_late =
-                        |seen: &&TimedAnswer| seen.server == server && seen.sent_at > ended + COUNTS_WITHIN;
-                    seen.iter().filter(is_late).count()
+                    let is_late = |answer: &&TimedAnswer| {
+                        answer.server == server && answer.sent_at > ended + COUNTS_WITHIN
+                    };
+                    answers.iter().filter(is_late).count()
                 };
                 (0..2).all(|server| count(server) >= keys.len())
             };
             wait(
-                || late(&seen.lock().unwrap()),
-                "every key was sent_at with after the command",
+                || late(&answers.lock().unwrap()),
+                "every key was sent after the command",
             );
             over.store(true, Ordering::Relaxed);
             ended
         });
-        (seen.into_inner().unwrap(), ended)
+        (answers.into_inner().unwrap(), ended)
     }
 }
 
@@ -115,16 +119,16 @@ fn wait(condition: impl Fn() -> bool, what: &str) {
 }
 
 /// Asserts the answers for a key: `before` until the change, `after` from a second after it.
-fn changed((seen, ended): &(Vec<TimedAnswer>, Instant), key: &str, before: &str, after: &str) {
-    for seen in seen.iter().filter(|seen| seen.key == key) {
-        let is_late = seen.sent_at > *ended + COUNTS_WITHIN;
+fn changed((answers, ended): &(Vec<TimedAnswer>, Instant), key: &str, before: &str, after: &str) {
+    for timed in answers.iter().filter(|timed| timed.key == key) {
+        let is_late = timed.sent_at > *ended + COUNTS_WITHIN;
         let allowed: &[&str] = if is_late { &[after] } else { &[before, after] };
-        let later = seen.sent_at.saturating_duration_since(*ended);
+        let later = timed.sent_at.saturating_duration_since(*ended);
         assert!(
-            allowed.contains(&seen.said.as_str()),
-            "server {} said {:?} {later:?} after the command",
-            seen.server,
-            seen.said
+            allowed.contains(&timed.answer.as_str()),
+            "server {} answered {:?} {later:?} after the command",
+            timed.server,
+            timed.answer
         );
     }
 }
@@ -139,9 +143,9 @@ fn a_revocation_counts_on_every_process_within_a_second() {
             .json(&["key", "create", "--org", "Shop", "--days", "30"])["key"],
     );
     let revoke = ["key", "revoke", pair.world.key_id.as_str()];
-    let seen = pair.around(&[&pair.world.key, &other], &revoke);
-    changed(&seen, &pair.world.key, "200 ok", "401 key_revoked");
-    changed(&seen, &other, "200 ok", "200 ok");
+    let answers = pair.around(&[&pair.world.key, &other], &revoke);
+    changed(&answers, &pair.world.key, "200 ok", "401 key_revoked");
+    changed(&answers, &other, "200 ok", "200 ok");
 }
 
 #[test]
@@ -151,12 +155,12 @@ fn a_plan_counts_on_every_process_within_a_second() {
     cli.json(&["org", "create", "Bakery", "--plan", "standard"]);
     let other = text(&cli.json(&["key", "create", "--org", "Bakery", "--days", "30"])["key"]);
     let keys = [pair.world.key.as_str(), other.as_str()];
-    let seen = pair.around(&keys, &["org", "set-plan", "Shop", "free"]);
-    changed(&seen, &pair.world.key, "200 ok", "403 tier_too_low");
-    changed(&seen, &other, "200 ok", "200 ok");
-    let seen = pair.around(&keys, &["org", "set-plan", "Shop", "pro"]);
-    changed(&seen, &pair.world.key, "403 tier_too_low", "200 ok");
-    changed(&seen, &other, "200 ok", "200 ok");
+    let answers = pair.around(&keys, &["org", "set-plan", "Shop", "free"]);
+    changed(&answers, &pair.world.key, "200 ok", "403 tier_too_low");
+    changed(&answers, &other, "200 ok", "200 ok");
+    let answers = pair.around(&keys, &["org", "set-plan", "Shop", "pro"]);
+    changed(&answers, &pair.world.key, "403 tier_too_low", "200 ok");
+    changed(&answers, &other, "200 ok", "200 ok");
 }
 
 #[test]

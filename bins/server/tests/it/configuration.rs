@@ -25,9 +25,9 @@ fn a_wrong_value_ends_the_start_with_its_name_and_what_is_expected() {
             .env(variable, value)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{variable}: {said}");
-        assert!(said.contains(expected), "{variable}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{variable}: {stderr}");
+        assert!(stderr.contains(expected), "{variable}: {stderr}");
     }
 }
 
@@ -55,11 +55,11 @@ fn a_listener_that_is_off_is_left_out() {
         .args(["--listen", "off", "--admin-listen", "127.0.0.1:0"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(
-        said.contains("no listener is on; name an address with --listen"),
-        "{said}"
+        stderr.contains("no listener is on; name an address with --listen"),
+        "{stderr}"
     );
 }
 
@@ -71,9 +71,9 @@ fn a_usage_error_shows_no_option_as_required_because_a_variable_sets_it() {
         .env("ASSAY_LISTEN", "127.0.0.1:1")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("Usage: assay-server [OPTIONS]\n"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("Usage: assay-server [OPTIONS]\n"), "{stderr}");
 }
 
 #[test]
@@ -108,10 +108,10 @@ fn an_unusable_setting_ends_the_start_with_its_name() {
             .envs(environment.iter().copied())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{environment:?}: {said}");
-        assert!(said.contains(expected), "{environment:?}: {said}");
-        assert!(!said.contains("panicked"), "{environment:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{environment:?}: {stderr}");
+        assert!(stderr.contains(expected), "{environment:?}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{environment:?}: {stderr}");
     }
 }
 

@@ -254,13 +254,13 @@ fn a_demonstration_names_its_reference_and_fits_a_terminal() {
 #[test]
 fn a_demonstration_has_a_database_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    let made = Command::new(program("assay"))
+    let output = Command::new(program("assay"))
         .args(["org", "create", "Mine", "--data-dir", "mine"])
         .current_dir(folder.path())
         .env_remove("ASSAY_DATABASE_URL")
         .output()
         .unwrap();
-    assert!(made.status.success());
+    assert!(output.status.success());
     let database = TestDatabase::new();
     let mine = folder.path().join("mine").display().to_string();
     for (environment, expected) in [
@@ -285,9 +285,9 @@ fn a_demonstration_has_a_database_of_its_own() {
             .env(environment.0, environment.1)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains(expected), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
     }
     assert_eq!(
         database.text("SELECT count(*) FROM organization").as_deref(),

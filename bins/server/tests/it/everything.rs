@@ -12,11 +12,11 @@ pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, Stri
 
 /// The same of a period of this many days.
 pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) -> Vec<(String, String)> {
-    let mut all = Vec::new();
+    let mut answers = Vec::new();
     let mut ask = |path: String| -> Value {
         let answer = client.get(&format!("/api/v1{path}"), Some(key));
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        all.push((path, without_times(answer.json()).to_string()));
+        answers.push((path, without_times(answer.json()).to_string()));
         answer.json()
     };
     ask("/projects".to_owned());
@@ -25,7 +25,7 @@ pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) ->
         ask(below(path));
     }
     let runs = ask(below(&format!("/runs?days={days}&perPage=50")));
-    let mut known = BTreeSet::new();
+    let mut known_paths = BTreeSet::new();
     for run in runs["runs"].as_array().unwrap() {
         let run = text(&run["id"]);
         let detail = ask(below(&format!("/runs/{run}")));
@@ -35,7 +35,7 @@ pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) ->
             let file = test["filePath"].as_str().unwrap_or_default();
             let query = format!("filePath={}", encoded(file));
             ask(below(&format!("/runs/{run}/tests/{name}?{query}")));
-            if known.insert(format!("{name}?{query}")) {
+            if known_paths.insert(format!("{name}?{query}")) {
                 ask(below(&format!("/tests/{name}?days={days}&{query}")));
                 ask(below(&format!("/tests/{name}/status?{query}")));
             }
@@ -49,7 +49,7 @@ pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) ->
             text(&error["fingerprint"])
         )));
     }
-    all
+    answers
 }
 
 /// Fields that depend on the request's time are removed.

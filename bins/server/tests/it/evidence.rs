@@ -53,19 +53,19 @@ fn every_count_can_be_done_again_from_the_history_route_alone() {
 }
 
 /// A recomputed signal: value, threshold, and runs, newest first.
-type Recomputed = (f64, f64, Vec<String>);
+type ExpectedSignal = (f64, f64, Vec<String>);
 
 fn check_evidence(recount: &Recount, verdict: &Value, shown: &mut BTreeSet<String>) {
     let evidence = &verdict["evidence"];
-    let what = format!("{verdict:#}");
-    assert_eq!(evidence["runsSeen"], recount.all_runs.len(), "{what}");
-    assert_eq!(evidence["runsSkipped"], recount.skipped, "{what}");
+    let context = format!("{verdict:#}");
+    assert_eq!(evidence["runsSeen"], recount.all_runs.len(), "{context}");
+    assert_eq!(evidence["runsSkipped"], recount.skipped, "{context}");
     assert_eq!(
         evidence["runsDropped"],
         recount.all_runs.len() - recount.considered.len(),
-        "{what}"
+        "{context}"
     );
-    let told: BTreeMap<&str, &Value> = evidence["signals"]
+    let signals: BTreeMap<&str, &Value> = evidence["signals"]
         .as_array()
         .unwrap()
         .iter()
@@ -73,42 +73,46 @@ fn check_evidence(recount: &Recount, verdict: &Value, shown: &mut BTreeSet<Strin
         .collect();
     let expected = expected(recount, verdict);
     assert_eq!(
-        told.keys().copied().collect::<Vec<_>>(),
+        signals.keys().copied().collect::<Vec<_>>(),
         expected.keys().copied().collect::<Vec<_>>(),
-        "{what}"
+        "{context}"
     );
     for (signal, (value, threshold, runs)) in expected {
-        let told = told[signal];
-        assert_eq!(told["value"].as_f64(), Some(value), "{signal}: {what}");
-        assert_eq!(told["threshold"].as_f64(), Some(threshold), "{signal}: {what}");
-        assert!(value >= threshold, "{signal}: {what}");
-        assert_eq!(told["runsTotal"], runs.len(), "{signal}: {what}");
+        let answered = signals[signal];
+        assert_eq!(answered["value"].as_f64(), Some(value), "{signal}: {context}");
         assert_eq!(
-            told["runs"],
+            answered["threshold"].as_f64(),
+            Some(threshold),
+            "{signal}: {context}"
+        );
+        assert!(value >= threshold, "{signal}: {context}");
+        assert_eq!(answered["runsTotal"], runs.len(), "{signal}: {context}");
+        assert_eq!(
+            answered["runs"],
             json!(runs[..runs.len().min(20)]),
-            "{signal}: {what}"
+            "{signal}: {context}"
         );
         shown.insert(signal.to_owned());
     }
     if let Some(reason) = verdict["statusReason"].as_str() {
-        let detail = told[reason]["detail"].as_str().unwrap();
+        let detail = signals[reason]["detail"].as_str().unwrap();
         assert!(
             detail.starts_with(verdict["explanation"].as_str().unwrap()),
-            "{what}"
+            "{context}"
         );
     }
 }
 
 /// The active signals by the counts and by the two probabilities of the answer.
-fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Recomputed> {
+fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, ExpectedSignal> {
     let real = |count: usize| count as f64;
     let score = verdict["flakeScore"].as_f64().unwrap();
-    let told = |signal: &str, field: &str| {
+    let signal_field = |signal: &str, field: &str| {
         let signals = verdict["evidence"]["signals"].as_array().unwrap();
-        let told = signals.iter().find(|told| told["signal"] == signal);
-        told.map_or(Value::Null, |told| told[field].clone())
+        let answered = signals.iter().find(|answered| answered["signal"] == signal);
+        answered.map_or(Value::Null, |answered| answered[field].clone())
     };
-    let mut signals: BTreeMap<&'static str, Recomputed> = BTreeMap::new();
+    let mut signals: BTreeMap<&'static str, ExpectedSignal> = BTreeMap::new();
     let considered = real(recount.considered.len().max(1));
     let recovered = recount.runs(|run| run.recovered());
     let failed = recount.runs(|run| run.failed());
@@ -116,7 +120,7 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Recomp
     let episodes = recount.episodes();
     let incidents = recovered.len() + contradictions.len();
     let episodic = episodes > recount.open_episodes() && score >= 0.5;
-    let breakage = recount.breakage(&told("consecutive_failures", "runs"));
+    let breakage = recount.breakage(&signal_field("consecutive_failures", "runs"));
     if !recovered.is_empty() {
         let value = real(recovered.len()) / considered;
         signals.insert("retry_rate", (value, 1.0 / considered, recovered));
@@ -138,7 +142,7 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Recomp
     }
     if let Some(streak) = &breakage {
         signals.insert("consecutive_failures", (real(streak.len()), 2.0, streak.clone()));
-        if let Some(probability) = told("failure_rate_broken", "value").as_f64() {
+        if let Some(probability) = signal_field("failure_rate_broken", "value").as_f64() {
             signals.insert("failure_rate_broken", (probability, 0.9, streak.clone()));
         }
     }
@@ -174,26 +178,26 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Recomp
 
 /// The figures of the status route.
 fn check_figures(recount: &Recount, verdict: &Value) {
-    let what = format!("{verdict:#}");
+    let context = format!("{verdict:#}");
     let failing = recount.runs(|run| run.any_failed).len();
     let considered = recount.considered.len();
-    assert_eq!(verdict["runsConsidered"], considered, "{what}");
+    assert_eq!(verdict["runsConsidered"], considered, "{context}");
     let rate = (considered > 0).then(|| failing as f64 / considered as f64);
-    assert_eq!(verdict["failureRate"].as_f64(), rate, "{what}");
+    assert_eq!(verdict["failureRate"].as_f64(), rate, "{context}");
     let flips = recount.flips().concat().len();
     let flip_rate = if flips == 0 {
         0.0
     } else {
         flips as f64 / recount.pairs() as f64
     };
-    assert_eq!(verdict["flipRate"].as_f64(), Some(flip_rate), "{what}");
-    assert_eq!(verdict["failureStreak"], recount.failure_streak(), "{what}");
+    assert_eq!(verdict["flipRate"].as_f64(), Some(flip_rate), "{context}");
+    assert_eq!(verdict["failureStreak"], recount.failure_streak(), "{context}");
     let last = recount.all_runs.last().map(|run| {
         json!({
             "runId": run.run, "runNumber": run.number, "status": run.status, "startedAt": instant(run.started_at),
         })
     });
-    assert_eq!(verdict["lastRun"], json!(last), "{what}");
+    assert_eq!(verdict["lastRun"], json!(last), "{context}");
     let signals: BTreeSet<&str> = verdict["evidence"]["signals"]
         .as_array()
         .unwrap()
@@ -206,13 +210,13 @@ fn check_figures(recount: &Recount, verdict: &Value) {
         .filter(|(_, signal)| signals.contains(signal))
         .map(|(label, _)| label)
         .collect();
-    assert_eq!(verdict["labels"], json!(labels), "{what}");
+    assert_eq!(verdict["labels"], json!(labels), "{context}");
     let failing_on: Vec<Value> = recount
         .failing_on()
         .into_iter()
         .map(|(branch, streak, since)| json!({"branch": branch, "streak": streak, "sinceRun": since}))
         .collect();
-    assert_eq!(verdict["failingOn"], json!(failing_on), "{what}");
+    assert_eq!(verdict["failingOn"], json!(failing_on), "{context}");
     check_status(recount, verdict, &signals);
 }
 

@@ -236,9 +236,9 @@ impl Job<'_> {
             "--json",
         ];
         let output = self.run(cases, &[&fixed, arguments].concat());
-        let said = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         let value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
-        assert!(output.status.code().is_some(), "{said}");
+        assert!(output.status.code().is_some(), "{stderr}");
         (output.status.code(), value)
     }
 }
@@ -486,20 +486,20 @@ fn a_wrapped_command_passes_where_every_failed_test_is_excused() {
     let run =
         |cases: &[Case<'_>], key: &str, status: i32, flags: &[&str]| job.wrapped(cases, (key, status), flags);
     let flake = [("pays", None), ("odd", TIMEOUT)];
-    let (status, said) = run(&flake, "g1", 1, &["--gate"]);
-    assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("Gate: passes, 1 failed test excused"), "{said}");
-    let (status, said) = run(&flake, "g2", 1, &[]);
-    assert_eq!(status, Some(1), "{said}");
+    let (status, stderr) = run(&flake, "g1", 1, &["--gate"]);
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(stderr.contains("Gate: passes, 1 failed test excused"), "{stderr}");
+    let (status, stderr) = run(&flake, "g2", 1, &[]);
+    assert_eq!(status, Some(1), "{stderr}");
     // The process was killed, so tests may be missing.
-    let (status, said) = run(&flake, "g3", 137, &["--gate"]);
-    assert_eq!(status, Some(137), "{said}");
-    assert!(said.contains("ended with status 137"), "{said}");
+    let (status, stderr) = run(&flake, "g3", 137, &["--gate"]);
+    assert_eq!(status, Some(137), "{stderr}");
+    assert!(stderr.contains("ended with status 137"), "{stderr}");
     // The report has no failure.
-    let (status, said) = run(&[("pays", None)], "g4", 1, &["--gate"]);
-    assert_eq!(status, Some(1), "{said}");
-    let (status, said) = run(&BROKEN, "g5", 1, &["--gate", "--exit-code", "9"]);
-    assert_eq!(status, Some(9), "{said}");
+    let (status, stderr) = run(&[("pays", None)], "g4", 1, &["--gate"]);
+    assert_eq!(status, Some(1), "{stderr}");
+    let (status, stderr) = run(&BROKEN, "g5", 1, &["--gate", "--exit-code", "9"]);
+    assert_eq!(status, Some(9), "{stderr}");
     assert_eq!(intake.read("/runs")["total"], 25, "every report is stored");
 }
 
@@ -559,9 +559,9 @@ fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
         folder: tempfile::tempdir().unwrap(),
     };
     let pages = Pages::of(&intake);
-    let (status, said) = job.wrapped(&[("pays", None), ("odd", TIMEOUT)], ("g1", 1), &["--gate"]);
-    assert_eq!(status, Some(0), "{said}");
-    assert!(!said.contains("not stored"), "{said}");
+    let (status, stderr) = job.wrapped(&[("pays", None), ("odd", TIMEOUT)], ("g1", 1), &["--gate"]);
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(!stderr.contains("not stored"), "{stderr}");
     let run = newest(&intake);
     let page = pages.run(&run, "");
     let sentence = "The gate excused 1 of 1 failed test of the run and let it pass, ";
@@ -577,15 +577,15 @@ fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
     assert!(!pages.run(&run, other).contains(MARK));
 
     // A run that does not pass: one of its four failures is excused.
-    let (status, said) = job.wrapped(&BROKEN, ("g2", 1), &["--gate"]);
-    assert_eq!(status, Some(1), "{said}");
+    let (status, stderr) = job.wrapped(&BROKEN, ("g2", 1), &["--gate"]);
+    assert_eq!(status, Some(1), "{stderr}");
     let page = pages.run(&newest(&intake), "");
     let sentence = "The gate excused 1 of 4 failed tests of the run and did not let it pass, ";
     assert!(page.contains(sentence), "{page}");
     assert_eq!(page.matches(MARK).count(), 1, "{page}");
 
-    let (status, said) = job.wrapped(&[("pays", None)], ("g3", 0), &["--gate"]);
-    assert_eq!(status, Some(0), "{said}");
+    let (status, stderr) = job.wrapped(&[("pays", None)], ("g3", 0), &["--gate"]);
+    assert_eq!(status, Some(0), "{stderr}");
     let page = pages.run(&newest(&intake), "");
     assert!(
         page.contains("The gate let the run pass, because no test failed, "),
@@ -635,24 +635,24 @@ fn a_decision_that_cannot_be_stored_is_a_warning_and_changes_no_exit_status() {
     let warning =
         "assay: warning: the gate's decision is not stored, so the pages do not show what it excused: ";
     let flags = ["--gate", "--retry-for", "0"];
-    let (status, said) = job.wrapped(&[("pays", None), ("odd", TIMEOUT)], ("g1", 1), &flags);
-    assert_eq!(status, Some(0), "{said}");
+    let (status, stderr) = job.wrapped(&[("pays", None), ("odd", TIMEOUT)], ("g1", 1), &flags);
+    assert_eq!(status, Some(0), "{stderr}");
     assert!(
-        said.contains(warning) && said.contains("(500 internal_error)"),
-        "{said}"
+        stderr.contains(warning) && stderr.contains("(500 internal_error)"),
+        "{stderr}"
     );
-    let (status, said) = job.wrapped(&BROKEN, ("g2", 7), &flags);
-    assert_eq!(status, Some(7), "{said}");
-    assert!(said.contains(warning), "{said}");
+    let (status, stderr) = job.wrapped(&BROKEN, ("g2", 7), &flags);
+    assert_eq!(status, Some(7), "{stderr}");
+    assert!(stderr.contains(warning), "{stderr}");
     // A run that an import stored has no upload.
     intake.database.execute("DELETE FROM upload");
     let run = newest(&intake);
     let output = job.ask_with(&run, &[("ASSAY_INGEST_KEY", &intake.key)]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(
-        said.contains(warning) && said.contains("(404 unknown_run)"),
-        "{said}"
+        stderr.contains(warning) && stderr.contains("(404 unknown_run)"),
+        "{stderr}"
     );
 }
 
@@ -672,16 +672,16 @@ fn a_decision_on_a_stored_run_is_stored_with_an_ingest_key() {
     let run = job.shard("s1", "1/2", &[("pays", None), ("odd", TIMEOUT)]);
     job.shard("s1", "2/2", &[("old", None)]);
     let output = job.ask_with(&run, &[]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
     assert!(
-        said.contains("the pages do not show what it excused: ASSAY_INGEST_KEY is not set"),
-        "{said}"
+        stderr.contains("the pages do not show what it excused: ASSAY_INGEST_KEY is not set"),
+        "{stderr}"
     );
     assert!(!pages.run(&run, "").contains(MARK));
     let output = job.ask_with(&run, &[("ASSAY_INGEST_KEY", &intake.key)]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), &*said), (Some(0), ""));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*stderr), (Some(0), ""));
     let page = pages.run(&run, "");
     assert!(
         page.contains("The gate excused 1 of 1 failed test of the run and let it pass, "),
@@ -689,10 +689,10 @@ fn a_decision_on_a_stored_run_is_stored_with_an_ingest_key() {
     );
     assert!(page.contains(MARK), "{page}");
     let wrong = job.ask_with(&run, &[("ASSAY_INGEST_KEY", "no key")]);
-    let said = String::from_utf8_lossy(&wrong.stderr);
-    assert_eq!(wrong.status.code(), Some(0), "{said}");
+    let stderr = String::from_utf8_lossy(&wrong.stderr);
+    assert_eq!(wrong.status.code(), Some(0), "{stderr}");
     assert!(
-        said.contains("excused: ASSAY_INGEST_KEY contains no key"),
-        "{said}"
+        stderr.contains("excused: ASSAY_INGEST_KEY contains no key"),
+        "{stderr}"
     );
 }

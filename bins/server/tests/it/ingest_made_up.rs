@@ -32,10 +32,10 @@ fn made_up_requests_get_a_documented_answer_and_do_not_appear_in_the_log() {
         ("ASSAY_INGEST_UNPACKED_MIB", "8"),
         ("RUST_LOG", "debug"),
     ]);
-    let seen = Mutex::new(BTreeMap::<String, u64>::new());
+    let counts = Mutex::new(BTreeMap::<String, u64>::new());
     thread::scope(|scope| {
         for thread in 0..2 {
-            let (intake, seen, codes) = (&intake, &seen, &codes);
+            let (intake, counts, codes) = (&intake, &counts, &codes);
             scope.spawn(move || {
                 let mut random = StdRng::seed_from_u64(seed ^ (thread << 32));
                 for place in 0..requests / 2 {
@@ -64,7 +64,7 @@ fn made_up_requests_get_a_documented_answer_and_do_not_appear_in_the_log() {
                         "request {place} of seed {seed}, thread {thread}: {answer:?} to {}",
                         request.bytes.escape_ascii()
                     );
-                    *seen
+                    *counts
                         .lock()
                         .unwrap()
                         .entry(format!("{status} {code}"))
@@ -73,11 +73,11 @@ fn made_up_requests_get_a_documented_answer_and_do_not_appear_in_the_log() {
             });
         }
     });
-    let seen = seen.into_inner().unwrap();
+    let counts = counts.into_inner().unwrap();
     for expected in ["201", "200", "400", "401", "404", "405", "415", "422"] {
         assert!(
-            seen.keys().any(|kind| kind.starts_with(expected)),
-            "no {expected}: {seen:?}"
+            counts.keys().any(|kind| kind.starts_with(expected)),
+            "no {expected}: {counts:?}"
         );
     }
     let log = intake.server.log();

@@ -88,7 +88,7 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
         text(&other["id"]).parse().unwrap(),
         &IngestTerms::default(),
     );
-    let held = lock(&intake);
+    let project_lock = lock(&intake);
     let mut waiting = Vec::new();
     for number in 1..=4 {
         waiting.push(send(&intake, &intake.key, &format!("build-{number}")));
@@ -110,7 +110,7 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
     until_waiting(&intake, 3);
     waiting.push(send(&intake, &intake.key, "build-6"));
     until_waiting(&intake, 4);
-    release(held);
+    release(project_lock);
     for stream in waiting {
         let (status, answer) = answer(stream);
         assert_eq!(status, "201", "{answer}");
@@ -128,14 +128,14 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
 fn an_upload_with_too_long_a_queue_gets_a_retry_time() {
     let intake = Intake::with(&[("ASSAY_INGEST_TURN_WITHIN", "1")]);
     // One upload takes some seconds, which determines the estimate for the next ones.
-    let held = lock(&intake);
+    let project_lock = lock(&intake);
     let slow = send(&intake, &intake.key, "build-1");
     until_waiting(&intake, 1);
     thread::sleep(Duration::from_secs(3));
-    release(held);
+    release(project_lock);
     assert_eq!(answer(slow).0, "201");
 
-    let held = lock(&intake);
+    let project_lock = lock(&intake);
     let first = send(&intake, &intake.key, "build-2");
     until_waiting(&intake, 1);
     let (status, refused) = answer(send(&intake, &intake.key, "build-3"));
@@ -149,14 +149,14 @@ fn an_upload_with_too_long_a_queue_gets_a_retry_time() {
     let after = after.split("\r\nretry-after: ").nth(1).unwrap();
     let after: u64 = after.split("\r\n").next().unwrap().parse().unwrap();
     assert!((3..=60).contains(&after), "{refused}");
-    release(held);
+    release(project_lock);
     assert_eq!(answer(first).0, "201");
 }
 
 #[test]
 fn shutdown_finishes_the_active_uploads_and_rejects_the_waiting_ones() {
     let mut intake = Intake::new();
-    let held = lock(&intake);
+    let project_lock = lock(&intake);
     let begun = send(&intake, &intake.key, "build-1");
     until("the first upload has its turn", || {
         intake.database.text(AT_THE_LOCK).as_deref() == Some("1")
@@ -167,7 +167,7 @@ fn shutdown_finishes_the_active_uploads_and_rejects_the_waiting_ones() {
     let (status, refused) = answer(waiting);
     assert_eq!(status, "503", "{refused}");
     assert!(refused.contains("stopping") && refused.to_lowercase().contains("\r\nretry-after: "));
-    release(held);
+    release(project_lock);
     let (status, stored) = answer(begun);
     assert_eq!(status, "201", "{stored}");
     assert!(intake.server.ended().success(), "{}", intake.server.log());
@@ -178,7 +178,7 @@ fn shutdown_finishes_the_active_uploads_and_rejects_the_waiting_ones() {
 #[test]
 fn an_upload_waits_for_the_memory_that_others_hold() {
     let intake = Intake::with(&[("ASSAY_INGEST_MEMORY_MIB", "16")]);
-    let held = lock(&intake);
+    let project_lock = lock(&intake);
     // Five times its size exceeds the memory, so it reserves all of it.
     let padding = format!("{}<!--{}-->", PASSES, " ".repeat(4 << 20));
     thread::scope(|scope| {
@@ -201,7 +201,7 @@ fn an_upload_waits_for_the_memory_that_others_hold() {
         });
         thread::sleep(Duration::from_millis(500));
         assert!(!small.is_finished());
-        release(held);
+        release(project_lock);
         for sent in [large, small] {
             let answer = sent.join().unwrap();
             assert_eq!(answer.status, 201, "{}", answer.text());

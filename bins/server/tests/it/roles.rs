@@ -40,10 +40,10 @@ impl<'a> Login<'a> {
         match connection.batch_execute(sql) {
             Ok(()) => true,
             Err(error) => {
-                let said = error.to_string();
+                let message = error.to_string();
                 assert!(
-                    said.contains("permission denied") || said.contains("must be owner"),
-                    "{sql}: {said}"
+                    message.contains("permission denied") || message.contains("must be owner"),
+                    "{sql}: {message}"
                 );
                 false
             }

@@ -96,7 +96,7 @@ async fn every_route_runs_the_documented_number_of_statements() {
         web::call_service(&service, request.to_request()).await.status()
     };
 
-    let told: BTreeMap<_, _> = STATEMENTS
+    let expected_statements: BTreeMap<_, _> = STATEMENTS
         .iter()
         .map(|(route, count, whole)| (*route, (*count, *whole)))
         .collect();
@@ -107,7 +107,7 @@ async fn every_route_runs_the_documented_number_of_statements() {
             .replace("{runId}", &run)
             .replace("{testName}", &test.replace(' ', "%20").replace('>', "%3E"))
             .replace("{fingerprint}", &fingerprint);
-        let told = told
+        let expected = expected_statements
             .get(route.path)
             .unwrap_or_else(|| panic!("{} is not in the table", route.path));
         // Sometimes half a second passes between the requests, and the key is read again.
@@ -121,12 +121,12 @@ async fn every_route_runs_the_documented_number_of_statements() {
             let whole = last.iter().any(|statement| statement.starts_with("BEGIN"));
             let frames = |statement: &&String| statement.starts_with("BEGIN") || *statement == "COMMIT";
             let data = last.len() - last.iter().filter(frames).count();
-            (1..=told.0).contains(&data) && whole == told.1
+            (1..=expected.0).contains(&data) && whole == expected.1
         };
-        let mut held = false;
+        let mut is_as_expected = false;
         for _ in 0..20 {
-            held = held || holds(&mut last).await;
+            is_as_expected = is_as_expected || holds(&mut last).await;
         }
-        assert!(held, "{} costs {last:#?}, not {told:?}", route.path);
+        assert!(is_as_expected, "{} costs {last:#?}, not {expected:?}", route.path);
     }
 }

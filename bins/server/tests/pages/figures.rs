@@ -224,8 +224,8 @@ fn a_runs_page_has_the_cause_of_each_failure_and_the_gate() {
         };
         assert!(gate.contains(word), "{answer}: {gate}");
         for (of, count) in answer["gate"]["byCause"].as_object().unwrap() {
-            let said = format!("{} {count}", cause(&json!(of)));
-            assert_eq!(gate.contains(&said), *count != 0, "{said}: {gate}");
+            let phrase = format!("{} {count}", cause(&json!(of)));
+            assert_eq!(gate.contains(&phrase), *count != 0, "{phrase}: {gate}");
         }
     }
     // The branch broke a passing test; main broke the other before.
@@ -398,10 +398,10 @@ fn errors_have_their_occurrences_by_test_and_by_day() {
     let (_, query) = page.split_once('?').unwrap();
     browser.open(&world.url(&format!("/p/{}/test?{query}", world.project)));
     let errors = browser.text("section[aria-labelledby=errors]");
-    let said = format!("{} ×", of_flips.0);
+    let phrase = format!("{} ×", of_flips.0);
     assert!(
-        errors.contains(&said) && errors.contains(&format!("in {} runs", of_flips.1)),
-        "{said}: {errors}"
+        errors.contains(&phrase) && errors.contains(&format!("in {} runs", of_flips.1)),
+        "{phrase}: {errors}"
     );
 }
 

@@ -122,7 +122,7 @@ impl Pair {
     }
 
     /// The number of lines with this text in each server's log.
-    fn said(&self, text: &str) -> [u64; 2] {
+    fn log_counts(&self, text: &str) -> [u64; 2] {
         [0, 1].map(|index: usize| {
             self.servers[index]
                 .log()
@@ -154,7 +154,7 @@ fn without_redis_each_server_counts_by_itself_until_it_is_back() {
     let begun = minute();
     pair.redis.kill();
     assert_eq!(pair.admitted(70), [60, 60], "open, but not without any limit");
-    for times in pair.said("Redis does not answer") {
+    for times in pair.log_counts("Redis does not answer") {
         assert!(
             (1..=minute() - begun + 1).contains(&times),
             "once an outage: {times}"
@@ -163,7 +163,7 @@ fn without_redis_each_server_counts_by_itself_until_it_is_back() {
     pair.redis.restart();
     pair.wait_until_shared();
     assert!(
-        pair.said("Redis answers again")
+        pair.log_counts("Redis answers again")
             .into_iter()
             .all(|times| times >= 1)
     );
@@ -174,18 +174,22 @@ fn every_outage_of_redis_is_logged_though_two_begin_in_one_minute() {
     let mut pair = Pair::start();
     loop {
         pair.wait_until_shared();
-        let before = pair.said("Redis does not answer");
+        let before = pair.log_counts("Redis does not answer");
         let begun = minute();
         for outage in 1..=2 {
             pair.redis.kill();
             pair.admitted(5);
-            for (times, before) in pair.said("Redis does not answer").iter().zip(before) {
+            for (times, before) in pair.log_counts("Redis does not answer").iter().zip(before) {
                 assert_eq!(*times, before + outage, "outage {outage}");
             }
             pair.redis.restart();
             pair.wait_until_shared();
         }
-        assert!(pair.said("Redis answers again").iter().all(|times| *times >= 2));
+        assert!(
+            pair.log_counts("Redis answers again")
+                .iter()
+                .all(|times| *times >= 2)
+        );
         if minute() == begun {
             return;
         }

@@ -95,8 +95,8 @@ impl NodeFolder {
 
     fn run(&self, program: &str, arguments: &[&str]) -> String {
         let ended = self.command(program).args(arguments).output().unwrap();
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "{program} {arguments:?}: {said}");
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{program} {arguments:?}: {stderr}");
         String::from_utf8_lossy(&ended.stdout).trim_end().to_owned()
     }
 

@@ -212,10 +212,10 @@ fn standbys_whose_address_is_malformed_are_refused_at_the_start() {
         .env("ASSAY_REPLICA_URL", "postgresql://u:secret@[/x")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&refused.stderr);
+    let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success());
     assert!(
-        said.contains("ASSAY_REPLICA_URL") && !said.contains("secret"),
-        "{said}"
+        stderr.contains("ASSAY_REPLICA_URL") && !stderr.contains("secret"),
+        "{stderr}"
     );
 }

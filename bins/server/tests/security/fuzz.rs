@@ -55,14 +55,16 @@ fn every_request_gets_a_documented_answer() {
     }
     limited(&world, &contract, seed);
     let log = world.server.log();
-    let known = |line: &&str| line.contains("/actix-http-") && line.contains("/src/h1/decoder.rs:");
+    let is_known_panic = |line: &&str| line.contains("/actix-http-") && line.contains("/src/h1/decoder.rs:");
     for word in [" ERROR ", "panic"] {
-        let lines = log.lines().filter(|line| line.contains(word) && !known(line));
+        let lines = log
+            .lines()
+            .filter(|line| line.contains(word) && !is_known_panic(line));
         wrong.extend(lines.take(5).map(str::to_owned));
     }
     *counts
         .entry("panics over a header's name".to_owned())
-        .or_default() += log.lines().filter(known).count() as u64;
+        .or_default() += log.lines().filter(is_known_panic).count() as u64;
     // Written directly, because the test harness hides the output of passing tests.
     let _written = writeln!(std::io::stderr(), "{requests} requests, seed {seed}: {counts:#?}");
     assert!(
@@ -112,14 +114,16 @@ fn limited(world: &World, contract: &Contract, seed: u64) {
     let server = Server::start_with(world.database.url(), &[("ASSAY_RATE_LIMIT", "60")]);
     let address = server.client().address();
     let mut generator = Generator::new(seed, contract, world);
-    let mut kept = PersistentConnection::new(address);
+    let mut connection = PersistentConnection::new(address);
     let drafts: Vec<_> = std::iter::repeat_with(|| generator.draft())
         .filter(|draft| draft.refusal.is_none() && draft.is_sent_plainly())
         .take(400)
         .collect();
     let mut answered = 0;
     for draft in drafts {
-        let answer = kept.send(&draft.bytes(), draft.is_head()).expect("an answer");
+        let answer = connection
+            .send(&draft.bytes(), draft.is_head())
+            .expect("an answer");
         if answer.status != 429 {
             answered += 1;
             continue;
@@ -148,7 +152,7 @@ fn number(variable: &str) -> Option<u64> {
 /// Sends this many requests. Counts the answers and returns the first few errors.
 fn attack(world: &World, contract: &Contract, seed: u64, requests: u64) -> (Counts, Vec<String>) {
     let mut generator = Generator::new(seed, contract, world);
-    let mut kept = PersistentConnection::new(world.address);
+    let mut connection = PersistentConnection::new(world.address);
     let (mut counts, mut wrong) = (Counts::new(), Vec::new());
     for place in 0..requests {
         let judged = if place % 100 < NOISE {
@@ -168,10 +172,10 @@ fn attack(world: &World, contract: &Contract, seed: u64, requests: u64) -> (Coun
             })
         } else {
             let draft = generator.draft();
-            let answer = kept.send(&draft.bytes(), draft.is_head());
+            let answer = connection.send(&draft.bytes(), draft.is_head());
             let expected = expected::expected(contract, world, &draft);
             let judged = judge(contract, &expected, &draft, answer.as_ref());
-            let judged = if kept.unread().is_empty() {
+            let judged = if connection.unread().is_empty() {
                 judged
             } else {
                 Err("more than one answer".to_owned())

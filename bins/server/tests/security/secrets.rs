@@ -33,7 +33,7 @@ fn traces(key: &str) -> Vec<String> {
 }
 
 /// Fails if one of the texts contains a part of one of the keys.
-fn tells_nothing(world: &World, what: &str, text: &str) {
+fn assert_no_secret(world: &World, what: &str, text: &str) {
     for key in world.keys.all() {
         for trace in traces(key) {
             if let Some(place) = text.find(&trace) {
@@ -62,7 +62,7 @@ fn send_all(world: &World, what: &str) {
                 "a key was accepted from {request:?}"
             );
             // A request id that contains a key is not returned either.
-            tells_nothing(
+            assert_no_secret(
                 world,
                 &format!("{what}: the answer to {request:?}"),
                 &answer.summary(),
@@ -83,10 +83,10 @@ fn a_key_is_written_nowhere() {
     send_all(&world, "healthy");
     assert!(world.server.log().len() > 10_000, "the log is not at its loudest");
     for path in ["/metrics", "/docs", "/openapi.json", "/healthz", "/readyz"] {
-        tells_nothing(&world, path, &world.server.admin().get(path, None).text());
+        assert_no_secret(&world, path, &world.server.admin().get(path, None).text());
     }
     // In the operator's configuration, Postgres logs no parameters, even for failures.
-    tells_nothing(&world, "the log of Postgres", &postgres.read());
+    assert_no_secret(&world, "the log of Postgres", &postgres.read());
 
     // The most detailed log contains parameters: only the hash of a key.
     world.log_statements();
@@ -102,7 +102,7 @@ fn a_key_is_written_nowhere() {
     }
     let loud = postgres.read();
     assert!(loud.contains("api_key"), "Postgres does not log its statements");
-    tells_nothing(&world, "the log of Postgres at its loudest", &loud);
+    assert_no_secret(&world, "the log of Postgres at its loudest", &loud);
 
     // A store that fails at the look-up of the key, and then one that is unreachable.
     world.database.execute("ALTER TABLE api_key RENAME TO gone");
@@ -113,10 +113,10 @@ fn a_key_is_written_nowhere() {
     }
     send_all(&world, "failing");
     world.database.execute("ALTER TABLE gone RENAME TO api_key");
-    tells_nothing(&world, "the log of Postgres beside failures", &postgres.read());
+    assert_no_secret(&world, "the log of Postgres beside failures", &postgres.read());
     let log = world.server.log();
     assert!(log.contains("ERROR"), "no failure was logged");
-    tells_nothing(&world, "the server's log", &log);
+    assert_no_secret(&world, "the server's log", &log);
 }
 
 /// A crash ends the process with a signal. Its last output is checked.
@@ -138,7 +138,7 @@ fn a_crash_report_has_no_key() {
     let answers = std::iter::repeat_with(|| world.server.client().try_get("/api/v1/projects", &[]))
         .take_while(Result::is_ok)
         .count();
-    tells_nothing(
+    assert_no_secret(
         &world,
         &format!("the log after {answers} more answers"),
         &world.server.log(),
@@ -160,11 +160,11 @@ fn passwords_and_keys_stay_with_the_programs() {
     for _ in 0..5 {
         server.client().get("/api/v1/projects", Some(&world.keys.good));
     }
-    tells_nothing(&world, "the server's log", &server.log());
+    assert_no_secret(&world, "the server's log", &server.log());
     let arguments = fs::read_to_string(format!("/proc/{}/cmdline", server.pid())).unwrap_or_default();
-    tells_nothing(&world, "the server's arguments", &arguments);
+    assert_no_secret(&world, "the server's arguments", &arguments);
     for path in ["/metrics", "/readyz", "/healthz"] {
-        tells_nothing(&world, path, &server.admin().get(path, None).text());
+        assert_no_secret(&world, path, &server.admin().get(path, None).text());
     }
 
     let made = world
@@ -191,17 +191,17 @@ fn passwords_and_keys_stay_with_the_programs() {
                 .env("RUST_LOG", "trace")
                 .output()
                 .unwrap();
-            let said = [output.stdout, output.stderr]
+            let printed = [output.stdout, output.stderr]
                 .map(|text| String::from_utf8_lossy(&text).into_owned())
                 .concat();
-            tells_nothing(&world, &format!("assay {command:?}"), &said);
-            assert!(!said.contains(&key[12..]), "assay {command:?} prints a key");
+            assert_no_secret(&world, &format!("assay {command:?}"), &printed);
+            assert!(!printed.contains(&key[12..]), "assay {command:?} prints a key");
         }
     }
     let dump = world
         .database
         .texts("SELECT row_to_json(api_key)::text FROM api_key");
-    tells_nothing(&world, "the table of keys", &format!("{dump:?}"));
+    assert_no_secret(&world, "the table of keys", &format!("{dump:?}"));
     let unreachable = with_password("postgresql://nobody@127.0.0.1:1/none");
     let failed = world
         .cli
@@ -210,7 +210,7 @@ fn passwords_and_keys_stay_with_the_programs() {
         .output()
         .unwrap();
     assert!(!failed.status.success());
-    tells_nothing(
+    assert_no_secret(
         &world,
         "a failed connection",
         &String::from_utf8_lossy(&failed.stderr),

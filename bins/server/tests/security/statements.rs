@@ -50,11 +50,11 @@ impl World {
                 .text("SELECT setting FROM pg_settings WHERE name = 'data_directory'")
                 .unwrap(),
         );
-        let found = data
+        let matching = data
             .ancestors()
             .map(|folder| folder.join("postgres.log"))
             .find(|log| log.is_file());
-        found.expect("the cluster has its log above its data")
+        matching.expect("the cluster has its log above its data")
     }
 
     /// Enables logging of this database's statements with their parameters for new connections. Ends the existing ones.

@@ -38,7 +38,7 @@ fn timing_of_absent_and_of_foreign_ids() {
             )
         };
         let (foreign, nobodys) = (request(&foreign), request(&nobodys));
-        let mut kept = PersistentConnection::new(world.address);
+        let mut connection = PersistentConnection::new(world.address);
         let (mut first, mut second) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             // The requests alternate in both orders, so that drift affects both.
@@ -48,7 +48,7 @@ fn timing_of_absent_and_of_foreign_ids() {
             }
             for (request, times) in pair {
                 let began = Instant::now();
-                assert_eq!(kept.send(request.as_bytes(), false).unwrap().status, 404);
+                assert_eq!(connection.send(request.as_bytes(), false).unwrap().status, 404);
                 times.push(began.elapsed().as_nanos() as f64 / 1_000.0);
             }
         }
@@ -75,10 +75,10 @@ struct Summary {
 impl Summary {
     fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
-        let kept = &times[times.len() / 20..times.len() - times.len() / 20];
-        let count = kept.len() as f64;
-        let mean = kept.iter().sum::<f64>() / count;
-        let variance = kept.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let trimmed = &times[times.len() / 20..times.len() - times.len() / 20];
+        let count = trimmed.len() as f64;
+        let mean = trimmed.iter().sum::<f64>() / count;
+        let variance = trimmed.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (count - 1.0);
         Self {
             median: times[times.len() / 2],
             mean,

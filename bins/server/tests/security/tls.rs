@@ -323,12 +323,12 @@ fn each_fault_of_the_files_is_one_sentence() {
             .env("ASSAY_DATABASE_URL", "postgresql://127.0.0.1:1/none")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains(&expected), "{expected}: {said}");
-        assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(&expected), "{expected}: {stderr}");
+        assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
         assert!(
-            !said.contains(secret.lines().nth(1).unwrap()),
+            !stderr.contains(secret.lines().nth(1).unwrap()),
             "the key is printed"
         );
     }

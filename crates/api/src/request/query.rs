@@ -35,7 +35,7 @@ impl<'a> Query<'a> {
     /// `days`: 7, 30 (the default) or 90, within the plan's retention.
     pub(crate) fn window(&self) -> Result<Window, ApiError> {
         let bad = || ApiError::BadPeriod(self.plan);
-        let text = self.one("days").map_err(|_| bad())?;
+        let text = self.single("days").map_err(|_| bad())?;
         let is_asked = |days: &Days| match text {
             None => *days == Days::default(),
             Some(text) => text == days.count().to_string(),
@@ -66,7 +66,7 @@ impl<'a> Query<'a> {
         &self,
         name: &'static str,
     ) -> Result<Option<T>, ApiError> {
-        let Some(word) = self.one(name)? else {
+        let Some(word) = self.single(name)? else {
             return Ok(None);
         };
         let parsed = word
@@ -139,7 +139,7 @@ impl<'a> Query<'a> {
 
     /// `filePath`: empty for a test without a file. Without the parameter, the file does not matter.
     pub(crate) fn file(&self) -> Result<FileSelector, ApiError> {
-        Ok(match self.one("filePath")? {
+        Ok(match self.single("filePath")? {
             None => FileSelector::Any,
             Some("") => FileSelector::Exactly(None),
             Some(file) => FileSelector::Exactly(Some(file.to_owned())),
@@ -159,7 +159,7 @@ impl<'a> Query<'a> {
         rule: &str,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, ApiError> {
-        let Some(value) = self.one(name)? else {
+        let Some(value) = self.single(name)? else {
             return Ok(None);
         };
         let read = read(value).ok_or_else(|| ApiError::BadParameter {
@@ -170,7 +170,7 @@ impl<'a> Query<'a> {
     }
 
     /// The value of a parameter that may occur once.
-    fn one(&self, name: &'static str) -> Result<Option<&'a str>, ApiError> {
+    fn single(&self, name: &'static str) -> Result<Option<&'a str>, ApiError> {
         let bad = |rule: &str| ApiError::BadParameter {
             name,
             rule: rule.to_owned(),

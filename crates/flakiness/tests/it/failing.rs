@@ -117,7 +117,7 @@ fn the_suspects_count_what_fails_now() {
 }
 
 /// Checks that the sentence's "the last N runs" agrees with the streak's figure and with the newest runs by time.
-fn says(verdict: &Verdict, explanation: &str, streak: u32) {
+fn assert_explained(verdict: &Verdict, explanation: &str, streak: u32) {
     assert_eq!(verdict.explanation, explanation);
     assert_eq!(verdict.figures.failure_streak, streak);
 }
@@ -127,14 +127,14 @@ fn the_sentence_and_the_figure_of_a_streak_use_the_order_of_time() {
     // An older revision passed again after the failures.
     let passed = rerun(Story::new().on("main", "", "20P 4F"), 5, 'P').verdict();
     assert_eq!(passed.status, VerdictStatus::Broken);
-    says(
+    assert_explained(
         &passed,
         "Failed the last 4 runs on main since run 21, in the order of revisions; run 25 passed on an older one",
         0,
     );
     // An older revision failed again before the others did.
     let failed = rerun(Story::new().on("main", "", "20P 4F"), 5, 'F').verdict();
-    says(&failed, "Failed the last 5 runs on main since run 21", 5);
+    assert_explained(&failed, "Failed the last 5 runs on main since run 21", 5);
     // A mass failure in which the test passed lies between.
     let mut story = Story::new().on("main", "", "20P FFF P F");
     story.history.tests = 61;
@@ -143,7 +143,7 @@ fn the_sentence_and_the_figure_of_a_streak_use_the_order_of_time() {
             add(run, test, if run.run.number == 24 { 'F' } else { 'P' });
         }
     }
-    says(
+    assert_explained(
         &story.verdict(),
         "Failed the last 4 runs on main since run 21; run 24, in which many tests failed together, does not count",
         1,
@@ -164,7 +164,7 @@ fn a_streak_on_main_counts_the_runs_of_main() {
             story.history.runs.push(run);
         }
     }
-    says(&story.verdict(), "Failed the last 4 runs on main since run 22", 4);
+    assert_explained(&story.verdict(), "Failed the last 4 runs on main since run 22", 4);
 }
 
 #[test]

@@ -43,20 +43,20 @@ const SHOWN: [(&str, &str); 3] = [
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let id: RunId = view.part("run").parse().map_err(|_| FrontError::RunNotFound)?;
-    let chosen = view.parse("show", "must be one of failed, recovered, all", |word| {
+    let requested_filter = view.parse("show", "must be one of failed, recovered, all", |word| {
         SHOWN
             .into_iter()
             .map(|(word, _)| word)
             .find(|shown| *shown == word)
     })?;
     let page = view.page()?;
-    let read = |tests: &SomeTests| {
+    let run_with = |tests: &SomeTests| {
         let run = view.store.run_with(&project, id, tests)?;
         run.ok_or(FrontError::RunNotFound)
     };
-    let counts = read(&SomeTests::Of(Vec::new()))?.counts;
+    let counts = run_with(&SomeTests::Of(Vec::new()))?.counts;
 
-    let show = chosen.unwrap_or(if counts.failed > 0 {
+    let filter = requested_filter.unwrap_or(if counts.failed > 0 {
         "failed"
     } else if counts.recovered > 0 {
         "recovered"
@@ -64,7 +64,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         "all"
     });
     let knowledge: Knowledge = view.word("mode")?.unwrap_or(Knowledge::AtTheTime);
-    let list = match show {
+    let list = match filter {
         "failed" => Some(ListedFailures::FailedTests),
         "recovered" => Some(ListedFailures::RecoveredTests),
         _ => None,
@@ -80,7 +80,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         Some(_) => causes.page(),
         None => PagePlace::of_size(page, BY_FILE, u64::from(counts.total)),
     };
-    let run = read(&match list {
+    let run = run_with(&match list {
         Some(_) => SomeTests::Of(causes.tests()),
         None => SomeTests::Page {
             offset: place.offset(),
@@ -90,23 +90,23 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let decisions = Decisions::read(view, &project, id)?;
     let path = links::run(project.id, &id);
     let mode = (knowledge == Knowledge::Hindsight).then_some(knowledge.as_str());
-    let address = |show: &str, page: Option<&str>, mode: Option<&str>| {
-        links::with_query(&path, &[("show", Some(show)), ("mode", mode), ("page", page)])
+    let address = |filter: &str, page: Option<&str>, mode: Option<&str>| {
+        links::with_query(&path, &[("show", Some(filter)), ("mode", mode), ("page", page)])
     };
     let places = Places::of(&run);
     let body = html! {
         (head(project.id, &run, &places, view.now))
         (report_errors(&run))
         (decisions.section(view.now))
-        @if run.counts.failed > 0 { (causes.gate(|mode| address(show, None, mode))) }
+        @if run.counts.failed > 0 { (causes.gate(|mode| address(filter, None, mode))) }
         section aria-labelledby="tests" {
             h2 #tests { "Tests" }
             nav.controls aria-label="Which tests" {
                 div.chips {
                     @for (word, shown) in SHOWN {
-                        @let counted = match word { "failed" => run.counts.failed, "recovered" => run.counts.recovered, _ => run.counts.total };
-                        a href=(address(word, None, mode)) aria-current=[(word == show).then_some("true")] {
-                            (shown) " " span { (super::grouped(counted)) }
+                        @let count = match word { "failed" => run.counts.failed, "recovered" => run.counts.recovered, _ => run.counts.total };
+                        a href=(address(word, None, mode)) aria-current=[(word == filter).then_some("true")] {
+                            (shown) " " span { (super::grouped(count)) }
                         }
                     }
                 }
@@ -118,7 +118,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             } @else {
                 (tests_by_file(project.id, &run, &places, &decisions))
             }
-            (pager(&place, |page| address(show, Some(&page.to_string()), mode)))
+            (pager(&place, |page| address(filter, Some(&page.to_string()), mode)))
         }
         @if list.is_some() { (reading::folded(&[&reading::CAUSES])) }
     };

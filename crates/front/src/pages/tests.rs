@@ -158,7 +158,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             .count()
     };
     let counts = STATUSES.map(|status| (status, with(status)));
-    let found = matching.len();
+    let total = matching.len();
     matching.retain(|(_, verdict)| status.is_none_or(|status| verdict.status == status));
     let place = PagePlace::of(
         page,
@@ -200,7 +200,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             }
             nav.controls aria-label="Verdict" {
                 div.chips {
-                    a href=(address(None, None)) aria-current=[status.is_none().then_some("true")] { "All " span { (words::grouped(found)) } }
+                    a href=(address(None, None)) aria-current=[status.is_none().then_some("true")] { "All " span { (words::grouped(total)) } }
                     @for (each, tests) in counts {
                         @if tests > 0 || status == Some(each) {
                             a href=(address(Some(each.as_str()), None)) aria-current=[(status == Some(each)).then_some("true")] { (figures::status(each)) " " span { (words::grouped(tests)) } }

@@ -141,12 +141,12 @@ fn without_postgres_programs_the_message_has_the_remedies() {
 #[test]
 fn an_unsuitable_named_folder_is_an_error_and_no_other_is_used() {
     let dir = folder();
-    let named = |folder: &Path| Settings {
+    let settings_for = |folder: &Path| Settings {
         pg_bin: Some(folder.to_path_buf()),
         ..settings(Durability::Ephemeral)
     };
     let refused = |bin: &Path| {
-        Cluster::start(&dir.path().join("data"), &named(bin))
+        Cluster::start(&dir.path().join("data"), &settings_for(bin))
             .unwrap_err()
             .to_string()
     };
@@ -171,7 +171,7 @@ fn an_unsuitable_named_folder_is_an_error_and_no_other_is_used() {
     let error = refused(&bin);
     assert!(error.contains("holds Postgres 9,"), "{error}");
     // The variable is set but empty.
-    assert!(Cluster::start(&dir.path().join("data"), &named(Path::new(""))).is_ok());
+    assert!(Cluster::start(&dir.path().join("data"), &settings_for(Path::new(""))).is_ok());
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     })?;
     let project = call.project()?;
     if let Some(fingerprint) = arguments.text("fingerprint")? {
-        return one(call, &project, &fingerprint, &window);
+        return one_signature(call, &project, &fingerprint, &window);
     }
     let query = SignatureQuery {
         window,
@@ -72,7 +72,12 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
 }
 
 /// One signature with its tests and its newest runs.
-fn one(call: &Call<'_>, project: &Project, fingerprint: &str, window: &Window) -> Result<Draft, ToolError> {
+fn one_signature(
+    call: &Call<'_>,
+    project: &Project,
+    fingerprint: &str,
+    window: &Window,
+) -> Result<Draft, ToolError> {
     let details = call
         .store
         .signature(project, fingerprint, window)?

@@ -19,7 +19,7 @@ pub fn attempts(tally: &mut Tally, scene: &Scene<'_>) {
     {
         for (place, test) in run.tests().iter().enumerate() {
             if test.attempts.len() > 1 || test.status() != "passed" || (place + number) % 12 == 0 {
-                one(tally, scene, run, test);
+                check_test(tally, scene, run, test);
             }
         }
     }
@@ -28,7 +28,7 @@ pub fn attempts(tally: &mut Tally, scene: &Scene<'_>) {
     }
 }
 
-fn one(tally: &mut Tally, scene: &Scene<'_>, run: &Run, test: &ExpectedTest) {
+fn check_test(tally: &mut Tally, scene: &Scene<'_>, run: &Run, test: &ExpectedTest) {
     let id = &run.shards[test.shard].id;
     let mut path = scene.path(&["runs", id, "tests", &test.name]);
     if test.attempts.len().is_multiple_of(2) {

@@ -406,8 +406,8 @@ mod tests {
                 "could not translate host name \"s@cret\"".to_owned(),
                 "invalid connection option \"s@cret\"".to_owned(),
             ] {
-                let shown = string.redact(&message);
-                assert!(!shown.contains("cret"), "{shown}");
+                let redacted = string.redact(&message);
+                assert!(!redacted.contains("cret"), "{redacted}");
             }
             assert!(!format!("{string:?}").contains("cret"));
         }

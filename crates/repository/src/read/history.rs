@@ -122,13 +122,13 @@ pub(crate) fn part(
     let occurrences = rows
         .into_iter()
         .map(|row| {
-            let tried = retried.remove(&row.run_number);
+            let retried_outcome = retried.remove(&row.run_number);
             let revision = revisions.origin(
                 row.run_number,
                 row.tested_revision.as_deref().or(row.commit_sha.as_deref()),
                 row.started_at.0,
             );
-            row.shown(tried, revision)
+            row.shown(retried_outcome, revision)
         })
         .collect::<Result<_, _>>()?;
     Ok((occurrences, has_more.then_some(rest)))

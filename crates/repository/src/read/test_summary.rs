@@ -39,25 +39,25 @@ pub(crate) fn find(
     window: &Window,
     failures: u32,
 ) -> Read<TestLookup<TestSummary>> {
-    let found = test::find(connection, project, selector)?;
-    test::map_found(found, |found| {
+    let lookup = test::find(connection, project, selector)?;
+    test::map_found(lookup, |test| {
         let failed = AttemptStatus::ALL.iter().filter(|status| status.is_failure());
         let failed: Vec<i32> = failed.map(|status| i32::from(status_code(*status))).collect();
         let (from, to) = visible(project, window);
         let results = Results {
             project: project.id.0,
-            test: found.ordinal,
+            test: test.ordinal,
             from,
             to,
             failed: &failed,
         };
         Ok(TestSummary {
-            verdict: verdict::of_test(connection, project, found.ordinal)?,
+            verdict: verdict::of_test(connection, project, test.ordinal)?,
             outcomes: results.outcomes(connection)?,
             first_failure: results.first_failure(connection)?,
             last_failures: results.last_failures(connection, failures)?,
-            signatures: signature_counts::of_ordinal(connection, project, found.ordinal, window)?,
-            test: found.name,
+            signatures: signature_counts::of_ordinal(connection, project, test.ordinal, window)?,
+            test: test.name,
         })
     })
 }

@@ -30,7 +30,7 @@ use crate::{
 type Work<T> = Result<T, WorkError<DecisionError>>;
 
 /// Number, id, whether it counts in verdicts, start.
-type DecidedRun = (i32, Uuid, bool, At);
+type TargetRun = (i32, Uuid, bool, At);
 
 /// Stores a decision with the newest upload of its run or shard.
 pub(crate) fn store_decision(
@@ -41,7 +41,7 @@ pub(crate) fn store_decision(
     now: Timestamp,
 ) -> Work<DecisionReceipt> {
     let refused = |error: DecisionError| WorkError::Refused(error);
-    let run = decided_run(connection, project, decision)?.ok_or_else(|| refused(DecisionError::NoRun))?;
+    let run = target_run(connection, project, decision)?.ok_or_else(|| refused(DecisionError::NoRun))?;
     let (run_number, id, counts_in_verdicts, started_at) = run;
     rules
         .check_decision(counts_in_verdicts)
@@ -92,11 +92,11 @@ pub(crate) fn store_decision(
 }
 
 /// The run that a decision names; none if there is none, or if it has no such shard.
-fn decided_run(
+fn target_run(
     connection: &mut PgConnection,
     project: Uuid,
     decision: &GateDecision,
-) -> Work<Option<DecidedRun>> {
+) -> Work<Option<TargetRun>> {
     let named: Vec<Uuid> = [Some(decision.run_id), decision.shard_id]
         .into_iter()
         .flatten()
@@ -108,8 +108,8 @@ fn decided_run(
         .select((shard::id, shard::run_number))
         .load(connection)?;
     let number_of = |id: &Uuid| {
-        let found = numbers.iter().find(|(shard, _)| shard == id);
-        found.map(|(_, number)| *number)
+        let shard_row = numbers.iter().find(|(shard, _)| shard == id);
+        shard_row.map(|(_, number)| *number)
     };
     let Some(number) = named.first().and_then(number_of) else {
         return Ok(None);
@@ -141,12 +141,12 @@ fn check_tests(
         })
         .collect();
     let ordinals = known_tests(connection, project, &keys)?;
-    let known: Vec<i32> = ordinals.values().copied().collect();
+    let stored_ordinals: Vec<i32> = ordinals.values().copied().collect();
     let ran: HashSet<i32> = result::table
         .filter(result::project_id.eq(project))
         .filter(result::run_number.eq(run_number))
         .filter(result::started_at.eq(started_at))
-        .filter(result::test.eq_any(known))
+        .filter(result::test.eq_any(stored_ordinals))
         .select(result::test)
         .load(connection)?
         .into_iter()

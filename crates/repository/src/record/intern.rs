@@ -126,23 +126,25 @@ fn tests(
         .iter()
         .map(|(name, file)| (short_hash(name), file_hash(file.as_deref())))
         .collect();
-    let mut known = known_tests(connection, project, &keys)?;
+    let mut stored_ordinals = known_tests(connection, project, &keys)?;
     let mut new = Vec::new();
     let mut ordinals = Vec::with_capacity(keys.len());
     for ((name, file_path), key) in texts.into_iter().zip(keys) {
-        let ordinal = *known.entry(key).or_insert_with_key(|(name_hash, file_hash)| {
-            let ordinal = *numbered;
-            *numbered += 1;
-            new.push(NewTest {
-                project_id: project,
-                ordinal,
-                name,
-                file_path,
-                name_hash: name_hash.clone(),
-                file_hash: file_hash.clone(),
+        let ordinal = *stored_ordinals
+            .entry(key)
+            .or_insert_with_key(|(name_hash, file_hash)| {
+                let ordinal = *numbered;
+                *numbered += 1;
+                new.push(NewTest {
+                    project_id: project,
+                    ordinal,
+                    name,
+                    file_path,
+                    name_hash: name_hash.clone(),
+                    file_hash: file_hash.clone(),
+                });
+                ordinal
             });
-            ordinal
-        });
         ordinals.push(ordinal);
     }
     if !new.is_empty() {
@@ -166,7 +168,7 @@ pub(super) fn known_tests(
     let (names, files): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) =
         requested.into_iter().map(|(name, file)| (name, file)).unzip();
     // Raw SQL, because diesel has no rows from arrays, and Postgres may scan a long list for each test.
-    let known: Vec<KnownTest> = diesel::sql_query(
+    let rows: Vec<KnownTest> = diesel::sql_query(
         "SELECT test.name_hash, test.file_hash, test.ordinal FROM unnest($2, $3) AS requested (name_hash, file_hash) \
          JOIN test ON test.project_id = $1 AND test.name_hash = requested.name_hash AND test.file_hash = requested.file_hash",
     )
@@ -174,9 +176,9 @@ pub(super) fn known_tests(
     .bind::<Array<Binary>, _>(names)
     .bind::<Array<Binary>, _>(files)
     .load(connection)?;
-    Ok(known
+    Ok(rows
         .into_iter()
-        .map(|known| ((known.name_hash, known.file_hash), known.ordinal))
+        .map(|row| ((row.name_hash, row.file_hash), row.ordinal))
         .collect())
 }
 
@@ -215,10 +217,10 @@ fn signatures(
         return Ok(HashMap::new());
     }
     let fingerprints: Vec<String> = classes.keys().map(|text| storable(text)).collect();
-    let mut known = known_signatures(connection, project, fingerprints)?;
+    let mut stored_ordinals = known_signatures(connection, project, fingerprints)?;
     let mut new = Vec::new();
     for (fingerprint, class) in classes {
-        known.entry(fingerprint.to_owned()).or_insert_with(|| {
+        stored_ordinals.entry(fingerprint.to_owned()).or_insert_with(|| {
             let ordinal = *numbered;
             *numbered += 1;
             new.push(NewSignature {
@@ -237,7 +239,7 @@ fn signatures(
             .from_insertable(new)
             .execute(connection)?;
     }
-    Ok(known)
+    Ok(stored_ordinals)
 }
 
 /// The numbers of the signatures that are known.
@@ -246,16 +248,16 @@ pub(super) fn known_signatures(
     project: Uuid,
     fingerprints: Vec<String>,
 ) -> QueryResult<HashMap<String, i32>> {
-    let known: Vec<KnownSignature> = diesel::sql_query(
+    let rows: Vec<KnownSignature> = diesel::sql_query(
         "SELECT signature.fingerprint, signature.ordinal FROM unnest($2) AS requested (fingerprint) \
          JOIN signature ON signature.project_id = $1 AND signature.fingerprint = requested.fingerprint",
     )
     .bind::<SqlUuid, _>(project)
     .bind::<Array<Text>, _>(fingerprints)
     .load(connection)?;
-    Ok(known
+    Ok(rows
         .into_iter()
-        .map(|known| (known.fingerprint, known.ordinal))
+        .map(|row| (row.fingerprint, row.ordinal))
         .collect())
 }
 
@@ -283,16 +285,16 @@ fn browsers(
         return Ok(HashMap::new());
     }
     let hashes: Vec<&Vec<u8>> = names.values().collect();
-    let known: Vec<(Vec<u8>, i32)> = browser::table
+    let rows: Vec<(Vec<u8>, i32)> = browser::table
         .filter(browser::project_id.eq(project))
         .filter(browser::name_hash.eq_any(hashes))
         .select((browser::name_hash, browser::ordinal))
         .load(connection)?;
-    let mut known: HashMap<Vec<u8>, i32> = known.into_iter().collect();
+    let mut stored_ordinals: HashMap<Vec<u8>, i32> = rows.into_iter().collect();
     let mut new = Vec::new();
     let mut numbers = HashMap::new();
     for (name, hash) in names {
-        let ordinal = *known.entry(hash).or_insert_with_key(|hash| {
+        let ordinal = *stored_ordinals.entry(hash).or_insert_with_key(|hash| {
             *numbered += 1;
             new.push(NewBrowser {
                 project_id: project,

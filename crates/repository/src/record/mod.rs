@@ -193,33 +193,33 @@ impl Import<'_> {
             observed,
             touched,
         };
-        let known = KnownRun::find(connection, self.project, self.run_key())?;
-        let shards = match &known {
-            Some(known) => shard::of_run(connection, self.project, known.number)?,
+        let stored_run = KnownRun::find(connection, self.project, self.run_key())?;
+        let shards = match &stored_run {
+            Some(stored_run) => shard::of_run(connection, self.project, stored_run.number)?,
             None => Vec::new(),
         };
-        if let Some(known) = &known {
-            self.check_sharding(known)?;
+        if let Some(stored_run) = &stored_run {
+            self.check_sharding(stored_run)?;
         }
         let index = self
             .recording
             .shard
             .map(|shard| crate::db::column::int(shard.index));
         let former = shards.iter().find(|shard| shard.index == index);
-        if let (Some(known), Some(former)) = (&known, former)
+        if let (Some(stored_run), Some(former)) = (&stored_run, former)
             && run::is_content_of(&former.content, self.recording)
         {
             let imported = match first_attempt {
                 Some(imported) if former.import_id == Some(self.new_id) => imported,
-                Some(_) | None => unchanged(known, former)?,
+                Some(_) | None => unchanged(stored_run, former)?,
             };
             let due = !mark.is_judged();
             let judgement = due.then(|| judgement(mark.observed, ImportChanges::everything()));
             return Ok(Ok((imported, judgement)));
         }
-        self.check_rules(known.as_ref(), &stable_branch)?;
-        if let (Some(known), Some(former)) = (&known, former) {
-            self.check_sender(known, former)?;
+        self.check_rules(stored_run.as_ref(), &stable_branch)?;
+        if let (Some(stored_run), Some(former)) = (&stored_run, former) {
+            self.check_sender(stored_run, former)?;
         }
         let shard = self.shard(former, &shards)?;
         let others: Vec<StoredShard> = shards
@@ -231,14 +231,15 @@ impl Import<'_> {
         let starts = starts
             .min()
             .into_iter()
-            .chain(known.as_ref().map(|known| known.started_at));
+            .chain(stored_run.as_ref().map(|stored_run| stored_run.started_at));
         for start in starts {
             if !period::hold_partition(connection, start)? {
                 return Ok(Err(NoPartition(start)));
             }
         }
         let interned = RecordingOrdinals::load(connection, self.project, self.recording, &mut numbers)?;
-        let (imported, touched) = self.store(connection, known, shard, others, &interned, &mut numbers)?;
+        let (imported, touched) =
+            self.store(connection, stored_run, shard, others, &interned, &mut numbers)?;
         numbers.store(connection, self.project, self.new_id)?;
         // If an import was killed before it judged, the verdicts that it changed are unknown.
         let touched = match mark.is_judged() {
@@ -257,12 +258,12 @@ impl Import<'_> {
         }
     }
 
-    fn check_rules(&self, known: Option<&KnownRun>, stable_branch: &str) -> Work<()> {
+    fn check_rules(&self, stored_run: Option<&KnownRun>, stable_branch: &str) -> Work<()> {
         let now = self.began.now;
         let refused = |violation| WorkError::Refused(RecordError::NotAllowed(violation));
-        if let Some(known) = known {
+        if let Some(stored_run) = stored_run {
             self.rules
-                .check_open(known.number, known.first_shard_at(), now)
+                .check_open(stored_run.number, stored_run.first_shard_at(), now)
                 .map_err(refused)?;
         }
         self.rules
@@ -270,24 +271,24 @@ impl Import<'_> {
             .map_err(refused)
     }
 
-    fn check_sharding(&self, known: &KnownRun) -> Work<()> {
-        if known.sharded == self.recording.shard.is_some() {
+    fn check_sharding(&self, stored_run: &KnownRun) -> Work<()> {
+        if stored_run.sharded == self.recording.shard.is_some() {
             return Ok(());
         }
         Err(WorkError::Refused(RecordError::ShardingDiffers {
-            run_number: known.number,
-            stored_sharded: known.sharded,
+            run_number: stored_run.number,
+            stored_sharded: stored_run.sharded,
         }))
     }
 
     /// Rejects replacing a shard that another job sent.
-    fn check_sender(&self, known: &KnownRun, former: &StoredShard) -> Work<()> {
+    fn check_sender(&self, stored_run: &KnownRun, former: &StoredShard) -> Work<()> {
         let (stored, sender) = (former.sender(), &self.recording.sender);
         if !sender.is_other_than(&stored) {
             return Ok(());
         }
         Err(WorkError::Refused(RecordError::SlotTaken {
-            run_number: known.number,
+            run_number: stored_run.number,
             shard: self.recording.shard.map(|shard| shard.index),
             stored,
             sender: sender.clone(),
@@ -297,14 +298,16 @@ impl Import<'_> {
     fn store(
         &self,
         connection: &mut PgConnection,
-        known: Option<KnownRun>,
+        stored_run: Option<KnownRun>,
         shard: StoredShard,
         others: Vec<StoredShard>,
         interned: &RecordingOrdinals,
         numbers: &mut Numbers,
     ) -> Work<(ImportReceipt, ImportChanges)> {
-        let mut contents = match &known {
-            Some(known) => RunContents::load(connection, self.project, known.number, known.started_at)?,
+        let mut contents = match &stored_run {
+            Some(stored_run) => {
+                RunContents::load(connection, self.project, stored_run.number, stored_run.started_at)?
+            }
             None => RunContents::default(),
         };
         let executions = Execution::of_recording(self.recording, interned, shard.slot);
@@ -315,18 +318,25 @@ impl Import<'_> {
                 .chain([&shard])
                 .map(|shard| (shard.slot, shard.index)),
         );
-        let number = known
+        let number = stored_run
             .as_ref()
-            .map_or_else(|| numbers.next_run(), |known| known.number);
-        let mut branches: Vec<String> = known
+            .map_or_else(|| numbers.next_run(), |stored_run| stored_run.number);
+        let mut branches: Vec<String> = stored_run
             .iter()
             .filter_map(KnownRun::branch)
             .map(str::to_owned)
             .collect();
-        let former_start = known.as_ref().map(|known| known.started_at);
+        let former_start = stored_run.as_ref().map(|stored_run| stored_run.started_at);
         let all: Vec<&StoredShard> = others.iter().chain([&shard]).collect();
-        let context = run::context(known.as_ref(), self.recording)?;
-        let run = run::NewRun::of(self, number, known.as_ref(), &context, &all, contents.counts())?;
+        let context = run::context(stored_run.as_ref(), self.recording)?;
+        let run = run::NewRun::of(
+            self,
+            number,
+            stored_run.as_ref(),
+            &context,
+            &all,
+            contents.counts(),
+        )?;
         run.store(connection)?;
         if let Some(branch) = run.branch()
             && !branches.iter().any(|former| former == branch)
@@ -404,15 +414,15 @@ pub(crate) fn correct(
 }
 
 /// The result of an import whose content was already stored.
-fn unchanged(known: &KnownRun, shard: &StoredShard) -> Work<ImportReceipt> {
-    let status: Option<Outcome> = optional_word("run status", known.status.as_deref())?;
+fn unchanged(stored_run: &KnownRun, shard: &StoredShard) -> Work<ImportReceipt> {
+    let status: Option<Outcome> = optional_word("run status", stored_run.status.as_deref())?;
     Ok(ImportReceipt {
-        run_id: RunId(known.id),
-        run_number: known.number,
+        run_id: RunId(stored_run.id),
+        run_number: stored_run.number,
         shard_id: RunId(shard.id),
         status,
-        counts: known.counts.counts()?,
-        context: known.context.clone().stored()?,
+        counts: stored_run.counts.counts()?,
+        context: stored_run.context.clone().stored()?,
         effect: Effect::Unchanged,
         verdicts_changed: VerdictChanges::default(),
     })

@@ -157,12 +157,17 @@ impl Context {
 }
 
 /// The context of a run once this report is stored.
-pub(super) fn context(known: Option<&KnownRun>, recording: &Recording) -> Result<RunContext, StoreError> {
+pub(super) fn context(
+    stored_run: Option<&KnownRun>,
+    recording: &Recording,
+) -> Result<RunContext, StoreError> {
     let reported = recording.context.clone();
-    match known {
+    match stored_run {
         // If a report lacks a value, the run keeps the value of an earlier report.
-        Some(known) if recording.shard.is_some() || !known.context.is_of_another_commit(&reported) => {
-            Ok(reported.or(known.context.clone().stored()?))
+        Some(stored_run)
+            if recording.shard.is_some() || !stored_run.context.is_of_another_commit(&reported) =>
+        {
+            Ok(reported.or(stored_run.context.clone().stored()?))
         }
         Some(_) | None => Ok(reported),
     }
@@ -201,13 +206,13 @@ impl NewRun {
     pub(super) fn of(
         import: &Import<'_>,
         number: i32,
-        known: Option<&KnownRun>,
+        stored_run: Option<&KnownRun>,
         context: &RunContext,
         shards: &[&StoredShard],
         counts: Counts,
     ) -> Result<Self, StoreError> {
         let recording = import.recording;
-        let id = known.map_or(import.new_id, |known| known.id);
+        let id = stored_run.map_or(import.new_id, |stored_run| stored_run.id);
         let started_at = shards.iter().map(|shard| shard.started_at).min();
         let outcome = outcome(shards)?;
         Ok(Self {
@@ -343,7 +348,7 @@ pub(super) fn store_shard(
         shard::sender_runner.eq(&new.sender_runner),
         shard::import_id.eq(new.import_id),
     );
-    let place = (
+    let key = (
         shard::project_id.eq(project),
         shard::run_number.eq(run),
         shard::slot.eq(new.slot),
@@ -351,7 +356,7 @@ pub(super) fn store_shard(
         shard::index.eq(new.index),
     );
     diesel::insert_into(shard::table)
-        .values((place, derived))
+        .values((key, derived))
         .on_conflict((shard::project_id, shard::run_number, shard::slot))
         .do_update()
         .set(derived)

@@ -57,12 +57,12 @@ impl CauseScope {
 }
 
 /// The failures of one run with their causes and actions, the most probable breakages of its branch first.
-pub(super) fn table(found: &Causes, columns: Option<usize>) -> String {
+pub(super) fn table(causes: &Causes, columns: Option<usize>) -> String {
     const HEADER: [&str; 4] = ["CAUSE", "ON THIS BRANCH", "TEST", "WHY"];
-    let Some(gate) = found.gates.first() else {
+    let Some(gate) = causes.gates.first() else {
         return "No test failed in this run".to_owned();
     };
-    let mut failures: Vec<&CausedFailure> = found.causes.iter().collect();
+    let mut failures: Vec<&CausedFailure> = causes.causes.iter().collect();
     failures.sort_by(|a, b| {
         (a.recovered, b.mine, &a.test_name)
             .partial_cmp(&(b.recovered, a.mine, &b.test_name))

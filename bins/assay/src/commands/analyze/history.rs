@@ -140,7 +140,7 @@ fn without_karates_copies(files: Vec<Candidate>) -> Vec<Candidate> {
     let features: HashSet<String> = files.iter().filter_map(stem).collect();
     let is_copy = |file: &Candidate| {
         let name = file.path.file_stem().and_then(|stem| stem.to_str());
-        file.found && name.is_some_and(|name| features.contains(name))
+        file.from_walk && name.is_some_and(|name| features.contains(name))
     };
     files.into_iter().filter(|file| !is_copy(file)).collect()
 }
@@ -165,7 +165,10 @@ fn of_one_run(path: &Path) -> Option<&'static str> {
 
 /// `run-7.json` beside `run-7.xml`: one run in two formats.
 fn is_same_run(a: &Candidate, b: &Candidate) -> bool {
-    a.found && b.found && a.path.file_stem() == b.path.file_stem() && a.path.extension() != b.path.extension()
+    a.from_walk
+        && b.from_walk
+        && a.path.file_stem() == b.path.file_stem()
+        && a.path.extension() != b.path.extension()
 }
 
 fn is_csv(path: &Path) -> bool {
@@ -246,7 +249,7 @@ impl Reader {
         let mut reason = None;
         for candidate in candidates {
             let is_recognised = |beginning: &[u8]| {
-                let is_report = !candidate.found
+                let is_report = !candidate.from_walk
                     || joined
                     || format.is_some()
                     || assay_reports::looks_like_report(beginning).is_some();
@@ -256,9 +259,9 @@ impl Reader {
                 is_report
             };
             match candidate.read_if(is_recognised, &budget) {
-                Ok(Some(file)) => files.push((candidate.found, file)),
+                Ok(Some(file)) => files.push((candidate.from_walk, file)),
                 Ok(None) => {}
-                Err(error) if candidate.found => return Ok(FileContent::Unreadable(error)),
+                Err(error) if candidate.from_walk => return Ok(FileContent::Unreadable(error)),
                 Err(error) => return Err(error),
             }
         }
@@ -327,10 +330,10 @@ impl Reader {
     fn keep(
         &self,
         collector: &mut Collector,
-        said: FileContent,
+        content: FileContent,
         skipped: &mut Vec<SkippedFile>,
     ) -> anyhow::Result<()> {
-        match said {
+        match content {
             FileContent::Recordings(recordings) => {
                 for (name, prepared) in recordings {
                     collector.record(&name, prepared.recording);

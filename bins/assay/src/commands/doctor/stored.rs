@@ -165,28 +165,28 @@ fn repeated(what: &str, named: impl Iterator<Item = (String, String)>) -> Vec<(S
 
 /// Whether every project's verdicts are current.
 pub(super) fn projects(inspection: &mut Inspection, now: Timestamp) -> Result<Vec<Check>, StoreError> {
-    let all = inspection.projects()?;
-    Ok(vec![verdicts(&all, now), packs(&all)])
+    let projects = inspection.projects()?;
+    Ok(vec![verdicts(&projects, now), packs(&projects)])
 }
 
-fn verdicts(all: &[ProjectState], now: Timestamp) -> Check {
-    let runs: i64 = all.iter().map(|project| project.runs).sum();
+fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
+    let runs: i64 = projects.iter().map(|project| project.runs).sum();
     let mut check = Check::ok(
         "verdicts",
         format!(
             "{} with {}",
-            count(long(all.len()), "project"),
+            count(long(projects.len()), "project"),
             count(u64::try_from(runs).unwrap_or_default(), "run")
         ),
     );
-    if all.is_empty() {
+    if projects.is_empty() {
         return check.worse(Status::Ok, None, "assay project create --org ORG NAME");
     }
     let limit = SILENT_DAYS * DAY_MS;
     let stale = |project: &&ProjectState| {
         project.runs > 0 && project.evaluated_at.is_none_or(|at| now.since_ms(at) > limit)
     };
-    let stale: Vec<_> = all.iter().filter(stale).collect();
+    let stale: Vec<_> = projects.iter().filter(stale).collect();
     for project in stale.iter().take(NAMED) {
         let age = project.evaluated_at.map_or_else(
             || "never judged".to_owned(),
@@ -204,8 +204,11 @@ fn verdicts(all: &[ProjectState], now: Timestamp) -> Check {
     }
 }
 
-fn packs(all: &[ProjectState]) -> Check {
-    let missing: Vec<_> = all.iter().filter(|project| project.without_pack > 0).collect();
+fn packs(projects: &[ProjectState]) -> Check {
+    let missing: Vec<_> = projects
+        .iter()
+        .filter(|project| project.without_pack > 0)
+        .collect();
     let mut check = Check::ok("packs", "every run has a pack for the engine");
     if let [first, ..] = missing.as_slice() {
         let runs: i64 = missing.iter().map(|project| project.without_pack).sum();

@@ -50,8 +50,8 @@ fn the_tests_command_says_what_to_install_where_it_cannot() {
     let folder = tempfile::tempdir().unwrap();
     let (output, _) = set_up(folder.path(), &[]);
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("postgresql redis-server"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("postgresql redis-server"), "{stderr}");
 }
 
 #[test]

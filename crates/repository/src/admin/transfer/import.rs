@@ -136,8 +136,8 @@ fn check_schema(connection: &mut PgConnection, contents: &ArchiveContents) -> Wo
 
 fn check_tables(contents: &ArchiveContents) -> Work<()> {
     let archived: BTreeSet<&str> = contents.tables.iter().map(|table| table.table.as_str()).collect();
-    let wanted: BTreeSet<&str> = tables().map(|table| table.name).collect();
-    match archived.symmetric_difference(&wanted).next() {
+    let expected: BTreeSet<&str> = tables().map(|table| table.name).collect();
+    match archived.symmetric_difference(&expected).next() {
         None => Ok(()),
         Some(table) => Err(damaged(format!("the table {table} is missing or unknown"))),
     }
