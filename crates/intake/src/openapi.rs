@@ -6,27 +6,24 @@
 //! ASSAY_WRITE_OPENAPI=1 cargo test -p assay-intake openapi
 //! ```
 
+mod errors;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
-use assay_access::ingest::IngestRefusal;
 use assay_domain::{
-    decision::{self, DecisionError, ExcusedTest, GateDecision},
+    decision::{self, ExcusedTest, GateDecision},
     project::NAME_CHARS,
-    recording::Sender,
-    rules::RuleViolation,
     run::CiProvider,
-    store::{RecordError, StoreError},
-    timestamp::Timestamp,
 };
 use assay_ingest::values::{self, LONGEST_FILE_NAME};
-use assay_reports::ReadError;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use self::errors::errors;
 use crate::{
     answer::Answer,
     decision::DecisionAnswer,
@@ -412,129 +409,6 @@ fn refusals(counts: impl Fn(&IntakeError) -> bool) -> Map<String, Value> {
         (status, response)
     });
     responses.collect()
-}
-
-/// One error for each code, with its description.
-fn errors() -> Vec<(IntakeError, &'static str)> {
-    let now = Timestamp::from_unix_ms(0);
-    let broken = ReadError::Broken {
-        file: String::new(),
-        line: 1,
-        format: "",
-        problem: String::new(),
-    };
-    let unrecognised = ReadError::Unrecognised {
-        file: String::new(),
-        hint: String::new(),
-    };
-    let sharding_differs = RecordError::ShardingDiffers {
-        run_number: 1,
-        stored_sharded: false,
-    };
-    let slot_taken = RecordError::SlotTaken {
-        run_number: 1,
-        shard: None,
-        stored: Sender::default(),
-        sender: Sender::default(),
-    };
-    let run_closed = RuleViolation::RunClosed {
-        run_number: 1,
-        first_shard_at: now,
-    };
-    let unknown_test = DecisionError::NoTest {
-        run_number: 1,
-        test_name: String::new(),
-    };
-    let failed = StoreError::Failed {
-        doing: "",
-        source: "".into(),
-    };
-    vec![
-        (IngestRefusal::MissingKey.into(), "The request has no bearer key."),
-        (
-            IngestRefusal::InvalidKey.into(),
-            "The key is unknown or malformed.",
-        ),
-        (
-            IngestRefusal::WrongKeyType.into(),
-            "An organization's read key was used.",
-        ),
-        (IngestRefusal::KeyRevoked.into(), "The key was revoked."),
-        (IngestRefusal::KeyExpired.into(), "The key has expired."),
-        (IntakeError::NoSuchRoute, "There is no such path."),
-        (
-            IntakeError::NoSuchMethod { allow: "POST" },
-            "The route takes another method, which `Allow` names.",
-        ),
-        (
-            IntakeError::Truncated,
-            "A field, a file name or the form is not valid, or the body was cut off.",
-        ),
-        (
-            IntakeError::UnsupportedCoding,
-            "The content coding is neither gzip nor zstd.",
-        ),
-        (
-            IntakeError::TooLarge {
-                what: "",
-                limit: String::new(),
-            },
-            "A limit is exceeded; the error names it.",
-        ),
-        (
-            IntakeError::TooSlow,
-            "Less than 10 kB a second arrived over ten seconds, or the body took ten minutes.",
-        ),
-        (
-            IntakeError::WrongProject {
-                key_project: String::new(),
-            },
-            "The key belongs to a project other than the one in the field `project`.",
-        ),
-        (
-            RuleViolation::NotAPullRequest.into(),
-            "The key is for pull requests only, and the report has no pull request or is of the stable branch.",
-        ),
-        (
-            broken.into(),
-            "A file has a known format but cannot be read; `line` is the position.",
-        ),
-        (unrecognised.into(), "A file is not a report of a known format."),
-        (
-            IntakeError::NothingToStore,
-            "The reports hold neither a test nor an error.",
-        ),
-        (
-            RuleViolation::StartsInTheFuture { started_at: now }.into(),
-            "The run started more than 7 days ago or starts more than 10 minutes ahead.",
-        ),
-        (
-            run_closed.into(),
-            "The run's first report is more than 24 hours old.",
-        ),
-        (
-            slot_taken.into(),
-            "Another job stored a different report in this place; give `suite` or `shard`.",
-        ),
-        (
-            sharding_differs.into(),
-            "The run is stored without shards and this is a shard of it, or the reverse.",
-        ),
-        (
-            DecisionError::NoRun.into(),
-            "The project has no such run, the run no such shard, or none of its uploads is recorded.",
-        ),
-        (unknown_test.into(), "The run has no result of an excused test."),
-        (
-            IntakeError::RateLimited { after_s: 1 },
-            "The key sent more uploads than its limit per minute.",
-        ),
-        (
-            IntakeError::Busy { what: "", after_s: 1 },
-            "The server has no turn, memory or room for the upload now, or cannot reach its database.",
-        ),
-        (failed.into(), "The server failed."),
-    ]
 }
 
 fn schemas() -> Map<String, Value> {

@@ -31,4 +31,5 @@ mod sources;
 mod terminal;
 mod transfer;
 mod upload;
+mod upload_spool;
 mod usage;

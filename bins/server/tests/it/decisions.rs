@@ -5,8 +5,9 @@ use assay_testkit::{Response, text};
 use serde_json::{Value, json};
 
 use crate::{
-    ingest::{FAILS, Intake, PASSES, code, key_for, now, send_after},
+    ingest::{FAILS, Intake, PASSES, code, key_for, now},
     ingest_described::{conforms, document},
+    ingest_terms::send_after,
 };
 
 const PATH: &str = "/ingest/v1/decisions";

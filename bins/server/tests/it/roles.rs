@@ -13,7 +13,7 @@ use assay_repository::Database;
 use assay_testkit::{Cli, Logins, ServedWorld, Server, TestDatabase};
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 
-use crate::{everything, gate::Pages};
+use crate::{everything, gate_decisions::Pages};
 
 /// The test's own login as a member of a group. It is dropped with the value.
 struct Login<'a> {
