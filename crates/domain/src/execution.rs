@@ -324,9 +324,9 @@ mod tests {
                 executions.push(execution);
             }
             executions.keep_last(limit);
-            let left: Vec<Vec<i32>> = executions.executions().map(<[i32]>::to_vec).collect();
-            assert_eq!(executions.into_executions().collect::<Vec<_>>(), left);
-            left
+            let remaining: Vec<Vec<i32>> = executions.executions().map(<[i32]>::to_vec).collect();
+            assert_eq!(executions.into_executions().collect::<Vec<_>>(), remaining);
+            remaining
         };
         assert_eq!(all(6), [vec![1, 2], vec![3], vec![4, 5, 6]]);
         assert_eq!(all(5), [vec![2], vec![3], vec![4, 5, 6]]);

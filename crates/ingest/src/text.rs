@@ -118,13 +118,13 @@ mod tests {
     fn a_shortened_branch_can_be_filtered_by_and_stays_unique() {
         let long = |end: &str| format!("{}{end}", "é".repeat(480));
         assert_eq!(branch(&"é".repeat(200)), "é".repeat(200));
-        let kept = [branch(&long("1")), branch(&long("2")), branch(&"é".repeat(201))];
-        for name in &kept {
+        let names = [branch(&long("1")), branch(&long("2")), branch(&"é".repeat(201))];
+        for name in &names {
             assert_eq!(name.chars().count(), 200);
             assert!(name.starts_with(&"é".repeat(183)) && super::name(name).is_ok());
         }
-        assert!(kept[0] != kept[1] && kept[1] != kept[2]);
-        assert_eq!(kept[0], branch(&long("1")));
+        assert!(names[0] != names[1] && names[1] != names[2]);
+        assert_eq!(names[0], branch(&long("1")));
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(crate) async fn admit(
 /// The error for a body that is too long before it is unpacked.
 pub(crate) fn too_long(limit: u64) -> IntakeError {
     IntakeError::TooLarge {
-        what: "The body",
+        subject: "The body",
         limit: in_words(limit),
     }
 }

@@ -136,7 +136,7 @@ impl AppState {
             .div_ceil(MEMORY_UNIT)
             .clamp(1, all.max(1));
         let busy = || IntakeError::Busy {
-            what: "The uploads under way fill the memory for parsing",
+            reason: "The uploads under way fill the memory for parsing",
             after_s: 10,
         };
         let units = u32::try_from(wanted).map_err(|_| busy())?;
@@ -182,7 +182,7 @@ impl SpoolRoom {
             });
         if grown.is_err() {
             return Err(IntakeError::Busy {
-                what: "The running uploads use all space for bodies",
+                reason: "The running uploads use all space for bodies",
                 after_s: 10,
             });
         }

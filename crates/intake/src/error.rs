@@ -45,8 +45,8 @@ pub(crate) enum IntakeError {
     DoesNotUnpack(io::Error),
     #[error("The content coding is not supported; send gzip, zstd or none.")]
     UnsupportedCoding,
-    #[error("{what} exceeds the limit of {limit}; send less, or in shards.")]
-    TooLarge { what: &'static str, limit: String },
+    #[error("{subject} exceeds the limit of {limit}; send less, or in shards.")]
+    TooLarge { subject: &'static str, limit: String },
     #[error(
         "The body arrives too slowly; at least 10 kB a second are expected, and all of it within ten minutes."
     )]
@@ -73,8 +73,8 @@ pub(crate) enum IntakeError {
     Store(#[from] StoreError),
     #[error("The key sent more uploads than its limit per minute; try again in {after_s} s.")]
     RateLimited { after_s: u64 },
-    #[error("{what}; try again in {after_s} s.")]
-    Busy { what: &'static str, after_s: u64 },
+    #[error("{reason}; try again in {after_s} s.")]
+    Busy { reason: &'static str, after_s: u64 },
     #[error("the upload's temporary file failed")]
     Spool(#[source] io::Error),
     #[error("the work on the upload panicked")]
@@ -96,7 +96,7 @@ impl From<Rejected> for IntakeError {
     fn from(rejected: Rejected) -> Self {
         match rejected {
             Rejected::Overloaded | Rejected::TimedOut => Self::Busy {
-                what: "The server has more uploads than it can store",
+                reason: "The server has more uploads than it can store",
                 after_s: 5,
             },
             Rejected::Panicked => Self::Aborted,

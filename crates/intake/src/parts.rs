@@ -202,7 +202,7 @@ impl Write for Counter {
 impl Measure {
     fn too_large(&self) -> IntakeError {
         IntakeError::TooLarge {
-            what: "The upload, unpacked,",
+            subject: "The upload, unpacked,",
             limit: in_words(self.limit),
         }
     }
@@ -339,7 +339,7 @@ fn walk_multipart(
             files += 1;
             if files > limits.files {
                 return Err(IntakeError::TooLarge {
-                    what: "The number of files",
+                    subject: "The number of files",
                     limit: limits.files.to_string(),
                 });
             }
@@ -353,7 +353,7 @@ fn walk_multipart(
         fields += 1;
         if fields > FIELDS {
             return Err(IntakeError::TooLarge {
-                what: "The number of fields",
+                subject: "The number of fields",
                 limit: FIELDS.to_string(),
             });
         }

@@ -42,7 +42,7 @@ impl StoringQueue {
         let wait = Duration::from_nanos(before.saturating_mul(state.test_ns));
         if wait > within {
             return Err(IntakeError::Busy {
-                what: "Too many uploads into this project wait for their turn",
+                reason: "Too many uploads into this project wait for their turn",
                 after_s: wait.as_secs().max(SHORTEST_RETRY_S),
             });
         }

@@ -105,7 +105,7 @@ async fn before_body(
     let admitted = admit(app, &Method::POST, headers, longest).await?;
     if app.is_closing() {
         return Err(IntakeError::Busy {
-            what: "The server is stopping",
+            reason: "The server is stopping",
             after_s: 5,
         });
     }

@@ -181,7 +181,7 @@ async fn judge_in_turn(
 
 fn closing() -> IntakeError {
     IntakeError::Busy {
-        what: "The server is stopping",
+        reason: "The server is stopping",
         after_s: crate::queue::SHORTEST_RETRY_S,
     }
 }

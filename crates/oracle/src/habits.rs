@@ -109,9 +109,9 @@ pub fn failing(design: &Design, times: i64, clock: &mut i64, dice: &mut Dice) ->
     (0..times)
         .map(|_| {
             let timed_out = matches!(design.habit, Habit::TimesOut(_)) && dice.percent(80);
-            let mut made = attempt(if timed_out { "timedOut" } else { "failed" }, clock, dice);
+            let mut failed_attempt = attempt(if timed_out { "timedOut" } else { "failed" }, clock, dice);
             if timed_out {
-                made.faults.push(fault(design, 1, design.word, dice));
+                failed_attempt.faults.push(fault(design, 1, design.word, dice));
             }
             if !matches!(design.habit, Habit::Speechless(_)) {
                 let kind = if dice.percent(80) {
@@ -120,14 +120,14 @@ pub fn failing(design: &Design, times: i64, clock: &mut i64, dice: &mut Dice) ->
                     dice.between(0, texts::KINDS - 1)
                 };
                 if !(timed_out && kind == 1) {
-                    made.faults.push(fault(design, kind, design.word, dice));
+                    failed_attempt.faults.push(fault(design, kind, design.word, dice));
                 }
                 if dice.percent(15) {
                     let word = *dice.pick(&texts::WORDS);
-                    made.faults.push(fault(design, 9, word, dice));
+                    failed_attempt.faults.push(fault(design, 9, word, dice));
                 }
             }
-            made
+            failed_attempt
         })
         .collect()
 }

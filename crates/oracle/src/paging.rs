@@ -39,7 +39,7 @@ pub fn paging(
 ) {
     let mut dice = Dice::new(7, "arrivals");
     let first_runs: BTreeSet<String> = project.runs.iter().map(|run| run.id.clone()).collect();
-    let mut seen: Vec<String> = Vec::new();
+    let mut ids: Vec<String> = Vec::new();
     let mut arrived: Vec<String> = Vec::new();
     let client = crate::http::Client::new(stack.address(), &organization.key);
     let base = {
@@ -57,7 +57,7 @@ pub fn paging(
     for round in 0..20 {
         let answer = client.get(&path).json_or_null();
         let rows = answer["runs"].as_array().cloned().unwrap_or_default();
-        seen.extend(
+        ids.extend(
             rows.iter()
                 .filter_map(|row| row["id"].as_str().map(str::to_owned)),
         );
@@ -87,8 +87,8 @@ pub fn paging(
         project.runs[newest].number = total["runNumber"].as_i64().unwrap_or_default();
         arrived.push(id);
     }
-    let once: BTreeSet<String> = seen.iter().cloned().collect();
-    tally.same("older runs, each once", &seen.len(), &once.len());
+    let once: BTreeSet<String> = ids.iter().cloned().collect();
+    tally.same("older runs, each once", &ids.len(), &once.len());
     tally.same("older runs, none skipped", &once, &first_runs);
     tally.that(!arrived.is_empty(), || {
         "no run arrived between two pages".to_owned()

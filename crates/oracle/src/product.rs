@@ -162,16 +162,16 @@ fn make(seed: u64, now: i64) -> Vec<Organization> {
             tests: 46,
         },
     ];
-    let mut made: Vec<Project> = sketches
+    let mut projects: Vec<Project> = sketches
         .iter()
         .map(|sketch| generator::project(seed, sketch, now))
         .collect();
-    made[0].chat_events = Some(vec!["run_failed", "test_broken", "new_error"]);
-    made[0].pr_comments = Some(true);
-    made[1].pr_comments = Some(false);
-    let flags = made.pop().expect("three projects");
-    let warehouse = made.pop().expect("three projects");
-    let shop = made.pop().expect("three projects");
+    projects[0].chat_events = Some(vec!["run_failed", "test_broken", "new_error"]);
+    projects[0].pr_comments = Some(true);
+    projects[1].pr_comments = Some(false);
+    let flags = projects.pop().expect("three projects");
+    let warehouse = projects.pop().expect("three projects");
+    let shop = projects.pop().expect("three projects");
     vec![
         organization(
             "Standard & Söhne",

@@ -42,9 +42,9 @@ pub fn shards(tally: &mut Tally, stack: &Stack, organization: &Organization, now
         [("a one", 'P'), ("a three", 'R')],
         [("a one", 'P'), ("a two", 'P')],
     ] {
-        let kept = project.runs[0].shards[2].id.clone();
+        let unchanged_shard = project.runs[0].shards[2].id.clone();
         project.runs[0].shards[2] = small::shard(1, start + 2 * MINUTE, &results, &mut dice);
-        project.runs[0].shards[2].id = kept;
+        project.runs[0].shards[2].id = unchanged_shard;
         arrive(tally, stack, organization, &mut project, 2, now);
         tally.same(
             "the run of a replaced shard",
@@ -135,12 +135,16 @@ fn arrive(
     now: i64,
 ) {
     let client = Client::new(stack.address(), &organization.key);
-    let kept = format!("/projects/{}/runs/{}", escape(&project.id), project.runs[0].id);
-    let before = client.get(&kept).header("etag").unwrap_or_default().to_owned();
+    let run_path = format!("/projects/{}/runs/{}", escape(&project.id), project.runs[0].id);
+    let before = client
+        .get(&run_path)
+        .header("etag")
+        .unwrap_or_default()
+        .to_owned();
     let imported = importer::send(stack, project, &project.runs[0], shard);
-    let after = client.ask("GET", &kept, &[("If-None-Match", &before)]);
+    let after = client.ask("GET", &run_path, &[("If-None-Match", &before)]);
     tally.that(project.runs[0].id.is_empty() || after.status == 200, || {
-        format!("GET {kept}: {} although a shard arrived", after.status)
+        format!("GET {run_path}: {} although a shard arrived", after.status)
     });
     let text = |name: &str| imported[name].as_str().unwrap_or_default().to_owned();
     if project.runs[0].id.is_empty() {

@@ -231,10 +231,10 @@ fn a_projects_configuration_is_set_in_parts() {
 #[test]
 fn a_key_is_deleted_once_it_is_revoked() {
     let world = World::without_key();
-    let made = world
+    let output = world
         .cli
         .json(&["key", "create", "--org", "Shop", "--days", "30"]);
-    let id = text(&made["id"]);
+    let id = text(&output["id"]);
     let refused = world.cli.run(&["key", "delete", &id]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(
@@ -256,7 +256,7 @@ fn a_key_is_deleted_once_it_is_revoked() {
 }
 
 #[test]
-fn a_command_whose_effect_is_still_missing_says_so() {
+fn a_command_whose_effect_is_still_missing_prints_that() {
     let world = World::without_key();
     let shown = |arguments: &[&str]| {
         let output = world.cli.run(arguments);
@@ -347,8 +347,8 @@ fn an_ingest_key_has_a_name_an_expiry_and_limits() {
         "--backfill",
         "--pull-requests-only",
     ];
-    let made = world.cli.json(&[&create[..], &flags].concat());
-    assert!(made["expiresAt"].is_string(), "{made}");
+    let key = world.cli.json(&[&create[..], &flags].concat());
+    assert!(key["expiresAt"].is_string(), "{key}");
     let keys = world.cli.json(&["key", "list"]);
     let entry = &keys["keys"][0];
     assert_eq!(
@@ -358,7 +358,7 @@ fn an_ingest_key_has_a_name_an_expiry_and_limits() {
             &entry["pullRequestsOnly"],
             &entry["expiresAt"]
         ),
-        (&"forks".into(), &true.into(), &true.into(), &made["expiresAt"])
+        (&"forks".into(), &true.into(), &true.into(), &key["expiresAt"])
     );
     let shown = world.cli.run(&["key", "list"]);
     let shown = String::from_utf8(shown.stdout).unwrap();

@@ -69,7 +69,7 @@ fn of<'a>(causes: &'a Value, test: &str) -> &'a Value {
 }
 
 #[test]
-fn a_report_folder_says_which_failures_are_the_branchs_own() {
+fn the_causes_of_a_report_folder_name_the_branchs_own_failures() {
     let folder = folder();
     let path = folder.path().display().to_string();
     let answer = cli().json(&["analyze", &path, "--causes", "at-the-time"]);

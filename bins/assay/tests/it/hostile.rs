@@ -162,8 +162,8 @@ fn accepted_reports_of_hostile_content_are_stored_safely() {
         assert!(output.status.success(), "{name}: {}", stderr_text(&output));
         for test in stored {
             let name = test.replace('\'', "''");
-            let found = world.count(&format!("SELECT count(*)::text FROM test WHERE name = '{name}'"));
-            assert_eq!(found, 1, "{test}");
+            let rows = world.count(&format!("SELECT count(*)::text FROM test WHERE name = '{name}'"));
+            assert_eq!(rows, 1, "{test}");
         }
     }
     assert_eq!(

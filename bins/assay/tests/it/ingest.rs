@@ -254,7 +254,7 @@ fn each_refusal_of_the_server_exits_with_1_and_its_reason() {
 }
 
 #[test]
-fn a_run_is_stored_whether_the_command_succeeds_or_not() {
+fn a_run_is_stored_after_success_and_failure_of_the_command() {
     let site = Site::new();
     site.world
         .file("good.xml", &junit::report(&now(), &[("adds", true)]));

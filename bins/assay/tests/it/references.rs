@@ -79,7 +79,7 @@ fn words_of_the_command_line_are_suggested() {
 }
 
 #[test]
-fn an_empty_list_says_what_to_do_next() {
+fn an_empty_list_shows_what_to_do_next() {
     let database = TestDatabase::new();
     let cli = Cli::new(database.url());
     for (arguments, next) in [

@@ -137,8 +137,8 @@ fn colours_are_printed_only_on_terminals_that_support_them() {
 fn tables_fit_the_terminal_and_are_whole_in_a_pipe() {
     let world = World::without_key();
     let name = format!("Shop of {}", "very ".repeat(20));
-    let made = world.cli.json(&["org", "create", name.trim(), "--plan", "free"]);
-    let id = text(&made["id"]);
+    let organization = world.cli.json(&["org", "create", name.trim(), "--plan", "free"]);
+    let id = text(&organization["id"]);
     let list = |columns: u16| {
         let mut command = world.cli.command(&["org", "list"]);
         command.env("NO_COLOR", "1");

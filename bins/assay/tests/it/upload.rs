@@ -508,7 +508,7 @@ fn a_check_shows_whose_key_it_is_and_sends_nothing() {
 }
 
 #[test]
-fn a_report_that_replaces_another_says_so() {
+fn the_output_names_the_replacement_of_a_report() {
     let body: Value = serde_json::from_str(&stored().body).unwrap();
     for (effect, sentence) in [
         ("replaced", "It replaces"),

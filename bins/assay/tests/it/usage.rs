@@ -72,7 +72,7 @@ fn a_test_command_without_dashes_gets_a_hint() {
 }
 
 #[test]
-fn the_help_of_the_gate_says_what_its_own_flags_do() {
+fn the_help_of_the_gate_describes_its_own_flags() {
     let cli = Cli::new("postgresql:///nowhere");
     let help = String::from_utf8(cli.run(&["gate", "--help"]).stdout).unwrap();
     for (words, is_there) in [

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_size_project_is_as_large_as_it_says() {
+    fn a_full_size_project_is_as_large_as_described() {
         let until = Timestamp::from_unix_ms(1_767_571_200_000);
         let plan = ProjectPlan::new(&shape(), 0, until);
         assert_eq!((plan.tests.len(), plan.runs.len()), (5_000, 6_300));

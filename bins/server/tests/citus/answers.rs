@@ -76,9 +76,9 @@ fn compare([plain, distributed]: &mut [Side; 2]) -> usize {
         for (project, same) in one.projects.iter().zip(&other.projects) {
             let days = if one.plan == Plan::Pro { 90 } else { 30 };
             let expected = everything::of_period(plain.server.client(), &one.key, &project.id, days);
-            let found = everything::of_period(distributed.server.client(), &other.key, &same.id, days);
-            assert_eq!(found.len(), expected.len(), "{}", project.name);
-            for ((path, body), (same_path, same_body)) in expected.iter().zip(&found) {
+            let answers = everything::of_period(distributed.server.client(), &other.key, &same.id, days);
+            assert_eq!(answers.len(), expected.len(), "{}", project.name);
+            for ((path, body), (same_path, same_body)) in expected.iter().zip(&answers) {
                 let path = plain.ids.replaced(path);
                 assert_eq!(distributed.ids.replaced(same_path), path);
                 assert_eq!(
@@ -169,8 +169,8 @@ fn every_answer_is_that_of_plain_postgres() {
     );
 
     for login in [&owner, &web, &ci, &intake] {
-        let found = Cli::new(login).json(&["doctor"]);
-        assert_ne!(found["status"], "fail", "{found}");
+        let report = Cli::new(login).json(&["doctor"]);
+        assert_ne!(report["status"], "fail", "{report}");
     }
     assert!(
         !sides[1].server.log().contains("permission denied"),

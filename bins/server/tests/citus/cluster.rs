@@ -239,6 +239,6 @@ fn text(url: &str, sql: &str) -> String {
         || sql.to_owned(),
         |name| format!("SELECT current_setting('{name}')"),
     );
-    let found = texts(url, &sql).pop().flatten();
-    found.unwrap_or_else(|| panic!("{sql}: nothing"))
+    let text = texts(url, &sql).pop().flatten();
+    text.unwrap_or_else(|| panic!("{sql}: nothing"))
 }

@@ -81,7 +81,7 @@ fn hanging_requests_do_not_delay_others_while_a_thread_is_free() {
     raw::run(async {
         let address = || world.server.address().to_owned();
         // One key may use two of the four threads.
-        let held: Vec<_> = [&world.key, &world.key, &other]
+        let hanging: Vec<_> = [&world.key, &world.key, &other]
             .map(|key| tokio::spawn(once(address(), slow(key))))
             .into_iter()
             .collect();
@@ -92,8 +92,8 @@ fn hanging_requests_do_not_delay_others_while_a_thread_is_free() {
             assert_eq!(answer.status, 200);
         }
         lock.batch_execute("ROLLBACK").unwrap();
-        for held in held {
-            assert_eq!(held.await.unwrap().status, 200);
+        for request in hanging {
+            assert_eq!(request.await.unwrap().status, 200);
         }
     });
 }

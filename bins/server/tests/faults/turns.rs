@@ -83,7 +83,7 @@ fn thirty_imports_under_a_limit_of_ten_connections_all_succeed() {
 }
 
 #[test]
-fn an_import_that_gets_no_connection_in_time_says_why_and_what_to_do() {
+fn an_import_that_gets_no_connection_in_time_prints_why_and_what_to_do() {
     let _shared = quiet::shared();
     let mut world = World::new();
     let role = format!("none_{}", std::process::id());

@@ -44,10 +44,10 @@ pub(crate) fn tell(world: &ServedWorld) -> Vec<String> {
 
 fn of<'a>(body: &'a Value, test: &str) -> &'a Value {
     let failures = body["failures"].as_array().unwrap();
-    let found = failures
+    let failure = failures
         .iter()
         .find(|failure| text(&failure["testName"]).ends_with(test));
-    found.unwrap_or_else(|| panic!("{test} is not in {body:#}"))
+    failure.unwrap_or_else(|| panic!("{test} is not in {body:#}"))
 }
 
 #[test]

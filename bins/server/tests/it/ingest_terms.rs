@@ -99,7 +99,7 @@ fn only_a_valid_ingest_key_may_send_within_its_terms() {
 }
 
 #[test]
-fn a_run_can_be_replaced_over_http_for_a_day_and_by_an_import_for_ever() {
+fn a_run_can_be_replaced_over_http_for_a_day_and_by_an_import_always() {
     let intake = Intake::new();
     let send = |report: &str| {
         let fields = [("branch", "main"), ("runKey", "build-1")];

@@ -187,16 +187,16 @@ fn the_ingesters_login_looks_up_ingest_keys_and_sees_no_other() {
     let login = Login::new(&world.database, "assay_ingester");
     let as_ingester = Database::connect(&login.url(), 1).unwrap();
     let hash_of = |key: &serde_json::Value| hash(key["key"].as_str().unwrap().as_bytes());
-    let found = as_ingester.ingest_key(&hash_of(&ingest)).unwrap().unwrap();
-    assert_eq!(found.id.to_string(), ingest["id"].as_str().unwrap());
+    let key_check = as_ingester.ingest_key(&hash_of(&ingest)).unwrap().unwrap();
+    assert_eq!(key_check.id.to_string(), ingest["id"].as_str().unwrap());
     assert_eq!(as_ingester.ingest_key(&hash(world.key.as_bytes())).unwrap(), None);
     let upload = Upload {
-        key: found.id,
-        project: found.project,
+        key: key_check.id,
+        project: key_check.project,
         at: Timestamp::from_unix_ms(1_795_000_000_000),
-        run_id: RunId(found.id.0),
+        run_id: RunId(key_check.id.0),
         run_number: 1,
-        shard_id: RunId(found.id.0),
+        shard_id: RunId(key_check.id.0),
         effect: Effect::Added,
         bytes: 1,
         files: 1,
@@ -312,16 +312,20 @@ fn the_doctor_finds_no_fault_with_any_login() {
         ("assay_ingester", &["keys", "retention"]),
     ] {
         let login = Login::new(&world.database, group);
-        let found = Cli::new(login.url()).json(&["doctor"]);
-        assert_eq!(found["status"], "ok", "{found}");
-        let checks = found["checks"].as_array().unwrap();
-        assert_eq!(checks.len(), owner["checks"].as_array().unwrap().len(), "{found}");
+        let report = Cli::new(login.url()).json(&["doctor"]);
+        assert_eq!(report["status"], "ok", "{report}");
+        let checks = report["checks"].as_array().unwrap();
+        assert_eq!(
+            checks.len(),
+            owner["checks"].as_array().unwrap().len(),
+            "{report}"
+        );
         let not_looked_at: Vec<_> = checks
             .iter()
             .filter(|check| check["found"][0].as_str().unwrap().starts_with("not checked"))
             .map(|check| check["check"].as_str().unwrap())
             .collect();
-        assert_eq!(not_looked_at, hidden, "{found}");
+        assert_eq!(not_looked_at, hidden, "{report}");
     }
 }
 

@@ -41,12 +41,12 @@ fn check(browser: &Browser, script: &str, page: &str) {
     browser.run(script);
     for is_dark in [false, true] {
         browser.darken(is_dark);
-        let found = browser.run(
+        let violations = browser.run(
             "return axe.run().then((result) => result.violations \
              .filter((violation) => ['serious', 'critical'].includes(violation.impact)) \
              .map((violation) => [violation.id, violation.nodes.length, violation.nodes[0].html]))",
         );
-        assert_eq!(found, json!([]), "{page}, dark: {is_dark}");
+        assert_eq!(violations, json!([]), "{page}, dark: {is_dark}");
     }
     eprintln!("{page}: nothing serious or critical");
 }

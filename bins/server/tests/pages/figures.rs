@@ -251,7 +251,7 @@ fn a_runs_page_has_the_cause_of_each_failure_and_the_gate() {
 }
 
 #[test]
-fn a_run_that_may_lack_results_says_why() {
+fn the_page_of_a_run_that_may_lack_results_shows_why() {
     let world = World::new();
     let flags = ["--run-key", "half", "--branch", "main", "--shard", "1/2"];
     world.import_with(2, &[("is fine".to_owned(), false)], &flags);

@@ -167,16 +167,16 @@ fn passwords_and_keys_stay_with_the_programs() {
         assert_no_secret(&world, path, &server.admin().get(path, None).text());
     }
 
-    let made = world
+    let output = world
         .cli
         .command(&["key", "create", "--org", "Ours", "--days", "30", "--json"])
         .env("RUST_LOG", "trace")
         .output()
         .unwrap();
-    let shown: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let key = shown["key"].as_str().unwrap();
     assert!(
-        !String::from_utf8_lossy(&made.stderr).contains(&key[12..]),
+        !String::from_utf8_lossy(&output.stderr).contains(&key[12..]),
         "the log of `assay key create` contains the key"
     );
     for command in [

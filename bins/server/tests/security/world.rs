@@ -269,7 +269,7 @@ fn holding(address: SocketAddr, key: &str, project: &str, name: &str, shards: &[
         answer
     };
     let json = |path: &str| get(path).json();
-    let mut found = Holding {
+    let mut holding = Holding {
         project: project.to_owned(),
         branch: format!("{name}/work"),
         ..Holding::default()
@@ -280,35 +280,35 @@ fn holding(address: SocketAddr, key: &str, project: &str, name: &str, shards: &[
         pages.push(json(&format!("/runs?cursor={next}")));
     }
     for page in &pages {
-        found.cursors.extend(
+        holding.cursors.extend(
             ["nextCursor", "prevCursor"]
                 .iter()
                 .filter_map(|name| page[*name].as_str().map(str::to_owned)),
         );
         for run in page["runs"].as_array().unwrap() {
-            found.runs.push(text(&run["id"]));
+            holding.runs.push(text(&run["id"]));
         }
     }
-    let detail = get(&format!("/runs/{}", found.runs[0]));
-    found.tags.extend(detail.header("etag").map(str::to_owned));
-    found.runs.extend(shards.iter().cloned());
+    let detail = get(&format!("/runs/{}", holding.runs[0]));
+    holding.tags.extend(detail.header("etag").map(str::to_owned));
+    holding.runs.extend(shards.iter().cloned());
     let detail = detail.json();
     for test in detail["tests"].as_array().unwrap() {
         let name = text(&test["testName"]);
-        found.tests.push((name, text(&test["filePath"])));
+        holding.tests.push((name, text(&test["filePath"])));
     }
     for error in json("/errors")["errors"].as_array().unwrap() {
-        found.fingerprints.push(text(&error["fingerprint"]));
+        holding.fingerprints.push(text(&error["fingerprint"]));
     }
     for path in ["/settings", "/branches"] {
-        found.tags.extend(get(path).header("etag").map(str::to_owned));
+        holding.tags.extend(get(path).header("etag").map(str::to_owned));
     }
-    let test = escape(&found.plain_tests()[0].0);
-    let attempts = get(&format!("/runs/{}/tests/{test}", found.runs[0]));
-    found.tags.extend(attempts.header("etag").map(str::to_owned));
+    let test = escape(&holding.plain_tests()[0].0);
+    let attempts = get(&format!("/runs/{}/tests/{test}", holding.runs[0]));
+    holding.tags.extend(attempts.header("etag").map(str::to_owned));
     assert!(
-        !found.fingerprints.is_empty() && found.tags.len() == 4,
-        "{found:?}"
+        !holding.fingerprints.is_empty() && holding.tags.len() == 4,
+        "{holding:?}"
     );
-    found
+    holding
 }

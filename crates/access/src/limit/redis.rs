@@ -96,9 +96,9 @@ impl Redis {
         if until == ANSWERS {
             return true;
         }
-        let left = until.saturating_sub(now.unix_ms());
+        let remaining_ms = until.saturating_sub(now.unix_ms());
         // The remainder exceeds the pause if the clock was set back.
-        let over = left <= 0 || left > PAUSE_MS;
+        let over = remaining_ms <= 0 || remaining_ms > PAUSE_MS;
         let next = now.unix_ms().saturating_add(PAUSE_MS);
         over && self
             .paused_until

@@ -127,8 +127,8 @@ fn a_project_belongs_to_its_organization_and_is_limited_by_the_plan() {
     let directory = Directory::new(keys.clone());
     let ask = |caller: &Caller, at: Timestamp| directory.project(caller, project(), at).unwrap();
     let ours = caller(&stored);
-    let found = ask(&ours, NOW).unwrap();
-    assert_eq!(found.visible_from, NOW.plus_days(-90));
+    let project = ask(&ours, NOW).unwrap();
+    assert_eq!(project.visible_from, NOW.plus_days(-90));
 
     let stranger = Caller {
         organization: OrganizationId(uuid()),
@@ -147,8 +147,8 @@ fn a_project_belongs_to_its_organization_and_is_limited_by_the_plan() {
         ..ours
     };
     let later = NOW.plus_ms(KEPT_MS - 1);
-    let found = ask(&standard, later).unwrap();
-    assert_eq!(found.visible_from, later.plus_days(-60));
+    let project = ask(&standard, later).unwrap();
+    assert_eq!(project.visible_from, later.plus_days(-60));
     assert_eq!(keys.look_ups(), 2);
     ask(&ours, NOW.plus_ms(KEPT_MS)).unwrap();
     assert_eq!(keys.look_ups(), 3);

@@ -181,11 +181,11 @@ async fn a_hanging_redis_delays_one_request_a_second() {
         later = later.plus_ms(60_000);
         let here = limiter.admit(b"Bearer c", later).await;
         let there = other.admit(b"Bearer c", later).await;
-        let left = |admission| match admission {
+        let remaining = |admission| match admission {
             Admission::Admitted(budget) => budget.remaining,
             Admission::Unlimited | Admission::Refused => 0,
         };
-        if (left(here), left(there)) == (999, 998) {
+        if (remaining(here), remaining(there)) == (999, 998) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -66,7 +66,7 @@ async fn metrics_count_by_route_status_and_code() {
 }
 
 #[actix_web::test]
-async fn metrics_are_openmetrics_only_where_the_scraper_asks_for_it() {
+async fn metrics_are_openmetrics_only_for_scrapers_that_accept_it() {
     let api = Api::new();
     api.get("/projects").await.ok();
     let service = init_service(Actix::new().configure(assay_api::admin(api.app()))).await;

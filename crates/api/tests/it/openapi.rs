@@ -199,7 +199,7 @@ async fn every_error_conforms_to_the_document() {
 }
 
 #[actix_web::test]
-async fn every_parameter_is_read_as_the_document_says() {
+async fn every_parameter_is_read_as_the_document_describes() {
     let document = document();
     let api = Api::new();
     for (template, operation) in operations(&document) {

@@ -74,7 +74,7 @@ pub(super) fn errors() -> Vec<(IntakeError, &'static str)> {
         ),
         (
             IntakeError::TooLarge {
-                what: "",
+                subject: "",
                 limit: String::new(),
             },
             "A limit is exceeded; the error names it.",
@@ -128,7 +128,10 @@ pub(super) fn errors() -> Vec<(IntakeError, &'static str)> {
             "The key sent more uploads than its limit per minute.",
         ),
         (
-            IntakeError::Busy { what: "", after_s: 1 },
+            IntakeError::Busy {
+                reason: "",
+                after_s: 1,
+            },
             "The server has no turn, memory or room for the upload now, or cannot reach its database.",
         ),
         (failed.into(), "The server failed."),

@@ -64,7 +64,7 @@ fn key(entry: &Value) -> (String, Option<String>) {
 }
 
 fn everything(tally: &mut Tally, scene: &Scene<'_>, query: &str, sort: &str, total: usize) -> Vec<Value> {
-    let mut kept: Option<Vec<Value>> = None;
+    let mut first_entries: Option<Vec<Value>> = None;
     let joint = if query.contains('?') { '&' } else { '?' };
     for per_page in [50, 25, 10] {
         let mut entries = Vec::new();
@@ -79,17 +79,17 @@ fn everything(tally: &mut Tally, scene: &Scene<'_>, query: &str, sort: &str, tot
         let path = format!("{query}{joint}perPage={per_page}&page=99999");
         let last = scene.get(tally, &path);
         page(tally, &path, &last, pages as i64, per_page as i64, total);
-        match &kept {
+        match &first_entries {
             Some(first) => {
                 let keys = |entries: &[Value]| -> Vec<_> { entries.iter().map(key).collect() };
                 tally.that(keys(first) == keys(&entries), || {
                     format!("GET {query}: pages of {per_page} tell another list")
                 });
             }
-            None => kept = Some(entries),
+            None => first_entries = Some(entries),
         }
     }
-    kept.unwrap_or_default()
+    first_entries.unwrap_or_default()
 }
 
 fn entry(tally: &mut Tally, scene: &Scene<'_>, entry: &Value, verdicts: &Verdicts) {

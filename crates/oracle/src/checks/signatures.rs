@@ -132,7 +132,7 @@ fn list(tally: &mut Tally, scene: &mut Scene<'_>, days: i64) {
 
 /// The whole list, read in pages of ten, twenty-five and fifty, which must agree.
 fn everything(tally: &mut Tally, scene: &Scene<'_>, query: &str, total: usize) -> Vec<Value> {
-    let mut kept: Option<Vec<Value>> = None;
+    let mut first_entries: Option<Vec<Value>> = None;
     for per_page in [50, 25, 10] {
         let mut entries = Vec::new();
         let pages = total.div_ceil(per_page).max(1);
@@ -145,16 +145,16 @@ fn everything(tally: &mut Tally, scene: &Scene<'_>, query: &str, total: usize) -
         let path = format!("{query}&perPage={per_page}&page=4000");
         let last = scene.get(tally, &path);
         page(tally, &path, &last, pages as i64, per_page as i64, total);
-        match &kept {
+        match &first_entries {
             Some(first) => {
                 tally.that(*first == entries, || {
                     format!("GET {query}: pages of {per_page} tell another list")
                 });
             }
-            None => kept = Some(entries),
+            None => first_entries = Some(entries),
         }
     }
-    kept.unwrap_or_default()
+    first_entries.unwrap_or_default()
 }
 
 fn orders(tally: &mut Tally, scene: &Scene<'_>, days: i64, entries: &[Value]) {

@@ -218,7 +218,7 @@ fn circleci_nodes_are_counted_from_zero() {
 }
 
 #[test]
-fn buildkite_says_false_where_there_is_no_pull_request() {
+fn the_pull_request_of_buildkite_is_false_without_one() {
     let ci = detected(
         "BUILDKITE=true\nBUILDKITE_BRANCH=main\nBUILDKITE_COMMIT=HEAD\nBUILDKITE_PULL_REQUEST=false\nBUILDKITE_BUILD_ID=b\n\
          BUILDKITE_RETRY_COUNT=1\nBUILDKITE_PARALLEL_JOB=2\nBUILDKITE_PARALLEL_JOB_COUNT=3\nBUILDKITE_MESSAGE=Go\n\

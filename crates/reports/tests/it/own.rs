@@ -214,7 +214,7 @@ fn a_folder_of_karate_counts_each_feature_once() {
 }
 
 #[test]
-fn nunit_before_2_5_has_no_results_but_says_what_was_executed() {
+fn nunit_before_2_5_has_no_results_but_marks_what_was_executed() {
     let text = "<test-results name='shop.dll' date='2007-07-27' time='11:18:43'><test-suite name='shop' success='False'><results>\
                 <test-case name='Shop.OrderTests.AddsUp' executed='True' success='True' time='0.010' asserts='0'/>\
                 <test-case name='Shop.OrderTests.Keeps' executed='True' success='False' time='0.020' asserts='1'>\

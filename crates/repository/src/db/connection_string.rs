@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_stands_in_a_password_or_a_database_name_is_not_set() {
+    fn a_parameter_within_a_password_or_a_database_name_is_not_set() {
         for text in [
             "postgresql://u:connect_timeout@h/d",
             "postgresql://u:p@h/connect_timeout",

@@ -74,13 +74,13 @@ fn a_search_looks_at_the_whole_message() {
     let world = World::new();
     let message = long_message(3_000) + " Needle";
     world.import(&with_failing_test(report("a"), "long", None, &[&message]));
-    for (search, found) in [("needLE", 1), ("needles", 0)] {
+    for (search, matches) in [("needLE", 1), ("needles", 0)] {
         let query = SignatureQuery {
             search: Some(search.to_owned()),
             ..query()
         };
         let page = world.store.signatures(&world.project, &query).unwrap();
-        assert_eq!(page.page.total, found, "{search}");
+        assert_eq!(page.page.total, matches, "{search}");
     }
 }
 
@@ -329,11 +329,11 @@ fn a_long_history_is_read_in_parts() {
          INSERT INTO result SELECT run.project_id, run.started_at, 5, number, test, NULL, 0, 0, 0, 0 \
              FROM run, result WHERE number > 1",
     );
-    let found = world
+    let lookup = world
         .store
         .history(&world.project, &any_file("x"), &window(Days::Seven))
         .unwrap();
-    let TestLookup::Found(history) = found else {
+    let TestLookup::Found(history) = lookup else {
         panic!("it is there")
     };
     let mut parts = vec![history.occurrences];

@@ -168,8 +168,8 @@ fn a_decision_holds_for_the_report_that_it_judged() {
     assert_eq!(replaced.effect, Effect::Replaced);
     assert_eq!(shown(&world, &first), [(Some(1), names(&["x"]))]);
     let uploads = world.store.uploads(world.project.id, 10).unwrap();
-    let kept = uploads.iter().filter(|upload| upload.decision.is_some());
-    assert_eq!(kept.count(), 3, "the record of uploads keeps them");
+    let decided = uploads.iter().filter(|upload| upload.decision.is_some());
+    assert_eq!(decided.count(), 3, "the record of uploads keeps them");
     decide(&world, &decision(&second, 1, &["z"]), ANY, NOW).unwrap();
     assert_eq!(
         shown(&world, &first),

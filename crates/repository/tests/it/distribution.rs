@@ -212,7 +212,7 @@ fn later_migrations_run_on_a_distributed_database() {
 }
 
 #[test]
-fn the_lint_of_migrations_knows_what_a_distributed_database_refuses() {
+fn the_lint_of_migrations_rejects_what_a_distributed_database_refuses() {
     for (sql, obstacle) in [
         ("DROP INDEX run_by_start;", "not in a DO block"),
         ("CREATE INDEX x ON run (project_id, suite);", "not in a DO block"),
@@ -290,12 +290,12 @@ fn obstacles(sql: &str) -> Vec<&'static str> {
             .collect()
     };
     let any = |is_bad: &dyn Fn(&String) -> bool| inside.iter().chain(&outside).any(is_bad);
-    let mut found = Vec::new();
+    let mut refusals = Vec::new();
     if outside.iter().any(changes_table) {
-        found.push("not in a DO block");
+        refusals.push("not in a DO block");
     }
     if any(&|statement| statement.contains(" DROP INDEX ") && statement.contains(',')) {
-        found.push("several indexes in one DROP");
+        refusals.push("several indexes in one DROP");
     }
     if any(&|statement| {
         let constraints = [" CHECK ", " CHECK(", " REFERENCES ", " UNIQUE ", " PRIMARY KEY "];
@@ -303,22 +303,22 @@ fn obstacles(sql: &str) -> Vec<&'static str> {
             .iter()
             .any(|column| constraints.iter().any(|word| column.contains(word)))
     }) {
-        found.push("a constraint with a column");
+        refusals.push("a constraint with a column");
     }
     if any(&|statement| {
         let changes = [" ADD ", " DROP ", " ALTER COLUMN "].iter();
         let count: usize = changes.map(|change| statement.matches(change).count()).sum();
         statement.contains(" ALTER TABLE ") && statement.contains(" ADD CONSTRAINT ") && count > 1
     }) {
-        found.push("a constraint with another change");
+        refusals.push("a constraint with another change");
     }
     if any(&|statement| {
         let volatile = ["GEN_RANDOM_UUID(", "CLOCK_TIMESTAMP(", "RANDOM()"];
         statement.contains(" UPDATE ") && volatile.iter().any(|function| statement.contains(function))
     }) {
-        found.push("a volatile function in an update");
+        refusals.push("a volatile function in an update");
     }
-    found
+    refusals
 }
 
 #[test]

@@ -230,7 +230,7 @@ fn a_replaced_key_works_for_a_while_and_the_new_one_has_its_terms() {
 }
 
 #[test]
-fn a_run_can_be_changed_with_a_key_for_a_day_and_by_an_import_for_ever() {
+fn a_run_can_be_changed_with_a_key_for_a_day_and_by_an_import_always() {
     let world = World::new();
     let first = report("a").shard(1, 3).test("x", "p");
     send(&world, &first, ANY, NOW).unwrap();

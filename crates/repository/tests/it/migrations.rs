@@ -30,13 +30,13 @@ fn migrations_run_up_down_and_up_again() {
         "a second time changes nothing"
     );
     revert_all(database.url()).unwrap();
-    let left = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'";
+    let remaining = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'";
     assert_eq!(
-        database.texts(left),
+        database.texts(remaining),
         [Some("__diesel_schema_migrations".to_owned())]
     );
-    let left = "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace";
-    assert_eq!(database.texts(left), Vec::<Option<String>>::new());
+    let remaining = "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace";
+    assert_eq!(database.texts(remaining), Vec::<Option<String>>::new());
     migrate(database.url()).unwrap();
     assert_eq!(database.text(UNPARTITIONED), first);
 }

@@ -216,12 +216,12 @@ fn an_import_makes_a_missing_partition_in_a_transaction_of_its_own() {
     let world = World::new();
     let of_import = |key: &str| recorded_statements(|| _ = world.import(&report(key).test("x", "f")));
     let first = of_import("first");
-    let made = first
+    let make_room_position = first
         .iter()
         .position(|statement| statement.contains("assay_make_room"))
         .expect("it is missing");
     let begun = |word: &str| {
-        first[..made]
+        first[..make_room_position]
             .iter()
             .filter(|statement| statement.starts_with(word))
             .count()
@@ -229,7 +229,9 @@ fn an_import_makes_a_missing_partition_in_a_transaction_of_its_own() {
     assert!(begun("BEGIN") > 0, "{first:?}");
     assert_eq!(begun("BEGIN"), begun("COMMIT") + begun("ROLLBACK"), "{first:?}");
     assert!(
-        !first[..made].iter().any(|statement| statement.contains("COPY")),
+        !first[..make_room_position]
+            .iter()
+            .any(|statement| statement.contains("COPY")),
         "nothing was written"
     );
     let second = of_import("second");
@@ -247,8 +249,8 @@ fn pruning_makes_the_partitions_of_this_week_and_the_next_two() {
     world.store.prune(NOW, true, &mut |_| ()).unwrap();
     assert_eq!(partitions(&world), Vec::<String>::new());
     world.store.prune(NOW, false, &mut |_| ()).unwrap();
-    let made = ["20261116: 0 0", "20261123: 0 0", "20261130: 0 0"];
-    assert_eq!(partitions(&world), made);
+    let three_weeks = ["20261116: 0 0", "20261123: 0 0", "20261130: 0 0"];
+    assert_eq!(partitions(&world), three_weeks);
     world.store.prune(NOW, false, &mut |_| ()).unwrap();
-    assert_eq!(partitions(&world), made, "once");
+    assert_eq!(partitions(&world), three_weeks, "once");
 }

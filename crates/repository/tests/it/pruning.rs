@@ -150,7 +150,7 @@ fn check(world: &World, events: &[Event]) {
             .store
             .history(&project, &any_file(&format!("test {test}")), &window)
             .unwrap();
-        let seen: BTreeSet<Timestamp> = match history {
+        let starts: BTreeSet<Timestamp> = match history {
             assay_domain::test::TestLookup::Found(found) => found
                 .occurrences
                 .iter()
@@ -160,7 +160,7 @@ fn check(world: &World, events: &[Event]) {
                 BTreeSet::new()
             }
         };
-        assert_eq!(seen, visible, "test {test}");
+        assert_eq!(starts, visible, "test {test}");
         let status = world
             .store
             .verdict(&project, &any_file(&format!("test {test}")))

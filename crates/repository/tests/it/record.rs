@@ -359,11 +359,11 @@ fn any_text_can_be_stored() {
     assert_eq!(detail.run.branch.as_deref(), Some(long.as_str()));
     assert!(detail.tests.iter().any(|test| test.test_name == long));
     assert!(detail.tests.iter().any(|test| test.test_name == "nul\u{fffd}"));
-    let found = world
+    let lookup = world
         .store
         .attempts(&world.project, imported.run_id, &in_file(&long, Some(&long)))
         .unwrap();
-    assert!(matches!(found, Some(TestLookup::Found(_))));
+    assert!(matches!(lookup, Some(TestLookup::Found(_))));
     assert_eq!(
         world
             .store

@@ -155,7 +155,7 @@ fn a_late_shard_moves_the_start_of_all() {
         .map(|at| at.unwrap().parse().unwrap())
         .collect();
     assert_eq!(occurred, [start.unix_ms() / 1000, run_start.unix_ms() / 1000]);
-    let TestLookup::Found(found) = world
+    let TestLookup::Found(history) = world
         .store
         .history(
             &world.project,
@@ -166,7 +166,7 @@ fn a_late_shard_moves_the_start_of_all() {
     else {
         panic!("it is there")
     };
-    assert_eq!(found.occurrences[0].started_at, run_start);
+    assert_eq!(history.occurrences[0].started_at, run_start);
 }
 
 /// Status, attempts and shard of the test `x`, and the statuses of its attempts.
@@ -176,15 +176,19 @@ fn merged(
 ) -> (AttemptStatus, u32, u32, Vec<AttemptStatus>) {
     let detail = world.detail(imported);
     let entry = detail.tests.iter().find(|test| test.test_name == "x").unwrap();
-    let found = world
+    let lookup = world
         .store
         .attempts(&world.project, imported.run_id, &any_file("x"))
         .unwrap()
         .unwrap();
-    let TestLookup::Found(found) = found else {
-        panic!("{found:?}")
+    let TestLookup::Found(test_attempts) = lookup else {
+        panic!("{lookup:?}")
     };
-    for (number, execution) in (0..).zip(found.attempts.chunk_by(|one, next| one.shard == next.shard)) {
+    for (number, execution) in (0..).zip(
+        test_attempts
+            .attempts
+            .chunk_by(|one, next| one.shard == next.shard),
+    ) {
         for (retry, attempt) in (0..).zip(execution) {
             assert_eq!(
                 (attempt.execution, attempt.retry),
@@ -193,13 +197,17 @@ fn merged(
             );
         }
     }
-    let last = found.attempts.last().unwrap();
+    let last = test_attempts.attempts.last().unwrap();
     assert_eq!(
         (last.status, last.shard),
         (entry.status, entry.shard),
         "the entry shows the final attempt"
     );
-    let statuses = found.attempts.iter().map(|attempt| attempt.status).collect();
+    let statuses = test_attempts
+        .attempts
+        .iter()
+        .map(|attempt| attempt.status)
+        .collect();
     (entry.status, entry.attempts, entry.shard.unwrap().index, statuses)
 }
 

@@ -327,7 +327,7 @@ fn a_test_without_a_visible_result_is_missing() {
 }
 
 #[test]
-fn names_come_in_the_order_asked_for() {
+fn names_are_in_the_requested_order() {
     let world = World::new();
     world.import(&report("a").test("x", "p").test("y", "p").test_in("z", None, "p"));
     let names = world.test_names(&[2, 0, 2, 1]).unwrap();
@@ -365,10 +365,10 @@ fn a_test_in_short_has_what_its_history_and_its_attempts_have() {
     }
     let x = any_file("x");
     let summary = |days, failures| {
-        let found = world
+        let lookup = world
             .store
             .test_summary(&world.project, &x, &window(days), failures);
-        let lookup = found.unwrap();
+        let lookup = lookup.unwrap();
         let TestLookup::Found(summary) = lookup else {
             panic!("{lookup:?}")
         };
@@ -468,7 +468,7 @@ fn many_tests_are_looked_up_as_each_would_be() {
         .test_in("both", Some("b.ts"), "p")
         .test_in("filed", Some("a.ts"), "p");
     world.import(&latest);
-    let asked = [
+    let selectors = [
         any_file("x"),
         any_file("y"),
         any_file("both"),
@@ -486,8 +486,8 @@ fn many_tests_are_looked_up_as_each_would_be() {
         })
         .unwrap()
     };
-    let together = ordinals(&asked);
-    for (test, found) in asked.iter().zip(&together) {
+    let together = ordinals(&selectors);
+    for (test, found) in selectors.iter().zip(&together) {
         assert_eq!(
             std::slice::from_ref(found),
             ordinals(std::slice::from_ref(test)),

@@ -196,7 +196,7 @@ fn a_judgement_that_fails_is_reported_as_a_report_that_is_stored() {
 }
 
 #[test]
-fn a_waiting_import_says_how_long_it_has_waited_and_goes_on() {
+fn a_waiting_import_prints_how_long_it_has_waited_and_goes_on() {
     let world = World::new();
     let (send_wait, heard) = mpsc::channel();
     let options = PoolOptions {

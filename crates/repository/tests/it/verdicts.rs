@@ -10,11 +10,11 @@ use assay_domain::{
 use crate::fixture::*;
 
 fn verdict(world: &World, name: &str) -> Option<StoredVerdict> {
-    let found = world.store.verdict(&world.project, &any_file(name)).unwrap();
-    let TestLookup::Found(found) = found else {
-        panic!("{name}: {found:?}")
+    let lookup = world.store.verdict(&world.project, &any_file(name)).unwrap();
+    let TestLookup::Found(answer) = lookup else {
+        panic!("{name}: {lookup:?}")
     };
-    found.stored
+    answer.stored
 }
 
 #[test]
@@ -45,16 +45,16 @@ fn a_verdict_reads_back_to_the_last_digit() {
     );
     assert_eq!(verdict(&world, "y").unwrap().status, VerdictStatus::Healthy);
     assert_eq!(verdict(&world, "z").unwrap().last, None);
-    let found = world
+    let lookup = world
         .store
         .attempts(&world.project, imported.run_id, &any_file("x"))
         .unwrap()
         .unwrap();
-    let TestLookup::Found(found) = found else {
-        panic!("{found:?}")
+    let TestLookup::Found(answer) = lookup else {
+        panic!("{lookup:?}")
     };
-    assert_eq!(found.verdict, verdict(&world, "x"));
-    assert_eq!(found.commit_sha.as_deref(), Some("c0ffee"));
+    assert_eq!(answer.verdict, verdict(&world, "x"));
+    assert_eq!(answer.commit_sha.as_deref(), Some("c0ffee"));
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn the_tests_command_installs_what_is_missing() {
 }
 
 #[test]
-fn the_tests_command_says_what_to_install_where_it_cannot() {
+fn the_tests_command_prints_what_to_install_where_it_cannot() {
     let folder = tempfile::tempdir().unwrap();
     let (output, _) = set_up(folder.path(), &[]);
     assert_eq!(output.status.code(), Some(1));

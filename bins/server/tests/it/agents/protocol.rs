@@ -277,7 +277,7 @@ fn a_key_may_call_60_tools_a_minute_apart_from_requests_to_the_read_api() {
 }
 
 #[test]
-fn the_program_says_why_a_server_refuses() {
+fn the_program_prints_why_a_server_refuses() {
     let agents = Agents::empty();
     let ask = |url: &str, key: Option<&str>| {
         let mut command = std::process::Command::new(program("assay"));

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_says_once_that_a_standby_is_lost() {
+    fn the_loss_of_a_standby_is_logged_once() {
         let failover_log = FailoverLog::default();
         failover_log.report(&"gone");
         assert!(failover_log.lasts.load(Ordering::Relaxed));

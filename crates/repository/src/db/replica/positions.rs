@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_primary_is_asked_four_times_a_second_and_what_is_a_second_old_is_needed() {
+    fn the_primary_is_read_four_times_a_second_for_the_position_of_a_second_ago() {
         let mut positions = PrimaryPositions::default();
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
