@@ -222,7 +222,7 @@ fn the_ingesters_login_looks_up_ingest_keys_and_sees_no_other() {
         let sql = format!("UPDATE upload SET {column} = NULL");
         assert!(!login.may(&sql), "{sql}");
     }
-    let used = format!("SELECT last_used_on FROM api_key WHERE id = '{}'", found.id);
+    let used = format!("SELECT last_used_on FROM api_key WHERE id = '{}'", key_check.id);
     assert_eq!(world.database.text(&used).as_deref(), Some("2026-11-18"));
 
     for sql in WRITES {
