@@ -17,6 +17,7 @@ use std::{
 use assay_domain::{
     decision::{self, ExcusedTest, GateDecision},
     project::NAME_CHARS,
+    rules::RuleViolation,
     run::CiProvider,
 };
 use assay_ingest::values::{self, LONGEST_FILE_NAME};
