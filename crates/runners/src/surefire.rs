@@ -1,17 +1,23 @@
-//! Maven's Surefire and Failsafe: patterns of classes and methods for `-Dtest` and `-Dit.test`.
+//! Maven's Surefire: patterns of classes and methods for `-Dtest`.
 
 use assay_domain::test::TestName;
 
-use crate::{Use, class_and_method};
+use crate::{Use, class_and_method, literal};
 
-/// `org.example.OrderTest > total` as `org.example.OrderTest#total`.
+/// Surefire's own choice of classes, with their nested ones. `-Dtest` replaces this choice, so that exclusions alone would
+/// also run the classes that it leaves to Failsafe.
+const CLASSES: &str = "Test*,*Test,*Tests,*TestCase,*Test$*,*Tests$*,*TestCase$*";
+
+/// `org.example.OrderTest > total` as `%regex[org/example/OrderTest\.class#total]`. The plain `org.example.OrderTest#total`
+/// also matches `com.org.example.OrderTest`.
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     let (class, method) = class_and_method(test).ok_or("its name is not of a class and a method")?;
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
     // JUnit 5 writes a method without parameters as `total()`.
     let method = method.strip_suffix("()").unwrap_or(method);
     if class.chars().all(is_plain) && method.chars().all(is_plain) {
-        Ok(format!("{class}#{method}"))
+        let file = literal(&format!("{}.class", class.replace('.', "/")));
+        Ok(format!("%regex[{file}#{}]", literal(method)))
     } else {
         Err("its name is not that of a method: it has parameters or a display name")
     }
@@ -19,10 +25,11 @@ pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
 
 /// The patterns, joined by commas.
 pub(crate) fn patterns(entries: &[String], list_use: Use) -> String {
-    let sign = match list_use {
-        Use::Deselect => "!",
-        Use::Select => "",
-    };
-    let signed: Vec<String> = entries.iter().map(|entry| format!("{sign}{entry}")).collect();
-    format!("{}\n", signed.join(","))
+    match (entries, list_use) {
+        // An empty `-Dtest` changes nothing.
+        ([], Use::Deselect) => "\n".to_owned(),
+        ([], Use::Select) => "!*\n".to_owned(),
+        (entries, Use::Deselect) => format!("{CLASSES},!{}\n", entries.join(",!")),
+        (entries, Use::Select) => format!("{}\n", entries.join(",")),
+    }
 }

@@ -57,10 +57,18 @@ fn every_runner_gets_its_own_names() {
         text(Runner::Dotnet, Use::Deselect, &dotnet),
         "FullyQualifiedName!=Shop.CartTests.Adds&FullyQualifiedName!=Shop.CartTests.Pays\n"
     );
-    let java = two("org.example.OrderTest > total()", "org.example.OrderTest > ships");
+    let java = two(
+        "org.example.OrderTest > total()",
+        "org.example.OrderTest$Empty > ships",
+    );
     assert_eq!(
         text(Runner::Surefire, Use::Deselect, &java),
-        "!org.example.OrderTest#total,!org.example.OrderTest#ships\n"
+        "Test*,*Test,*Tests,*TestCase,*Test$*,*Tests$*,*TestCase$*,\
+         !%regex[org/example/OrderTest\\.class#total],!%regex[org/example/OrderTest\\$Empty\\.class#ships]\n"
+    );
+    assert_eq!(
+        text(Runner::Surefire, Use::Select, &java[1..]),
+        "%regex[org/example/OrderTest\\$Empty\\.class#ships]\n"
     );
     assert_eq!(
         text(Runner::Txt, Use::Select, &spec),
@@ -91,6 +99,8 @@ fn tests_that_a_runner_cannot_name_are_left_out_with_the_reason() {
         (Runner::Jest, "a.test.ts", Some("a.test.ts")),
         (Runner::Dotnet, "Shop.CartTests > Adds(sku: \"A1\")", None),
         (Runner::Surefire, "org.example.OrderTest > total(tea, 2)", None),
+        (Runner::Surefire, "org.example.OrderTest > total{String}[1]", None),
+        (Runner::Surefire, "org.example.PriceTest > total[1, it's]", None),
         (Runner::Jest, "two\nlines", None),
     ] {
         assert!(reason(runner, &test(name, file)).is_some(), "{runner:?} {name}");
@@ -114,4 +124,11 @@ fn an_empty_list_changes_nothing_or_runs_nothing() {
     assert_eq!(text(Runner::Nextest, Use::Deselect, &[]), "all()\n");
     assert_eq!(text(Runner::Jest, Use::Deselect, &[]), "^\n");
     assert_eq!(text(Runner::Go, Use::Deselect, &[]), "");
+    assert_eq!(text(Runner::Surefire, Use::Deselect, &[]), "\n");
+    assert_eq!(text(Runner::Surefire, Use::Select, &[]), "!*\n");
+    assert_eq!(text(Runner::Dotnet, Use::Deselect, &[]), "\n");
+    assert_eq!(
+        text(Runner::Dotnet, Use::Select, &[]),
+        "FullyQualifiedName=none&FullyQualifiedName!=none\n"
+    );
 }
