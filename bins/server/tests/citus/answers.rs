@@ -8,10 +8,14 @@ use assay_oracle::{
     stack::Stack,
     world::{Organization, Plan},
 };
-use assay_testkit::{Cli, Server, TestDatabase, execute};
+use assay_testkit::{Cli, Response, Server, TestDatabase, execute, text};
 use serde_json::{Value, json};
 
-use crate::{cluster::Cluster, everything};
+use crate::{
+    cluster::Cluster,
+    everything,
+    gated::{BLOCKED, EXCUSED, GatedRun},
+};
 
 /// An installation over one of the two databases.
 struct Side {
@@ -177,6 +181,7 @@ fn every_answer_is_that_of_plain_postgres() {
         "{}",
         sides[1].server.log()
     );
+    a_decision_of_a_gate_is_stored_and_shown(&sides[1], &web, &intake);
     a_later_migration_is_applied_and_its_table_distributed(&cluster, &administration, &owner);
     drop(sides);
 }
@@ -204,6 +209,34 @@ fn every_table_of_projects_is_distributed(cluster: &Cluster) {
         TestDatabase::new().text(foreign_keys),
         "they are restored"
     );
+}
+
+/// With the logins of the pages and of the ingest listener.
+fn a_decision_of_a_gate_is_stored_and_shown(side: &Side, web: &str, intake: &str) {
+    let organization = side
+        .world
+        .iter()
+        .find(|organization| organization.plan == Plan::Pro);
+    let organization = organization.expect("an organization has this plan");
+    let project = &organization.projects[0].id;
+    let made = side.cli.json(&["key", "create-ingest", "--project", project]);
+    let gated = GatedRun::new(
+        web,
+        &[("ASSAY_INGEST_DATABASE_URL", intake)],
+        [&text(&made["key"]), &organization.key, project],
+    );
+    assert!(!gated.page().contains(EXCUSED));
+    for (decide, effect, sentence) in [
+        (GatedRun::excuse as fn(&GatedRun) -> Response, "added", EXCUSED),
+        (GatedRun::block, "replaced", BLOCKED),
+    ] {
+        let stored = decide(&gated);
+        assert_eq!(stored.json()["effect"], effect, "{}", stored.text());
+        let page = gated.page();
+        assert!(page.contains(sentence), "{page}");
+    }
+    let listed = side.cli.json(&["uploads", "--project", project, "--limit", "1"]);
+    assert_eq!(listed["uploads"][0]["decision"]["outcome"], "blocked", "{listed}");
 }
 
 /// A migration that the lint accepts.

@@ -38,5 +38,7 @@ mod answers;
 mod cluster;
 #[path = "../it/everything.rs"]
 mod everything;
+#[path = "../scale/gated.rs"]
+mod gated;
 mod load;
 mod outages;

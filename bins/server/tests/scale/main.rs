@@ -10,6 +10,7 @@
 )]
 
 mod failover;
+mod gated;
 mod instructions;
 mod limit;
 mod node;

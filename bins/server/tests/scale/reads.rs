@@ -7,9 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Server, program};
+use assay_testkit::{Server, program, text};
 
 use crate::{
+    gated::{BLOCKED, EXCUSED, GatedRun},
     node::{Node, NodeFolder, wait_until},
     world::{World, new_key},
 };
@@ -109,6 +110,52 @@ fn a_standby_is_read_from_while_it_is_less_than_a_second_behind() {
     wait_for_reads_of(&standby, &primary, &world, &server);
     assert_eq!(world.runs(&server), 2);
     assert!(server.log().contains("standbys are read from again"));
+}
+
+#[test]
+fn the_decision_of_a_gate_is_read_from_a_standby_and_is_at_most_a_second_old() {
+    let nodes = NodeFolder::new();
+    let primary = Node::primary(&nodes, "one");
+    let world = World::new(&nodes.url(&["one"]));
+    world.import("first");
+    let standby = Node::standby(&nodes, "two", &primary);
+    let made = world
+        .cli
+        .json(&["key", "create-ingest", "--project", &world.project]);
+    let gated = GatedRun::new(
+        &nodes.url(&["one"]),
+        &[
+            ("ASSAY_REPLICA_URL", &nodes.url(&["two"])),
+            ("ASSAY_RATE_LIMIT", "0"),
+        ],
+        [&text(&made["key"]), &world.key, &world.project],
+    );
+    wait_for_reads_of(&standby, &primary, &world, &gated.server);
+    assert!(!gated.page().contains(EXCUSED));
+
+    let stored = gated.excuse();
+    assert_eq!(stored.status, 201, "{}", stored.text());
+    wait_until("the page shows the decision of the standby", || {
+        let (before, before_primary) = (standby.log().len(), primary.log().len());
+        let is_shown = gated.page().contains(EXCUSED);
+        let is_read_in = |log: &str| log.contains("\"upload\".\"decision\"");
+        is_shown && is_read_in(&standby.log()[before..]) && !is_read_in(&primary.log()[before_primary..])
+    });
+
+    standby.sql("assay", "SELECT pg_wal_replay_pause()");
+    wait_until("replay is paused", || {
+        standby.sql("assay", "SELECT pg_get_wal_replay_pause_state()") == "paused"
+    });
+    let replaced = gated.block();
+    assert_eq!(replaced.json()["effect"], "replaced", "{}", replaced.text());
+    thread::sleep(Duration::from_secs(1));
+    for _ in 0..5 {
+        let page = gated.page();
+        assert!(page.contains(BLOCKED) && !page.contains(EXCUSED), "{page}");
+    }
+    let outcome = "SELECT decision->>'outcome' FROM upload";
+    assert_eq!(standby.sql("assay", outcome), "excused");
+    assert_eq!(primary.sql("assay", outcome), "blocked");
 }
 
 #[test]
