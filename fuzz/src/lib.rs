@@ -1,7 +1,7 @@
 //! What all fuzz targets do with their bytes.
 //!
-//! `cargo +nightly fuzz run playwright -- -max_total_time=60`, with the real reports as seeds:
-//! `cargo +nightly fuzz run playwright fuzz/corpus/playwright testdata/reports/playwright`.
+//! `.ci/fuzz 60` runs all targets for a minute each, with the real reports as seeds. A single one:
+//! `RUSTC_BOOTSTRAP=1 cargo fuzz run playwright fuzz/corpus/playwright testdata/reports`.
 
 use std::time::{Duration, Instant};
 

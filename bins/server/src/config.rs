@@ -166,7 +166,7 @@ pub(crate) struct Config {
     )]
     pub(crate) cors_origins: Origins,
 
-    /// Connections to the database; by default two for each worker, at least 16, and one for /readyz
+    /// Connections to the database; by default two for each worker, at least 8, and one for /readyz
     #[arg(long, value_name = "N", env = "ASSAY_POOL_SIZE", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]
     pool_size: Option<u32>,
 
@@ -372,7 +372,7 @@ fn workers_have_connections(config: &Config) -> Result<(), ValidationError> {
     }
 }
 
-/// The sizes of the pools. There are no more blocking threads than connections, so that no thread waits for one.
+/// The sizes of the pools. There are no more blocking threads than connections, so that no read waits for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sizes {
     /// Threads that answer requests.

@@ -100,7 +100,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             engine.clone(),
             Arc::new(clock::now),
             &app.metrics_registry(),
-            usize::try_from(sizes.blocking)?,
+            app.admission(),
             tool_calls_a_minute,
             assay_mcp::AllowedOrigins {
                 hosts: mcp_hosts,
@@ -113,7 +113,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             Arc::new(clock::now),
             Sessions::new(front_secret.as_deref(), is_secure)?,
             &app.metrics_registry(),
-            usize::try_from(sizes.blocking)?,
+            app.admission(),
             &api_url.unwrap_or_else(|| default_api_url(scheme, api_address)),
         );
         servers.add(listener("front", socket)?.start(move |config| {

@@ -1,6 +1,6 @@
 //! The state of the routes.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use assay_access::{
     directory::{AdmissionShare, Directory},
@@ -15,12 +15,6 @@ use crate::{cors::Origins, memory::AnswerMemory, metrics::Metrics};
 
 /// Default number of blocking threads.
 const THREADS: usize = 512;
-/// Time limit of a request: no answer needs this long, and clients wait this long.
-const LIMITS: TimeLimits = TimeLimits {
-    waiting: Duration::from_secs(2),
-    answering: Duration::from_secs(10),
-};
-
 /// Default limit of the answers in memory, in bytes.
 const ANSWER_BYTES: usize = 256 << 20;
 
@@ -59,7 +53,7 @@ impl App {
             clock,
             usage: Arc::default(),
             metrics: Arc::default(),
-            admission: Arc::new(AdmissionControl::new(THREADS, LIMITS)),
+            admission: Arc::new(AdmissionControl::new(THREADS, TimeLimits::READ)),
             origins: Origins::default(),
             memory: Arc::new(AnswerMemory::new(ANSWER_BYTES)),
         }
@@ -86,11 +80,16 @@ impl App {
         self.metrics.registry.clone()
     }
 
+    /// The admission to the blocking threads, for other listeners that read from the same store.
+    pub fn admission(&self) -> Arc<AdmissionControl<AdmissionShare>> {
+        Arc::clone(&self.admission)
+    }
+
     /// Sets the number of blocking threads for all workers together. Earlier clones are not changed.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
         Self {
-            admission: Arc::new(AdmissionControl::new(threads, LIMITS)),
+            admission: Arc::new(AdmissionControl::new(threads, TimeLimits::READ)),
             ..self
         }
     }

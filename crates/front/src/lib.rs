@@ -12,7 +12,7 @@ mod pages;
 mod session;
 mod view;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
@@ -31,7 +31,7 @@ use assay_access::{
 use assay_domain::{store::Store, timestamp::Timestamp};
 use assay_flakiness::Diagnose;
 use assay_listener::{
-    AdmissionControl, Coding, HttpMetrics, MetricsRegistry, Outcome, RequestId, SUCCESS, TimeLimits, observe,
+    AdmissionControl, Coding, HttpMetrics, MetricsRegistry, Outcome, RequestId, SUCCESS, observe,
 };
 use maud::html;
 use sha2::{Digest as _, Sha256};
@@ -45,11 +45,6 @@ use self::{
 
 /// Pages per minute and session.
 const PAGES_A_MINUTE: u32 = 600;
-/// Time limit of a page: no page needs this long, and people wait this long.
-const LIMITS: TimeLimits = TimeLimits {
-    waiting: Duration::from_secs(2),
-    answering: Duration::from_secs(10),
-};
 /// Longest body of a form, in bytes.
 const FORM_BYTES: usize = 1_024;
 /// Longest address for the redirect after signing in.
@@ -83,14 +78,14 @@ pub struct Front {
 }
 
 impl Front {
-    /// Creates pages over `store`, on at most `threads` threads. The pages show `api_url` as the base of the read API.
+    /// Creates pages over `store`, on the threads of `admission`. The pages show `api_url` as the base of the read API.
     pub fn new(
         store: Arc<dyn Store>,
         engine: Arc<dyn Diagnose>,
         clock: Clock,
         sessions: Sessions,
         metrics: &MetricsRegistry,
-        threads: usize,
+        admission: Arc<AdmissionControl<AdmissionShare>>,
         api_url: &str,
     ) -> Self {
         Self {
@@ -100,7 +95,7 @@ impl Front {
             clock,
             usage: Arc::default(),
             limiter: Arc::new(InProcess::new(PAGES_A_MINUTE)),
-            admission: Arc::new(AdmissionControl::new(threads, LIMITS)),
+            admission,
             metrics: HttpMetrics::of_listener("front", metrics),
             sessions,
             api_url: api_url.trim_end_matches('/').into(),

@@ -8,7 +8,7 @@
 //! for other keys.
 //!
 //! A thread that ends a request starts the next one itself. With a semaphore it would wake a worker, which would wake
-//! a thread, and these system calls would take longer than the request (docs/performance.md has the figures).
+//! a thread, and a quarter of the throughput would be lost (docs/performance.md has the figures).
 //!
 //! A thread that waits for a hanging database cannot be freed. Its request still gets an answer. When all threads have
 //! been held for a while, further requests are rejected at once.
@@ -36,6 +36,14 @@ pub struct TimeLimits {
     pub waiting: Duration,
     /// In total, the queue included.
     pub answering: Duration,
+}
+
+impl TimeLimits {
+    /// The limits of requests that read.
+    pub const READ: Self = Self {
+        waiting: Duration::from_secs(2),
+        answering: Duration::from_secs(10),
+    };
 }
 
 /// The numbers of requests that may run and wait, in total and for each key.
@@ -223,20 +231,27 @@ impl<K: Key> Shared<K> {
             last_start: now,
         });
         lane.waiting.push_back((number, job));
-        let start = state.start_first(this);
         drop(guard);
-        if let Some(mut start) = start {
+        Self::use_free_threads(this);
+        Ok(QueuePlace {
+            shared: Arc::clone(this),
+            key,
+            number,
+        })
+    }
+
+    /// Starts requests until no thread is free or none may start. More than one starts only after a worker has ended
+    /// with jobs that it had not begun.
+    fn use_free_threads(this: &Arc<Self>) {
+        loop {
+            let start = this.state().start_first(this);
+            let Some(mut start) = start else { return };
             spawn_blocking(move || {
                 while let Some(next) = (start.job)(start.thread) {
                     start = next;
                 }
             });
         }
-        Ok(QueuePlace {
-            shared: Arc::clone(this),
-            key,
-            number,
-        })
     }
 
     /// Whether threads that are all held have been held for longer than a request would wait, which means that the

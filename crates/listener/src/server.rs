@@ -26,6 +26,9 @@ use crate::{
 
 /// How long a connection stays open without a request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The bound of a worker's blocking threads, above all that admission control may start. Actix's own bound is 512 divided
+/// by the number of processors.
+const BLOCKING_THREADS: usize = 4_096;
 /// How long a client may take to close a finished connection.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
 
@@ -63,6 +66,7 @@ impl Listener {
         let connections = per_worker(self.connections, self.workers);
         let server = Server::build()
             .workers(self.workers)
+            .worker_max_blocking_threads(BLOCKING_THREADS)
             .max_concurrent_connections(connections)
             .shutdown_timeout(self.shutdown_within_s)
             .disable_signals();

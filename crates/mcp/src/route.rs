@@ -10,15 +10,13 @@ use actix_web::{
 };
 use assay_access::{
     check::{CheckError, PresentedKey, Refusal},
-    directory::Directory,
+    directory::{AdmissionShare, Directory},
     limit::InProcess,
     usage::KeyUsage,
 };
 use assay_domain::{store::Store, timestamp::Timestamp};
 use assay_flakiness::Diagnose;
-use assay_listener::{
-    AdmissionControl, Answering, HttpMetrics, MetricsRegistry, Outcome, SUCCESS, TimeLimits, observe,
-};
+use assay_listener::{AdmissionControl, Answering, HttpMetrics, MetricsRegistry, Outcome, SUCCESS, observe};
 use http_body_util::{BodyExt as _, Full};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
@@ -34,12 +32,6 @@ use crate::{
 const BODY: usize = 1 << 20;
 /// Time limit for receiving a body.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
-
-/// Time limit of an answer: no tool needs this long, and agents wait this long.
-const LIMITS: TimeLimits = TimeLimits {
-    waiting: Duration::from_secs(2),
-    answering: Duration::from_secs(10),
-};
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
@@ -63,14 +55,14 @@ pub struct AllowedOrigins {
 }
 
 impl Endpoint {
-    /// Creates an endpoint whose tools read from `store`, on at most `threads` threads. A key may make `calls_a_minute`
+    /// Creates an endpoint whose tools read from `store`, on the threads of `admission`. A key may make `calls_a_minute`
     /// calls; 0 means no limit.
     pub fn new(
         store: Arc<dyn Store>,
         engine: Arc<dyn Diagnose>,
         clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
         metrics: &MetricsRegistry,
-        threads: usize,
+        admission: Arc<AdmissionControl<AdmissionShare>>,
         calls_a_minute: u32,
         allowed: AllowedOrigins,
     ) -> Self {
@@ -80,7 +72,7 @@ impl Endpoint {
             engine,
             limiter: Arc::new(InProcess::new(calls_a_minute)),
             clock,
-            admission: Arc::new(AdmissionControl::new(threads, LIMITS)),
+            admission,
         };
         let mut config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)

@@ -175,7 +175,7 @@ impl FlakyTest {
     }
 }
 
-/// Prints which tests the list leaves out. `all` tests are flaky; `old` of them have the minimum age.
+/// Prints which tests the list leaves out. `flaky_tests` tests are flaky; `old` of them have the minimum age.
 fn print_reasons(list: &RunnerList, flaky_tests: usize, old: usize, most: usize) {
     for (test, reason) in &list.left_out {
         let name = assay_reports::shown_name(&test.name);

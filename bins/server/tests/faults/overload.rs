@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{PATIENCE, program, text};
+use assay_testkit::{PATIENCE, free_address, program, text};
 use diesel::connection::SimpleConnection as _;
 
 use crate::{
@@ -128,8 +128,49 @@ fn a_flood_of_one_keys_slow_requests_leaves_half_of_the_threads_to_other_keys() 
     });
 }
 
+#[test]
+fn a_keys_requests_and_its_agents_calls_share_half_of_the_threads() {
+    let _shared = quiet::shared();
+    let mut world = World::new();
+    let front = free_address();
+    let mut lock = lock_signatures_beside(&mut world, &[("ASSAY_FRONT_LISTEN", &front)]);
+    let call =
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_errors","arguments":{}}}"#;
+    let call = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {front}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n{call}",
+        world.key,
+        call.len()
+    );
+    let request = raw::request(&world.path("/errors"), &world.key);
+    raw::run(async {
+        let calls: Vec<_> = (0..10)
+            .map(|_| tokio::spawn(once(front.clone(), call.clone())))
+            .collect();
+        until_hanging(&world, 2).await;
+        let address = || world.server.address().to_owned();
+        let requests: Vec<_> = (0..10)
+            .map(|_| tokio::spawn(once(address(), request.clone())))
+            .collect();
+        for request in requests {
+            let answer = request.await.unwrap();
+            assert!(answer.turned_away(), "{}", answer.head);
+        }
+        assert_eq!(hanging(&world), "2", "more than half of the threads");
+        lock.batch_execute("ROLLBACK").unwrap();
+        for call in calls {
+            call.await.unwrap();
+        }
+    });
+}
+
 /// Gives the world a server with four threads that wait for the database, and locks the tables of `/errors`.
 fn lock_signatures(world: &mut World) -> diesel::PgConnection {
+    lock_signatures_beside(world, &[])
+}
+
+/// The same with these further environment variables of the server.
+fn lock_signatures_beside(world: &mut World, further: &[(&str, &str)]) -> diesel::PgConnection {
     world.import(&Report::whole(1, 10, 60));
     let Source::Shared(database) = &world.database else {
         unreachable!()
@@ -139,6 +180,7 @@ fn lock_signatures(world: &mut World) -> diesel::PgConnection {
         ("ASSAY_WORKERS", "2"),
         ("ASSAY_POOL_SIZE", "5"),
     ];
+    let environment = [&environment, further].concat();
     let command = Command::new(program("assay-server"));
     world.server = server::start_with(command, world.folder.path(), &environment);
     let mut lock = database.connection();

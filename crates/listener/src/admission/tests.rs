@@ -251,3 +251,29 @@ async fn a_place_is_free_before_its_request_is_answered() {
         assert_eq!(admission.places_taken(&1), 0);
     }
 }
+
+#[actix_web::test]
+async fn a_thread_of_a_worker_that_ended_is_used_again() {
+    let admission = patient(1);
+    let worker = std::thread::spawn({
+        let admission = Arc::clone(&admission);
+        move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .max_blocking_threads(1)
+                .enable_time()
+                .build()
+                .unwrap();
+            let (held, receiver) = channel::<()>();
+            // The job waits for the worker's only thread, and is dropped with the worker.
+            runtime.spawn_blocking(move || receiver.recv());
+            let job = async { timeout(Duration::from_millis(1), admission.run(1, || ())).await };
+            assert!(runtime.block_on(job).is_err());
+            runtime.shutdown_background();
+            drop(held);
+        }
+    });
+    worker.join().unwrap();
+    until(|| free_threads(&admission) == 1).await;
+    assert_eq!(admission.run(2, || ()).await, Ok(()));
+    assert_eq!(taken(&admission), 0);
+}
