@@ -310,9 +310,15 @@ fn the_same_statements_run(world: &World, contract: &Contract) {
         let absent = format!("/api/v1{}", leaves(&path, None)[0]);
         // One request before, so that both have prepared statements.
         world.as_us("GET", &absent, &[]);
-        let absent = log.during(|| world.as_us("GET", &absent, &[]));
+        // Without the look-up of our own project, which is cached for a moment.
+        let below_project = |path: &str| {
+            let mut statements = log.during(|| world.as_us("GET", path, &[]));
+            statements.retain(|statement| !statement.starts_with(" \"project_entry\".\"name\" FROM"));
+            statements
+        };
+        let absent = below_project(&absent);
         let leaf = format!("/api/v1{}", leaves(&path, Some(&world.theirs))[0]);
-        assert_eq!(log.during(|| world.as_us("GET", &leaf, &[])), absent, "{path}");
+        assert_eq!(below_project(&leaf), absent, "{path}");
         logged += absent.len();
     }
     assert!(logged > 20, "the log of Postgres logged {logged} statements only");
