@@ -16,6 +16,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     hash::Hash,
+    iter,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -197,7 +198,8 @@ struct QueuePlace<K: Key> {
 /// A thread that a key holds; dropping it frees the thread and the place of its request.
 struct HeldThread<K: Key> {
     shared: Arc<Shared<K>>,
-    key: K,
+    /// The key, until the thread is free.
+    key: Option<K>,
 }
 
 impl<K: Key> Shared<K> {
@@ -231,27 +233,21 @@ impl<K: Key> Shared<K> {
             last_start: now,
         });
         lane.waiting.push_back((number, job));
+        // More than one starts only after a worker has ended with jobs that it had not begun.
+        let starts: Vec<_> = iter::from_fn(|| state.start_first(this)).collect();
         drop(guard);
-        Self::use_free_threads(this);
-        Ok(QueuePlace {
-            shared: Arc::clone(this),
-            key,
-            number,
-        })
-    }
-
-    /// Starts requests until no thread is free or none may start. More than one starts only after a worker has ended
-    /// with jobs that it had not begun.
-    fn use_free_threads(this: &Arc<Self>) {
-        loop {
-            let start = this.state().start_first(this);
-            let Some(mut start) = start else { return };
+        for mut start in starts {
             spawn_blocking(move || {
                 while let Some(next) = (start.job)(start.thread) {
                     start = next;
                 }
             });
         }
+        Ok(QueuePlace {
+            shared: Arc::clone(this),
+            key,
+            number,
+        })
     }
 
     /// Whether threads that are all held have been held for longer than a request would wait, which means that the
@@ -286,9 +282,18 @@ impl<K: Key> State<K> {
         self.last_start = now;
         let thread = HeldThread {
             shared: Arc::clone(shared),
-            key,
+            key: Some(key),
         };
         Some(Start { thread, job })
+    }
+
+    /// Frees a thread of a key, and the place of the request that it ran.
+    fn free_thread(&mut self, key: &K) {
+        self.threads_held = self.threads_held.saturating_sub(1);
+        if let Some(lane) = self.lanes.get_mut(key) {
+            lane.threads_held = lane.threads_held.saturating_sub(1);
+        }
+        self.free_place(key);
     }
 
     /// Frees a place of a key after its request has left the queue or its thread.
@@ -342,22 +347,19 @@ impl<K: Key> Drop for QueuePlace<K> {
 
 impl<K: Key> HeldThread<K> {
     /// Frees the thread and takes the first request that may start.
-    fn start_next(self) -> Option<Start<K>> {
-        let shared = Arc::clone(&self.shared);
-        drop(self);
-        let mut state = shared.state();
-        state.start_first(&shared)
+    fn start_next(mut self) -> Option<Start<K>> {
+        let key = self.key.take()?;
+        let mut state = self.shared.state();
+        state.free_thread(&key);
+        state.start_first(&self.shared)
     }
 }
 
 impl<K: Key> Drop for HeldThread<K> {
     fn drop(&mut self) {
-        let mut state = self.shared.state();
-        state.threads_held = state.threads_held.saturating_sub(1);
-        if let Some(lane) = state.lanes.get_mut(&self.key) {
-            lane.threads_held = lane.threads_held.saturating_sub(1);
+        if let Some(key) = self.key.take() {
+            self.shared.state().free_thread(&key);
         }
-        state.free_place(&self.key);
     }
 }
 

@@ -68,6 +68,28 @@ impl Client {
         answer.unwrap_or_else(|error| panic!("POST {}{path}: {error}", self.base))
     }
 
+    /// Posts a form, as a page of the same site or of another one.
+    pub fn post_form(&self, path: &str, form: &str, is_own: bool) -> Response {
+        let site = if is_own { "same-origin" } else { "cross-site" };
+        let headers = [
+            ("Content-Type", "application/x-www-form-urlencoded"),
+            ("Sec-Fetch-Site", site),
+        ];
+        self.post(path, &headers, form.as_bytes())
+    }
+
+    /// Signs in to the pages with a read key and returns the cookie.
+    ///
+    /// # Panics
+    ///
+    /// If the server refuses the key.
+    pub fn sign_in(&self, read_key: &str) -> String {
+        let answer = self.post_form("/login", &format!("key={read_key}"), true);
+        assert_eq!(answer.status, 303, "{}", answer.text());
+        let cookie = answer.header("set-cookie").expect("a cookie is set");
+        cookie.split(';').next().unwrap_or_default().to_owned()
+    }
+
     /// Gets a path, or returns why there was no answer.
     pub fn try_get(&self, path: &str, headers: &[(&str, &str)]) -> Result<Response, ureq::Error> {
         let mut request = self.agent.get(format!("{}{path}", self.base));

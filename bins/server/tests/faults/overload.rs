@@ -74,7 +74,7 @@ fn with_a_hanging_database_requests_are_rejected_and_not_queued_without_limit() 
 fn hanging_requests_do_not_delay_others_while_a_thread_is_free() {
     let _shared = quiet::shared();
     let mut world = World::new();
-    let mut lock = lock_signatures(&mut world);
+    let mut lock = lock_signatures(&mut world, &[]);
     let other = another_key(&world);
     let slow = |key: &str| raw::request(&world.path("/errors"), key);
     let quick = raw::request(&world.path("/branches"), &other);
@@ -102,7 +102,7 @@ fn hanging_requests_do_not_delay_others_while_a_thread_is_free() {
 fn a_flood_of_one_keys_slow_requests_leaves_half_of_the_threads_to_other_keys() {
     let _shared = quiet::shared();
     let mut world = World::new();
-    let mut lock = lock_signatures(&mut world);
+    let mut lock = lock_signatures(&mut world, &[]);
     let other = another_key(&world);
     let slow = raw::request(&world.path("/errors"), &world.key);
     let quick = raw::request(&world.path("/branches"), &other);
@@ -133,7 +133,7 @@ fn a_keys_requests_and_its_agents_calls_share_half_of_the_threads() {
     let _shared = quiet::shared();
     let mut world = World::new();
     let front = free_address();
-    let mut lock = lock_signatures_beside(&mut world, &[("ASSAY_FRONT_LISTEN", &front)]);
+    let mut lock = lock_signatures(&mut world, &[("ASSAY_FRONT_LISTEN", &front)]);
     let call =
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_errors","arguments":{}}}"#;
     let call = format!(
@@ -164,13 +164,9 @@ fn a_keys_requests_and_its_agents_calls_share_half_of_the_threads() {
     });
 }
 
-/// Gives the world a server with four threads that wait for the database, and locks the tables of `/errors`.
-fn lock_signatures(world: &mut World) -> diesel::PgConnection {
-    lock_signatures_beside(world, &[])
-}
-
-/// The same with these further environment variables of the server.
-fn lock_signatures_beside(world: &mut World, further: &[(&str, &str)]) -> diesel::PgConnection {
+/// Gives the world a server with four threads that wait for the database and with these further environment variables,
+/// and locks the tables of `/errors`.
+fn lock_signatures(world: &mut World, further: &[(&str, &str)]) -> diesel::PgConnection {
     world.import(&Report::whole(1, 10, 60));
     let Source::Shared(database) = &world.database else {
         unreachable!()

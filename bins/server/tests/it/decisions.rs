@@ -5,7 +5,7 @@ use assay_testkit::{Response, text};
 use serde_json::{Value, json};
 
 use crate::{
-    ingest::{FAILS, Intake, PASSES, code, key_for, now},
+    ingest::{FAILS, Intake, PASSES, code, now},
     ingest_described::{conforms, document},
     ingest_terms::send_after,
 };
@@ -95,15 +95,7 @@ fn only_a_key_that_may_change_the_run_decides_on_it() {
     let intake = Intake::new();
     let document = document();
     let operation = &document["paths"]["/decisions"]["post"];
-    intake.cli.json(&["org", "create", "Other"]);
-    let other = intake
-        .cli
-        .json(&["project", "create", "--org", "Other", "theirs"]);
-    let foreign = key_for(
-        &intake.database,
-        text(&other["id"]).parse().unwrap(),
-        &IngestTerms::default(),
-    );
+    let foreign = intake.foreign_key();
     let of_forks = intake.new_key(&IngestTerms {
         pull_requests_only: true,
         ..IngestTerms::default()

@@ -22,16 +22,8 @@ impl Pages {
 
     pub(crate) fn over(database_url: &str, read_key: &str, project: &str) -> Self {
         let server = Server::start_with_front(database_url, &[]);
-        let headers = [
-            ("Content-Type", "application/x-www-form-urlencoded"),
-            ("Sec-Fetch-Site", "same-origin"),
-        ];
-        let form = format!("key={read_key}");
-        let answer = server.front().post("/login", &headers, form.as_bytes());
-        assert_eq!(answer.status, 303, "{}", answer.text());
-        let set = answer.header("set-cookie").unwrap();
         Self {
-            cookie: set.split(';').next().unwrap().to_owned(),
+            cookie: server.front().sign_in(read_key),
             project: project.to_owned(),
             server,
         }

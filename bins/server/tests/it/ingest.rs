@@ -53,6 +53,14 @@ impl Intake {
         key_for(&self.database, self.project.parse().unwrap(), terms)
     }
 
+    /// Creates a project of another organization, and a key of it.
+    pub(crate) fn foreign_key(&self) -> String {
+        self.cli.json(&["org", "create", "Other"]);
+        let other = self.cli.json(&["project", "create", "--org", "Other", "theirs"]);
+        let project = text(&other["id"]).parse().unwrap();
+        key_for(&self.database, project, &IngestTerms::default())
+    }
+
     /// Sends files and fields as a form.
     pub(crate) fn send(&self, key: &str, fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> Response {
         let body = form(fields, files);

@@ -6,20 +6,12 @@ use assay_access::key::mint;
 use assay_domain::{intake::IngestTerms, key::KeyKind};
 use assay_testkit::{Response, text};
 
-use crate::ingest::{FAILS, Intake, PASSES, code, key_for, now};
+use crate::ingest::{FAILS, Intake, PASSES, code, now};
 
 #[test]
 fn only_a_valid_ingest_key_may_send_within_its_terms() {
     let intake = Intake::new();
-    intake.cli.json(&["org", "create", "Other"]);
-    let other = intake
-        .cli
-        .json(&["project", "create", "--org", "Other", "theirs"]);
-    let foreign = key_for(
-        &intake.database,
-        text(&other["id"]).parse().unwrap(),
-        &IngestTerms::default(),
-    );
+    let foreign = intake.foreign_key();
     let expired = intake.new_key(&IngestTerms {
         expires_at: Some(now().plus_days(-1)),
         ..IngestTerms::default()

@@ -68,20 +68,26 @@ fn a_wrong_key_and_a_foreign_form_do_not_sign_in() {
         ("svc_ro_nonsense", "The read key is not valid."),
         (ingest, "ingest key; use an organization read key"),
     ] {
-        let answer = world.post("/login", &format!("key={key}"), true);
+        let answer = world.front().post_form("/login", &format!("key={key}"), true);
         assert_eq!(answer.status, 401, "{key}");
         assert!(answer.text().contains(sentence), "{}", answer.text());
         assert_eq!(answer.header("set-cookie"), None);
     }
-    let foreign = world.post("/login", &format!("key={}", world.key), false);
+    let foreign = world
+        .front()
+        .post_form("/login", &format!("key={}", world.key), false);
     assert_eq!((foreign.status, foreign.header("set-cookie")), (403, None));
-    let of_bytes = |bytes: usize| world.post("/login", &format!("key={}", "x".repeat(bytes - 4)), true);
+    let of_bytes = |bytes: usize| {
+        world
+            .front()
+            .post_form("/login", &format!("key={}", "x".repeat(bytes - 4)), true)
+    };
     assert_eq!(of_bytes(1_024).status, 401);
     let long = of_bytes(1_025);
     assert_eq!((long.status, long.header("set-cookie")), (413, None));
     // After signing in, the redirect stays on this site.
     let elsewhere = |next: &str| {
-        let answer = world.post(
+        let answer = world.front().post_form(
             &format!("/login?next={next}"),
             &format!("key={}", world.key),
             true,
@@ -96,7 +102,9 @@ fn a_wrong_key_and_a_foreign_form_do_not_sign_in() {
 #[test]
 fn the_cookie_is_sealed_and_signing_out_ends_it() {
     let world = World::new();
-    let answer = world.post("/login", &format!("key={}", world.key), true);
+    let answer = world
+        .front()
+        .post_form("/login", &format!("key={}", world.key), true);
     let set = answer.header("set-cookie").unwrap().to_owned();
     assert!(
         set.contains("; Path=/; HttpOnly; SameSite=Strict") && !set.contains(&world.key),
@@ -119,10 +127,10 @@ fn the_cookie_is_sealed_and_signing_out_ends_it() {
                 .starts_with("/login?next=%2Fp%2F")
         );
     }
-    let out = world.post("/logout", "", true);
+    let out = world.front().post_form("/logout", "", true);
     assert_eq!(out.status, 303);
     assert!(out.header("set-cookie").unwrap().starts_with("assay=; Max-Age=0"));
-    assert_eq!(world.post("/logout", "", false).status, 403);
+    assert_eq!(world.front().post_form("/logout", "", false).status, 403);
 }
 
 #[test]
@@ -224,7 +232,9 @@ fn an_expired_key_does_not_sign_in_and_ends_its_session() {
             .unwrap()
             .starts_with("assay=; Max-Age=0")
     );
-    let again = world.post("/login", &format!("key={}", world.key), true);
+    let again = world
+        .front()
+        .post_form("/login", &format!("key={}", world.key), true);
     assert!(
         again.status == 401 && again.text().contains(sentence),
         "{}",

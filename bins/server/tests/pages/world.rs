@@ -127,23 +127,7 @@ impl World {
 
     /// Signs in without a browser: the cookie.
     pub(crate) fn cookie(&self) -> String {
-        let answer = self.post("/login", &format!("key={}", self.key), true);
-        assert_eq!(answer.status, 303, "{}", answer.text());
-        let set = answer.header("set-cookie").unwrap();
-        set.split(';').next().unwrap().to_owned()
-    }
-
-    /// Posts a form, as a page of this site or of another.
-    pub(crate) fn post(&self, path: &str, form: &str, is_own: bool) -> Response {
-        let site = if is_own { "same-origin" } else { "cross-site" };
-        self.front().post(
-            path,
-            &[
-                ("Content-Type", "application/x-www-form-urlencoded"),
-                ("Sec-Fetch-Site", site),
-            ],
-            form.as_bytes(),
-        )
+        self.front().sign_in(&self.key)
     }
 
     /// Gets a page with the cookie.

@@ -26,18 +26,10 @@ impl GatedRun {
         let address = free_address();
         let environment = [environment, &[("ASSAY_INGEST_LISTEN", &address)]].concat();
         let server = Server::start_with_front(database_url, &environment);
-        let headers = [
-            ("Content-Type", "application/x-www-form-urlencoded"),
-            ("Sec-Fetch-Site", "same-origin"),
-        ];
-        let form = format!("key={read_key}");
-        let login = server.front().post("/login", &headers, form.as_bytes());
-        assert_eq!(login.status, 303, "{}", login.text());
-        let cookie = login.header("set-cookie").unwrap();
         let mut gated = Self {
             ingest: Client::new(format!("http://{address}")),
             key: key.to_owned(),
-            cookie: cookie.split(';').next().unwrap().to_owned(),
+            cookie: server.front().sign_in(read_key),
             page: String::new(),
             run: Value::Null,
             server,
