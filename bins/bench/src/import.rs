@@ -12,7 +12,7 @@ use diesel::PgConnection;
 use crate::{
     clock, cluster,
     dataset::{OpenDataset, connect},
-    generate::{Later, ProjectPlan, recordings_of},
+    generate::{Later, ProjectPlan, recordings},
     number::{float, median},
     statements, step,
     table::Table,
@@ -32,30 +32,23 @@ pub(crate) fn import(opened: &OpenDataset, times: u32) -> anyhow::Result<Table> 
         "One report into the full database",
         &["Report", "tests", "seconds", "statements", "WAL kB"],
     );
-    let mut row = |name: &str, tests: usize, imported: &ImportFigures| {
-        let values = [
-            float(tests),
-            imported.seconds,
-            float(imported.statements),
-            imported.wal_bytes / 1000.0,
-        ];
-        table.row(name, &values.map(Some));
-    };
     let mut connection = opened.running.connection()?;
     let before = cluster::size(&mut connection)?;
 
-    step("import: whole runs");
-    let whole = importer.measure(&mut connection, 1, &Engine::default(), Kind::Whole)?;
-    row("a whole run, every verdict judged", importer.tests(), &whole);
-    step("import: without verdicts");
-    let unjudged = importer.measure(&mut connection, 2, &Later, Kind::Whole)?;
-    row("the same without verdicts", importer.tests(), &unjudged);
-    step("import: a shard of four");
-    let shard = importer.measure(&mut connection, 3, &Engine::default(), Kind::Shard)?;
-    row("the last of its four shards", importer.tests() / 4, &shard);
-    step("import: the same again");
-    let again = importer.measure(&mut connection, 4, &Engine::default(), Kind::Again)?;
-    row("the same report again", importer.tests(), &again);
+    let (engine, tests) = (Engine::default(), importer.tests());
+    let reports: [(&str, &dyn Judge, Kind, usize); 4] = [
+        ("a whole run, every verdict judged", &engine, Kind::Whole, tests),
+        ("the same without verdicts", &Later, Kind::Whole, tests),
+        ("the last of its four shards", &engine, Kind::Shard, tests / 4),
+        ("the same report again", &engine, Kind::Again, tests),
+    ];
+    for (salt, (name, judge, kind, tests)) in (1..).zip(reports) {
+        step(&format!("import: {name}"));
+        let imported = importer.measure(&mut connection, salt, judge, kind)?;
+        let wal_kb = imported.wal_bytes / 1000.0;
+        let values = [float(tests), imported.seconds, float(imported.statements), wal_kb];
+        table.row(name, &values.map(Some));
+    }
     let grew = cluster::size(&mut connection)?.saturating_sub(before);
 
     table.note(format!(
@@ -103,7 +96,7 @@ impl<'a> Importer<'a> {
         let salt = now.unix_ms().unsigned_abs() * 1000 + salt;
         let mut run = self.plan.one_more(now.plus_ms(-1000), salt);
         run.sharded = kind == Kind::Shard;
-        let mut recordings = recordings_of(&self.plan, &run, salt);
+        let mut recordings = recordings(&self.plan, &run, salt);
         let measured = recordings.pop().context("a run without shards")?;
         if kind == Kind::Again {
             recordings.push(measured.clone());

@@ -15,6 +15,8 @@ use crate::{
 
 /// Connections of the measurements under load.
 const MANY: u32 = 32;
+const COLUMNS: &str = "Request|statements|bytes|1 conn.: req/s|p50 ms|p99 ms|32 conn.: req/s|p50 of 32|p99 of 32|\
+    max of 32|rejected";
 
 /// The figures of one case.
 #[derive(Debug)]
@@ -36,19 +38,7 @@ pub(crate) fn load(opened: &OpenDataset, options: &Options, only: &str) -> anyho
     let statements = statements::of_requests(opened, &binary, &cases)?;
     let mut table = Table::new(
         "Every route and tool, warm",
-        &[
-            "Request",
-            "statements",
-            "bytes",
-            "1 conn.: req/s",
-            "p50 ms",
-            "p99 ms",
-            "32 conn.: req/s",
-            "p50 of 32",
-            "p99 of 32",
-            "max of 32",
-            "rejected",
-        ],
+        &COLUMNS.split('|').collect::<Vec<_>>(),
     );
     for (timed, statements) in timed.iter().zip(statements) {
         let (alone, crowd) = (&timed.alone, &timed.crowd);

@@ -30,6 +30,7 @@ impl Program {
     /// The real server over this database, without a rate limit.
     pub(crate) fn server(server: &Path, opened: &OpenDataset, url: &str) -> anyhow::Result<Self> {
         let (listen, admin, front) = (free_address()?, free_address()?, free_address()?);
+        let log = File::create(opened.dir.join("assay-server.log")).context("making a log")?;
         let mut command = Command::new(server);
         command
             .env("ASSAY_DATABASE_URL", url)
@@ -37,9 +38,14 @@ impl Program {
             .env("ASSAY_ADMIN_LISTEN", admin.to_string())
             .env("ASSAY_FRONT_LISTEN", front.to_string())
             .env("ASSAY_RATE_LIMIT", "0")
-            .env("RUST_LOG", "warn");
+            .env("RUST_LOG", "warn")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
         let mut program = Self {
-            child: spawn(command, &opened.dir, "assay-server.log")?,
+            child: command
+                .spawn()
+                .with_context(|| format!("running {}", server.display()))?,
             client: Client::new(listen, front, &opened.data.key),
         };
         program.until_ready(admin)?;
@@ -66,16 +72,6 @@ impl Drop for Program {
             eprintln!("assay-bench: a server was not ended: {error}");
         }
     }
-}
-
-fn spawn(mut command: Command, dir: &Path, log: &str) -> anyhow::Result<Child> {
-    let log = File::create(dir.join(log)).context("making a log")?;
-    command
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        .spawn()
-        .with_context(|| format!("running {}", Path::new(command.get_program()).display()))
 }
 
 /// An address with a free port.

@@ -139,3 +139,50 @@ pub fn page(tally: &mut Tally, path: &str, answer: &Value, number: i64, per_page
         }),
     );
 }
+
+/// A numbered list: the field of its entries, its sort, and what identifies an entry on pages of every size.
+pub struct List<'a, K> {
+    pub field: &'a str,
+    pub sort: &'a str,
+    pub key: fn(&Value) -> K,
+}
+
+/// All entries of a list, which must be the same in pages of 10, 25 and 50. A page past the end is the last page.
+pub fn all_pages<K: PartialEq>(
+    tally: &mut Tally,
+    scene: &Scene<'_>,
+    query: &str,
+    list: &List<'_, K>,
+    total: usize,
+) -> Vec<Value> {
+    let mut first_entries: Option<Vec<Value>> = None;
+    let joint = if query.contains('?') { '&' } else { '?' };
+    for per_page in [50, 25, 10] {
+        let mut entries = Vec::new();
+        let pages = total.div_ceil(per_page).max(1);
+        for number in 1..=pages {
+            let path = format!("{query}{joint}perPage={per_page}&page={number}");
+            let answer = scene.get(tally, &path);
+            page(tally, &path, &answer, number as i64, per_page as i64, total);
+            tally.same(
+                &format!("GET {path}: sort"),
+                &answer["sort"],
+                &serde_json::json!(list.sort),
+            );
+            entries.extend(answer[list.field].as_array().cloned().unwrap_or_default());
+        }
+        let path = format!("{query}{joint}perPage={per_page}&page=99999");
+        let last = scene.get(tally, &path);
+        page(tally, &path, &last, pages as i64, per_page as i64, total);
+        match &first_entries {
+            Some(first) => {
+                let keys = |entries: &[Value]| -> Vec<K> { entries.iter().map(list.key).collect() };
+                tally.that(keys(first) == keys(&entries), || {
+                    format!("GET {query}: pages of {per_page} have other entries")
+                });
+            }
+            None => first_entries = Some(entries),
+        }
+    }
+    first_entries.unwrap_or_default()
+}

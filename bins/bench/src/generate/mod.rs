@@ -26,8 +26,7 @@ use diesel::connection::SimpleConnection as _;
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 
 pub(crate) use plan::ProjectPlan;
-use run::recordings;
-pub(crate) use run::recordings_of;
+pub(crate) use run::recordings;
 
 use crate::{
     clock,
@@ -87,7 +86,7 @@ fn fill(running: &Running, shape: &Shape) -> anyhow::Result<Dataset> {
         let entry = database.create_project(organization.id, &format!("project-{index}"), "main", began)?;
         plans.push((entry.id, ProjectPlan::new(shape, index, until)));
     }
-    let runs: u64 = plans.iter().map(|(_, plan)| float_free(plan.runs.len())).sum();
+    let runs: u64 = plans.iter().map(|(_, plan)| count(plan.runs.len())).sum();
     step(&format!("{runs} runs of {} projects", plans.len()));
     let stored = plans.par_iter().map(|(id, plan)| {
         let dataset_project = project(&database, *id, plan)?;
@@ -110,7 +109,7 @@ pub(crate) fn days_ms(days: f64) -> i64 {
     i64::from(small(days * 24.0 * 3600.0)) * 1000
 }
 
-fn float_free(count: usize) -> u64 {
+fn count(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
@@ -119,25 +118,21 @@ fn project(database: &Database, id: ProjectId, plan: &ProjectPlan) -> anyhow::Re
     let mut dataset_project = DatasetProject {
         id,
         role: plan.role,
-        tests: float_free(plan.tests.len()),
-        runs: float_free(plan.runs.len()),
+        tests: count(plan.tests.len()),
+        runs: count(plan.runs.len()),
         results: 0,
     };
     // Before all data, so that the engine's window is empty.
     let early = plan.until.plus_ms(-days_ms(plan.days)).plus_days(-2);
-    let last = plan.runs.len().saturating_sub(1);
-    for number in 0..plan.runs.len() {
-        let shards = recordings(plan, number);
-        let final_shard = shards.len().saturating_sub(1);
-        for (place, shard) in shards.iter().enumerate() {
-            dataset_project.results += float_free(shard.tests.len());
-            let judged = number == last && place == final_shard;
-            let (judge, now): (&dyn Judge, Timestamp) = if judged {
-                (&Engine::default(), plan.until)
+    for (number, run) in (0..).zip(&plan.runs) {
+        let shards = recordings(plan, run, number);
+        for (place, shard) in (1..).zip(&shards) {
+            dataset_project.results += count(shard.tests.len());
+            if number + 1 == dataset_project.runs && place == shards.len() {
+                database.record(id, shard, &Engine::default(), plan.until)?;
             } else {
-                (&Later, early)
-            };
-            database.record(id, shard, judge, now)?;
+                database.record(id, shard, &Later, early)?;
+            }
         }
     }
     Ok(dataset_project)

@@ -97,12 +97,8 @@ impl ProjectPlan {
         };
         let mut revisions = Revisions::default();
         for number in 0..runs {
-            let run = plan.run(
-                (f64::from(number), f64::from(runs)),
-                shape,
-                &mut revisions,
-                &mut random,
-            );
+            let place = (f64::from(number), f64::from(runs));
+            let run = plan.run(place, shape, &mut revisions, &mut random);
             plan.runs.push(run);
         }
         plan
@@ -198,7 +194,7 @@ fn test(number: u32, of: u32, role: Role, shape: &Shape, random: &mut StdRng) ->
     TestPlan {
         name: format!("{area} page {file} > {subject} (case {number})"),
         file: format!("tests/{area}/{area}-{file}.spec.ts"),
-        duration_ms: small_u64(20.0 * random.random_range(0.0_f64..6.0).exp()),
+        duration_ms: small(20.0 * random.random_range(0.0_f64..6.0).exp()).into(),
         nature: nature(role, shape, random),
         since: if late {
             (share - shape.first_tests) / (1.0 - shape.first_tests) * growing
@@ -207,10 +203,6 @@ fn test(number: u32, of: u32, role: Role, shape: &Shape, random: &mut StdRng) ->
         },
         error: random.next_u32(),
     }
-}
-
-fn small_u64(number: f64) -> u64 {
-    small(number).into()
 }
 
 fn nature(role: Role, shape: &Shape, random: &mut StdRng) -> Nature {
@@ -280,17 +272,11 @@ mod tests {
         let results: usize = plan.runs.iter().map(present).sum();
         assert!((24_000_000..27_000_000).contains(&results), "{results}");
         assert!(plan.runs.is_sorted_by_key(|run| run.at));
-        let flaky = plan
-            .tests
-            .iter()
-            .filter(|test| matches!(test.nature, Nature::Flaky { .. }))
-            .count();
+        let is_flaky = |test: &&TestPlan| matches!(test.nature, Nature::Flaky { .. });
+        let flaky = plan.tests.iter().filter(is_flaky).count();
         assert!((200..300).contains(&flaky), "{flaky}");
-        assert!(
-            plan.runs
-                .iter()
-                .all(|run| run.at <= until && run.at >= until.plus_days(-90))
-        );
+        let period = until.plus_days(-90)..=until;
+        assert!(plan.runs.iter().all(|run| period.contains(&run.at)));
         let branches: std::collections::HashSet<_> = plan.runs.iter().filter_map(|run| run.branch).collect();
         assert!(
             branches.len() > 300 && branches.iter().all(|branch| *branch < 400),
@@ -302,23 +288,15 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_plan() {
         let until = Timestamp::from_unix_ms(1_767_571_200_000);
-        let of = |seed| {
-            ProjectPlan::new(
-                &Shape {
-                    seed,
-                    tests: 50,
-                    ..shape()
-                },
-                2,
-                until,
-            )
-        };
-        let revisions = |seed| {
-            of(seed)
-                .runs
-                .iter()
-                .map(|run| run.revision.clone())
-                .collect::<Vec<_>>()
+        let revisions = |seed| -> Vec<String> {
+            let tests = 50;
+            let shape = Shape {
+                seed,
+                tests,
+                ..shape()
+            };
+            let plan = ProjectPlan::new(&shape, 2, until);
+            plan.runs.into_iter().map(|run| run.revision).collect()
         };
         assert_eq!(revisions(1), revisions(1));
         assert_ne!(revisions(1), revisions(2));

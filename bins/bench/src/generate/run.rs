@@ -22,16 +22,8 @@ const WORKERS: u64 = 8;
 /// The number of shards of a sharded run.
 const SHARDS: u32 = 4;
 
-/// The recordings of a plan's run: one, or one per shard.
-pub(crate) fn recordings(plan: &ProjectPlan, number: usize) -> Vec<Recording> {
-    plan.runs.get(number).map_or_else(Vec::new, |run| {
-        let salt = u64::try_from(number).unwrap_or(0);
-        recordings_of(plan, run, salt)
-    })
-}
-
-/// The recordings of a run, generated from the plan's seed and this salt.
-pub(crate) fn recordings_of(plan: &ProjectPlan, run: &RunPlan, salt: u64) -> Vec<Recording> {
+/// The recordings of a run, one or one per shard, generated from the plan's seed and this salt.
+pub(crate) fn recordings(plan: &ProjectPlan, run: &RunPlan, salt: u64) -> Vec<Recording> {
     let seed = plan.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(salt);
     let mut random = StdRng::seed_from_u64(seed);
     let shards = if run.sharded { SHARDS } else { 1 };

@@ -9,10 +9,10 @@ use std::{
 /// The rows of the table that the program prints, by name and then by heading.
 type Rows = BTreeMap<String, BTreeMap<String, f64>>;
 
-/// Runs the program on a data folder.
-fn bench(dir: &Path, arguments: &[&str]) -> Rows {
+/// Runs the program on a data folder, with arguments separated by spaces.
+fn bench(dir: &Path, arguments: &str) -> Rows {
     let output = Command::new(env!("CARGO_BIN_EXE_assay-bench"))
-        .args(arguments)
+        .args(arguments.split(' '))
         .args(["--seconds", "0.05", "--data-dir"])
         .arg(dir)
         .arg("--server")
@@ -21,7 +21,7 @@ fn bench(dir: &Path, arguments: &[&str]) -> Rows {
         .output()
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {stderr}");
+    assert!(output.status.success(), "{arguments}: {stderr}");
     let printed = String::from_utf8(output.stdout).unwrap();
     let cells = |line: &str| -> Vec<String> {
         let cells = line.trim_matches(['|', ' ']).split(" | ");
@@ -41,32 +41,20 @@ fn bench(dir: &Path, arguments: &[&str]) -> Rows {
     lines.map(row).collect()
 }
 
-const SHAPE: [&str; 12] = [
-    "--projects",
-    "3",
-    "--tests",
-    "40",
-    "--runs-per-day",
-    "4",
-    "--days",
-    "15",
-    "--branches",
-    "9",
-    "--failing",
-    "0.3",
-];
-
 #[test]
 fn a_tiny_data_set_is_made_and_measured() {
     let scratch = tempfile::tempdir_in("/tmp").unwrap();
     let dir = scratch.path();
-    let data = bench(dir, &[&["generate"], SHAPE.as_slice()].concat());
+    let data = bench(
+        dir,
+        "generate --projects 3 --tests 40 --runs-per-day 4 --days 15 --branches 9 --failing 0.3",
+    );
     let large = &data["0: Large"];
     assert_eq!((large["tests"], large["runs"]), (40.0, 60.0));
     assert_eq!(data["1: Storm"]["runs"], 56.0);
     assert!(data.values().all(|project| project["results"] > 0.0), "{data:?}");
 
-    let routes = bench(dir, &["load"]);
+    let routes = bench(dir, "load");
     for name in [
         "projects",
         "test status",
@@ -85,7 +73,7 @@ fn a_tiny_data_set_is_made_and_measured() {
         assert!(route["bytes"] > 20.0 && route["statements"] >= 1.0, "{route:?}");
     }
 
-    let import = bench(dir, &["import", "--times", "1"]);
+    let import = bench(dir, "import --times 1");
     let whole = &import["a whole run, every verdict judged"];
     assert_eq!(whole["tests"], 40.0);
     assert!(whole["seconds"] > 0.0 && whole["statements"] > 5.0, "{whole:?}");
@@ -94,21 +82,9 @@ fn a_tiny_data_set_is_made_and_measured() {
 #[test]
 fn the_growth_is_measured_over_sizes() {
     let scratch = tempfile::tempdir_in("/tmp").unwrap();
-    let shape = [
-        "--projects",
-        "1",
-        "--tests",
-        "40",
-        "--runs-per-day",
-        "2",
-        "--days",
-        "6",
-        "--failing",
-        "0.5",
-    ];
     let growth = bench(
         scratch.path(),
-        &[&["growth", "--sizes", "1/4,1"], shape.as_slice()].concat(),
+        "growth --sizes 1/4,1 --projects 1 --tests 40 --runs-per-day 2 --days 6 --failing 0.5",
     );
     let exponent = growth["results, millions"]["exponent"];
     assert!((exponent - 1.0).abs() < 0.001, "{exponent}");

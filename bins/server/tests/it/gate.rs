@@ -212,7 +212,13 @@ pub(crate) struct Job<'a> {
     pub(crate) folder: tempfile::TempDir,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// A job in an empty folder that reports to this server.
+    pub(crate) fn of(intake: &'a Intake) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { intake, folder }
+    }
+
     pub(crate) fn run(&self, cases: &[Case<'_>], arguments: &[&str]) -> Output {
         fs::write(self.folder.path().join("saved.xml"), report(cases)).unwrap();
         Cli::new("postgresql://127.0.0.1:1/nowhere")
@@ -246,10 +252,7 @@ impl Job<'_> {
 #[test]
 fn the_gate_excuses_only_flakes() {
     let intake = intake();
-    let job = Job {
-        intake: &intake,
-        folder: tempfile::tempdir().unwrap(),
-    };
+    let job = Job::of(&intake);
     let refusal = |value: &Value| value["failed"][0]["refusal"].clone();
     let (status, value) = job.gate(&[("pays", None), ("odd", None)], &[]);
     assert_eq!((status, &value["outcome"]), (Some(0), &"clean".into()), "{value}");
@@ -381,10 +384,7 @@ impl Job<'_> {
 #[test]
 fn a_stored_run_is_judged_with_all_its_shards() {
     let intake = intake();
-    let job = Job {
-        intake: &intake,
-        folder: tempfile::tempdir().unwrap(),
-    };
+    let job = Job::of(&intake);
     let run = job.shard("s1", "1/2", &[("pays", None), ("odd", TIMEOUT)]);
     let (status, value) = job.gate_of(&run, &[]);
     assert_eq!(
@@ -446,10 +446,7 @@ fn a_stored_run_is_judged_with_all_its_shards() {
 #[test]
 fn the_gate_writes_a_summary_and_a_comment() {
     let intake = intake();
-    let job = Job {
-        intake: &intake,
-        folder: tempfile::tempdir().unwrap(),
-    };
+    let job = Job::of(&intake);
     let flags = [
         "gate",
         "saved.xml",
@@ -479,10 +476,7 @@ fn the_gate_writes_a_summary_and_a_comment() {
 #[test]
 fn a_wrapped_command_passes_where_every_failed_test_is_excused() {
     let intake = intake();
-    let job = Job {
-        intake: &intake,
-        folder: tempfile::tempdir().unwrap(),
-    };
+    let job = Job::of(&intake);
     let run =
         |cases: &[Case<'_>], key: &str, status: i32, flags: &[&str]| job.wrapped(cases, (key, status), flags);
     let flake = [("pays", None), ("odd", TIMEOUT)];

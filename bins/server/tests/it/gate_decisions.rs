@@ -51,10 +51,7 @@ const MARK: &str = "Excused</span> in CI as Flake: ";
 #[test]
 fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
     let intake = intake();
-    let job = Job {
-        intake: &intake,
-        folder: tempfile::tempdir().unwrap(),
-    };
+    let job = Job::of(&intake);
     let pages = Pages::of(&intake);
     let (status, stderr) = job.wrapped(&[("pays", None), ("odd", TIMEOUT)], ("g1", 1), &["--gate"]);
     assert_eq!(status, Some(0), "{stderr}");
@@ -122,10 +119,7 @@ fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
 #[test]
 fn a_decision_that_cannot_be_stored_is_a_warning_and_changes_no_exit_status() {
     let intake = intake();
-    let job = Job {
-        intake: &intake,
-        folder: tempfile::tempdir().unwrap(),
-    };
+    let job = Job::of(&intake);
     intake
         .database
         .execute("ALTER TABLE upload ADD CONSTRAINT none CHECK (decision IS NULL)");
@@ -156,10 +150,7 @@ fn a_decision_that_cannot_be_stored_is_a_warning_and_changes_no_exit_status() {
 #[test]
 fn a_decision_on_a_stored_run_is_stored_with_an_ingest_key() {
     let intake = intake();
-    let job = Job {
-        intake: &intake,
-        folder: tempfile::tempdir().unwrap(),
-    };
+    let job = Job::of(&intake);
     // A report that is judged without being stored has no upload.
     let (status, _) = job.gate(&[("pays", None), ("odd", TIMEOUT)], &[]);
     assert_eq!(status, Some(0));

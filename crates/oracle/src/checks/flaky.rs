@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{
-    Scene, page, refused,
+    List, Scene, all_pages, refused,
     verdicts::{Verdicts, count},
 };
 use crate::{
@@ -23,7 +23,7 @@ pub fn flaky(tally: &mut Tally, scene: &Scene<'_>, verdicts: &Verdicts) {
         .filter(|(_, verdict)| verdict["status"] == "flaky" || verdict["status"] == "broken")
         .map(|(test, _)| test)
         .collect();
-    let entries = everything(tally, scene, &base, "timeLost", judged.len());
+    let entries = flaky_entries(tally, scene, &base, "timeLost", judged.len());
     let listed: BTreeSet<(String, Option<String>)> = entries.iter().map(key).collect();
     tally.same(
         &format!("GET {base}: tests"),
@@ -63,33 +63,14 @@ fn key(entry: &Value) -> (String, Option<String>) {
     (text("testName").unwrap_or_default(), text("filePath"))
 }
 
-fn everything(tally: &mut Tally, scene: &Scene<'_>, query: &str, sort: &str, total: usize) -> Vec<Value> {
-    let mut first_entries: Option<Vec<Value>> = None;
-    let joint = if query.contains('?') { '&' } else { '?' };
-    for per_page in [50, 25, 10] {
-        let mut entries = Vec::new();
-        let pages = total.div_ceil(per_page).max(1);
-        for number in 1..=pages {
-            let path = format!("{query}{joint}perPage={per_page}&page={number}");
-            let answer = scene.get(tally, &path);
-            page(tally, &path, &answer, number as i64, per_page as i64, total);
-            tally.same(&format!("GET {path}: sort"), &answer["sort"], &json!(sort));
-            entries.extend(answer["tests"].as_array().cloned().unwrap_or_default());
-        }
-        let path = format!("{query}{joint}perPage={per_page}&page=99999");
-        let last = scene.get(tally, &path);
-        page(tally, &path, &last, pages as i64, per_page as i64, total);
-        match &first_entries {
-            Some(first) => {
-                let keys = |entries: &[Value]| -> Vec<_> { entries.iter().map(key).collect() };
-                tally.that(keys(first) == keys(&entries), || {
-                    format!("GET {query}: pages of {per_page} tell another list")
-                });
-            }
-            None => first_entries = Some(entries),
-        }
-    }
-    first_entries.unwrap_or_default()
+/// All entries of a flaky list. Pages are compared by their tests.
+fn flaky_entries(tally: &mut Tally, scene: &Scene<'_>, query: &str, sort: &str, total: usize) -> Vec<Value> {
+    let list = List {
+        field: "tests",
+        sort,
+        key,
+    };
+    all_pages(tally, scene, query, &list, total)
 }
 
 fn entry(tally: &mut Tally, scene: &Scene<'_>, entry: &Value, verdicts: &Verdicts) {
@@ -184,7 +165,7 @@ fn orders(tally: &mut Tally, scene: &Scene<'_>, entries: &[Value]) {
         ("impact", "impact"),
     ] {
         let query = format!("{}?sort={sort}", scene.path(&["flaky"]));
-        let sorted = everything(tally, scene, &query, sort, entries.len());
+        let sorted = flaky_entries(tally, scene, &query, sort, entries.len());
         // Unknown figures come last. Equal ones are ordered by score, then name, then file.
         let inverse = |value: &Value| -value.as_f64().unwrap_or(f64::NEG_INFINITY);
         let rank = |entry: &Value| (inverse(&entry[field]), inverse(&entry["flakeScore"]), key(entry));
@@ -208,7 +189,7 @@ fn filters(tally: &mut Tally, scene: &Scene<'_>, entries: &[Value]) {
             .filter(|entry| entry["status"] == status)
             .map(key)
             .collect();
-        let got = everything(
+        let got = flaky_entries(
             tally,
             scene,
             &format!("{base}?status={status}"),
@@ -250,7 +231,7 @@ fn filters(tally: &mut Tally, scene: &Scene<'_>, entries: &[Value]) {
             })
             .collect();
         let query = format!("{base}?search={}", escape(needle));
-        let got = everything(tally, scene, &query, "timeLost", wanted.len());
+        let got = flaky_entries(tally, scene, &query, "timeLost", wanted.len());
         tally.same(
             &format!("GET {query}"),
             &got.iter().map(key).collect::<Vec<_>>(),

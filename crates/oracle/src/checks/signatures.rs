@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::{
-    Scene, page, refused,
+    List, Scene, all_pages, refused,
     run_detail::note,
     runs::periods,
     signature::{CATEGORIES, detail, figures, signature},
@@ -66,7 +66,13 @@ fn list(tally: &mut Tally, scene: &mut Scene<'_>, days: i64) {
     let stored = by_class(oracle::occurrences(&visible));
     let counted = by_class(oracle::occurrences(&runs));
     let base = scene.path(&["errors"]);
-    let entries = everything(tally, scene, &format!("{base}?days={days}"), counted.len());
+    let entries = signature_entries(
+        tally,
+        scene,
+        &format!("{base}?days={days}"),
+        "occurrences",
+        counted.len(),
+    );
     // Each entry shows the beginning of its latest text, which identifies its class.
     let classes: BTreeMap<String, String> = counted
         .values()
@@ -130,31 +136,20 @@ fn list(tally: &mut Tally, scene: &mut Scene<'_>, days: i64) {
     filters(tally, scene, days, &entries, &counted);
 }
 
-/// The whole list, read in pages of ten, twenty-five and fifty, which must agree.
-fn everything(tally: &mut Tally, scene: &Scene<'_>, query: &str, total: usize) -> Vec<Value> {
-    let mut first_entries: Option<Vec<Value>> = None;
-    for per_page in [50, 25, 10] {
-        let mut entries = Vec::new();
-        let pages = total.div_ceil(per_page).max(1);
-        for number in 1..=pages {
-            let path = format!("{query}&perPage={per_page}&page={number}");
-            let answer = scene.get(tally, &path);
-            page(tally, &path, &answer, number as i64, per_page as i64, total);
-            entries.extend(answer["errors"].as_array().cloned().unwrap_or_default());
-        }
-        let path = format!("{query}&perPage={per_page}&page=4000");
-        let last = scene.get(tally, &path);
-        page(tally, &path, &last, pages as i64, per_page as i64, total);
-        match &first_entries {
-            Some(first) => {
-                tally.that(*first == entries, || {
-                    format!("GET {query}: pages of {per_page} tell another list")
-                });
-            }
-            None => first_entries = Some(entries),
-        }
-    }
-    first_entries.unwrap_or_default()
+/// All entries of a list of signatures.
+fn signature_entries(
+    tally: &mut Tally,
+    scene: &Scene<'_>,
+    query: &str,
+    sort: &str,
+    total: usize,
+) -> Vec<Value> {
+    let list = List {
+        field: "errors",
+        sort,
+        key: Value::clone,
+    };
+    all_pages(tally, scene, query, &list, total)
 }
 
 fn orders(tally: &mut Tally, scene: &Scene<'_>, days: i64, entries: &[Value]) {
@@ -165,7 +160,7 @@ fn orders(tally: &mut Tally, scene: &Scene<'_>, days: i64, entries: &[Value]) {
         ("firstSeen", "firstSeen"),
     ] {
         let query = format!("{}?days={days}&sort={sort}", scene.path(&["errors"]));
-        let sorted = everything(tally, scene, &query, entries.len());
+        let sorted = signature_entries(tally, scene, &query, sort, entries.len());
         let keys: Vec<String> = sorted
             .iter()
             .map(|entry| {
