@@ -1,4 +1,4 @@
-//! Any bytes through the allure reader.
+//! Fuzzes the Allure reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

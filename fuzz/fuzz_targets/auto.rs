@@ -1,4 +1,4 @@
-//! Any bytes through recognition and whichever reader it chooses.
+//! Fuzzes format detection, and the reader of the detected format, with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

@@ -1,4 +1,4 @@
-//! Any bytes through the ctest reader.
+//! Fuzzes the CTest reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

@@ -1,4 +1,4 @@
-//! Any bytes through the ctrf reader.
+//! Fuzzes the CTRF reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

@@ -1,4 +1,4 @@
-//! Any bytes through the cucumber reader.
+//! Fuzzes the Cucumber reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

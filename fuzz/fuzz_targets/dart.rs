@@ -1,4 +1,4 @@
-//! Any bytes through the dart reader.
+//! Fuzzes the Dart reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

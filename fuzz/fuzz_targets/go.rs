@@ -1,4 +1,4 @@
-//! Any bytes through the go reader.
+//! Fuzzes the `go test -json` reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

@@ -1,4 +1,4 @@
-//! Any bytes through the jest reader.
+//! Fuzzes the Jest reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

@@ -1,4 +1,4 @@
-//! Any bytes through the junit reader.
+//! Fuzzes the JUnit XML reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

@@ -1,4 +1,4 @@
-//! Any bytes through the karate reader.
+//! Fuzzes the Karate reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

@@ -1,4 +1,4 @@
-//! Any bytes through the libtest reader.
+//! Fuzzes the libtest reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

@@ -1,4 +1,4 @@
-//! Any bytes through the mocha reader.
+//! Fuzzes the Mocha reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

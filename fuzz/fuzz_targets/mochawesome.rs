@@ -1,4 +1,4 @@
-//! Any bytes through the mochawesome reader.
+//! Fuzzes the mochawesome reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

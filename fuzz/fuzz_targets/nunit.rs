@@ -1,4 +1,4 @@
-//! Any bytes through the nunit reader.
+//! Fuzzes the NUnit reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

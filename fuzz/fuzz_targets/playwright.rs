@@ -1,4 +1,4 @@
-//! Any bytes through the playwright reader.
+//! Fuzzes the Playwright reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

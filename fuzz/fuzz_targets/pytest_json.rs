@@ -1,4 +1,4 @@
-//! Any bytes through the pytest-json reader.
+//! Fuzzes the pytest-json-report reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

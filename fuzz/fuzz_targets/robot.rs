@@ -1,4 +1,4 @@
-//! Any bytes through the robot reader.
+//! Fuzzes the Robot Framework reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

@@ -1,4 +1,4 @@
-//! Any bytes through the rspec reader.
+//! Fuzzes the RSpec reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

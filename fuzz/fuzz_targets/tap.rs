@@ -1,4 +1,4 @@
-//! Any bytes through the tap reader.
+//! Fuzzes the TAP reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

@@ -1,4 +1,4 @@
-//! Any bytes through the testng reader.
+//! Fuzzes the TestNG reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

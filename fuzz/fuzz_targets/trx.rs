@@ -1,4 +1,4 @@
-//! Any bytes through the trx reader.
+//! Fuzzes the TRX reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

@@ -1,4 +1,4 @@
-//! Any bytes through the xunit reader.
+//! Fuzzes the xUnit.net reader with arbitrary bytes.
 #![no_main]
 
 use assay_fuzz::read;

@@ -1,4 +1,4 @@
-//! The one place that reads the clock, and how far it is from a database's.
+//! Reads the clock and compares it with a database's. No other module reads the clock.
 
 use assay_domain::timestamp::Timestamp;
 
@@ -11,8 +11,8 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from(time::OffsetDateTime::now_utc())
 }
 
-/// By how much a database's clock is ahead of this machine's at least, in milliseconds; negative where it is behind.
-/// `before` and `after` are this machine's times around the question.
+/// The minimum difference between a database's clock and this machine's, in milliseconds; negative if the database is
+/// behind. `before` and `after` are this machine's times around the query.
 pub(crate) fn skew_ms(before: Timestamp, database: Timestamp, after: Timestamp) -> i64 {
     let round_trip = after.since_ms(before).max(0);
     // The database read its clock at an unknown moment between the two.

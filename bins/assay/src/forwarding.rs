@@ -53,7 +53,7 @@ impl Forwarding {
 
     /// Starts the command, and forwards signals to it from then on.
     pub(crate) fn spawn(&self, command: &mut Command) -> std::io::Result<Child> {
-        // Signals that arrive meanwhile are handled when the command runs. The terminal sent its own to the command, too.
+        // Signals that arrive meanwhile are handled when the command runs. A terminal sends its signals to both.
         let mut phase = self.lock();
         let child = command.spawn()?;
         let pid = Pid::from_child(&child);

@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// Every command that does something, with its words.
+    /// Adds every command without subcommands, with its words.
     fn leaves(command: &Command, words: &str, into: &mut Vec<(String, Command)>) {
         for command in command.get_subcommands() {
             let words = format!("{words} {}", command.get_name());

@@ -39,7 +39,7 @@ impl NoAnswer {
     fn new(address: &Address, error: &ureq::Error) -> Self {
         match untrusted(error) {
             Some(problem) => Self::Untrusted(format!("{address} is not trusted: {problem}")),
-            None => Self::Unreachable(format!("{address} gives no answer: {}", reason(error))),
+            None => Self::Unreachable(format!("{address} does not answer: {}", reason(error))),
         }
     }
 

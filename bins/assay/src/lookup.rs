@@ -15,7 +15,7 @@ pub(crate) fn organization(store: &dyn Administration, text: &str) -> anyhow::Re
     let id = text.parse::<OrganizationId>().ok();
     let of = |organization: &Organization| (organization.id.to_string(), organization.name.clone());
     let labels: Vec<_> = organizations.iter().map(of).collect();
-    let place = only(text, id.map(|id| id.to_string()), &labels, "organization", "org")?;
+    let place = find_unique(text, id.map(|id| id.to_string()), &labels, "organization", "org")?;
     Ok(organizations.swap_remove(place))
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn project(store: &dyn Administration, text: &str) -> anyhow::Result<
     let id = text.parse::<ProjectId>().ok();
     let of = |project: &ProjectEntry| (project.id.to_string(), project.name.clone());
     let labels: Vec<_> = projects.iter().map(of).collect();
-    let place = only(text, id.map(|id| id.to_string()), &labels, "project", "project")?;
+    let place = find_unique(text, id.map(|id| id.to_string()), &labels, "project", "project")?;
     Ok(projects.swap_remove(place))
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn no_key(store: &dyn Administration, id: KeyId) -> anyhow::Result<an
 }
 
 /// The index of the entry with this id, else of the only one with this name. Each entry is an id and a name.
-fn only(
+fn find_unique(
     text: &str,
     id: Option<String>,
     all: &[(String, String)],

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         Ok(status) => status,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
+            print_error(&error);
             match error.is::<misuse::Misuse>() {
                 true => ExitCode::from(WRONG_USAGE),
                 false => ExitCode::FAILURE,
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 /// Prints the error and the advice on standard error.
-fn complain(error: &anyhow::Error) {
+fn print_error(error: &anyhow::Error) {
     let style: Style = AnsiColor::Red.on_default().bold();
     let reason = format!("{error:#}");
     let mut message = format!("{style}assay:{style:#} {}", reason.trim_end());

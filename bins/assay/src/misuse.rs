@@ -1,4 +1,4 @@
-//! Wrong usage that only shows after the command line was parsed.
+//! Wrong usage that is detected after the command line was parsed.
 
 /// Ends the program with the exit status of wrong usage.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ const TICK: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Files, runs and the like, in the plural.
-    Things(&'static str),
+    Items(&'static str),
     /// Bytes.
     Bytes,
     /// Bytes that a server handles once it has all of them.
@@ -26,14 +26,14 @@ pub(crate) fn bar(global: &Global, doing: &'static str, length: u64, unit: Unit)
         return ProgressBar::hidden();
     }
     let template = match unit {
-        Unit::Things(_) => "{prefix} {wide_bar} {human_pos}/{human_len} {msg}, {rate}/s, {eta} left",
+        Unit::Items(_) => "{prefix} {wide_bar} {human_pos}/{human_len} {msg}, {rate}/s, {eta} left",
         Unit::Bytes => "{prefix} {wide_bar} {bytes}/{total_bytes}, {binary_bytes_per_sec}, {eta} left",
         Unit::SentBytes => "{prefix} {wide_bar} {bytes}/{total_bytes}, {until_sent}",
     };
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
     let bar = styled(bar, template).with_prefix(doing);
     match unit {
-        Unit::Things(name) => bar.set_message(name),
+        Unit::Items(name) => bar.set_message(name),
         Unit::Bytes | Unit::SentBytes => {}
     }
     bar.enable_steady_tick(TICK);
@@ -76,7 +76,7 @@ pub(crate) fn rate(global: &Global, files: usize, tests: usize, took: Duration) 
 const ENOUGH: usize = 20;
 
 fn is_shown(global: &Global) -> bool {
-    !global.json && terminal::is_watched()
+    !global.json && terminal::stderr_is_terminal()
 }
 
 /// Items a second, without a fraction.
@@ -89,7 +89,7 @@ fn whole_rate(state: &ProgressState, text: &mut dyn std::fmt::Write) {
 fn until_sent(state: &ProgressState, text: &mut dyn std::fmt::Write) {
     // Writing to a string cannot fail.
     let _ = match state.len().is_some_and(|length| state.pos() >= length) {
-        true => write!(text, "the server reads and stores it"),
+        true => write!(text, "the server is reading and storing it"),
         false => write!(text, "{:#} left", HumanDuration(state.eta())),
     };
 }

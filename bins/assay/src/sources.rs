@@ -59,7 +59,7 @@ pub(crate) fn read_candidates(
     format: Option<Format>,
 ) -> anyhow::Result<Vec<SourceFile>> {
     let files = u64::try_from(candidates.len())?;
-    let bar = progress::bar(global, "reading", files, Unit::Things("files"));
+    let bar = progress::bar(global, "reading", files, Unit::Items("files"));
     let budget = ByteBudget::default();
     let read: anyhow::Result<Vec<Result<SourceFile, SkippedFile>>> = candidates
         .par_iter()
@@ -92,7 +92,11 @@ pub(crate) fn read_candidates(
         }
     }
     print_skipped(&skipped);
-    ensure!(!files.is_empty(), "no test report was found in {}", listed(paths));
+    ensure!(
+        !files.is_empty(),
+        "no test report was found in {}",
+        display_paths(paths)
+    );
     Ok(files)
 }
 
@@ -113,7 +117,7 @@ pub(crate) struct Candidate {
 impl Candidate {
     /// Its name in messages.
     pub(crate) fn name(&self) -> String {
-        shown(&self.path)
+        display_path(&self.path)
     }
 
     /// Reads the file if it begins like a report. Only regular files are read, because a device or a named pipe may
@@ -145,7 +149,7 @@ impl Candidate {
         let mut bytes = Vec::new();
         read_on(&mut file, &mut bytes, BEGINNING, budget).with_context(|| name.clone())?;
         if !is_recognised(&bytes) {
-            budget.leave(bytes.len());
+            budget.remove(bytes.len());
             return Ok(None);
         }
         read_on(&mut file, &mut bytes, LARGEST_FILE, budget).with_context(|| name.clone())?;
@@ -166,7 +170,8 @@ impl Candidate {
 pub(crate) struct ByteBudget(AtomicU64);
 
 impl ByteBudget {
-    fn take(&self, bytes: usize) -> anyhow::Result<()> {
+    /// Adds bytes that were read. Fails if all files together exceed the limit.
+    fn add(&self, bytes: usize) -> anyhow::Result<()> {
         let bytes = u64::try_from(bytes)?;
         let before = self.0.fetch_add(bytes, Ordering::Relaxed);
         ensure!(
@@ -177,7 +182,8 @@ impl ByteBudget {
         Ok(())
     }
 
-    fn leave(&self, bytes: usize) {
+    /// Subtracts bytes that were read and dropped.
+    fn remove(&self, bytes: usize) {
         self.0
             .fetch_sub(u64::try_from(bytes).unwrap_or(0), Ordering::Relaxed);
     }
@@ -193,11 +199,11 @@ fn read_on(from: &mut impl Read, into: &mut Vec<u8>, most: u64, budget: &ByteBud
         "exceeds {} MiB",
         LARGEST_FILE >> 20
     );
-    budget.take(into.len() - before)
+    budget.add(into.len() - before)
 }
 
 /// A path as messages show it.
-pub(crate) fn shown(path: &Path) -> String {
+pub(crate) fn display_path(path: &Path) -> String {
     assay_reports::shown_name(&path.display().to_string())
 }
 
@@ -278,7 +284,7 @@ fn walk(folder: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::
             ensure!(
                 into.len() <= MOST_FILES,
                 "{}: more than {MOST_FILES} files; name fewer",
-                shown(folder)
+                display_path(folder)
             );
         }
     }
@@ -287,7 +293,7 @@ fn walk(folder: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::
 
 /// The error for a path that cannot be read. The libraries' own messages would show the path unescaped.
 fn unreadable(path: &Path, problem: &io::Error) -> anyhow::Error {
-    anyhow::anyhow!("{}: {problem}", shown(path))
+    anyhow::anyhow!("{}: {problem}", display_path(path))
 }
 
 /// The files that a pattern matches. Matched folders are walked.
@@ -298,7 +304,7 @@ fn matching(
     into: &mut Vec<Candidate>,
 ) -> anyhow::Result<()> {
     let text = pattern.to_string_lossy();
-    let name = shown(pattern);
+    let name = display_path(pattern);
     let before = into.len();
     if text.contains(['*', '?', '[']) {
         for path in glob::glob(&text).with_context(|| format!("{name}: the pattern is not valid"))? {
@@ -342,7 +348,11 @@ pub(crate) fn print_skipped(skipped: &[SkippedFile]) {
     }
 }
 
-fn listed(paths: &[PathBuf]) -> String {
-    let names: Vec<_> = paths.iter().take(MOST_NAMED).map(|path| shown(path)).collect();
+fn display_paths(paths: &[PathBuf]) -> String {
+    let names: Vec<_> = paths
+        .iter()
+        .take(MOST_NAMED)
+        .map(|path| display_path(path))
+        .collect();
     names.join(", ")
 }

@@ -1,6 +1,6 @@
 //! Suggestions for mistyped names.
 
-/// Least likeness of two names of which one may be meant for the other, from 0 to 1.
+/// Minimum similarity of a suggested name, from 0 (different) to 1 (equal).
 const ALIKE: f64 = 0.75;
 
 /// The name most similar to `text`, if one is similar enough. The comparison ignores case.

@@ -7,35 +7,35 @@ use comfy_table::{
 
 use crate::terminal;
 
-/// The least that is worth showing of a text that is cut off, in columns.
+/// The minimum width of a shortened text, in columns.
 const LEAST: usize = 12;
-/// Between two columns.
+/// The space between two columns.
 const GAP: u16 = 2;
 
-/// One value, and how it is meant.
+/// A value with its tone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
     tone: Tone,
 }
 
-/// How a value is meant; a colour on a terminal.
+/// The tone of a value: a colour on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     /// No style.
     Plain,
-    /// As it should be.
+    /// A good state.
     Good,
-    /// To be looked at.
+    /// A state that needs attention.
     Doubtful,
-    /// Not as it should be.
+    /// A bad state.
     Bad,
-    /// Not important.
+    /// A detail.
     Faint,
 }
 
 impl Cell {
-    /// A value that is meant so.
+    /// A value in this tone.
     pub(crate) fn new(text: impl Into<String>, tone: Tone) -> Self {
         Self {
             text: text.into(),
@@ -95,10 +95,10 @@ pub(crate) fn table_with_notes(
     if table.natural_width() > columns {
         return None;
     }
-    let drawn = table.within(None);
-    let mut drawn = drawn.lines();
-    let mut text = drawn.next().unwrap_or_default().to_owned() + "\n";
-    for (line, notes) in drawn.zip(notes) {
+    let rendered = table.within(None);
+    let mut rendered = rendered.lines();
+    let mut text = rendered.next().unwrap_or_default().to_owned() + "\n";
+    for (line, notes) in rendered.zip(notes) {
         text += line;
         text.push('\n');
         for note in notes {
@@ -122,7 +122,7 @@ fn wrapped(text: &str, columns: usize) -> String {
     lines(&drawing)
 }
 
-/// A cell on one line, with a sign in the place of no text.
+/// A cell on one line; a dash if it is empty.
 fn printable(cell: Cell) -> Cell {
     let text = terminal::one_line(&cell.text);
     let text = if text.is_empty() { "-".to_owned() } else { text };
@@ -201,9 +201,9 @@ impl Table<'_> {
                 .map(|title| comfy_table::Cell::new(title).add_attribute(Attribute::Bold)),
         );
         for row in &self.rows {
-            let mut drawn = Row::from(row.iter().map(Cell::drawn).collect::<Vec<_>>());
-            drawn.max_height(1);
-            drawing.add_row(drawn);
+            let mut rendered = Row::from(row.iter().map(Cell::to_table_cell).collect::<Vec<_>>());
+            rendered.max_height(1);
+            drawing.add_row(rendered);
         }
         for (index, column) in (0..).zip(drawing.column_iter_mut()) {
             column.set_padding((0, GAP));
@@ -214,7 +214,7 @@ impl Table<'_> {
         drawing
     }
 
-    /// Each row as a block of lines, a value each.
+    /// Each row as a block of lines, one value per line.
     fn blocks(&self) -> String {
         let width = self
             .header
@@ -235,7 +235,7 @@ impl Table<'_> {
 }
 
 impl Cell {
-    fn drawn(&self) -> comfy_table::Cell {
+    fn to_table_cell(&self) -> comfy_table::Cell {
         let cell = comfy_table::Cell::new(&self.text);
         match self.tone {
             Tone::Plain => cell,
@@ -260,7 +260,7 @@ mod tests {
 
     const ID: &str = "019aa3f4-5b1c-7def-8a3b-0123456789ab";
 
-    fn drawn(rows: &[[&str; 3]], columns: Option<usize>) -> String {
+    fn rendered(rows: &[[&str; 3]], columns: Option<usize>) -> String {
         let rows = rows
             .iter()
             .map(|row| row.iter().map(|text| printable((*text).into())).collect())
@@ -277,29 +277,29 @@ mod tests {
     fn texts_that_fit_are_whole_and_numbers_are_right_aligned() {
         let expected = format!("NAME  RUNS  ID\nshop     7  {ID}\nweb    120  {ID}\n");
         assert_eq!(
-            drawn(&[["shop", "7", ID], ["web", "120", ID]], Some(80)),
+            rendered(&[["shop", "7", ID], ["web", "120", ID]], Some(80)),
             expected
         );
-        assert_eq!(drawn(&[["shop", "7", ID], ["web", "120", ID]], None), expected);
+        assert_eq!(rendered(&[["shop", "7", ID], ["web", "120", ID]], None), expected);
     }
 
     #[test]
-    fn a_long_name_is_cut_and_an_id_never() {
+    fn long_names_are_shortened_and_ids_are_not() {
         let name = "a-storefront-with-a-name-that-nobody-would-ever-type";
-        let text = drawn(&[[name, "7", ID], ["web", "", ID]], Some(66));
+        let text = rendered(&[[name, "7", ID], ["web", "", ID]], Some(66));
         assert!(
             text.contains(ID) && text.contains('…') && !text.contains(name),
             "{text}"
         );
         assert!(text.lines().all(|line| line.chars().count() <= 66), "{text}");
         assert_eq!(text.lines().count(), 3, "{text}");
-        assert!(drawn(&[[name, "7", ID]], None).contains(name));
+        assert!(rendered(&[[name, "7", ID]], None).contains(name));
     }
 
     #[test]
     fn wide_characters_count_double() {
         let name = "店铺".repeat(20);
-        let text = drawn(&[[&name, "7", ID]], Some(70));
+        let text = rendered(&[[&name, "7", ID]], Some(70));
         let row = text.lines().nth(1).unwrap();
         assert!(row.contains('…') && row.ends_with(ID), "{text}");
         let wide = row.chars().filter(|c| "店铺".contains(*c)).count();
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_terminal_too_narrow_for_columns_gets_lines() {
-        let text = drawn(&[["a name of some length", "7", ID], ["web", "8", ID]], Some(40));
+        let text = rendered(&[["a name of some length", "7", ID], ["web", "8", ID]], Some(40));
         let expected =
             format!("NAME  a name of some length\nRUNS  7\nID    {ID}\n\nNAME  web\nRUNS  8\nID    {ID}\n");
         assert_eq!(text, expected);
@@ -316,6 +316,6 @@ mod tests {
 
     #[test]
     fn control_characters_are_removed() {
-        assert!(drawn(&[["a\u{1b}[31mb\nc", "7", ID]], None).contains("a [31mb c"));
+        assert!(rendered(&[["a\u{1b}[31mb\nc", "7", ID]], None).contains("a [31mb c"));
     }
 }

@@ -1,4 +1,4 @@
-//! What standard output and standard error are connected to, and what follows from it.
+//! Standard output and standard error: their styles and width, and whether they are terminals.
 
 use std::io::{self, IsTerminal as _, StderrLock, StdoutLock};
 
@@ -15,24 +15,24 @@ pub(crate) fn err() -> AutoStream<StderrLock<'static>> {
     AutoStream::auto(io::stderr().lock())
 }
 
-/// How many columns standard output has, where it is a terminal.
+/// The width of standard output in columns; `None` if it is not a terminal.
 pub(crate) fn width() -> Option<usize> {
     let stdout = io::stdout();
     let (Width(columns), _) = terminal_size_of(&stdout)?;
     (stdout.is_terminal() && columns > 0).then_some(usize::from(columns))
 }
 
-/// Whether somebody sits there to answer a question.
+/// Whether the program can ask a question: standard input and standard error are terminals.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Whether somebody watches standard error.
-pub(crate) fn is_watched() -> bool {
+/// Whether standard error is a terminal.
+pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// A text on one line. Text of a report must neither move the cursor nor colour the terminal.
+/// A text with spaces in place of control characters, because a report must not move the cursor or colour the terminal.
 pub(crate) fn one_line(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })

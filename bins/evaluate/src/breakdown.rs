@@ -22,7 +22,7 @@ struct Kind {
     flaky: u32,
     /// Flaky tests without a flaky verdict.
     missed: u32,
-    /// Missed tests without failures, and with one failure, in the window outside of mass failures.
+    /// Missed tests with no failure and with one failure in the window, without mass failures.
     missed_unseen: [u32; 2],
     /// Not flaky.
     others: u32,
@@ -31,7 +31,7 @@ struct Kind {
 }
 
 impl Breakdown {
-    /// Adds a verdict on a test with `visible` failures in the window outside of mass failures.
+    /// Adds a verdict on a test with `visible` failures in the window, without mass failures.
     pub(crate) fn add(&mut self, test: &Test, truth: Truth, called: Option<VerdictStatus>, visible: usize) {
         let flaky = called == Some(VerdictStatus::Flaky);
         let kind = self.kinds.entry((kind(test), test.sparse)).or_default();

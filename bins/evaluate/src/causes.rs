@@ -1,8 +1,7 @@
 //! Evaluates causes and gate on simulated histories with known causes.
 //!
-//! The simulation differs from the model. Breakages hit 1 to 60 tests, some of which fail only sometimes. The next push
-//! mends them, or they are merged. The environment drifts, runs have outages, and error texts come from finite
-//! mixtures.
+//! The simulation differs from the model. A breakage hits 1 to 60 tests, some of which fail only sometimes. It is fixed
+//! by the next push, or merged. The environment drifts, runs have outages, and error texts come from finite mixtures.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +23,7 @@ use crate::runs::{DAYS, time};
 
 /// Tests of a simulated project.
 const TESTS: u32 = 400;
-/// The share of flaky ones.
+/// The share of flaky tests.
 const FLAKY: f64 = 0.08;
 /// The largest breakage, in tests.
 const LARGEST: f64 = 60.0;
@@ -83,7 +82,7 @@ struct CausesWorld {
     runs: Vec<BranchRun>,
 }
 
-/// The next number for a text that no other failure has.
+/// Numbers the error texts. Each call of `next` returns a new number.
 struct Texts(u32);
 
 impl Texts {
@@ -151,8 +150,8 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
             at += random.random_range(0.1..0.6);
         }
         if random.random_bool(0.1) {
-            let mended = at + random.random_range(0.2..2.0);
-            broken.extend(own.into_iter().map(|breakage| (at, mended, breakage)));
+            let fixed_at = at + random.random_range(0.2..2.0);
+            broken.extend(own.into_iter().map(|breakage| (at, fixed_at, breakage)));
         }
         branches.push(pushes);
     }
@@ -197,9 +196,9 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
     runs.retain(|run| run.at < DAYS);
     runs.sort_by(|a, b| a.at.total_cmp(&b.at));
     for _ in 0..6 {
-        let struck = random.random_range(0..runs.len());
+        let index = random.random_range(0..runs.len());
         let outage = (random.random_range(0.05..0.7), texts.next());
-        if let Some(run) = runs.get_mut(struck) {
+        if let Some(run) = runs.get_mut(index) {
             run.outage = Some(outage);
         }
     }
@@ -395,21 +394,21 @@ const fn is_mine(cause: Cause) -> bool {
 impl Score {
     fn add(&mut self, truth: Cause, failure: &FailureCause) {
         self.failures += 1;
-        let judged = cause(failure);
-        self.right += u32::from(judged == truth);
-        self.unclear += u32::from(judged == Cause::Unclear);
-        let of = &failure.probabilities;
+        let judged_cause = cause(failure);
+        self.right += u32::from(judged_cause == truth);
+        self.unclear += u32::from(judged_cause == Cause::Unclear);
+        let probabilities = &failure.probabilities;
         for (each, probability) in [
-            (Cause::Flake, of.flake),
-            (Cause::Environment, of.environment),
-            (Cause::BrokenBefore, of.broken_before),
-            (Cause::EarlierOnBranch, of.earlier_on_branch),
-            (Cause::ThisChange, of.this_change),
+            (Cause::Flake, probabilities.flake),
+            (Cause::Environment, probabilities.environment),
+            (Cause::BrokenBefore, probabilities.broken_before),
+            (Cause::EarlierOnBranch, probabilities.earlier_on_branch),
+            (Cause::ThisChange, probabilities.this_change),
         ] {
-            let was = if each == truth { 1.0 } else { 0.0 };
-            self.brier += (probability - was) * (probability - was);
+            let outcome = if each == truth { 1.0 } else { 0.0 };
+            self.brier += (probability - outcome) * (probability - outcome);
         }
-        let mine = of.mine();
+        let mine = probabilities.mine();
         let band = BANDS.iter().position(|end| mine < *end);
         if let Some((count, sum, own)) = band.and_then(|band| self.bands.get_mut(band)) {
             *count += 1;
@@ -436,7 +435,7 @@ pub(crate) fn table(seeds: &[u64]) -> String {
 /// Judges every failed run of a branch at the time when it was the newest.
 fn judge(world: &CausesWorld, score: &mut Score) {
     let engine = Engine::default();
-    let mut listed: (f64, BTreeSet<u32>) = (0.0, BTreeSet::new());
+    let (mut listed_at, mut flaky_list) = (0.0, BTreeSet::<u32>::new());
     let mut stable_failed: BTreeSet<u32> = BTreeSet::new();
     for (place, run) in world.runs.iter().enumerate() {
         let Some(observed) = world.history.runs.get(place) else {
@@ -450,10 +449,11 @@ fn judge(world: &CausesWorld, score: &mut Score) {
             continue;
         }
         // The list of flaky tests is at most a day old.
-        if run.at >= listed.0 + 1.0 {
+        if run.at >= listed_at + 1.0 {
             let flaky = engine.judge(&world.history, observed.run.started_at).into_iter();
-            let flaky = flaky.filter(|judged| judged.verdict.status == VerdictStatus::Flaky);
-            listed = (run.at, flaky.map(|judged| judged.verdict.test).collect());
+            let flaky = flaky.filter(|judgement| judgement.verdict.status == VerdictStatus::Flaky);
+            listed_at = run.at;
+            flaky_list = flaky.map(|judgement| judgement.verdict.test).collect();
         }
         let number = observed.run.number;
         let now = observed.run.started_at;
@@ -472,8 +472,8 @@ fn judge(world: &CausesWorld, score: &mut Score) {
             true => Action::Pass,
             false => Action::Block,
         };
-        let on_list = excuse(&|test| listed.1.contains(&test));
-        let on_either = excuse(&|test| listed.1.contains(&test) || stable_failed.contains(&test));
+        let on_list = excuse(&|test| flaky_list.contains(&test));
+        let on_either = excuse(&|test| flaky_list.contains(&test) || stable_failed.contains(&test));
         score.gate("on the flaky list", has_own, on_list);
         score.gate("on the flaky list or failed on stable", has_own, on_either);
     }

@@ -15,11 +15,11 @@ use crate::{
     world::World,
 };
 
-/// The time from which on a test should have a verdict.
+/// The time at which a test becomes flaky or broken, and the verdict that it should get.
 struct Onset {
     test: TestOrdinal,
     day: f64,
-    wanted: VerdictStatus,
+    expected: VerdictStatus,
 }
 
 /// Judges after every run, and counts the test's runs and failures until the verdict.
@@ -29,7 +29,7 @@ pub(crate) fn table(name: Name, seeds: &[u64]) -> String {
         let world = World::new(&name.population(), *seed);
         let onsets: Vec<Onset> = (0..)
             .zip(&world.tests)
-            .filter_map(|(test, it)| onset(test, it))
+            .filter_map(|(ordinal, test)| onset(ordinal, test))
             .collect();
         let verdicts: Vec<Vec<Verdict>> = world
             .runs
@@ -37,7 +37,7 @@ pub(crate) fn table(name: Name, seeds: &[u64]) -> String {
             .map(|run| Engine::default().verdicts(&world.history, time(run.at)))
             .collect();
         for onset in &onsets {
-            let waits = if onset.wanted == VerdictStatus::Flaky {
+            let waits = if onset.expected == VerdictStatus::Flaky {
                 &mut flaky
             } else {
                 &mut broken
@@ -52,12 +52,13 @@ pub(crate) fn table(name: Name, seeds: &[u64]) -> String {
     )
 }
 
-fn onset(test: TestOrdinal, it: &Test) -> Option<Onset> {
-    match (it.nature, it.breakages.as_slice()) {
+/// The onset of a test that becomes flaky, or breaks once and permanently; none for other tests.
+fn onset(ordinal: TestOrdinal, test: &Test) -> Option<Onset> {
+    match (test.nature, test.breakages.as_slice()) {
         (Nature::Flaky { from, .. }, []) if from > 0.0 => Some(Onset {
-            test,
+            test: ordinal,
             day: from,
-            wanted: VerdictStatus::Flaky,
+            expected: VerdictStatus::Flaky,
         }),
         (
             _,
@@ -67,24 +68,28 @@ fn onset(test: TestOrdinal, it: &Test) -> Option<Onset> {
                 },
             ],
         ) if until.is_infinite() => Some(Onset {
-            test,
+            test: ordinal,
             day: *from,
-            wanted: VerdictStatus::Broken,
+            expected: VerdictStatus::Broken,
         }),
         _ => None,
     }
 }
 
+/// The delays of the verdicts of one kind.
 #[derive(Default)]
 struct Waits {
+    /// The test's runs from the onset to the verdict, one entry per verdict.
     runs: Vec<u32>,
+    /// The test's failures in these runs.
     failures: Vec<u32>,
-    sought: u32,
+    /// The number of onsets, with or without a verdict.
+    onsets: u32,
 }
 
 impl Waits {
     fn add(&mut self, world: &World, verdicts: &[Vec<Verdict>], onset: &Onset) {
-        self.sought += 1;
+        self.onsets += 1;
         let (mut runs, mut failures) = (0, 0);
         for ((run, observed), verdicts) in world.runs.iter().zip(&world.history.runs).zip(verdicts) {
             if run.at < onset.day || !observed.present.contains(onset.test) {
@@ -93,7 +98,7 @@ impl Waits {
             runs += 1;
             failures += u32::from(observed.failures.iter().any(|failure| failure.test == onset.test));
             let verdict = verdicts.iter().find(|verdict| verdict.test == onset.test);
-            if verdict.is_some_and(|verdict| verdict.status == onset.wanted) {
+            if verdict.is_some_and(|verdict| verdict.status == onset.expected) {
                 self.runs.push(runs);
                 self.failures.push(failures);
                 return;
@@ -114,7 +119,7 @@ impl Waits {
         format!(
             "{} of {} found; runs after onset: median {}, 90th percentile {}; failures needed: median {}",
             self.runs.len(),
-            self.sought,
+            self.onsets,
             at(&self.runs, 5),
             at(&self.runs, 9),
             at(&self.failures, 5)

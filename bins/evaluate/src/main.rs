@@ -57,7 +57,7 @@ enum Command {
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
     },
-    /// Judge the failures of simulated branches with known causes, and evaluates the gate on their runs.
+    /// Judge the failures of simulated branches with known causes, and evaluate the gate on their runs.
     Causes {
         /// A project is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_recipe_that_runs_this_program_names_a_command_of_it() {
+    fn every_recipe_runs_an_existing_command_of_this_program() {
         let justfile = include_str!("../../../justfile");
         let runs: Vec<&str> = justfile
             .lines()

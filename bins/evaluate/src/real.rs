@@ -164,7 +164,7 @@ impl Report {
         );
         for (name, scores) in &self.forward {
             let (average, area) = ranking(scores);
-            let base: u32 = scores.iter().map(|(_, is)| u32::from(*is)).sum();
+            let base: u32 = scores.iter().map(|(_, is_true)| u32::from(*is_true)).sum();
             let _ = writeln!(
                 table,
                 "  {name:<34} AP {average:.3} AUC {area:.3} ({base} of {})",
@@ -211,7 +211,7 @@ fn truth(results: &[Result], is_crowd: impl Fn(&Result) -> bool) -> Option<bool>
             groups.entry((&result.chain, revision)).or_default().push(result);
         }
     }
-    let (mut contradicted, mut returned, mut rerun_red) = (recovered, false, false);
+    let (mut contradicted, mut passed_again, mut rerun_failed) = (recovered, false, false);
     for group in groups.values() {
         let outcomes: Vec<bool> = group
             .iter()
@@ -225,14 +225,14 @@ fn truth(results: &[Result], is_crowd: impl Fn(&Result) -> bool) -> Option<bool>
             .windows(2)
             .filter(|pair| matches!(pair, [a, b] if a != b))
             .count();
-        returned |= failed && changes >= 2 && outcomes.first() == Some(&false);
-        rerun_red |= outcomes.len() > 1 && !passed;
+        passed_again |= failed && changes >= 2 && outcomes.first() == Some(&false);
+        rerun_failed |= outcomes.len() > 1 && !passed;
     }
     let failures = results.iter().filter(|result| result.failed);
     let only_crowds = results.iter().any(|result| result.failed) && failures.clone().all(&is_crowd);
-    if returned || contradicted >= 2 {
+    if passed_again || contradicted >= 2 {
         Some(true)
-    } else if contradicted == 0 && (rerun_red || only_crowds) {
+    } else if contradicted == 0 && (rerun_failed || only_crowds) {
         Some(false)
     } else {
         None
@@ -248,8 +248,8 @@ fn crowds(history: &History) -> BTreeSet<(usize, u32)> {
             .get(*run)
             .map(|run| (run.run.started_at, run.run.number))
     });
-    type OnChain = (Option<Arc<str>>, Arc<str>, u32);
-    let mut streaks: BTreeMap<OnChain, u32> = BTreeMap::new();
+    type TestOnChain = (Option<Arc<str>>, Arc<str>, u32);
+    let mut streaks: BTreeMap<TestOnChain, u32> = BTreeMap::new();
     let mut crowds = BTreeSet::new();
     for place in order {
         let Some(observed) = history.runs.get(place) else {
@@ -310,27 +310,27 @@ mod tests {
 
     #[test]
     fn revisions_label_a_test_as_flaky_or_sound_or_unknown() {
-        let nobody = |_: &Result| false;
+        let no_crowds = |_: &Result| false;
         assert_eq!(
-            truth(&results(&[("a", 'P'), ("a", 'F'), ("a", 'P')]), nobody),
+            truth(&results(&[("a", 'P'), ("a", 'F'), ("a", 'P')]), no_crowds),
             Some(true)
         );
         assert_eq!(
             truth(
                 &results(&[("a", 'P'), ("a", 'F'), ("b", 'F'), ("b", 'P')]),
-                nobody
+                no_crowds
             ),
             Some(true)
         );
         assert_eq!(
-            truth(&results(&[("a", 'P'), ("a", 'F'), ("b", 'P')]), nobody),
+            truth(&results(&[("a", 'P'), ("a", 'F'), ("b", 'P')]), no_crowds),
             None,
             "once, without a return"
         );
         assert_eq!(
             truth(
                 &results(&[("a", 'P'), ("b", 'F'), ("b", 'F'), ("c", 'P')]),
-                nobody
+                no_crowds
             ),
             Some(false)
         );
@@ -340,6 +340,6 @@ mod tests {
                 == 1),
             Some(false)
         );
-        assert_eq!(truth(&results(&[("a", 'P'), ("b", 'F')]), nobody), None);
+        assert_eq!(truth(&results(&[("a", 'P'), ("b", 'F')]), no_crowds), None);
     }
 }

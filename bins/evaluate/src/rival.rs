@@ -16,7 +16,7 @@ pub(crate) enum Rival {
     FlipRate,
     /// The test passed and failed on one revision, or passed on retry, at least once.
     SameCommit,
-    /// The same, without runs that the engine calls mass failures.
+    /// [`Self::SameCommit`] without the runs that the engine calls mass failures.
     SameCommitOutsideOutages,
 }
 

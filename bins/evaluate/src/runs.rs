@@ -85,20 +85,20 @@ pub(crate) fn plan(population: &Population, random: &mut StdRng) -> Vec<Simulate
     }
     runs.retain(|run| run.at < DAYS);
     runs.sort_by(|a, b| a.at.total_cmp(&b.at));
-    strike(&mut runs, random);
+    add_outages(&mut runs, random);
     runs
 }
 
-/// Two full and two partial outages. Usually the same revision runs again after an outage.
-fn strike(runs: &mut [SimulatedRun], random: &mut StdRng) {
+/// Adds two large and two small outages. Usually the same revision of a branch runs again after an outage.
+fn add_outages(runs: &mut [SimulatedRun], random: &mut StdRng) {
     let shares = [0.6..0.95, 0.6..0.95, 0.04..0.25, 0.04..0.25];
     for share in shares {
-        let struck = random.random_range(0..runs.len());
+        let index = random.random_range(0..runs.len());
         let share = random.random_range(share);
-        let Some(run) = runs.get_mut(struck) else { continue };
+        let Some(run) = runs.get_mut(index) else { continue };
         run.outage = share;
         let (branch, revision) = (run.branch, run.revision);
-        let next = runs.iter_mut().skip(struck + 1).find(|run| run.branch == branch);
+        let next = runs.iter_mut().skip(index + 1).find(|run| run.branch == branch);
         if let Some(next) = next.filter(|_| branch != 0 && random.random_bool(0.8)) {
             next.revision = revision;
         }

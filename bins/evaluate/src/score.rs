@@ -11,11 +11,11 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Counts a call.
-    pub(crate) fn add(&mut self, called: bool, is: bool) {
-        self.hits += u32::from(called && is);
-        self.false_alarms += u32::from(called && !is);
-        self.misses += u32::from(!called && is);
+    /// Counts a test: `called` is the answer of the rule, `truth` the correct answer.
+    pub(crate) fn add(&mut self, called: bool, truth: bool) {
+        self.hits += u32::from(called && truth);
+        self.false_alarms += u32::from(called && !truth);
+        self.misses += u32::from(!called && truth);
     }
 
     /// The share of calls that are correct.
@@ -33,7 +33,7 @@ impl Calls {
         share(2 * self.hits, 2 * self.hits + self.false_alarms + self.misses)
     }
 
-    /// The number of calls.
+    /// The number of true cases, with or without a call.
     pub(crate) const fn positives(self) -> u32 {
         self.hits + self.misses
     }
@@ -57,10 +57,10 @@ fn share(part: u32, whole: u32) -> f64 {
 pub(crate) fn ranking(scores: &[(f64, bool)]) -> (f64, f64) {
     let mut sorted = scores.to_vec();
     sorted.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let positives: u32 = sorted.iter().map(|(_, is)| u32::from(*is)).sum();
+    let positives: u32 = sorted.iter().map(|(_, is_true)| u32::from(*is_true)).sum();
     let (mut seen, mut hits, mut average, mut area) = (0_u32, 0_u32, 0.0, 0.0);
     for tie in sorted.chunk_by(|a, b| a.0 == b.0) {
-        let good: u32 = tie.iter().map(|(_, is)| u32::from(*is)).sum();
+        let good: u32 = tie.iter().map(|(_, is_true)| u32::from(*is_true)).sum();
         let all = tie.iter().fold(0_u32, |count, _| count + 1);
         // A negative of a tie ranks below the earlier positives and half of the tied ones.
         area += f64::from(all - good) * (f64::from(hits) + f64::from(good) / 2.0);
@@ -98,14 +98,14 @@ mod tests {
     #[test]
     fn calls_are_shown_as_shares() {
         let mut calls = Calls::default();
-        for (called, is) in [
+        for (called, truth) in [
             (true, true),
             (true, false),
             (false, true),
             (false, false),
             (true, true),
         ] {
-            calls.add(called, is);
+            calls.add(called, truth);
         }
         assert_eq!(calls.to_string(), "0.667/0.667/0.667");
     }

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Each project is judged at the end of these days.
-const JUDGED: [f64; 3] = [14.0, 21.0, 28.0];
+const JUDGED_DAYS: [f64; 3] = [14.0, 21.0, 28.0];
 
 /// The calls of one rule.
 #[derive(Debug, Clone, Copy, Default)]
@@ -68,7 +68,7 @@ pub(crate) fn table(name: Name, seeds: &[u64], rates: bool, thresholds: Threshol
             .filter(|run| run.branch == 0)
             .map(|run| run.at)
             .collect();
-        for day in JUDGED {
+        for day in JUDGED_DAYS {
             let now = time(day);
             let called = engines.map(|(_, thresholds)| statuses(&world.history, now, thresholds));
             let outages = outages(&world.history, now);
@@ -94,7 +94,7 @@ pub(crate) fn table(name: Name, seeds: &[u64], rates: bool, thresholds: Threshol
                 if let Nature::Flaky { rate, from: 0.0, .. } = test.nature
                     && truth == Truth::Flaky
                     && !test.sparse
-                    && let Some((_, calls)) = by_rate.iter_mut().find(|(known, _)| *known == rate)
+                    && let Some((_, calls)) = by_rate.iter_mut().find(|(true_rate, _)| *true_rate == rate)
                 {
                     calls.add(
                         sensitive.is_some_and(|(status, _)| status == VerdictStatus::Flaky),

@@ -87,7 +87,8 @@ impl Test {
         }
     }
 
-    /// Breaks the test on the latest branch before each breakage of the stable branch, too: the one that was merged.
+    /// For each breakage of the stable branch, also breaks the test on the latest branch before it: the branch whose
+    /// merge brought the breakage.
     pub(crate) fn break_before_merging(&mut self, runs: &[SimulatedRun]) {
         let merged = |breakage: &Breakage| match breakage {
             Breakage::Stable { days: (from, _), .. } => {
@@ -240,7 +241,7 @@ fn flake(kind: f64, rate: f64, random: &mut StdRng) -> Nature {
     }
 }
 
-/// A breakage that begins within a share of the stable runs. It is mended after `length` of them, or never.
+/// A breakage that begins within a share of the stable runs. It is fixed after `length` of them, or never.
 fn breakage(
     stable: &[SimulatedRun],
     begins: std::ops::Range<f64>,
@@ -263,12 +264,12 @@ fn breakage(
             .nth(length)
     });
     let (until, day) = fix.map_or((u32::MAX, f64::INFINITY), |run| (run.revision, run.at));
-    let mended = stable
+    let fixed_at = stable
         .iter()
         .find(|run| run.revision >= until)
         .map_or(day, |run| run.at);
     Some(Breakage::Stable {
         revisions: (from.revision, until),
-        days: (from.at, mended),
+        days: (from.at, fixed_at),
     })
 }

@@ -21,8 +21,8 @@ pub(crate) struct World {
     pub(crate) history: History,
     /// The true nature of the tests, by ordinal.
     pub(crate) tests: Vec<Test>,
-    /// The runs' times in days, and the number of the stable revision that each is based on, in the order of the
-    /// history. The history has an entry for each variant of a run.
+    /// The runs without their results, in the order of the history. The history has one entry for each variant of a
+    /// run.
     pub(crate) runs: Vec<SimulatedRun>,
 }
 
@@ -93,7 +93,7 @@ fn execute(
             continue;
         }
         observed.present.insert(ordinal);
-        let struck = match test.nature {
+        let fails_first = match test.nature {
             Nature::Cluster { id, rate } => {
                 *clusters.entry(id).or_insert_with(|| random.random_bool(rate)) && random.random_bool(0.9)
             }
@@ -108,7 +108,7 @@ fn execute(
             let fails = if test.is_broken_in(run) {
                 random.random_bool(0.998)
             } else if attempt == 0 {
-                struck || random.random_bool(run.outage.max(2e-5))
+                fails_first || random.random_bool(run.outage.max(2e-5))
             } else if run.outage > 0.0 {
                 random.random_bool(0.9)
             } else {
@@ -137,7 +137,7 @@ mod tests {
     use crate::population::Name;
 
     #[test]
-    fn a_seed_is_a_project() {
+    fn a_seed_determines_the_project() {
         let project = |seed| World::new(&Name::S5.population(), seed).history;
         assert_eq!(project(7), project(7));
         assert_ne!(project(7), project(8));

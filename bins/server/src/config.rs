@@ -1,4 +1,4 @@
-//! Configuration: environment variables, each also a flag, each refused with one sentence where it is wrong.
+//! Configuration: environment variables, each also a flag. An invalid value is rejected with one sentence.
 
 use std::{
     borrow::Cow,
@@ -17,10 +17,10 @@ use validator::{Validate, ValidationError};
 use crate::{log_format::LogFormat, upload_limits::UploadLimits};
 
 /// The maximum numbers of database connections and of workers.
-const MOST: u32 = 1_024;
+const MOST_CONNECTIONS: u32 = 1_024;
 /// The least number of blocking threads by default. One key uses half of them. With fewer, a processor is idle while
 /// requests wait for Postgres. With more, the system changes between threads more often.
-const BLOCKING: u32 = 8;
+const LEAST_BLOCKING_THREADS: u32 = 8;
 
 const EXAMPLES: &str = "\
 Try it, with sample data and nothing else set up:
@@ -167,11 +167,11 @@ pub(crate) struct Config {
     pub(crate) cors_origins: Origins,
 
     /// Connections to the database; by default two for each worker, at least 8, and one for /readyz
-    #[arg(long, value_name = "N", env = "ASSAY_POOL_SIZE", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]
+    #[arg(long, value_name = "N", env = "ASSAY_POOL_SIZE", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CONNECTIONS)))]
     pool_size: Option<u32>,
 
     /// Threads that answer requests; by default one for each processor
-    #[arg(long, value_name = "N", env = "ASSAY_WORKERS", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]
+    #[arg(long, value_name = "N", env = "ASSAY_WORKERS", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CONNECTIONS)))]
     workers: Option<u32>,
 
     /// Memory for answers that clients have not read yet, in MiB; a key holds at most a quarter
@@ -218,11 +218,11 @@ impl Config {
     /// The named database; an empty variable counts as unset. A process that only takes reports may name only the
     /// database for reports.
     pub(crate) fn database_url(&self) -> Option<&str> {
-        let of_reports = match (self.listen, self.front_listen()) {
+        let reports_url = match (self.listen, self.front_listen()) {
             (Address::Off, Address::Off) => named(self.ingest_database_url.as_deref()),
             (Address::Off | Address::At(_), Address::Off | Address::At(_)) => None,
         };
-        named(self.database_url.as_deref()).or(of_reports)
+        named(self.database_url.as_deref()).or(reports_url)
     }
 
     /// The database for reports, if it is named separately.
@@ -232,10 +232,10 @@ impl Config {
 
     /// The address of the ingest listener.
     pub(crate) fn ingest_listen(&self) -> Address {
-        const OF_A_DEMONSTRATION: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
+        const DEMO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
         match self.ingest_listen {
             Some(address) => address,
-            None if self.demo => Address::At(OF_A_DEMONSTRATION),
+            None if self.demo => Address::At(DEMO_ADDRESS),
             None => Address::Off,
         }
     }
@@ -255,12 +255,12 @@ impl Config {
 
     /// The address of the listener for pages.
     pub(crate) fn front_listen(&self) -> Address {
-        let usual = if self.demo {
+        let default_address = if self.demo {
             Address::At(SocketAddr::from(([127, 0, 0, 1], 8082)))
         } else {
             Address::Off
         };
-        self.front_listen.unwrap_or(usual)
+        self.front_listen.unwrap_or(default_address)
     }
 
     /// The secret of the pages' sessions, if it is set.
@@ -275,11 +275,11 @@ impl Config {
 
     /// Refuses settings that contradict each other, with one sentence.
     pub(crate) fn check(&self) -> Result<(), String> {
-        self.validate().map_err(|refused| {
-            let errors = refused.field_errors();
+        self.validate().map_err(|invalid| {
+            let errors = invalid.field_errors();
             let first = errors.values().flat_map(|errors| errors.iter()).next();
             let message = first.and_then(|error| error.message.as_deref());
-            message.map_or_else(|| refused.to_string(), str::to_owned)
+            message.map_or_else(|| invalid.to_string(), str::to_owned)
         })
     }
 
@@ -303,17 +303,17 @@ impl Config {
     /// The numbers of threads, blocking threads and connections.
     pub(crate) fn sizes(&self, processors: NonZeroUsize) -> Sizes {
         let processors = u32::try_from(processors.get())
-            .unwrap_or(MOST)
-            .min((MOST - 1) / 2);
+            .unwrap_or(MOST_CONNECTIONS)
+            .min((MOST_CONNECTIONS - 1) / 2);
         let workers = match (self.workers, self.pool_size) {
             (Some(workers), _) => workers,
-            // Fewer connections than processors: more workers would only wait for them.
+            // With fewer connections than processors, further workers would only wait for a connection.
             (None, Some(pool)) => processors.min(pool.saturating_sub(1).max(1)),
             (None, None) => processors,
         };
         let pool = self
             .pool_size
-            .unwrap_or(((workers * 2).max(BLOCKING) + 1).min(MOST));
+            .unwrap_or(((workers * 2).max(LEAST_BLOCKING_THREADS) + 1).min(MOST_CONNECTIONS));
         Sizes {
             workers,
             // One connection is reserved for readiness checks, so that they are answered under any load.

@@ -7,7 +7,7 @@ use log::{Level, Log, Metadata, Record};
 
 use crate::log_format::LogFormat;
 
-/// The prefix of every key.
+/// The prefix of every key's text.
 const KEY: &str = "svc_";
 /// The number of characters from which a key is redacted; `assay key list` shows twelve of them.
 const HIDDEN_FROM: usize = 13;
@@ -80,10 +80,10 @@ impl<L: Log> Log for Guard<L> {
 
 fn is_loggable(metadata: &Metadata<'_>) -> bool {
     let target = metadata.target();
-    let is_talkative = VERBOSE_TARGETS.iter().any(|begin| target.starts_with(begin));
-    let least = if is_talkative { Level::Warn } else { Level::Info };
-    let is_heard = metadata.level() <= least || target.starts_with("assay_");
-    is_heard && !target.starts_with(REQUEST_PARSER)
+    let is_verbose = VERBOSE_TARGETS.iter().any(|begin| target.starts_with(begin));
+    let lowest_level = if is_verbose { Level::Warn } else { Level::Info };
+    let is_level_logged = metadata.level() <= lowest_level || target.starts_with("assay_");
+    is_level_logged && !target.starts_with(REQUEST_PARSER)
 }
 
 /// The message on one line, without keys.

@@ -14,22 +14,22 @@ pub(crate) fn install_if_missing(config: &Config) -> anyhow::Result<()> {
     let Err(ClusterError::NotFound { found, install }) = inspect(&config.data_dir(), &settings) else {
         return Ok(());
     };
-    let missing = missing(found.as_deref(), install.as_deref());
+    let advice = advice(found.as_deref(), install.as_deref());
     let installer = Installer::find(settings.path.as_deref()).filter(|_| !config.no_install);
     let Some(installer) = installer else {
-        bail!(missing);
+        bail!(advice);
     };
     eprintln!("Postgres was not found. The demonstration needs it and installs it with:\n  {installer}");
     let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
     if is_terminal && !is_agreed()? {
-        bail!(missing);
+        bail!(advice);
     }
     installer.run(is_terminal).context("installing Postgres")
 }
 
-/// The advice for a missing Postgres. It does not suggest a database of the user's own, because the demonstration
-/// refuses one.
-fn missing(found: Option<&str>, install: Option<&str>) -> String {
+/// The advice for a missing Postgres: `found` is an older version, `install` a command that installs a newer one. The
+/// advice does not suggest a database of the user's own, because the demonstration refuses one.
+fn advice(found: Option<&str>, install: Option<&str>) -> String {
     let older = found
         .map(|version| format!(" (only {version})"))
         .unwrap_or_default();
@@ -58,13 +58,13 @@ mod tests {
     #[test]
     fn the_advice_for_a_missing_postgres_fits_the_demonstration() {
         for (found, install) in [(None, None), (Some("Postgres 13"), Some("apk add postgresql"))] {
-            let message = missing(found, install);
+            let message = advice(found, install);
             assert!(
                 message.contains("PG_BIN") && message.contains(install.unwrap_or("apt-get")),
                 "{message}"
             );
             assert!(message.contains(found.unwrap_or("not found")), "{message}");
-            // The demonstration does not start with it.
+            // The demonstration refuses a database of the user's own.
             assert!(!message.contains("ASSAY_DATABASE_URL"), "{message}");
         }
     }

@@ -16,9 +16,9 @@ use crate::{
 };
 
 /// How long requests in progress may take after a stop, in seconds.
-pub(crate) const PATIENCE_S: u64 = 10;
-/// How long uploads that are being stored may take after a stop.
-pub(crate) const UPLOAD_PATIENCE_S: u64 = 60;
+pub(crate) const SHUTDOWN_WITHIN_S: u64 = 10;
+/// How long uploads that are being stored may take after a stop, in seconds.
+pub(crate) const UPLOAD_SHUTDOWN_WITHIN_S: u64 = 60;
 
 /// A listening socket and its address.
 pub(crate) struct Socket {
@@ -35,7 +35,7 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Binds all configured sockets, before a database is started in vain.
+    /// Binds all configured sockets. Call it before the database starts, so that an address in use is reported at once.
     pub(crate) fn bind(config: &Config) -> anyhow::Result<Self> {
         let sockets = Self {
             api: socket(config.listen, "--listen (ASSAY_LISTEN)")?,
@@ -43,14 +43,14 @@ impl Sockets {
             ingest: socket(config.ingest_listen(), "--ingest-listen (ASSAY_INGEST_LISTEN)")?,
             operators: socket(config.admin_listen, "--admin-listen (ASSAY_ADMIN_LISTEN)")?,
         };
-        if sockets.serving_clients() == 0 {
+        if sockets.client_listeners() == 0 {
             bail!("no listener is on; name an address with --listen (ASSAY_LISTEN)");
         }
         Ok(sockets)
     }
 
-    /// The number of listeners for clients, without that for operators.
-    pub(crate) fn serving_clients(&self) -> u64 {
+    /// The number of listeners for clients. The listener for operators does not count.
+    pub(crate) fn client_listeners(&self) -> u64 {
         let clients = [&self.api, &self.front, &self.ingest];
         clients
             .iter()
@@ -91,9 +91,9 @@ impl Servers {
         self.running.spawn_local(server);
     }
 
-    /// Adds an action for the time after a signal and before the wait for requests in progress.
-    pub(crate) fn on_stop(&mut self, work: impl FnOnce() + 'static) {
-        self.on_stop.push(Box::new(work));
+    /// Adds an action that runs after a signal, before the wait for requests in progress.
+    pub(crate) fn on_stop(&mut self, action: impl FnOnce() + 'static) {
+        self.on_stop.push(Box::new(action));
     }
 
     /// Runs all servers until a signal, then waits for requests in progress; a second signal stops the wait.
@@ -103,10 +103,10 @@ impl Servers {
                 ended.context("no listener is on")?.context("serving")?.context("serving")?;
                 bail!("a listener ended unexpectedly");
             }
-            name = signals.next() => log::info!("{name}: no new connections; requests under way may take {PATIENCE_S} s"),
+            name = signals.next() => log::info!("{name}: no new connections; requests under way may take {SHUTDOWN_WITHIN_S} s"),
         }
-        for work in self.on_stop.drain(..) {
-            work();
+        for action in self.on_stop.drain(..) {
+            action();
         }
         let stopping = async {
             let mut stops = JoinSet::new();

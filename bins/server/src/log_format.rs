@@ -20,7 +20,7 @@ pub(crate) enum LogFormat {
 }
 
 impl LogFormat {
-    /// Makes the lines of the logger have this form.
+    /// Sets this form for the logger's lines.
     pub(crate) fn apply(self, builder: &mut Builder) {
         match self {
             Self::Text => builder.format(text),

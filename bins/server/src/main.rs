@@ -1,6 +1,6 @@
 //! `assay-server`: serves test results over HTTP.
 //!
-//! Reads top-down: the configuration is parsed, the database made ready, the listeners bound; a signal ends it all in
+//! It parses the configuration, binds the listeners, prepares the database, and serves. After a signal it shuts down in
 //! the opposite order.
 
 mod clock;
@@ -57,7 +57,7 @@ fn run(config: Config) -> anyhow::Result<()> {
     let processors = thread::available_parallelism().unwrap_or(std::num::NonZeroUsize::MIN);
     config.check().map_err(anyhow::Error::msg)?;
     let sizes = config.sizes(processors);
-    // Before signals are caught: Ctrl-C ends a question and a package manager.
+    // Signals are not caught yet, so that Ctrl-C ends the question and the package manager.
     if config.demo {
         install::install_if_missing(&config)?;
     }

@@ -75,6 +75,6 @@ pub(crate) fn print(matches: &ArgMatches) -> io::Result<bool> {
     match out.write_all(&text).and_then(|()| out.flush()) {
         // A reader that closes the output early is not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(true),
-        written => written.map(|()| true),
+        result => result.map(|()| true),
     }
 }

@@ -15,12 +15,12 @@ use crate::{
     clock,
     config::{Config, Sizes},
     demo,
-    listeners::{PATIENCE_S, Servers, Socket, Sockets, UPLOAD_PATIENCE_S},
+    listeners::{SHUTDOWN_WITHIN_S, Servers, Socket, Sockets, UPLOAD_SHUTDOWN_WITHIN_S},
     signals::{self, Signals},
     startup::{self, Resources},
 };
 
-/// Calls of agents' tools a minute and key, where there is a limit at all.
+/// Calls of agents' tools per minute and key, unless the rate limit is off.
 const TOOL_CALLS_A_MINUTE: u32 = 60;
 
 /// Prepares the database, serves until a signal, then shuts down in the opposite order.
@@ -54,7 +54,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         started = &mut starting => started??,
         name = signals.next() => {
             log::info!("{name} during the start; stopping");
-            // A started cluster is stopped first; otherwise its process would stay behind.
+            // Dropping the resources stops a cluster that has started. Without this wait its process would remain.
             return starting.await?.map(drop);
         }
     };
@@ -65,14 +65,14 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         .with_origins(origins)
         .with_threads(usize::try_from(sizes.blocking)?);
 
-    let connections = room_for_connections(sizes.pool) / sockets.serving_clients().max(1);
+    let connections = room_for_connections(sizes.pool) / sockets.client_listeners().max(1);
     let listener = |name, socket: Socket| -> anyhow::Result<Listener> {
         Ok(Listener {
             name,
             socket: socket.listener,
             workers: usize::try_from(sizes.workers)?,
             connections,
-            shutdown_within_s: PATIENCE_S,
+            shutdown_within_s: SHUTDOWN_WITHIN_S,
             tls: certificate.as_ref().map(Certificate::config).transpose()?,
             on_continue: None,
             answers_half_closed: true,
@@ -136,13 +136,13 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             &app.metrics_registry(),
         );
         let listener = Listener {
-            shutdown_within_s: UPLOAD_PATIENCE_S,
+            shutdown_within_s: UPLOAD_SHUTDOWN_WITHIN_S,
             on_continue: Some(assay_intake::on_continue(intake.clone())),
             answers_half_closed: false,
             ..listener("ingest", socket)?
         };
-        let closing = intake.clone();
-        servers.on_stop(move || closing.close());
+        let intake_to_close = intake.clone();
+        servers.on_stop(move || intake_to_close.close());
         servers.add(listener.start(move |config| assay_intake::configure(intake.clone())(config))?);
     }
     if let Some(socket) = sockets.operators {
@@ -183,8 +183,11 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
 
 /// The address of the read API for a user on this machine.
 fn default_api_url(scheme: &str, api: Option<SocketAddr>) -> String {
-    let usual = SocketAddr::from(([127, 0, 0, 1], 8080));
-    format!("{scheme}://{}/api/v1", demo::reachable(api.unwrap_or(usual)))
+    let default_address = SocketAddr::from(([127, 0, 0, 1], 8080));
+    format!(
+        "{scheme}://{}/api/v1",
+        demo::reachable(api.unwrap_or(default_address))
+    )
 }
 
 /// The server for operators.

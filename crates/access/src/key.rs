@@ -180,7 +180,7 @@ mod tests {
 
     /// Stored keys are older than the program, so the check characters must not change.
     #[test]
-    fn the_check_characters_stay_what_they_are() {
+    fn the_check_characters_of_stored_keys_do_not_change() {
         let check = check_chars(b"svc_ro_00000000000000000000000000000000");
         assert_eq!(&check, b"0rZkSr");
         assert_eq!(&check_chars(b""), b"000000");

@@ -136,10 +136,10 @@ impl Collector {
                 engine.causes_of_run(&history, &texts, number, knowledge, now)
             }
         };
-        Ok(self.described(&history, &causes, knowledge))
+        Ok(self.describe(&history, &causes, knowledge))
     }
 
-    fn described(&self, history: &History, causes: &[FailureCause], knowledge: Knowledge) -> Causes {
+    fn describe(&self, history: &History, causes: &[FailureCause], knowledge: Knowledge) -> Causes {
         let mut by_run: BTreeMap<(Timestamp, i32), Vec<&FailureCause>> = BTreeMap::new();
         let mut entries = Vec::with_capacity(causes.len());
         let first_failures = history.first_failures();

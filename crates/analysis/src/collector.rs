@@ -102,12 +102,12 @@ impl Collector {
         if self.runs.iter().all(|run| run.branch.is_none()) {
             return 0;
         }
-        let mut assumed = HashSet::new();
+        let mut assigned = HashSet::new();
         for run in self.runs.iter_mut().filter(|run| run.branch.is_none()) {
             run.branch = Some(Arc::clone(&self.stable_branch));
-            assumed.insert(run.identity);
+            assigned.insert(run.identity);
         }
-        self.assumed_stable = assumed.len();
+        self.assumed_stable = assigned.len();
         self.assumed_stable
     }
 
@@ -173,7 +173,10 @@ impl Collector {
         Some(self.signatures.number(&class, &[error]))
     }
 
-    /// Adds one attempt of a CSV history. The error has the earlier value if the row contradicts it.
+    /// Adds one attempt of a CSV history.
+    ///
+    /// # Errors
+    /// A message if the branch or the revision differs from that of an earlier row of the run.
     pub(crate) fn row(
         &mut self,
         run: RowRun<'_>,
@@ -193,7 +196,7 @@ impl Collector {
             entry.revision = run.revision.map(Into::into);
             entry.variant = run.variant.into();
         }
-        for (what, before, now) in [
+        for (column, before, now) in [
             ("branch", entry.branch.as_deref(), run.branch),
             ("revision", entry.revision.as_deref(), run.revision),
         ] {
@@ -201,7 +204,7 @@ impl Collector {
                 let quoted =
                     |value: Option<&str>| value.map_or("none".to_owned(), |value| format!("{value:?}"));
                 return Err(format!(
-                    "{what} {}, but the run {:?} has {} above",
+                    "{column} {}, but the run {:?} has {} above",
                     quoted(now),
                     run.id,
                     quoted(before)
@@ -277,13 +280,13 @@ impl Collector {
         results
     }
 
-    /// The newest start of a run.
+    /// The start of the newest run; none without runs.
     pub(crate) fn newest(&self) -> Option<Timestamp> {
-        let everything = self.window(
+        let all_runs = self.window(
             Timestamp::from_unix_ms(i64::MIN),
             Timestamp::from_unix_ms(i64::MAX),
         );
-        everything.last().map(|run| run.started_at)
+        all_runs.last().map(|run| run.started_at)
     }
 
     /// The engine's input.

@@ -81,14 +81,14 @@ struct Columns {
 /// The first invalid row. The rows before it have been added.
 pub fn read_csv(collector: &mut Collector, name: &str, input: impl Read) -> Result<u64, CsvError> {
     let mut reader = ReaderBuilder::new().trim(Trim::Headers).from_reader(input);
-    let header = reader.byte_headers().map_err(|error| broken(name, error))?;
+    let header = reader.byte_headers().map_err(|error| csv_error(name, error))?;
     let columns = Columns::of(name, header)?;
     let stable_branch = collector.stable_branch().to_owned();
     let mut record = ByteRecord::new();
     let mut rows = 0;
     while reader
         .read_byte_record(&mut record)
-        .map_err(|error| broken(name, error))?
+        .map_err(|error| csv_error(name, error))?
     {
         let line = record.position().map_or(0, csv::Position::line);
         add(collector, name, &stable_branch, &columns, &record).map_err(|problem| CsvError::Row {
@@ -121,17 +121,17 @@ impl Columns {
                 None => Ok(first),
             }
         };
-        let need = |column| {
+        let required = |column| {
             find(column)?.ok_or_else(|| CsvError::NoColumn {
                 file: file.to_owned(),
                 column,
             })
         };
         Ok(Self {
-            test: need("test")?,
-            run: need("run")?,
-            started_at: need("started_at")?,
-            status: need("status")?,
+            test: required("test")?,
+            run: required("run")?,
+            started_at: required("started_at")?,
+            status: required("status")?,
             file: find("file")?,
             branch: find("branch")?,
             revision: find("revision")?,
@@ -162,44 +162,48 @@ fn add(
         }
         std::str::from_utf8(bytes).map_err(|_| format!("{column} is not UTF-8"))
     };
-    let need = |index, column: &str| {
+    let required = |index, column: &str| {
         text(index, column).and_then(|value| match value {
             "" => Err(format!("{column} is empty")),
             value => Ok(value),
         })
     };
-    let may = |index: Option<usize>, column: &str| -> Result<Option<&str>, String> {
+    let optional = |index: Option<usize>, column: &str| -> Result<Option<&str>, String> {
         let Some(index) = index else { return Ok(None) };
         text(index, column).map(|value| Some(value).filter(|value| !value.is_empty()))
     };
 
     let test = TestName {
-        name: need(columns.test, "test")?.to_owned(),
-        file_path: may(columns.file, "file")?.map(ToOwned::to_owned),
+        name: required(columns.test, "test")?.to_owned(),
+        file_path: optional(columns.file, "file")?.map(ToOwned::to_owned),
     };
-    let started_at = time(need(columns.started_at, "started_at")?)?;
-    let status: AttemptStatus = need(columns.status, "status").and_then(|word| {
+    let started_at = time(required(columns.started_at, "started_at")?)?;
+    let status: AttemptStatus = required(columns.status, "status").and_then(|word| {
         word.parse()
             .map_err(|unknown| format!("status {word:?}, {unknown}"))
     })?;
-    let count = |column, name| may(column, name)?.map(|text| ordinal(name, text)).transpose();
+    let count = |column, name| {
+        optional(column, name)?
+            .map(|text| ordinal(name, text))
+            .transpose()
+    };
     let execution = count(columns.execution, "execution")?.unwrap_or(0);
     let retry = count(columns.retry, "retry")?;
-    let duration_ms = may(columns.duration_ms, "duration_ms")?
+    let duration_ms = optional(columns.duration_ms, "duration_ms")?
         .map(duration)
         .transpose()?;
     let branch = match columns.branch {
-        Some(_) => may(columns.branch, "branch")?,
+        Some(_) => optional(columns.branch, "branch")?,
         None => Some(stable_branch),
     };
     let run = RowRun {
         file,
-        id: need(columns.run, "run")?,
+        id: required(columns.run, "run")?,
         branch,
-        revision: may(columns.revision, "revision")?,
-        variant: may(columns.variant, "variant")?.unwrap_or_default(),
+        revision: optional(columns.revision, "revision")?,
+        variant: optional(columns.variant, "variant")?.unwrap_or_default(),
     };
-    let error = may(columns.error, "error")?.filter(|_| status.is_failure());
+    let error = optional(columns.error, "error")?.filter(|_| status.is_failure());
     let attempt = Attempt {
         execution,
         retry: 0,
@@ -258,7 +262,7 @@ fn duration(text: &str) -> Result<u64, String> {
     format!("{:.0}", number.round()).parse().map_err(|_| wrong())
 }
 
-fn broken(file: &str, error: csv::Error) -> CsvError {
+fn csv_error(file: &str, error: csv::Error) -> CsvError {
     let line = error.position().map_or(0, csv::Position::line);
     let file = file.to_owned();
     let problem = match error.into_kind() {

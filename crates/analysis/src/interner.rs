@@ -60,7 +60,7 @@ pub(crate) fn name(tests: &Tests, test: TestOrdinal) -> TestName {
     })
 }
 
-/// The error signatures of a history, with the latest text of each.
+/// The error signatures of a history, with the first text of each.
 #[derive(Debug, Default)]
 pub(crate) struct Signatures {
     fingerprints: Interner<String>,
@@ -73,7 +73,7 @@ pub(crate) struct Signature {
     pub(crate) fingerprint: String,
     pub(crate) title: String,
     pub(crate) category: Category,
-    /// The beginning of an occurrence's own text.
+    /// The beginning of the first occurrence's own text, at most [`SAMPLE_CHARS`] characters.
     pub(crate) sample: Option<String>,
 }
 

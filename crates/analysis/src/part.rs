@@ -94,7 +94,7 @@ impl Part {
         self.plain.iter().chain(self.other.keys().copied())
     }
 
-    /// Tests whose only attempt passed.
+    /// The tests whose only attempt passed, and those of them without a duration.
     pub(crate) fn plain(&self) -> (&Bitmap, &Bitmap) {
         (&self.plain, &self.untimed)
     }
@@ -106,7 +106,7 @@ impl Part {
             .filter_map(|(test, attempts)| Some((*test, outcome(executions(attempts))?)))
     }
 
-    /// The attempts of each execution of a test. `starts` has the starts of plain passes.
+    /// The attempts of each execution of a test. A plain pass has no start; [`Self::starts`] has it.
     pub(crate) fn executions(&self, test: TestOrdinal) -> Vec<Vec<Attempt>> {
         if self.plain.contains(test) {
             return vec![vec![self.plain_attempt(test, None)]];
@@ -143,7 +143,7 @@ impl Part {
 
 /// The executions in a part's attempts of a test.
 fn executions(attempts: &[Attempt]) -> impl Iterator<Item = &[Attempt]> {
-    attempts.chunk_by(|one, next| one.execution == next.execution)
+    attempts.chunk_by(|attempt, next| attempt.execution == next.execution)
 }
 
 /// The outcome of a test with these executions.

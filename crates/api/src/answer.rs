@@ -40,10 +40,10 @@ pub(crate) trait NextEntries: Send {
 /// The end of an answer in parts: its list is the last field.
 const ENDING: &[u8] = b"]}";
 
-/// Whether a client may cache an answer.
+/// How a client may cache an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caching {
-    /// Nothing.
+    /// Not at all.
     None,
     /// Cache it, and revalidate it by its tag.
     Revalidate,
@@ -69,9 +69,9 @@ impl Answer {
         Self::with(body, Caching::Revalidate)
     }
 
-    /// The same answer with further entries in the list that is the last field of its JSON. A tag then covers its
-    /// beginning and the version.
-    pub(crate) fn and_then(
+    /// The same answer with further entries in the list that is the last field of its JSON. The tag then covers the
+    /// JSON before the further entries, and `version`.
+    pub(crate) fn with_further_entries(
         mut self,
         entries: Box<dyn NextEntries>,
         version: [u8; 32],
@@ -95,12 +95,12 @@ impl Answer {
     /// tags mean equal bytes.
     pub(crate) fn into_reply(
         self,
-        ask: &RequestParts,
+        parts: &RequestParts,
         expiry_notice: Option<Timestamp>,
         mut memory: Reservation,
     ) -> Result<Reply, ApiError> {
         let coding = if self.rest.is_some() || self.json.len() > COMPRESSED_ABOVE {
-            ask.coding()
+            parts.coding()
         } else {
             Coding::Identity
         };
@@ -111,7 +111,7 @@ impl Answer {
                 Some(tag(&self.json, version.unwrap_or_default(), coding))
             }
         };
-        let is_known = tag.as_ref().is_some_and(|tag| ask.has_version(tag));
+        let is_known = tag.as_ref().is_some_and(|tag| parts.has_version(tag));
         let body = match self.rest {
             _ if is_known => Body::NotModified,
             None => Body::Json {
@@ -153,7 +153,7 @@ pub(crate) struct Reply {
 
 /// The body of a successful response.
 pub(crate) enum Body {
-    /// The client has it already: the status is 304.
+    /// Empty, with status 304, because the client has the current version.
     NotModified,
     /// JSON, perhaps compressed.
     Json { bytes: Vec<u8>, coding: Coding },
@@ -176,7 +176,7 @@ impl RestOfBody {
     pub(crate) fn next(mut self, store: &dyn Store) -> Result<(Vec<u8>, Option<Self>), ApiError> {
         let mut json = vec![b','];
         while let Some(mut entries) = self.entries.next(store)? {
-            // Some entries may have been deleted in the meantime.
+            // A batch is empty if its entries were deleted in the meantime.
             if !entries.is_empty() {
                 json.append(&mut entries);
                 let piece = self.encoder.piece(json).map_err(ApiError::Encoding)?;

@@ -38,7 +38,7 @@ pub struct App {
 
 impl App {
     /// Creates an application that reads from `store`, judges with `engine`, counts requests with `limiter` and reads
-    /// the time of each request from `clock`. The stored verdicts must be of the same engine.
+    /// the time of each request from `clock`. `engine` must be the one that computed the stored verdicts.
     pub fn new(
         store: Arc<dyn Store>,
         engine: Arc<dyn Diagnose>,
@@ -59,7 +59,7 @@ impl App {
         }
     }
 
-    /// Limits the bytes of answers that are being built or sent. Each key may use a quarter. Earlier clones are not
+    /// Limits the bytes of answers that are being built or sent. Each key may use a quarter. Clones made before are not
     /// changed.
     #[must_use]
     pub fn with_answer_bytes(self, bytes: usize) -> Self {
@@ -85,7 +85,7 @@ impl App {
         Arc::clone(&self.admission)
     }
 
-    /// Sets the number of blocking threads for all workers together. Earlier clones are not changed.
+    /// Sets the number of blocking threads for all workers together. Clones made before are not changed.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
         Self {

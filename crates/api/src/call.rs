@@ -31,7 +31,7 @@ pub(crate) struct Call<'a> {
     /// The time of the request, the same for everything in its answer.
     pub(crate) now: Timestamp,
     pub(crate) route: &'static Route,
-    pub(crate) ask: &'a RequestParts,
+    pub(crate) parts: &'a RequestParts,
     pub(crate) pairs: &'a Pairs,
 }
 
@@ -76,8 +76,8 @@ impl Call<'_> {
 
     /// The test in the path, with the file from the query.
     ///
-    /// A name that cannot be stored is replaced by an empty file, which no test has. A missing run's 404 then still
-    /// takes precedence.
+    /// For a name that cannot be stored, the selector matches no test, because no test has an empty file path. An error
+    /// here would come before the 404 of a missing run.
     pub(crate) fn test(&self, file: FileSelector) -> TestSelector {
         match self.segment("{testName}") {
             Some(name) => TestSelector { name, file },
@@ -93,7 +93,7 @@ impl Call<'_> {
     }
 
     fn segment(&self, name: &str) -> Option<String> {
-        self.ask.segment(self.route.path, name)
+        self.parts.segment(self.route.path, name)
     }
 }
 

@@ -59,13 +59,13 @@ fn parse(text: &str) -> Option<HeaderValue> {
 }
 
 impl Origins {
-    /// The answer to a preflight request of a listed origin. Such a request has no key.
+    /// The answer to a preflight request of a listed origin; none for other requests. Preflight requests have no key.
     pub(crate) fn preflight(&self, request: &HttpRequest) -> Option<HttpResponse> {
-        let asks = request.method() == Method::OPTIONS
+        let is_preflight = request.method() == Method::OPTIONS
             && request
                 .headers()
                 .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        (asks && self.allowed(request).is_some()).then(|| {
+        (is_preflight && self.allowed(request).is_some()).then(|| {
             HttpResponse::NoContent()
                 .insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"))
                 .insert_header((header::ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS))

@@ -84,14 +84,14 @@ async fn respond(
     let outcome = match PresentedKey::of_header(authorization.as_deref()) {
         Ok(key) => {
             presented = Some(key);
-            admitted(app, route, key, RequestParts::of(request), now).await
+            admit_and_read(app, route, key, RequestParts::of(request), now).await
         }
         Err(refusal) => Err(refusal.into()),
     };
     match outcome {
         Ok(reply) => {
             let is_head = request.method() == Method::HEAD;
-            let build = builder(app, presented, route, id);
+            let build = part_builder(app, presented, route, id);
             (success(reply, budget, is_head, build), SUCCESS)
         }
         Err(error) => {
@@ -103,21 +103,21 @@ async fn respond(
 
 /// Computes the answer on a blocking thread, in the key's share of the threads. An unknown key is looked up first, in
 /// the share of all unknown keys.
-async fn admitted(
+async fn admit_and_read(
     app: &Arc<App>,
     route: &'static Route,
     key: PresentedKey,
-    ask: RequestParts,
+    parts: RequestParts,
     now: Timestamp,
 ) -> Result<Reply, ApiError> {
     let app = Arc::clone(app);
     let admission = Arc::clone(&app.admission);
     if app.directory.share(&key) == AdmissionShare::UNKNOWN_KEYS {
-        let looking = Arc::clone(&app);
-        let look_up = move || looking.directory.check(&key, now);
+        let app_of_job = Arc::clone(&app);
+        let look_up = move || app_of_job.directory.check(&key, now);
         admission.run(AdmissionShare::UNKNOWN_KEYS, look_up).await??;
     }
-    let reading = move || read(&app, route, &key, &ask, now);
+    let reading = move || read(&app, route, &key, &parts, now);
     admission.run(AdmissionShare::of(&key), reading).await?
 }
 
@@ -126,7 +126,7 @@ fn read(
     app: &App,
     route: &'static Route,
     key: &PresentedKey,
-    ask: &RequestParts,
+    parts: &RequestParts,
     now: Timestamp,
 ) -> Result<Reply, ApiError> {
     let grant = app.directory.check(key, now)?;
@@ -139,17 +139,17 @@ fn read(
         caller: grant.caller,
         now,
         route,
-        ask,
-        pairs: &ask.pairs(),
+        parts,
+        pairs: &parts.pairs(),
     };
     let building = if route.is_large { BUILDING } else { 0 };
     let memory = app.memory.reserve(grant.key, building)?;
     let answer = (route.handler)(&call)?;
-    answer.into_reply(ask, grant.expiry_notice(now), memory)
+    answer.into_reply(parts, grant.expiry_notice(now), memory)
 }
 
-/// Adds the budget headers to successes only. The remaining budget changes with each request and would make errors
-/// differ that must be equal.
+/// The response of a success. Only successes have the budget headers: the remaining budget changes with each request,
+/// and the 404s of missing and of foreign resources must be equal.
 fn success(
     reply: Reply,
     budget: Option<Budget>,
@@ -197,9 +197,9 @@ fn success(
     }
 }
 
-/// Builds the further parts of an answer. Each waits for a thread, as the request did. Under overload it continues to
-/// wait, because an answer that has begun should be completed.
-fn builder(
+/// Returns a function that builds the further parts of an answer. Each part waits for a thread, as the request did.
+/// Under overload it tries again, because an answer that has begun should be completed.
+fn part_builder(
     app: &Arc<App>,
     key: Option<PresentedKey>,
     route: &'static Route,
@@ -209,20 +209,20 @@ fn builder(
     move |rest| {
         let (app, id) = (Arc::clone(&app), id.clone());
         Box::pin(async move {
-            let built = match key {
+            let part = match key {
                 Some(key) => next_part(&app, key, rest).await,
                 None => Err(ApiError::Aborted),
             };
-            if let Err(error) = &built {
+            if let Err(error) = &part {
                 error.log(route.path, &id);
             }
-            built
+            part
         })
     }
 }
 
 async fn next_part(app: &Arc<App>, key: PresentedKey, rest: RestOfBody) -> BuiltPart {
-    // The job takes it; a rejected job leaves it.
+    // Only a job that runs takes the rest, so that it is still here after a rejection.
     let rest = Arc::new(Mutex::new(Some(rest)));
     let mut tries = 1;
     loop {
@@ -232,7 +232,7 @@ async fn next_part(app: &Arc<App>, key: PresentedKey, rest: RestOfBody) -> Built
             rest.ok_or(ApiError::Aborted)?.next(&*store)
         };
         match app.admission.run(AdmissionShare::of(&key), work).await {
-            Ok(built) => return built,
+            Ok(part) => return part,
             Err(Rejected::Overloaded) if tries < PART_TRIES => {
                 tries += 1;
                 sleep(PART_PAUSE).await;
@@ -242,8 +242,9 @@ async fn next_part(app: &Arc<App>, key: PresentedKey, rest: RestOfBody) -> Built
     }
 }
 
-/// Attempts of a further part to get a thread, and the pause between them.
+/// How often a further part tries to get a thread.
 const PART_TRIES: u32 = 10;
+/// The pause between two tries.
 const PART_PAUSE: Duration = Duration::from_secs(1);
 
 /// The policy of a budget in the form of the IETF's draft on rate limit headers.

@@ -13,7 +13,7 @@ use std::{
 
 use assay_domain::id::KeyId;
 
-/// The reservation of a route with large answers before it begins.
+/// The reservation of a route with large answers before it begins, in bytes.
 pub(crate) const BUILDING: usize = 4 << 20;
 /// The reservation of an answer in parts: one part in the store's form and as JSON, the list of the other parts, and
 /// the encoder.
@@ -26,7 +26,7 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 /// The memory for all answers of the process.
 pub(crate) struct AnswerMemory {
     total: usize,
-    of_key: usize,
+    limit_of_key: usize,
     state: Mutex<State>,
 }
 
@@ -43,11 +43,11 @@ struct State {
 pub(crate) struct MemoryExhausted;
 
 impl AnswerMemory {
-    /// Memory of this many bytes. Each key may use a quarter.
+    /// Memory of `total` bytes. Each key may use a quarter.
     pub(crate) fn new(total: usize) -> Self {
         Self {
             total,
-            of_key: total / 4,
+            limit_of_key: total / 4,
             state: Mutex::default(),
         }
     }
@@ -86,8 +86,8 @@ impl Reservation {
         let mut state = self.memory.state();
         let of_key = state.by_key.get(&self.key).copied().unwrap_or(0);
         let (all, of_key) = (state.reserved - self.bytes + bytes, of_key - self.bytes + bytes);
-        if bytes > self.bytes && (all > self.memory.total || of_key > self.memory.of_key) {
-            state.log_refusal(of_key > self.memory.of_key);
+        if bytes > self.bytes && (all > self.memory.total || of_key > self.memory.limit_of_key) {
+            state.log_refusal(of_key > self.memory.limit_of_key);
             return Err(MemoryExhausted);
         }
         state.reserved = all;

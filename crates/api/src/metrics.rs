@@ -119,7 +119,7 @@ impl Metrics {
         } in nodes
         {
             let labels = NodeLabels { node };
-            // The store counts; a scrape copies its number.
+            // The counter of the store is the source; each scrape copies its value.
             self.reads
                 .get_or_create(&labels)
                 .inner()

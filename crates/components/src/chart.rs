@@ -21,8 +21,8 @@ const HEIGHT: f64 = 66.0;
 const STEP: usize = 10;
 /// The widest bar with its gap, in pixels, so that a chart of few bars keeps narrow ones.
 const MAX_BAR_PIXELS: usize = 34;
-/// The least number of slots, so that the labels of both ends fit below the chart.
-const FEWEST: usize = 6;
+/// The minimum number of slots, so that the labels of both ends fit below the chart.
+const MIN_SLOTS: usize = 6;
 
 /// The positions of the bars: the newest at the right end.
 struct BarSlots {
@@ -34,7 +34,7 @@ struct BarSlots {
 impl BarSlots {
     fn of(bars: usize) -> Self {
         Self {
-            slots: bars.max(FEWEST),
+            slots: bars.max(MIN_SLOTS),
             bars,
         }
     }
@@ -53,8 +53,8 @@ impl BarSlots {
     }
 }
 
-/// The labels of the first and the last slot, as wide as the chart.
-fn framed(chart: &Markup, [first, last]: [&str; 2]) -> Markup {
+/// The chart with the labels of its first and last slot below it.
+fn with_axis(chart: &Markup, [first, last]: [&str; 2]) -> Markup {
     html! {
         div.framed {
             (chart)
@@ -101,7 +101,7 @@ pub fn runs(bars: &[RunBar], label: &str, ends: [&str; 2]) -> Markup {
             }
         }
     };
-    framed(&chart, ends)
+    with_axis(&chart, ends)
 }
 
 fn column(x: usize, top: f64, tall: f64, class: &str) -> Markup {
@@ -139,10 +139,10 @@ pub fn periods(bars: &[PeriodBar], label: &str, ends: [&str; 2]) -> Markup {
             }
         }
     };
-    framed(&chart, ends)
+    with_axis(&chart, ends)
 }
 
-/// The same inside a table row: one path, so that long lists stay small.
+/// A chart of periods inside a table row. All bars are one path, which keeps long lists small.
 pub fn line_of_periods(values: &[u64], class: &str, label: &str) -> Markup {
     let most = values.iter().copied().max().unwrap_or(0).max(1);
     let width = values.len() * 4;

@@ -217,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_new_that_ran_without_a_failure_until_this_week() {
+    fn a_test_is_new_if_it_ran_without_a_failure_until_this_week() {
         let history = history(&[
             (10, "", &[(0, true), (1, false), (2, true)]),
             (8, "", &[(0, true), (1, true), (2, true)]),
             (3, "", &[(0, false), (1, false), (2, true), (200, false)]),
         ]);
         let new: Vec<TestOrdinal> = newly_failing(&history, NOW.plus_days(-7)).iter().collect();
-        // Test 1 failed before, 2 never failed, 200 is new itself.
+        // Test 1 failed before, test 2 never failed, and test 200 did not run before.
         assert_eq!(new, [0]);
     }
 

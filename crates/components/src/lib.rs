@@ -36,7 +36,7 @@ pub fn tile(class: &str, figure: &str, label: &str, hint: &str) -> Markup {
     }
 }
 
-/// The same with a link to what it counts.
+/// One figure of a summary, with a link to the list of the counted items.
 pub fn tile_link(class: &str, figure: &str, label: &str, hint: &str, link: &str) -> Markup {
     html! {
         a class={ "tile " (class) } href=(link) { (tile_texts(figure, label, hint)) }

@@ -32,9 +32,9 @@ pub fn short_names(names: &[(&str, Option<&str>)]) -> Vec<ShortName> {
         groups.entry(leaf(parts)).or_default().push(place);
     }
     // A long last part is cut in the middle if the rest is still unique.
-    let mut cut: HashMap<String, usize> = HashMap::new();
+    let mut leaves_by_brief: HashMap<String, usize> = HashMap::new();
     for leaf in groups.keys() {
-        *cut.entry(without_middle(leaf)).or_default() += 1;
+        *leaves_by_brief.entry(without_middle(leaf)).or_default() += 1;
     }
     let mut short: Vec<ShortName> = vec![
         ShortName {
@@ -48,7 +48,7 @@ pub fn short_names(names: &[(&str, Option<&str>)]) -> Vec<ShortName> {
             .iter()
             .filter_map(|place| parts.get(*place).map(Vec::as_slice))
             .collect();
-        let (before, after) = shared(&members);
+        let (before, after) = count_shared_parts(&members);
         let with_file = shares_a_name(&members);
         for place in places {
             let (Some(parts), Some((_, file)), Some(short)) =
@@ -57,7 +57,7 @@ pub fn short_names(names: &[(&str, Option<&str>)]) -> Vec<ShortName> {
                 continue;
             };
             let middle = parts.get(before..parts.len() - after).unwrap_or_default();
-            let middle: Vec<&str> = middle.iter().map(|part| named(part)).collect();
+            let middle: Vec<&str> = middle.iter().map(|part| part_or_placeholder(part)).collect();
             let mut context = middle.join(" › ");
             if places.len() == 1 {
                 // The last part is unique. The part before it gives the context.
@@ -86,8 +86,8 @@ pub fn short_names(names: &[(&str, Option<&str>)]) -> Vec<ShortName> {
                 };
             }
             let brief = without_middle(leaf);
-            let is_unlike_others = cut.get(&brief) == Some(&1);
-            short.leaf = named(if is_unlike_others { &brief } else { leaf }).to_owned();
+            let is_unique = leaves_by_brief.get(&brief) == Some(&1);
+            short.leaf = part_or_placeholder(if is_unique { &brief } else { leaf }).to_owned();
             short.context = context;
         }
     }
@@ -95,7 +95,7 @@ pub fn short_names(names: &[(&str, Option<&str>)]) -> Vec<ShortName> {
 }
 
 /// The number of parts that all of these names share at the beginning and at the end. The last part is always shared.
-fn shared(names: &[&[&str]]) -> (usize, usize) {
+fn count_shared_parts(names: &[&[&str]]) -> (usize, usize) {
     let Some((first, others)) = names.split_first() else {
         return (0, 1);
     };
@@ -119,7 +119,7 @@ fn shares_a_name(names: &[&[&str]]) -> bool {
 }
 
 /// A part of a name, or a placeholder for a blank one.
-fn named(part: &str) -> &str {
+fn part_or_placeholder(part: &str) -> &str {
     if part.trim().is_empty() { "(no name)" } else { part }
 }
 
@@ -139,7 +139,7 @@ fn without_middle(text: &str) -> String {
 pub fn in_title(name: &str) -> String {
     let (_, leaf) = name.rsplit_once(SEPARATOR).unwrap_or(("", name));
     // Without isolation, marks for right-to-left text would turn the rest of the title around.
-    format!("\u{2068}{}\u{2069}", without_middle(named(leaf)))
+    format!("\u{2068}{}\u{2069}", without_middle(part_or_placeholder(leaf)))
 }
 
 /// A name in a list. The tooltip is the full name.
@@ -156,7 +156,7 @@ pub fn in_list(short: &ShortName, full: &str) -> Markup {
 pub fn heading(name: &str, file: Option<&str>) -> Markup {
     let (path, leaf) = name.rsplit_once(SEPARATOR).unwrap_or(("", name));
     html! {
-        bdi.leaf { (named(leaf)) }
+        bdi.leaf { (part_or_placeholder(leaf)) }
         (path_and_file(name, path, file))
     }
 }
@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(names: &[&str]) -> Vec<String> {
+    fn short_texts(names: &[&str]) -> Vec<String> {
         let pairs: Vec<_> = names.iter().map(|name| (*name, None)).collect();
         let short = short_names(&pairs).into_iter();
         short
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn names_are_shortened_by_their_common_parts() {
         assert_eq!(
-            shown(&[
+            short_texts(&[
                 "chromium > cart > pays",
                 "webkit > cart > pays",
                 "chromium > cart > adds"
@@ -204,11 +204,11 @@ mod tests {
             ["pays [chromium › …]", "pays [webkit › …]", "adds [… › cart]"]
         );
         assert_eq!(
-            shown(&["a > shop > one > pays", "a > shop > two > pays"]),
+            short_texts(&["a > shop > one > pays", "a > shop > two > pays"]),
             ["pays [… › one]", "pays [… › two]"]
         );
-        assert_eq!(shown(&["pays", "cart > pays"]), ["pays []", "pays [cart]"]);
-        assert_eq!(shown(&[" > "]), ["(no name) []"]);
+        assert_eq!(short_texts(&["pays", "cart > pays"]), ["pays []", "pays [cart]"]);
+        assert_eq!(short_texts(&[" > "]), ["(no name) []"]);
     }
 
     #[test]
@@ -225,19 +225,19 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut_only_where_no_other_is_cut_to_the_same() {
+    fn a_long_name_is_cut_only_if_the_result_is_unique() {
         let long = |middle: &str| format!("{}{middle}{}", "a".repeat(100), "z".repeat(100));
-        let alone = shown(&[&long("x")]);
+        let alone = short_texts(&[&long("x")]);
         assert!(
             alone[0].contains('…') && alone[0].chars().count() < 130,
             "{alone:?}"
         );
-        let both = shown(&[&long("x"), &long("y")]);
+        let both = short_texts(&[&long("x"), &long("y")]);
         assert_eq!(both.iter().collect::<HashSet<_>>().len(), 2);
     }
 
     #[test]
-    fn no_two_tests_of_a_list_look_the_same() {
+    fn short_names_are_distinct() {
         let parts = ["a", "b", "", "c d"];
         let mut names = Vec::new();
         for first in parts {
@@ -251,7 +251,7 @@ mod tests {
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let distinct: HashSet<&&str> = names.iter().collect();
-        let short: HashSet<String> = shown(&names).into_iter().collect();
+        let short: HashSet<String> = short_texts(&names).into_iter().collect();
         assert_eq!(short.len(), distinct.len());
     }
 }

@@ -187,7 +187,7 @@ impl StoredDecision {
     }
 }
 
-/// A decision on what is stored of a run.
+/// A decision on a stored run or on one of its stored shards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunDecision {
     /// The number of the shard that it is about; none for a whole run.

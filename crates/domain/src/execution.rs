@@ -167,10 +167,10 @@ impl TestOutcome {
     where
         E: IntoIterator<Item = (AttemptStatus, Option<u64>)>,
     {
-        let ended = (0..)
+        let outcomes = (0..)
             .zip(executions)
             .filter_map(|(place, execution)| Self::of_execution(place, execution));
-        ended.reduce(Self::and)
+        outcomes.reduce(Self::and)
     }
 
     fn of_execution(
@@ -211,7 +211,7 @@ impl TestOutcome {
         })
     }
 
-    /// This and a later execution.
+    /// The combined outcome of this and a later execution.
     fn and(self, later: Self) -> Self {
         let last = if later.status.severity() >= self.status.severity() {
             later
@@ -232,11 +232,11 @@ impl TestOutcome {
     }
 }
 
-/// The sum of the known values.
-fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.saturating_add(other)),
-        (one, other) => one.or(other),
+/// The sum of the known values; none if both are unknown.
+fn sum(left: Option<u64>, right: Option<u64>) -> Option<u64> {
+    match (left, right) {
+        (Some(left), Some(right)) => Some(left.saturating_add(right)),
+        (left, right) => left.or(right),
     }
 }
 
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_execution_is_no_retry() {
+    fn a_second_execution_is_not_a_retry() {
         let clean = outcome(&[&[(Passed, 2_700)], &[(Passed, 2_600)], &[(Passed, 2_800)]]);
         assert_eq!((clean.status, clean.attempts, clean.wasted_ms), (Passed, 1, 0));
         assert!(!clean.recovered);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_did_not_run_hides_no_earlier_one() {
+    fn a_skipped_or_interrupted_attempt_does_not_hide_an_earlier_one() {
         let skipped = outcome(&[&[(Failed, 10), (Skipped, 0)]]);
         assert_eq!((skipped.status, skipped.final_retry), (Failed, 0));
         assert_eq!((skipped.attempts, skipped.wasted_ms), (2, 0));

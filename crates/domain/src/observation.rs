@@ -165,7 +165,7 @@ impl RunObservations {
             self.skipped.insert(test);
         }
         if let Some(failure) = Failure::of(test, outcome) {
-            let place = self.failures.partition_point(|known| known.test < test);
+            let place = self.failures.partition_point(|other| other.test < test);
             self.failures.insert(place, failure);
         }
     }

@@ -148,7 +148,7 @@ impl Recording {
     }
 }
 
-/// What may keep a report or a run from having all results.
+/// Reasons why a report or a run may lack results.
 #[derive(Debug, Clone, Copy)]
 pub struct Gaps<'a> {
     /// The numbers of received and of expected shards, if shards are missing.
@@ -162,7 +162,7 @@ pub struct Gaps<'a> {
 }
 
 impl Gaps<'_> {
-    /// The first of these reasons, as a sentence without its end; none if there is none.
+    /// The first of these reasons, as a sentence without a full stop; none if there is no reason.
     pub fn reason(&self) -> Option<String> {
         if let Some((received, expected)) = self.missing_shards {
             return Some(format!("only {received} of {expected} shards have reported"));

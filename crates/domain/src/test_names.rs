@@ -76,7 +76,7 @@ impl TestNames {
         self.ends.is_empty()
     }
 
-    /// The memory that they use, in bytes.
+    /// Their approximate memory use in bytes.
     pub const fn bytes(&self) -> usize {
         self.texts.capacity() + self.ends.capacity() * size_of::<(usize, Option<usize>)>()
     }
@@ -133,7 +133,7 @@ mod tests {
     fn a_search_looks_into_name_and_file() {
         assert!(NAMES[0].contains_folded("pay") && NAMES[0].contains_folded("spec"));
         assert!(!NAMES[0].file_contains_folded("pay") && NAMES[0].file_contains_folded("cart"));
-        // A match that ends in the file and begins in the name is none.
+        // A text that spans name and file does not match.
         assert!(!NAMES[0].contains_folded("scart"));
         assert!(!NAMES[1].contains_folded("x") && NAMES[2].contains_folded("οδοσ"));
     }

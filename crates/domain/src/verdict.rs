@@ -113,7 +113,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// About the memory that it takes.
+    /// Its approximate memory use in bytes.
     pub fn bytes(&self) -> usize {
         let branches = self.failing_on.iter();
         let branches = branches.map(|on| size_of_val(on) + on.branch.as_ref().map_or(0, String::len));
@@ -291,7 +291,7 @@ impl Suspects {
         }
     }
 
-    /// The sum of both. The tests of `more` come last.
+    /// Adds the counts, and appends the verdicts of `more`.
     #[must_use]
     pub fn and(mut self, mut more: Self) -> Self {
         self.verdicts.append(&mut more.verdicts);

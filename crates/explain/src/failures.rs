@@ -87,7 +87,7 @@ pub fn failure_of(
     })
 }
 
-/// Which failures to explain.
+/// Selects a run, its failures and a page of them.
 #[derive(Debug, Clone, Copy)]
 pub struct FailuresQuery {
     /// The run, or any of its shards.
@@ -98,19 +98,19 @@ pub struct FailuresQuery {
     pub page: u64,
     /// Failures per page.
     pub per_page: u32,
-    /// Which failures the list has. The gate is always of all.
+    /// The failures in the list. The gate always covers all failures.
     pub listed: ListedFailures,
 }
 
 /// Which failures of a run a list has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListedFailures {
-    /// Every failed or recovered execution.
+    /// Every failed or recovered result, one for each variant.
     #[default]
     All,
-    /// The failed tests, each with the execution whose failure this branch most probably caused.
+    /// The failed tests, each with its result on the variant where this branch most probably caused the failure.
     FailedTests,
-    /// The same of the recovered tests.
+    /// The recovered tests, each with one result chosen in the same way.
     RecoveredTests,
 }
 
@@ -119,7 +119,7 @@ impl ListedFailures {
     fn filter(self) -> impl FnMut(&&JudgedFailure) -> bool {
         let mut tests = HashSet::new();
         move |failure| {
-            let status = failure.ended.status;
+            let status = failure.final_status.status;
             let is_listed = match self {
                 Self::All => return true,
                 Self::FailedTests => status.is_failure(),

@@ -40,12 +40,12 @@ pub fn flaky_list(
             let bytes = suspects.verdicts.iter().map(Verdict::bytes).sum();
             Ok((suspects, bytes))
         })?;
-        let ranked = query.rank(named(snapshot, &suspects.verdicts)?);
+        let ranked = query.rank(with_names(snapshot, &suspects.verdicts)?);
         let page = Page::of(query.page, query.per_page, count(ranked.len()));
-        let shown = slice(ranked, &page);
-        let last_runs = last_runs(snapshot, &history, &shown)?;
+        let on_page = slice(ranked, &page);
+        let last_runs = last_runs(snapshot, &history, &on_page)?;
         let mut evidence = if query.explain {
-            evidence(engine, &history, now, &shown)
+            evidence(engine, &history, now, &on_page)
         } else {
             HashMap::new()
         };
@@ -58,7 +58,7 @@ pub fn flaky_list(
             window_days: ENGINE_WINDOW_DAYS,
             sort: query.sort,
             page,
-            tests: shown.into_iter().zip(last_runs).map(entry).collect(),
+            tests: on_page.into_iter().zip(last_runs).map(entry).collect(),
             failing_count: suspects.failing,
             gathering_data_count: suspects.gathering,
         })
@@ -140,24 +140,24 @@ impl FlakyQuery {
     }
 }
 
-/// The tests with their names.
-fn named<'a>(
+/// The verdicts with the names of their tests.
+fn with_names<'a>(
     snapshot: &mut dyn Snapshot,
-    listed: &'a [Verdict],
+    verdicts: &'a [Verdict],
 ) -> Result<Vec<NamedVerdict<'a>>, StoreError> {
-    let ordinals: Vec<TestOrdinal> = listed.iter().map(|verdict| verdict.test).collect();
+    let ordinals: Vec<TestOrdinal> = verdicts.iter().map(|verdict| verdict.test).collect();
     let names = snapshot.test_names(&ordinals)?;
-    check_length("test name", names.len(), listed.len())?;
-    Ok(names.into_iter().zip(listed).collect())
+    check_length("test name", names.len(), verdicts.len())?;
+    Ok(names.into_iter().zip(verdicts).collect())
 }
 
 fn evidence(
     engine: &dyn Judge,
     history: &History,
     now: Timestamp,
-    shown: &[NamedVerdict<'_>],
+    verdicts: &[NamedVerdict<'_>],
 ) -> HashMap<TestOrdinal, Evidence> {
-    let tests: Vec<_> = shown.iter().map(|(_, verdict)| verdict.test).collect();
+    let tests: Vec<_> = verdicts.iter().map(|(_, verdict)| verdict.test).collect();
     let judgements = engine.judge_tests(history, now, &tests);
     judgements
         .into_iter()
@@ -169,11 +169,11 @@ fn evidence(
 fn last_runs(
     snapshot: &mut dyn Snapshot,
     history: &History,
-    shown: &[NamedVerdict<'_>],
+    verdicts: &[NamedVerdict<'_>],
 ) -> Result<Vec<Option<FinalResult>>, StoreError> {
     let run_of = |verdict: &Verdict| Some(&history.runs.get(verdict.last_run?)?.run);
-    let runs: Vec<_> = shown.iter().map(|(_, verdict)| run_of(verdict)).collect();
-    let keys: Vec<_> = shown
+    let runs: Vec<_> = verdicts.iter().map(|(_, verdict)| run_of(verdict)).collect();
+    let keys: Vec<_> = verdicts
         .iter()
         .zip(&runs)
         .filter_map(|((_, verdict), run)| {
@@ -191,13 +191,13 @@ fn last_runs(
     let last = |run: Option<&RunFacts>| {
         let run = run?;
         let result = results.next()?;
-        let last = LastRun {
+        let last_run = LastRun {
             run_id: run.id.to_string(),
             run_number: run.number,
             status: result.status,
             started_at: run.started_at,
         };
-        Some((result.started_at, last))
+        Some((result.started_at, last_run))
     };
     Ok(runs.into_iter().map(last).collect())
 }

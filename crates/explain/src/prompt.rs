@@ -73,8 +73,8 @@ pub fn of_size(
     let facts = facts(project, attempts, attempt, explained, now);
     let costs: Vec<_> = facts.iter().map(|(_, value)| cost(value)).collect();
     let share = share(&costs, (bytes / 2).saturating_sub(AROUND * facts.len()));
-    for (what, value) in &facts {
-        line(&mut prompt, what, &cut(value, usize::MAX, share));
+    for (label, value) in &facts {
+        line(&mut prompt, label, &cut(value, usize::MAX, share));
     }
     prompt.push('\n');
     let sections = sections(&attempt.errors);
@@ -84,8 +84,8 @@ pub fn of_size(
         .collect();
     let fixed_bytes = prompt.len() + TASK.len() + AROUND * sections.len();
     let share = self::share(&costs, bytes.saturating_sub(fixed_bytes));
-    for (what, text, chars) in &sections {
-        section(&mut prompt, what, &cut(text, *chars, share));
+    for (heading, text, chars) in &sections {
+        section(&mut prompt, heading, &cut(text, *chars, share));
     }
     prompt.push_str(TASK);
     Some(prompt)
@@ -102,7 +102,7 @@ fn sections(errors: &[ErrorDetail]) -> [(&'static str, String, usize); 3] {
         ("Code frame", plain(snippet.unwrap_or_default()), FRAME_CHARS),
         ("Stack frames", frames.into(), STACK_CHARS),
     ]
-    .map(|(what, text, chars)| (what, text.trim_end().to_owned(), chars))
+    .map(|(heading, text, chars)| (heading, text.trim_end().to_owned(), chars))
 }
 
 /// The facts beside the error, one line each.
@@ -224,7 +224,7 @@ fn ending(attempts: &TestAttempts, attempt: &StoredAttempt) -> String {
     let executions = || {
         attempts
             .attempts
-            .chunk_by(|one, next| one.execution == next.execution)
+            .chunk_by(|attempt, next| attempt.execution == next.execution)
     };
     let mine: Vec<&StoredAttempt> = attempts
         .attempts
@@ -281,7 +281,7 @@ pub fn frames(error: &ErrorDetail) -> Option<&str> {
     Some(frames.trim_start_matches('\n'))
 }
 
-fn line(prompt: &mut String, what: &str, value: &str) {
+fn line(prompt: &mut String, label: &str, value: &str) {
     let quote = "`".repeat(longest_run(value) + 1);
     // A space separates a backtick of the value from the quote.
     let pad = if value.starts_with('`') || value.ends_with('`') {
@@ -290,16 +290,16 @@ fn line(prompt: &mut String, what: &str, value: &str) {
         ""
     };
     // Writing to a String cannot fail.
-    let _ = writeln!(prompt, "{what}: {quote}{pad}{value}{pad}{quote}");
+    let _ = writeln!(prompt, "{label}: {quote}{pad}{value}{pad}{quote}");
 }
 
-fn section(prompt: &mut String, what: &str, text: &str) {
+fn section(prompt: &mut String, heading: &str, text: &str) {
     if text.trim_start().is_empty() {
-        let _ = writeln!(prompt, "{what}: none was reported.\n");
+        let _ = writeln!(prompt, "{heading}: none was reported.\n");
         return;
     }
     let fence = "`".repeat((longest_run(text) + 1).max(3));
-    let _ = writeln!(prompt, "{what}:\n{fence}text\n{text}\n{fence}\n");
+    let _ = writeln!(prompt, "{heading}:\n{fence}text\n{text}\n{fence}\n");
 }
 
 /// A stored text on one line: line breaks are escaped.
@@ -339,8 +339,8 @@ fn share(costs: &[usize], room: usize) -> usize {
 
 /// At most `chars` characters of at most `bytes` bytes, with a remark if more was cut.
 fn cut(text: &str, chars: usize, bytes: usize) -> String {
-    let all = text.chars().count();
-    if all <= chars && cost(text) <= bytes {
+    let total_chars = text.chars().count();
+    if total_chars <= chars && cost(text) <= bytes {
         return text.to_owned();
     }
     let room = bytes.saturating_sub(REMARK);
@@ -353,7 +353,7 @@ fn cut(text: &str, chars: usize, bytes: usize) -> String {
     };
     let shown_chars = start.chars().count();
     let separator = if start.contains('\n') { "\n" } else { " … " };
-    format!("{start}{separator}[cut off: the first {shown_chars} of {all} characters]")
+    format!("{start}{separator}[cut off: the first {shown_chars} of {total_chars} characters]")
 }
 
 /// The beginning of a text, at most this many characters and bytes.

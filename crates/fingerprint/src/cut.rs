@@ -91,7 +91,7 @@ static BLOCK: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
-/// The block of the current line.
+/// The block of the current line, named by its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Block {
     Open,
@@ -102,6 +102,7 @@ enum Block {
     ToEnd,
 }
 
+/// The kind of block that each pattern of [`BLOCK`] opens, in the same order.
 const BLOCK_KINDS: [Block; 7] = [
     Block::ToBlankLine,
     Block::ToBlankLine,
@@ -113,7 +114,7 @@ const BLOCK_KINDS: [Block; 7] = [
 ];
 
 /// The location that Go's testing package puts before each line of a test.
-static GO_PLACE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*\w[\w.-]*\.go:\d+: ?"));
+static GO_LOCATION: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*\w[\w.-]*\.go:\d+: ?"));
 /// The header of a Rust panic; older ones hold the message itself.
 static PANIC: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^\s*thread '[^']*'(?: \(\d+\))? panicked at (?:'(.*)', )?\S+:\d+:\d+:?$"));
@@ -144,7 +145,7 @@ pub(crate) fn cut(raw: &str) -> Cut {
         if block != Block::Open || NOISE.is_match(line) || LISTED_ELEMENT.is_match(line) {
             continue;
         }
-        let mut line = GO_PLACE.replace(line, "").into_owned();
+        let mut line = GO_LOCATION.replace(line, "").into_owned();
         if let Some(panic) = PANIC.captures(&line) {
             cut.panicked = true;
             match panic.get(1) {
@@ -173,13 +174,13 @@ pub(crate) fn cut(raw: &str) -> Cut {
     cut
 }
 
-/// The block after `line`.
+/// The block that the next line is in, after `line`. Sets `locator` from the first line of a call log that has one.
 fn step(block: Block, line: &str, locator: &mut Option<String>) -> Block {
     let goes_on = match block {
         Block::Open => false,
         Block::ToBlankLine => !line.trim().is_empty(),
         Block::ToUnindented => {
-            line.trim().is_empty() || line.starts_with([' ', '\t']) || is_python_place(line)
+            line.trim().is_empty() || line.starts_with([' ', '\t']) || is_pytest_location(line)
         }
         Block::ToNonItem => line.trim_start().starts_with("- "),
         Block::CallLog => {
@@ -202,7 +203,7 @@ fn step(block: Block, line: &str, locator: &mut Option<String>) -> Block {
 }
 
 /// Short tracebacks of pytest have the location, unindented, before the code: `path/to.py:12: in function`.
-fn is_python_place(line: &str) -> bool {
+fn is_pytest_location(line: &str) -> bool {
     line.split_once(".py:")
         .is_some_and(|(_, rest)| rest.contains(": in "))
 }

@@ -19,7 +19,7 @@ static JAVASCRIPT: LazyLock<Regex> =
 /// Python: `File "tests/a.py", line 3`, `tests/a.py:3: AssertionError`.
 static PYTHON: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"^\s*(?:File "([^"]+\.py)", line \d|(\S+\.py):\d+: )"#));
-/// Most others: a location at the beginning of a line.
+/// Most other languages: a location at the beginning of a line.
 static PLAIN: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"^\s*(?:# |from |#\d+ )?(\S+\.(?:rb|php|go|rs|cs|c|cc|cpp|h|hpp|swift|dart|exs?|t|robot|feature))[:(]\d",

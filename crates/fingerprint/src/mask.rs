@@ -119,9 +119,9 @@ const ROUNDS: usize = 4;
 
 /// `text` with placeholders for its changing parts. Idempotent.
 pub(crate) fn mask(text: &str) -> String {
-    let mut masked = once(text);
+    let mut masked = mask_once(text);
     for _ in 1..ROUNDS {
-        let next = once(&masked);
+        let next = mask_once(&masked);
         if next == masked {
             break;
         }
@@ -130,7 +130,8 @@ pub(crate) fn mask(text: &str) -> String {
     masked
 }
 
-fn once(text: &str) -> String {
+/// One pass of [`mask`].
+fn mask_once(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     while let Some(pattern_match) = MASKS.search(&Input::new(text).range(at..)) {

@@ -47,7 +47,7 @@ pub fn normal_form(message: &str) -> NormalForm {
 pub(crate) fn of_error(message: Option<&str>, stack: Option<&str>) -> NormalForm {
     let message_cut = message.map(cut).unwrap_or_default();
     let stack_cut = stack.map(cut).unwrap_or_default();
-    let typed_by_stack = type_of(&stack_cut);
+    let type_from_stack = type_of(&stack_cut);
     let text = if !stack_cut.is_hollow()
         && (message_cut.is_hollow() || contains_whole_matcher(&stack_cut, &message_cut))
     {
@@ -64,7 +64,7 @@ pub(crate) fn of_error(message: Option<&str>, stack: Option<&str>) -> NormalForm
     } else {
         message_cut
     };
-    let mut form = form(&text, typed_by_stack);
+    let mut form = form(&text, type_from_stack);
     if is_bare(&form) {
         let frame = stack
             .and_then(frame::nearest_own)
@@ -160,7 +160,7 @@ const COMMON: [&str; 71] = [
     "was",
 ];
 
-fn form(cut: &Cut, typed_by_stack: Option<String>) -> NormalForm {
+fn form(cut: &Cut, type_from_stack: Option<String>) -> NormalForm {
     let lines = &cut.lines;
     let first = lines.iter().position(|line| !line.trim().is_empty()).unwrap_or(0);
     let own_type = lines.get(first).and_then(|line| origin::exception_type(line));
@@ -170,12 +170,12 @@ fn form(cut: &Cut, typed_by_stack: Option<String>) -> NormalForm {
     let origin = matcher
         .or_else(|| own_type.map(|(name, _)| name.to_owned()))
         .or(panic)
-        .or(typed_by_stack)
+        .or(type_from_stack)
         .unwrap_or_default();
     let locator = cut.locator.clone().or_else(|| origin::locator(lines));
 
     // Digits of the type are not values, so the type is removed before masking.
-    let typed = own_type.map_or("", |(_, end)| {
+    let type_prefix = own_type.map_or("", |(_, end)| {
         lines
             .get(first)
             .and_then(|line| line.get(..end))
@@ -183,7 +183,7 @@ fn form(cut: &Cut, typed_by_stack: Option<String>) -> NormalForm {
     });
     let mut rest = lines.get(first..).unwrap_or_default().to_vec();
     if let Some(line) = rest.first_mut() {
-        line.drain(..typed.len());
+        line.drain(..type_prefix.len());
     }
     let masked: Vec<String> = received::mask(&rest)
         .iter()
@@ -233,6 +233,7 @@ fn type_of(stack: &Cut) -> Option<String> {
     origin::exception_type(first).map(|(name, _)| name.to_owned())
 }
 
+/// The first line of the text before cutting.
 fn uncut(raw: &str, cut: &Cut) -> Cut {
     Cut {
         lines: text::lines(raw)

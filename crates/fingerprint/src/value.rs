@@ -21,10 +21,10 @@ const ENDS: [&str; 14] = [
 /// The length in bytes of the value at the start of `text`; the whole length if there is none.
 pub(crate) fn length(text: &str) -> usize {
     match text.chars().next() {
-        Some(quote @ ('"' | '\'' | '`')) => quoted(text, quote).unwrap_or(text.len()),
-        Some('<') => angled(text),
-        Some('[' | '{' | '(') => bracketed(text).unwrap_or(text.len()),
-        Some('#') if text.starts_with("#<") => angled(text),
+        Some(quote @ ('"' | '\'' | '`')) => quoted_length(text, quote).unwrap_or(text.len()),
+        Some('<') => angled_length(text),
+        Some('[' | '{' | '(') => bracketed_length(text).unwrap_or(text.len()),
+        Some('#') if text.starts_with("#<") => angled_length(text),
         _ => ENDS
             .iter()
             .filter_map(|end| text.find(end))
@@ -36,8 +36,8 @@ pub(crate) fn length(text: &str) -> usize {
 /// Whether `text` is a value that continues on the next line: a quote or bracket is open.
 pub(crate) fn is_open(text: &str) -> bool {
     match text.chars().next() {
-        Some(quote @ ('"' | '\'' | '`')) => quoted(text, quote).is_none(),
-        Some('[' | '{' | '(') => bracketed(text).is_none(),
+        Some(quote @ ('"' | '\'' | '`')) => quoted_length(text, quote).is_none(),
+        Some('[' | '{' | '(') => bracketed_length(text).is_none(),
         Some(_) => text.ends_with(['{', '[', '(']),
         None => false,
     }
@@ -75,7 +75,7 @@ pub(crate) fn top_level<'o>(text: &str, operators: &[&'o str]) -> Option<(usize,
                 // An apostrophe inside a word does not open a quote.
                 let after_word = text.get(..at)?.ends_with(|c: char| c.is_alphanumeric());
                 if !(next == '\'' && after_word)
-                    && let Some(end) = quoted(rest, next)
+                    && let Some(end) = quoted_length(rest, next)
                 {
                     while chars.offset() < at + end && chars.next().is_some() {}
                 }
@@ -89,7 +89,7 @@ pub(crate) fn top_level<'o>(text: &str, operators: &[&'o str]) -> Option<(usize,
 }
 
 /// The length of the quoted text at the start, both quotes included.
-fn quoted(text: &str, quote: char) -> Option<usize> {
+fn quoted_length(text: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     for (at, next) in text.char_indices().skip(1) {
         match next {
@@ -103,7 +103,7 @@ fn quoted(text: &str, quote: char) -> Option<usize> {
 }
 
 /// The length of `<…>` at the start, up to the first `>` that ends the value.
-fn angled(text: &str) -> usize {
+fn angled_length(text: &str) -> usize {
     text.match_indices('>')
         .map(|(at, _)| at + 1)
         .find(|end| {
@@ -115,13 +115,13 @@ fn angled(text: &str) -> usize {
 }
 
 /// The length of the bracketed text at the start.
-fn bracketed(text: &str) -> Option<usize> {
+fn bracketed_length(text: &str) -> Option<usize> {
     let mut depth = 0_u32;
     let mut chars = text.char_indices();
     while let Some((at, next)) = chars.next() {
         match next {
             '"' => {
-                if let Some(end) = quoted(text.get(at..)?, next) {
+                if let Some(end) = quoted_length(text.get(at..)?, next) {
                     while chars.offset() < at + end && chars.next().is_some() {}
                 }
             }

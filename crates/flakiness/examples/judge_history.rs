@@ -1,7 +1,7 @@
 //! Judges a history that a program built itself, without a server or a database.
 //!
 //! `cargo run -p assay-flakiness --example judge_history`
-#![expect(clippy::print_stdout, reason = "an example shows what it found")]
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use assay_flakiness::{
     Engine, HistoryBuilder, ObservedRun,

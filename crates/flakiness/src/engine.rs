@@ -20,7 +20,7 @@ use crate::{
     verdict::{
         evidence::{self, Frame},
         findings::Finder,
-        status::{Case, clean, clean_status},
+        status::{FailingTest, clean, clean_status},
         test_counts::TestCounts,
     },
 };
@@ -87,11 +87,11 @@ impl Engine {
             (background, always_passing)
         };
         let ((background, always_passing), failures) = rayon::join(of_passes, || Failures::new(&timeline));
-        let wanted = only.map(|tests| tests.iter().copied().collect::<Bitmap>());
-        let wanted_word = |word: usize| wanted.as_ref().map_or(u64::MAX, |tests| tests.word(word));
+        let selected = only.map(|tests| tests.iter().copied().collect::<Bitmap>());
+        let selected_word = |word: usize| selected.as_ref().map_or(u64::MAX, |tests| tests.word(word));
         let blocks: Vec<usize> = (0..timeline.words)
             .step_by(WORDS)
-            .filter(|first| (*first..first + WORDS).any(|word| wanted_word(word) != 0))
+            .filter(|first| (*first..first + WORDS).any(|word| selected_word(word) != 0))
             .collect();
         let examiner = || Examiner::new(self.config, &timeline, &background, &always_passing, &failures);
         blocks
@@ -102,7 +102,7 @@ impl Engine {
                     let mut conclusions = T::default();
                     block.read(&timeline, &background, first);
                     for index in 0..WORDS {
-                        let mut tests = block.any(index) & wanted_word(first + index);
+                        let mut tests = block.any(index) & selected_word(first + index);
                         while tests != 0 {
                             let test = tests.trailing_zeros();
                             conclude(&mut conclusions, examiner.examine(block, index, test));
@@ -154,28 +154,28 @@ struct Examination<'a, 'h> {
     test: TestOrdinal,
     presence: Presence,
     /// `None` for a test without a failed attempt.
-    case: Option<Case<'a, 'h>>,
+    failing_test: Option<FailingTest<'a, 'h>>,
 }
 
 impl Examination<'_, '_> {
     fn status(&self) -> VerdictStatus {
-        match &self.case {
-            Some(case) => case.decide().0,
+        match &self.failing_test {
+            Some(failing_test) => failing_test.decide().0,
             None => clean_status(self.presence),
         }
     }
 
     fn verdict(&self) -> Verdict {
-        match &self.case {
-            Some(case) => case.verdict(),
+        match &self.failing_test {
+            Some(failing_test) => failing_test.verdict(),
             None => clean(self.test, self.presence),
         }
     }
 
     fn evidence(&self, frame: Frame, active: &[Signal]) -> Evidence {
         let mut evidence = evidence::counts(frame, self.presence, self.dropped());
-        if let Some(case) = &self.case {
-            evidence.signals = evidence::signals(case, active);
+        if let Some(failing_test) = &self.failing_test {
+            evidence.signals = evidence::signals(failing_test, active);
         }
         evidence
     }
@@ -247,7 +247,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
         let test = block.test(index, bit);
         let (timeline, background) = (self.timeline, self.background);
         let presence = block.presence(index, bit);
-        let case = self.case(block, index, bit, presence);
+        let failing_test = self.failing_test(block, index, bit, presence);
         Examination {
             timeline,
             background,
@@ -256,18 +256,18 @@ impl<'t, 'h> Examiner<'t, 'h> {
             bit,
             test,
             presence,
-            case,
+            failing_test,
         }
     }
 
     /// All counts of a test; `None` if it has no failed attempt.
-    fn case<'a>(
+    fn failing_test<'a>(
         &'a mut self,
         block: &'a Block,
         index: usize,
         bit: u32,
         presence: Presence,
-    ) -> Option<Case<'a, 'h>> {
+    ) -> Option<FailingTest<'a, 'h>> {
         let test = block.test(index, bit);
         let failures = self.failures.of(test);
         if failures.is_empty() {
@@ -293,7 +293,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
             failures,
             outcomes: &self.outcomes,
         };
-        Some(Case {
+        Some(FailingTest {
             test,
             test_counts,
             findings: self.finder.find(test_counts),

@@ -56,7 +56,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
 /// The HTML of a page, or a redirect.
 enum RenderedPage {
     Page(String),
-    Elsewhere(String),
+    Redirect(String),
 }
 
 /// Returns the time of a request.
@@ -201,15 +201,15 @@ impl Front {
             };
             Ok(match (page_route.render)(&view)? {
                 Answer::Page(page) => RenderedPage::Page(layout::page(&page, now, &front.api_url)),
-                Answer::Elsewhere(address) => RenderedPage::Elsewhere(address),
+                Answer::Redirect(address) => RenderedPage::Redirect(address),
             })
         };
         let share = AdmissionShare::of(&key);
         let mut response = match self.admission.run(share, rendering).await?? {
             RenderedPage::Page(html) => body(html, StatusCode::OK, request)?,
-            RenderedPage::Elsewhere(address) => see_other(&address),
+            RenderedPage::Redirect(address) => see_other(&address),
         };
-        if session.is_to_be_renewed(now) {
+        if session.needs_renewal(now) {
             set_cookie(&mut response, &self.sessions.cookie(session.key, now)?);
         }
         Ok(response)
@@ -243,15 +243,14 @@ impl Front {
             return Err(FrontError::ForeignForm);
         }
         let peer = request.peer_addr().map(|peer| peer.ip().to_string());
-        let counted = format!("login {}", peer.unwrap_or_default());
-        if let Admission::Refused = self.limiter.admit(counted.as_bytes(), now).await {
+        let budget_id = format!("login {}", peer.unwrap_or_default());
+        if let Admission::Refused = self.limiter.admit(budget_id.as_bytes(), now).await {
             return Err(FrontError::TooMany);
         }
         let fields = pairs(std::str::from_utf8(&form).unwrap_or_default());
         let query = pairs(request.query_string());
         let next = value(&query, "next").filter(|next| is_own_address(next));
-        let checked = match PresentedKey::of_text(value(&fields, "key").unwrap_or_default().trim().as_bytes())
-        {
+        let key = match PresentedKey::of_text(value(&fields, "key").unwrap_or_default().trim().as_bytes()) {
             Ok(key) => {
                 let directory = Arc::clone(&self.directory);
                 let granted = self
@@ -262,7 +261,7 @@ impl Front {
             }
             Err(refusal) => Err(refusal.into()),
         };
-        match checked {
+        match key {
             Ok(key) => {
                 let mut response = see_other(next.unwrap_or("/"));
                 set_cookie(&mut response, &self.sessions.cookie(key.hash(), now)?);
@@ -284,7 +283,7 @@ impl Front {
             return Err(FrontError::ForeignForm);
         }
         let mut response = see_other("/login");
-        set_cookie(&mut response, &self.sessions.ended());
+        set_cookie(&mut response, &self.sessions.expired_cookie());
         Ok(response)
     }
 
@@ -300,7 +299,7 @@ impl Front {
             Ok(response) => (response, SUCCESS),
             Err(error) => {
                 error.log(route, id);
-                (self.failed(&error, request), error.status_and_code().1)
+                (self.error_response(&error, request), error.status_and_code().1)
             }
         };
         let headers = response.headers_mut();
@@ -325,7 +324,7 @@ impl Front {
         }
     }
 
-    fn failed(&self, error: &FrontError, request: &HttpRequest) -> HttpResponse {
+    fn error_response(&self, error: &FrontError, request: &HttpRequest) -> HttpResponse {
         let (status, _) = error.status_and_code();
         let next = request.uri().path_and_query().map(ToString::to_string);
         let next = next.filter(|next| next != "/" && is_own_address(next));
@@ -342,7 +341,7 @@ impl Front {
         let mut response = body(page, status, request).unwrap_or_else(|_| HttpResponse::new(status));
         // The key of the session no longer works, so the cookie is removed.
         if let FrontError::Refused(_) = error {
-            set_cookie(&mut response, &self.sessions.ended());
+            set_cookie(&mut response, &self.sessions.expired_cookie());
         }
         if let FrontError::NoSuchMethod = error {
             let allowed = match request.path() {
@@ -364,7 +363,7 @@ fn body(html: String, status: StatusCode, request: &HttpRequest) -> Result<HttpR
     let digest = Sha256::digest(&html);
     let tag: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
     let tag = format!("\"{tag}{}\"", coding.tag_suffix());
-    if status == StatusCode::OK && has(request, &tag) {
+    if status == StatusCode::OK && has_version(request, &tag) {
         return Ok(HttpResponse::NotModified()
             .insert_header((header::ETAG, tag))
             .finish());
@@ -400,7 +399,7 @@ fn coding(request: &HttpRequest) -> Coding {
 }
 
 /// Whether the browser's copy has this entity tag.
-fn has(request: &HttpRequest, tag: &str) -> bool {
+fn has_version(request: &HttpRequest, tag: &str) -> bool {
     let sent = request.headers().get(header::IF_NONE_MATCH);
     let sent = sent.and_then(|value| value.to_str().ok()).unwrap_or_default();
     sent.split(',')

@@ -87,7 +87,7 @@ impl Sessions {
     }
 
     /// The value of the `Set-Cookie` header that ends a session.
-    pub(crate) fn ended(&self) -> String {
+    pub(crate) fn expired_cookie(&self) -> String {
         self.set_cookie("", 0)
     }
 
@@ -99,7 +99,8 @@ impl Sessions {
         )
     }
 
-    /// The session in a `Cookie` header, if it has one that has not ended at `now`.
+    /// The session in a `Cookie` header. None if the cookie is missing or not genuine, or if the session ended before
+    /// `now`.
     pub(crate) fn of_header(&self, header: &str, now: Timestamp) -> Option<Session> {
         let mut values = header.split(';').filter_map(|pair| pair.trim().split_once('='));
         let (_, value) = values.find(|(name, _)| *name == self.cookie)?;
@@ -118,8 +119,8 @@ impl Sessions {
 }
 
 impl Session {
-    /// Whether a page at `now` renews the cookie, so that a session in use does not end.
-    pub(crate) const fn is_to_be_renewed(&self, now: Timestamp) -> bool {
+    /// Whether a page at `now` sends a renewed cookie, so that a session in use does not end.
+    pub(crate) const fn needs_renewal(&self, now: Timestamp) -> bool {
         now.since_ms(self.used_at) > RENEWED_AFTER_MS
     }
 }
@@ -131,14 +132,14 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
     const KEY: KeyHash = KeyHash([7; 32]);
 
-    fn sent(set_cookie: &str) -> String {
+    fn cookie_pair(set_cookie: &str) -> String {
         set_cookie.split(';').next().unwrap().to_owned()
     }
 
     #[test]
     fn a_session_is_opened_under_its_secret_alone() {
         let sessions = Sessions::new(Some("a"), false).unwrap();
-        let cookie = sent(&sessions.cookie(KEY, NOW).unwrap());
+        let cookie = cookie_pair(&sessions.cookie(KEY, NOW).unwrap());
         let opened = sessions.of_header(&format!("x=y; {cookie}"), NOW).unwrap();
         assert_eq!(opened.key, KEY);
         let same = Sessions::new(Some("a"), false).unwrap();
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn a_changed_cookie_opens_no_session() {
         let sessions = Sessions::new(Some("a"), false).unwrap();
-        let cookie = sent(&sessions.cookie(KEY, NOW).unwrap());
+        let cookie = cookie_pair(&sessions.cookie(KEY, NOW).unwrap());
         for place in "assay=".len()..cookie.len() {
             let mut changed = cookie.clone().into_bytes();
             changed[place] = if changed[place] == b'A' { b'B' } else { b'A' };
@@ -175,14 +176,14 @@ mod tests {
             set.starts_with("__Host-assay=") && set.ends_with("; Secure"),
             "{set}"
         );
-        let cookie = sent(&set);
+        let cookie = cookie_pair(&set);
         let opened = |ms| sessions.of_header(&cookie, NOW.plus_ms(ms));
         assert!(
             opened(IDLE_MS - 1)
                 .unwrap()
-                .is_to_be_renewed(NOW.plus_ms(IDLE_MS - 1))
+                .needs_renewal(NOW.plus_ms(IDLE_MS - 1))
         );
         assert_eq!(opened(IDLE_MS), None);
-        assert!(!opened(1_000).unwrap().is_to_be_renewed(NOW.plus_ms(1_000)));
+        assert!(!opened(1_000).unwrap().needs_renewal(NOW.plus_ms(1_000)));
     }
 }

@@ -209,7 +209,7 @@ impl Verdicts {
     }
 }
 
-/// `most` items from index `first` on in the order of `compare`. Only these are sorted.
+/// At most `most` items from index `first` on, in the order of `compare`. Only these are sorted.
 pub(crate) fn sorted_part<T>(
     mut items: Vec<T>,
     (first, most): (usize, usize),

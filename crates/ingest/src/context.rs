@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_go_before_variables_and_those_before_the_report() {
+    fn flags_override_variables_and_variables_override_the_report() {
         let flags = RunContext {
             branch: Some("main".into()),
             ..RunContext::default()
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_branch_is_kept_as_long_as_a_filter_may_be() {
+    fn a_long_branch_is_cut_to_the_length_of_a_filter() {
         let context = |end: &str| {
             let flags = RunContext {
                 branch: Some(format!("{}{end}", "b".repeat(600))),

@@ -121,7 +121,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         finished_at: times.finished_at,
         state: report.state,
         report_errors: report.errors,
-        tests: results::classed(report.tests, times.shift_ms),
+        tests: results::classify_tests(report.tests, times.shift_ms),
     };
     content::digest(&mut recording, times.repeatable);
     let mut warnings: Vec<Warning> = report.warnings.into_iter().map(Warning::Other).collect();

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 /// The tests ready for storing. Each failed attempt is classified by its first error with text, and every time is moved
 /// by `shift_ms`.
-pub(crate) fn classed(tests: Vec<ReportedTest>, shift_ms: i64) -> Vec<RecordedTest> {
+pub(crate) fn classify_tests(tests: Vec<ReportedTest>, shift_ms: i64) -> Vec<RecordedTest> {
     tests
         .into_par_iter()
         .map(|reported| RecordedTest {
@@ -61,7 +61,7 @@ mod tests {
             modified: None,
         };
         let report = assay_reports::read(vec![file], &Options::default()).unwrap();
-        let tests = classed(report.tests, 0).into_iter();
+        let tests = classify_tests(report.tests, 0).into_iter();
         tests
             .filter_map(|test| {
                 let class = test.attempts.first()?.class.clone()?;

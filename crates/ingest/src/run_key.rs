@@ -20,14 +20,14 @@ pub(crate) fn resolve(
     suite: Option<&str>,
     chooser: &mut Chooser,
 ) -> Result<String, TooLarge> {
-    let tidied = |key: Option<&str>| key.and_then(|key| storable_line(key, usize::MAX));
+    let storable_key = |key: Option<&str>| key.and_then(|key| storable_line(key, usize::MAX));
     let key = chooser
         .first(
             "run key",
             [
-                (Origin::Flag, tidied(flag)),
-                (Origin::Variables, tidied(variables)),
-                (Origin::Report, tidied(report)),
+                (Origin::Flag, storable_key(flag)),
+                (Origin::Variables, storable_key(variables)),
+                (Origin::Report, storable_key(report)),
                 (Origin::Content, Some(content.to_owned())),
             ],
         )

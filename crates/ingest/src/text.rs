@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shortened_branch_can_be_filtered_by_and_stays_unique() {
+    fn a_shortened_branch_is_a_valid_filter_and_stays_unique() {
         let long = |end: &str| format!("{}{end}", "é".repeat(480));
         assert_eq!(branch(&"é".repeat(200)), "é".repeat(200));
         let names = [branch(&long("1")), branch(&long("2")), branch(&"é".repeat(201))];

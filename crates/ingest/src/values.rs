@@ -70,7 +70,7 @@ pub fn shard(text: &str) -> Result<ShardIndex, String> {
     let (index, total) = (number(index)?, number(total)?);
     if index > total {
         return Err(format!(
-            "shard {index} of {total}: the index is at most the total"
+            "shard {index} of {total}: the index must not exceed the total"
         ));
     }
     Ok(ShardIndex {

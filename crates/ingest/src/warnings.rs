@@ -59,7 +59,7 @@ pub(crate) fn of(recording: &Recording, choices: &[Choice], now: Timestamp) -> V
         .any(|choice| choice.what == "run key" && choice.from == Origin::Content);
     if recording.shard.is_some() && key_of_content {
         warnings.push(Warning::Other(
-            "This shard has no run key, so it is a run of its own: give all shards of a run the same --run-key."
+            "This shard has no run key, so it is stored as a separate run: give all shards of a run the same --run-key."
                 .to_owned(),
         ));
     }

@@ -50,7 +50,7 @@ pub(crate) async fn admit(
     Ok(AdmittedRequest { grant })
 }
 
-/// The error for a body that is too long before it is unpacked.
+/// The error for a body that is longer than `limit` bytes before it is unpacked.
 pub(crate) fn too_long(limit: u64) -> IntakeError {
     IntakeError::TooLarge {
         subject: "The body",

@@ -22,22 +22,22 @@ use tokio::sync::{Semaphore, watch};
 use crate::{error::IntakeError, limits::Limits, metrics::UploadMetrics, queue::StoringQueue};
 
 /// Time limits for the look-up of a key.
-const LOOK_UP: TimeLimits = TimeLimits {
+const LOOK_UP_LIMITS: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(2),
     answering: Duration::from_secs(10),
 };
 /// Threads that look up keys.
-const LOOK_UPS: usize = 2;
+const LOOK_UP_THREADS: usize = 2;
 /// Time limit for storing an upload after its turn has begun. The store continues past it, but the client gets a retry
 /// answer.
 const STORED_WITHIN: Duration = Duration::from_secs(600);
-/// The unit in which memory is admitted.
+/// The unit of memory for parsing, in bytes.
 const MEMORY_UNIT: u64 = 1 << 20;
 
 /// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// The dependencies and shared state of the routes. Clones share it.
+/// The dependencies and shared state of the routes. Clones share both.
 #[derive(Clone)]
 pub struct App(pub(crate) Arc<AppState>);
 
@@ -61,7 +61,7 @@ pub(crate) struct AppState {
     pub(crate) queue: Arc<StoringQueue>,
     /// Whether the server is stopping.
     closing: watch::Sender<bool>,
-    /// Memory for parsing, in units.
+    /// Free memory for parsing, in units of [`MEMORY_UNIT`].
     memory: Arc<Semaphore>,
     /// Bytes of temporary files in use.
     spooled: AtomicU64,
@@ -98,7 +98,7 @@ impl App {
             clock,
             http: HttpMetrics::of_listener("ingest", registry),
             metrics: UploadMetrics::registered(registry),
-            look_ups: AdmissionControl::new(LOOK_UPS, LOOK_UP),
+            look_ups: AdmissionControl::new(LOOK_UP_THREADS, LOOK_UP_LIMITS),
             turns: AdmissionControl::with_shares(shares, turns),
             memory: Arc::new(Semaphore::new(units)),
             spooled: AtomicU64::new(0),
@@ -131,7 +131,7 @@ impl AppState {
     /// Waits for memory to parse an upload of this unpacked size.
     pub(crate) async fn memory_for(&self, unpacked: u64) -> Result<MemoryPermit, IntakeError> {
         let all = self.limits.memory_bytes.div_ceil(MEMORY_UNIT);
-        let wanted = unpacked
+        let needed_units = unpacked
             .saturating_mul(crate::limits::PARSING_FACTOR)
             .div_ceil(MEMORY_UNIT)
             .clamp(1, all.max(1));
@@ -139,12 +139,12 @@ impl AppState {
             reason: "The uploads under way fill the memory for parsing",
             after_s: 10,
         };
-        let units = u32::try_from(wanted).map_err(|_| busy())?;
+        let units = u32::try_from(needed_units).map_err(|_| busy())?;
         let acquiring = Arc::clone(&self.memory).acquire_many_owned(units);
         let waited = tokio::time::timeout(self.limits.memory_within, acquiring).await;
         let permit = waited.map_err(|_| busy())?.map_err(|_| busy())?;
         Ok(MemoryPermit {
-            _reserved: self.metrics.reserved(wanted * MEMORY_UNIT),
+            _reserved: self.metrics.reserved(needed_units * MEMORY_UNIT),
             _permit: permit,
         })
     }
@@ -174,13 +174,13 @@ impl SpoolRoom {
     /// Reserves `bytes` more.
     pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), IntakeError> {
         let most = self.app.limits.spool_bytes;
-        let grown = self
+        let reservation = self
             .app
             .spooled
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
                 held.checked_add(bytes).filter(|held| *held <= most)
             });
-        if grown.is_err() {
+        if reservation.is_err() {
             return Err(IntakeError::Busy {
                 reason: "The running uploads use all space for bodies",
                 after_s: 10,

@@ -16,7 +16,7 @@ use crate::{
     limits::PACE,
 };
 
-/// Bytes that are buffered before each write.
+/// The size of the buffer, in bytes. A full buffer is written to the file.
 const PIECE: usize = 1 << 20;
 
 /// A complete body. Its file has no name and is deleted with the value.
@@ -43,8 +43,8 @@ pub(crate) async fn receive(
     let mut pace = Pace::begin(limits.bytes_a_pace);
     let end = tokio::time::Instant::now() + limits.body_within;
     loop {
-        let by = end.min(pace.by);
-        let Ok(next) = tokio::time::timeout_at(by, payload.next()).await else {
+        let deadline = end.min(pace.window_end);
+        let Ok(next) = tokio::time::timeout_at(deadline, payload.next()).await else {
             pace.check()?;
             if tokio::time::Instant::now() >= end {
                 return Err(IntakeError::TooSlow);
@@ -59,7 +59,7 @@ pub(crate) async fn receive(
             return Err(too_long(longest));
         }
         room.grow(length)?;
-        pace.came(length)?;
+        pace.record(length)?;
         piece.extend_from_slice(&chunk);
         if piece.len() >= PIECE {
             (file, piece) = write(file, piece).await?;
@@ -76,12 +76,12 @@ pub(crate) async fn receive(
 
 /// Writes the buffer on a blocking thread and empties it.
 async fn write(mut file: File, mut piece: Vec<u8>) -> Result<(File, Vec<u8>), IntakeError> {
-    let written = web::block(move || {
+    let writing = web::block(move || {
         file.write_all(&piece)?;
         piece.clear();
         Ok((file, piece))
     });
-    written
+    writing
         .await
         .map_err(|_| IntakeError::Aborted)?
         .map_err(IntakeError::Spool)
@@ -89,34 +89,34 @@ async fn write(mut file: File, mut piece: Vec<u8>) -> Result<(File, Vec<u8>), In
 
 /// Checks that a body arrives fast enough: a minimum of bytes in each window.
 struct Pace {
-    by: tokio::time::Instant,
-    came: u64,
-    wanted: u64,
+    window_end: tokio::time::Instant,
+    received_bytes: u64,
+    least_bytes: u64,
 }
 
 impl Pace {
-    fn begin(wanted: u64) -> Self {
+    fn begin(least_bytes: u64) -> Self {
         Self {
-            by: tokio::time::Instant::now() + PACE,
-            came: 0,
-            wanted,
+            window_end: tokio::time::Instant::now() + PACE,
+            received_bytes: 0,
+            least_bytes,
         }
     }
 
-    fn came(&mut self, bytes: u64) -> Result<(), IntakeError> {
-        self.came += bytes;
+    fn record(&mut self, bytes: u64) -> Result<(), IntakeError> {
+        self.received_bytes += bytes;
         self.check()
     }
 
     /// Begins the next window if this one is over.
     fn check(&mut self) -> Result<(), IntakeError> {
-        if tokio::time::Instant::now() < self.by {
+        if tokio::time::Instant::now() < self.window_end {
             return Ok(());
         }
-        if self.came < self.wanted {
+        if self.received_bytes < self.least_bytes {
             return Err(IntakeError::TooSlow);
         }
-        *self = Self::begin(self.wanted);
+        *self = Self::begin(self.least_bytes);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Stores what a gate decided on an upload.
+//! Stores the decision of a gate on an upload.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub(crate) struct DecisionAnswer {
     effect: Effect,
 }
 
-/// The coding of a decision's body, from the request's head.
+/// The encoding of a decision's body, as the request's head declares it.
 pub(crate) fn shape(headers: &HeaderMap, query: Option<&str>) -> Result<Shape, IntakeError> {
     if query.is_some_and(|query| !query.is_empty()) {
         return Err(IntakeError::bad("the query", "a decision is the JSON body alone"));

@@ -1,10 +1,10 @@
 //! The ingest listener: reports over HTTP under `/ingest/v1`.
 //!
 //! [`configure`] mounts the routes on an actix application. [`on_continue`] decides whether a client that waits for
-//! `100 Continue` may send its body. Every request goes through `routes`, which checks the shape of the key, the key, the
-//! rate, the declared length and the body, in this order. An upload is received into an unlinked temporary file (`body`),
-//! unpacked and split (`parts`), and read by the parsers of `assay import` (`parse`). Then it is stored, one upload per
-//! project at a time (`upload`). `decision` stores what a gate decided on an upload.
+//! `100 Continue` may send its body. Every request goes through `routes`, which checks the shape of the key, the key,
+//! the rate, the declared length and the body, in this order. An upload is received into an unlinked temporary file
+//! (`body`), unpacked and split (`parts`), and read by the parsers of `assay import` (`parse`). Then it is stored, one
+//! upload per project at a time (`upload`). `decision` stores the decision of a gate on an upload.
 
 mod admit;
 mod answer;

@@ -16,8 +16,8 @@ const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 
 /// Counters of this process.
 pub(crate) struct UploadMetrics {
     stored: Family<StoredLabels, Counter>,
-    last: Family<OfProject, Gauge>,
-    seconds: Family<InPhase, Histogram>,
+    last: Family<ProjectLabels, Gauge>,
+    seconds: Family<PhaseLabels, Histogram>,
     waiting: Gauge,
     memory: Gauge,
 }
@@ -29,12 +29,12 @@ struct StoredLabels {
 
 /// Labels the project by its id, since its name may change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfProject {
+struct ProjectLabels {
     project: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct InPhase {
+struct PhaseLabels {
     phase: Phase,
 }
 
@@ -99,16 +99,16 @@ impl UploadMetrics {
     /// Counts an upload that was stored or had no effect.
     pub(crate) fn stored(&self, effect: &'static str, project: ProjectId, now: Timestamp) {
         self.stored.get_or_create(&StoredLabels { effect }).inc();
-        let of = OfProject {
+        let labels = ProjectLabels {
             project: project.to_string(),
         };
-        self.last.get_or_create(&of).set(now.unix_ms() / 1_000);
+        self.last.get_or_create(&labels).set(now.unix_ms() / 1_000);
     }
 
     /// Counts the time that an upload spent in a phase.
     pub(crate) fn spent(&self, phase: Phase, took: Duration) {
         self.seconds
-            .get_or_create(&InPhase { phase })
+            .get_or_create(&PhaseLabels { phase })
             .observe(took.as_secs_f64());
     }
 

@@ -420,8 +420,8 @@ fn schemas() -> Map<String, Value> {
     register::<GateDecision>(&mut schemas_by_name);
     register::<ErrorBody<'_>>(&mut schemas_by_name);
     let mut schemas: Map<_, _> = schemas_by_name.into_iter().collect();
-    // The fields of these may be absent: an error has a file and a line only if it is about a report, and a client need not
-    // send every field.
+    // The fields of these may be absent. An error has a file and a line only if it is about a report, and a client need
+    // not send every field.
     let with_optional = [
         schema_name::<ErrorBody<'_>>(),
         schema_name::<GateDecision>(),

@@ -19,7 +19,7 @@ use crate::{
 /// The head of an upload.
 pub(crate) struct Head {
     pub(crate) shape: Shape,
-    /// The fields of a raw body.
+    /// The fields of a raw body, which are in the query.
     query: RawFields,
     client: Option<String>,
 }
@@ -54,9 +54,11 @@ impl Head {
 /// An upload that is ready for storing.
 pub(crate) struct ParsedUpload {
     pub(crate) prepared: PreparedReport,
+    /// The variable of each value of `ci`: (value, variable).
     pub(crate) sources: Vec<(String, String)>,
     pub(crate) dry_run: bool,
-    pub(crate) wants_failures: bool,
+    /// Whether the answer includes the causes of the report's failures.
+    pub(crate) includes_failures: bool,
     pub(crate) failures: Option<ReportFailures>,
     pub(crate) bytes: u64,
     pub(crate) files: u32,
@@ -75,7 +77,7 @@ pub(crate) fn parse(
     let raw = if head.shape.is_raw() { head.query } else { fields };
     let fields = Fields::try_from(raw)?;
     check_project(grant, fields.project.as_deref())?;
-    let counted = u32::try_from(files.len()).unwrap_or(u32::MAX);
+    let file_count = u32::try_from(files.len()).unwrap_or(u32::MAX);
     let prepared = prepare(files, &fields, now)?;
     if prepared.recording.tests.is_empty() && prepared.recording.report_errors.is_empty() {
         return Err(IntakeError::NothingToStore);
@@ -87,10 +89,10 @@ pub(crate) fn parse(
         prepared,
         sources: fields.sources,
         dry_run: fields.dry_run,
-        wants_failures: fields.failures,
+        includes_failures: fields.failures,
         failures: None,
         bytes: received.bytes,
-        files: counted,
+        files: file_count,
         client: head.client,
     })
 }
@@ -116,7 +118,7 @@ pub(crate) fn explain(
 
 /// Reads the reports like `assay import`.
 fn prepare(files: Vec<SourceFile>, fields: &Fields, now: Timestamp) -> Result<PreparedReport, IntakeError> {
-    let counted = Files::of(&files);
+    let file_counts = Files::of(&files);
     let root = fields.root.as_deref().or(fields.ci.workspace_root.as_deref());
     let options = Options {
         format: fields.format,
@@ -125,7 +127,7 @@ fn prepare(files: Vec<SourceFile>, fields: &Fields, now: Timestamp) -> Result<Pr
     };
     let report = assay_reports::read(files, &options)?;
     let arrival = Arrival {
-        files: counted,
+        files: file_counts,
         report,
         flags: &fields.flags,
         ci: &fields.ci,
@@ -135,10 +137,11 @@ fn prepare(files: Vec<SourceFile>, fields: &Fields, now: Timestamp) -> Result<Pr
 }
 
 /// Checks the project, if the request names one, against the key's project.
-fn check_project(grant: &IngestGrant, named: Option<&str>) -> Result<(), IntakeError> {
-    let is_the_keys = |named: &str| named == grant.project_name || named == grant.project.to_string();
-    match named {
-        Some(named) if !is_the_keys(named) => Err(IntakeError::WrongProject {
+fn check_project(grant: &IngestGrant, requested: Option<&str>) -> Result<(), IntakeError> {
+    let is_key_project =
+        |project: &str| project == grant.project_name || project == grant.project.to_string();
+    match requested {
+        Some(project) if !is_key_project(project) => Err(IntakeError::WrongProject {
             key_project: grant.project_name.clone(),
         }),
         Some(_) | None => Ok(()),

@@ -162,7 +162,7 @@ pub(crate) fn collect(
 
 /// Measures the unpacked size of a body's parts.
 struct Measure {
-    /// Bytes of the parts.
+    /// Bytes of the parts before their archives are unpacked.
     packed: u64,
     /// Unpacked bytes of the archives among them.
     archives: u64,
@@ -250,9 +250,9 @@ impl Visit for Measure {
 
     fn end(&mut self) -> Result<(), IntakeError> {
         if let Archive::Gzip(archive) = &mut self.archive {
-            // An archive that is cut off is read up to its end.
-            let ended = archive.try_finish();
-            if ended.is_err_and(|error| error.kind() == io::ErrorKind::FileTooLarge) {
+            // A truncated archive is not an error here: its bytes up to the end count.
+            let finish = archive.try_finish();
+            if finish.is_err_and(|error| error.kind() == io::ErrorKind::FileTooLarge) {
                 return Err(self.too_large());
             }
             self.archives += archive.get_ref().bytes;
@@ -389,10 +389,10 @@ fn file_name(name: &str) -> Result<String, IntakeError> {
         && !name.split('/').any(|part| part == "..")
         && !name.contains(char::is_control);
     if !is_sound {
-        let shown = IntakeError::excerpt(name);
+        let excerpt = IntakeError::excerpt(name);
         return Err(IntakeError::bad(
             "the file name",
-            format!("{shown:?} is not a relative path with / and without .. and control characters"),
+            format!("{excerpt:?} is not a relative path with / and without .. and control characters"),
         ));
     }
     if name.chars().count() > LONGEST_FILE_NAME {

@@ -23,9 +23,9 @@ pub(crate) struct StoringQueue(Mutex<QueueState>);
 
 #[derive(Default)]
 struct QueueState {
-    /// The average time of storing a test.
+    /// The moving average of the time to store a test, in nanoseconds; 0 before the first upload.
     test_ns: u64,
-    /// The tests of each project's uploads.
+    /// The tests of each project's uploads that wait or are being stored.
     tests: HashMap<ProjectId, u64>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct QueuePlace {
 }
 
 impl QueuePlace {
-    /// Adds the duration of storing to the moving average.
+    /// Adds the duration of storing to the moving average, and releases the place.
     pub(crate) fn leave(self, took: Duration) {
         let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let test_ns = took_ns / self.tests.max(1);

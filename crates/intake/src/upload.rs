@@ -32,9 +32,9 @@ use crate::{
     queue::QueuePlace,
 };
 
-/// Interval of checks for waiting uploads before a judgement.
+/// How often a judgement checks whether uploads still wait.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
-/// The longest delay of a judgement by waiting uploads.
+/// How long waiting uploads may delay a judgement.
 const JUDGED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Receives, parses and stores an upload.
@@ -58,13 +58,13 @@ pub(crate) async fn store(
     })
     .await?;
     let memory = app.memory_for(unpacked).await?;
-    let (parsing, keyed) = (Arc::clone(app), grant.clone());
-    let mut parsed = blocking(move || parse(&parsing, &keyed, head, &received)).await?;
+    let (parsing, grant_of_job) = (Arc::clone(app), grant.clone());
+    let mut parsed = blocking(move || parse(&parsing, &grant_of_job, head, &received)).await?;
     app.metrics.spent(Phase::parse, began.elapsed());
-    if parsed.wants_failures {
-        let (reading, keyed) = (Arc::clone(app), grant.clone());
-        // Runs before the report is stored, so that its own run is not compared with itself.
-        parsed = blocking(move || explain(&reading, &keyed, parsed)).await?;
+    if parsed.includes_failures {
+        let (reading, grant_of_job) = (Arc::clone(app), grant.clone());
+        // The report is not stored yet, so its run is not compared with itself.
+        parsed = blocking(move || explain(&reading, &grant_of_job, parsed)).await?;
     }
     if parsed.dry_run {
         return Ok((StatusCode::OK, Answer::dry_run(&grant, parsed)));
@@ -88,14 +88,14 @@ async fn in_turn(
     )?;
     let _waiting = app.metrics.waiting();
     let turn = Arc::new(Turn::default());
-    let (storing, begun, keyed) = (Arc::clone(app), Arc::clone(&turn), grant.clone());
+    let (storing, turn_of_job, grant_of_job) = (Arc::clone(app), Arc::clone(&turn), grant.clone());
     let began = Instant::now();
     let work = move || {
-        if !begun.begin() {
+        if !turn_of_job.begin() {
             return Err(closing());
         }
         storing.metrics.spent(Phase::wait, began.elapsed());
-        record(&storing, &keyed, parsed, place)
+        record(&storing, &grant_of_job, parsed, place)
     };
     let mut stored = std::pin::pin!(app.turns.run(project, work));
     let StoredUpload {
@@ -110,7 +110,7 @@ async fn in_turn(
         },
     };
     let verdicts_changed = match due {
-        Some(due) => judge_or_leave(app, project, due).await?,
+        Some(due) => judge_now_or_later(app, project, due).await?,
         None => VerdictChanges::default(),
     };
     let status = status_of(imported.effect);
@@ -131,7 +131,7 @@ pub(crate) const fn status_of(effect: Effect) -> StatusCode {
 
 /// Judges the project after an upload. If other uploads wait, one judgement after them suffices, and the client does
 /// not wait for it.
-async fn judge_or_leave(
+async fn judge_now_or_later(
     app: &Arc<AppState>,
     project: ProjectId,
     due: DueJudgement,

@@ -36,14 +36,14 @@ const READ_IN_TOTAL: Duration = Duration::from_secs(120);
 const AHEAD_BYTES: usize = 64 * 1_024;
 /// How much of a refused request's body is read and dropped, so that the client reads the answer.
 const REFUSED_BYTES: usize = 1 << 20;
-/// How long that lasts at most.
+/// How long a refused request's body is read and dropped at most.
 const REFUSED_FOR: Duration = Duration::from_secs(2);
 
 /// A stream to a client. A pending operation fails with [`io::ErrorKind::TimedOut`] when the client exceeds a time
 /// limit.
 ///
-/// The stream does not parse HTTP. It records when bytes were read and written. [`Answering`] tells it whether the
-/// server or the client has to act. One task owns all its operations.
+/// The stream does not parse HTTP. It records when bytes were read and written. [`Answering`] records whether the
+/// server or the client has to act next. One task runs all operations.
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
     stream: S,
@@ -145,8 +145,9 @@ impl Answering {
         self.0.set(state);
     }
 
-    /// Marks that the handler reads the body or refuses it. The handler must call this before its first wait, and
-    /// limits the time of the body itself. If it answers before [`body_is_read`](Self::body_is_read), the connection is closed after the answer.
+    /// Marks that the handler reads the body or refuses it. The handler must call this before its first wait, and must
+    /// limit the time of the body itself. If it answers before it calls [`body_is_read`](Self::body_is_read), the
+    /// connection is closed after the answer.
     pub fn reads_body(&self) {
         self.set_body(Body::Read);
     }
@@ -188,7 +189,7 @@ impl Answering {
 /// The client's next step, and the time until which it must be taken.
 #[derive(Debug, Clone, Copy)]
 enum Deadline {
-    /// None: all requests are answered and all answers are read.
+    /// No step is due: all requests are answered and all answers are read.
     None,
     /// Send the rest of a request, while the server does not work on one.
     Rest(Instant),
@@ -276,7 +277,8 @@ impl<S> Connection<S> {
             Deadline::Rest(by) | Deadline::ReadAnswer(by) => by,
         };
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(by)));
-        // Requests nearly always arrive long before: a timer that fires too early is cheaper than one for each request.
+        // Requests nearly always arrive long before the limit. An early wake-up is cheaper than a new timer for each
+        // request.
         if alarm.deadline() > by {
             alarm.as_mut().reset(by);
         }
@@ -306,9 +308,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         while let RefusalProgress::Writing(answer, written) = &mut self.refusal {
             let rest = answer.get(*written..).unwrap_or_default();
             if rest.is_empty() {
-                let ended = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
+                let shutdown = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
                 self.refusal = RefusalProgress::Lingering(Box::pin(sleep_until(Instant::now() + LINGER_FOR)));
-                ended?;
+                shutdown?;
                 break;
             }
             match Pin::new(&mut self.stream).poll_write(cx, rest) {
@@ -413,12 +415,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let ended = Pin::new(&mut self.stream).poll_shutdown(cx);
-        if ended.is_pending() {
+        let shutdown = Pin::new(&mut self.stream).poll_shutdown(cx);
+        if shutdown.is_pending() {
             self.note_blocked();
             return self.pending(cx);
         }
-        ended
+        shutdown
     }
 }
 
@@ -434,11 +436,11 @@ mod tests {
         assert_eq!(read_pauses.pause(1, at(0)), at(120));
         assert_eq!(read_pauses.pause(1, at(5)), at(120), "the same pause");
         read_pauses.resume(at(20));
-        // The server worked in between.
+        // The time between two pauses, in which the server works, does not count.
         assert_eq!(read_pauses.pause(1, at(100)), at(200));
         read_pauses.resume(at(199));
         assert_eq!(read_pauses.pause(1, at(300)), at(301));
-        // Each answer has its own count of pauses.
+        // Pauses are summed for each answer separately.
         assert_eq!(read_pauses.pause(2, at(300)), at(420));
     }
 }

@@ -8,13 +8,14 @@ const MAX_CONNECTIONS: u64 = 20_000;
 /// Descriptors for the process itself: listeners, operators' connections, files, and what libraries open.
 const RESERVED: u64 = 128;
 
-/// Raises the limit on open files as far as the system allows and returns how many clients may be connected. Further
-/// clients wait in the accept queue. Without this bound, accepting operators' connections would fail too.
+/// Raises the limit on open files as far as the system allows. Returns how many clients may be connected, at least 1,
+/// next to `pool` database connections. Further clients wait in the accept queue. Without this bound, accepting
+/// operators' connections would fail too.
 pub fn room_for_connections(pool: u32) -> u64 {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         limit.current = limit.maximum;
-        // If this fails, the limit stays as it was, and the log line below says so.
+        // A failure is not fatal: the server then accepts fewer connections.
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
             log::warn!("the limit of open files could not be raised: {error}");
         }
@@ -26,12 +27,12 @@ pub fn room_for_connections(pool: u32) -> u64 {
     room
 }
 
-/// The number of descriptors left; `None` means no limit.
+/// The number of clients that may be connected with this many descriptors; `None` means no limit on descriptors.
 fn connections(descriptors: Option<u64>, pool: u32) -> u64 {
-    let own = RESERVED + u64::from(pool);
+    let reserved = RESERVED + u64::from(pool);
     descriptors
         .unwrap_or(u64::MAX)
-        .saturating_sub(own)
+        .saturating_sub(reserved)
         .clamp(1, MAX_CONNECTIONS)
 }
 

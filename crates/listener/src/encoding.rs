@@ -32,7 +32,7 @@ const ZSTD_LEVEL: i32 = 3;
 
 impl Coding {
     /// The coding that the client prefers among the supported ones. A client that accepts none of them gets the body
-    /// uncoded, which is more useful than an error.
+    /// as it is, which is more useful than an error.
     pub fn negotiate(accepted: &AcceptEncoding) -> Self {
         let offered = [
             Encoding::identity(),
@@ -69,13 +69,13 @@ impl Coding {
         }
     }
 
-    /// Codes a whole body.
+    /// Encodes a whole body.
     pub fn encode(self, body: Vec<u8>) -> io::Result<Vec<u8>> {
-        let room = Vec::with_capacity(body.len() / 8);
+        let buffer = Vec::with_capacity(body.len() / 8);
         match self {
             Self::Identity => Ok(body),
             Self::Gzip => {
-                let mut writer = flate2::write::GzEncoder::new(room, flate2::Compression::fast());
+                let mut writer = flate2::write::GzEncoder::new(buffer, flate2::Compression::fast());
                 writer.write_all(&body)?;
                 writer.finish()
             }
@@ -85,7 +85,7 @@ impl Coding {
                     lgwin: BROTLI_WINDOW,
                     ..Default::default()
                 };
-                let mut coded = room;
+                let mut coded = buffer;
                 brotli::BrotliCompress(&mut body.as_slice(), &mut coded, &parameters)?;
                 Ok(coded)
             }
@@ -93,7 +93,7 @@ impl Coding {
         }
     }
 
-    /// Starts to code a body in pieces.
+    /// Starts to encode a body in pieces.
     pub fn encoder(self) -> io::Result<Encoder> {
         Ok(match self {
             Self::Identity => Encoder::Identity,
@@ -133,7 +133,7 @@ impl Coding {
     }
 }
 
-/// Codes a body in pieces.
+/// Encodes a body in pieces.
 pub enum Encoder {
     /// Identity.
     Identity,
@@ -146,21 +146,21 @@ pub enum Encoder {
 }
 
 impl Encoder {
-    /// Codes a piece. The client can decode all of it once it has arrived.
+    /// Encodes a piece and flushes it, so that the client can decode all of it once it has arrived.
     pub fn piece(&mut self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
-        fn coded<W: Write>(writer: &mut W, bytes: &[u8]) -> io::Result<()> {
+        fn write_and_flush<W: Write>(writer: &mut W, bytes: &[u8]) -> io::Result<()> {
             writer.write_all(bytes)?;
             writer.flush()
         }
         match self {
             Self::Identity => Ok(bytes),
-            Self::Gzip(writer) => coded(writer, &bytes).map(|()| mem::take(writer.get_mut())),
-            Self::Brotli(writer) => coded(writer, &bytes).map(|()| mem::take(writer.get_mut())),
-            Self::Zstd(writer) => coded(writer, &bytes).map(|()| mem::take(writer.get_mut())),
+            Self::Gzip(writer) => write_and_flush(writer, &bytes).map(|()| mem::take(writer.get_mut())),
+            Self::Brotli(writer) => write_and_flush(writer, &bytes).map(|()| mem::take(writer.get_mut())),
+            Self::Zstd(writer) => write_and_flush(writer, &bytes).map(|()| mem::take(writer.get_mut())),
         }
     }
 
-    /// Codes the last piece.
+    /// Encodes the last piece and ends the body.
     pub fn end(self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         match self {
             Self::Identity => Ok(bytes),

@@ -117,12 +117,12 @@ impl HttpMetrics {
         code: &'static str,
         took: Duration,
     ) {
-        let answered = AnswerLabels {
+        let labels = AnswerLabels {
             route,
             status: status.as_u16(),
             code,
         };
-        self.requests.get_or_create(&answered).inc();
+        self.requests.get_or_create(&labels).inc();
         self.seconds
             .get_or_create(&RouteLabels { route })
             .observe(took.as_secs_f64());

@@ -9,7 +9,7 @@ thread_local! {
     static PANIC_LEVEL: Cell<Level> = const { Cell::new(Level::Error) };
 }
 
-/// While it lives, a panic on this thread is logged at another level.
+/// A guard that changes the log level of panics on this thread until it is dropped.
 ///
 /// The protocol layer panics on a header name longer than 65,535 bytes, which closes the client's own connection and
 /// nothing else. Such panics are logged as warnings, so that clients cannot fill the log with errors. Panics of the

@@ -58,18 +58,18 @@ impl HeadFault {
     }
 }
 
-/// The only header fields of a bare answer. Every answer of the application has others.
+/// The only header fields of a bare answer. Every answer of the application has further fields.
 const BARE_FIELDS: [&str; 3] = ["content-length", "connection", "date"];
-/// An upper bound for the length of a bare answer.
+/// An upper bound for the length of a bare answer, in bytes.
 const LONGEST: usize = 256;
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
 /// A bare refusal at the end of the written bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// Its offset.
+    /// Its offset in the written bytes.
     pub(crate) place: usize,
-    /// The replacement.
+    /// The answer with a body that replaces it.
     pub(crate) answer: Vec<u8>,
 }
 

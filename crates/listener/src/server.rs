@@ -26,14 +26,14 @@ use crate::{
 
 /// How long a connection stays open without a request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The bound of a worker's blocking threads, above all that admission control may start. Actix's own bound is 512 divided
-/// by the number of processors.
+/// The maximum number of a worker's blocking threads, higher than what admission control may start. Actix's default is
+/// 512 divided by the number of processors.
 const BLOCKING_THREADS: usize = 4_096;
 /// How long a client may take to close a finished connection.
-const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
+const DISCONNECT_WITHIN: Duration = Duration::from_secs(1);
 
 /// Decides whether a client that sent `Expect: 100-continue` may send its body: returns the request, or the refusal.
-/// What it inserts into the request's extensions reaches the handler.
+/// The handler receives the values that it inserts into the request's extensions.
 pub type Continue =
     Arc<dyn Fn(Request) -> Pin<Box<dyn Future<Output = Result<Request, Response<BoxBody>>>>> + Send + Sync>;
 
@@ -72,7 +72,7 @@ impl Listener {
             .disable_signals();
         let http = Http {
             configure,
-            ending: server.graceful_shutdown_signal(),
+            shutdown_signal: server.graceful_shutdown_signal(),
             on_continue: self.on_continue,
             answers_half_closed: self.answers_half_closed,
         };
@@ -127,7 +127,7 @@ fn prepare(stream: &TcpStream) -> io::Result<net::SocketAddr> {
 #[derive(Clone)]
 struct Http<C> {
     configure: C,
-    ending: GracefulShutdownSignal,
+    shutdown_signal: GracefulShutdownSignal,
     on_continue: Option<Continue>,
     answers_half_closed: bool,
 }
@@ -144,7 +144,7 @@ impl<C: Fn(&mut ServiceConfig) + Clone + Send + 'static> Http<C> {
     > {
         let Self {
             configure,
-            ending,
+            shutdown_signal,
             on_continue,
             answers_half_closed,
         } = self;
@@ -152,11 +152,11 @@ impl<C: Fn(&mut ServiceConfig) + Clone + Send + 'static> Http<C> {
         let service = HttpService::build()
             .client_request_timeout(HEAD_WITHIN)
             .keep_alive(IDLE_TIMEOUT)
-            .client_disconnect_timeout(GOODBYE_WITHIN)
+            .client_disconnect_timeout(DISCONNECT_WITHIN)
             .h1_allow_half_closed(answers_half_closed)
             .graceful_shutdown_signal(move || {
-                let ending = ending.clone();
-                async move { ending.notified().await }
+                let shutdown_signal = shutdown_signal.clone();
+                async move { shutdown_signal.notified().await }
             })
             .expect(fn_service(move |request: Request| {
                 let on_continue = on_continue.clone();

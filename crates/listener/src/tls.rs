@@ -19,7 +19,7 @@ use rustls::{
 };
 use tokio::signal::unix::Signal;
 
-/// How often the files are checked. After a renewal the old certificate stays valid for weeks.
+/// How often the files are checked. A minute is soon enough, because an old certificate stays valid for weeks.
 const CHECK_EVERY: Duration = Duration::from_secs(60);
 
 /// The paths of the certificate chain and its key.
@@ -63,15 +63,15 @@ impl Certificate {
     ///
     /// Invalid files, for example half-written ones, only cause a log line.
     pub async fn renew_on(self: Arc<Self>, mut hangups: Signal) {
-        let mut last_change = self.files.changed();
+        let mut last_change = self.files.modified_at();
         loop {
-            let is_asked = tokio::select! {
+            let is_requested = tokio::select! {
                 _ = hangups.recv() => true,
                 () = tokio::time::sleep(CHECK_EVERY) => false,
             };
-            let changed = self.files.changed();
-            if is_asked || changed != last_change {
-                last_change = changed;
+            let modified_at = self.files.modified_at();
+            if is_requested || modified_at != last_change {
+                last_change = modified_at;
                 self.renew();
             }
         }
@@ -116,8 +116,8 @@ impl Files {
         Ok(Arc::new(pair))
     }
 
-    /// The modification times of the files; `None` if they cannot be read.
-    fn changed(&self) -> [Option<SystemTime>; 2] {
+    /// The modification times of the certificate and the key; `None` for a file that cannot be read.
+    fn modified_at(&self) -> [Option<SystemTime>; 2] {
         [&self.certificate, &self.key].map(|file| fs::metadata(file).and_then(|file| file.modified()).ok())
     }
 }

@@ -18,26 +18,26 @@ use crate::{ClusterError, account::Account};
 /// The prefix of folders in which data are created.
 const UNFINISHED: &str = "data.unfinished";
 /// The lock file for starting and stopping the cluster.
-const GATE: &str = "start.lock";
+const START_LOCK: &str = "start.lock";
 /// The lock file that all programs share while they use the cluster.
-const USERS: &str = "users.lock";
+const USERS_LOCK: &str = "users.lock";
 const LOG: &str = "postgres.log";
 const GITIGNORE: &str = ".gitignore";
 /// The names of all files that Assay creates in a cluster's folder.
 const CONTENTS: [&str; 7] = [
     "postgres",
     LOG,
-    GATE,
-    USERS,
+    START_LOCK,
+    USERS_LOCK,
     GITIGNORE,
     // The demonstration's note.
     "demo.json",
     "demo.json.unfinished",
 ];
-/// Waiting time for a lock before a message.
-const SILENT: Duration = Duration::from_secs(2);
+/// How long a program waits for a lock before it logs that it waits.
+const SILENT_WAIT: Duration = Duration::from_secs(2);
 /// The interval between attempts to take a lock.
-const STEP: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// Longest path of a socket. macOS allows 104 bytes with the final NUL, Linux 108.
 const LONGEST_SOCKET_PATH: usize = 103;
 
@@ -51,7 +51,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// The layout of the cluster in `dir`, which is created if it is missing. [`Layout::make_private`], under the
-    /// gate lock, creates the folders that only Postgres uses.
+    /// start lock, creates the folders that only Postgres uses.
     pub(crate) fn of(dir: &Path) -> Result<Self, ClusterError> {
         let account = Account::of_server()?;
         let mut base = make(dir)?;
@@ -77,8 +77,8 @@ impl Layout {
         })
     }
 
-    /// Closes the cluster's folders to other users. Requires the gate lock: between its creation and its transfer to
-    /// Postgres' user, a folder looks like another user's to another program.
+    /// Closes the cluster's folders to other users. Requires the start lock: a new folder belongs to this
+    /// program's user until it is given to Postgres' user, and another program would reject it meanwhile.
     pub(crate) fn make_private(&self) -> Result<(), ClusterError> {
         // The owner decides about the permissions of a folder with other files in it.
         if is_only_ours(&self.base) {
@@ -133,13 +133,13 @@ impl Layout {
     }
 
     /// Waits until no other program is starting or stopping the cluster, for at most `start_timeout`.
-    pub(crate) fn lock_gate(&self, start_timeout: Duration) -> Result<File, ClusterError> {
-        self.lock(GATE, start_timeout, File::try_lock)
+    pub(crate) fn lock_start(&self, start_timeout: Duration) -> Result<File, ClusterError> {
+        self.lock(START_LOCK, start_timeout, File::try_lock)
     }
 
-    /// Takes the shared lock of the programs that use the cluster. Requires the gate lock.
+    /// Takes the shared lock of the programs that use the cluster. Requires the start lock.
     pub(crate) fn lock_users(&self, start_timeout: Duration) -> Result<File, ClusterError> {
-        self.lock(USERS, start_timeout, File::try_lock_shared)
+        self.lock(USERS_LOCK, start_timeout, File::try_lock_shared)
     }
 
     fn lock(
@@ -163,7 +163,7 @@ impl Layout {
                     });
                 }
                 Err(TryLockError::WouldBlock) => {
-                    if is_silent && began.elapsed() >= SILENT {
+                    if is_silent && began.elapsed() >= SILENT_WAIT {
                         is_silent = false;
                         log::warn!(
                             "waiting up to {} s for another program that starts or stops the private database in {}",
@@ -171,7 +171,7 @@ impl Layout {
                             self.base.display()
                         );
                     }
-                    thread::sleep(STEP);
+                    thread::sleep(RETRY_INTERVAL);
                 }
             }
         }

@@ -88,7 +88,7 @@ impl Cluster {
     pub fn start(dir: &Path, settings: &Settings) -> Result<Self, ClusterError> {
         let layout = Layout::of(dir)?;
         let start_timeout = start_timeout(settings.timeout);
-        let _gate = layout.lock_gate(start_timeout)?;
+        let _start_lock = layout.lock_start(start_timeout)?;
         layout.make_private()?;
         let lease = layout.lock_users(start_timeout)?;
         let (postmaster, started_here) = match Postmaster::running(&layout, settings.timeout)? {
@@ -138,7 +138,7 @@ impl Cluster {
         let Some(lease) = self.lease.take() else {
             return Ok(());
         };
-        let _gate = self.layout.lock_gate(start_timeout(self.timeout))?;
+        let _start_lock = self.layout.lock_start(start_timeout(self.timeout))?;
         match lease.try_lock() {
             Ok(()) => self.postmaster.stop(&self.layout, self.timeout),
             Err(TryLockError::WouldBlock) => Ok(()),
@@ -155,9 +155,8 @@ impl Drop for Cluster {
     }
 }
 
-/// Waiting time for other programs that start or stop the cluster. One may be creating the data, which takes about as
-/// long as a start.
-/// about as long as a start.
+/// Waiting time for other programs that start or stop the cluster: twice `timeout`, because another program may create
+/// the data first, which takes about as long as a start.
 fn start_timeout(timeout: Duration) -> Duration {
     timeout.saturating_mul(2)
 }

@@ -47,9 +47,9 @@ mod tests {
             return; // Only root can give a folder away.
         }
         let dir = tempfile::tempdir().unwrap();
-        let theirs = dir.path().join(".assay-t");
-        fs::create_dir(&theirs).unwrap();
-        std::os::unix::fs::chown(&theirs, Some(54_321), Some(54_321)).unwrap();
+        let folder_of_other_user = dir.path().join(".assay-t");
+        fs::create_dir(&folder_of_other_user).unwrap();
+        std::os::unix::fs::chown(&folder_of_other_user, Some(54_321), Some(54_321)).unwrap();
         let below = dir.path().join("below");
         fs::create_dir(&below).unwrap();
         assert_eq!(nearest(".assay-t", &below), below.join(".assay-t"));

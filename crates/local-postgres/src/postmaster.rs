@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Interval of checks while a process starts or stops.
-const STEP: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A start truncates a log that is longer than this.
 const LONGEST_LOG: u64 = 10 * 1024 * 1024;
@@ -58,7 +58,7 @@ impl Postmaster {
             if Instant::now() >= deadline {
                 return Err(no_answer(layout, timeout));
             }
-            thread::sleep(STEP);
+            thread::sleep(CHECK_INTERVAL);
         }
         let socket = layout.socket();
         let mut socket_lock = socket.clone().into_os_string();
@@ -106,7 +106,7 @@ impl Postmaster {
                 if matches!(child.try_wait(), Ok(Some(_))) {
                     break;
                 }
-                thread::sleep(STEP);
+                thread::sleep(CHECK_INTERVAL);
             }
             // Postgres exited. After a kill, the remaining processes of the former Postgres need a moment to end, and
             // until then the new one refuses to start. Any other failure repeats until the time limit.
@@ -136,7 +136,7 @@ impl Postmaster {
                     waited: timeout,
                 });
             }
-            thread::sleep(STEP);
+            thread::sleep(CHECK_INTERVAL);
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use std::{
 use crate::ROLE;
 
 /// The longest refusal that is read, in bytes.
-const LONGEST: u64 = 8_192;
+const LONGEST_REFUSAL: u64 = 8_192;
 /// Classes of errors with which Postgres rejects sessions temporarily: it starts, stops or recovers, or it lacks
 /// resources such as sessions.
 const TEMPORARY_CLASSES: [&str; 2] = ["57P", "53"];
@@ -67,7 +67,7 @@ fn packet(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     stream.read_exact(&mut length)?;
     let length = u64::from(u32::from_be_bytes(length)).saturating_sub(4);
     let mut body = Vec::new();
-    stream.take(length.min(LONGEST)).read_to_end(&mut body)?;
+    stream.take(length.min(LONGEST_REFUSAL)).read_to_end(&mut body)?;
     Ok(body)
 }
 

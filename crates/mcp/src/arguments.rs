@@ -45,12 +45,12 @@ impl Arguments {
         self.0.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// A non-empty text; none if the argument is absent.
+    /// A text of 1 to [`TEXT`] characters; none if the argument is absent.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>, ToolError> {
         self.text_within(name, TEXT)
     }
 
-    /// A text of at most `longest` characters; none if the argument is absent.
+    /// A text of 1 to `longest` characters; none if the argument is absent.
     pub(crate) fn text_within(&self, name: &str, longest: usize) -> Result<Option<String>, ToolError> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -63,7 +63,7 @@ impl Arguments {
         }
     }
 
-    /// A list of objects whose fields are all in `properties`; none if the argument is absent.
+    /// A list of at most `longest` objects whose fields are all in `properties`; none if the argument is absent.
     pub(crate) fn list(
         &self,
         name: &str,
@@ -86,7 +86,7 @@ impl Arguments {
     }
 
     /// A required text.
-    pub(crate) fn needed(&self, name: &str) -> Result<String, ToolError> {
+    pub(crate) fn required(&self, name: &str) -> Result<String, ToolError> {
         self.text(name)?
             .ok_or_else(|| ToolError::new(format!("`{name}` is missing.")))
     }
@@ -147,8 +147,8 @@ impl Arguments {
         self.call(tool, &[("page", json!(page + 1)), ("skip", Value::Null)])
     }
 
-    /// A call of `tool` with these arguments, some of them replaced. A null removes an argument. A long argument, such as
-    /// the failures of a local run, is not repeated.
+    /// A call of `tool` with these arguments, some of them replaced. A null removes an argument. A long argument, such
+    /// as the failures of a local run, is not repeated.
     pub(crate) fn call(&self, tool: &str, replaced: &[(&str, Value)]) -> Value {
         let mut arguments = self.0.clone();
         for (name, value) in replaced {

@@ -11,7 +11,8 @@ pub(crate) const DEFAULT_BYTES: usize = 8_000;
 /// The range of a call's limit.
 pub(crate) const BYTES: RangeInclusive<i64> = 1_000..=32_000;
 
-/// Largest error in bytes. The arguments of its call may be invalid.
+/// The limit that a call sets for its answer, in bytes, or the default if `maxBytes` is absent or invalid. Limits the
+/// errors of the call, whose arguments may be invalid.
 pub(crate) fn requested_bytes(arguments: &Map<String, Value>) -> usize {
     let bytes = arguments.get("maxBytes").and_then(Value::as_i64);
     let bytes = bytes.filter(|bytes| BYTES.contains(bytes));
@@ -31,15 +32,15 @@ const CUTS: [Cuts; 7] = [
     SHORT,
 ];
 const SHORT: Cuts = Cuts::texts(160);
-/// The step before entries are omitted.
+/// The last step before entries are omitted.
 const ITEMS: Cuts = Cuts { items: 3, ..SHORT };
 /// The steps once entries are omitted.
 const LAST_CUTS: [Cuts; 2] = [ITEMS, Cuts { texts: 40, items: 3 }];
 
-/// The shortest possible entry. It bounds the number of entries to try.
+/// The size of the shortest possible entry, in bytes. It bounds the number of entries to try.
 const ENTRY_BYTES: usize = 20;
 
-/// The remaining length of each part of an answer.
+/// The longest texts and lists after a cut.
 #[derive(Debug, Clone, Copy)]
 struct Cuts {
     /// Characters of a text.
@@ -62,12 +63,14 @@ struct CutCounts {
     items: usize,
 }
 
-/// The size of an answer, the offset of its entries, and a function that repeats the call with other arguments.
+/// The limits of one answer, and the call that it answers.
 pub(crate) struct Budget<'a> {
+    /// The largest size of the answer, as compact JSON.
     pub(crate) bytes: usize,
-    /// Entries that an earlier call returned.
+    /// The number of entries that earlier calls returned.
     pub(crate) skip: usize,
-    pub(crate) again: &'a dyn Fn(&str, Value) -> Value,
+    /// The same call with this argument replaced, for `next`.
+    pub(crate) repeat_with: &'a dyn Fn(&str, Value) -> Value,
 }
 
 /// An answer that fits, with its text, which is compact JSON.
@@ -166,50 +169,50 @@ impl Draft {
         })
     }
 
-    /// The answer with at most `most` entries.
+    /// The answer with at most `max_entries` entries.
     fn answer(
         &self,
         budget: &Budget<'_>,
         cuts: Cuts,
         whole: Option<&(&'static str, Value)>,
-        most: usize,
+        max_entries: usize,
     ) -> Value {
-        let (mut answer, mut lost) = (Map::new(), CutCounts::default());
+        let (mut answer, mut cut_counts) = (Map::new(), CutCounts::default());
         for (name, value) in &self.facts {
-            answer.insert(name.clone(), within(value, cuts, &mut lost));
+            answer.insert(name.clone(), cut(value, cuts, &mut cut_counts));
         }
         if let Some((name, text)) = whole {
             answer.insert((*name).to_owned(), text.clone());
         } else if self.whole.is_some() {
-            lost.texts += 1;
+            cut_counts.texts += 1;
         }
         let mut omitted = 0;
         let mut included = 0;
         if let Some((name, entries)) = &self.entries {
             let remaining = entries.get(budget.skip..).unwrap_or_default();
-            included = remaining.len().min(most).min(budget.bytes / ENTRY_BYTES);
+            included = remaining.len().min(max_entries).min(budget.bytes / ENTRY_BYTES);
             omitted = remaining.len() - included;
             if !entries.is_empty() {
                 let entries = remaining.iter().take(included);
-                let entries = entries.map(|entry| within(entry, cuts, &mut lost));
+                let entries = entries.map(|entry| cut(entry, cuts, &mut cut_counts));
                 answer.insert((*name).to_owned(), entries.collect());
             }
         }
         for (name, count) in [
             ("omitted", omitted),
-            ("itemsCut", lost.items),
-            ("textsCut", lost.texts),
+            ("itemsCut", cut_counts.items),
+            ("textsCut", cut_counts.texts),
         ] {
             if count > 0 {
                 answer.insert(name.to_owned(), count.into());
             }
         }
-        let is_cut = lost.texts > 0 || lost.items > 0;
-        let most_bytes = usize::try_from(*BYTES.end()).unwrap_or(usize::MAX);
+        let is_cut = cut_counts.texts > 0 || cut_counts.items > 0;
+        let max_bytes = usize::try_from(*BYTES.end()).unwrap_or(usize::MAX);
         let next = if omitted > 0 && included > 0 {
-            Some((budget.again)("skip", (budget.skip + included).into()))
-        } else if budget.bytes < most_bytes && (omitted > 0 || (is_cut && self.next.is_none())) {
-            Some((budget.again)("maxBytes", most_bytes.into()))
+            Some((budget.repeat_with)("skip", (budget.skip + included).into()))
+        } else if budget.bytes < max_bytes && (omitted > 0 || (is_cut && self.next.is_none())) {
+            Some((budget.repeat_with)("maxBytes", max_bytes.into()))
         } else {
             self.next.clone()
         };
@@ -256,25 +259,25 @@ fn cleaned(value: Value) -> Value {
 }
 
 /// Cuts the texts and lists of a value, and counts the cuts.
-fn within(value: &Value, cuts: Cuts, lost: &mut CutCounts) -> Value {
+fn cut(value: &Value, cuts: Cuts, cut_counts: &mut CutCounts) -> Value {
     match value {
         Value::String(text) => match shorten(text, cuts.texts) {
             Some(short) => {
-                lost.texts += 1;
+                cut_counts.texts += 1;
                 Value::String(short)
             }
             None => Value::String(text.clone()),
         },
         Value::Array(values) => {
-            lost.items += values.len().saturating_sub(cuts.items);
+            cut_counts.items += values.len().saturating_sub(cuts.items);
             let values = values.iter().take(cuts.items);
-            values.map(|value| within(value, cuts, lost)).collect()
+            values.map(|value| cut(value, cuts, cut_counts)).collect()
         }
         Value::Object(fields) => fields
             .iter()
             .map(|(name, value)| {
                 let name = shorten(name, cuts.texts).unwrap_or_else(|| name.clone());
-                (name, within(value, cuts, lost))
+                (name, cut(value, cuts, cut_counts))
             })
             .collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
@@ -295,13 +298,19 @@ mod tests {
             .entries("tests", (0..entries).map(entry).collect())
     }
 
-    fn again(name: &str, value: Value) -> Value {
+    fn repeat_with(name: &str, value: Value) -> Value {
         json!({name: value})
     }
 
     fn fit(draft: Draft, bytes: usize, skip: usize) -> Value {
-        let again = &again;
-        draft.fit(&Budget { bytes, skip, again }).answer
+        let repeat_with = &repeat_with;
+        draft
+            .fit(&Budget {
+                bytes,
+                skip,
+                repeat_with,
+            })
+            .answer
     }
 
     fn count(answer: &Value) -> usize {
@@ -395,9 +404,9 @@ mod tests {
                 .fact("long", "\u{1}\"".repeat(facts))
                 .fact("names", json!({"n".repeat(name): 1}))
                 .whole("prompt", Some("\"".repeat(text)));
-            let again = |_: &str, _: Value| json!("a".repeat(next));
-            let again = &again;
-            let FittedAnswer { answer, text } = draft.fit(&Budget { bytes: limit, skip, again });
+            let repeat_with = |_: &str, _: Value| json!("a".repeat(next));
+            let repeat_with = &repeat_with;
+            let FittedAnswer { answer, text } = draft.fit(&Budget { bytes: limit, skip, repeat_with });
             prop_assert!(text.len() <= limit);
             prop_assert_eq!(answer.to_string(), text);
         }

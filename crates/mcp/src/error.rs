@@ -79,14 +79,14 @@ impl From<StoreError> for ToolError {
 impl From<CheckError> for ToolError {
     fn from(error: CheckError) -> Self {
         match error {
-            CheckError::Refused(refusal) => Self::new(refused(refusal)),
+            CheckError::Refused(refusal) => Self::new(refusal_message(refusal)),
             CheckError::Store(error) => error.into(),
         }
     }
 }
 
 /// The reason why a key is refused.
-pub(crate) const fn refused(refusal: Refusal) -> &'static str {
+pub(crate) const fn refusal_message(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::MissingKey => "Send a read key as `Authorization: Bearer svc_ro_…`.",
         Refusal::WrongKeyType => "This is an ingest key; tools need a read key (`assay key create`).",

@@ -24,11 +24,11 @@ use rmcp::transport::streamable_http_server::{
 use serde_json::json;
 
 use crate::{
-    error::refused,
+    error::refusal_message,
     server::{Client, ToolServer},
 };
 
-/// Longest request body. Failures of a local run include their messages.
+/// Longest request body, in bytes. Failures of a local run include their messages.
 const BODY: usize = 1 << 20;
 /// Time limit for receiving a body.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
@@ -55,8 +55,8 @@ pub struct AllowedOrigins {
 }
 
 impl Endpoint {
-    /// Creates an endpoint whose tools read from `store`, on the threads of `admission`. A key may make `calls_a_minute`
-    /// calls; 0 means no limit.
+    /// Creates an endpoint whose tools read from `store`, on the threads of `admission`. Each key may make
+    /// `calls_a_minute` calls; 0 means no limit.
     pub fn new(
         store: Arc<dyn Store>,
         engine: Arc<dyn Diagnose>,
@@ -117,7 +117,7 @@ async fn post(endpoint: web::Data<Endpoint>, request: HttpRequest, payload: Payl
                 answering.body_is_read();
                 (forward(&endpoint, client, &request, body).await, SUCCESS)
             }
-            Err(refused) => refused,
+            Err(refusal) => refusal,
         };
         if answering.is_reading_body() {
             // The rest of the body is not read, so the connection closes.
@@ -139,23 +139,23 @@ async fn authenticate_and_read(
     payload: Payload,
 ) -> Result<(Client, Bytes), (HttpResponse, &'static str)> {
     let client = client(endpoint, request).await?;
-    let refused = |status: StatusCode, code: &'static str, error: &str| {
+    let body_error = |status: StatusCode, code: &'static str, error: &str| {
         let body = json!({"error": error, "code": code});
         (HttpResponseBuilder::new(status).json(body), code)
     };
     match timeout(BODY_WITHIN, payload.to_bytes_limited(BODY)).await {
         Ok(Ok(Ok(body))) => Ok((client, body)),
-        Ok(Ok(Err(_))) => Err(refused(
+        Ok(Ok(Err(_))) => Err(body_error(
             StatusCode::BAD_REQUEST,
             "invalid_body",
             "The body is incomplete. Send the message again.",
         )),
-        Ok(Err(_)) => Err(refused(
+        Ok(Err(_)) => Err(body_error(
             StatusCode::PAYLOAD_TOO_LARGE,
             "body_too_large",
             "The message is longer than 1 MiB. Send fewer failures, or shorter messages.",
         )),
-        Err(_) => Err(refused(
+        Err(_) => Err(body_error(
             StatusCode::REQUEST_TIMEOUT,
             "body_too_slow",
             "The body took longer than 10 seconds. Send the message again.",
@@ -204,10 +204,10 @@ async fn client(endpoint: &Endpoint, request: &HttpRequest) -> Result<Client, (H
         Ok(grant)
     };
     let share = endpoint.server.directory.share(&key);
-    let checked = endpoint.server.admission.run(share, check).await;
-    match checked.map_err(|_| unavailable())? {
+    let grant = endpoint.server.admission.run(share, check).await;
+    match grant.map_err(|_| unavailable())? {
         Ok(grant) => Ok(Client { grant, key }),
-        Err(CheckError::Refused(refused)) => Err(refusal(refused)),
+        Err(CheckError::Refused(reason)) => Err(refusal(reason)),
         Err(CheckError::Store(error)) => {
             log::error!(error:? = error; "a key could not be looked up");
             Err(unavailable())
@@ -229,7 +229,7 @@ fn refusal(refusal: Refusal) -> (HttpResponse, &'static str) {
         response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
     }
     (
-        response.json(json!({"error": refused(refusal), "code": code})),
+        response.json(json!({"error": refusal_message(refusal), "code": code})),
         code,
     )
 }

@@ -65,7 +65,7 @@ impl ServerHandler for ToolServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items(
-            TOOLS.iter().map(described).collect(),
+            TOOLS.iter().map(description).collect(),
         ))
     }
 
@@ -135,9 +135,13 @@ impl ToolServer {
                 arguments,
             };
             let draft = tool.answer(&call)?;
-            let again = |name: &str, value: Value| call.arguments.call(tool.name, &[(name, value)]);
-            let again = &again;
-            Ok(draft.fit(&Budget { bytes, skip, again }))
+            let repeat_with = |name: &str, value: Value| call.arguments.call(tool.name, &[(name, value)]);
+            let repeat_with = &repeat_with;
+            Ok(draft.fit(&Budget {
+                bytes,
+                skip,
+                repeat_with,
+            }))
         };
         let rejected = |_| ToolError::new("The server is busy. Wait ten seconds and call again.");
         self.admission
@@ -148,7 +152,7 @@ impl ToolServer {
 }
 
 /// The description of a tool for clients.
-fn described(tool: &ToolEntry) -> Tool {
+fn description(tool: &ToolEntry) -> Tool {
     let annotations = ToolAnnotations::new()
         .read_only(true)
         .idempotent(true)
@@ -163,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_list_of_tools_takes_at_most_6000_bytes() {
-        let listed: Vec<Tool> = TOOLS.iter().map(described).collect();
+        let listed: Vec<Tool> = TOOLS.iter().map(description).collect();
         let json = serde_json::to_string(&listed).unwrap();
         assert!(json.len() <= 6_000, "{}", json.len());
         assert!(INSTRUCTIONS.len() <= 600, "{}", INSTRUCTIONS.len());

@@ -93,7 +93,7 @@ fn values(tally: &mut Tally, scene: &Scene<'_>, base: &str, parameter: &str) {
         if !is_text {
             refused(tally, &path, &answer, 400, code);
         } else if free || allowed(parameter, value) {
-            sound(tally, &path, &answer);
+            check_form(tally, &path, &answer);
         } else {
             refused(tally, &path, &answer, 400, code);
         }
@@ -112,7 +112,7 @@ fn values(tally: &mut Tally, scene: &Scene<'_>, base: &str, parameter: &str) {
         let Some(answer) = ask(scene, &path) else { continue };
         // The specification does not limit page numbers.
         if parameter == "filePath" || parameter == "page" {
-            sound(tally, &path, &answer);
+            check_form(tally, &path, &answer);
         } else {
             refused(tally, &path, &answer, 400, code);
         }
@@ -124,7 +124,7 @@ fn values(tally: &mut Tally, scene: &Scene<'_>, base: &str, parameter: &str) {
     });
     let path = format!("{base}?{parameter}");
     if let Some(answer) = ask(scene, &path) {
-        sound(tally, &path, &answer);
+        check_form(tally, &path, &answer);
     }
 }
 
@@ -166,7 +166,7 @@ fn unknown(tally: &mut Tally, scene: &Scene<'_>, base: &str) {
     ] {
         let path = format!("{base}?{query}");
         if let Some(answer) = ask(scene, &path) {
-            sound(tally, &path, &answer);
+            check_form(tally, &path, &answer);
         }
     }
 }
@@ -241,7 +241,7 @@ fn ask(scene: &Scene<'_>, path: &str) -> Option<Response> {
 }
 
 /// Any answer in the API's own form.
-fn sound(tally: &mut Tally, path: &str, answer: &Response) {
+fn check_form(tally: &mut Tally, path: &str, answer: &Response) {
     let path: String = path.chars().take(160).collect();
     tally.that(answer.status < 500, || format!("GET {path}: {}", answer.status));
     let code = answer.code();

@@ -11,7 +11,7 @@ use crate::{
 pub fn caching(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     let client = Client::new(stack.address(), &organization.key);
     let project = &organization.projects[0];
-    let here = format!("/projects/{}", escape(&project.id));
+    let project_path = format!("/projects/{}", escape(&project.id));
     let run = &project
         .runs
         .iter()
@@ -19,10 +19,10 @@ pub fn caching(tally: &mut Tally, stack: &Stack, organization: &Organization) {
         .expect("a run");
     let test = escape(&run.tests()[0].name);
     for path in [
-        format!("{here}/runs/{}", run.id),
-        format!("{here}/runs/{}/tests/{test}", run.id),
-        format!("{here}/settings"),
-        format!("{here}/branches"),
+        format!("{project_path}/runs/{}", run.id),
+        format!("{project_path}/runs/{}/tests/{test}", run.id),
+        format!("{project_path}/settings"),
+        format!("{project_path}/branches"),
     ] {
         let answer = client.get(&path);
         let tag = answer.header("etag").unwrap_or_default().to_owned();

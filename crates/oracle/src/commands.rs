@@ -186,11 +186,11 @@ pub fn configuration(tally: &mut Tally, stack: &Stack, organization: &Organizati
 }
 
 /// Reports of unusual forms, and a checkout from a flag.
-pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
+pub fn unusual_reports(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Shapes");
     importer::create_project(stack, &organization.id, &mut project, tally);
     let client = Client::new(stack.address(), &organization.key);
-    let here = format!("/projects/{}", escape(&project.id));
+    let project_path = format!("/projects/{}", escape(&project.id));
     let mut dice = Dice::new(29, "shapes");
     let import = |key: &str, report: &Value, more: &[&str]| -> Value {
         let file = stack.file("shape.json", report.to_string().as_bytes());
@@ -208,7 +208,7 @@ pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now
         let answer = stack.run_json(&arguments);
         client
             .get(&format!(
-                "{here}/runs/{}",
+                "{project_path}/runs/{}",
                 answer["runId"].as_str().unwrap_or_default()
             ))
             .json_or_null()
@@ -225,7 +225,7 @@ pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now
         &Some("tests/small.spec.ts"),
     );
     let path = format!(
-        "{here}/runs/{}/tests/{}",
+        "{project_path}/runs/{}/tests/{}",
         detail["run"]["id"].as_str().unwrap_or_default(),
         escape(detail["tests"][0]["testName"].as_str().unwrap_or_default())
     );
@@ -249,7 +249,9 @@ pub fn shapes(tally: &mut Tally, stack: &Stack, organization: &Organization, now
             "tests": [],
         }),
     );
-    let failed = client.get(&format!("{here}/runs?status=failed")).json_or_null();
+    let failed = client
+        .get(&format!("{project_path}/runs?status=failed"))
+        .json_or_null();
     tally.same("failed runs", &failed["total"].as_i64(), &Some(2));
     // JavaScript cuts a text between the halves of an emoji, and JSON contains the remaining half.
     let cut = small::run(
@@ -306,9 +308,9 @@ pub fn stable_branch(tally: &mut Tally, stack: &Stack, organization: &Organizati
         importer::send(stack, &project, &run, 0);
     }
     let client = Client::new(stack.address(), &organization.key);
-    let here = format!("/projects/{}", escape(&project.id));
+    let project_path = format!("/projects/{}", escape(&project.id));
     let path = format!(
-        "{here}/tests/{}/status",
+        "{project_path}/tests/{}/status",
         escape("chromium > small.spec.ts > small > splits")
     );
     for (branch, broken) in [("main", false), ("release", true), ("main", false)] {
@@ -319,13 +321,15 @@ pub fn stable_branch(tally: &mut Tally, stack: &Stack, organization: &Organizati
             &(stored["status"] == "broken"),
             &broken,
         );
-        let list = client.get(&format!("{here}/flaky?status=broken")).json_or_null();
+        let list = client
+            .get(&format!("{project_path}/flaky?status=broken"))
+            .json_or_null();
         tally.same(
             &format!("broken on {branch}, live"),
             &(list["page"]["total"] == 1),
             &broken,
         );
-        let runs = client.get(&format!("{here}/runs")).json_or_null();
+        let runs = client.get(&format!("{project_path}/runs")).json_or_null();
         tally.same(
             "stableBranch of the runs list",
             &runs["stableBranch"].as_str(),

@@ -3,7 +3,7 @@
 use crate::{
     clock::{DAY, HOUR, SECOND},
     dice::Dice,
-    habits::{Design, Habit, failing, play},
+    habits::{Design, Habit, failing, generate_case},
     texts,
     world::{Attempt, Case, Manner, Project, Run, Shard, Way},
 };
@@ -145,11 +145,11 @@ fn design(number: i64, dice: &mut Dice) -> Design {
         6 => Habit::BrokenSince(dice.between(60, 95)),
         8 => Habit::Skipped,
         10 => Habit::ExpectedFailure,
-        11 if number > 20 => Habit::Mended,
+        11 if number > 20 => Habit::UnexpectedPass,
         12 => Habit::Serial,
         14 => Habit::Repeated,
         16 => Habit::TimesOut(dice.between(5, 25)),
-        18 => Habit::Speechless(10),
+        18 => Habit::FailsWithoutText(10),
         _ => Habit::Green,
     };
     let case = Case {
@@ -240,7 +240,7 @@ fn shard(
             .unwrap_or(place);
         // Sometimes a filter excludes a test from a run.
         if suite as u32 % total == index - 1 && !dice.percent(3) {
-            cases.push(play(design, share, &mut clock, dice));
+            cases.push(generate_case(design, share, &mut clock, dice));
         }
     }
     if cut_short && cases.len() > 4 {

@@ -17,13 +17,16 @@ pub enum Habit {
     BrokenSince(i64),
     Skipped,
     ExpectedFailure,
-    Mended,
+    /// `test.fail()`, but it passes in the newest tenth of the runs.
+    UnexpectedPass,
     /// Runs again with its serial group.
     Serial,
     /// `--repeat-each=2`.
     Repeated,
+    /// Fails in this percentage of the runs, usually by a timeout.
     TimesOut(i64),
-    Speechless(i64),
+    /// Fails in this percentage of the runs, without an error text.
+    FailsWithoutText(i64),
 }
 
 /// A test and its behaviour.
@@ -36,10 +39,10 @@ pub struct Design {
 }
 
 /// One run of a test.
-pub fn play(design: &Design, share: i64, clock: &mut i64, dice: &mut Dice) -> Case {
+pub fn generate_case(design: &Design, share: i64, clock: &mut i64, dice: &mut Dice) -> Case {
     let mut case = design.case.clone();
     let passed = |clock: &mut i64, dice: &mut Dice| vec![attempt("passed", clock, dice)];
-    let rescued = |clock: &mut i64, dice: &mut Dice| {
+    let passed_on_retry = |clock: &mut i64, dice: &mut Dice| {
         let failures = dice.between(1, 2);
         let mut attempts = failing(design, failures, clock, dice);
         attempts.push(attempt("passed", clock, dice));
@@ -47,14 +50,14 @@ pub fn play(design: &Design, share: i64, clock: &mut i64, dice: &mut Dice) -> Ca
     };
     case.executions = vec![match design.habit {
         Habit::Green => passed(clock, dice),
-        Habit::Flaky(rate) | Habit::TimesOut(rate) | Habit::Speechless(rate) if dice.percent(rate) => {
+        Habit::Flaky(rate) | Habit::TimesOut(rate) | Habit::FailsWithoutText(rate) if dice.percent(rate) => {
             if dice.percent(60) {
-                rescued(clock, dice)
+                passed_on_retry(clock, dice)
             } else {
                 failing(design, 3, clock, dice)
             }
         }
-        Habit::Flaky(_) | Habit::TimesOut(_) | Habit::Speechless(_) => passed(clock, dice),
+        Habit::Flaky(_) | Habit::TimesOut(_) | Habit::FailsWithoutText(_) => passed(clock, dice),
         Habit::BrokenSince(part) if share >= part => failing(design, 3, clock, dice),
         Habit::BrokenSince(_) => passed(clock, dice),
         Habit::Skipped => {
@@ -69,11 +72,11 @@ pub fn play(design: &Design, share: i64, clock: &mut i64, dice: &mut Dice) -> Ca
             failing(design, 1, clock, dice)
         }
         // Only in the newest tenth, because such a test fails the run.
-        Habit::Mended if share >= 90 => {
-            case.manner = Manner::Mended;
+        Habit::UnexpectedPass if share >= 90 => {
+            case.manner = Manner::UnexpectedPass;
             (0..3).map(|_| attempt("passed", clock, dice)).collect()
         }
-        Habit::Mended => {
+        Habit::UnexpectedPass => {
             case.manner = Manner::ExpectedFailure;
             failing(design, 1, clock, dice)
         }
@@ -92,7 +95,7 @@ pub fn play(design: &Design, share: i64, clock: &mut i64, dice: &mut Dice) -> Ca
         let second = if dice.percent(10) {
             failing(design, 2, clock, dice)
         } else if dice.percent(10) {
-            rescued(clock, dice)
+            passed_on_retry(clock, dice)
         } else {
             passed(clock, dice)
         };
@@ -113,7 +116,7 @@ pub fn failing(design: &Design, times: i64, clock: &mut i64, dice: &mut Dice) ->
             if timed_out {
                 failed_attempt.faults.push(fault(design, 1, design.word, dice));
             }
-            if !matches!(design.habit, Habit::Speechless(_)) {
+            if !matches!(design.habit, Habit::FailsWithoutText(_)) {
                 let kind = if dice.percent(80) {
                     design.kind
                 } else {

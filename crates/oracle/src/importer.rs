@@ -64,7 +64,7 @@ pub fn create_project(stack: &Stack, organization: &str, project: &mut Project, 
 }
 
 /// Imports every run, shard by shard, and checks the importer's output.
-pub fn deliver(stack: &Stack, project: &mut Project, tally: &mut Tally) {
+pub fn import_runs(stack: &Stack, project: &mut Project, tally: &mut Tally) {
     for place in 0..project.runs.len() {
         let mut run = project.runs[place].clone();
         let whole = run.shards.clone();
@@ -105,8 +105,8 @@ pub fn deliver(stack: &Stack, project: &mut Project, tally: &mut Tally) {
 
 /// Imports one shard of a run. Playwright or CI provides the shard's number.
 pub fn send(stack: &Stack, project: &Project, run: &Run, shard: usize) -> Value {
-    let tells_shard = project.way != Way::Flags || run.number % 2 == 0;
-    let report = playwright::report(run, &run.shards[shard], tells_shard);
+    let is_sharded_by_playwright = project.way != Way::Flags || run.number % 2 == 0;
+    let report = playwright::report(run, &run.shards[shard], is_sharded_by_playwright);
     let output = send_report(stack, project, run, shard, &report, &[]);
     assert_eq!(output.status, 0, "assay import: {}", output.err);
     serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("assay import printed {}", output.out))

@@ -40,11 +40,11 @@ pub fn keys(
 ) {
     headers(tally, stack, standard);
     order(tally, stack, standard, free);
-    strangers(tally, stack, standard, foreign);
+    check_foreign_ids(tally, stack, standard, foreign);
     methods(tally, stack, standard);
 }
 
-fn with(stack: &Stack, path: &str, authorization: Option<&[u8]>) -> Response {
+fn get_with_authorization(stack: &Stack, path: &str, authorization: Option<&[u8]>) -> Response {
     let head: Vec<(&str, &[u8])> = authorization
         .map(|value| ("Authorization", value))
         .into_iter()
@@ -116,13 +116,13 @@ fn headers(tally: &mut Tally, stack: &Stack, organization: &Organization) {
             unauthorized(
                 tally,
                 &format!("{path} ({authorization:?})"),
-                &with(stack, &path, authorization.as_deref()),
+                &get_with_authorization(stack, &path, authorization.as_deref()),
                 code,
             );
         }
     }
     for scheme in ["Bearer", "bearer", "BEARER", "bEaReR"] {
-        let answer = with(stack, "/projects", Some(format!("{scheme} {key}").as_bytes()));
+        let answer = get_with_authorization(stack, "/projects", Some(format!("{scheme} {key}").as_bytes()));
         good(tally, &format!("/projects ({scheme})"), &answer);
         tally.that(answer.header("service-key-expires-at").is_none(), || {
             "90 days are left: no expiry header".to_owned()
@@ -134,7 +134,12 @@ fn headers(tally: &mut Tally, stack: &Stack, organization: &Organization) {
 /// look-up.
 fn order(tally: &mut Tally, stack: &Stack, standard: &Organization, free: &Organization) {
     for path in ["/nonsense", "/projects/x/runs?days=8", "/projects/x", "/", ""] {
-        unauthorized(tally, path, &with(stack, path, None), "missing_key");
+        unauthorized(
+            tally,
+            path,
+            &get_with_authorization(stack, path, None),
+            "missing_key",
+        );
         let answer = Client::new(stack.address(), &free.key).get(path);
         refused(tally, path, &answer, 403, "tier_too_low");
     }
@@ -178,42 +183,42 @@ fn order(tally: &mut Tally, stack: &Stack, standard: &Organization, free: &Organ
 }
 
 /// Ids of another organization get the same answers, byte for byte, as ids that never existed.
-fn strangers(tally: &mut Tally, stack: &Stack, standard: &Organization, foreign: &Organization) {
+fn check_foreign_ids(tally: &mut Tally, stack: &Stack, standard: &Organization, foreign: &Organization) {
     let client = Client::new(stack.address(), &standard.key);
     let absent = "01920000-0000-7000-8000-000000000000";
-    let theirs = &foreign.projects[0];
-    for (mine, other) in routes(absent).iter().zip(routes(&theirs.id)) {
-        if mine == "/projects" {
+    let foreign_project = &foreign.projects[0];
+    for (absent_path, foreign_path) in routes(absent).iter().zip(routes(&foreign_project.id)) {
+        if absent_path == "/projects" {
             continue;
         }
-        let (first, second) = (client.get(mine), client.get(&other));
-        refused(tally, mine, &first, 404, "project_not_found");
+        let (first, second) = (client.get(absent_path), client.get(&foreign_path));
+        refused(tally, absent_path, &first, 404, "project_not_found");
         tally.that(first.apart_from_date() == second.apart_from_date(), || {
             format!(
-                "GET {other} differs from {mine}: {} {}",
+                "GET {foreign_path} differs from {absent_path}: {} {}",
                 second.summary(),
                 first.summary()
             )
         });
     }
-    let here = escape(&standard.projects[0].id);
-    let run = &theirs.runs[0];
+    let project_id = escape(&standard.projects[0].id);
+    let run = &foreign_project.runs[0];
     let test = escape(&run.tests()[0].name);
-    for (mine, other) in [
+    for (absent_path, foreign_path) in [
         (
-            format!("/projects/{here}/runs/{absent}"),
-            format!("/projects/{here}/runs/{}", run.id),
+            format!("/projects/{project_id}/runs/{absent}"),
+            format!("/projects/{project_id}/runs/{}", run.id),
         ),
         (
-            format!("/projects/{here}/runs/{absent}/tests/{test}"),
-            format!("/projects/{here}/runs/{}/tests/{test}", run.id),
+            format!("/projects/{project_id}/runs/{absent}/tests/{test}"),
+            format!("/projects/{project_id}/runs/{}/tests/{test}", run.id),
         ),
     ] {
-        let (first, second) = (client.get(&mine), client.get(&other));
-        refused(tally, &mine, &first, 404, "run_not_found");
+        let (first, second) = (client.get(&absent_path), client.get(&foreign_path));
+        refused(tally, &absent_path, &first, 404, "run_not_found");
         tally.that(first.apart_from_date() == second.apart_from_date(), || {
             format!(
-                "GET {other} differs from {mine}: {} {}",
+                "GET {foreign_path} differs from {absent_path}: {} {}",
                 second.summary(),
                 first.summary()
             )
@@ -221,7 +226,7 @@ fn strangers(tally: &mut Tally, stack: &Stack, standard: &Organization, foreign:
     }
     // A run of a sibling project does not exist in this one either.
     if let Some(run) = standard.projects.get(1).and_then(|project| project.runs.first()) {
-        let path = format!("/projects/{here}/runs/{}", run.id);
+        let path = format!("/projects/{project_id}/runs/{}", run.id);
         refused(tally, &path, &client.get(&path), 404, "run_not_found");
     }
 }

@@ -18,7 +18,7 @@ pub fn names(tally: &mut Tally, stack: &Stack, organization: &Organization, now:
     let mut project = small::project("Names \u{1F6D2} / \"%2F\"");
     importer::create_project(stack, &organization.id, &mut project, tally);
     let client = Client::new(stack.address(), &organization.key);
-    odd(tally, stack, &client, &project, now);
+    check_unusual_names(tally, stack, &client, &project, now);
     shared(tally, stack, &client, &project, now);
 }
 
@@ -95,7 +95,7 @@ fn every_name() -> Vec<String> {
 }
 
 /// CTRF accepts any name, and needs no file.
-fn odd(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now: i64) {
+fn check_unusual_names(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now: i64) {
     let started = now - 5 * HOUR;
     let tests: Vec<Value> = every_name()
         .iter()
@@ -124,9 +124,9 @@ fn odd(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now
         "ctrf",
         &file,
     ]);
-    let here = format!("/projects/{}", escape(&project.id));
+    let project_path = format!("/projects/{}", escape(&project.id));
     let run = imported["runId"].as_str().unwrap_or_default().to_owned();
-    let detail = client.get(&format!("{here}/runs/{run}")).json_or_null();
+    let detail = client.get(&format!("{project_path}/runs/{run}")).json_or_null();
     tally.same(
         "startedAt of CTRF",
         &detail["run"]["startedAt"].as_str(),
@@ -150,12 +150,21 @@ fn odd(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now
         let plus = escaped.replace("%2B", "+");
         for text in [escaped, lower, plus] {
             for (path, place) in [
-                (format!("{here}/runs/{run}/tests/{text}"), "/test/name"),
-                (format!("{here}/runs/{run}/tests/{text}?filePath="), "/test/name"),
-                (format!("{here}/tests/{text}"), "/test/name"),
-                (format!("{here}/tests/{text}?filePath=&days=7"), "/test/name"),
-                (format!("{here}/tests/{text}/status"), "/test/name"),
-                (format!("{here}/tests/{text}/status?filePath="), "/test/name"),
+                (format!("{project_path}/runs/{run}/tests/{text}"), "/test/name"),
+                (
+                    format!("{project_path}/runs/{run}/tests/{text}?filePath="),
+                    "/test/name",
+                ),
+                (format!("{project_path}/tests/{text}"), "/test/name"),
+                (
+                    format!("{project_path}/tests/{text}?filePath=&days=7"),
+                    "/test/name",
+                ),
+                (format!("{project_path}/tests/{text}/status"), "/test/name"),
+                (
+                    format!("{project_path}/tests/{text}/status?filePath="),
+                    "/test/name",
+                ),
             ] {
                 let answer = client.get(&path);
                 let got = answer.json_or_null().pointer(place).cloned().unwrap_or_default();
@@ -171,7 +180,10 @@ fn odd(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now
                 );
             }
         }
-        let path = format!("{here}/tests/{}?filePath=a.ts", escape(&name).replace('.', "%2E"));
+        let path = format!(
+            "{project_path}/tests/{}?filePath=a.ts",
+            escape(&name).replace('.', "%2E")
+        );
         refused(tally, &path, &client.get(&path), 404, "test_not_found");
     }
 }
@@ -211,14 +223,14 @@ fn shared(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, 
         "main",
         &file,
     ]);
-    let here = format!("/projects/{}", escape(&project.id));
+    let project_path = format!("/projects/{}", escape(&project.id));
     let text = escape(name);
     let in_run = ["tests/apps/a, b/login.spec.ts", "tests/apps/ü/login.spec.ts"];
-    let path = format!("{here}/runs/{id}/tests/{text}");
+    let path = format!("{project_path}/runs/{id}/tests/{text}");
     ambiguous(tally, client, &path, &in_run);
     for path in [
-        format!("{here}/tests/{text}"),
-        format!("{here}/tests/{text}/status"),
+        format!("{project_path}/tests/{text}"),
+        format!("{project_path}/tests/{text}/status"),
     ] {
         ambiguous(
             tally,

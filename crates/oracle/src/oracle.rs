@@ -171,7 +171,7 @@ pub fn test_entry(run: &Run, test: &ExpectedTest, fingerprints: &Fingerprints) -
         "testName": test.name,
         "filePath": test.file,
         "status": last.status,
-        "attempts": test.tries(),
+        "attempts": test.max_attempts(),
         "durationMs": last.duration,
         "errorMessage": match last.faults.first() {
             Some(fault) if fault.class == MENDED_CLASS => json!(ANY),
@@ -260,8 +260,8 @@ pub fn history(runs: &[&Run], name: &str, file: Option<&str>) -> Vec<Value> {
                 "startedAt": clock::text(run.started()),
                 "status": test.status(),
                 "durationMs": test.last().duration,
-                "attempts": test.tries(),
-                "wastedMs": test.wasted(),
+                "attempts": test.max_attempts(),
+                "wastedMs": test.lost_ms(),
             })
         })
         .collect()

@@ -7,11 +7,11 @@ use crate::{
     world::{Attempt, CHECKOUT, Case, Fault, Manner, Run, Shard, TEST_DIR, is_failure},
 };
 
-/// The report of a shard. `tells_shard` is set if Playwright itself sharded the run.
-pub fn report(run: &Run, shard: &Shard, tells_shard: bool) -> Value {
+/// The report of a shard. `is_sharded_by_playwright` is set if Playwright itself sharded the run.
+pub fn report(run: &Run, shard: &Shard, is_sharded_by_playwright: bool) -> Value {
     let place = run
         .expected
-        .filter(|_| tells_shard)
+        .filter(|_| is_sharded_by_playwright)
         .map(|total| json!({"current": shard.index, "total": total}));
     json!({
         "config": {
@@ -140,7 +140,7 @@ fn verdict(manner: Manner, attempts: &[Attempt]) -> (&'static str, &'static str)
     let last = attempts.last().map_or("skipped", |attempt| attempt.status);
     match manner {
         Manner::ExpectedFailure => ("failed", "expected"),
-        Manner::Mended => ("failed", "unexpected"),
+        Manner::UnexpectedPass => ("failed", "unexpected"),
         Manner::Skipped => ("skipped", "skipped"),
         Manner::NeverStarted => ("passed", "skipped"),
         Manner::Plain if last == "interrupted" => ("passed", "skipped"),
@@ -176,7 +176,7 @@ fn result(retry: usize, attempt: &Attempt) -> Value {
     result
 }
 
-/// The only error in parts.
+/// The first error, the only one whose message, stack, snippet and location are separate fields.
 fn first_error(fault: &Fault) -> Value {
     if fault.bare {
         return json!({"value": fault.message});

@@ -120,7 +120,7 @@ pub fn import(stack: &Stack, now: i64, newest: usize) -> Vec<Organization> {
         .iter_mut()
         .flat_map(|organization| &mut organization.projects);
     tally.side_by_side(projects, |tally, project| {
-        importer::deliver(stack, project, tally);
+        importer::import_runs(stack, project, tally);
     });
     assert_eq!(tally.failed(), 0, "seed {seed}: {}", tally.summary());
     world

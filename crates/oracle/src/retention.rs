@@ -34,23 +34,23 @@ pub fn retention(tally: &mut Tally, stack: &Stack, now: i64) {
     importer::create_organization(stack, &mut organization, tally);
     let mut project = small::project("Archive");
     importer::create_project(stack, &organization.id, &mut project, tally);
-    fill(tally, stack, &mut project, now);
+    import_reports(tally, stack, &mut project, now);
     let client = Client::new(stack.address(), &organization.key);
-    shows(tally, &client, &project, Plan::Pro, 90);
-    let print = lost_error(tally, &client, &project, None);
+    check_visible(tally, &client, &project, Plan::Pro, 90);
+    let fingerprint = check_old_error(tally, &client, &project, None);
     set_plan(stack, &organization, Plan::Standard);
-    let print = lost_error(tally, &client, &project, print);
-    shows(tally, &client, &project, Plan::Standard, 60);
+    let fingerprint = check_old_error(tally, &client, &project, fingerprint);
+    check_visible(tally, &client, &project, Plan::Standard, 60);
     let counted = stack.command(&["prune", "--dry-run"]);
     tally.same("assay prune --dry-run", &counted.status, &0);
     set_plan(stack, &organization, Plan::Pro);
-    shows(tally, &client, &project, Plan::Pro, 90);
+    check_visible(tally, &client, &project, Plan::Pro, 90);
     set_plan(stack, &organization, Plan::Standard);
     tally.same("assay prune", &stack.command(&["prune"]).status, &0);
-    shows(tally, &client, &project, Plan::Standard, 60);
+    check_visible(tally, &client, &project, Plan::Standard, 60);
     set_plan(stack, &organization, Plan::Pro);
-    shows(tally, &client, &project, Plan::Pro, 60);
-    lost_error(tally, &client, &project, print);
+    check_visible(tally, &client, &project, Plan::Pro, 60);
+    check_old_error(tally, &client, &project, fingerprint);
 }
 
 fn set_plan(stack: &Stack, organization: &Organization, plan: Plan) {
@@ -59,7 +59,7 @@ fn set_plan(stack: &Stack, organization: &Organization, plan: Plan) {
 }
 
 /// Reports without times. `--started-at` and `--duration-ms` provide them.
-fn fill(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64) {
+fn import_reports(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64) {
     let mut dice = Dice::new(17, "retention");
     for age in AGES {
         let started = now - age * DAY - HOUR;
@@ -117,11 +117,11 @@ fn strip_times(value: &mut Value) {
     }
 }
 
-/// Every route shows exactly the runs of the last `shown` days.
-fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, shown: i64) {
-    let here = format!("/projects/{}", escape(&project.id));
-    let what = format!("{plan:?}, {shown} days");
-    let settings = client.get(&format!("{here}/settings")).json_or_null();
+/// Every route shows exactly the runs of the last `visible_days` days.
+fn check_visible(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, visible_days: i64) {
+    let project_path = format!("/projects/{}", escape(&project.id));
+    let what = format!("{plan:?}, {visible_days} days");
+    let settings = client.get(&format!("{project_path}/settings")).json_or_null();
     tally.same(
         &format!("{what}: retentionDays"),
         &settings["settings"]["retentionDays"].as_i64(),
@@ -130,8 +130,11 @@ fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, show
     let stays = escape("chromium > small.spec.ts > small > stays");
     for days in [7, 30, 90] {
         let lists = [
-            (format!("{here}/runs?perPage=50&days={days}"), "/runs"),
-            (format!("{here}/tests/{stays}?days={days}"), "/occurrences"),
+            (format!("{project_path}/runs?perPage=50&days={days}"), "/runs"),
+            (
+                format!("{project_path}/tests/{stays}?days={days}"),
+                "/occurrences",
+            ),
         ];
         for (path, place) in lists {
             let answer = client.get(&path);
@@ -139,7 +142,7 @@ fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, show
                 refused(tally, &path, &answer, 400, "invalid_period");
                 continue;
             }
-            let wanted = AGES.iter().filter(|age| **age < days.min(shown)).count();
+            let wanted = AGES.iter().filter(|age| **age < days.min(visible_days)).count();
             let got = answer
                 .json_or_null()
                 .pointer(place)
@@ -150,16 +153,19 @@ fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, show
     }
     let mut branches = Vec::new();
     for (age, run) in AGES.iter().zip(&project.runs) {
-        let visible = *age < shown;
+        let visible = *age < visible_days;
         if visible {
             branches.push(Value::String(run.branch.clone().unwrap_or_default()));
         }
         let only = escape(&format!("chromium > small.spec.ts > small > only {age} days ago"));
         for (path, code) in [
-            (format!("{here}/runs/{}", run.id), "run_not_found"),
-            (format!("{here}/runs/{}/tests/{only}", run.id), "run_not_found"),
-            (format!("{here}/tests/{only}"), "test_not_found"),
-            (format!("{here}/tests/{only}/status"), "test_not_found"),
+            (format!("{project_path}/runs/{}", run.id), "run_not_found"),
+            (
+                format!("{project_path}/runs/{}/tests/{only}", run.id),
+                "run_not_found",
+            ),
+            (format!("{project_path}/tests/{only}"), "test_not_found"),
+            (format!("{project_path}/tests/{only}/status"), "test_not_found"),
         ] {
             let answer = client.get(&path);
             if visible {
@@ -179,7 +185,9 @@ fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, show
             }
         }
         if visible {
-            let run_detail = client.get(&format!("{here}/runs/{}", run.id)).json_or_null();
+            let run_detail = client
+                .get(&format!("{project_path}/runs/{}", run.id))
+                .json_or_null();
             tally.same(
                 &format!("{what}: times of {age} days ago"),
                 &(
@@ -188,7 +196,9 @@ fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, show
                 ),
                 &(Some(clock::text(run.started()).as_str()), Some(90_000)),
             );
-            let verdict = client.get(&format!("{here}/tests/{only}/status")).json_or_null();
+            let verdict = client
+                .get(&format!("{project_path}/tests/{only}/status"))
+                .json_or_null();
             tally.same(
                 &format!("{what}: verdict of {age} days ago"),
                 &verdict["awaitingFirstWrite"],
@@ -197,20 +207,20 @@ fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, show
         }
     }
     branches.sort_by_key(Value::to_string);
-    let imported = client.get(&format!("{here}/branches")).json_or_null();
+    let imported = client.get(&format!("{project_path}/branches")).json_or_null();
     tally.matches(
         &format!("{what}: branches"),
         &imported["branches"],
         &Value::Array(branches),
     );
-    first_seen(tally, client, project, &here, &what, shown);
+    first_seen(tally, client, project, &project_path, &what, visible_days);
     let path = format!(
-        "{here}/tests/{}",
+        "{project_path}/tests/{}",
         escape(&format!("chromium > small.spec.ts > small > {MOVED}"))
     );
     for path in [path.clone(), format!("{path}/status")] {
         let answer = client.get(&path);
-        if shown > 80 {
+        if visible_days > 80 {
             refused(tally, &format!("{path} ({what})"), &answer, 400, "ambiguous_test");
         } else {
             // The other file is past the plan's retention.
@@ -224,21 +234,24 @@ fn shows(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, show
 }
 
 /// The signature that occurred only eighty days ago, if the plan shows it.
-fn lost_error(
+fn check_old_error(
     tally: &mut Tally,
     client: &Client,
     project: &Project,
     known: Option<String>,
 ) -> Option<String> {
-    let here = format!("/projects/{}", escape(&project.id));
+    let project_path = format!("/projects/{}", escape(&project.id));
     match known {
         None => {
             let word = crate::texts::WORDS[LOST.len() % 8];
             let list = client
-                .get(&format!("{here}/errors?days=90&search={word}"))
+                .get(&format!("{project_path}/errors?days=90&search={word}"))
                 .json_or_null();
-            let print = list["errors"][0]["fingerprint"].as_str().map(str::to_owned);
-            let path = format!("{here}/errors/{}?days=7", print.clone().unwrap_or_default());
+            let fingerprint = list["errors"][0]["fingerprint"].as_str().map(str::to_owned);
+            let path = format!(
+                "{project_path}/errors/{}?days=7",
+                fingerprint.clone().unwrap_or_default()
+            );
             let answer = client.get(&path).json_or_null();
             tally.same(
                 &format!("GET {path}: windowEmpty"),
@@ -255,27 +268,34 @@ fn lost_error(
                 &answer["signature"]["isNew"],
                 &Value::Bool(false),
             );
-            print
+            fingerprint
         }
-        Some(print) => {
-            let path = format!("{here}/errors/{print}");
+        Some(fingerprint) => {
+            let path = format!("{project_path}/errors/{fingerprint}");
             refused(tally, &path, &client.get(&path), 404, "error_not_found");
-            Some(print)
+            Some(fingerprint)
         }
     }
 }
 
 /// A signature's first occurrence is the earliest visible one, in any period.
-fn first_seen(tally: &mut Tally, client: &Client, project: &Project, here: &str, what: &str, shown: i64) {
+fn first_seen(
+    tally: &mut Tally,
+    client: &Client,
+    project: &Project,
+    project_path: &str,
+    what: &str,
+    visible_days: i64,
+) {
     let oldest = AGES
         .iter()
         .zip(&project.runs)
-        .filter(|(age, _)| **age < shown)
+        .filter(|(age, _)| **age < visible_days)
         .map(|(_, run)| run.started())
         .min();
     let word = crate::texts::WORDS["stays".len() % 8];
     let list = client
-        .get(&format!("{here}/errors?days=7&search={word}"))
+        .get(&format!("{project_path}/errors?days=7&search={word}"))
         .json_or_null();
     let entry = &list["errors"][0];
     let oldest = oldest.map(clock::text);
@@ -285,9 +305,9 @@ fn first_seen(tally: &mut Tally, client: &Client, project: &Project, here: &str,
         &oldest,
     );
     tally.same(&format!("{what}: isNew"), &entry["isNew"], &Value::Bool(false));
-    let print = entry["fingerprint"].as_str().unwrap_or_default();
+    let fingerprint = entry["fingerprint"].as_str().unwrap_or_default();
     let detail = client
-        .get(&format!("{here}/errors/{print}?days=7"))
+        .get(&format!("{project_path}/errors/{fingerprint}?days=7"))
         .json_or_null();
     tally.same(
         &format!("{what}: firstSeen of the signature"),

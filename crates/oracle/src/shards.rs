@@ -34,7 +34,7 @@ pub fn shards(tally: &mut Tally, stack: &Stack, organization: &Organization, now
     for shard in arrivals {
         project.runs[0].shards.push(shard);
         let newest = project.runs[0].shards.len() - 1;
-        arrive(tally, stack, organization, &mut project, newest, now);
+        import_and_check_shard(tally, stack, organization, &mut project, newest, now);
     }
     // A shard that arrives again replaces its content. Its run stays the same.
     let (id, number) = (project.runs[0].id.clone(), project.runs[0].number);
@@ -45,22 +45,28 @@ pub fn shards(tally: &mut Tally, stack: &Stack, organization: &Organization, now
         let unchanged_shard = project.runs[0].shards[2].id.clone();
         project.runs[0].shards[2] = small::shard(1, start + 2 * MINUTE, &results, &mut dice);
         project.runs[0].shards[2].id = unchanged_shard;
-        arrive(tally, stack, organization, &mut project, 2, now);
+        import_and_check_shard(tally, stack, organization, &mut project, 2, now);
         tally.same(
             "the run of a replaced shard",
             &(&project.runs[0].id, project.runs[0].number),
             &(&id, number),
         );
     }
-    gone(tally, stack, organization, &project, now);
-    again(tally, stack, organization, &project);
+    check_replaced_test(tally, stack, organization, &project, now);
+    check_same_reports_again(tally, stack, organization, &project);
     keys(tally, stack, &mut project, now, &mut dice);
-    attempts_of_ci(tally, stack, organization, now, &mut dice);
-    together(tally, stack, organization, now, &mut dice);
+    check_ci_attempts(tally, stack, organization, now, &mut dice);
+    check_shards_at_once(tally, stack, organization, now, &mut dice);
 }
 
 /// Sends every shard of a run at the same time, as parallel jobs do.
-fn together(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64, dice: &mut Dice) {
+fn check_shards_at_once(
+    tally: &mut Tally,
+    stack: &Stack,
+    organization: &Organization,
+    now: i64,
+    dice: &mut Dice,
+) {
     let mut project = small::project("At once");
     importer::create_project(stack, &organization.id, &mut project, tally);
     for round in 0..3 {
@@ -106,7 +112,7 @@ fn together(tally: &mut Tally, stack: &Stack, organization: &Organization, now: 
             );
         }
         tally.that(run.shards.iter().any(|shard| shard.id == run.id), || {
-            "the run has the id of none of its shards".to_owned()
+            "the run's id is not the id of one of its shards".to_owned()
         });
         project.runs.push(run.clone());
         let mut scene = scene(stack, organization, &project, now);
@@ -126,7 +132,7 @@ fn scene<'a>(stack: &Stack, organization: &'a Organization, project: &'a Project
     }
 }
 
-fn arrive(
+fn import_and_check_shard(
     tally: &mut Tally,
     stack: &Stack,
     organization: &Organization,
@@ -196,7 +202,13 @@ fn arrive(
 }
 
 /// A test that its shard no longer contains is removed from the run.
-fn gone(tally: &mut Tally, stack: &Stack, organization: &Organization, project: &Project, now: i64) {
+fn check_replaced_test(
+    tally: &mut Tally,
+    stack: &Stack,
+    organization: &Organization,
+    project: &Project,
+    now: i64,
+) {
     let scene = scene(stack, organization, project, now);
     let name = "chromium > small.spec.ts > small > a three";
     let path = scene.path(&["runs", &project.runs[0].id, "tests", name]);
@@ -224,13 +236,18 @@ fn gone(tally: &mut Tally, stack: &Stack, organization: &Organization, project: 
 }
 
 /// The same report again changes nothing, with and without a run key.
-fn again(tally: &mut Tally, stack: &Stack, organization: &Organization, project: &Project) {
+fn check_same_reports_again(
+    tally: &mut Tally,
+    stack: &Stack,
+    organization: &Organization,
+    project: &Project,
+) {
     let client = Client::new(stack.address(), &organization.key);
-    let here = format!("/projects/{}", escape(&project.id));
+    let project_path = format!("/projects/{}", escape(&project.id));
     let paths = [
-        format!("{here}/runs/{}", project.runs[0].id),
-        format!("{here}/branches"),
-        format!("{here}/settings"),
+        format!("{project_path}/runs/{}", project.runs[0].id),
+        format!("{project_path}/branches"),
+        format!("{project_path}/settings"),
     ];
     let before: Vec<Vec<u8>> = paths.iter().map(|path| client.get(path).body).collect();
     for shard in 0..3 {
@@ -286,7 +303,13 @@ fn keys(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64, dice:
 }
 
 /// CI's second attempt is a separate run.
-fn attempts_of_ci(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64, dice: &mut Dice) {
+fn check_ci_attempts(
+    tally: &mut Tally,
+    stack: &Stack,
+    organization: &Organization,
+    now: i64,
+    dice: &mut Dice,
+) {
     let mut project = small::project("Attempts of CI");
     importer::create_project(stack, &organization.id, &mut project, tally);
     let run = small::run("4711", "main", now - 3 * HOUR, &[("a", 'P')], dice);

@@ -133,12 +133,12 @@ impl Stack {
 
     /// The database, for changes that no command can make, such as an expired key.
     pub fn database(&self) -> &TestDatabase {
-        self.database.as_ref().expect("the database is of this stack")
+        self.database.as_ref().expect("this stack created its database")
     }
 
     /// The database alone.
     pub fn into_database(self) -> TestDatabase {
-        self.database.expect("the database is of this stack")
+        self.database.expect("this stack created its database")
     }
 
     /// The server's log.

@@ -120,7 +120,7 @@ pub enum Manner {
     /// `test.fail()`, and it fails.
     ExpectedFailure,
     /// `test.fail()`, but it passes.
-    Mended,
+    UnexpectedPass,
     Skipped,
     NeverStarted,
 }
@@ -137,7 +137,7 @@ pub struct Attempt {
 /// One error of an attempt.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// The property that it shares with all texts of its kind.
+    /// Equal for all errors that must get one fingerprint.
     pub class: String,
     pub message: String,
     pub frames: Vec<String>,
@@ -201,7 +201,7 @@ impl ExpectedTest {
     }
 
     /// The largest number of attempts of one execution.
-    pub fn tries(&self) -> usize {
+    pub fn max_attempts(&self) -> usize {
         self.lengths.iter().copied().max().expect("at least one")
     }
 
@@ -227,7 +227,7 @@ impl ExpectedTest {
     }
 
     /// Time spent before the final attempt of each execution.
-    pub fn wasted(&self) -> i64 {
+    pub fn lost_ms(&self) -> i64 {
         let before = |attempts: &[Attempt]| -> i64 {
             let before = attempts[..final_place(attempts)].iter();
             before.filter_map(|attempt| attempt.duration).sum()
@@ -269,7 +269,7 @@ impl Case {
     /// The values that the importer should store for it.
     pub fn stored(&self, shard: usize) -> ExpectedTest {
         let file = format!("{TEST_DIR}/{}", self.suite);
-        let executions = self.presented();
+        let executions = self.executions_as_stored();
         ExpectedTest {
             name: self.name(),
             file: Some(file),
@@ -280,7 +280,7 @@ impl Case {
         }
     }
 
-    fn presented(&self) -> Vec<Vec<Attempt>> {
+    fn executions_as_stored(&self) -> Vec<Vec<Attempt>> {
         if self.executions.is_empty() {
             return vec![vec![Attempt {
                 status: "skipped",
@@ -302,7 +302,7 @@ impl Case {
                     attempt.status = "passed";
                     attempt.faults.clear();
                 }
-                Manner::Mended => {
+                Manner::UnexpectedPass => {
                     attempt.status = "failed";
                     attempt.faults = vec![Fault {
                         class: MENDED_CLASS.to_owned(),

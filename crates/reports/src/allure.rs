@@ -20,7 +20,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
     let shape = Shape {
         format: "Allure result",
         key: "uuid",
-        whole: "",
+        array_key: "",
     };
     let result = json::parse::<TestResult>(input, shape)?.value;
     let mut report = Report::empty(Format::Allure);
@@ -30,7 +30,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
         report.state = RunState::Interrupted;
     }
     let test = result.test(input);
-    let history = result
+    let history_id = result
         .history_id
         .clone()
         .unwrap_or_else(|| format!("{} {:?}", test.name, test.file_path));
@@ -38,7 +38,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
         test,
         attempts: vec![attempt].into(),
     });
-    Ok((report, history))
+    Ok((report, history_id))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -105,7 +105,7 @@ impl TestResult {
             }
             Some("failed" | "broken") => (failure::status(&errors), errors),
             Some("skipped" | "unknown") => (AttemptStatus::Skipped, Vec::new()),
-            // Allure writes the file at the start; this one was never completed.
+            // Allure writes the file when the test starts. A file without a status was never completed.
             _ => (AttemptStatus::Interrupted, errors),
         };
         Attempt {
@@ -117,7 +117,7 @@ impl TestResult {
         }
     }
 
-    /// The name that the framework's own report gives the test, where Allure keeps its parts.
+    /// The test's name. It equals the name in the framework's own report if Allure has its parts.
     fn test(&self, input: &Input<'_>) -> TestName {
         let file_and_titles = self.file_and_titles();
         let title = self
@@ -134,7 +134,8 @@ impl TestResult {
         let mut name = text::joined(parts.chain(std::iter::once(title)));
         let values = self.values_beside_name(title);
         if !values.is_empty() {
-            name = text::identifying(&format!("{name} [{}]", text::plain(&values.join(", ")))).into_owned();
+            name =
+                text::shortened_name(&format!("{name} [{}]", text::plain(&values.join(", ")))).into_owned();
         }
         let known_file = || {
             input

@@ -19,7 +19,7 @@ pub(crate) struct Collector {
     tests: Vec<(TestName, Vec<Attempt>)>,
     /// The later executions, by the test's index. Few tests have any.
     more: HashMap<usize, LaterExecutions>,
-    /// The index of each test, by a hash of the test. If another test has the key, the next free key is used.
+    /// The index of each test, by a hash of the test. On a collision the next free key is used.
     index_by_hash: HashMap<u64, usize, foldhash::fast::RandomState>,
 }
 
@@ -132,8 +132,8 @@ impl LaterExecutions {
         self.all.last_mut()
     }
 
-    /// Adds an execution. When the list holds twice the permitted attempts, it drops those that cannot be kept in the
-    /// end. A report that repeats one test a million times then needs bounded memory.
+    /// Adds an execution. If the list has twice the permitted attempts, it first drops executions that `finish` would
+    /// drop. A report that repeats one test a million times therefore needs bounded memory.
     fn push(&mut self, execution: Vec<Attempt>) {
         self.attempts += self.all.last().map_or(0, Vec::len);
         if self.attempts > 2 * limits::ATTEMPTS {
@@ -152,7 +152,7 @@ impl LaterExecutions {
     }
 }
 
-/// Bounds the attempts of an execution that is still growing.
+/// Drops the oldest attempts of an execution that has more than twice the limit.
 fn keep_newest(attempts: &mut Vec<Attempt>) {
     if attempts.len() > 2 * limits::ATTEMPTS {
         attempts.drain(..attempts.len() - limits::ATTEMPTS);

@@ -30,9 +30,9 @@ pub(crate) struct Run<'a> {
     tests: Vec<Test<'a>>,
 }
 
-/// The meaning of an open element.
+/// The kind of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Open {
+pub(crate) enum ElementKind {
     Test,
     Start,
     End,
@@ -58,12 +58,12 @@ struct Test<'a> {
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    type Open = Open;
+    type ElementKind = ElementKind;
 
     const FORMAT: &'static str = "CTest";
     const ROOTS: &'static [&'static str] = &["Site"];
 
-    fn opened(&mut self, tag: Tag<'a, '_>, _around: Option<Open>) -> Open {
+    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: Option<ElementKind>) -> ElementKind {
         let value = |name: &str| tag.attribute(name).unwrap_or_default();
         match (tag.name, &mut self.test) {
             // The list of tests has elements of the same name without a status.
@@ -72,31 +72,31 @@ impl<'a> Document<'a> for Run<'a> {
                     status: value("Status"),
                     ..Test::default()
                 });
-                Open::Test
+                ElementKind::Test
             }
-            ("StartTestTime", None) => Open::Start,
-            ("EndTestTime", None) => Open::End,
-            ("Name", Some(_)) => Open::Name,
-            ("Path", Some(_)) => Open::Path,
+            ("StartTestTime", None) => ElementKind::Start,
+            ("EndTestTime", None) => ElementKind::End,
+            ("Name", Some(_)) => ElementKind::Name,
+            ("Path", Some(_)) => ElementKind::Path,
             ("NamedMeasurement" | "Measurement", Some(_)) => {
                 self.measurement = value("name");
-                Open::Other
+                ElementKind::Other
             }
             ("Value", Some(test)) => {
                 test.is_packed |= self.measurement.is_empty() && value("encoding") == "base64";
-                Open::Value
+                ElementKind::Value
             }
-            _ => Open::Other,
+            _ => ElementKind::Other,
         }
     }
 
-    fn text(&mut self, open: Open, text: Cow<'a, str>) {
-        let target = match (open, &mut self.test) {
-            (Open::Start, _) => &mut self.start,
-            (Open::End, _) => &mut self.end,
-            (Open::Name, Some(test)) => &mut test.name,
-            (Open::Path, Some(test)) => &mut test.path,
-            (Open::Value, Some(test)) => match &*self.measurement {
+    fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
+        let target = match (kind, &mut self.test) {
+            (ElementKind::Start, _) => &mut self.start,
+            (ElementKind::End, _) => &mut self.end,
+            (ElementKind::Name, Some(test)) => &mut test.name,
+            (ElementKind::Path, Some(test)) => &mut test.path,
+            (ElementKind::Value, Some(test)) => match &*self.measurement {
                 "" => &mut test.output,
                 "Exit Code" => &mut test.exit_code,
                 "Exit Value" => &mut test.exit_value,
@@ -109,8 +109,8 @@ impl<'a> Document<'a> for Run<'a> {
         append(target, text);
     }
 
-    fn closed(&mut self, open: Open) {
-        if open == Open::Test {
+    fn end_element(&mut self, kind: ElementKind) {
+        if kind == ElementKind::Test {
             self.tests.extend(self.test.take());
         }
     }

@@ -22,7 +22,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let shape = Shape {
         format: "Cucumber JSON",
         key: "elements",
-        whole: "elements",
+        array_key: "elements",
     };
     let parsed = json::parse_list::<Feature>(input, shape)?;
     let mut report = Report::empty(Format::Cucumber);
@@ -36,7 +36,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         }
     }
     report.tests = tests.finish();
-    report.cut_off(parsed.cut_at);
+    report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 
@@ -63,7 +63,7 @@ struct Element {
     name: Option<String>,
     #[serde(rename = "type", deserialize_with = "json::text")]
     kind: Option<String>,
-    #[serde(deserialize_with = "json::ordinal")]
+    #[serde(deserialize_with = "json::positive_integer")]
     line: Option<u32>,
     #[serde(deserialize_with = "json::text")]
     start_timestamp: Option<String>,
@@ -179,12 +179,12 @@ pub(crate) fn feature_file(input: &Input<'_>, uri: &str) -> Option<String> {
     Some(input.stored_path(path)).filter(|path| !path.is_empty())
 }
 
-/// The name of the example at an index among those of one name. The examples of an outline share its name unless the
-/// name contains a value.
+/// Distinguishes the examples of an outline, which share its name unless the name contains a value. Appends ` [2]` to
+/// the second one and so on. `index` counts from 0.
 pub(crate) fn numbered(name: String, index: usize) -> String {
     match index {
         0 => name,
-        index => text::identifying(&format!("{name} [{}]", index + 1)).into_owned(),
+        index => text::shortened_name(&format!("{name} [{}]", index + 1)).into_owned(),
     }
 }
 
@@ -200,7 +200,7 @@ impl Element {
                 .iter()
                 .any(|outcome| statuses.contains(&outcome.status()))
         };
-        let ended = if has(&["failed", "ambiguous", "undefined"]) {
+        let status = if has(&["failed", "ambiguous", "undefined"]) {
             AttemptStatus::Failed
         } else if has(&["skipped", "pending"]) {
             AttemptStatus::Skipped
@@ -211,7 +211,7 @@ impl Element {
         let durations: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.duration).collect();
         let duration = (!durations.is_empty()).then(|| durations.iter().sum::<f64>() / 1e6);
         failure::attempt(
-            ended,
+            status,
             errors,
             duration.and_then(time::duration_ms),
             self.start_timestamp.as_deref().and_then(time::lenient),

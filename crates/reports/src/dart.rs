@@ -93,8 +93,9 @@ struct Test {
     suite_id: Option<f64>,
     #[serde(rename = "groupIDs", deserialize_with = "json::list")]
     group_ids: Vec<f64>,
+    /// Milliseconds since the start of the run.
     #[serde(skip)]
-    began: Option<f64>,
+    began_ms: Option<f64>,
     #[serde(skip)]
     errors: Vec<ErrorDetail>,
     /// Attempts that another attempt followed.
@@ -108,7 +109,7 @@ impl Events for Run {
     const FORMAT: &'static str = "dart test JSON";
 
     fn event(&mut self, input: &Input<'_>, event: Event) -> bool {
-        let running = event.test_id.and_then(id);
+        let test_id = event.test_id.and_then(id);
         match event.kind.as_deref() {
             Some("suite") => {
                 let suite = event.suite.unwrap_or_default();
@@ -121,12 +122,12 @@ impl Events for Run {
             }
             Some("testStart") => {
                 let mut test = event.test.unwrap_or_default();
-                test.began = event.time;
+                test.began_ms = event.time;
                 self.running.extend(test.id.and_then(id).map(|id| (id, test)));
             }
             Some("error") => {
                 let error = input.error(event.error.as_deref(), event.stack_trace.as_deref(), None);
-                if let Some(test) = running.and_then(|id| self.running.get_mut(&id))
+                if let Some(test) = test_id.and_then(|id| self.running.get_mut(&id))
                     && test.errors.len() <= limits::ERRORS
                 {
                     test.errors.extend(error);
@@ -139,7 +140,7 @@ impl Events for Run {
                     .as_deref()
                     .is_some_and(|text| text.starts_with("Retry: ")) =>
             {
-                if let Some(test) = running.and_then(|id| self.running.get_mut(&id))
+                if let Some(test) = test_id.and_then(|id| self.running.get_mut(&id))
                     && test.attempts.len() < limits::ATTEMPTS
                 {
                     let errors = std::mem::take(&mut test.errors);
@@ -148,7 +149,7 @@ impl Events for Run {
                 }
             }
             Some("testDone") => {
-                let test = running.and_then(|id| self.running.remove(&id));
+                let test = test_id.and_then(|id| self.running.remove(&id));
                 if let Some(test) = test {
                     self.finish_test(input, test, &event);
                 }
@@ -177,8 +178,8 @@ impl Events for Run {
         match self.success {
             None => report.state = RunState::Interrupted,
             Some(false) if !self.failed && report.errors.is_empty() => {
-                let unsaid = "The run failed although no test did. The report does not say why.";
-                report.errors.extend(input.error(Some(unsaid), None, None));
+                let message = "The run failed although no test did. The report does not say why.";
+                report.errors.extend(input.error(Some(message), None, None));
             }
             Some(_) => {}
         }
@@ -210,7 +211,10 @@ impl Run {
             }
             return;
         }
-        let duration = test.began.zip(done.time).map(|(began, end)| end - began);
+        let duration = test
+            .began_ms
+            .zip(done.time)
+            .map(|(began_ms, end_ms)| end_ms - began_ms);
         let errors = std::mem::take(&mut test.errors);
         let attempt = failure::attempt(status, errors, duration.and_then(time::duration_ms), None);
         self.add(input, test, attempt);
@@ -240,16 +244,16 @@ impl Run {
     fn name_of(&self, test: &Test, browser: &str) -> String {
         let full = test.name.as_deref().unwrap_or_default();
         let mut parts = vec![browser];
-        let mut around = "";
+        let mut outer_name = "";
         let groups = test
             .group_ids
             .iter()
             .filter_map(|group| self.groups.get(&id(*group)?));
         for group in groups.take(limits::DEPTH) {
-            parts.push(within(group, around));
-            around = group;
+            parts.push(without_group(group, outer_name));
+            outer_name = group;
         }
-        parts.push(within(full, around));
+        parts.push(without_group(full, outer_name));
         text::joined(parts)
     }
 }
@@ -265,8 +269,9 @@ impl Test {
     }
 }
 
-fn within<'a>(name: &'a str, around: &str) -> &'a str {
-    name.strip_prefix(around).unwrap_or(name).trim_start()
+/// The part of a full name after the name of the group around it.
+fn without_group<'a>(name: &'a str, outer_name: &str) -> &'a str {
+    name.strip_prefix(outer_name).unwrap_or(name).trim_start()
 }
 
 #[expect(

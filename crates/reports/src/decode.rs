@@ -32,7 +32,7 @@ pub(crate) fn decode<'a>(
     }
 }
 
-/// The unpacked bytes that the files of one import may still use together.
+/// The budget of unpacked bytes that all files of one import share.
 #[derive(Debug)]
 pub(crate) struct UnpackedBytes(AtomicUsize);
 
@@ -41,7 +41,7 @@ impl UnpackedBytes {
         Self(AtomicUsize::new(bytes))
     }
 
-    /// Takes `bytes` bytes. Fails if fewer are left.
+    /// Takes `bytes` bytes from the budget. Fails if fewer are left.
     fn take(&self, bytes: usize, file: &SourceFile) -> Result<(), ReadError> {
         self.0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| {
@@ -57,15 +57,15 @@ impl UnpackedBytes {
 }
 
 /// The beginning of the file's text, for recognizing its format.
-pub(crate) fn beginning(bytes: &[u8], most: usize) -> String {
+pub(crate) fn beginning(bytes: &[u8], max_bytes: usize) -> String {
     let mut head = Vec::new();
     match archive(bytes) {
         Some((archive, _)) => {
             // A broken archive is reported when it is read. Format detection needs only its intact part.
-            let most = u64::try_from(most).unwrap_or(u64::MAX);
-            let _cut = archive.take(most).read_to_end(&mut head);
+            let max_bytes = u64::try_from(max_bytes).unwrap_or(u64::MAX);
+            let _cut = archive.take(max_bytes).read_to_end(&mut head);
         }
-        None => head.extend_from_slice(bytes.get(..most).unwrap_or(bytes)),
+        None => head.extend_from_slice(bytes.get(..max_bytes).unwrap_or(bytes)),
     }
     text(&head).into_owned()
 }
@@ -151,15 +151,15 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
 /// Whether the bytes have more multi-byte characters than invalid bytes. They are then UTF-8 into which a test printed
 /// binary data.
 fn mostly_utf8(bytes: &[u8]) -> bool {
-    let (mut whole, mut stray) = (0usize, 0usize);
+    let (mut multi_byte, mut invalid) = (0usize, 0usize);
     for chunk in bytes.utf8_chunks() {
-        whole += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
-        stray += usize::from(!chunk.invalid().is_empty());
+        multi_byte += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        invalid += usize::from(!chunk.invalid().is_empty());
     }
-    whole > stray
+    multi_byte > invalid
 }
 
-/// UTF-16 without a byte-order mark shows as a markup or JSON character beside a NUL.
+/// Detects UTF-16 without a byte-order mark: the first character of markup or JSON has a NUL beside it.
 fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     match bytes {
         [b'<' | b'{' | b'[', 0, ..] => Some(UTF_16LE),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_is_bounded_by_what_its_archives_unpack_to() {
+    fn an_import_is_bounded_by_the_unpacked_size_of_its_archives() {
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         packed.write_all(&vec![b' '; 3 << 20]).unwrap();
         let archive = file(&packed.finish().unwrap());
@@ -266,10 +266,10 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(decode(&archive, &unpacked_bytes).unwrap().len(), 3 << 20);
         }
-        let refused = decode(&archive, &unpacked_bytes).unwrap_err().to_string();
+        let error = decode(&archive, &unpacked_bytes).unwrap_err().to_string();
         assert!(
-            refused.contains("the import as a whole, unpacked, exceeds"),
-            "{refused}"
+            error.contains("the import as a whole, unpacked, exceeds"),
+            "{error}"
         );
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn detect(text: &str) -> Result<Format, String> {
     if tap::is_among_other_text(head) {
         return Ok(Format::Tap);
     }
-    if let Some(hint) = hint.or_else(|| other(head)) {
+    if let Some(hint) = hint.or_else(|| hint_about_other_text(head)) {
         return Err(hint.to_owned());
     }
     if json::is_cut_off(head) {
@@ -229,13 +229,13 @@ impl<'a> TopLevelKeys<'a> {
 
 /// Whether an event's keys are those of Dart's runner.
 fn is_dart(has: &impl Fn(&str) -> bool) -> bool {
-    let begins = has("protocolVersion") && has("runnerVersion");
-    let goes_on = has("type") && (has("testID") || (has("time") && (has("suite") || has("test"))));
-    begins || goes_on
+    let is_first = has("protocolVersion") && has("runnerVersion");
+    let is_later = has("type") && (has("testID") || (has("time") && (has("suite") || has("test"))));
+    is_first || is_later
 }
 
-/// Names the actual format of an XML document whose elements have the names of a supported one. Without this rule such
-/// a document would be an empty report, and the run would pass.
+/// Recognizes unsupported XML whose elements have the names of a supported format, and says what to do instead. Without
+/// this rule such a document would be an empty report, and the run would pass.
 fn unsupported_xml(text: &str) -> Option<&'static str> {
     const BEGINNING: usize = 4_000;
     if !text.starts_with('<') {
@@ -257,8 +257,8 @@ fn unsupported_xml(text: &str) -> Option<&'static str> {
     }
 }
 
-/// A description of a text without a report.
-fn other(text: &str) -> Option<&'static str> {
+/// The name of the format of a text that is neither a readable report nor JSON, and what to do instead.
+fn hint_about_other_text(text: &str) -> Option<&'static str> {
     if text.starts_with("PK") {
         Some(
             "this is an archive without a whole `.jsonl` file; of archives, only Playwright's blob reports are read",

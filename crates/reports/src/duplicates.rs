@@ -14,10 +14,10 @@ use crate::{
     report::{Format, Report, SourceFile},
 };
 
-/// For each file the name of another one with the same results, if there is one. Of equal files the first one counts.
+/// For each file the name of the file or folder that has the same results, or `None`. Of equal files the first counts.
 /// Surefire's files take precedence over those that TestNG writes beside them. Karate's feature files take precedence
 /// over its summary, Cucumber JSON and JUnit XML.
-pub(crate) fn of<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
+pub(crate) fn originals<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
     let mut first: HashMap<[u8; 32], &'a str> = HashMap::new();
     let writers: Vec<Option<Writer>> = files.iter().map(|file| writer(file)).collect();
     let writer_folders: Vec<(&'a str, Writer)> = files
@@ -41,10 +41,10 @@ pub(crate) fn of<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
                         .or_insert(&file.name)
                 })
                 .filter(|name| *name != file.name);
-            let around = folder(&file.name);
+            let own_folder = folder(&file.name);
             let of_karate = || {
-                if file.name.ends_with(karate::SUMMARY) && feature_folders.contains(around) {
-                    return Some(around);
+                if file.name.ends_with(karate::SUMMARY) && feature_folders.contains(own_folder) {
+                    return Some(own_folder);
                 }
                 let (stem, suffix) = file.name.rsplit_once('.')?;
                 let feature = features.get(stem).filter(|_| matches!(suffix, "json" | "xml"));
@@ -54,7 +54,7 @@ pub(crate) fn of<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
                 let writer = (*writer)?;
                 let preferred = writer_folders
                     .iter()
-                    .find(|(folder, other)| *other < writer && is_written_beside(around, folder, *other));
+                    .find(|(folder, other)| *other < writer && is_written_beside(own_folder, folder, *other));
                 preferred.map(|(folder, _)| *folder)
             })
         })
@@ -105,9 +105,10 @@ fn folder(name: &str) -> &str {
     name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
 }
 
-/// Removes JUnit XML files that repeat the results of another file and returns one warning for each. A file is a
-/// repetition if the other has each of its tests with the same name, duration and status. The other must lie in the
-/// same folder, above or below it, and cover the same time.
+/// Removes JUnit XML files that repeat the results of another file, and returns one warning for each.
+///
+/// A file is a repetition if another file has all its tests with the same names, durations and statuses. The other file
+/// must lie in the same folder, above it or below it, and cover the same time.
 pub(crate) fn remove_repetitions(pieces: &mut Vec<Piece>) -> Vec<String> {
     let all_results: Vec<Results> = {
         let hasher = foldhash::fast::RandomState::default();
@@ -138,7 +139,7 @@ pub(crate) fn remove_repetitions(pieces: &mut Vec<Piece>) -> Vec<String> {
                 .next()
                 .and_then(|key| files_with_test.get(key))?;
             let is_repeated_by = |other: &&usize| {
-                let (Some(other_results), Some(one), Some(by)) =
+                let (Some(other_results), Some(piece), Some(other_piece)) =
                     (all_results.get(**other), pieces.get(index), pieces.get(**other))
                 else {
                     return false;
@@ -146,18 +147,18 @@ pub(crate) fn remove_repetitions(pieces: &mut Vec<Piece>) -> Vec<String> {
                 let is_larger = (other_results.keys.len(), std::cmp::Reverse(**other))
                     > (results.keys.len(), std::cmp::Reverse(index));
                 is_larger
-                    && is_related(folder(&one.name), folder(&by.name))
-                    && is_within(&one.report, &by.report)
+                    && is_related(folder(&piece.name), folder(&other_piece.name))
+                    && is_within(&piece.report, &other_piece.report)
                     && results.keys.is_subset(&other_results.keys)
             };
             files_with_test.iter().find(is_repeated_by).copied()
         })
         .collect();
-    let warnings = pieces.iter().zip(&repeated).filter_map(|(piece, by)| {
-        let by = pieces.get((*by)?)?;
+    let warnings = pieces.iter().zip(&repeated).filter_map(|(piece, original)| {
+        let original = pieces.get((*original)?)?;
         Some(format!(
             "{}: repeats the results of {}; counted once",
-            piece.name, by.name
+            piece.name, original.name
         ))
     });
     let warnings = warnings.collect();
@@ -166,9 +167,9 @@ pub(crate) fn remove_repetitions(pieces: &mut Vec<Piece>) -> Vec<String> {
     warnings
 }
 
-/// Files to compare for one result. In practice two or three files repeat a result.
+/// The most files that are compared for one result. In practice two or three files repeat a result.
 const MOST_FILES: usize = 8;
-/// In milliseconds. The results of two shorter executions may be equal by chance.
+/// Files with less test time, in milliseconds, are not compared: their results may be equal by chance.
 const SHORTEST_MS: u64 = 10;
 
 /// The results of a file.
@@ -204,13 +205,13 @@ impl Results {
 }
 
 /// Whether two folders are equal, or one contains the other.
-fn is_related(one: &str, other: &str) -> bool {
-    is_written_beside(one, other, Writer::Surefire) || is_written_beside(other, one, Writer::Surefire)
+fn is_related(first: &str, second: &str) -> bool {
+    is_written_beside(first, second, Writer::Surefire) || is_written_beside(second, first, Writer::Surefire)
 }
 
-/// Whether the times of both reports, as far as known, allow one to be part of the other.
-fn is_within(one: &Report, other: &Report) -> bool {
-    match (one.started_at, other.started_at) {
+/// Whether a report may be part of another: it started while the other ran, or one of the starts is unknown.
+fn is_within(report: &Report, other: &Report) -> bool {
+    match (report.started_at, other.started_at) {
         (Some(at), Some(begin)) => (begin..=other.finished_at.unwrap_or(begin)).contains(&at),
         (None, _) | (_, None) => true,
     }

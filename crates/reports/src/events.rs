@@ -8,7 +8,7 @@ use crate::{
     report::{ReadError, Report},
 };
 
-/// A reader of one such format.
+/// A reader of a format with one JSON event per line.
 pub(crate) trait Events: Default {
     /// An event.
     type Event: DeserializeOwned;
@@ -28,7 +28,7 @@ pub(crate) trait Events: Default {
 
 /// Reads a file. Lines that are not events are other output. Fails if no line is an event.
 pub(crate) fn read<E: Events>(input: &Input<'_>) -> Result<Report, ReadError> {
-    let mut reading = E::default();
+    let mut reader = E::default();
     let mut events = 0_usize;
     let mut cut_at = None;
     for (number, line) in input.text.lines().enumerate() {
@@ -38,11 +38,11 @@ pub(crate) fn read<E: Events>(input: &Input<'_>) -> Result<Report, ReadError> {
             continue;
         }
         match json::first_value::<E::Event>(line) {
-            Ok(event) => events += usize::from(reading.event(input, event)),
+            Ok(event) => events += usize::from(reader.event(input, event)),
             Err(error) if error.is_eof() => cut_at = Some(number + 1),
             Err(_) => {}
         }
-        if reading.results() > limits::TESTS {
+        if reader.results() > limits::TESTS {
             return Err(ReadError::TooLarge {
                 file: input.name.to_owned(),
                 what: "the number of tests",
@@ -53,8 +53,8 @@ pub(crate) fn read<E: Events>(input: &Input<'_>) -> Result<Report, ReadError> {
     if events == 0 {
         return Err(input.broken(1, E::FORMAT, "expected an event on each line, found none"));
     }
-    let mut report = reading.finish(input);
+    let mut report = reader.finish(input);
     // Only the last line can be cut off. Any other invalid line is other output.
-    report.cut_off(cut_at.filter(|line| *line == input.text.lines().count()));
+    report.mark_cut_off(cut_at.filter(|line| *line == input.text.lines().count()));
     Ok(report)
 }

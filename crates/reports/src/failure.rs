@@ -34,7 +34,7 @@ impl Input<'_> {
         (error.has_text() || error.snippet.is_some()).then_some(error)
     }
 
-    /// The error of one text that holds message and stack, as in JavaScript.
+    /// The error of a text with message and stack in one, as JavaScript tools write it.
     pub(crate) fn error_of_stack(&self, whole: &str, snippet: Option<&str>) -> Option<ErrorDetail> {
         let whole = text::plain(whole);
         let parts = Parts::of(&whole);
@@ -47,17 +47,18 @@ impl Input<'_> {
     }
 }
 
-/// An attempt with this status. Only a failed attempt has errors. It is a time-out if an error names one.
+/// An attempt with the status that the report gives it. A failed attempt becomes a timed-out one if an error has the
+/// text of a known time limit. Errors of attempts that did not fail are dropped.
 pub(crate) fn attempt(
-    ended: AttemptStatus,
+    reported_status: AttemptStatus,
     errors: Vec<ErrorDetail>,
     duration_ms: Option<u64>,
     started_at: Option<Timestamp>,
 ) -> Attempt {
-    let status = if ended == AttemptStatus::Failed {
+    let status = if reported_status == AttemptStatus::Failed {
         status(&errors)
     } else {
-        ended
+        reported_status
     };
     Attempt {
         status,
@@ -68,7 +69,7 @@ pub(crate) fn attempt(
     }
 }
 
-/// Failed, or timed out where the message is that of a known tool's own time limit for a test.
+/// The status of a failed attempt: timed out if a message is the text of a known tool's time limit, else failed.
 pub(crate) fn status(errors: &[ErrorDetail]) -> AttemptStatus {
     let timed_out = errors
         .iter()

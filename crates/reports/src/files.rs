@@ -1,6 +1,6 @@
 //! The files of a checkout, to find the file of a class name.
 
-/// The files of a checkout, relative to its root, with `/`.
+/// The paths of a checkout's files, relative to its root, with `/`. Built by collecting an iterator of paths.
 ///
 /// Names are looked up from their end: `OrderTest`, then `shop`, then `org`. The paths are sorted in two orders by
 /// their reversed parts. Paths with the same end are then neighbours, and a binary search finds them.
@@ -13,7 +13,7 @@ pub struct KnownFiles {
     by_name: Vec<usize>,
 }
 
-/// The parts of a dotted name that are compared. No class is nested deeper.
+/// The most parts of a dotted name that are compared. No class is nested deeper.
 const DEEPEST: usize = 64;
 
 impl KnownFiles {
@@ -28,7 +28,7 @@ impl KnownFiles {
             .collect();
         let index = (1..=parts.len()).rev().find_map(|length| {
             let parts_from_end = || parts.iter().take(length).rev().copied();
-            self.ending(&self.by_stem, without_suffix, parts_from_end)
+            self.find_by_suffix(&self.by_stem, without_suffix, parts_from_end)
         });
         self.path(index?)
     }
@@ -36,12 +36,12 @@ impl KnownFiles {
     /// The file for a path relative to some folder of the checkout: `a.spec.ts` is `e2e/a.spec.ts`. None if no file or
     /// several files match.
     pub fn of_path(&self, path: &str) -> Option<&str> {
-        self.path(self.ending(&self.by_name, |path| path, || path.rsplit('/'))?)
+        self.path(self.find_by_suffix(&self.by_name, |path| path, || path.rsplit('/'))?)
     }
 
-    /// The index of the one path that ends with these parts, last part first. Of several matches, a path of exactly
-    /// these parts is taken.
-    fn ending<'a, W: Iterator<Item = &'a str>>(
+    /// The index of the only path that ends with the parts of `suffix`, last part first. If several paths do, the path
+    /// of exactly these parts. None if there is no such path.
+    fn find_by_suffix<'a, W: Iterator<Item = &'a str>>(
         &'a self,
         order: &[usize],
         key: fn(&str) -> &str,
@@ -50,16 +50,16 @@ impl KnownFiles {
         let parts = |index: usize| key(self.path(index).unwrap_or_default()).rsplit('/');
         let count = suffix().count();
         let first = order.partition_point(|index| parts(*index).take(count).cmp(suffix()).is_lt());
-        let mut fitting = order
+        let mut matches = order
             .get(first..)
             .unwrap_or_default()
             .iter()
             .copied()
             .take_while(|index| parts(*index).take(count).eq(suffix()));
-        let first_match = fitting.next()?;
+        let first_match = matches.next()?;
         // The shortest path is the first.
         let is_whole = parts(first_match).count() == count;
-        (is_whole || fitting.next().is_none()).then_some(first_match)
+        (is_whole || matches.next().is_none()).then_some(first_match)
     }
 
     fn path(&self, index: usize) -> Option<&str> {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dotted_name_finds_its_one_file() {
+    fn a_dotted_name_finds_its_only_file() {
         let files: KnownFiles = [
             "src/test/java/org/example/shop/OrderTest.java",
             "module/src/test/java/org/example/OrderTest.java",

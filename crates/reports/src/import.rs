@@ -33,12 +33,12 @@ pub struct Options<'a> {
 
 /// Reads all files of one import, which are one run or one shard of it.
 ///
-/// Files are unpacked, decoded, recognized and parsed in parallel. A test that several files report keeps all
-/// executions. Passed ones come first, so that the last one decides the outcome.
+/// Files are unpacked, decoded, recognized and parsed in parallel. A test that several files report keeps all its
+/// executions. Failed ones come last, because the last execution decides the outcome.
 ///
 /// # Errors
-/// The first file that is too large, broken or of no known format. Of all files only one that is cut off is read in
-/// part.
+/// The error of the first file that is too large, broken or of no known format. A file that is cut off is no error if
+/// it has a complete test. The report is then marked as interrupted.
 pub fn read(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Report, ReadError> {
     merge(all_readable(&files, options)?)
 }
@@ -75,7 +75,7 @@ pub fn read_readable(files: &[SourceFile], options: &Options<'_>) -> Result<Part
 pub struct NamedReport {
     /// The file; the folder where several files are one run.
     pub name: String,
-    /// When the newest of its files was last written, where known.
+    /// The time of the latest change to one of its files, if known.
     pub modified: Option<Timestamp>,
     /// The report.
     pub report: Report,
@@ -91,22 +91,23 @@ pub fn read_each(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Vec<Na
     let mut run_index: HashMap<String, usize> = HashMap::new();
     for piece in all_readable(&files, options)? {
         let next = runs.len();
-        let index = group(&piece).map_or(next, |group| *run_index.entry(group).or_insert(next));
+        let index = run_group(&piece).map_or(next, |group| *run_index.entry(group).or_insert(next));
         match runs.get_mut(index) {
             Some(pieces) => pieces.push(piece),
             None => runs.push(vec![piece]),
         }
     }
-    runs.into_iter().map(one_run).collect()
+    runs.into_iter().map(merge_run).collect()
 }
 
-/// The format of a file if it is a report. Walks through folders use this to skip other files. An empty file has none.
+/// The format of a file, or `None` if it is not a report or empty. Callers that search folders skip such files.
 pub fn looks_like_report(bytes: &[u8]) -> Option<Format> {
     // This is enough for the configuration that Playwright writes before its results.
     detect::detect(&decode::beginning(bytes, 4 << 20)).ok()
 }
 
-/// Explains why a file is not a report if its content shows another format; none for a report and for anything else.
+/// Explains why a file is not a report, if its content shows what it is instead. `None` for reports and unknown
+/// content.
 pub fn why_no_report(bytes: &[u8]) -> Option<String> {
     detect::detect(&decode::beginning(bytes, 4 << 20))
         .err()
@@ -134,7 +135,7 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<Rea
         },
         several => {
             let several: Vec<&SourceFile> = several.iter().filter(is_candidate).collect();
-            let originals = duplicates::of(&several);
+            let originals = duplicates::originals(&several);
             let read: Vec<Result<Vec<Piece>, ReadError>> = several
                 .par_iter()
                 .zip(&originals)
@@ -150,13 +151,7 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<Rea
             }
             if let Some(first) = pieces.first_mut() {
                 let skipped = several.iter().zip(&originals).filter_map(|(file, original)| {
-                    let original_name = original.map(|original_name| {
-                        if original_name.is_empty() {
-                            "."
-                        } else {
-                            original_name
-                        }
-                    })?;
+                    let original_name = original.map(|name| if name.is_empty() { "." } else { name })?;
                     Some(format!(
                         "{}: repeats the results of {original_name}; counted once",
                         file.name
@@ -210,14 +205,14 @@ fn read_file(
     };
     let mut pieces = Vec::new();
     loop {
-        let (report, history, another) = read_one(&input, format)?;
+        let (report, history_id, next_report) = read_one(&input, format)?;
         pieces.push(Piece {
             name: file.name.clone(),
             modified: file.modified,
             report,
-            history,
+            history_id,
         });
-        match another {
+        match next_report {
             Some(_) if pieces.len() >= limits::DOCUMENTS => {
                 return Err(ReadError::TooLarge {
                     file: file.name.clone(),
@@ -225,7 +220,7 @@ fn read_file(
                     limit: limits::DOCUMENTS.to_string(),
                 });
             }
-            Some(at) => input = input.from(at),
+            Some(at) => input = input.rest_from(at),
             None => break,
         }
     }
@@ -268,8 +263,8 @@ fn read_one(input: &Input<'_>, format: Format) -> Result<FirstReport, ReadError>
     }
 }
 
-/// The property that the files of one run share; none for a file that is a run of its own.
-fn group(piece: &Piece) -> Option<String> {
+/// A key that all files of one run share. `None` for a file that is a run by itself.
+fn run_group(piece: &Piece) -> Option<String> {
     let folder = folder(&piece.name);
     let file = piece
         .name
@@ -306,7 +301,8 @@ fn group(piece: &Piece) -> Option<String> {
     }
 }
 
-fn one_run(pieces: Vec<Piece>) -> Result<NamedReport, ReadError> {
+/// Merges the files of one run. Several files are named by their folder.
+fn merge_run(pieces: Vec<Piece>) -> Result<NamedReport, ReadError> {
     let modified = pieces.iter().filter_map(|piece| piece.modified).max();
     let first = pieces.first().map(|piece| piece.name.clone()).unwrap_or_default();
     let name = match (pieces.len(), folder(&first)) {

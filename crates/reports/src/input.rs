@@ -30,8 +30,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The rest of the text from a byte on.
-    pub(crate) fn from(&self, at: usize) -> Self {
+    /// The same input without the text before byte `at`. Lines are still counted from the start of the file.
+    pub(crate) fn rest_from(&self, at: usize) -> Self {
         let (before, text) = self.text.split_at_checked(at).unwrap_or((self.text, ""));
         Self {
             text,
@@ -40,7 +40,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// A file's path as it is stored: with `/`, relative to the checkout's root where that is known.
+    /// The form in which a file's path is stored: with `/`, relative to the checkout's root where that is known.
     pub(crate) fn stored_path(&self, path: &str) -> String {
         paths::stored(path, self.root)
     }

@@ -41,7 +41,7 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
     let shape = Shape {
         format: "Karate feature",
         key: "scenarioResults",
-        whole: "scenarioResults",
+        array_key: "scenarioResults",
     };
     let parsed = json::parse::<Feature>(input, shape)?;
     let feature = parsed.value;
@@ -80,7 +80,7 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
         tests.add(test, vec![attempt]);
     }
     report.tests = tests.finish();
-    report.cut_off(parsed.cut_at);
+    report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 
@@ -89,7 +89,7 @@ fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
     let shape = Shape {
         format: "Karate summary",
         key: "featureSummary",
-        whole: "featureSummary",
+        array_key: "featureSummary",
     };
     let parsed = json::parse::<Summary>(input, shape)?;
     let mut report = Report::empty(Format::Karate);
@@ -105,7 +105,7 @@ fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
             feature.failed_count.unwrap_or(0.0),
             feature.scenario_count.unwrap_or(0.0),
         );
-        let ended = if feature.failed == Some(true) || failed > 0.0 {
+        let status = if feature.failed == Some(true) || failed > 0.0 {
             AttemptStatus::Failed
         } else if all == 0.0 {
             AttemptStatus::Skipped
@@ -119,14 +119,14 @@ fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
             ..ErrorDetail::default()
         };
         let duration = feature.duration_millis.and_then(time::duration_ms);
-        tests.add(test, vec![failure::attempt(ended, vec![error], duration, None)]);
+        tests.add(test, vec![failure::attempt(status, vec![error], duration, None)]);
     }
     report.tests = tests.finish();
     report.warnings.push(format!(
         "{}: Karate's summary holds features without their scenarios. The files `*{FEATURE_SUFFIX}` beside it have them.",
         input.name
     ));
-    report.cut_off(parsed.cut_at);
+    report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 
@@ -150,10 +150,10 @@ struct Feature {
 struct Scenario {
     #[serde(deserialize_with = "json::text")]
     name: Option<String>,
-    #[serde(deserialize_with = "json::ordinal")]
+    #[serde(deserialize_with = "json::positive_integer")]
     line: Option<u32>,
     /// Counted from 0 within an outline.
-    #[serde(deserialize_with = "json::ordinal")]
+    #[serde(deserialize_with = "json::positive_integer")]
     example_index: Option<u32>,
     #[serde(deserialize_with = "json::flag")]
     failed: Option<bool>,
@@ -179,7 +179,7 @@ struct StepResult {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Step {
-    #[serde(deserialize_with = "json::ordinal")]
+    #[serde(deserialize_with = "json::positive_integer")]
     line: Option<u32>,
 }
 
@@ -198,7 +198,7 @@ impl Scenario {
             .step_results
             .iter()
             .find(|step| step.result.status.as_deref() == Some("failed"));
-        let ended = if self.failed == Some(true) || failed_step.is_some() {
+        let status = if self.failed == Some(true) || failed_step.is_some() {
             AttemptStatus::Failed
         } else if self.skipped == Some(true) {
             AttemptStatus::Skipped
@@ -221,7 +221,7 @@ impl Scenario {
                 }
             });
         failure::attempt(
-            ended,
+            status,
             error.into_iter().collect(),
             self.duration_millis.and_then(time::duration_ms),
             self.start_time.and_then(time::from_epoch),

@@ -53,5 +53,5 @@ pub use import::{
 };
 pub use karate::{FEATURE_SUFFIX as KARATE_FEATURE_SUFFIX, SUMMARY as KARATE_SUMMARY};
 pub use limits::{ATTEMPTS as MOST_ATTEMPTS, TESTS as MOST_TESTS};
-pub use paths::shown as shown_name;
+pub use paths::escaped_name as shown_name;
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};

@@ -27,6 +27,7 @@ pub(crate) struct Run {
     in_suite: bool,
     /// The open tests of the suite, in their order.
     running: Vec<String>,
+    /// The tests of the suite that ended.
     ended: HashSet<String>,
     errors: Vec<ErrorDetail>,
     interrupted: bool,
@@ -57,10 +58,9 @@ impl Events for Run {
     const FORMAT: &'static str = "libtest JSON";
 
     fn event(&mut self, input: &Input<'_>, event: Event) -> bool {
-        let (kind, what) = (event.kind.as_deref(), event.event.as_deref());
-        match (kind, what) {
+        match (event.kind.as_deref(), event.event.as_deref()) {
             (Some("suite"), Some("started")) => {
-                self.suite_ended();
+                self.close_suite();
                 self.in_suite = true;
             }
             (Some("suite"), Some(_)) => {
@@ -68,15 +68,15 @@ impl Events for Run {
                 self.running.clear();
                 self.ended.clear();
             }
-            (Some("test" | "bench"), Some(what)) => {
+            (Some("test" | "bench"), Some(action)) => {
                 let name = event.name.clone().unwrap_or_default();
-                if what == "started" {
+                if action == "started" {
                     if self.running.len() <= limits::TESTS {
                         self.running.push(name);
                     }
-                } else if what != "timeout" {
+                } else if action != "timeout" {
                     // `timeout` only marks a slow test.
-                    let (test, attempts) = event.test(input, what);
+                    let (test, attempts) = event.test(input, action);
                     self.ended.insert(name);
                     self.tests.add(test, attempts);
                 }
@@ -91,7 +91,7 @@ impl Events for Run {
     }
 
     fn finish(mut self, _input: &Input<'_>) -> Report {
-        self.suite_ended();
+        self.close_suite();
         let mut report = Report::empty(Format::Libtest);
         report.tests = self.tests.finish();
         report.errors = self.errors;
@@ -103,8 +103,8 @@ impl Events for Run {
 }
 
 impl Run {
-    /// Closes a suite without an end: one of its running tests ended the program.
-    fn suite_ended(&mut self) {
+    /// Closes a suite that has no end event: one of its running tests ended the program.
+    fn close_suite(&mut self) {
         if !std::mem::take(&mut self.in_suite) {
             return;
         }
@@ -115,7 +115,7 @@ impl Run {
             .collect();
         self.ended.clear();
         for name in &running {
-            let (test, _) = named(name);
+            let (test, _) = parse_name(name);
             self.tests.add(
                 test,
                 vec![failure::attempt(
@@ -141,8 +141,8 @@ impl Run {
 }
 
 impl Event {
-    fn test(&self, input: &Input<'_>, what: &str) -> (TestName, Vec<Attempt>) {
-        let status = match what {
+    fn test(&self, input: &Input<'_>, action: &str) -> (TestName, Vec<Attempt>) {
+        let status = match action {
             "ok" | "bench" => AttemptStatus::Passed,
             "ignored" => AttemptStatus::Skipped,
             _ => AttemptStatus::Failed,
@@ -159,7 +159,7 @@ impl Event {
         let duration = self
             .exec_time
             .and_then(|seconds| time::duration_ms(seconds * 1000.0));
-        let (test, retries) = named(self.name.as_deref().unwrap_or_default());
+        let (test, retries) = parse_name(self.name.as_deref().unwrap_or_default());
         let earlier = (0..retries).map(|_| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
         let last = failure::attempt(status, errors, duration, None);
         (test, earlier.chain([last]).collect())
@@ -168,7 +168,7 @@ impl Event {
 
 /// The test of a name and the number of earlier attempts. nextest writes `crate::binary$module::test#2` where libtest
 /// writes `module::test`.
-fn named(name: &str) -> (TestName, usize) {
+fn parse_name(name: &str) -> (TestName, usize) {
     let (binary, name) = name.split_once('$').unwrap_or(("", name));
     let (name, attempt) = match name.rsplit_once('#') {
         Some((name, number)) if !binary.is_empty() => (name, number.parse().unwrap_or(1_usize)),

@@ -6,7 +6,7 @@ pub(crate) const FILE_BYTES: usize = 512 << 20;
 pub(crate) const IMPORT_BYTES: usize = 1 << 30;
 /// Tests of one import, read or stored.
 pub const TESTS: usize = 500_000;
-/// Attempts of one test, read or stored. A report with more is a repeat run; more attempts add no information.
+/// Attempts of one test, read or stored. Only deliberate repetition makes more, and they add no information.
 pub const ATTEMPTS: usize = 1_000;
 /// Attempts of one test if the report has only their number. No tool retries a test more often.
 pub(crate) const COUNTED_ATTEMPTS: usize = 20;

@@ -76,7 +76,7 @@ impl Input<'_> {
     }
 }
 
-/// A longer line is data, not a frame.
+/// The most bytes of a line that is read as a frame. A longer line is data.
 const LONGEST_FRAME: usize = 2_000;
 
 /// `at name (file:1:2)`, `at async file:1:2`, `❯ file:1:2`; the path may contain spaces.
@@ -91,8 +91,8 @@ fn javascript_frame(line: &str) -> Option<(&str, Option<u32>, Option<u32>)> {
     };
     let (rest, column) = location.rsplit_once(':')?;
     let (file, line) = rest.rsplit_once(':')?;
-    // Vitest puts a name before the file.
-    let file = if line_is_vitest(frame, file) {
+    // Vitest writes the function's name before the file.
+    let file = if is_vitest_frame(frame, file) {
         file.rsplit(' ').next()?
     } else {
         file
@@ -100,7 +100,7 @@ fn javascript_frame(line: &str) -> Option<(&str, Option<u32>, Option<u32>)> {
     Some((file, Some(line.parse().ok()?), Some(column.parse().ok()?)))
 }
 
-fn line_is_vitest(frame: &str, file: &str) -> bool {
+fn is_vitest_frame(frame: &str, file: &str) -> bool {
     !frame.ends_with(')') && file.contains(' ') && !paths::is_absolute(file) && !file.starts_with("file:")
 }
 

@@ -15,16 +15,16 @@ use crate::{
     text,
 };
 
-/// One file's report.
+/// A report in a file, with the facts for merging. A file may contain several.
 pub(crate) struct Piece {
-    /// The file.
+    /// The file's name.
     pub(crate) name: String,
     /// The time of its last change, if known.
     pub(crate) modified: Option<Timestamp>,
     /// The report.
     pub(crate) report: Report,
-    /// The property that attempts of one Allure test share.
-    pub(crate) history: Option<String>,
+    /// Allure's history id, which all attempts of one test share. `None` for other formats.
+    pub(crate) history_id: Option<String>,
 }
 
 /// Merges the reports of one run, within the limits.
@@ -42,12 +42,12 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         });
     };
     // The tests of a single report are unique already.
-    let alone = reports.len() == 0;
+    let is_single = reports.len() == 0;
     whole.warnings.extend(repeated);
     let mut tests = Collector::default();
     let mut shards = vec![whole.shard];
     let mut several_formats = false;
-    if !alone {
+    if !is_single {
         for test in std::mem::take(&mut whole.tests) {
             tests.add_all(test);
         }
@@ -76,13 +76,13 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
             limit,
         });
     }
-    if !alone {
+    if !is_single {
         whole.tests = tests.finish();
     }
     join_shards(&mut whole, &shards);
     if several_formats {
-        let twice = "Reports of several formats were read as one run; the same tests may be in it twice.";
-        whole.warnings.push(twice.to_owned());
+        let warning = "Reports of several formats were read as one run; the same tests may be in it twice.";
+        whole.warnings.push(warning.to_owned());
     }
     let shortened = whole.tests.iter().filter(|test| is_shortened(&test.test)).count();
     if shortened > 0 {
@@ -93,10 +93,10 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         ));
     }
     if whole.tests.is_empty() && whole.errors.is_empty() {
-        let empty = "The report holds no tests. Some tools leave such a report behind when no test loads.";
-        whole.warnings.push(empty.to_owned());
+        let warning = "The report holds no tests. Some tools leave such a report behind when no test loads.";
+        whole.warnings.push(warning.to_owned());
     }
-    bound(&mut whole);
+    limit_errors_and_warnings(&mut whole);
     Ok(whole)
 }
 
@@ -104,12 +104,14 @@ fn is_shortened(test: &TestName) -> bool {
     text::is_shortened(&test.name) || test.file_path.as_deref().is_some_and(text::is_shortened)
 }
 
-/// Merges Allure results with one history id: they are the attempts of one execution, ordered by their start. The first
-/// one holds them all.
+/// Merges Allure results with the same history id. They are the attempts of one execution, ordered by their start. The
+/// first report gets all of them, the others get none.
 fn join_attempts(pieces: &mut [Piece]) {
     let mut histories: HashMap<String, Vec<Attempt>> = HashMap::new();
     for piece in pieces.iter_mut() {
-        let Some(history) = &piece.history else { continue };
+        let Some(history_id) = &piece.history_id else {
+            continue;
+        };
         let attempts = piece
             .report
             .tests
@@ -118,13 +120,13 @@ fn join_attempts(pieces: &mut [Piece]) {
                 std::mem::replace(&mut test.attempts, Executions::from(Vec::new())).into_executions()
             })
             .flatten();
-        histories.entry(history.clone()).or_default().extend(attempts);
+        histories.entry(history_id.clone()).or_default().extend(attempts);
     }
     for piece in pieces.iter_mut() {
         let joined = piece
-            .history
+            .history_id
             .take()
-            .and_then(|history| histories.remove(&history));
+            .and_then(|history_id| histories.remove(&history_id));
         if let (Some(mut attempts), Some(test)) = (joined, piece.report.tests.first_mut()) {
             attempts.sort_by_key(|attempt| attempt.started_at);
             test.attempts = attempts.into();
@@ -132,7 +134,7 @@ fn join_attempts(pieces: &mut [Piece]) {
     }
 }
 
-/// Files of several shards in one import are one run. The run is whole when all shards are present.
+/// Removes the shard of a run that was merged from several shards. Marks the run as interrupted if shards are missing.
 fn join_shards(report: &mut Report, shards: &[Option<ShardIndex>]) {
     if shards.iter().all(|shard| *shard == report.shard) {
         return;
@@ -157,7 +159,8 @@ fn join_shards(report: &mut Report, shards: &[Option<ShardIndex>]) {
     }
 }
 
-fn bound(report: &mut Report) {
+/// Limits the numbers of errors and warnings, with a warning for the omitted ones.
+fn limit_errors_and_warnings(report: &mut Report) {
     if report.errors.len() > limits::REPORT_ERRORS {
         let omitted = report.errors.len() - limits::REPORT_ERRORS;
         report.errors.truncate(limits::REPORT_ERRORS);

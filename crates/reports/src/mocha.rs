@@ -23,7 +23,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let shape = Shape {
         format: "Mocha JSON",
         key: "stats",
-        whole: "tests",
+        array_key: "tests",
     };
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
@@ -33,7 +33,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let mut tests = Collector::default();
     for test in &run.tests {
         let error = test.err.error(input);
-        let ended = if error.is_some() {
+        let status = if error.is_some() {
             AttemptStatus::Failed
         } else if pending.contains(&test.identity()) {
             AttemptStatus::Skipped
@@ -41,7 +41,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             AttemptStatus::Passed
         };
         let duration = test.duration.and_then(time::duration_ms);
-        let last = failure::attempt(ended, error.into_iter().collect(), duration, None);
+        let last = failure::attempt(status, error.into_iter().collect(), duration, None);
         let file_path = stored_file(input, test.file.as_deref());
         let name = text::joined([test
             .full_title
@@ -54,11 +54,11 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         );
     }
     // A failed hook is listed among the failures, but is not a test.
-    let tests_: HashSet<(&str, &str)> = run.tests.iter().map(PlainTest::identity).collect();
+    let test_identities: HashSet<(&str, &str)> = run.tests.iter().map(PlainTest::identity).collect();
     for hook in run
         .failures
         .iter()
-        .filter(|test| !tests_.contains(&test.identity()))
+        .filter(|test| !test_identities.contains(&test.identity()))
     {
         let title = hook.full_title.as_deref().unwrap_or_default();
         report
@@ -66,7 +66,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             .extend(hook.err.error(input).map(|error| of_hook(title, error)));
     }
     report.tests = tests.finish();
-    report.cut_off(parsed.cut_at);
+    report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn read_mochawesome(input: &Input<'_>) -> Result<(Report, Option<usiz
     let shape = Shape {
         format: "mochawesome JSON",
         key: "results",
-        whole: "tests",
+        array_key: "tests",
     };
     let parsed = json::parse::<AwesomeRun>(input, shape)?;
     let run = parsed.value;
@@ -86,7 +86,7 @@ pub(crate) fn read_mochawesome(input: &Input<'_>) -> Result<(Report, Option<usiz
         suite.read(input, &mut Vec::new(), None, &mut tests, &mut report.errors);
     }
     report.tests = tests.finish();
-    report.cut_off(parsed.cut_at);
+    report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 
@@ -262,15 +262,15 @@ impl Suite {
 
 impl AwesomeTest {
     fn attempt(&self, input: &Input<'_>) -> Attempt {
-        let ended = match self.state.as_deref() {
+        let status = match self.state.as_deref() {
             Some("failed") if self.timed_out == Some(true) => AttemptStatus::TimedOut,
             Some("failed") => AttemptStatus::Failed,
             Some("passed") if self.pending != Some(true) => AttemptStatus::Passed,
             _ => AttemptStatus::Skipped,
         };
-        let duration = self.duration.filter(|_| ended != AttemptStatus::Skipped);
+        let duration = self.duration.filter(|_| status != AttemptStatus::Skipped);
         let errors = self.err.error(input).into_iter().collect();
-        failure::attempt(ended, errors, duration.and_then(time::duration_ms), None)
+        failure::attempt(status, errors, duration.and_then(time::duration_ms), None)
     }
 }
 

@@ -32,9 +32,9 @@ pub(crate) struct Run<'a> {
     broken: Vec<(Cow<'a, str>, Failure<'a>)>,
 }
 
-/// The meaning of an open element.
+/// The kind of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Open {
+pub(crate) enum ElementKind {
     Suite,
     Case,
     /// A failure, or one of several assertions.
@@ -72,24 +72,24 @@ struct Failure<'a> {
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    type Open = Open;
+    type ElementKind = ElementKind;
 
     const FORMAT: &'static str = "NUnit";
     const ROOTS: &'static [&'static str] = &["test-run", "test-results"];
     // In version 2 each level of a namespace takes two elements.
     const DEPTH: usize = 4 * limits::DEPTH;
 
-    fn opened(&mut self, tag: Tag<'a, '_>, around: Option<Open>) -> Open {
+    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: Option<ElementKind>) -> ElementKind {
         let value = |name: &str| tag.attribute(name).unwrap_or_default();
         match tag.name {
             "test-run" => {
                 self.started_at = time::lenient(&value("start-time"));
                 self.finished_at = time::lenient(&value("end-time"));
-                Open::Other
+                ElementKind::Other
             }
             "test-results" => {
                 self.started_at = time::lenient(&format!("{}T{}", value("date"), value("time")));
-                Open::Other
+                ElementKind::Other
             }
             "test-suite" => {
                 self.suites.push(Suite {
@@ -97,7 +97,7 @@ impl<'a> Document<'a> for Run<'a> {
                     site: value("site"),
                     ..Suite::default()
                 });
-                Open::Suite
+                ElementKind::Suite
             }
             "test-case" => {
                 let name = value("name");
@@ -118,38 +118,40 @@ impl<'a> Document<'a> for Run<'a> {
                     duration: tag.attribute("duration").unwrap_or_else(|| value("time")),
                     failures: Vec::new(),
                 });
-                Open::Case
+                ElementKind::Case
             }
-            "failure" if matches!(around, Some(Open::Case | Open::Suite)) => self.failed(),
-            "assertion" if self.case.is_some() && value("result") != "Passed" => self.failed(),
-            "message" if around == Some(Open::Failure) => Open::Message,
-            "stack-trace" if around == Some(Open::Failure) => Open::Stack,
-            _ => Open::Other,
+            "failure" if matches!(parent, Some(ElementKind::Case | ElementKind::Suite)) => {
+                self.open_failure()
+            }
+            "assertion" if self.case.is_some() && value("result") != "Passed" => self.open_failure(),
+            "message" if parent == Some(ElementKind::Failure) => ElementKind::Message,
+            "stack-trace" if parent == Some(ElementKind::Failure) => ElementKind::Stack,
+            _ => ElementKind::Other,
         }
     }
 
-    fn text(&mut self, open: Open, text: Cow<'a, str>) {
+    fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
         let failure = match &mut self.case {
             Some(case) => case.failures.last_mut(),
             None => self.suites.last_mut().and_then(|suite| suite.failure.as_mut()),
         };
-        match (open, failure) {
-            (Open::Message, Some(failure)) => append(&mut failure.message, text),
-            (Open::Stack, Some(failure)) => append(&mut failure.stack, text),
+        match (kind, failure) {
+            (ElementKind::Message, Some(failure)) => append(&mut failure.message, text),
+            (ElementKind::Stack, Some(failure)) => append(&mut failure.stack, text),
             _ => {}
         }
     }
 
-    fn closed(&mut self, open: Open) {
-        match open {
-            Open::Case => {
+    fn end_element(&mut self, kind: ElementKind) {
+        match kind {
+            ElementKind::Case => {
                 self.cases.extend(self.case.take());
                 if let Some(suite) = self.suites.last_mut() {
                     suite.has_cases = true;
                 }
             }
-            Open::Suite => self.suite_ended(),
-            Open::Failure | Open::Message | Open::Stack | Open::Other => {}
+            ElementKind::Suite => self.close_suite(),
+            ElementKind::Failure | ElementKind::Message | ElementKind::Stack | ElementKind::Other => {}
         }
     }
 
@@ -168,7 +170,7 @@ impl<'a> Document<'a> for Run<'a> {
             tests.add(case.test(input), vec![attempt]);
         }
         report.tests = tests.finish();
-        report.interrupted_by_tests();
+        report.mark_interrupted_by_tests();
         for (suite, failure) in &self.broken {
             let error = failure.error(input).map(|error| {
                 let message = error.message.as_deref().unwrap_or_default();
@@ -184,23 +186,23 @@ impl<'a> Document<'a> for Run<'a> {
 }
 
 impl Run<'_> {
-    fn failed(&mut self) -> Open {
+    fn open_failure(&mut self) -> ElementKind {
         match (&mut self.case, self.suites.last_mut()) {
             (Some(case), _) if case.failures.len() <= limits::ERRORS => {
                 case.failures.push(Failure::default())
             }
             (None, Some(suite)) => suite.failure = Some(Failure::default()),
-            _ => return Open::Other,
+            _ => return ElementKind::Other,
         }
-        Open::Failure
+        ElementKind::Failure
     }
 
-    /// In the file, a suite's failed set-up also fails its tests. Its failed tear-down does not, and neither does an
-    /// assembly that did not load.
-    fn suite_ended(&mut self) {
+    /// Keeps a suite's failure if no test has it: that of a tear-down, or of an assembly that did not load. A failed
+    /// set-up also fails the suite's tests.
+    fn close_suite(&mut self) {
         let Some(suite) = self.suites.pop() else { return };
-        if let Some(around) = self.suites.last_mut() {
-            around.has_cases |= suite.has_cases;
+        if let Some(parent) = self.suites.last_mut() {
+            parent.has_cases |= suite.has_cases;
         }
         let is_own = suite.site == "TearDown" || !suite.has_cases;
         if let Some(failure) = suite.failure.filter(|_| is_own)
@@ -243,11 +245,11 @@ impl Case<'_> {
             _ => AttemptStatus::Failed,
         };
         // The failure of a test repeats all its assertions in one text.
-        let several = match self.failures.as_slice() {
+        let failures = match self.failures.as_slice() {
             [_, _, _, ..] => self.failures.get(1..).unwrap_or_default(),
             all => all.get(..1).unwrap_or_default(),
         };
-        let errors = several
+        let errors = failures
             .iter()
             .filter_map(|failure| failure.error(input))
             .collect();

@@ -6,15 +6,15 @@ use crate::text;
 
 /// The path with `/`, without `.` and `..`: relative to the checkout if it lies inside, else as the report writes it.
 pub(crate) fn stored(path: &str, root: Option<&str>) -> String {
-    let path = normal(path);
+    let path = normalized(path);
     let relative = relative(&path, root).unwrap_or(&path);
-    text::identifying(relative).into_owned()
+    text::shortened_name(relative).into_owned()
 }
 
-/// A file's name as messages show it. The name may be malicious. Characters that control a terminal or change the text
-/// direction are escaped, and so are commands of CI services (`::error::`, `##vso[`). Within a word, `::` is no command: it
+/// Escapes a name for messages, because reports may be malicious. Escapes control characters, characters that change
+/// the text direction, and commands of CI services (`::error::`, `##vso[`). `::` within a word is not a command: it
 /// separates the modules of a test.
-pub fn shown(name: &str) -> String {
+pub fn escaped_name(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut characters = name.chars().peekable();
     let mut is_in_word = false;
@@ -23,24 +23,24 @@ pub fn shown(name: &str) -> String {
         let is_command = characters.peek() == Some(&next)
             && (next == '#' || (next == ':' && (has_command || !is_in_word)));
         has_command |= is_command;
-        let steers = next.is_control()
+        let is_control = next.is_control()
             || matches!(
                 next,
                 '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
             );
-        if is_command || steers {
+        if is_command || is_control {
             out.extend(next.escape_unicode());
         } else {
             out.push(next);
         }
-        is_in_word = !steers && !next.is_whitespace();
+        is_in_word = !is_control && !next.is_whitespace();
     }
     out
 }
 
 /// The path relative to the checkout, if it lies inside.
 pub(crate) fn within(path: &str, root: Option<&str>) -> Option<String> {
-    relative(&normal(path), root).map(str::to_owned)
+    relative(&normalized(path), root).map(str::to_owned)
 }
 
 /// A path below a folder. An absolute path stays unchanged.
@@ -64,7 +64,7 @@ fn relative<'a>(path: &'a str, root: Option<&str>) -> Option<&'a str> {
         return None;
     }
     root.and_then(|root| inside(path, root)).or_else(|| {
-        // A self-hosted runner has this folder wherever it is installed.
+        // The path above `_work` depends on where a self-hosted runner is installed.
         let path = path.find("/_work/").and_then(|at| path.get(at..)).unwrap_or(path);
         CI_CHECKOUTS.iter().find_map(|layout| below(path, layout))
     })
@@ -101,12 +101,12 @@ const CI_CHECKOUTS: &[&str] = &[
 
 /// The part of a path below a folder of this layout.
 fn below<'a>(path: &'a str, layout: &str) -> Option<&'a str> {
-    let (mut rest, mut around) = (path, "");
+    let (mut rest, mut enclosing) = (path, "");
     for layout_part in layout.split('/') {
         let (folder, inside) = rest.split_once('/')?;
         let fits = match layout_part {
             "*" => true,
-            "=" => folder == around,
+            "=" => folder == enclosing,
             "#" => folder.bytes().all(|byte| byte.is_ascii_digit()),
             "?:" => folder.ends_with(':'),
             name => folder == name,
@@ -114,13 +114,13 @@ fn below<'a>(path: &'a str, layout: &str) -> Option<&'a str> {
         if !fits {
             return None;
         }
-        (rest, around) = (inside, folder);
+        (rest, enclosing) = (inside, folder);
     }
     (!rest.is_empty()).then_some(rest)
 }
 
 fn inside<'a>(path: &'a str, root: &str) -> Option<&'a str> {
-    let root = normal(root);
+    let root = normalized(root);
     let root = root.trim_end_matches('/');
     let head = path.get(..root.len())?;
     let same = head == root || (has_drive(root) && head.eq_ignore_ascii_case(root));
@@ -129,7 +129,7 @@ fn inside<'a>(path: &'a str, root: &str) -> Option<&'a str> {
 }
 
 /// The path with `/` only, without control characters, `.` and `..`. A `file:` address becomes a path.
-fn normal(path: &str) -> String {
+fn normalized(path: &str) -> String {
     let path = text::plain(path.trim());
     let path = path.strip_prefix("file://").unwrap_or(&path);
     let path: Cow<'_, str> = if path.contains('\\') && (has_drive(path) || !path.contains('/')) {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shown_name_has_no_commands_for_terminals_or_ci() {
+    fn an_escaped_name_has_no_commands_for_terminals_or_ci() {
         for (name, expected) in [
             ("out/r é✓ [1].xml", "out/r é✓ [1].xml"),
             (r"C:\a#b:c.xml", r"C:\a#b:c.xml"),
@@ -242,7 +242,7 @@ mod tests {
             ("\u{1b}[2J\r\u{9b}1m", r"\u{1b}[2J\u{d}\u{9b}1m"),
             ("\u{202e}lmx.a", r"\u{202e}lmx.a"),
         ] {
-            assert_eq!(shown(name), expected);
+            assert_eq!(escaped_name(name), expected);
         }
     }
 

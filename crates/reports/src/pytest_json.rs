@@ -22,7 +22,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let shape = Shape {
         format: "pytest-json-report",
         key: "exitcode",
-        whole: "tests",
+        array_key: "tests",
     };
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
@@ -54,7 +54,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
                 .extend(input.error(message.as_deref().or(Some(node)), Some(whole), None));
         }
     }
-    report.cut_off(parsed.cut_at);
+    report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 
@@ -115,7 +115,7 @@ struct Phase {
 struct Crash {
     #[serde(deserialize_with = "json::text")]
     path: Option<String>,
-    #[serde(deserialize_with = "json::ordinal")]
+    #[serde(deserialize_with = "json::positive_integer")]
     lineno: Option<u32>,
     #[serde(deserialize_with = "json::text")]
     message: Option<String>,
@@ -147,14 +147,14 @@ impl Test {
         [&self.setup, &self.call, &self.teardown].into_iter().flatten()
     }
 
-    /// Of several attempts the report keeps the last. It shows that there were others only if the last one passed.
+    /// The attempts. The report has only the last one, and shows that there were others only if the last one passed.
     fn attempts(&self, input: &Input<'_>) -> Vec<Attempt> {
         let outcome = self.outcome.as_deref().unwrap_or_default();
         let has = |expected: &str| {
             self.phases()
                 .any(|phase| phase.outcome.as_deref() == Some(expected))
         };
-        let ended = match outcome {
+        let status = match outcome {
             "passed" => AttemptStatus::Passed,
             "skipped" | "xfailed" => AttemptStatus::Skipped,
             "failed" | "error" => AttemptStatus::Failed,
@@ -167,7 +167,7 @@ impl Test {
         let durations: Vec<f64> = self.phases().filter_map(|phase| phase.duration).collect();
         let seconds = (!durations.is_empty()).then(|| durations.iter().sum::<f64>());
         let duration = seconds.and_then(|seconds| time::duration_ms(seconds * 1000.0));
-        let last = failure::attempt(ended, errors, duration, None);
+        let last = failure::attempt(status, errors, duration, None);
         let earlier =
             (outcome == "rerun").then(|| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
         earlier.into_iter().chain([last]).collect()
@@ -190,7 +190,7 @@ impl Phase {
             message
         };
         let mut error = input.error(message, stack, None)?;
-        // The innermost frame, even of a library, replaces one that the stack does not have.
+        // If the stack has no location, the location is the innermost frame, even in a library.
         error.location = error.location.or_else(|| {
             let crash = crash?;
             let file = input.stored_path(crash.path.as_deref()?);

@@ -198,7 +198,7 @@ pub struct Report {
     pub errors: Vec<ErrorDetail>,
     /// The tests, each name and file once, in the order of the report.
     pub tests: Vec<ReportedTest>,
-    /// Warnings about the reading, one sentence each.
+    /// Warnings of the reader, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -224,16 +224,16 @@ impl Report {
         self.tests.is_empty() && self.errors.is_empty()
     }
 
-    /// Marks the run as interrupted if an attempt was.
-    pub(crate) fn interrupted_by_tests(&mut self) {
+    /// Marks the run as interrupted if one of its attempts was interrupted.
+    pub(crate) fn mark_interrupted_by_tests(&mut self) {
         let mut attempts = self.tests.iter().flat_map(|test| &test.attempts);
         if attempts.any(|attempt| attempt.status == AttemptStatus::Interrupted) {
             self.state = RunState::Interrupted;
         }
     }
 
-    /// Warns that the file was cut off in a line, if it was.
-    pub(crate) fn cut_off(&mut self, line: Option<usize>) {
+    /// Marks the run as interrupted and adds a warning, if the file was cut off in a `line`.
+    pub(crate) fn mark_cut_off(&mut self, line: Option<usize>) {
         if let Some(line) = line {
             self.state = RunState::Interrupted;
             self.warnings.push(format!(

@@ -30,9 +30,9 @@ pub(crate) struct Run<'a> {
     broken: Vec<(String, Cow<'a, str>)>,
 }
 
-/// The meaning of an open element.
+/// The kind of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Open {
+pub(crate) enum ElementKind {
     Root,
     Suite,
     Test,
@@ -68,26 +68,26 @@ struct Status<'a> {
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    type Open = Open;
+    type ElementKind = ElementKind;
 
     const FORMAT: &'static str = "Robot Framework";
     const ROOTS: &'static [&'static str] = &["robot"];
     // Keywords call each other up to a hundred levels deep, each with one or two elements around it.
     const DEPTH: usize = 1_000;
 
-    fn opened(&mut self, tag: Tag<'a, '_>, around: Option<Open>) -> Open {
+    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: Option<ElementKind>) -> ElementKind {
         let value = |name: &str| tag.attribute(name).unwrap_or_default();
-        match (around, tag.name) {
-            (None, _) => Open::Root,
-            (Some(Open::Root | Open::Suite), "suite") => {
+        match (parent, tag.name) {
+            (None, _) => ElementKind::Root,
+            (Some(ElementKind::Root | ElementKind::Suite), "suite") => {
                 let source = value("source");
                 self.suites.push(Suite {
                     name: value("name"),
                     source,
                 });
-                Open::Suite
+                ElementKind::Suite
             }
-            (Some(Open::Suite), "test") => {
+            (Some(ElementKind::Suite), "test") => {
                 let suites: Vec<&str> = self.suites.iter().map(|suite| &*suite.name).collect();
                 self.test = Some(Test {
                     suites: suites.join("."),
@@ -100,9 +100,9 @@ impl<'a> Document<'a> for Run<'a> {
                     line: value("line").trim().parse().ok(),
                     status: Status::default(),
                 });
-                Open::Test
+                ElementKind::Test
             }
-            (Some(Open::Suite | Open::Test), "status") => {
+            (Some(ElementKind::Suite | ElementKind::Test), "status") => {
                 self.status = Status {
                     word: value("status"),
                     start: tag.attribute("start").unwrap_or_else(|| value("starttime")),
@@ -110,32 +110,32 @@ impl<'a> Document<'a> for Run<'a> {
                     elapsed: value("elapsed"),
                     message: Cow::Borrowed(""),
                 };
-                Open::Status
+                ElementKind::Status
             }
-            _ => Open::Other,
+            _ => ElementKind::Other,
         }
     }
 
-    fn text(&mut self, open: Open, text: Cow<'a, str>) {
-        if open == Open::Status {
+    fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
+        if kind == ElementKind::Status {
             append(&mut self.status.message, text);
         }
     }
 
-    fn closed(&mut self, open: Open) {
-        match open {
-            Open::Status => {
+    fn end_element(&mut self, kind: ElementKind) {
+        match kind {
+            ElementKind::Status => {
                 let status = std::mem::take(&mut self.status);
                 match &mut self.test {
                     Some(test) => test.status = status,
-                    None => self.suite_ended(status),
+                    None => self.close_suite(status),
                 }
             }
-            Open::Test => self.tests.extend(self.test.take()),
-            Open::Suite => {
+            ElementKind::Test => self.tests.extend(self.test.take()),
+            ElementKind::Suite => {
                 self.suites.pop();
             }
-            Open::Root | Open::Other => {}
+            ElementKind::Root | ElementKind::Other => {}
         }
     }
 
@@ -154,7 +154,7 @@ impl<'a> Document<'a> for Run<'a> {
             tests.add(test.name(input), attempts);
         }
         report.tests = tests.finish();
-        report.interrupted_by_tests();
+        report.mark_interrupted_by_tests();
         for (suite, message) in &self.broken {
             let message = format!("{suite}: {}", message.trim());
             report.errors.extend(input.error(Some(&message), None, None));
@@ -164,8 +164,8 @@ impl<'a> Document<'a> for Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// In the file, a suite's failed set-up also fails its tests; its failed tear-down does not.
-    fn suite_ended(&mut self, status: Status<'a>) {
+    /// Keeps the message of a suite's failed tear-down. A failed set-up also fails the suite's tests.
+    fn close_suite(&mut self, status: Status<'a>) {
         let is_teardown = status.message.trim_start().starts_with("Suite teardown failed");
         if status.word == "FAIL" && is_teardown && self.broken.len() < limits::REPORT_ERRORS {
             let names: Vec<&str> = self.suites.iter().map(|suite| &*suite.name).collect();
@@ -214,7 +214,7 @@ impl Test<'_> {
             ..error
         });
         let errors = error.into_iter().collect();
-        let (start, end) = (moment(&self.status.start), moment(&self.status.end));
+        let (start, end) = (parse_time(&self.status.start), parse_time(&self.status.end));
         let duration =
             time::seconds_to_ms(&self.status.elapsed).or_else(|| u64::try_from(end?.since_ms(start?)).ok());
         if is_last {
@@ -225,7 +225,7 @@ impl Test<'_> {
     }
 }
 
-/// Status and message of each attempt that `rebot --merge` merged, oldest first. `None` for a test that was not merged.
+/// Status and message of each attempt that `rebot --merge` merged, oldest first. Empty for a test that was not merged.
 fn merged_attempts(message: &str) -> Vec<(String, String)> {
     if !message.starts_with("*HTML*") || !message.contains("re-executed and results merged") {
         return Vec::new();
@@ -260,7 +260,7 @@ fn pattern(text: &str) -> Regex {
 }
 
 /// `20261123 11:52:55.940`, the format until version 6, or ISO 8601.
-fn moment(text: &str) -> Option<Timestamp> {
+fn parse_time(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     let (day, hour) = match text.split_once(' ') {
         Some((day, hour)) if day.len() == 8 && day.bytes().all(|byte| byte.is_ascii_digit()) => (day, hour),

@@ -20,7 +20,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let shape = Shape {
         format: "RSpec JSON",
         key: "examples",
-        whole: "examples",
+        array_key: "examples",
     };
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
@@ -44,7 +44,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             report.errors.extend(input.error(Some(unknown), None, None));
         }
     }
-    report.cut_off(parsed.cut_at);
+    report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 
@@ -112,7 +112,7 @@ impl Example {
     }
 
     fn attempt(&self, input: &Input<'_>) -> Attempt {
-        let ended = match self.status.as_deref() {
+        let status = match self.status.as_deref() {
             Some("passed") => AttemptStatus::Passed,
             Some("pending") => AttemptStatus::Skipped,
             _ => AttemptStatus::Failed,
@@ -127,7 +127,7 @@ impl Example {
         });
         let duration = self.run_time.map(|seconds| seconds * 1000.0);
         failure::attempt(
-            ended,
+            status,
             error.into_iter().collect(),
             duration.and_then(time::duration_ms),
             None,

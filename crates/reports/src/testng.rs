@@ -27,9 +27,9 @@ pub(crate) struct Run<'a> {
     methods: Vec<Method<'a>>,
 }
 
-/// The meaning of an open element.
+/// The kind of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Open {
+pub(crate) enum ElementKind {
     Method,
     Value,
     Message,
@@ -46,8 +46,8 @@ struct Method<'a> {
     status: Cow<'a, str>,
     started_at: Cow<'a, str>,
     duration: Cow<'a, str>,
-    /// A method that sets up or tears down.
-    configures: bool,
+    /// Whether the method sets up or tears down.
+    is_configuration: bool,
     /// TestNG 7 marks the attempts that were run again.
     retried: bool,
     values: Vec<Cow<'a, str>>,
@@ -57,21 +57,21 @@ struct Method<'a> {
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    type Open = Open;
+    type ElementKind = ElementKind;
 
     const FORMAT: &'static str = "TestNG";
     const ROOTS: &'static [&'static str] = &["testng-results"];
 
-    fn opened(&mut self, tag: Tag<'a, '_>, _around: Option<Open>) -> Open {
+    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: Option<ElementKind>) -> ElementKind {
         let value = |name: &str| tag.attribute(name).unwrap_or_default();
         match (tag.name, &mut self.method) {
             ("test", None) => {
                 self.test = value("name");
-                Open::Other
+                ElementKind::Other
             }
             ("class", None) => {
                 self.class = value("name");
-                Open::Other
+                ElementKind::Other
             }
             ("test-method", None) => {
                 self.method = Some(Method {
@@ -81,44 +81,44 @@ impl<'a> Document<'a> for Run<'a> {
                     status: value("status"),
                     started_at: value("started-at"),
                     duration: value("duration-ms"),
-                    configures: value("is-config") == "true",
+                    is_configuration: value("is-config") == "true",
                     retried: value("retried") == "true",
                     ..Method::default()
                 });
-                Open::Method
+                ElementKind::Method
             }
             ("value", Some(method)) if method.values.len() < MOST_VALUES => {
                 let is_null = value("is-null") == "true";
                 method
                     .values
                     .push(Cow::Borrowed(if is_null { "null" } else { "" }));
-                Open::Value
+                ElementKind::Value
             }
             ("exception", Some(method)) => {
                 method.exception = value("class");
-                Open::Other
+                ElementKind::Other
             }
-            ("message", Some(_)) => Open::Message,
-            ("full-stacktrace", Some(_)) => Open::Stack,
-            _ => Open::Other,
+            ("message", Some(_)) => ElementKind::Message,
+            ("full-stacktrace", Some(_)) => ElementKind::Stack,
+            _ => ElementKind::Other,
         }
     }
 
-    fn text(&mut self, open: Open, text: Cow<'a, str>) {
+    fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
         let Some(method) = &mut self.method else { return };
-        let target = match open {
-            Open::Value => method.values.last_mut(),
-            Open::Message => Some(&mut method.message),
-            Open::Stack => Some(&mut method.stack),
-            Open::Method | Open::Other => None,
+        let target = match kind {
+            ElementKind::Value => method.values.last_mut(),
+            ElementKind::Message => Some(&mut method.message),
+            ElementKind::Stack => Some(&mut method.stack),
+            ElementKind::Method | ElementKind::Other => None,
         };
         if let Some(target) = target {
             append(target, text);
         }
     }
 
-    fn closed(&mut self, open: Open) {
-        if open == Open::Method {
+    fn end_element(&mut self, kind: ElementKind) {
+        if kind == ElementKind::Method {
             self.methods.extend(self.method.take());
         }
     }
@@ -141,7 +141,7 @@ impl<'a> Document<'a> for Run<'a> {
         for method in &self.methods {
             let attempt = method.attempt(input, AttemptStatus::Failed);
             report.widen(attempt.started_at, attempt.duration_ms);
-            if method.configures {
+            if method.is_configuration {
                 if method.status == "FAIL" && report.errors.len() < limits::REPORT_ERRORS {
                     report.errors.extend(method.error(input));
                 }
@@ -202,7 +202,8 @@ impl Method<'_> {
         }
     }
 
-    /// Whether TestNG itself skipped it, rather than the test or a dependency.
+    /// Whether TestNG skipped the attempt because it ran the test again. The exceptions below mean that the test or a
+    /// dependency skipped it.
     fn is_run_again(&self) -> bool {
         self.status == "SKIP"
             && !self.exception.is_empty()

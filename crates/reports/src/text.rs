@@ -8,15 +8,15 @@ use crate::limits;
 
 pub(crate) use assay_domain::plain::plain;
 
-/// A message, stack or code frame ready for storing: clean, without blank lines around it, with its head and tail of at
-/// most `most` characters. None if it is empty.
-pub(crate) fn stored(text: &str, most: usize) -> Option<String> {
+/// A message, stack or code frame ready for storing: clean, without blank lines around it. A text of more than
+/// `max_chars` characters keeps its head and tail. None if it is empty.
+pub(crate) fn stored(text: &str, max_chars: usize) -> Option<String> {
     let clean = plain(text);
     let text = trim_lines(&clean);
     if text.trim().is_empty() {
         None
     } else {
-        Some(bounded(text, most).into_owned())
+        Some(bounded(text, max_chars).into_owned())
     }
 }
 
@@ -64,13 +64,13 @@ pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     } else if name.len() <= limits::NAME {
         name
     } else {
-        identifying(&name).into_owned()
+        shortened_name(&name).into_owned()
     }
 }
 
 /// At most [`limits::NAME`] characters of a name or path. A longer one keeps its head, its tail and a hash of the
 /// whole, so that two long names stay distinct.
-pub(crate) fn identifying(name: &str) -> Cow<'_, str> {
+pub(crate) fn shortened_name(name: &str) -> Cow<'_, str> {
     if name.len() <= limits::NAME {
         return Cow::Borrowed(name);
     }
@@ -86,7 +86,7 @@ pub(crate) fn identifying(name: &str) -> Cow<'_, str> {
     let note = format!("{SHORTENED}{hash}) …");
     let remaining = limits::NAME - note.chars().count();
     let tail = limits::NAME / 4;
-    let (head_end, tail_start) = ends(name, remaining - tail, tail);
+    let (head_end, tail_start) = cut_points(name, remaining - tail, tail);
     Cow::Owned(format!(
         "{}{note}{}",
         name.get(..head_end).unwrap_or_default(),
@@ -94,7 +94,7 @@ pub(crate) fn identifying(name: &str) -> Cow<'_, str> {
     ))
 }
 
-/// Whether [`identifying`] shortened a name or path.
+/// Whether [`shortened_name`] shortened a name or path.
 pub(crate) fn is_shortened(name: &str) -> bool {
     name.len() > limits::NAME && name.contains(SHORTENED)
 }
@@ -102,8 +102,8 @@ pub(crate) fn is_shortened(name: &str) -> bool {
 /// The note in a shortened name, up to the hash.
 const SHORTENED: &str = "… (shortened; SHA-256 ";
 
-/// The byte where the first `head` characters end, and the byte where the last `tail` begin.
-fn ends(text: &str, head: usize, tail: usize) -> (usize, usize) {
+/// The byte where the first `head` characters end, and the byte where the last `tail` characters begin.
+fn cut_points(text: &str, head: usize, tail: usize) -> (usize, usize) {
     let head_end = text.char_indices().nth(head).map_or(text.len(), |(at, _)| at);
     let tail_start = text
         .char_indices()
@@ -122,24 +122,24 @@ const USUAL_NAME: usize = 64;
 /// The name of a test without any name in its report.
 const UNNAMED: &str = "(no name)";
 
-/// At most about `most` characters of the text. A longer text keeps its head and tail around a note of the omitted
+/// At most about `max_chars` characters of the text. A longer text keeps its head and tail around a note of the omitted
 /// length.
-pub(crate) fn bounded(text: &str, most: usize) -> Cow<'_, str> {
+pub(crate) fn bounded(text: &str, max_chars: usize) -> Cow<'_, str> {
     // A text never has fewer bytes than characters.
-    if text.len() <= most {
+    if text.len() <= max_chars {
         return Cow::Borrowed(text);
     }
     let characters = text.chars().count();
-    if characters <= most {
+    if characters <= max_chars {
         return Cow::Borrowed(text);
     }
-    let tail = most / 4;
-    let head = most - tail;
-    let (head_end, tail_start) = ends(text, head, tail);
+    let tail = max_chars / 4;
+    let head = max_chars - tail;
+    let (head_end, tail_start) = cut_points(text, head, tail);
     Cow::Owned(format!(
         "{}… ({} characters left out) …{}",
         text.get(..head_end).unwrap_or_default(),
-        characters - most,
+        characters - max_chars,
         text.get(tail_start..).unwrap_or_default()
     ))
 }
@@ -180,9 +180,9 @@ mod tests {
     fn long_names_with_the_same_head_and_tail_stay_two() {
         let name = |middle: &str| format!("{}{middle}{}", "head ".repeat(500), " tail".repeat(500));
         let (one, other) = (name("é"), name("è"));
-        let (shortened, other_shortened) = (identifying(&one), identifying(&other));
+        let (shortened, other_shortened) = (shortened_name(&one), shortened_name(&other));
         assert_ne!(shortened, other_shortened);
-        assert_eq!(shortened, identifying(&one));
+        assert_eq!(shortened, shortened_name(&one));
         assert_eq!(shortened.chars().count(), limits::NAME);
         assert!(
             shortened.starts_with("head head ") && shortened.ends_with(" tail tail"),
@@ -190,9 +190,9 @@ mod tests {
         );
         assert!(is_shortened(&shortened) && !is_shortened(&one));
         // A store takes 8,000 bytes.
-        assert!(identifying(&"😀".repeat(3_000)).len() <= 8_000);
+        assert!(shortened_name(&"😀".repeat(3_000)).len() <= 8_000);
         let fits = "😀".repeat(limits::NAME);
-        assert_eq!(identifying(&fits), fits);
+        assert_eq!(shortened_name(&fits), fits);
     }
 
     #[test]

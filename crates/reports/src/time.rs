@@ -7,7 +7,7 @@ use time::{
 };
 
 /// The point in time of a text: ISO 8601 with or without zone (then UTC), RFC 1123, seconds or milliseconds since 1970.
-/// None for other texts, and for the first year after 1970, which only means "unknown".
+/// None for other texts, and for times in 1970, because tools write 0 for an unknown time.
 pub(crate) fn lenient(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if text.is_empty() || text.len() > 64 {

@@ -22,7 +22,7 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Run<'a> {
     /// The open results. A data-driven result contains others.
-    around: Vec<TestResult<'a>>,
+    open_results: Vec<TestResult<'a>>,
     results: Vec<TestResult<'a>>,
     /// The id of the test definition that is open.
     definition: Option<Cow<'a, str>>,
@@ -34,9 +34,9 @@ pub(crate) struct Run<'a> {
     notices: Vec<Cow<'a, str>>,
 }
 
-/// The meaning of an open element.
+/// The kind of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Open {
+pub(crate) enum ElementKind {
     Result,
     Message,
     Stack,
@@ -56,28 +56,29 @@ struct TestResult<'a> {
     start: Cow<'a, str>,
     message: Cow<'a, str>,
     stack: Cow<'a, str>,
-    /// Whether it contains other results, and whether one of them failed.
-    groups: bool,
-    has_failed: bool,
+    /// Whether it contains other results.
+    has_inner_results: bool,
+    /// Whether one of them failed.
+    has_inner_failure: bool,
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    type Open = Open;
+    type ElementKind = ElementKind;
 
     const FORMAT: &'static str = "TRX";
     const ROOTS: &'static [&'static str] = &["TestRun"];
 
-    fn opened(&mut self, tag: Tag<'a, '_>, _around: Option<Open>) -> Open {
+    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: Option<ElementKind>) -> ElementKind {
         let value = |name: &str| tag.attribute(name).unwrap_or_default();
-        let in_result = !self.around.is_empty();
+        let in_result = !self.open_results.is_empty();
         match tag.name {
             "Times" => {
                 self.started_at = time::lenient(&value("start"));
                 self.finished_at = time::lenient(&value("finish"));
-                Open::Other
+                ElementKind::Other
             }
             "UnitTestResult" => {
-                self.around.push(TestResult {
+                self.open_results.push(TestResult {
                     id: value("testId"),
                     name: value("testName"),
                     outcome: tag.attribute("outcome"),
@@ -85,47 +86,47 @@ impl<'a> Document<'a> for Run<'a> {
                     start: value("startTime"),
                     ..TestResult::default()
                 });
-                Open::Result
+                ElementKind::Result
             }
-            "Message" if in_result => Open::Message,
-            "StackTrace" if in_result => Open::Stack,
+            "Message" if in_result => ElementKind::Message,
+            "StackTrace" if in_result => ElementKind::Stack,
             "UnitTest" => {
                 self.definition = Some(value("id"));
-                Open::Definition
+                ElementKind::Definition
             }
             "TestMethod" => {
                 if let Some(id) = &self.definition {
                     self.classes.insert(id.clone(), value("className"));
                 }
-                Open::Other
+                ElementKind::Other
             }
             "RunInfo" if value("outcome") == "Error" => {
                 self.notice = Some(Cow::Borrowed(""));
-                Open::Notice
+                ElementKind::Notice
             }
-            "Text" if self.notice.is_some() => Open::NoticeText,
-            _ => Open::Other,
+            "Text" if self.notice.is_some() => ElementKind::NoticeText,
+            _ => ElementKind::Other,
         }
     }
 
-    fn text(&mut self, open: Open, text: Cow<'a, str>) {
-        let target = match open {
-            Open::Message => self.around.last_mut().map(|result| &mut result.message),
-            Open::Stack => self.around.last_mut().map(|result| &mut result.stack),
-            Open::NoticeText => self.notice.as_mut(),
-            Open::Result | Open::Definition | Open::Notice | Open::Other => None,
+    fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
+        let target = match kind {
+            ElementKind::Message => self.open_results.last_mut().map(|result| &mut result.message),
+            ElementKind::Stack => self.open_results.last_mut().map(|result| &mut result.stack),
+            ElementKind::NoticeText => self.notice.as_mut(),
+            ElementKind::Result | ElementKind::Definition | ElementKind::Notice | ElementKind::Other => None,
         };
         if let Some(target) = target {
             append(target, text);
         }
     }
 
-    fn closed(&mut self, open: Open) {
-        match open {
-            Open::Result => self.close_result(),
-            Open::Definition => self.definition = None,
-            Open::Notice => self.notices.extend(self.notice.take()),
-            Open::Message | Open::Stack | Open::NoticeText | Open::Other => {}
+    fn end_element(&mut self, kind: ElementKind) {
+        match kind {
+            ElementKind::Result => self.close_result(),
+            ElementKind::Definition => self.definition = None,
+            ElementKind::Notice => self.notices.extend(self.notice.take()),
+            ElementKind::Message | ElementKind::Stack | ElementKind::NoticeText | ElementKind::Other => {}
         }
     }
 
@@ -168,13 +169,15 @@ impl<'a> Document<'a> for Run<'a> {
 impl Run<'_> {
     /// A result that contains others counts only if it failed by itself.
     fn close_result(&mut self) {
-        let Some(result) = self.around.pop() else { return };
+        let Some(result) = self.open_results.pop() else {
+            return;
+        };
         let failed = result.status().is_failure();
-        if let Some(around) = self.around.last_mut() {
-            around.groups = true;
-            around.has_failed |= failed || result.has_failed;
+        if let Some(parent) = self.open_results.last_mut() {
+            parent.has_inner_results = true;
+            parent.has_inner_failure |= failed || result.has_inner_failure;
         }
-        if !result.groups || (failed && !result.has_failed) {
+        if !result.has_inner_results || (failed && !result.has_inner_failure) {
             self.results.push(result);
         }
     }

@@ -30,9 +30,9 @@ pub(crate) struct Run<'a> {
     errors: Vec<(String, Failure<'a>)>,
 }
 
-/// The meaning of an open element.
+/// The kind of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Open {
+pub(crate) enum ElementKind {
     Test,
     Error,
     Message,
@@ -59,19 +59,19 @@ struct Failure<'a> {
 }
 
 impl<'a> Document<'a> for Run<'a> {
-    type Open = Open;
+    type ElementKind = ElementKind;
 
     const FORMAT: &'static str = "xUnit.net";
     const ROOTS: &'static [&'static str] = &["assemblies", "assembly"];
 
-    fn opened(&mut self, tag: Tag<'a, '_>, _around: Option<Open>) -> Open {
+    fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: Option<ElementKind>) -> ElementKind {
         let value = |name: &str| tag.attribute(name).unwrap_or_default();
         match tag.name {
             "assembly" if self.assemblies.len() < limits::TESTS => {
                 let start = format!("{}T{}", value("run-date"), value("run-time"));
                 let start = tag.attribute("start-rtf").map_or(start, Cow::into_owned);
                 self.assemblies.push((start, value("time")));
-                Open::Other
+                ElementKind::Other
             }
             "test" => {
                 self.test = Some(Test {
@@ -82,43 +82,43 @@ impl<'a> Document<'a> for Run<'a> {
                     result: value("result"),
                     failure: Failure::default(),
                 });
-                Open::Test
+                ElementKind::Test
             }
             "error" if self.test.is_none() => {
                 let name = [value("type"), value("name")].join(" ").trim().to_owned();
                 self.error = Some((name, Failure::default()));
-                Open::Error
+                ElementKind::Error
             }
             "failure" => {
                 if let Some(failure) = self.failure() {
                     failure.kind = value("exception-type");
                 }
-                Open::Other
+                ElementKind::Other
             }
-            "message" => Open::Message,
-            "stack-trace" => Open::Stack,
-            _ => Open::Other,
+            "message" => ElementKind::Message,
+            "stack-trace" => ElementKind::Stack,
+            _ => ElementKind::Other,
         }
     }
 
-    fn text(&mut self, open: Open, text: Cow<'a, str>) {
+    fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
         let Some(failure) = self.failure() else { return };
-        match open {
-            Open::Message => append(&mut failure.message, text),
-            Open::Stack => append(&mut failure.stack, text),
-            Open::Test | Open::Error | Open::Other => {}
+        match kind {
+            ElementKind::Message => append(&mut failure.message, text),
+            ElementKind::Stack => append(&mut failure.stack, text),
+            ElementKind::Test | ElementKind::Error | ElementKind::Other => {}
         }
     }
 
-    fn closed(&mut self, open: Open) {
-        match open {
-            Open::Test => self.tests.extend(self.test.take()),
-            Open::Error => {
+    fn end_element(&mut self, kind: ElementKind) {
+        match kind {
+            ElementKind::Test => self.tests.extend(self.test.take()),
+            ElementKind::Error => {
                 let error = self.error.take();
                 self.errors
                     .extend(error.filter(|_| self.errors.len() < limits::REPORT_ERRORS));
             }
-            Open::Message | Open::Stack | Open::Other => {}
+            ElementKind::Message | ElementKind::Stack | ElementKind::Other => {}
         }
     }
 

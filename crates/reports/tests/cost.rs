@@ -13,11 +13,11 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// The memory in megabytes that any report may use in addition to a multiple of its size. A test takes about 300 bytes
-/// even with a short name, 500,000 tests are accepted, and lists grow by doubling.
-const BESIDE: usize = 512;
+/// The memory in MiB that any report may use in addition to a multiple of its size. A test takes about 300 bytes even
+/// with a short name, 500,000 tests are accepted, and lists grow by doubling.
+const BASE_MB: usize = 512;
 /// The same for reports of few distinct tests.
-const LITTLE: usize = 16;
+const SMALL_BASE_MB: usize = 16;
 
 fn file(name: &str, bytes: impl Into<Vec<u8>>) -> SourceFile {
     SourceFile {
@@ -33,24 +33,24 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     archive.finish().unwrap()
 }
 
-/// Reads files that unpack to `bytes` bytes, within the bounds.
+/// Reads files that unpack to `bytes` bytes. Panics if that takes too much memory or time.
 fn read(
-    what: &str,
+    name: &str,
     files: Vec<SourceFile>,
-    (bytes, beside): (usize, usize),
+    (bytes, base_mb): (usize, usize),
     options: &Options<'_>,
 ) -> Result<Report, ReadError> {
     MEMORY.reset_peak_usage();
     let (before, began) = (MEMORY.current_usage(), Instant::now());
     let report = assay_reports::read(files, options);
     let (took, peak) = (began.elapsed(), MEMORY.peak_usage() - before);
-    eprintln!("{what}: {bytes} bytes took {} MB and {took:?}", peak >> 20);
+    eprintln!("{name}: {bytes} bytes took {} MB and {took:?}", peak >> 20);
     assert!(
-        peak <= 4 * bytes + (beside << 20),
-        "{what}: {bytes} bytes took {peak} bytes"
+        peak <= 4 * bytes + (base_mb << 20),
+        "{name}: {bytes} bytes took {peak} bytes"
     );
     // Unoptimized code on a busy machine stays below this. Quadratic work takes minutes.
-    assert!(took < Duration::from_secs(90), "{what}: {took:?}");
+    assert!(took < Duration::from_secs(90), "{name}: {took:?}");
     report
 }
 
@@ -67,26 +67,26 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
     let cases = [
         (
             "one test many times",
-            LITTLE,
+            SMALL_BASE_MB,
             junit("<testcase name='a'/>", 400_000),
         ),
         (
             "one failed test many times",
-            LITTLE,
+            SMALL_BASE_MB,
             junit("<testcase name='a'><failure/></testcase>", 200_000),
         ),
-        ("one case with a million failures", LITTLE, {
+        ("one case with a million failures", SMALL_BASE_MB, {
             let case = format!("<testcase name='a'>{}</testcase>", "<failure/>".repeat(1_000_000));
             junit(&case, 1)
         }),
         (
             "two million elements of CTRF without anything in them",
-            BESIDE,
+            BASE_MB,
             json("{\"results\":{\"tool\":{},\"tests\":[", "{}", 2_000_000, "]}}"),
         ),
         (
             "attempts that are only counted",
-            4 * LITTLE,
+            4 * SMALL_BASE_MB,
             json(
                 "{\"results\":{\"tool\":{},\"tests\":[",
                 "{\"name\":\"a\",\"retries\":999999,\"status\":\"passed\"}",
@@ -96,7 +96,7 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
         ),
         (
             "lists in lists",
-            BESIDE,
+            BASE_MB,
             json(
                 "{\"config\":{},\"suites\":[",
                 &format!("{{\"specs\":[{}]}}", vec!["{}"; 10_000].join(",")),
@@ -104,7 +104,7 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
                 "]}",
             ),
         ),
-        ("a message with a section a test", 2 * LITTLE, {
+        ("a message with a section a test", 2 * SMALL_BASE_MB, {
             let section = |number: usize| format!("  ● t{number}\\n\\n    expected {number}\\n\\n");
             let message: String = (0..20_000).map(section).collect();
             let tests: Vec<String> = (0..20_000)
@@ -119,7 +119,7 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
             );
             (text.len(), vec![file("r.json", text)])
         }),
-        ("a Go test below two million others", LITTLE, {
+        ("a Go test below two million others", SMALL_BASE_MB, {
             let name = "/".repeat(2_000_000);
             let text: String = ["run", "pass"]
                 .iter()
@@ -128,8 +128,8 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
             (text.len(), vec![file("r.jsonl", text)])
         }),
     ];
-    for (what, beside, (bytes, files)) in cases {
-        let _taken_or_refused = read(what, files, (bytes, beside), &Options::default());
+    for (name, base_mb, (bytes, files)) in cases {
+        let _report_or_error = read(name, files, (bytes, base_mb), &Options::default());
     }
 
     // In each tool's own format: tests of one name without further fields.
@@ -229,10 +229,10 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
                 ..Options::default()
             },
         );
-        let _taken_or_refused = read(
+        let _report_or_error = read(
             format.as_str(),
             vec![file("r", text)],
-            (bytes, BESIDE / 8),
+            (bytes, BASE_MB / 8),
             &options,
         );
     }
@@ -251,6 +251,12 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
     let text = format!("<testsuite>{text}</testsuite>");
     let bytes = text.len();
     let files = vec![file("r.xml", text)];
-    let report = read("class names of many dots", files, (bytes, LITTLE), &options).unwrap();
+    let report = read(
+        "class names of many dots",
+        files,
+        (bytes, SMALL_BASE_MB),
+        &options,
+    )
+    .unwrap();
     assert_eq!(report.tests.len(), 800);
 }

@@ -38,7 +38,7 @@ pub struct Database {
     pub(crate) waiting: Option<WaitingListener>,
 }
 
-/// The thing that an import waits for.
+/// The reason why an import waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitingFor {
     /// Another import into the same project.

@@ -3,7 +3,7 @@
 //! [`Database`] implements the ports of [`assay_domain`]: `Store` for the read API (`store`), `Recorder` for the importer
 //! (`record`), `Administration` for the command line and `IngestKeys` for the ingest listener (both in `admin`).
 //!
-//! Each room uses only those named before it: `db`, `read`, `record`, `admin`.
+//! Each of these layers uses only those named before it: `db`, `read`, `record`, `admin`.
 //!
 //! Every statement on a per-project table binds the project as a constant, also for each joined table. It excludes
 //! results past the retention by the run's start, which each such table has.

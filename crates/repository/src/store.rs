@@ -1,4 +1,4 @@
-//! The port of the read API: each question with the transaction that it is answered in.
+//! The port of the read API: each read with its transaction.
 //!
 //! Reads of several statements run in one repeatable-read transaction, so that no answer mixes two states. A single
 //! statement needs no transaction, which saves two round trips.
@@ -280,10 +280,10 @@ impl StateSnapshot<'_> {
         )
     }
 
-    /// The runs of a window that were read last.
+    /// The runs of this window, if they were read last.
     fn runs_of(&self, window: (Timestamp, Timestamp)) -> Option<WindowState> {
-        let (of, state) = self.window.as_ref()?;
-        (*of == window).then(|| state.clone())
+        let (last_window, state) = self.window.as_ref()?;
+        (*last_window == window).then(|| state.clone())
     }
 }
 

@@ -14,7 +14,7 @@ mod surefire;
 use assay_domain::test::TestName;
 use serde_json::json;
 
-/// The purpose of a list.
+/// The runner that reads a list, or the form of a list for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runner {
     /// Playwright's `--test-list-invert` or `--test-list`.
@@ -33,9 +33,9 @@ pub enum Runner {
     Dotnet,
     /// Patterns for Maven's `-Dtest`.
     Surefire,
-    /// Names, one per line, after the file and a tab.
+    /// One line per test: the file, a tab and the name.
     Txt,
-    /// A JSON array.
+    /// A JSON array of objects with `testName` and `filePath`.
     Json,
 }
 
@@ -58,7 +58,7 @@ pub struct RunnerList {
     pub text: String,
     /// The listed tests, in the given order.
     pub named: Vec<TestName>,
-    /// The other tests, each with the reason in words.
+    /// The tests that have no exact name in the runner, each with the reason in words.
     pub left_out: Vec<(TestName, &'static str)>,
 }
 
@@ -118,7 +118,7 @@ pub fn list(tests: &[TestName], runner: Runner, list_use: Use) -> RunnerList {
     }
 }
 
-/// The use of a list: a command, or a sentence if there is none.
+/// How to use a list: a shell command in which `LIST` is its file, or words if there is no command.
 pub const fn usage(runner: Runner, list_use: Use) -> &'static str {
     match (runner, list_use) {
         (Runner::Playwright, Use::Deselect) => "npx playwright test --test-list-invert LIST",
@@ -149,14 +149,14 @@ fn lines(entries: &[String]) -> String {
 /// A regular expression that matches only this text.
 fn literal(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
+    for char in text.chars() {
         if matches!(
-            c,
+            char,
             '\\' | '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$'
         ) {
             escaped.push('\\');
         }
-        escaped.push(c);
+        escaped.push(char);
     }
     escaped
 }

@@ -14,14 +14,14 @@ pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     ))
 }
 
-/// A text that a filterset compares whole.
+/// A text, escaped for an exact match in a filterset.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if matches!(c, '\\' | ')' | ',') {
+    for char in text.chars() {
+        if matches!(char, '\\' | ')' | ',') {
             escaped.push('\\');
         }
-        escaped.push(c);
+        escaped.push(char);
     }
     escaped
 }

@@ -4,15 +4,15 @@ use assay_domain::test::TestName;
 
 use crate::{Use, class_and_method, literal};
 
-/// Surefire's own choice of classes, with their nested ones. `-Dtest` replaces this choice, so that exclusions alone would
-/// also run the classes that it leaves to Failsafe.
+/// The classes that Surefire runs by default, with their nested classes. `-Dtest` replaces this default, so exclusions
+/// alone would also run the classes of Failsafe.
 const CLASSES: &str = "Test*,*Test,*Tests,*TestCase,*Test$*,*Tests$*,*TestCase$*";
 
-/// `org.example.OrderTest > total` as `%regex[org/example/OrderTest\.class#total]`. The plain `org.example.OrderTest#total`
-/// also matches `com.org.example.OrderTest`.
+/// `org.example.OrderTest > total` as `%regex[org/example/OrderTest\.class#total]`. The plain
+/// `org.example.OrderTest#total` also matches `com.org.example.OrderTest`.
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     let (class, method) = class_and_method(test).ok_or("its name is not of a class and a method")?;
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
+    let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.' | '$');
     // JUnit 5 writes a method without parameters as `total()`.
     let method = method.strip_suffix("()").unwrap_or(method);
     if class.chars().all(is_plain) && method.chars().all(is_plain) {

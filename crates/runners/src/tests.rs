@@ -21,7 +21,7 @@ fn reason(runner: Runner, test: &TestName) -> Option<&'static str> {
 
 #[test]
 fn every_runner_gets_its_own_names() {
-    let two = |a: &str, b: &str| [test(a, None), test(b, None)];
+    let two_tests = |a: &str, b: &str| [test(a, None), test(b, None)];
     let spec = [test(
         "chromium > ui/home.spec.ts > home > shows",
         Some("e2e/ui/home.spec.ts"),
@@ -30,12 +30,12 @@ fn every_runner_gets_its_own_names() {
         text(Runner::Playwright, Use::Deselect, &spec),
         "[chromium] › ui/home.spec.ts › home › shows\n[chromium] › ui/home.spec.ts › home > shows\n"
     );
-    let rust = two("shop > tests::adds", "shop::bin/shop > a\\b (1), c");
+    let rust = two_tests("shop > tests::adds", "shop::bin/shop > a\\b (1), c");
     assert_eq!(
         text(Runner::Nextest, Use::Deselect, &rust),
         "not ((binary_id(=shop) & test(=tests::adds)) | (binary_id(=shop::bin/shop) & test(=a\\\\b (1\\)\\, c)))\n"
     );
-    let go = two("example.com/shop > TestTotal/a+b", "example.com/shop > TestCart");
+    let go = two_tests("example.com/shop > TestTotal/a+b", "example.com/shop > TestCart");
     assert_eq!(
         text(Runner::Go, Use::Deselect, &go),
         "example.com/shop\t^TestTotal$/^a\\+b$|^TestCart$\n"
@@ -52,12 +52,12 @@ fn every_runner_gets_its_own_names() {
         text(Runner::Jest, Use::Select, &js),
         "^(?:cart(?: >)? adds \\(up\\)|pays)$\n"
     );
-    let dotnet = two("Shop.CartTests > Adds", "Shop.CartTests > Pays");
+    let dotnet = two_tests("Shop.CartTests > Adds", "Shop.CartTests > Pays");
     assert_eq!(
         text(Runner::Dotnet, Use::Deselect, &dotnet),
         "FullyQualifiedName!=Shop.CartTests.Adds&FullyQualifiedName!=Shop.CartTests.Pays\n"
     );
-    let java = two(
+    let java = two_tests(
         "org.example.OrderTest > total()",
         "org.example.OrderTest$Empty > ships",
     );

@@ -1,7 +1,7 @@
 //! One Postgres for all tests of a build folder. The first process starts it.
 //!
-//! Any number of test processes share it. Each creates a file with its process id in `users`. A test process has no
-//! reliable last moment, so a small shell script stops Postgres when none of them has lived for a while. The script
+//! Any number of test processes share it. Each creates a file with its process id in `users`. A killed test process
+//! cannot remove its file, so a small shell script stops Postgres when no such process has run for a while. The script
 //! keeps no output open, so that a CI job ends with its tests.
 
 use std::{

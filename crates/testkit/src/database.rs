@@ -24,8 +24,15 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// A new database. Panics with the reason if there is no Postgres.
-    #[expect(clippy::new_without_default, reason = "making a database is no default")]
+    /// A new database.
+    ///
+    /// # Panics
+    ///
+    /// If there is no Postgres, with the reason.
+    #[expect(
+        clippy::new_without_default,
+        reason = "a default value should not create a database"
+    )]
     pub fn new() -> Self {
         Self::from_template(template()).unwrap_or_else(|error| panic!("{error:?}"))
     }
@@ -131,13 +138,13 @@ fn template() -> &'static str {
 
 fn make_template() -> Result<String> {
     let name = format!("template_{:016x}", state_of_migrations()?);
-    administer("SELECT")?; // the cluster runs, so its folder is there
-    let gate = OpenOptions::new()
+    administer("SELECT")?; // starts the cluster, which creates the folder of the lock
+    let lock_file = OpenOptions::new()
         .create(true)
         .truncate(false)
         .write(true)
         .open(cluster::folder().join("template.lock"))?;
-    gate.lock()?;
+    lock_file.lock()?;
     let mut connection = PgConnection::establish(&cluster::url("postgres")?)?;
     let rows: Vec<TextRow> = diesel::sql_query(format!(
         "SELECT datname::text AS value FROM pg_database WHERE datname = '{name}'"

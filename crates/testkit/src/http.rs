@@ -1,4 +1,4 @@
-//! An HTTP client for which every status is an answer.
+//! An HTTP client that returns responses of every status, errors included.
 
 use std::{net::SocketAddr, time::Duration};
 

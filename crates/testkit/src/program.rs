@@ -85,12 +85,12 @@ fn build() -> Result<()> {
     }
     let profile = cluster::profile();
     let stamp = profile.join("assay-programs.stamp");
-    let gate = OpenOptions::new()
+    let lock_file = OpenOptions::new()
         .create(true)
         .truncate(false)
         .write(true)
         .open(profile.join("assay-programs.lock"))?;
-    gate.lock()?;
+    lock_file.lock()?;
     let sources = newest_source()?;
     if !is_current(&profile, &stamp, sources) {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

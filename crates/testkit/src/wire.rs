@@ -67,18 +67,18 @@ impl PersistentConnection {
     /// opened.
     pub fn send(&mut self, request: &[u8], is_head: bool) -> Option<Response> {
         for _ in 0..2 {
-            let reused = self.stream.is_some();
+            let is_reused = self.stream.is_some();
             let stream = self.stream.get_or_insert_with(|| connect(self.address));
             let _sent = stream.write_all(request);
             let answer = read(stream, &mut self.unread, is_head);
-            let closes = answer
+            let is_closing = answer
                 .as_ref()
                 .is_none_or(|answer| answer.header("connection").is_some_and(|value| value == "close"));
-            if closes {
+            if is_closing {
                 self.stream = None;
                 self.unread.clear();
             }
-            if answer.is_some() || !reused {
+            if answer.is_some() || !is_reused {
                 return answer;
             }
         }

@@ -21,7 +21,7 @@ pub(crate) use write::ArchiveWriter;
 const MANIFEST: &str = "manifest.json";
 /// Its name until the export is complete.
 const UNFINISHED: &str = "manifest.json.unfinished";
-/// What a manifest calls itself.
+/// The name of the format in a manifest.
 const FORMAT: &str = "assay-organization";
 /// The version of the format that this program writes and reads.
 const VERSION: u32 = 1;

@@ -95,12 +95,12 @@ pub(crate) struct GateArgs {
 pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> {
     let rules = args.gate.rules()?;
     let judged = match args.stored.run {
-        Some(run) => args.stored.judged(global, run, &args.flags),
+        Some(run) => args.stored.fetch(global, run, &args.flags),
         None => {
             let files = sources::read(global, &args.paths, args.flags.report.format.0)?;
             match args.history.is_empty() {
-                true => by_server(global, args, &files),
-                false => by_history(global, args, files),
+                true => judge_by_server(global, args, &files),
+                false => judge_by_history(global, args, files),
             }
         }
     };
@@ -108,7 +108,9 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
         Ok(judged) => judged,
         Err(error) if error.is::<Misuse>() => return Err(error),
         Err(error) => {
-            crate::complain(&error.context("the causes of the failures are unknown, so nothing is excused"));
+            crate::print_error(
+                &error.context("the causes of the failures are unknown, so nothing is excused"),
+            );
             return Ok(ExitCode::from(UNKNOWN));
         }
     };
@@ -157,7 +159,7 @@ fn print(global: &Global, output: GateOutput, decision: &Decision) -> anyhow::Re
 }
 
 /// The failures of the report by the runs that a server has stored.
-fn by_server(global: &Global, args: &GateArgs, files: &[SourceFile]) -> anyhow::Result<JudgedRun> {
+fn judge_by_server(global: &Global, args: &GateArgs, files: &[SourceFile]) -> anyhow::Result<JudgedRun> {
     let (ci, _) = args.flags.report.ci();
     // Without --best-effort a missing address is wrong usage. With it nothing is excused.
     let server = args
@@ -169,7 +171,7 @@ fn by_server(global: &Global, args: &GateArgs, files: &[SourceFile]) -> anyhow::
 }
 
 /// The failures of the report by the runs of a history.
-fn by_history(global: &Global, args: &GateArgs, files: Vec<SourceFile>) -> anyhow::Result<JudgedRun> {
+fn judge_by_history(global: &Global, args: &GateArgs, files: Vec<SourceFile>) -> anyhow::Result<JudgedRun> {
     let ReportFlags {
         format, root, run, ..
     } = &args.flags.report;

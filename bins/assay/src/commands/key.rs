@@ -192,7 +192,7 @@ fn rename(global: &Global, store: &dyn Administration, id: KeyId, name: &str) ->
         return Err(lookup::no_key(store, id)?);
     }
     output::print(global.json, &json!({ "id": id, "name": name }), || {
-        format!("The key {id} is called {name:?} now")
+        format!("Renamed the key {id} to {name:?}")
     })
 }
 
@@ -277,13 +277,13 @@ fn create_ingest(
             secret.reveal(),
             project.name,
             new.id,
-            until(terms.expires_at, now)
+            expiry_text(terms.expires_at, now)
         )
     })
 }
 
 /// The expiry of a key as text.
-fn until(expires_at: Option<Timestamp>, now: Timestamp) -> String {
+fn expiry_text(expires_at: Option<Timestamp>, now: Timestamp) -> String {
     expires_at.map_or_else(|| "it is revoked".to_owned(), |at| when(at, now))
 }
 
@@ -323,7 +323,7 @@ fn rotate(
             "{}\n\nThis key is shown only now. Its id is {}; it works until {}.\nThe key {id} works until {}.",
             secret.reveal(),
             new.id,
-            until(expires_at, now),
+            expiry_text(expires_at, now),
             when(former_expires_at, now)
         )
     })

@@ -63,11 +63,11 @@ pub(crate) fn run(global: &Global, args: &PruneArgs) -> anyhow::Result<()> {
         if count > 0 {
             let runs = output::count(count, "run");
             confirm(args.yes, || {
-                format!("{}Delete {runs} for good?", listed(&due.projects))
+                format!("{}Delete {runs} for good?", project_lines(&due.projects))
             })?;
         }
     }
-    let bar = progress::bar(global, "Pruning", 0, Unit::Things(""));
+    let bar = progress::bar(global, "Pruning", 0, Unit::Items(""));
     let report = store.prune(now, args.dry_run, &mut |step| show(&bar, step))?;
     bar.finish_and_clear();
     let results: u64 = report.projects.iter().map(|project| project.results).sum();
@@ -116,7 +116,7 @@ fn text(dry_run: bool, report: &PruneReport, results: u64) -> String {
     };
     let periods_left = if report.periods_left > 0 {
         format!(
-            "\n{} past all retention is in use and remains until the next prune; it is not visible",
+            "\nNot dropped because in use: {} past all retention; no route shows them, and the next prune tries again",
             output::count(report.periods_left, "period")
         )
     } else {
@@ -125,7 +125,7 @@ fn text(dry_run: bool, report: &PruneReport, results: u64) -> String {
     let uploads = match report.uploads {
         0 => String::new(),
         number => format!(
-            "\n{done} {} of uploads more than 90 days ago",
+            "\n{done} {} of uploads older than 90 days",
             output::count(number, "record")
         ),
     };
@@ -133,7 +133,7 @@ fn text(dry_run: bool, report: &PruneReport, results: u64) -> String {
     if report.projects.is_empty() {
         rest
     } else {
-        format!("{}\n{rest}", listed(&report.projects))
+        format!("{}\n{rest}", project_lines(&report.projects))
     }
 }
 
@@ -151,7 +151,7 @@ fn show(bar: &ProgressBar, step: PruneStep<'_>) {
     bar.set_message(what);
 }
 
-fn listed(pruned: &[PrunedCounts]) -> String {
+fn project_lines(pruned: &[PrunedCounts]) -> String {
     output::table(
         &["PROJECT", "ID", "RUNS", "RESULTS"],
         pruned.iter().filter(|project| project.runs > 0).map(|project| {

@@ -37,7 +37,7 @@ pub(crate) fn run(global: &Global, args: &RebuildArgs) -> anyhow::Result<()> {
     };
     let mut done = Vec::new();
     for project in projects {
-        let bar = progress::bar(global, "Rebuilding", 0, Unit::Things("runs"));
+        let bar = progress::bar(global, "Rebuilding", 0, Unit::Items("runs"));
         let result =
             opened
                 .database

@@ -40,7 +40,7 @@ pub(crate) fn run(global: &Global, args: &RefingerprintArgs) -> anyhow::Result<(
         global,
         "regrouping",
         u64::try_from(projects.len())?,
-        Unit::Things("projects"),
+        Unit::Items("projects"),
     );
     for project in projects {
         let Some(result) = store.refingerprint(project.id, &Fingerprinter)? else {

@@ -104,13 +104,13 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
         match &sent {
             Ok(Some((server, upload))) => match decide(upload, code_of(status), rules) {
                 Ok(decision) => {
-                    let ended = end_by(args, &decision, code_of(status))?;
+                    let ended = print_decision(args, &decision, code_of(status))?;
                     let target = DecisionTarget::of_answer(&upload.answer);
                     record::store(global, &args.flags, server, ci.provider, target, &decision);
                     return Ok(ended);
                 }
                 Err(error) => {
-                    crate::complain(&error.context("nothing is excused"));
+                    crate::print_error(&error.context("nothing is excused"));
                     return Ok(ExitCode::from(failing(code_of(status))));
                 }
             },
@@ -120,11 +120,11 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let sent = sent.map(drop);
-    match (args.flags.settle(ci.provider, sent), code_of(status)) {
+    match (args.flags.warn_if_best_effort(ci.provider, sent), code_of(status)) {
         (sent, 0) => sent.map(|()| ExitCode::SUCCESS),
         (Ok(()), code) => Ok(ExitCode::from(code)),
         (Err(error), code) => {
-            crate::complain(&error);
+            crate::print_error(&error);
             Ok(ExitCode::from(code))
         }
     }
@@ -148,7 +148,7 @@ fn decide(sent: &Upload, code: u8, rules: &Rules) -> anyhow::Result<Decision> {
 }
 
 /// Prints the decision and returns its exit status.
-fn end_by(args: &RunArgs, decision: &Decision, code: u8) -> anyhow::Result<ExitCode> {
+fn print_decision(args: &RunArgs, decision: &Decision, code: u8) -> anyhow::Result<ExitCode> {
     use std::io::Write as _;
     // Standard output is the command's.
     write!(terminal::err(), "{}", show::text(decision))?;
@@ -178,13 +178,13 @@ fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
     let Some((program, arguments)) = command.split_first() else {
         bail!("no command");
     };
-    let name = sources::shown(Path::new(program));
+    let name = sources::display_path(Path::new(program));
     // Handles signals before the start, so that none is lost.
     let forwarding = Forwarding::start().context("signals cannot be forwarded")?;
     let mut child = match forwarding.spawn(Command::new(program).args(arguments)) {
         Ok(child) => child,
         Err(error) => {
-            crate::complain(&anyhow::anyhow!("{name}: {error}"));
+            crate::print_error(&anyhow::anyhow!("{name}: {error}"));
             return Ok(CommandEnd::NotRun(match error.kind() == ErrorKind::NotFound {
                 true => NOT_FOUND,
                 false => NOT_EXECUTABLE,
@@ -204,7 +204,7 @@ fn code_of(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-/// The inode, size and modification time of a file, of which one changes when the file is written.
+/// The inode, size and modification time of a file. Writing the file changes at least one of them.
 type State = (u64, u64, i64, i64);
 
 fn state(path: &Path) -> Option<State> {
@@ -237,7 +237,11 @@ fn send_written(
     let (new, old): (Vec<_>, Vec<_>) = sources::existing(&args.report)?
         .into_iter()
         .partition(|candidate| state(&candidate.path) != before.get(&candidate.path).copied());
-    let patterns: Vec<_> = args.report.iter().map(|path| sources::shown(path)).collect();
+    let patterns: Vec<_> = args
+        .report
+        .iter()
+        .map(|path| sources::display_path(path))
+        .collect();
     let patterns = patterns.join(", ");
     if new.is_empty() {
         match old.len() {
@@ -257,7 +261,7 @@ fn send_written(
         .iter()
         .filter_map(|file| format.or_else(|| assay_reports::looks_like_report(&file.bytes)));
     let formats = formats.collect();
-    let answer = upload::deliver(
+    let answer = upload::send_or_spool(
         global,
         &args.flags,
         server,

@@ -134,7 +134,7 @@ impl UploadFlags {
     }
 
     /// With `--best-effort`, turns a failure into a warning. Wrong usage stays an error.
-    pub(crate) fn settle(
+    pub(crate) fn warn_if_best_effort(
         &self,
         provider: Option<CiProvider>,
         sent: anyhow::Result<()>,
@@ -163,7 +163,7 @@ pub(crate) fn run(global: &Global, args: &UploadArgs) -> anyhow::Result<ExitCode
         return Ok(ExitCode::SUCCESS);
     };
     let sent = send(global, args, &server, &ci);
-    args.flags.settle(ci.provider, sent)?;
+    args.flags.warn_if_best_effort(ci.provider, sent)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -180,7 +180,7 @@ fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> 
     if args.check {
         return check(global, &args.flags, server, ci, &files);
     }
-    deliver(
+    send_or_spool(
         global,
         &args.flags,
         server,
@@ -201,7 +201,7 @@ pub(crate) enum Text {
 }
 
 /// Sends the entries of the spool, then the files. Files that cannot be sent now are added to the spool.
-pub(crate) fn deliver(
+pub(crate) fn send_or_spool(
     global: &Global,
     flags: &UploadFlags,
     server: &Server,
@@ -231,8 +231,8 @@ pub(crate) fn deliver(
     };
     let answer = match (sent, spool) {
         (Ok(answer), _) => answer,
-        (Err(error), Some(spool)) if !flags.dry_run && may_be_kept(&error) => {
-            let spooled = spool.keep(&body, clock::now());
+        (Err(error), Some(spool)) if !flags.dry_run && is_worth_spooling(&error) => {
+            let spooled = spool.add(&body, clock::now());
             return Err(match spooled {
                 Ok(()) => error.context(format!(
                     "nothing was stored; the next `assay upload --spool {}` sends it",
@@ -292,7 +292,7 @@ struct Purpose {
 }
 
 /// Whether sending the report later may succeed.
-fn may_be_kept(error: &anyhow::Error) -> bool {
+fn is_worth_spooling(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<UploadError>()
         .is_some_and(|reason| !reason.is_the_reports_fault())
@@ -337,8 +337,8 @@ fn send_waiting(
     backoff: &mut Backoff,
 ) -> anyhow::Result<u64> {
     let mut count = 0;
-    for path in spool.waiting()? {
-        let Some(entry) = spool.take(&path)? else {
+    for path in spool.entries()? {
+        let Some(entry) = spool.claim(&path)? else {
             continue;
         };
         match send_body(global, server, &entry.body, backoff) {
@@ -364,7 +364,7 @@ fn send_body(
     body: &Body,
     backoff: &mut Backoff,
 ) -> Result<Value, UploadError> {
-    retry::until_over(global, backoff, "not sent yet", || {
+    retry::until_expired(global, backoff, "not sent yet", || {
         let length = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
         let bar = progress::bar(global, "sending", length, Unit::SentBytes);
         let sent = server.send(body, |bytes| bar.wrap_read(bytes));

@@ -13,13 +13,13 @@ use super::judged::{JudgedFailure, JudgedRun};
 
 /// A test that ran in fewer runs elsewhere is new.
 const NEW_BELOW: u32 = 5;
-/// The least number of tests with one error that is a crowd.
+/// The minimum number of failed tests with one error that form a crowd.
 const CROWD: u32 = 10;
 
 /// The rules that decide which failures are excused.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
-    /// The most probable breakage that is let through.
+    /// The probability of a breakage by this branch, from 0 to 1, from which the gate does not pass.
     pub(crate) risk: f64,
     /// How many failed tests may be excused.
     pub(crate) most_excused: usize,
@@ -35,18 +35,18 @@ pub(crate) struct Rules {
     pub(crate) now: Timestamp,
 }
 
-/// How the command ended that ran the tests.
+/// The exit status of the test command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandStatus {
     pub(crate) code: u8,
-    /// Whether the runner ends so where tests failed, and in no other case.
+    /// Whether the runner uses this status for failed tests only.
     pub(crate) means_failed_tests: bool,
 }
 
 /// Why a failed test is not excused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It is too probably this branch's.
+    /// This branch probably broke it.
     Mine,
     /// No cause is probable enough.
     Unclear,
@@ -79,7 +79,7 @@ impl Refusal {
         }
     }
 
-    /// One sentence without its end.
+    /// The reason as one sentence, without a full stop.
     pub(crate) const fn sentence(self) -> &'static str {
         match self {
             Self::Mine => "this branch may have broken it",
@@ -214,7 +214,7 @@ impl Rules {
     }
 }
 
-/// Whether a file of the change is the test's: reports may name files relative to a folder of the checkout.
+/// Whether a changed file is the test's file. Reports may name files relative to a folder of the checkout.
 fn ends_with_path(changed: &str, file: &str) -> bool {
     changed
         .strip_suffix(file)

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// What a gate decided on.
+/// The run or upload of a decision.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DecisionTarget {
@@ -46,7 +46,7 @@ impl DecisionTarget {
     }
 }
 
-/// Sends a decision. If it is not stored, warns: the decision holds, so the exit status stays.
+/// Sends a decision. If it is not stored, prints a warning; the exit status does not change.
 pub(crate) fn store(
     global: &Global,
     flags: &UploadFlags,
@@ -58,7 +58,7 @@ pub(crate) fn store(
     let sent = target.and_then(|target| {
         let body = body(target, decision);
         let mut backoff = Backoff::new(flags.retry_for);
-        let sent = retry::until_over(global, &mut backoff, "the decision is not stored yet", || {
+        let sent = retry::until_expired(global, &mut backoff, "the decision is not stored yet", || {
             server.decide(&body)
         });
         sent.map_err(anyhow::Error::new)

@@ -1,6 +1,6 @@
 //! The gate's decision as text, Markdown, JSON and JUnit XML.
 //!
-//! Names and sentences come from reports and branches, so that each form is safe against what they may hold.
+//! Names and sentences come from reports and branches, so each form escapes them.
 
 use assay_domain::{cause::band, decision::GateOutcome};
 use serde_json::{Value, json};
@@ -170,8 +170,8 @@ fn file(path: Option<&str>) -> String {
     path.map_or_else(String::new, |path| format!(" ({})", plain(path)))
 }
 
-/// A text of a report as a code span. A zero-width space after `@` and `#` keeps it from naming people and issues where a
-/// service looks into code.
+/// A text of a report as a code span. A zero-width space after `@` and `#` prevents mentions and issue links, because
+/// some services parse code spans.
 fn code(text: &str) -> String {
     let text = plain(text).replace('@', "@\u{200b}").replace('#', "#\u{200b}");
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();

@@ -10,7 +10,7 @@ const NEXTEST: u8 = 100;
 const CARGO_TEST: u8 = 101;
 /// The same of CTest.
 const CTEST: u8 = 8;
-/// Robot Framework counts the failed tests up to this number.
+/// The largest number of failed tests that Robot Framework's status can express.
 const ROBOT_MOST: u64 = 250;
 
 /// Whether this exit status of a command that wrote reports of these formats means failed tests and no other fault.

@@ -41,7 +41,7 @@ pub(crate) struct StoredRunFlags {
 
 impl StoredRunFlags {
     /// Asks the server for the failures of a run. An address or a key that is missing is wrong usage.
-    pub(crate) fn judged(
+    pub(crate) fn fetch(
         &self,
         global: &Global,
         run: RunId,
@@ -64,10 +64,10 @@ impl StoredRunFlags {
         };
         let mut backoff = Backoff::new(flags.retry_for);
         let mut get = |path: &str| {
-            retry::until_over(global, &mut backoff, "no answer yet", || api.get(path))
+            retry::until_expired(global, &mut backoff, "no answer yet", || api.get(path))
                 .map_err(anyhow::Error::new)
         };
-        let project = chosen(&get("projects")?, flags.project.as_deref())?;
+        let project = select_project(&get("projects")?, flags.project.as_deref())?;
         let answer = get(&format!(
             "projects/{project}/runs/{run}/failures?limit={MOST_LISTED}"
         ))?;
@@ -87,7 +87,7 @@ struct NamedProject {
 }
 
 /// The project of this id or name; without one the key's only project.
-fn chosen(answer: &Value, wanted: Option<&str>) -> anyhow::Result<ProjectId> {
+fn select_project(answer: &Value, wanted: Option<&str>) -> anyhow::Result<ProjectId> {
     let Projects { projects } =
         Projects::deserialize(answer).context("the server's answer lists no projects")?;
     match (wanted, projects.as_slice()) {
@@ -200,11 +200,11 @@ mod tests {
         let [one, other] = ids.map(|id| json!({"id": id, "name": format!("p{}", &id[35..])}));
         let only = json!({"projects": [one]});
         let both = json!({"projects": [one, other]});
-        assert_eq!(chosen(&only, None).unwrap().to_string(), ids[0]);
-        assert_eq!(chosen(&both, Some("pb")).unwrap().to_string(), ids[1]);
-        assert_eq!(chosen(&both, Some(ids[0])).unwrap().to_string(), ids[0]);
-        assert!(chosen(&both, None).unwrap_err().is::<Misuse>());
-        assert!(chosen(&both, Some("px")).is_err());
-        assert!(chosen(&json!({"projects": []}), None).is_err());
+        assert_eq!(select_project(&only, None).unwrap().to_string(), ids[0]);
+        assert_eq!(select_project(&both, Some("pb")).unwrap().to_string(), ids[1]);
+        assert_eq!(select_project(&both, Some(ids[0])).unwrap().to_string(), ids[0]);
+        assert!(select_project(&both, None).unwrap_err().is::<Misuse>());
+        assert!(select_project(&both, Some("px")).is_err());
+        assert!(select_project(&json!({"projects": []}), None).is_err());
     }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context as _, ensure};
 use assay_access::key::READ_PREFIX;
 use ureq::http::Uri;
 
-use crate::{environment, misuse::Misuse, sources::shown};
+use crate::{environment, misuse::Misuse, sources::display_path};
 
 /// The name of the ingest listener in messages.
 const INGEST: &str = "the ingest listener";
@@ -24,7 +24,7 @@ const LONGEST_KEY: u64 = 1_000;
 #[derive(Debug, Clone)]
 pub(crate) struct Address {
     base: String,
-    /// Whether it is this machine.
+    /// Whether the host is this machine.
     pub(crate) is_loopback: bool,
     /// Whether the connection is encrypted.
     pub(crate) is_encrypted: bool,
@@ -102,8 +102,12 @@ impl Key {
                 let mut text = String::new();
                 File::open(path)
                     .and_then(|file| file.take(LONGEST_KEY + 1).read_to_string(&mut text))
-                    .with_context(|| format!("--key-file {}", shown(path)))?;
-                ensure!(!text.trim().is_empty(), "--key-file {}: it is empty", shown(path));
+                    .with_context(|| format!("--key-file {}", display_path(path)))?;
+                ensure!(
+                    !text.trim().is_empty(),
+                    "--key-file {}: it is empty",
+                    display_path(path)
+                );
                 Some(text)
             }
             None => environment::ingest_key(),
@@ -116,7 +120,7 @@ impl Key {
         ensure!(
             key.chars().all(is_key) && u64::try_from(key.len())? <= LONGEST_KEY,
             "{} contains no key; a key is svc_ followed by letters and digits, on one line",
-            file.map_or("ASSAY_INGEST_KEY".to_owned(), shown)
+            file.map_or("ASSAY_INGEST_KEY".to_owned(), display_path)
         );
         Ok(Some(Self(key.to_owned())))
     }

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_names_are_relative_and_unlike() {
+    fn file_names_are_relative_and_unique() {
         for (name, sent) in [
             ("out/a.xml", "out/a.xml"),
             ("./out//a.xml", "out/a.xml"),

@@ -21,9 +21,9 @@ pub(crate) trait Transient: Display {
     fn retry_after(&self) -> Option<Duration>;
 }
 
-/// Repeats an attempt until it succeeds, fails permanently, or the time is over. Before each repetition a line on
-/// standard error has the reason; it begins with `doing`.
-pub(crate) fn until_over<T, E: Transient>(
+/// Repeats an attempt until it succeeds, fails permanently, or the time of `backoff` is over. Before each repetition it
+/// prints the reason on standard error, after `doing`.
+pub(crate) fn until_expired<T, E: Transient>(
     global: &Global,
     backoff: &mut Backoff,
     doing: &str,

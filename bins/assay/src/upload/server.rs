@@ -100,7 +100,7 @@ impl UploadError {
                 "`assay key create-ingest --project P` makes a key; put it into the secret ASSAY_INGEST_KEY",
             ),
             ("wrong_project", _) => {
-                Some("an ingest key belongs to one project; give --project that one, or leave it out")
+                Some("an ingest key belongs to one project; name it with --project, or omit the flag")
             }
             ("unrecognised" | "broken_report", _) => {
                 Some("one file that cannot be read refuses the whole upload: correct it, or leave it out")
@@ -209,7 +209,7 @@ impl Server {
         let reason = match (answer.text("error"), &answer.location) {
             (Some(error), _) => at_fault(answer.json.as_ref(), error),
             (None, Some(location)) if answer.status.is_redirection() => {
-                format!("it redirects to {location}, where the key is not sent; name that address")
+                format!("it redirects to {location}, where the key is not sent; use that address")
             }
             (None, _) => answer.beginning(),
         };

@@ -14,7 +14,7 @@ use assay_domain::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::body::Body;
-use crate::sources::shown;
+use crate::sources::display_path;
 
 /// The end of an entry's name.
 const ENTRY: &str = "upload";
@@ -48,9 +48,9 @@ pub(crate) struct Entry {
 impl Spool {
     /// Opens the spool in this folder. Creates the folder if it is missing.
     pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
-        let context = || format!("--spool {}", shown(folder));
+        let context = || format!("--spool {}", display_path(folder));
         fs::create_dir_all(folder).with_context(context)?;
-        ensure!(folder.is_dir(), "--spool {}: not a folder", shown(folder));
+        ensure!(folder.is_dir(), "--spool {}: not a folder", display_path(folder));
         Ok(Self {
             folder: folder.to_path_buf(),
         })
@@ -58,11 +58,11 @@ impl Spool {
 
     /// The folder, for messages.
     pub(crate) fn name(&self) -> String {
-        shown(&self.folder)
+        display_path(&self.folder)
     }
 
     /// The paths of the entries, the oldest first.
-    pub(crate) fn waiting(&self) -> anyhow::Result<Vec<PathBuf>> {
+    pub(crate) fn entries(&self) -> anyhow::Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         for entry in fs::read_dir(&self.folder).with_context(|| format!("--spool {}", self.name()))? {
             let path = entry?.path();
@@ -76,8 +76,8 @@ impl Spool {
     }
 
     /// Locks and reads an entry. None if another process sends it or has sent it.
-    pub(crate) fn take(&self, path: &Path) -> anyhow::Result<Option<Entry>> {
-        let name = shown(path);
+    pub(crate) fn claim(&self, path: &Path) -> anyhow::Result<Option<Entry>> {
+        let name = display_path(path);
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -113,7 +113,7 @@ impl Spool {
     }
 
     /// Writes a body to the spool.
-    pub(crate) fn keep(&self, body: &Body, now: Timestamp) -> anyhow::Result<()> {
+    pub(crate) fn add(&self, body: &Body, now: Timestamp) -> anyhow::Result<()> {
         let mut used = 0;
         for entry in fs::read_dir(&self.folder)? {
             used += entry?.metadata().map_or(0, |metadata| metadata.len());
@@ -144,7 +144,7 @@ impl Spool {
 impl Entry {
     /// Its name for messages.
     pub(crate) fn name(&self) -> String {
-        shown(&self.path)
+        display_path(&self.path)
     }
 
     /// Removes the entry after it was stored.
@@ -156,6 +156,6 @@ impl Entry {
     pub(crate) fn set_aside(self) -> anyhow::Result<String> {
         let path = self.path.with_extension(REFUSED);
         fs::rename(&self.path, &path).with_context(|| self.name())?;
-        Ok(shown(&path))
+        Ok(display_path(&path))
     }
 }

@@ -67,7 +67,7 @@ fn a_name_must_be_unambiguous_and_an_id_always_is() {
 }
 
 #[test]
-fn a_name_is_refused_where_another_has_it() {
+fn a_duplicate_name_is_refused() {
     let world = World::without_key();
     world.cli.json(&["org", "create", "Bakery"]);
     world.cli.json(&["project", "create", "--org", "Shop", "api"]);

@@ -386,7 +386,7 @@ fn runs_without_a_branch_are_on_the_stable_one_where_others_name_one() {
 
 /// The tutorial shows this command first. The server judges the same reports as runs of the stable branch.
 #[test]
-fn the_sample_reports_are_judged_as_the_service_judges_them() {
+fn the_analysis_judges_the_sample_reports_like_the_service() {
     let analysis = cli().json(&["analyze", &testdata("demo/storefront")]);
     let count = |status: &str| {
         let statuses = statuses(&analysis);
@@ -396,7 +396,7 @@ fn the_sample_reports_are_judged_as_the_service_judges_them() {
 }
 
 #[test]
-fn a_class_a_file_makes_one_run_and_two_formats_of_a_run_count_once() {
+fn reports_with_a_file_per_class_are_one_run_and_two_formats_count_once() {
     let suite = |name: &str, passed: bool| junit::report("2026-11-20T08:00:00Z", &[(name, passed)]);
     let surefire = folder(&[
         ("build/TEST-a.xml", suite("a", true)),

@@ -153,7 +153,7 @@ fn every_code_block_of_every_page_has_a_kind() {
 }
 
 #[test]
-fn no_page_with_commands_is_forgotten() {
+fn every_page_with_commands_is_tested() {
     let root = root();
     let run = [
         "README.md",
@@ -327,7 +327,7 @@ assay project create --org Elsewhere storefront
 }
 
 /// The file and the function that a page names as a proof: `crates/…/x.rs::name`, `security/x.rs::name`, `faults::x::name`.
-fn proof(quoted: &str) -> Option<(String, Option<&str>)> {
+fn quoted_test(quoted: &str) -> Option<(String, Option<&str>)> {
     let suites = ["faults", "it", "security", "scale", "pages", "oracle"];
     if let Some((file, function)) = quoted.split_once(".rs::") {
         return Some((format!("{file}.rs"), Some(function)));
@@ -343,25 +343,46 @@ fn proof(quoted: &str) -> Option<(String, Option<&str>)> {
 }
 
 #[test]
-fn every_test_that_holds_a_promise_or_a_defence_exists() {
-    for (page, least) in [("docs/reliability.md", 40), ("docs/threat-model.md", 35)] {
-        let text = fs::read_to_string(root().join(page)).unwrap();
-        let mut proofs = 0;
-        for (file, function) in text.split('`').skip(1).step_by(2).filter_map(proof) {
-            let file = file.replacen("security/", "bins/server/tests/security/", {
-                usize::from(file.starts_with("security/"))
-            });
-            let code = fs::read_to_string(root().join(&file)).unwrap_or_else(|_| panic!("{page}: {file}"));
-            if let Some(function) = function {
-                assert!(
-                    code.contains(&format!("fn {function}(")),
-                    "{page}: {file}::{function}"
-                );
-            }
-            proofs += 1;
+fn every_test_that_proves_a_guarantee_or_a_defence_exists() {
+    let proofs = ["docs/reliability.md", "docs/threat-model.md"].map(assert_named_tests_exist);
+    assert!(proofs[0] >= 40 && proofs[1] >= 35, "{proofs:?}");
+}
+
+#[test]
+fn every_rust_file_and_test_that_a_page_names_exists() {
+    let pages = fs::read_dir(root().join("docs")).unwrap().map(|entry| {
+        let name = entry.unwrap().file_name();
+        format!("docs/{}", name.to_str().unwrap())
+    });
+    let pages = pages.filter(|page| page.ends_with(".md"));
+    let tops = ["README.md", "CONTRIBUTING.md"].map(str::to_owned);
+    let named: usize = pages
+        .chain(tops)
+        .map(|page| assert_named_tests_exist(&page))
+        .sum();
+    assert!(named > 130, "{named}");
+}
+
+/// Checks the files and the functions that a page names, and returns their number. A name without a folder is not
+/// checked.
+fn assert_named_tests_exist(page: &str) -> usize {
+    let text = fs::read_to_string(root().join(page)).unwrap();
+    let mut named = 0;
+    let quoted = text.split('`').skip(1).step_by(2).filter_map(quoted_test);
+    for (file, function) in quoted.filter(|(file, _)| file.contains('/')) {
+        let file = file.replacen("security/", "bins/server/tests/security/", {
+            usize::from(file.starts_with("security/"))
+        });
+        let code = fs::read_to_string(root().join(&file)).unwrap_or_else(|_| panic!("{page}: {file}"));
+        if let Some(function) = function {
+            assert!(
+                code.contains(&format!("fn {function}(")),
+                "{page}: {file}::{function}"
+            );
         }
-        assert!(proofs >= least, "{page}: {proofs}");
+        named += 1;
     }
+    named
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn accepted_reports_of_hostile_content_are_stored_safely() {
 }
 
 /// A Playwright report of about this size with one test per line and a broken last line, and the number of that line.
-fn huge(path: &Path, bytes: usize) -> usize {
+fn write_huge_report(path: &Path, bytes: usize) -> usize {
     let mut file = BufWriter::new(fs::File::create(path).unwrap());
     writeln!(
         file,
@@ -218,7 +218,7 @@ fn a_huge_broken_report_is_refused_in_bounded_memory() {
         .as_ref()
         .map_or(8, |size| size.to_str().unwrap().parse().unwrap());
     let path = world.folder.path().join("huge.json");
-    let line = huge(&path, megabytes << 20);
+    let line = write_huge_report(&path, megabytes << 20);
     let mut child = world
         .cli
         .command(&["import", "--project", "web", &path.display().to_string()])

@@ -276,7 +276,7 @@ fn a_run_is_stored_after_success_and_failure_of_the_command() {
 }
 
 #[test]
-fn uploads_that_a_dead_server_missed_are_sent_once_to_the_next() {
+fn uploads_missed_by_a_dead_server_are_sent_once_to_its_successor() {
     let mut site = Site::new();
     site.world
         .file("r.xml", &junit::report(&now(), &[("adds", true)]));

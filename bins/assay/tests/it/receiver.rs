@@ -119,7 +119,7 @@ impl Reply {
     }
 
     /// A body in another form, as of a proxy.
-    pub(crate) fn saying(mut self, body: &str) -> Self {
+    pub(crate) fn with_body(mut self, body: &str) -> Self {
         body.clone_into(&mut self.body);
         self
     }

@@ -17,7 +17,7 @@ use assay_testkit::stderr_text;
 use serde_json::{Value, json};
 
 /// A shell command that writes a report.
-fn writing(path: &str, then: &str) -> String {
+fn write_report_then(path: &str, then: &str) -> String {
     let report = junit::report("2026-11-20T10:00:00Z", &[("adds", true)]);
     format!("mkdir -p $(dirname {path}); cat > {path} <<'XML'\n{report}XML\n{then}")
 }
@@ -37,7 +37,8 @@ fn only_reports_that_the_command_wrote_are_sent() {
     let job = Job::new(&receiver.url);
     job.write("out/old.xml", "not even a report");
     job.write("out/rewritten.xml", "of an earlier build");
-    let script = writing("out/new.xml", "") + &writing("out/rewritten.xml", "echo to out; echo to err >&2");
+    let script = write_report_then("out/new.xml", "")
+        + &write_report_then("out/rewritten.xml", "echo to out; echo to err >&2");
     let output = job.run(&["run", "--report", "out/*.xml", "--", "sh", "-c", &script]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     assert_eq!(names(&receiver), ["out/new.xml", "out/rewritten.xml"]);
@@ -69,7 +70,7 @@ fn a_file_of_the_same_size_written_at_once_is_new() {
 }
 
 #[test]
-fn the_commands_own_status_is_the_programs() {
+fn the_program_exits_with_the_commands_status() {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);
     for (script, code) in [
@@ -85,7 +86,7 @@ fn the_commands_own_status_is_the_programs() {
             "--",
             "sh",
             "-c",
-            &writing("r.xml", script),
+            &write_report_then("r.xml", script),
         ]);
         assert_eq!(
             output.status.code(),
@@ -116,7 +117,7 @@ fn a_failed_upload_exits_with_1_unless_the_command_failed() {
     let receiver = Receiver::start(vec![error(409, "slot_taken")]);
     let job = Job::new(&receiver.url);
     let run = |flags: &[&str], script: &str| {
-        let script = writing("r.xml", script);
+        let script = write_report_then("r.xml", script);
         let output = job.run(&[&["run", "--report", "r.xml"], flags, &["--", "sh", "-c", &script]].concat());
         assert!(
             stderr_text(&output).contains("slot_taken"),
@@ -193,7 +194,7 @@ fn wrong_usage_exits_with_2_before_the_command_runs() {
 }
 
 /// Waits until a file exists.
-fn until(job: &Job, name: &str) {
+fn wait_for_file(job: &Job, name: &str) {
     let began = Instant::now();
     while !job.folder.path().join(name).exists() {
         assert!(began.elapsed() < Duration::from_secs(30), "{name} does not come");
@@ -217,7 +218,7 @@ fn signals_are_forwarded_and_written_reports_are_still_sent() {
     for (name, number) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
         let receiver = Receiver::start(vec![stored()]);
         let job = Job::new(&receiver.url);
-        let report = writing("r.xml", "");
+        let report = write_report_then("r.xml", "");
         // The trap writes a line for each signal, so a signal that arrives twice is visible.
         let script = format!(
             "got() {{ echo {name} >> got; {report}\nexit 5; }}\ntrap got {name}; touch ready; while :; do sleep 0.05; done"
@@ -226,7 +227,7 @@ fn signals_are_forwarded_and_written_reports_are_still_sent() {
             .command(&["run", "--report", "r.xml", "--", "bash", "-c", &script])
             .spawn()
             .unwrap();
-        until(&job, "ready");
+        wait_for_file(&job, "ready");
         signal(&child, name);
         let mut text = String::new();
         child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
@@ -251,17 +252,17 @@ fn signals_are_forwarded_and_written_reports_are_still_sent() {
             ])
             .spawn()
             .unwrap();
-        until(&job, "up");
+        wait_for_file(&job, "up");
         signal(&child, name);
         assert_eq!(child.wait().unwrap().code(), Some(128 + number), "{name}");
     }
 }
 
 #[test]
-fn the_terminal_is_the_commands_own() {
+fn the_command_uses_the_terminal_directly() {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);
-    let script = writing(
+    let script = write_report_then(
         "r.xml",
         "read -r answer; tty -s && echo \"a terminal got $answer\"",
     );
@@ -281,7 +282,7 @@ fn the_terminal_is_the_commands_own() {
 fn ctrl_c_reaches_the_command_once() {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);
-    let report = writing("r.xml", "");
+    let report = write_report_then("r.xml", "");
     let script = format!(
         "got() {{ echo INT >> got; {report}\nexit 5; }}\ntrap got INT; echo the command is up; while :; do sleep 0.05; done"
     );
@@ -324,7 +325,7 @@ fn a_server_that_stores_no_decisions_is_a_warning() {
     ] {
         let receiver = Receiver::start(vec![stored, older.clone()]);
         let job = Job::new(&receiver.url);
-        let script = writing("out/new.xml", "");
+        let script = write_report_then("out/new.xml", "");
         let output = job.run(&[
             "run",
             "--report",

@@ -30,7 +30,7 @@ fn tool(name: &str, arguments: &[&str], input: &[u8]) -> Option<Output> {
 }
 
 #[test]
-fn completions_are_programs_of_their_shells() {
+fn completions_are_valid_in_their_shells() {
     let server = program("assay-server");
     for (shell, check) in [
         ("bash", Some(["bash", "-n"])),

@@ -201,7 +201,7 @@ fn a_report_without_tests_and_time_does_not_become_the_newest_run() {
     let output = bounded(&["analyze", "--json", &text(folder.path())], &[]);
     assert!(output.status.success(), "{}", stderr_text(&output));
     assert!(
-        stderr_text(&output).contains("b.xml: it holds neither tests nor a time"),
+        stderr_text(&output).contains("b.xml: it has no tests and no time"),
         "{}",
         stderr_text(&output)
     );

@@ -95,10 +95,10 @@ fn kill_midway(mut command: Command, database: &TestDatabase) {
 }
 
 #[test]
-fn an_export_and_an_import_that_are_killed_leave_nothing_half_and_are_repeated() {
+fn a_killed_export_or_import_leaves_nothing_partial_and_can_be_repeated() {
     let (world, folder) = world();
     let target = TestDatabase::new();
-    let there = Cli::new(target.url());
+    let target_cli = Cli::new(target.url());
     for _ in 0..2 {
         kill_midway(
             world.cli.command(&["org", "export", "Shop", path(&folder)]),
@@ -106,7 +106,7 @@ fn an_export_and_an_import_that_are_killed_leave_nothing_half_and_are_repeated()
         );
         assert!(folder.join("run.copy.zst").exists(), "it was midway");
         refused(
-            &there,
+            &target_cli,
             &["org", "import", path(&folder)],
             &["did not finish; run `assay org export` with this folder again"],
         );
@@ -115,23 +115,29 @@ fn an_export_and_an_import_that_are_killed_leave_nothing_half_and_are_repeated()
     assert_eq!(exported["projects"], 1);
 
     for _ in 0..2 {
-        kill_midway(there.command(&["org", "import", path(&folder)]), &target);
+        kill_midway(target_cli.command(&["org", "import", path(&folder)]), &target);
         for table in ["organization", "project", "api_key", "run", "result"] {
             let rows = target.text(&format!("SELECT count(*) FROM {table}"));
             assert_eq!(rows.as_deref(), Some("0"), "{table}");
         }
     }
-    let imported = there.json(&["org", "import", path(&folder)]);
+    let imported = target_cli.json(&["org", "import", path(&folder)]);
     assert_eq!(imported["rows"], exported["rows"]);
     assert_eq!(imported["verdicts"], 2);
-    assert_eq!(there.json(&["org", "list"]), world.cli.json(&["org", "list"]));
     assert_eq!(
-        there.json(&["project", "list"]),
+        target_cli.json(&["org", "list"]),
+        world.cli.json(&["org", "list"])
+    );
+    assert_eq!(
+        target_cli.json(&["project", "list"]),
         world.cli.json(&["project", "list"])
     );
-    assert_eq!(there.json(&["key", "list"]), world.cli.json(&["key", "list"]));
+    assert_eq!(
+        target_cli.json(&["key", "list"]),
+        world.cli.json(&["key", "list"])
+    );
     refused(
-        &there,
+        &target_cli,
         &["org", "import", path(&folder)],
         &[
             "is already in this database",
@@ -139,8 +145,8 @@ fn an_export_and_an_import_that_are_killed_leave_nothing_half_and_are_repeated()
         ],
     );
     // The organization is deleted and imported again.
-    there.json(&["org", "delete", "Shop", "--yes"]);
-    assert_eq!(there.json(&["org", "import", path(&folder)]), imported);
+    target_cli.json(&["org", "delete", "Shop", "--yes"]);
+    assert_eq!(target_cli.json(&["org", "import", path(&folder)]), imported);
 }
 
 #[test]
@@ -190,8 +196,8 @@ fn an_import_waits_for_an_export_and_an_export_does_not_wait_for_an_import() {
 fn a_folder_that_is_no_archive_or_was_changed_is_refused_by_name() {
     let (world, folder) = world();
     let target = TestDatabase::new();
-    let there = Cli::new(target.url());
-    let import = |reasons: &[&str]| refused(&there, &["org", "import", path(&folder)], reasons);
+    let target_cli = Cli::new(target.url());
+    let import = |reasons: &[&str]| refused(&target_cli, &["org", "import", path(&folder)], reasons);
     import(&["is no archive", "it has no manifest.json"]);
     export(&world, &folder);
     for file in fs::read_dir(&folder).unwrap() {
@@ -252,7 +258,7 @@ fn a_folder_that_is_no_archive_or_was_changed_is_refused_by_name() {
         target.text("SELECT count(*) FROM organization").as_deref(),
         Some("0")
     );
-    there.json(&["org", "import", path(&folder)]);
+    target_cli.json(&["org", "import", path(&folder)]);
 }
 
 #[test]
@@ -325,9 +331,9 @@ fn progress_is_shown_on_a_terminal() {
 
     let target = TestDatabase::new();
     let mut holder = block(&target);
-    let there = Cli::new(target.url());
+    let target_cli = Cli::new(target.url());
     let mut session = Session::start(
-        there.command(&["org", "import", path(&folder)]),
+        target_cli.command(&["org", "import", path(&folder)]),
         100,
         Streams::All,
     );

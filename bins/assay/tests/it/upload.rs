@@ -235,7 +235,7 @@ fn a_refusal_exits_with_1_at_once_with_reason_and_advice() {
         ),
         (
             error(403, "wrong_project"),
-            ["(403 wrong_project)", "leave it out"],
+            ["(403 wrong_project)", "omit the flag"],
         ),
         (
             error(409, "slot_taken"),
@@ -253,7 +253,7 @@ fn a_refusal_exits_with_1_at_once_with_reason_and_advice() {
             ],
         ),
         (
-            error(404, "").saying("<html>\u{1b}[2JNot found</html>"),
+            error(404, "").with_body("<html>\u{1b}[2JNot found</html>"),
             [
                 "the server answered 404: <html>\\u{1b}[2JNot found</html>",
                 "ASSAY_INGEST_LISTEN",
@@ -261,11 +261,11 @@ fn a_refusal_exits_with_1_at_once_with_reason_and_advice() {
         ),
         (
             error(404, "")
-                .saying("<!DOCTYPE html><html><head>\n<title>No such\n page</title><p>Look elsewhere"),
+                .with_body("<!DOCTYPE html><html><head>\n<title>No such\n page</title><p>Look elsewhere"),
             ["the server answered 404: No such page\n", "ASSAY_INGEST_LISTEN"],
         ),
         (
-            error(405, "").saying(""),
+            error(405, "").with_body(""),
             [
                 "the server answered 405: it gives no reason",
                 "ASSAY_INGEST_LISTEN",
@@ -278,7 +278,7 @@ fn a_refusal_exits_with_1_at_once_with_reason_and_advice() {
         ),
         (
             error(302, "")
-                .saying("")
+                .with_body("")
                 .with("Location: https://sso.example.org/"),
             ["redirects to https://sso.example.org/", "nothing was stored"],
         ),
@@ -316,7 +316,7 @@ fn an_unreachable_server_exits_with_1_and_best_effort_makes_it_a_warning() {
     let gone = job.run(&["upload", "out", "--retry-for", "0"]);
     assert_eq!(gone.status.code(), Some(1));
     for part in [
-        "assay: nothing was stored: http://127.0.0.1:1 gives no answer",
+        "assay: nothing was stored: http://127.0.0.1:1 does not answer",
         "-> see whether ASSAY_INGEST_URL",
     ] {
         assert!(
@@ -473,7 +473,7 @@ fn files_that_are_no_reports_or_cannot_be_read_are_named() {
 }
 
 #[test]
-fn a_check_shows_whose_key_it_is_and_sends_nothing() {
+fn a_check_shows_the_owner_of_the_key_and_sends_nothing() {
     let receiver = Receiver::start(vec![reply(
         200,
         &json!({"project": {"id": "p", "name": "storefront"}}),

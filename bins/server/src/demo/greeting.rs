@@ -12,8 +12,8 @@ const QUESTIONS: [(&str, &str); 4] = [
     ("Which projects are there?", "projects"),
 ];
 
-/// The address, the key and the first project for a shell, requests that use them, and the link to the reference. The
-/// text to paste contains no `#` and no `?`, which zsh reads differently from other shells.
+/// Links to the pages and the reference, and shell commands with the addresses, the keys and the first project. The
+/// commands contain no `#` and no `?`, which zsh interprets differently from other shells.
 pub(crate) fn greeting(
     demo: &Demo,
     scheme: &str,

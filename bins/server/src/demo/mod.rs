@@ -33,9 +33,9 @@ pub(crate) use greeting::{greeting, reachable};
 /// The sample reports and their manifest, embedded in the program so that they are available anywhere.
 static SAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../testdata/demo");
 
-/// The maximum age of the samples at a start, in milliseconds. The oldest run is 13.3 days older than the reference
-/// time of the samples, so that every sample stays within the last fourteen days.
-const LONGEST_KEPT_MS: i64 = DAY_MS / 2;
+/// The maximum age of the samples' reference time at a start, in milliseconds. A later start moves it to the present.
+/// The oldest run is 13.3 days older than the reference time, so every sample stays within the last fourteen days.
+const MAX_SAMPLE_AGE_MS: i64 = DAY_MS / 2;
 
 /// The sample to send over HTTP. It contains no time, so that it can be sent at any time.
 const REPORT: &str = "report.xml";
@@ -57,9 +57,10 @@ pub(crate) struct Demo {
 
 /// Loads the samples with times in the last fourteen days, and creates a read key or reuses that of an earlier start.
 ///
-/// `folder` is that of the private database. A note in it marks the database as one that the demonstration created; any
-/// other database is refused. A later start finds the organization by its name and the runs by their keys: nothing is
-/// stored twice, old samples get new times, and what an interrupted start left out is added.
+/// `folder` is that of the private database. A note in it marks the database as one that the demonstration created. Any
+/// other database that has an organization is an error. A later start finds the organization by its name and the runs
+/// by their keys. It stores nothing twice, gives old samples new times, and adds samples that an interrupted start did
+/// not store.
 pub(crate) fn load<S: Administration + Recorder>(
     store: &S,
     folder: &Path,
@@ -74,7 +75,7 @@ pub(crate) fn load<S: Administration + Recorder>(
             folder.display()
         ),
     };
-    if now.since_ms(note.dated_at) > LONGEST_KEPT_MS {
+    if now.since_ms(note.dated_at) > MAX_SAMPLE_AGE_MS {
         note.dated_at = now;
     }
     note.write(folder)?;
@@ -93,12 +94,12 @@ pub(crate) fn load<S: Administration + Recorder>(
         projects.push(project);
     }
     let key = match note.key.take() {
-        Some(key) if works(store, organization.id, &key, now)? => key,
+        Some(key) if is_usable(store, organization.id, &key, now)? => key,
         Some(_) | None => new_key(store, organization.id, now)?,
     };
     note.key = Some(key.clone());
     let ingest_key = match (note.ingest_key.take(), projects.first()) {
-        (Some(key), _) if works(store, organization.id, &key, now)? => Some(key),
+        (Some(key), _) if is_usable(store, organization.id, &key, now)? => Some(key),
         (Some(_) | None, Some(project)) => Some(new_ingest_key(store, project.id, now)?),
         (Some(_) | None, None) => None,
     };
@@ -122,9 +123,9 @@ fn organization(
     match store
         .organizations()?
         .into_iter()
-        .find(|found| found.name == expected.name)
+        .find(|organization| organization.name == expected.name)
     {
-        Some(found) => Ok(found),
+        Some(organization) => Ok(organization),
         None => Ok(store.create_organization(&expected.name, expected.plan, now)?),
     }
 }
@@ -142,7 +143,7 @@ fn store_sample(
         .iter()
         .map(|name| sample(name))
         .collect::<Result<_, _>>()?;
-    let counted = Files::of(&files);
+    let file_counts = Files::of(&files);
     let report = assay_reports::read(
         files,
         &Options {
@@ -158,7 +159,7 @@ fn store_sample(
         duration_ms: None,
     };
     let arrival = Arrival {
-        files: counted,
+        files: file_counts,
         report,
         flags: &flags,
         ci: &CiContext::default(),
@@ -194,8 +195,8 @@ fn sample(name: &str) -> anyhow::Result<SourceFile> {
     })
 }
 
-/// Whether a key of an earlier start still works for a day.
-fn works(
+/// Whether a key of an earlier start is valid for at least one more day.
+fn is_usable(
     store: &dyn Administration,
     organization: OrganizationId,
     key: &Key,
@@ -270,7 +271,7 @@ mod tests {
         let judged = database.texts(verdicts);
 
         // Within half a day the samples keep their times.
-        let soon = load(&store, folder.path(), now.plus_ms(LONGEST_KEPT_MS)).unwrap();
+        let soon = load(&store, folder.path(), now.plus_ms(MAX_SAMPLE_AGE_MS)).unwrap();
         assert_eq!((&soon.key, &soon.projects), (&first.key, &first.projects));
         assert_eq!(starts(&database), before);
 

@@ -20,14 +20,14 @@ const FILE: &str = "demo.json";
 pub(super) struct Note {
     /// The reference time of the samples.
     pub(super) dated_at: Timestamp,
-    /// The read key, once it is made.
+    /// The read key; none until it is created.
     pub(super) key: Option<Key>,
-    /// The first project's ingest key, once it is made.
+    /// The first project's ingest key; none until it is created.
     #[serde(default)]
     pub(super) ingest_key: Option<Key>,
 }
 
-/// A key with its text, so that a later start can print it again. It reads or writes sample data only.
+/// A key with its text, so that a later start can print it again. The key gives access to sample data only.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Key {

@@ -71,7 +71,7 @@ fn has_form(text: &str, form: &str) -> bool {
 }
 
 /// Compares the answers of all routes about all projects; returns how many there are.
-fn compare([plain, distributed]: &mut [Side; 2]) -> usize {
+fn compare_answers([plain, distributed]: &mut [Side; 2]) -> usize {
     let mut compared = 0;
     for (one, other) in plain.world.iter().zip(&distributed.world) {
         if one.plan == Plan::Free {
@@ -98,7 +98,7 @@ fn compare([plain, distributed]: &mut [Side; 2]) -> usize {
 }
 
 /// Runs a command of the administrator on both sides, whose output must be the same; returns it.
-fn both(sides: &mut [Side; 2], arguments: &[&str]) -> Value {
+fn run_on_both(sides: &mut [Side; 2], arguments: &[&str]) -> Value {
     let [expected, found] = sides.each_mut().map(|side| {
         let printed = side.cli.json(arguments);
         let replaced = side.ids.replaced(&printed.to_string());
@@ -140,26 +140,26 @@ fn every_answer_is_that_of_plain_postgres() {
         let sides = sides.map(|(cli, server)| scope.spawn(|| side(cli, server)));
         sides.map(|side| side.join().unwrap())
     });
-    let compared = compare(&mut sides);
+    let compared = compare_answers(&mut sides);
     println!("{compared} answers equal those of plain Postgres");
     assert!(compared > 1_000, "{compared}");
 
-    let rebuilt = both(&mut sides, &["rebuild"]);
+    let rebuilt = run_on_both(&mut sides, &["rebuild"]);
     for project in rebuilt["projects"].as_array().unwrap() {
         let result = &project["result"];
         for name in ["runsChanged", "branchesChanged", "daysChanged"] {
             assert_eq!(result[name], 0, "{project}");
         }
     }
-    both(&mut sides, &["refingerprint"]);
-    let pruned = both(&mut sides, &["prune", "--yes"]);
+    run_on_both(&mut sides, &["refingerprint"]);
+    let pruned = run_on_both(&mut sides, &["prune", "--yes"]);
     assert!(pruned.to_string().contains("\"runs\""), "{pruned}");
-    both(
+    run_on_both(
         &mut sides,
         &["project", "set", "Flags", "--stable-branch", "trunk"],
     );
-    both(&mut sides, &["project", "rename", "Flags", "Banners", "--yes"]);
-    both(&mut sides, &["project", "delete", "Empty", "--yes"]);
+    run_on_both(&mut sides, &["project", "rename", "Flags", "Banners", "--yes"]);
+    run_on_both(&mut sides, &["project", "delete", "Empty", "--yes"]);
     for side in &mut sides {
         for organization in &mut side.world {
             organization.projects.retain(|project| project.name != "Empty");
@@ -169,7 +169,7 @@ fn every_answer_is_that_of_plain_postgres() {
     std::thread::sleep(std::time::Duration::from_secs(1));
     println!(
         "{} answers are equal after the administration",
-        compare(&mut sides)
+        compare_answers(&mut sides)
     );
 
     for login in [&owner, &web, &ci, &intake] {

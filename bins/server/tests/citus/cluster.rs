@@ -22,7 +22,7 @@ pub(crate) struct Cluster {
     user: String,
     coordinator: Address,
     pub(crate) workers: Vec<Address>,
-    /// A database of the coordinator that stays.
+    /// The connection string of `ASSAY_CITUS_URL`, whose database stays.
     home: String,
     pub(crate) logins: Option<Logins>,
     /// One test at a time, because one of them kills a worker.

@@ -82,7 +82,7 @@ impl Installation {
         }
     }
 
-    /// Imports a report into a project, named by its name.
+    /// Imports a report into a project. The error is the reason of a failure.
     pub(crate) fn import(
         &self,
         project: &ProjectOnWorker,
@@ -177,7 +177,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    fn note(&self, of: &AtomicU64, begun: Instant, outcome: Result<(), String>) {
+    fn record(&self, of: &AtomicU64, begun: Instant, outcome: Result<(), String>) {
         of.fetch_add(1, Ordering::Relaxed);
         let ms = u64::try_from(begun.elapsed().as_millis()).unwrap();
         self.slowest_ms.fetch_max(ms, Ordering::Relaxed);
@@ -221,7 +221,7 @@ pub(crate) fn under_load<T>(
                 while !is_over() {
                     for path in &paths {
                         let begun = Instant::now();
-                        counts.note(&counts.reads, begun, installation.read(&client, path));
+                        counts.record(&counts.reads, begun, installation.read(&client, path));
                     }
                 }
             });
@@ -237,7 +237,7 @@ pub(crate) fn under_load<T>(
                         0 => installation.import(project, &key, number % 3 > 0),
                         _ => installation.send(project, &key),
                     };
-                    counts.note(&counts.imports, begun, imported);
+                    counts.record(&counts.imports, begun, imported);
                     thread::sleep(Duration::from_millis(20));
                 }
             });

@@ -23,12 +23,12 @@ fn a_killed_worker_fails_no_read_and_no_import_of_other_projects() {
         installation.import(project, "first", false).unwrap();
     }
     let lost = installation.projects[0].worker.clone();
-    let (hit, others): (Vec<ProjectOnWorker>, Vec<ProjectOnWorker>) = installation
+    let (affected, others): (Vec<ProjectOnWorker>, Vec<ProjectOnWorker>) = installation
         .projects
         .iter()
         .cloned()
         .partition(|project| project.worker == lost);
-    let before = answers(&installation, &hit[0]);
+    let before = answers(&installation, &affected[0]);
 
     let counts = Counts::default();
     let mut worker = under_load(&installation, &others, 2, &counts, || {
@@ -43,7 +43,7 @@ fn a_killed_worker_fails_no_read_and_no_import_of_other_projects() {
             .unwrap();
         assert_eq!(listed["projects"].as_array().map(Vec::len), Some(stored));
         cli.json(&["key", "create", "--org", "Shop", "--days", "30"]);
-        let refused = installation.import_with(&hit[0], "refused", true, &["--retry-for", "0"]);
+        let refused = installation.import_with(&affected[0], "refused", true, &["--retry-for", "0"]);
         println!("an import into the lost worker: {}", refused.unwrap_err().trim());
         worker
     });
@@ -56,12 +56,12 @@ fn a_killed_worker_fails_no_read_and_no_import_of_other_projects() {
     );
     assert!(reads > 50 && imports > 5, "{reads} {imports}");
     let client = installation.server.client();
-    let runs = format!("/projects/{}/runs", hit[0].id);
+    let runs = format!("/projects/{}/runs", affected[0].id);
     assert!(installation.read(client, &runs).is_err(), "its worker is down");
 
     let begun = Instant::now();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| installation.import(&hit[1], "waited", true));
+        let waiting = scope.spawn(|| installation.import(&affected[1], "waited", true));
         worker.restart();
         while installation.read(client, &runs).is_err() {
             assert!(
@@ -77,9 +77,9 @@ fn a_killed_worker_fails_no_read_and_no_import_of_other_projects() {
         "{} ms after the start of the worker, its projects were read",
         begun.elapsed().as_millis()
     );
-    assert_eq!(answers(&installation, &hit[0]), before);
-    installation.import(&hit[0], "second", true).unwrap();
-    installation.send(&hit[0], "third").unwrap();
+    assert_eq!(answers(&installation, &affected[0]), before);
+    installation.import(&affected[0], "second", true).unwrap();
+    installation.send(&affected[0], "third").unwrap();
 }
 
 fn answers(installation: &Installation, project: &ProjectOnWorker) -> Vec<(String, String)> {

@@ -35,13 +35,13 @@ fn headers_that_never_end_are_not_waited_for() {
         }
         assert_eq!(world.ask("/runs").status, 200);
         for mut connection in slow {
-            connection.closed().await;
+            connection.wait_until_closed().await;
         }
     });
     assert!(began.elapsed() < HEAD_WITHIN, "{:?}", began.elapsed());
     world
         .server
-        .until("rid of them", |server| server.descriptors() < 100);
+        .until("without their connections", |server| server.descriptors() < 100);
 }
 
 #[test]
@@ -93,12 +93,12 @@ fn pipelined_requests_are_answered_in_their_order() {
     let _shared = quiet::shared();
     let world = World::new();
     world.import(&Report::whole(1, 10, 60));
-    let there = raw::request(&world.path("/branches"), &world.key);
+    let existing = raw::request(&world.path("/branches"), &world.key);
     let missing = raw::request(&world.path("/runs/none"), &world.key);
     raw::run(async {
         let mut connection = Connection::open(world.server.address()).await.unwrap();
         connection
-            .send([there.as_str(), &missing].concat().repeat(300).as_bytes())
+            .send([existing.as_str(), &missing].concat().repeat(300).as_bytes())
             .await
             .unwrap();
         for turn in 0..600 {
@@ -124,7 +124,7 @@ fn clients_that_do_not_read_do_not_delay_others() {
     // The server may still open connections to the database, fewer than 25.
     let descriptors = world.server.descriptors() + 25;
     raw::run(async {
-        let mut deaf = Vec::new();
+        let mut unread = Vec::new();
         for _ in 0..50 {
             let socket = TcpSocket::new_v4().unwrap();
             socket.set_recv_buffer_size(4_096).unwrap();
@@ -137,10 +137,9 @@ fn clients_that_do_not_read_do_not_delay_others() {
                 .await
                 .unwrap();
             tokio::io::AsyncWriteExt::flush(&mut written).await.unwrap();
-            deaf.push(written);
+            unread.push(written);
         }
-        // Until the answers are built, other requests may be rejected, also after one that was answered. Afterwards nothing
-        // waits.
+        // While the server builds the 50 answers, it may reject other requests. Afterwards it answers each one.
         let (path, key) = (world.path("/branches"), world.key.clone());
         world.server.until("answering others", |server| {
             (0..20).all(|_| server.client().get(&path, Some(&key)).status == 200)
@@ -148,11 +147,11 @@ fn clients_that_do_not_read_do_not_delay_others() {
         let grown = world.server.megabytes().saturating_sub(before);
         println!("50 unread answers of {size} bytes: memory grew by {grown} MB");
         assert!(grown < 300, "{grown} MB");
-        // They are disconnected while they are still connected.
-        world
-            .server
-            .until("rid of them", |server| server.descriptors() < descriptors);
-        drop(deaf);
+        // The server disconnects these clients, although they keep their connections open.
+        world.server.until("without their connections", |server| {
+            server.descriptors() < descriptors
+        });
+        drop(unread);
     });
 }
 
@@ -174,7 +173,7 @@ fn ten_thousand_idle_connections_do_not_delay_others() {
         assert!(grown < 1_000, "{grown} MB");
         world
             .server
-            .until("rid of them", |server| server.descriptors() < 100);
+            .until("without their connections", |server| server.descriptors() < 100);
         drop(idle);
     });
 }
@@ -196,7 +195,7 @@ fn without_descriptors_left_operators_are_answered_and_clients_wait_their_turn()
         }
         world.server.ready();
         assert!(world.server.is_healthy());
-        // It is accepted when the idle connections before it are closed.
+        // The server accepts this connection after it closes the idle ones before it.
         assert_eq!(world.ask("/runs").status, 200);
     });
     assert!(world.server.lives());

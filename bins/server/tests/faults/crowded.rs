@@ -9,7 +9,7 @@ use assay_testkit::PATIENCE;
 use diesel::{Connection as _, PgConnection};
 
 use crate::{
-    load::is_a_failure_on_contract,
+    load::assert_contract_failure,
     postgres::number,
     quiet,
     world::{Report, World},
@@ -29,7 +29,7 @@ fn the_server_answers_when_other_programs_use_every_connection() {
     for below in ["/runs", "/flaky", "/settings"] {
         let began = Instant::now();
         let answer = world.ask(below);
-        is_a_failure_on_contract(&answer);
+        assert_contract_failure(&answer);
         assert_eq!(answer.status, 503);
         assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     }

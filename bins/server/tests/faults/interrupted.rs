@@ -62,7 +62,7 @@ fn killed_after(moment: Duration, mut command: Command) -> bool {
         .unwrap();
     thread::sleep(moment);
     let ran = child.try_wait().unwrap().is_none();
-    // A program that exited by itself is gone already.
+    // The program may have exited already.
     let _ = child.kill();
     child.wait().unwrap();
     ran

@@ -95,13 +95,13 @@ fn ask(client: &Client, path: &str, key: &str) -> LoadAnswer {
         took: began.elapsed(),
     };
     if load_answer.status != 200 {
-        is_a_failure_on_contract(&answer);
+        assert_contract_failure(&answer);
     }
     load_answer
 }
 
 /// Checks an answer that is not a success.
-pub(crate) fn is_a_failure_on_contract(answer: &Response) {
+pub(crate) fn assert_contract_failure(answer: &Response) {
     assert!(
         matches!(answer.status, 500 | 503),
         "{}: {}",

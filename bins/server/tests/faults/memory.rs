@@ -26,10 +26,10 @@ use crate::{
 
 const MEMORY: u64 = 512 << 20;
 /// The duration of the four keys' load.
-const FOR: Duration = Duration::from_secs(25);
+const LOAD_DURATION: Duration = Duration::from_secs(25);
 /// The number of answers that each of them requests and reads slowly. With the others it stays within 60 requests a
 /// minute.
-const SLOW_OF_KEY: usize = 35;
+const SLOW_READERS_PER_KEY: usize = 35;
 
 #[test]
 fn four_keys_within_their_limits_do_not_stop_a_small_server_or_delay_a_fifth() {
@@ -150,7 +150,7 @@ async fn slow_readers(address: &str, keys: &[String], paths: &[String]) -> usize
     let address = address.parse().unwrap();
     let mut readers = Vec::new();
     for key in keys {
-        for path in paths.iter().cycle().take(SLOW_OF_KEY) {
+        for path in paths.iter().cycle().take(SLOW_READERS_PER_KEY) {
             let request = raw::request(path, key);
             readers.push(tokio::spawn(async move {
                 let socket = TcpSocket::new_v4().unwrap();
@@ -158,7 +158,7 @@ async fn slow_readers(address: &str, keys: &[String], paths: &[String]) -> usize
                 let mut stream = socket.connect(address).await.unwrap();
                 stream.write_all(request.as_bytes()).await.unwrap();
                 let (began, mut taken, mut drop) = (Instant::now(), 0, [0; 1_024]);
-                while began.elapsed() < FOR {
+                while began.elapsed() < LOAD_DURATION {
                     match stream.read(&mut drop).await {
                         Ok(bytes) if bytes > 0 => taken += bytes,
                         Ok(_) | Err(_) => break,
@@ -176,14 +176,14 @@ async fn slow_readers(address: &str, keys: &[String], paths: &[String]) -> usize
     taken
 }
 
-/// Makes cheap requests with a fifth key, each of which must succeed, and returns the number of attempts. A rejected
-/// request is repeated a second later, as the API's rules demand.
+/// Makes cheap requests with a fifth key, each of which must succeed, and returns the number of attempts of each.
+/// A rejected request is repeated a second later, as the API's rules require.
 fn cheap_requests(world: &World) -> Vec<u64> {
     let began = Instant::now();
     let mut tries = Vec::new();
     let paths = ["/runs", "/settings", "/tests/test%201/status"].map(|below| world.path(below));
     for path in paths.iter().cycle() {
-        if began.elapsed() >= FOR {
+        if began.elapsed() >= LOAD_DURATION {
             break;
         }
         let mut tried = 1;
@@ -194,7 +194,7 @@ fn cheap_requests(world: &World) -> Vec<u64> {
             }
             // On a busy machine, the attempts may last as many seconds as the load.
             assert!(
-                answer.status == 503 && tried < FOR.as_secs(),
+                answer.status == 503 && tried < LOAD_DURATION.as_secs(),
                 "{path}: {}",
                 answer.text()
             );

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    load::{Load, LoadAnswer, is_a_failure_on_contract},
+    load::{Load, LoadAnswer, assert_contract_failure},
     quiet,
     world::{Report, World},
 };
@@ -18,10 +18,10 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
 
 #[test]
 fn postgres_stopped() {
-    let answers = survives(|world, load| {
+    let answers = break_under_load(|world, load| {
         world.postgres().stop();
         load.until_more(10, is_unreachable);
-        not_ready(world);
+        assert_not_ready(world);
         world.postgres().start_again()
     });
     assert_all_unreachable(&answers);
@@ -29,7 +29,7 @@ fn postgres_stopped() {
 
 #[test]
 fn postgres_restarted() {
-    let answers = survives(|world, _| {
+    let answers = break_under_load(|world, _| {
         world.postgres().stop();
         world.postgres().start_again()
     });
@@ -38,7 +38,7 @@ fn postgres_restarted() {
 
 #[test]
 fn postgres_killed() {
-    let answers = survives(|world, load| {
+    let answers = break_under_load(|world, load| {
         world.postgres().kill();
         load.until_more(10, is_unreachable);
         world.postgres().start_again()
@@ -48,12 +48,12 @@ fn postgres_killed() {
 
 #[test]
 fn postgres_frozen() {
-    survives(|world, load| {
+    break_under_load(|world, load| {
         world.postgres().freeze();
         // All threads are busy with the first requests, so the server rejects later ones immediately.
         load.until_more(200, is_unreachable);
         assert!(world.server.is_healthy());
-        not_ready(world);
+        assert_not_ready(world);
         world.postgres().thaw();
         world.postgres().answers()
     });
@@ -67,7 +67,7 @@ fn assert_all_unreachable(answers: &[LoadAnswer]) {
 }
 
 /// Breaks Postgres under load and returns every answer. The fault returns the time at which Postgres answered again.
-fn survives(fault: impl FnOnce(&mut World, &Load) -> Instant) -> Vec<LoadAnswer> {
+fn break_under_load(fault: impl FnOnce(&mut World, &Load) -> Instant) -> Vec<LoadAnswer> {
     let _alone = quiet::alone();
     let mut world = World::with_own_postgres();
     for build in 1..=3 {
@@ -80,7 +80,7 @@ fn survives(fault: impl FnOnce(&mut World, &Load) -> Instant) -> Vec<LoadAnswer>
     let answered = fault(&mut world, &load);
     let first = world.ask("/branches");
     if first.status != 200 {
-        is_a_failure_on_contract(&first);
+        assert_contract_failure(&first);
     }
     // After that time, a request succeeds even on a busy machine.
     thread::sleep(RECOVERED_WITHIN.saturating_sub(answered.elapsed()));
@@ -102,7 +102,7 @@ fn is_unreachable(answer: &LoadAnswer) -> bool {
 }
 
 /// The readiness check reports it in bounded time.
-fn not_ready(world: &World) {
+fn assert_not_ready(world: &World) {
     let began = Instant::now();
     assert_eq!(world.server.admin().get("/readyz", None).status, 503);
     assert!(began.elapsed() < ANSWERED_WITHIN);

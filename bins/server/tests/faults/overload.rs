@@ -36,8 +36,8 @@ fn with_a_hanging_database_requests_are_rejected_and_not_queued_without_limit() 
     let before = world.server.megabytes();
     let request = raw::request(&world.path("/runs"), &world.key);
     let answers = raw::run(async {
-        let requests =
-            (0..3_000).map(|_| tokio::spawn(once(world.server.address().to_owned(), request.clone())));
+        let requests = (0..3_000)
+            .map(|_| tokio::spawn(request_once(world.server.address().to_owned(), request.clone())));
         let mut answers = Vec::new();
         for requests in requests.collect::<Vec<_>>() {
             answers.push(requests.await.unwrap());
@@ -50,7 +50,7 @@ fn with_a_hanging_database_requests_are_rejected_and_not_queued_without_limit() 
     assert!(
         answers
             .iter()
-            .all(|answer| answer.status == 500 || answer.turned_away())
+            .all(|answer| answer.status == 500 || answer.is_rejected())
     );
     let slowest = answers.iter().map(|answer| answer.took).max().unwrap();
     assert!(slowest < ANSWERED_WITHIN, "{slowest:?}");
@@ -82,13 +82,13 @@ fn hanging_requests_do_not_delay_others_while_a_thread_is_free() {
         let address = || world.server.address().to_owned();
         // One key may use two of the four threads.
         let hanging: Vec<_> = [&world.key, &world.key, &other]
-            .map(|key| tokio::spawn(once(address(), slow(key))))
+            .map(|key| tokio::spawn(request_once(address(), slow(key))))
             .into_iter()
             .collect();
-        until_hanging(&world, 3).await;
-        // This holds on any worker.
+        wait_for_hanging_statements(&world, 3).await;
+        // Eight new connections, so that every worker answers some.
         for _ in 0..8 {
-            let answer = once(address(), quick.clone()).await;
+            let answer = request_once(address(), quick.clone()).await;
             assert_eq!(answer.status, 200);
         }
         lock.batch_execute("ROLLBACK").unwrap();
@@ -109,21 +109,25 @@ fn a_flood_of_one_keys_slow_requests_leaves_half_of_the_threads_to_other_keys() 
     raw::run(async {
         let address = || world.server.address().to_owned();
         let flood: Vec<_> = (0..400)
-            .map(|_| tokio::spawn(once(address(), slow.clone())))
+            .map(|_| tokio::spawn(request_once(address(), slow.clone())))
             .collect();
-        until_hanging(&world, 2).await;
+        wait_for_hanging_statements(&world, 2).await;
         let quick: Vec<_> = (0..40)
-            .map(|_| tokio::spawn(once(address(), quick.clone())))
+            .map(|_| tokio::spawn(request_once(address(), quick.clone())))
             .collect();
         for quick in quick {
             let answer = quick.await.unwrap();
             assert_eq!(answer.status, 200, "{}", answer.head);
         }
-        assert_eq!(hanging(&world), "2", "more than half of the threads");
+        assert_eq!(
+            statements_waiting_for_lock(&world),
+            "2",
+            "more than half of the threads"
+        );
         lock.batch_execute("ROLLBACK").unwrap();
         for flood in flood {
             let answer = flood.await.unwrap();
-            assert!(answer.status == 200 || answer.turned_away(), "{}", answer.head);
+            assert!(answer.status == 200 || answer.is_rejected(), "{}", answer.head);
         }
     });
 }
@@ -145,18 +149,22 @@ fn a_keys_requests_and_its_agents_calls_share_half_of_the_threads() {
     let request = raw::request(&world.path("/errors"), &world.key);
     raw::run(async {
         let calls: Vec<_> = (0..10)
-            .map(|_| tokio::spawn(once(front.clone(), call.clone())))
+            .map(|_| tokio::spawn(request_once(front.clone(), call.clone())))
             .collect();
-        until_hanging(&world, 2).await;
+        wait_for_hanging_statements(&world, 2).await;
         let address = || world.server.address().to_owned();
         let requests: Vec<_> = (0..10)
-            .map(|_| tokio::spawn(once(address(), request.clone())))
+            .map(|_| tokio::spawn(request_once(address(), request.clone())))
             .collect();
         for request in requests {
             let answer = request.await.unwrap();
-            assert!(answer.turned_away(), "{}", answer.head);
+            assert!(answer.is_rejected(), "{}", answer.head);
         }
-        assert_eq!(hanging(&world), "2", "more than half of the threads");
+        assert_eq!(
+            statements_waiting_for_lock(&world),
+            "2",
+            "more than half of the threads"
+        );
         lock.batch_execute("ROLLBACK").unwrap();
         for call in calls {
             call.await.unwrap();
@@ -186,7 +194,7 @@ fn lock_signatures(world: &mut World, further: &[(&str, &str)]) -> diesel::PgCon
 }
 
 /// The number of statements that wait for a lock.
-fn hanging(world: &World) -> String {
+fn statements_waiting_for_lock(world: &World) -> String {
     let Source::Shared(database) = &world.database else {
         unreachable!()
     };
@@ -194,10 +202,13 @@ fn hanging(world: &World) -> String {
     database.text(count).unwrap()
 }
 
-async fn until_hanging(world: &World, count: u32) {
+async fn wait_for_hanging_statements(world: &World, count: u32) {
     let began = Instant::now();
-    while hanging(world) != count.to_string() {
-        assert!(began.elapsed() < PATIENCE, "they do not hang");
+    while statements_waiting_for_lock(world) != count.to_string() {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "the statements do not wait for the lock"
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -222,8 +233,13 @@ fn a_flood_is_answered_in_time_or_rejected() {
     let request = raw::request(&world.path("/flaky?explain=true&perPage=50"), &world.key);
     let until = Instant::now() + Duration::from_secs(5);
     let answers = raw::run(async {
-        let readers = (0..1_500)
-            .map(|_| tokio::spawn(again(world.server.address().to_owned(), request.clone(), until)));
+        let readers = (0..1_500).map(|_| {
+            tokio::spawn(repeat_requests(
+                world.server.address().to_owned(),
+                request.clone(),
+                until,
+            ))
+        });
         let readers: Vec<_> = readers.collect();
         let healthy = tokio::task::spawn_blocking({
             let admin = world.server.admin().clone();
@@ -244,17 +260,17 @@ fn a_flood_is_answered_in_time_or_rejected() {
     assert_eq!(world.ask("/flaky").status, 200, "it recovers at once");
     println!("recovered after {:?}", over.elapsed());
 
-    let (admitted, turned): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+    let (admitted, rejected): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
     assert!(!admitted.is_empty());
-    assert!(turned.iter().all(|answer| answer.turned_away()));
+    assert!(rejected.iter().all(|answer| answer.is_rejected()));
     let mut took: Vec<_> = admitted.iter().map(|answer| answer.took).collect();
     took.sort_unstable();
     let (median, slowest) = (took[took.len() / 2], took[took.len() - 1]);
     let grown = world.server.megabytes().saturating_sub(before);
     println!(
-        "{} admitted (median {median:?}, slowest {slowest:?}), {} turned away, memory grew by {grown} MB",
+        "{} admitted (median {median:?}, slowest {slowest:?}), {} rejected, memory grew by {grown} MB",
         admitted.len(),
-        turned.len()
+        rejected.len()
     );
     assert!(slowest < ANSWERED_WITHIN, "{slowest:?}");
     assert!(grown < GROWTH_MB, "{grown} MB");
@@ -262,14 +278,14 @@ fn a_flood_is_answered_in_time_or_rejected() {
 }
 
 /// One request on a new connection, which must be answered.
-async fn once(address: String, request: String) -> Answer {
+async fn request_once(address: String, request: String) -> Answer {
     let mut connection = Connection::open(&address).await.unwrap();
     let answer = tokio::time::timeout(PATIENCE, connection.ask(&request)).await;
     answer.expect("an answer in time").unwrap().expect("an answer")
 }
 
 /// One request after the other on one connection.
-async fn again(address: String, request: String, until: Instant) -> Vec<Answer> {
+async fn repeat_requests(address: String, request: String, until: Instant) -> Vec<Answer> {
     let mut connection = Connection::open(&address).await.unwrap();
     let mut answers = Vec::new();
     while Instant::now() < until {

@@ -11,8 +11,8 @@ use std::{
 use assay_local_postgres::{Cluster, Durability, Settings};
 use diesel::{Connection as _, PgConnection, QueryableByName, RunQueryDsl as _, sql_types};
 
-/// Time limit for Postgres' return.
-const BACK_WITHIN: Duration = Duration::from_secs(60);
+/// Time limit for Postgres to start, to answer or to end.
+const RESTARTED_WITHIN: Duration = Duration::from_secs(60);
 
 /// A private cluster with durable data: they survive a crash.
 pub(crate) struct Postgres {
@@ -50,13 +50,13 @@ impl Postgres {
     /// Stops it without waiting for its clients, as an administrator may do.
     pub(crate) fn stop(&mut self) {
         self.signal("INT");
-        self.gone();
+        self.wait_until_gone();
     }
 
     /// Kills all its processes at once, like a power failure.
     pub(crate) fn kill(&mut self) {
         self.signal_all("KILL");
-        self.gone();
+        self.wait_until_gone();
     }
 
     /// Freezes all its processes.
@@ -76,7 +76,7 @@ impl Postgres {
         let cluster = loop {
             match start(&self.folder) {
                 Ok(cluster) => break cluster,
-                Err(error) => assert!(began.elapsed() < BACK_WITHIN, "{error:?}"),
+                Err(error) => assert!(began.elapsed() < RESTARTED_WITHIN, "{error:?}"),
             }
             thread::sleep(Duration::from_millis(100));
         };
@@ -91,17 +91,17 @@ impl Postgres {
         loop {
             match self.connect() {
                 Ok(_) => return Instant::now(),
-                Err(error) => assert!(began.elapsed() < BACK_WITHIN, "{error}"),
+                Err(error) => assert!(began.elapsed() < RESTARTED_WITHIN, "{error}"),
             }
             thread::sleep(Duration::from_millis(10));
         }
     }
 
     /// Waits until its process is gone, or a zombie.
-    fn gone(&self) {
+    fn wait_until_gone(&self) {
         let began = Instant::now();
         while state_and_parent(self.pid).is_some_and(|(state, _)| state != 'Z') {
-            assert!(began.elapsed() < BACK_WITHIN, "Postgres does not end");
+            assert!(began.elapsed() < RESTARTED_WITHIN, "Postgres does not end");
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -144,7 +144,7 @@ pub(crate) fn until_waiting_for_locks(connection: &mut PgConnection, count: i64)
     let sql = "SELECT count(*) AS value FROM pg_stat_activity \
                WHERE wait_event_type = 'Lock' AND datname = current_database()";
     while number(connection, sql) < count {
-        assert!(began.elapsed() < BACK_WITHIN, "nothing waits");
+        assert!(began.elapsed() < RESTARTED_WITHIN, "nothing waits");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -165,7 +165,7 @@ fn start(folder: &Path) -> Result<Cluster, assay_local_postgres::ClusterError> {
         pg_bin: std::env::var_os("PG_BIN").map(PathBuf::from),
         path: std::env::var_os("PATH"),
         durability: Durability::Durable,
-        timeout: BACK_WITHIN,
+        timeout: RESTARTED_WITHIN,
     };
     Cluster::start(folder, &settings)
 }

@@ -20,7 +20,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Whether this is the server's rejection under overload.
-    pub(crate) fn turned_away(&self) -> bool {
+    pub(crate) fn is_rejected(&self) -> bool {
         let body = String::from_utf8_lossy(&self.body);
         self.status == 503
             && body.contains("\"internal_error\"")
@@ -85,7 +85,7 @@ impl Connection {
     }
 
     /// Waits until the server closes the connection, and reads the bytes before.
-    pub(crate) async fn closed(&mut self) {
+    pub(crate) async fn wait_until_closed(&mut self) {
         let closed = async {
             let mut bytes = [0; 4_096];
             while matches!(self.stream.read(&mut bytes).await, Ok(count) if count > 0) {}

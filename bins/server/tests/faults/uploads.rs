@@ -78,7 +78,7 @@ impl Intake {
         let was_running = upload.try_wait().unwrap().is_none();
         match by {
             Cut::Client => {
-                // An upload that ended by itself is gone already.
+                // The upload may have ended already.
                 let _ = upload.kill();
                 upload.wait().unwrap();
             }
@@ -92,7 +92,7 @@ impl Intake {
             }
         }
         if !matches!(by, Cut::Client) {
-            // It retries by itself.
+            // The command retries.
             let output = upload.wait_with_output().unwrap();
             assert!(output.status.success(), "{by:?}: {}", stderr_text(&output));
         }
@@ -100,6 +100,7 @@ impl Intake {
     }
 }
 
+/// The process that is killed to cut off an upload.
 #[derive(Debug, Clone, Copy)]
 enum Cut {
     Client,
@@ -149,7 +150,7 @@ fn uploads_cut_off_and_repeated_equal_ones_left_alone() {
         disturbed.upload(report);
     }
     snapshot::assert_same(&snapshot::of(&disturbed.world), &expected, &context);
-    is_clear(&disturbed.world.server);
+    assert_nothing_left(&disturbed.world.server);
     let kept_folder = disturbed.world.folder.path().join("kept");
     assert_eq!(fs::read_dir(&kept_folder).map_or(0, |entries| entries.count()), 0);
 }
@@ -197,11 +198,11 @@ fn an_upload_that_finds_the_spool_full_is_stored_once_there_is_room() {
     let output = upload.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", stderr_text(&output));
     assert_eq!(intake.world.get("/runs")["total"], 1);
-    is_clear(&intake.world.server);
+    assert_nothing_left(&intake.world.server);
 }
 
 /// Asserts that no temporary file and no memory of an upload remains.
-fn is_clear(server: &Server) {
+fn assert_nothing_left(server: &Server) {
     let began = Instant::now();
     let holds_files = || {
         let entries = fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();

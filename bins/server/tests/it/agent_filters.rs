@@ -1,4 +1,4 @@
-//! The filters of the tools for coding agents: each answer has what the filter keeps, and the values of the read API.
+//! The filters of the tools for coding agents: each answer has the matching entries with the values of the read API.
 
 use assay_testkit::text;
 use serde_json::{Value, json};
@@ -110,8 +110,11 @@ fn errors_are_listed_by_period_branch_text_and_category() {
     // The counts are of the branch and the period too.
     let all = agents.answer("list_errors", json!({"search": "quick.test"}));
     assert_eq!(all["errors"][0]["occurrences"], 6, "{all:#}");
-    let (failed, says) = agents.call("list_errors", json!({"category": "assertions"}));
-    assert!(failed && says.contains("assertion, timeout, element"), "{says}");
+    let (failed, answer_text) = agents.call("list_errors", json!({"category": "assertions"}));
+    assert!(
+        failed && answer_text.contains("assertion, timeout, element"),
+        "{answer_text}"
+    );
 }
 
 #[test]
@@ -156,10 +159,10 @@ fn runs_are_listed_by_commit_pull_request_branch_and_status() {
             }
         }
     }
-    let (failed, says) = agents.call("list_runs", json!({"status": "flaky"}));
-    assert!(failed && says.contains("passed, failed"), "{says}");
-    let (failed, says) = agents.call("list_runs", json!({"limit": 51}));
-    assert!(failed && says.contains("from 1 to 50"), "{says}");
+    let (failed, answer_text) = agents.call("list_runs", json!({"status": "flaky"}));
+    assert!(failed && answer_text.contains("passed, failed"), "{answer_text}");
+    let (failed, answer_text) = agents.call("list_runs", json!({"limit": 51}));
+    assert!(failed && answer_text.contains("from 1 to 50"), "{answer_text}");
 }
 
 #[test]
@@ -187,8 +190,11 @@ fn flaky_tests_are_sorted_and_searched() {
         assert_eq!(each(&read["tests"], "testName"), tests, "{query}");
         assert_eq!(answer["total"], tests.len(), "{query}");
     }
-    let (failed, says) = agents.call("list_flaky", json!({"sort": "name"}));
-    assert!(failed && says.contains("timeLost, rate, impact"), "{says}");
+    let (failed, answer_text) = agents.call("list_flaky", json!({"sort": "name"}));
+    assert!(
+        failed && answer_text.contains("timeLost, rate, impact"),
+        "{answer_text}"
+    );
 }
 
 #[test]
@@ -206,12 +212,12 @@ fn a_test_is_explained_by_file_and_period() {
         ];
         import(&agents, minutes, "main", &[], &cases);
     }
-    let (failed, says) = agents.call("explain_test", json!({"test": "shop > pays"}));
+    let (failed, answer_text) = agents.call("explain_test", json!({"test": "shop > pays"}));
     assert!(
         failed
-            && says.contains("name one with `file`")
-            && says.contains("\"one.test.ts\", \"other.test.ts\""),
-        "{says}"
+            && answer_text.contains("name one with `file`")
+            && answer_text.contains("\"one.test.ts\", \"other.test.ts\""),
+        "{answer_text}"
     );
     for (file, days, outcomes, first, error) in [
         ("one.test.ts", 30, "FPPP", Some(1), Some("expected 3")),
@@ -234,8 +240,8 @@ fn a_test_is_explained_by_file_and_period() {
         );
     }
     let unknown = json!({"test": "shop > pays", "file": "none.test.ts"});
-    let (failed, says) = agents.call("explain_test", unknown);
-    assert!(failed, "{says}");
+    let (failed, answer_text) = agents.call("explain_test", unknown);
+    assert!(failed, "{answer_text}");
 }
 
 #[test]
@@ -273,6 +279,6 @@ fn errors_are_listed_page_by_page() {
     listed.sort_unstable();
     listed.dedup();
     assert_eq!(listed.len(), 12, "each error is on one page");
-    let (failed, says) = agents.call("list_errors", json!({"page": 0}));
-    assert!(failed && says.contains("`page` must be"), "{says}");
+    let (failed, answer_text) = agents.call("list_errors", json!({"page": 0}));
+    assert!(failed && answer_text.contains("`page` must be"), "{answer_text}");
 }

@@ -12,7 +12,7 @@ use std::{
 use assay_testkit::{ServedWorld, Server, text};
 
 /// A change counts on every process within this time after its command.
-const COUNTS_WITHIN: Duration = Duration::from_secs(1);
+const EFFECTIVE_WITHIN: Duration = Duration::from_secs(1);
 /// Time limit of all other operations.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The time for which the change is then observed.
@@ -45,7 +45,7 @@ impl Pair {
 
     /// Sends requests with all keys to both servers without a pause, from before a command until well after it. Returns
     /// every answer, and the time at which the command ended.
-    fn around(&self, keys: &[&str], command: &[&str]) -> (Vec<TimedAnswer>, Instant) {
+    fn answers_around(&self, keys: &[&str], command: &[&str]) -> (Vec<TimedAnswer>, Instant) {
         let answers = Mutex::new(Vec::new());
         let over = AtomicBool::new(false);
         let ended = thread::scope(|scope| {
@@ -82,11 +82,11 @@ impl Pair {
             );
             self.world.cli.json(command);
             let ended = Instant::now();
-            thread::sleep(COUNTS_WITHIN + WATCHED);
+            thread::sleep(EFFECTIVE_WITHIN + WATCHED);
             let late = |answers: &Vec<TimedAnswer>| {
                 let count = |server| {
                     let is_late = |answer: &&TimedAnswer| {
-                        answer.server == server && answer.sent_at > ended + COUNTS_WITHIN
+                        answer.server == server && answer.sent_at > ended + EFFECTIVE_WITHIN
                     };
                     answers.iter().filter(is_late).count()
                 };
@@ -119,9 +119,9 @@ fn wait(condition: impl Fn() -> bool, what: &str) {
 }
 
 /// Asserts the answers for a key: `before` until the change, `after` from a second after it.
-fn changed((answers, ended): &(Vec<TimedAnswer>, Instant), key: &str, before: &str, after: &str) {
+fn assert_changes((answers, ended): &(Vec<TimedAnswer>, Instant), key: &str, before: &str, after: &str) {
     for timed in answers.iter().filter(|timed| timed.key == key) {
-        let is_late = timed.sent_at > *ended + COUNTS_WITHIN;
+        let is_late = timed.sent_at > *ended + EFFECTIVE_WITHIN;
         let allowed: &[&str] = if is_late { &[after] } else { &[before, after] };
         let later = timed.sent_at.saturating_duration_since(*ended);
         assert!(
@@ -134,7 +134,7 @@ fn changed((answers, ended): &(Vec<TimedAnswer>, Instant), key: &str, before: &s
 }
 
 #[test]
-fn a_revocation_counts_on_every_process_within_a_second() {
+fn a_revocation_takes_effect_on_every_process_within_a_second() {
     let pair = Pair::new();
     let other = text(
         &pair
@@ -143,24 +143,24 @@ fn a_revocation_counts_on_every_process_within_a_second() {
             .json(&["key", "create", "--org", "Shop", "--days", "30"])["key"],
     );
     let revoke = ["key", "revoke", pair.world.key_id.as_str()];
-    let answers = pair.around(&[&pair.world.key, &other], &revoke);
-    changed(&answers, &pair.world.key, "200 ok", "401 key_revoked");
-    changed(&answers, &other, "200 ok", "200 ok");
+    let answers = pair.answers_around(&[&pair.world.key, &other], &revoke);
+    assert_changes(&answers, &pair.world.key, "200 ok", "401 key_revoked");
+    assert_changes(&answers, &other, "200 ok", "200 ok");
 }
 
 #[test]
-fn a_plan_counts_on_every_process_within_a_second() {
+fn a_plan_takes_effect_on_every_process_within_a_second() {
     let pair = Pair::new();
     let cli = &pair.world.cli;
     cli.json(&["org", "create", "Bakery", "--plan", "standard"]);
     let other = text(&cli.json(&["key", "create", "--org", "Bakery", "--days", "30"])["key"]);
     let keys = [pair.world.key.as_str(), other.as_str()];
-    let answers = pair.around(&keys, &["org", "set-plan", "Shop", "free"]);
-    changed(&answers, &pair.world.key, "200 ok", "403 tier_too_low");
-    changed(&answers, &other, "200 ok", "200 ok");
-    let answers = pair.around(&keys, &["org", "set-plan", "Shop", "pro"]);
-    changed(&answers, &pair.world.key, "403 tier_too_low", "200 ok");
-    changed(&answers, &other, "200 ok", "200 ok");
+    let answers = pair.answers_around(&keys, &["org", "set-plan", "Shop", "free"]);
+    assert_changes(&answers, &pair.world.key, "200 ok", "403 tier_too_low");
+    assert_changes(&answers, &other, "200 ok", "200 ok");
+    let answers = pair.answers_around(&keys, &["org", "set-plan", "Shop", "pro"]);
+    assert_changes(&answers, &pair.world.key, "403 tier_too_low", "200 ok");
+    assert_changes(&answers, &other, "200 ok", "200 ok");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn new_resources_are_visible_at_once() {
 }
 
 #[test]
-fn settings_count_at_once_wherever_they_are_shown() {
+fn changed_settings_are_shown_immediately_on_every_route() {
     let pair = Pair::new();
     let world = &pair.world;
     world.import_cases(10, &[("adds", true)], &["--branch", "main"]);

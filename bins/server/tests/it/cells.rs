@@ -56,14 +56,17 @@ fn an_organization_that_was_moved_by_the_page_answers_the_same_on_every_route() 
     let url = database.url().to_owned();
     let target = World::over(database, &url);
     target.import_cases(20, &[("adds", true), ("sums", false)], &["--run-key", "theirs"]);
-    let there = Server::start_with_ingest(target.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
-    let of_theirs = || everything::of(there.client(), &target.key, &target.project);
-    let theirs = of_theirs();
+    let target_server = Server::start_with_ingest(target.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
+    let read_target = || everything::of(target_server.client(), &target.key, &target.project);
+    let target_answers = read_target();
 
     let before = everything::of(world.server.client(), &world.key, &world.project);
     assert!(before.len() > 500, "{}", before.len());
     assert_eq!(
-        there.client().get("/api/v1/projects", Some(&world.key)).status,
+        target_server
+            .client()
+            .get("/api/v1/projects", Some(&world.key))
+            .status,
         401
     );
 
@@ -82,7 +85,7 @@ fn an_organization_that_was_moved_by_the_page_answers_the_same_on_every_route() 
             .replace("/srv/move", &folder)
             .replace(
                 "cell1.internal cell2.internal",
-                &format!("{} {}", world.server.address(), there.address()),
+                &format!("{} {}", world.server.address(), target_server.address()),
             )
             .replace("$cell:8080", "$cell")
     };
@@ -102,15 +105,15 @@ fn an_organization_that_was_moved_by_the_page_answers_the_same_on_every_route() 
     let lines: Vec<&str> = compared.lines().collect();
     assert!(lines.len() == 2 && lines[0] == lines[1], "{compared}");
 
-    let after = everything::of(there.client(), &world.key, &world.project);
+    let after = everything::of(target_server.client(), &world.key, &world.project);
     // A run may leave the engine's window meanwhile.
     let again = everything::of(world.server.client(), &world.key, &world.project);
     if after != again {
         assert_eq!(after, before);
     }
     assert_eq!(
-        of_theirs(),
-        theirs,
+        read_target(),
+        target_answers,
         "the organizations of the other cell are as before"
     );
 
@@ -128,7 +131,9 @@ fn an_organization_that_was_moved_by_the_page_answers_the_same_on_every_route() 
     ];
     let fields = [("branch", "main"), ("commit", "abc"), ("runKey", "later")];
     let report = ingest::form(&fields, &[("r.xml", ingest::PASSES.as_bytes())]);
-    let stored = there.ingest().post("/ingest/v1/reports", &headers, &report);
+    let stored = target_server
+        .ingest()
+        .post("/ingest/v1/reports", &headers, &report);
     assert_eq!(stored.status, 201, "{}", stored.text());
     assert_eq!(stored.json()["runNumber"], season.run_ids.len() + 1);
     let rebuilt = target.cli.json(&["rebuild", "--project", &world.project]);

@@ -5,7 +5,7 @@ use std::process::Command;
 use assay_testkit::{Client, Server, TestDatabase, free_address, program};
 
 #[test]
-fn a_wrong_value_ends_the_start_with_its_name_and_what_is_expected() {
+fn a_wrong_value_ends_the_start_with_its_name_and_the_expected_form() {
     for (variable, value, expected) in [
         ("ASSAY_LISTEN", "8080", "HOST:PORT"),
         ("ASSAY_ADMIN_LISTEN", "::1", "HOST:PORT"),

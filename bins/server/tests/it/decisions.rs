@@ -1,4 +1,4 @@
-//! What gates decided on uploads, sent to the real server.
+//! Decisions of gates on uploads, sent to the real server.
 
 use assay_domain::intake::IngestTerms;
 use assay_testkit::{Response, text};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ingest::{FAILS, Intake, PASSES, code, now},
-    ingest_described::{conforms, document},
+    ingest_described::{assert_conforms, document},
     ingest_terms::send_after,
 };
 
@@ -60,7 +60,7 @@ fn a_decision_is_stored_once_and_replaced_by_another_one() {
     assert_eq!(name, excused()["testName"]);
     let first = send(&intake, &intake.key, &decision(&run));
     assert_eq!(first.status, 201, "{}", first.text());
-    conforms(&document, operation, &first, "a new decision");
+    assert_conforms(&document, operation, &first, "a new decision");
     assert_eq!(
         first.json(),
         json!({
@@ -68,7 +68,7 @@ fn a_decision_is_stored_once_and_replaced_by_another_one() {
         })
     );
     let again = send(&intake, &intake.key, &decision(&run));
-    conforms(&document, operation, &again, "the same decision");
+    assert_conforms(&document, operation, &again, "the same decision");
     assert_eq!(
         (again.status, &again.json()["effect"]),
         (200, &"unchanged".into())
@@ -124,7 +124,7 @@ fn only_a_key_that_may_change_the_run_decides_on_it() {
             "{}",
             answer.text()
         );
-        conforms(&document, operation, &answer, expected);
+        assert_conforms(&document, operation, &answer, expected);
     }
     let theirs = send(&intake, &foreign, &decision(&run));
     let absent = send(&intake, &foreign, &unknown);
@@ -227,7 +227,7 @@ fn a_decision_that_does_not_fit_is_refused_by_name() {
             answer.text()
         );
         assert!(answer.text().contains(named), "{named}: {}", answer.text());
-        conforms(&document, operation, &answer, named);
+        assert_conforms(&document, operation, &answer, named);
     }
     // A small body that is large when it is unpacked.
     let body = zstd::encode_all(&vec![b' '; 64 << 20][..], 1).unwrap();
@@ -251,7 +251,7 @@ fn a_decision_that_does_not_fit_is_refused_by_name() {
     ] {
         let answer = intake.post(&path, &intake.key, &headers, b"{}");
         assert_eq!((answer.status, code(&answer).as_str()), (status, expected));
-        conforms(&document, operation, &answer, expected);
+        assert_conforms(&document, operation, &answer, expected);
     }
     let answer = intake.server.ingest().get(PATH, Some(&intake.key));
     assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")));

@@ -28,7 +28,7 @@ fn the_demonstration_starts_again_without_doubling_its_data_even_after_a_kill() 
 }
 
 #[test]
-fn a_first_start_that_was_killed_half_way_is_made_whole_by_the_next() {
+fn a_start_completes_a_first_start_that_was_killed() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--demo", "--no-install", "--log", "info,assay_ingest=debug"];
     let mut server = Private::start(folder.path(), &arguments);

@@ -10,7 +10,7 @@ pub(crate) fn of(client: &Client, key: &str, project: &str) -> Vec<(String, Stri
     of_period(client, key, project, 90)
 }
 
-/// The same of a period of this many days.
+/// The same for a period of this many days.
 pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) -> Vec<(String, String)> {
     let mut answers = Vec::new();
     let mut ask = |path: String| -> Value {

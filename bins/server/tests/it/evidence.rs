@@ -11,19 +11,19 @@ use crate::{
 };
 
 #[test]
-fn every_count_can_be_done_again_from_the_history_route_alone() {
+fn every_count_can_be_recomputed_from_the_history_route() {
     let imported = ImportedSeason::new(4, true);
-    let (live, _) = imported.live();
+    let (live, _) = imported.flaky_list();
     let mut shown = BTreeSet::new();
     for entry in &live {
-        let history = imported.of_test(&test_of(entry), "?days=30&");
+        let history = imported.get_test(&test_of(entry), "?days=30&");
         let recount = Recount::of(&history, &entry["evidence"]);
         check_evidence(&recount, entry, &mut shown);
         check_entry(&recount, entry);
     }
     // The status route returns every other test, too.
-    for (test, verdict) in imported.stored() {
-        let history = imported.of_test(&test, "?days=30&");
+    for (test, verdict) in imported.stored_verdicts() {
+        let history = imported.get_test(&test, "?days=30&");
         if verdict["awaitingFirstWrite"] == true {
             let now = verdict["evaluatedAt"].as_str();
             assert_eq!(now, None, "{test:?}");
@@ -164,7 +164,7 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Expect
     if unrelated.len() >= 3 {
         signals.insert("unrelated_branches", (real(unrelated.len()), 3.0, unrelated));
     }
-    // Whether it would be called flaky but for the passes since.
+    // Whether the test would be flaky without the passes since its last failure.
     let flaky = episodic || (incidents > 0 && score >= 0.35);
     let (passes, needed) = recount.passes_since();
     let broken = verdict["status"] == "broken";

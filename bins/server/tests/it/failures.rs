@@ -3,16 +3,16 @@
 use assay_testkit::{ServedWorld, text};
 use serde_json::{Value, json};
 
-/// Twelve runs of main with new code each, a rerun, and a branch with four failures. The branch broke one test in this
-/// revision and one in its first; main broke one; and one is flaky.
-fn story() -> (ServedWorld, Vec<String>) {
+/// Twelve runs of main with different code, a rerun, and a branch whose newest revision has four failures. This
+/// revision broke `adds`, an earlier one of the branch broke `mails`, main broke `gone`, and `wobbles` is flaky.
+fn world_with_failures() -> (ServedWorld, Vec<String>) {
     let world = ServedWorld::new();
-    let runs = tell(&world);
+    let runs = import_failures(&world);
     (world, runs)
 }
 
 /// The ids of these runs after importing them into an empty project.
-pub(crate) fn tell(world: &ServedWorld) -> Vec<String> {
+pub(crate) fn import_failures(world: &ServedWorld) -> Vec<String> {
     let mut runs = Vec::new();
     let mut import = |minutes: i64, branch: &str, commit: &str, failed: &[&str]| {
         let tests = ["adds", "gone", "mails", "sums", "wobbles"];
@@ -42,7 +42,7 @@ pub(crate) fn tell(world: &ServedWorld) -> Vec<String> {
     runs
 }
 
-fn of<'a>(body: &'a Value, test: &str) -> &'a Value {
+fn failure_of<'a>(body: &'a Value, test: &str) -> &'a Value {
     let failures = body["failures"].as_array().unwrap();
     let failure = failures
         .iter()
@@ -52,11 +52,11 @@ fn of<'a>(body: &'a Value, test: &str) -> &'a Value {
 
 #[test]
 fn each_failure_has_its_cause_and_the_run_its_gate() {
-    let (world, runs) = story();
+    let (world, runs) = world_with_failures();
     let body = world.get(&format!("/runs/{}/failures", runs[14]));
     assert_eq!(body["run"]["id"].as_str(), Some(runs[14].as_str()));
     assert_eq!(body["page"]["total"], 4);
-    let adds = of(&body, "adds");
+    let adds = failure_of(&body, "adds");
     assert_eq!(
         (&adds["cause"], &adds["status"]),
         (&json!("this_change"), &json!("failed"))
@@ -77,7 +77,7 @@ fn each_failure_has_its_cause_and_the_run_its_gate() {
         json!({"lastStatus": "passed", "failureStreak": 0})
     );
 
-    let gone = of(&body, "gone");
+    let gone = failure_of(&body, "gone");
     assert_eq!(
         (&gone["cause"], &gone["action"]),
         (&json!("broken_before"), &json!("pass"))
@@ -91,14 +91,14 @@ fn each_failure_has_its_cause_and_the_run_its_gate() {
         json!({"lastStatus": "failed", "failureStreak": 2})
     );
 
-    let mails = of(&body, "mails");
+    let mails = failure_of(&body, "mails");
     assert_eq!(mails["cause"], "earlier_on_branch");
     assert_eq!(
         mails["explanation"],
         "Fails on this branch since revision aa00c0ff (run 14)"
     );
 
-    let wobbles = of(&body, "wobbles");
+    let wobbles = failure_of(&body, "wobbles");
     assert_eq!(wobbles["cause"], "flake");
     assert_eq!(
         wobbles["explanation"],
@@ -112,23 +112,31 @@ fn each_failure_has_its_cause_and_the_run_its_gate() {
 
 #[test]
 fn hindsight_reads_the_rerun() {
-    let (world, runs) = story();
+    let (world, runs) = world_with_failures();
     let at_the_time = world.get(&format!("/runs/{}/failures", runs[14]));
     let later = world.get(&format!("/runs/{}/failures?mode=hindsight", runs[14]));
-    let flake = |body: &Value| of(body, "wobbles")["probabilities"]["flake"].as_f64().unwrap();
+    let flake = |body: &Value| {
+        failure_of(body, "wobbles")["probabilities"]["flake"]
+            .as_f64()
+            .unwrap()
+    };
     assert!(flake(&later) > flake(&at_the_time));
     assert_eq!(
-        of(&later, "wobbles")["explanation"],
+        failure_of(&later, "wobbles")["explanation"],
         "Passed when run 16 ran the same revision again; failed in 1 of 15 runs on good code, 1 time with this error"
     );
-    let this = |body: &Value| of(body, "adds")["probabilities"]["thisChange"].as_f64().unwrap();
+    let this = |body: &Value| {
+        failure_of(body, "adds")["probabilities"]["thisChange"]
+            .as_f64()
+            .unwrap()
+    };
     assert!(this(&later) > this(&at_the_time));
     assert_eq!(later["mode"], "hindsight");
 }
 
 #[test]
 fn a_green_run_passes_the_gate() {
-    let (world, runs) = story();
+    let (world, runs) = world_with_failures();
     let body = world.get(&format!("/runs/{}/failures", runs[0]));
     assert_eq!(body["failures"], json!([]));
     assert_eq!(
@@ -142,7 +150,7 @@ fn the_sentence_about_a_test_without_history_has_no_counts() {
     let world = ServedWorld::new();
     let imported = world.import_cases(10, &[("adds", false)], &["--branch", "topic"]);
     let body = world.get(&format!("/runs/{}/failures", text(&imported["runId"])));
-    let explanation = text(&of(&body, "adds")["explanation"]);
+    let explanation = text(&failure_of(&body, "adds")["explanation"]);
     assert!(
         explanation.contains("ran in no other run on good code"),
         "{explanation}"

@@ -100,7 +100,7 @@ impl ImportedSeason {
     }
 
     /// The answer of a route below a test's path.
-    pub(crate) fn of_test(&self, (name, file): &Test, rest: &str) -> Value {
+    pub(crate) fn get_test(&self, (name, file): &Test, rest: &str) -> Value {
         let encode = |text: &str| -> String {
             text.bytes()
                 .map(|byte| match byte {
@@ -114,18 +114,18 @@ impl ImportedSeason {
     }
 
     /// The stored verdict of every test.
-    pub(crate) fn stored(&self) -> BTreeMap<Test, Value> {
+    pub(crate) fn stored_verdicts(&self) -> BTreeMap<Test, Value> {
         let tests = self.tests().into_iter();
         tests
             .map(|test| {
-                let verdict = self.of_test(&test, "/status?");
+                let verdict = self.get_test(&test, "/status?");
                 (test, verdict)
             })
             .collect()
     }
 
     /// Every entry of the flaky list with its evidence, in order, and the count of tests that are gathering data.
-    pub(crate) fn live(&self) -> (Vec<Value>, u64) {
+    pub(crate) fn flaky_list(&self) -> (Vec<Value>, u64) {
         let list = self.world.get("/flaky?explain=true&perPage=50");
         assert_eq!(list["page"]["pageCount"], 1, "{}", list["page"]);
         let tests = list["tests"].as_array().unwrap().clone();

@@ -15,7 +15,7 @@ pub(crate) fn document() -> Value {
 }
 
 /// Asserts that the document has this answer for its status.
-pub(crate) fn conforms(document: &Value, operation: &Value, answer: &Response, what: &str) {
+pub(crate) fn assert_conforms(document: &Value, operation: &Value, answer: &Response, what: &str) {
     let response = &operation["responses"][answer.status.to_string()];
     assert!(response.is_object(), "{what}: {} is not described", answer.status);
     let mut schemas = document["components"]["schemas"].clone();
@@ -85,12 +85,12 @@ fn requests_and_answers_conform_to_the_description() {
     let files = [("r.xml", FAILS.as_bytes())];
     let stored = intake.send(&intake.key, &fields, &files);
     assert_eq!(stored.status, 201, "{}", stored.text());
-    conforms(&document, operation, &stored, "a form with every field");
+    assert_conforms(&document, operation, &stored, "a form with every field");
     let again = intake.send(&intake.key, &fields, &files);
     assert_eq!(again.status, 200, "{}", again.text());
-    conforms(&document, operation, &again, "the same form again");
+    assert_conforms(&document, operation, &again, "the same form again");
     let dry = intake.send(&intake.key, &[("dryRun", "true")], &files);
-    conforms(&document, operation, &dry, "a dry run");
+    assert_conforms(&document, operation, &dry, "a dry run");
 
     // A raw body of each content type, with the fields as parameters.
     let mut of_query = Vec::new();
@@ -113,7 +113,7 @@ fn requests_and_answers_conform_to_the_description() {
                 FAILS.as_bytes(),
             );
             assert!(raw.status == 200 || raw.status == 201, "{media}: {}", raw.text());
-            conforms(&document, operation, &raw, media);
+            assert_conforms(&document, operation, &raw, media);
         }
     }
 
@@ -158,7 +158,7 @@ fn requests_and_answers_conform_to_the_description() {
         ),
     ] {
         assert!((400..500).contains(&answer.status), "{what}: {}", answer.text());
-        conforms(&document, operation, &answer, what);
+        assert_conforms(&document, operation, &answer, what);
     }
 }
 
@@ -197,12 +197,12 @@ fn each_state_of_a_key_is_answered_as_described() {
             assert_eq!((answer.status, code(answer).as_str()), (401, expected));
             assert!(answer.header("www-authenticate").is_some(), "{expected}");
         }
-        conforms(&document, operation, &about, expected);
+        assert_conforms(&document, operation, &about, expected);
     }
     for (key, is_restricted) in [(&intake.key, false), (&pull_requests_only, true)] {
         let about = intake.server.ingest().get("/ingest/v1/key", Some(key));
         assert_eq!(about.status, 200, "{}", about.text());
-        conforms(&document, operation, &about, "a key that works");
+        assert_conforms(&document, operation, &about, "a key that works");
         assert_eq!(about.json()["pullRequestsOnly"], is_restricted);
         let sent = intake.send(key, &[("branch", "feature")], &report);
         let expected = if is_restricted { 403 } else { 201 };

@@ -15,7 +15,7 @@ use crate::{
 const REQUESTS: u64 = 1_500;
 
 #[test]
-fn made_up_requests_get_a_documented_answer_and_do_not_appear_in_the_log() {
+fn generated_requests_get_a_documented_answer_and_do_not_appear_in_the_log() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let seed = number("ASSAY_FUZZ_SEED").unwrap_or(1);
     let requests = number("ASSAY_FUZZ_REQUESTS").unwrap_or(REQUESTS);

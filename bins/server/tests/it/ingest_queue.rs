@@ -36,7 +36,7 @@ fn release(mut lock: PgConnection) {
     lock.batch_execute("ROLLBACK").unwrap();
 }
 
-fn until(what: &str, condition: impl Fn() -> bool) {
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let began = Instant::now();
     while !condition() {
         assert!(began.elapsed() < Duration::from_secs(60), "{what}");
@@ -44,15 +44,15 @@ fn until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-fn until_metric(intake: &Intake, sample: &str) {
-    until(sample, || {
+fn wait_for_metric(intake: &Intake, sample: &str) {
+    wait_until(sample, || {
         let metrics = intake.server.admin().get("/metrics", None).text();
         metrics.lines().any(|line| line == sample)
     });
 }
 
-fn until_waiting(intake: &Intake, uploads: usize) {
-    until_metric(intake, &format!("assay_ingest_uploads_waiting {uploads}"));
+fn wait_for_waiting_uploads(intake: &Intake, uploads: usize) {
+    wait_for_metric(intake, &format!("assay_ingest_uploads_waiting {uploads}"));
 }
 
 /// The head and the body of an upload of this run.
@@ -92,7 +92,7 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
     let mut waiting = Vec::new();
     for number in 1..=4 {
         waiting.push(send(&intake, &intake.key, &format!("build-{number}")));
-        until_waiting(&intake, number);
+        wait_for_waiting_uploads(&intake, number);
     }
     // The first upload has its turn. The other three use no connection.
     assert_eq!(intake.database.text(AT_THE_LOCK).as_deref(), Some("1"));
@@ -107,9 +107,9 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
 
     // A client that disconnects loses its turn.
     drop(waiting.remove(2));
-    until_waiting(&intake, 3);
+    wait_for_waiting_uploads(&intake, 3);
     waiting.push(send(&intake, &intake.key, "build-6"));
-    until_waiting(&intake, 4);
+    wait_for_waiting_uploads(&intake, 4);
     release(project_lock);
     for stream in waiting {
         let (status, answer) = answer(stream);
@@ -130,14 +130,14 @@ fn an_upload_with_too_long_a_queue_gets_a_retry_time() {
     // One upload takes some seconds, which determines the estimate for the next ones.
     let project_lock = lock(&intake);
     let slow = send(&intake, &intake.key, "build-1");
-    until_waiting(&intake, 1);
+    wait_for_waiting_uploads(&intake, 1);
     thread::sleep(Duration::from_secs(3));
     release(project_lock);
     assert_eq!(answer(slow).0, "201");
 
     let project_lock = lock(&intake);
     let first = send(&intake, &intake.key, "build-2");
-    until_waiting(&intake, 1);
+    wait_for_waiting_uploads(&intake, 1);
     let (status, refused) = answer(send(&intake, &intake.key, "build-3"));
     assert_eq!(status, "503", "{refused}");
     // The message of an upload that did not wait.
@@ -158,11 +158,11 @@ fn shutdown_finishes_the_active_uploads_and_rejects_the_waiting_ones() {
     let mut intake = Intake::new();
     let project_lock = lock(&intake);
     let begun = send(&intake, &intake.key, "build-1");
-    until("the first upload has its turn", || {
+    wait_until("the first upload has its turn", || {
         intake.database.text(AT_THE_LOCK).as_deref() == Some("1")
     });
     let waiting = send(&intake, &intake.key, "build-2");
-    until_waiting(&intake, 2);
+    wait_for_waiting_uploads(&intake, 2);
     intake.server.signal("TERM");
     let (status, refused) = answer(waiting);
     assert_eq!(status, "503", "{refused}");
@@ -191,7 +191,7 @@ fn an_upload_waits_for_the_memory_that_others_hold() {
                 padding.as_bytes(),
             )
         });
-        until_metric(&intake, "assay_ingest_memory_reserved_bytes 16777216");
+        wait_for_metric(&intake, "assay_ingest_memory_reserved_bytes 16777216");
         let small = scope.spawn(|| {
             intake.send(
                 &intake.key,
@@ -207,7 +207,7 @@ fn an_upload_waits_for_the_memory_that_others_hold() {
             assert_eq!(answer.status, 201, "{}", answer.text());
         }
     });
-    until_metric(&intake, "assay_ingest_memory_reserved_bytes 0");
+    wait_for_metric(&intake, "assay_ingest_memory_reserved_bytes 0");
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn many_large_uploads_at_once_stay_within_the_memory_for_parsing() {
     let before = peak(&intake);
     thread::scope(|scope| {
         for _ in 0..UPLOADS {
-            scope.spawn(|| until("every upload gets its memory", send));
+            scope.spawn(|| wait_until("every upload gets its memory", send));
         }
     });
     let grown = peak(&intake) - before;

@@ -158,11 +158,11 @@ impl Recount {
 
     pub(crate) fn episodes(&self) -> usize {
         let chains = self.chains();
-        let begun = chains.values().flat_map(|chain| {
+        let episode_starts = chains.values().flat_map(|chain| {
             let groups = chain.chunk_by(|left, right| left.failed() == right.failed());
             groups.map(|group| group[0]).filter(|first| first.failed())
         });
-        begun.filter(|first| self.is_own_episode(first)).count()
+        episode_starts.filter(|first| self.is_own_episode(first)).count()
     }
 
     /// Whether no earlier suite failed on the revision of a failure. Failures of several suites on one revision are one
@@ -195,7 +195,7 @@ impl Recount {
         self.chains().values().map(|chain| chain.len() - 1).sum()
     }
 
-    /// The chain's failed runs at its end.
+    /// The failed runs at the end of the chain.
     fn streak(chain: &Chain<'_>) -> Vec<String> {
         let failed = chain.iter().rev().take_while(|entry| entry.failed());
         failed.map(|entry| entry.run.clone()).collect()
@@ -210,14 +210,14 @@ impl Recount {
         chain.map(|entry| entry.started_at).max().unwrap_or(i64::MIN)
     }
 
-    /// The failing ends of the stable chains, without chains that are three days older than their siblings.
+    /// The streaks at the ends of the live stable chains.
     fn stable_ends(&self) -> Vec<Vec<String>> {
         let chains = self.live_stable_chains();
         let streaks = chains.iter().map(|chain| self.newest_first(Self::streak(chain)));
         streaks.filter(|streak| !streak.is_empty()).collect()
     }
 
-    /// The stable chains that are not silent for three days beside their siblings.
+    /// The stable chains whose newest run is at most three days older than the newest run on the stable branch.
     fn live_stable_chains(&self) -> Vec<Chain<'_>> {
         let stable = Some(self.stable_branch.as_str());
         let chains = self.chains();
@@ -240,10 +240,13 @@ impl Recount {
         !self.failing_now().is_empty()
     }
 
-    /// How many failing episodes last to this day.
+    /// The number of episodes that have not ended.
     pub(crate) fn open_episodes(&self) -> usize {
-        let firsts = self.failing_now();
-        firsts.iter().filter(|first| self.is_own_episode(first)).count()
+        let first_failures = self.failing_now();
+        first_failures
+            .iter()
+            .filter(|first| self.is_own_episode(first))
+            .count()
     }
 
     /// The first failure of the streak of each live stable chain. A test that never ran on a stable chain has its
@@ -255,16 +258,16 @@ impl Recount {
             .iter()
             .any(|entry| entry.revision_branch.as_deref() == stable)
         {
-            return Self::firsts(self.live_stable_chains());
+            return Self::first_failures(self.live_stable_chains());
         }
         let newest = self.all_runs.iter().map(|seen| seen.started_at).max();
         let chains = self.chains().into_iter();
         let newest = chains.filter(|((suite, branch), _)| Some(self.newest(*suite, *branch)) == newest);
-        Self::firsts(newest.map(|(_, chain)| chain).collect())
+        Self::first_failures(newest.map(|(_, chain)| chain).collect())
     }
 
-    /// The first failure of each failing end.
-    fn firsts<'s>(chains: Vec<Chain<'s>>) -> Vec<&'s CountedRun> {
+    /// The first failure of the streak at the end of each chain.
+    fn first_failures<'s>(chains: Vec<Chain<'s>>) -> Vec<&'s CountedRun> {
         let first = |chain: &Chain<'s>| {
             let failed = chain.iter().rev().take_while(|seen| seen.failed());
             failed.last().copied()
@@ -300,8 +303,8 @@ impl Recount {
         named
     }
 
-    /// The streak of two or more failures at the end of a stable chain. If several suites end with one, only the model
-    /// knows the worst, and the evidence has its choice.
+    /// The streak of two or more failures at the end of a stable chain. If several suites end with one, the model
+    /// selects the worst, and `position` has the runs that it selected.
     pub(crate) fn breakage(&self, position: &Value) -> Option<Vec<String>> {
         let ends = self.stable_ends().into_iter();
         let mut ends: Vec<Vec<String>> = ends.filter(|streak| streak.len() >= 2).collect();
@@ -330,7 +333,7 @@ impl Recount {
     /// The first failed runs of the branches other than the stable one between whose failures the test passed, newest first.
     pub(crate) fn unrelated_branches(&self) -> Vec<String> {
         let mut known = BTreeSet::new();
-        let mut firsts = Vec::new();
+        let mut first_failures = Vec::new();
         let mut passed = true;
         for seen in &self.considered {
             passed |= !seen.failed();
@@ -338,12 +341,12 @@ impl Recount {
                 continue;
             };
             if seen.failed() && *branch != self.stable_branch && known.insert(branch) && passed {
-                firsts.push(seen.run.clone());
+                first_failures.push(seen.run.clone());
                 passed = false;
             }
         }
-        firsts.reverse();
-        firsts
+        first_failures.reverse();
+        first_failures
     }
 
     pub(crate) fn failing_variants(&self) -> usize {

@@ -34,7 +34,7 @@ impl<'a> Login<'a> {
     }
 
     /// Whether the login may run a statement. The statement is rolled back.
-    fn may(&self, sql: &str) -> bool {
+    fn is_allowed(&self, sql: &str) -> bool {
         let mut connection = PgConnection::establish(&self.url()).unwrap();
         connection.batch_execute("BEGIN").unwrap();
         match connection.batch_execute(sql) {
@@ -122,19 +122,22 @@ fn the_servers_login_answers_everything_and_writes_nothing() {
     assert!(!server.log().contains("permission denied"), "{}", server.log());
 
     for sql in WRITES {
-        assert!(!login.may(sql), "{sql}");
+        assert!(!login.is_allowed(sql), "{sql}");
     }
-    assert!(!login.may("SELECT assay_make_room(now(), now())"));
+    assert!(!login.is_allowed("SELECT assay_make_room(now(), now())"));
     for sql in [
         "UPDATE upload SET decision = NULL",
         "SELECT key_id FROM upload",
         "SELECT client FROM upload",
     ] {
-        assert!(!login.may(sql), "{sql}");
+        assert!(!login.is_allowed(sql), "{sql}");
     }
-    assert!(login.may("SELECT decision FROM upload"), "the pages show it");
     assert!(
-        login.may("UPDATE api_key SET last_used_on = now()"),
+        login.is_allowed("SELECT decision FROM upload"),
+        "the pages show it"
+    );
+    assert!(
+        login.is_allowed("UPDATE api_key SET last_used_on = now()"),
         "its only bookkeeping"
     );
     let imported = Cli::new(login.url()).run(&["import", "--project", "web", "nothing.xml"]);
@@ -159,16 +162,16 @@ fn the_importers_login_imports_and_sees_no_key() {
 
     for sql in WRITES {
         assert_eq!(
-            login.may(sql),
+            login.is_allowed(sql),
             IMPORTS.contains(&sql) || sql.starts_with("UPDATE run_pack"),
             "{sql}"
         );
     }
     assert!(
-        !login.may("SELECT hash FROM api_key"),
-        "keys are none of its business"
+        !login.is_allowed("SELECT hash FROM api_key"),
+        "the login must not read keys"
     );
-    assert!(!login.may("SELECT 1 FROM api_key"));
+    assert!(!login.is_allowed("SELECT 1 FROM api_key"));
     for arguments in [
         &["key", "create", "--org", "Shop", "--days", "90"][..],
         &["key", "list", "--org", "Shop"],
@@ -203,9 +206,9 @@ fn the_ingesters_login_looks_up_ingest_keys_and_sees_no_other() {
         client: None,
     };
     as_ingester.record_upload(&upload).unwrap();
-    // It writes the decision and no other column. Of an upload it reads what finds it.
-    assert!(login.may("UPDATE upload SET decision = NULL"));
-    assert!(login.may("SELECT at, id, run_number, shard_id, effect, decision FROM upload"));
+    // It writes the decision and no other column. Of an upload it reads only the columns that identify it.
+    assert!(login.is_allowed("UPDATE upload SET decision = NULL"));
+    assert!(login.is_allowed("SELECT at, id, run_number, shard_id, effect, decision FROM upload"));
     for column in [
         "project_id",
         "at",
@@ -220,14 +223,14 @@ fn the_ingesters_login_looks_up_ingest_keys_and_sees_no_other() {
         "shard_id",
     ] {
         let sql = format!("UPDATE upload SET {column} = NULL");
-        assert!(!login.may(&sql), "{sql}");
+        assert!(!login.is_allowed(&sql), "{sql}");
     }
     let used = format!("SELECT last_used_on FROM api_key WHERE id = '{}'", key_check.id);
     assert_eq!(world.database.text(&used).as_deref(), Some("2026-11-18"));
 
     for sql in WRITES {
         let expected = IMPORTS.contains(&sql) || sql.starts_with("UPDATE run_pack");
-        assert_eq!(login.may(sql), expected, "{sql}");
+        assert_eq!(login.is_allowed(sql), expected, "{sql}");
     }
     for sql in [
         "SELECT hash FROM api_key",
@@ -238,9 +241,9 @@ fn the_ingesters_login_looks_up_ingest_keys_and_sees_no_other() {
         "SELECT key_id FROM upload",
         "SELECT client FROM upload",
     ] {
-        assert!(!login.may(sql), "{sql}");
+        assert!(!login.is_allowed(sql), "{sql}");
     }
-    assert!(login.may("SELECT assay_ingest_key('')"));
+    assert!(login.is_allowed("SELECT assay_ingest_key('')"));
     for group in ["assay_server", "assay_importer"] {
         let other = format!("SELECT has_function_privilege('{group}', 'assay_ingest_key(bytea)', 'EXECUTE')");
         assert_eq!(world.database.text(&other).as_deref(), Some("false"), "{group}");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// Milliseconds of this many days.
+/// Lengths of time in milliseconds.
 const SECOND: i64 = 1_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
@@ -48,7 +48,7 @@ pub(crate) struct Part {
 #[derive(Clone)]
 pub(crate) struct TestResult {
     pub(crate) test: usize,
-    /// None for a test that never started.
+    /// Empty for a test that never started.
     pub(crate) attempts: Vec<Attempt>,
 }
 
@@ -89,7 +89,7 @@ impl Season {
         let mut runs: Vec<Run> = Vec::new();
         let mut heads: Vec<(String, String)> = Vec::new();
         for build in 0..BUILDS {
-            let started = moment(build, now) + dice.below(1_000) as i64;
+            let started = build_start(build, now) + dice.below(1_000) as i64;
             let stable = if build < BUILDS / 2 { FORMER_STABLE } else { STABLE };
             let (branch, revision) = match dice.below(20) {
                 // A late rerun, on its own branch or fast-forwarded to the stable one.
@@ -129,7 +129,7 @@ impl Season {
                     pull_request,
                     parts: Vec::new(),
                 };
-                run.play(&mut dice, off_stable, outage);
+                run.add_results(&mut dice, off_stable, outage);
                 runs.push(run);
             }
         }
@@ -139,7 +139,7 @@ impl Season {
 }
 
 /// The start of a build: two are close to the window's limit, one on either side. All others keep their distance.
-fn moment(build: usize, now: i64) -> i64 {
+fn build_start(build: usize, now: i64) -> i64 {
     let edge = now - 14 * DAY;
     match build {
         0..4 => edge - 2 * DAY + build as i64 * 9 * HOUR,
@@ -150,7 +150,7 @@ fn moment(build: usize, now: i64) -> i64 {
 }
 
 impl Run {
-    fn play(&mut self, dice: &mut Dice, off_stable: bool, outage: Option<usize>) {
+    fn add_results(&mut self, dice: &mut Dice, off_stable: bool, outage: Option<usize>) {
         let shards = if dice.below(4) == 0 { 2 + dice.below(2) } else { 1 };
         for shard in 0..shards {
             let mut clock = self.started + shard as i64 * 40 * SECOND;

@@ -13,7 +13,7 @@ use assay_flakiness::Engine;
 use assay_testkit::ServedWorld;
 use serde_json::Value;
 
-use crate::failures::tell;
+use crate::failures::import_failures;
 
 /// The status and the body of every path, as a server with this store answers at this time.
 macro_rules! service {
@@ -49,7 +49,7 @@ macro_rules! answers {
 /// A change of the project, and which of the answers it changes.
 type Change<'a> = (&'static str, &'a dyn Fn(), [bool; 8]);
 
-/// An answer without the bounds of its period, which every second moves.
+/// An answer without the bounds of its period, which change every second.
 fn without_window((status, body): &(u16, String)) -> (u16, Value) {
     let mut body: Value = serde_json::from_str(body).unwrap();
     body.as_object_mut().unwrap().remove("window");
@@ -59,7 +59,7 @@ fn without_window((status, body): &(u16, String)) -> (u16, Value) {
 #[actix_web::test]
 async fn shared_answers_follow_every_change_of_the_project() {
     let world = ServedWorld::new();
-    let runs = tell(&world);
+    let runs = import_failures(&world);
     let failures = |query: &str| format!("/runs/{}/failures{query}", runs[14]);
     let signatures = world.get("/errors");
     let fingerprint = signatures["errors"][0]["fingerprint"].as_str().unwrap();

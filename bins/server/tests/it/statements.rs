@@ -13,7 +13,8 @@ use assay_domain::timestamp::Timestamp;
 use assay_flakiness::Engine;
 use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
 
-/// Every route with its most statements, and whether they are in a transaction, which costs two more round trips.
+/// Every route with its maximum number of statements, and whether they are in a transaction, which costs two more
+/// round trips.
 const STATEMENTS: [(&str, usize, bool); 12] = [
     ("/projects", 1, false),
     ("/projects/{projectId}/runs", 1, false),

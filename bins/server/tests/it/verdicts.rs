@@ -13,21 +13,21 @@ use crate::{
 #[test]
 fn verdicts_agree_in_the_store_in_the_live_list_and_offline() {
     let imported = ImportedSeason::new(1, false);
-    agree(&imported, &imported.reports());
+    assert_equal_verdicts(&imported, &imported.reports());
 }
 
 #[test]
-fn a_table_of_attempts_is_judged_as_the_reports_with_suites_and_pull_requests() {
+fn a_table_of_attempts_is_judged_like_reports_with_suites_and_pull_requests() {
     let imported = ImportedSeason::new(3, true);
     let table = imported.world.folder.path().join("attempts.csv");
     std::fs::write(&table, imported.table()).unwrap();
-    agree(&imported, &table);
+    assert_equal_verdicts(&imported, &table);
 }
 
 /// Compares every field of every test.
 #[track_caller]
-fn agree(imported: &ImportedSeason, history: &Path) {
-    let stored = imported.stored();
+fn assert_equal_verdicts(imported: &ImportedSeason, history: &Path) {
+    let stored = imported.stored_verdicts();
     let judged: BTreeMap<&Test, &Value> = stored
         .iter()
         .filter(|(_, verdict)| verdict["awaitingFirstWrite"] == false)
@@ -44,14 +44,14 @@ fn agree(imported: &ImportedSeason, history: &Path) {
         assert_stored(test, verdict, tests[test]);
     }
 
-    let (live, gathering) = imported.live();
+    let (live, gathering) = imported.flaky_list();
     assert!(live.len() >= 8, "{} of the tests are listed", live.len());
     let now = text(&live[0]["evidence"]["now"]);
     let offline = analyze(imported, history, &now);
     let reported: Vec<&Value> = offline.iter().take_while(|entry| is_reported(entry)).collect();
     assert_eq!(live.len(), reported.len());
     for (live, offline) in live.iter().zip(reported) {
-        same(&format!("live {:?}", test_of(live)), live, offline);
+        assert_same_values(&format!("live {:?}", test_of(live)), live, offline);
     }
     let insufficient = offline
         .iter()
@@ -115,7 +115,7 @@ fn assert_stored(test: &Test, verdict: &Value, offline: &Value) {
         "lastRun",
         "evidence",
     ] {
-        same(&format!("{field} of {test:?}"), &verdict[field], &offline[field]);
+        assert_same_values(&format!("{field} of {test:?}"), &verdict[field], &offline[field]);
     }
     let signals = verdict["activeSignals"].as_array().unwrap().iter();
     let mut signals: Vec<&Value> = signals.map(|active| &active["signal"]).collect();
@@ -130,7 +130,7 @@ fn assert_stored(test: &Test, verdict: &Value, offline: &Value) {
 
 /// Compares the text, too, so that numbers agree to the last digit.
 #[track_caller]
-fn same(what: &str, left: &Value, right: &Value) {
+fn assert_same_values(what: &str, left: &Value, right: &Value) {
     if let (Value::Object(left), Value::Object(right)) = (left, right) {
         assert_eq!(
             left.keys().collect::<Vec<_>>(),
@@ -138,7 +138,7 @@ fn same(what: &str, left: &Value, right: &Value) {
             "{what}"
         );
         for (key, left) in left {
-            same(&format!("{what}: {key}"), left, &right[key]);
+            assert_same_values(&format!("{what}: {key}"), left, &right[key]);
         }
         return;
     }

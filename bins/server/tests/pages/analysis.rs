@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use assay_testkit::{Browser, Cli, Scripts};
 use serde_json::{Value, json};
 
-/// A CSV history of twenty runs, two of each revision but the first and the last: `flaky` tests that pass on retry now and then, `failing` ones that
-/// failed the newest run alone, and `healthy` ones.
+/// A CSV history of twenty runs, two of each revision but the first and the last. It has `flaky` tests that sometimes
+/// pass on retry, `failing` tests that failed only in the newest run, and `healthy` tests.
 pub(crate) fn history(flaky: usize, failing: usize, healthy: usize) -> String {
     let mut csv = String::from("test,run,started_at,status,branch,file,variant,revision,retry,duration_ms\n");
     for run in 0..20 {
@@ -75,7 +75,7 @@ fn page_of(files: &[(&str, String)], scripts: Scripts) -> (Browser, tempfile::Te
 const ROWS: &str = "return document.querySelectorAll('.row').length";
 
 /// Waits until the page shows this number of rows. It draws the first ones immediately and the others a moment later.
-fn shows(browser: &Browser, rows: usize) {
+fn wait_for_rows(browser: &Browser, rows: usize) {
     browser.until(&format!("{ROWS} === {rows}"));
 }
 
@@ -112,20 +112,20 @@ fn counts_search_and_filters_cover_every_test() {
         browser.text(".count"),
         format!("{fits} of {} tests", judged["tests"].as_array().unwrap().len())
     );
-    shows(&browser, fits);
+    wait_for_rows(&browser, fits);
     // The state is in the address, and a new tab shows the same.
     let shared = browser.address();
     assert!(shared.contains("#search=flaky+34"), "{shared}");
     browser.open("about:blank");
     browser.open(&shared);
-    shows(&browser, fits);
+    wait_for_rows(&browser, fits);
     browser.open("about:blank");
     browser.open(&format!("{address}#status=failing"));
-    shows(&browser, 2);
+    wait_for_rows(&browser, 2);
     // By file, and by the variant in which a test failed.
     browser.open("about:blank");
     browser.open(&format!("{address}#file=tests%2F7.test.ts&variant=mac"));
-    shows(&browser, 9);
+    wait_for_rows(&browser, 9);
     browser.open("about:blank");
     browser.open(&format!("{address}#file=tests%2F7.test.ts&variant=linux"));
     assert_eq!(browser.text(".count"), "No test matches.");
@@ -169,7 +169,7 @@ fn the_page_is_filtered_by_branch_error_and_what_is_new() {
          select.dispatchEvent(new Event('input', {bubbles: true})); \
          select.dispatchEvent(new Event('change', {bubbles: true}))",
     );
-    shows(&browser, 2);
+    wait_for_rows(&browser, 2);
     let (_, state) = browser
         .address()
         .split_once('#')

@@ -1,4 +1,4 @@
-//! The actions of a person: signing in, following links, reading with and without scripts.
+//! Signing in, following links, and reading with and without scripts, in a browser.
 
 use assay_testkit::{Browser, Scripts, Server};
 use serde_json::json;
@@ -86,7 +86,7 @@ fn from_a_red_run_to_the_evidence_in_three_clicks_and_back() {
 }
 
 #[test]
-fn the_copied_prompt_is_the_apis() {
+fn the_copied_prompt_equals_the_apis() {
     let world = World::new();
     let browser = world.signed_in(Scripts::Off);
     let page = world

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::world::World;
 
-/// Asks axe-core, whose file `ASSAY_AXE` names, for serious and critical violations on every page, in light and dark.
+/// Checks every page with axe-core for serious and critical violations, in light and dark. `ASSAY_AXE` is its file.
 #[test]
 #[ignore = "needs axe-core from npm: see docs/pages.md"]
 fn axe_core_finds_nothing_serious() {
@@ -35,7 +35,7 @@ fn axe_core_finds_nothing_serious() {
     check(browser, &script, "the page of assay analyze");
 }
 
-/// Has axe-core look at the page that a browser shows, in light and dark.
+/// Checks the browser's current page with axe-core, in light and dark.
 fn check(browser: &Browser, script: &str, page: &str) {
     browser.run("document.querySelectorAll('.reading').forEach((each) => { each.open = true })");
     browser.run(script);
@@ -51,7 +51,8 @@ fn check(browser: &Browser, script: &str, page: &str) {
     eprintln!("{page}: nothing serious or critical");
 }
 
-/// Draws the demonstration, whose link `ASSAY_DEMO_LINK` is, and the page of `assay analyze` of its reports into `docs/images`.
+/// Writes pictures of the demonstration and of its reports' page of `assay analyze` into `docs/images`.
+/// `ASSAY_DEMO_LINK` is the demonstration's link.
 #[test]
 #[ignore = "writes docs/images: see docs/pages.md"]
 fn pictures_of_the_demonstration() {

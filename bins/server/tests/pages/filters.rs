@@ -78,7 +78,7 @@ fn the_list_is_filtered_by_branch_variant_error_and_what_is_new() {
 }
 
 #[test]
-fn the_orders_of_the_list_are_the_apis() {
+fn the_list_has_the_orders_of_the_api() {
     let world = World::new();
     let cookie = world.cookie();
     for (word, sort) in [("", "timeLost"), ("rate", "rate"), ("impact", "impact")] {
@@ -157,7 +157,7 @@ fn names_of(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_list_of_runs_is_filtered_and_paged_as_the_apis() {
+fn the_list_of_runs_is_filtered_and_paged_like_the_apis() {
     let world = World::new();
     for run in 0..52 {
         let cases = [("quick".to_owned(), run % 2 == 0)];

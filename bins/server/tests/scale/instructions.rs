@@ -39,7 +39,7 @@ fn the_commands_of_the_page_make_a_standby_that_is_read_and_can_be_promoted() {
     let mut first = Node::primary(&nodes, "one");
     // As after an installation, nothing but the page's line lets a standby connect.
     first.allow("local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n");
-    let data = nodes.data_of("two");
+    let data = nodes.data_folder("two");
     let commands = commands(&data.display().to_string());
     let [role, line, copy, lag, promote, remove] = commands.as_slice() else {
         panic!("{commands:?}");

@@ -153,7 +153,7 @@ fn without_redis_each_server_counts_by_itself_until_it_is_back() {
     pair.wait_until_shared();
     let begun = minute();
     pair.redis.kill();
-    assert_eq!(pair.admitted(70), [60, 60], "open, but not without any limit");
+    assert_eq!(pair.admitted(70), [60, 60], "each server applies the whole limit");
     for times in pair.log_counts("Redis does not answer") {
         assert!(
             (1..=minute() - begun + 1).contains(&times),
@@ -203,7 +203,7 @@ fn a_hanging_redis_briefly_delays_one_request_a_second() {
     pair.redis.signal("STOP");
     let begun = Instant::now();
     let slowest = thread::scope(|scope| {
-        let asking: Vec<_> = (0..4)
+        let clients: Vec<_> = (0..4)
             .map(|index: usize| {
                 let server = &pair.servers[index % 2];
                 let key = &pair.world.key;
@@ -219,9 +219,9 @@ fn a_hanging_redis_briefly_delays_one_request_a_second() {
                 })
             })
             .collect();
-        asking
+        clients
             .into_iter()
-            .map(|asking| asking.join().unwrap())
+            .map(|client| client.join().unwrap())
             .max()
             .unwrap()
     });

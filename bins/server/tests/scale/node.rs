@@ -43,7 +43,11 @@ impl NodeFolder {
         // Always in /tmp, because the path of a socket must be short.
         let folder = tempfile::tempdir_in("/tmp").unwrap();
         let is_root = fs::metadata(folder.path()).unwrap().uid() == 0;
-        let account = is_root.then(|| account("postgres").or_else(|| account("nobody")).unwrap());
+        let account = is_root.then(|| {
+            user_and_group_ids("postgres")
+                .or_else(|| user_and_group_ids("nobody"))
+                .unwrap()
+        });
         let nodes = Self {
             folder,
             programs: programs(),
@@ -51,7 +55,7 @@ impl NodeFolder {
             port: "5432".to_owned(),
             with_tcp: None,
         };
-        nodes.give(nodes.folder.path());
+        nodes.give_to_postgres(nodes.folder.path());
         nodes
     }
 
@@ -66,7 +70,7 @@ impl NodeFolder {
     }
 
     /// The data folder of a node that is not created here.
-    pub(crate) fn data_of(&self, name: &str) -> PathBuf {
+    pub(crate) fn data_folder(&self, name: &str) -> PathBuf {
         self.path(&format!("{name}.data"))
     }
 
@@ -74,7 +78,7 @@ impl NodeFolder {
         self.folder.path().join(name)
     }
 
-    fn give(&self, path: &Path) {
+    fn give_to_postgres(&self, path: &Path) {
         if let Some((user, group)) = self.account {
             chown(path, Some(user), Some(group)).unwrap();
         }
@@ -240,7 +244,7 @@ impl<'a> Node<'a> {
     pub(crate) fn start(nodes: &'a NodeFolder, name: &'static str, data: PathBuf) -> Self {
         let socket = nodes.path(name);
         fs::create_dir_all(&socket).unwrap();
-        nodes.give(&socket);
+        nodes.give_to_postgres(&socket);
         let process = launch(nodes, name, &data);
         let mut node = Self {
             nodes,
@@ -316,7 +320,7 @@ fn log_of(nodes: &NodeFolder, name: &str) -> PathBuf {
 }
 
 /// The ids of a user and its group.
-fn account(name: &str) -> Option<(u32, u32)> {
+fn user_and_group_ids(name: &str) -> Option<(u32, u32)> {
     let users = fs::read_to_string("/etc/passwd").unwrap();
     let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
     let mut ids = line.split(':').skip(2).map(|id| id.parse().unwrap());

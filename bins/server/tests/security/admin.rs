@@ -41,20 +41,20 @@ fn the_listeners_do_not_answer_for_each_other() {
 #[test]
 fn the_operators_listener_reveals_no_tenant_and_nothing_of_the_machine() {
     let world = World::new();
-    for holding in [&world.ours, &world.theirs] {
+    for resources in [&world.ours, &world.theirs] {
         for path in ["runs", "flaky", "errors", "settings", "branches?search=vault"] {
-            let path = format!("/api/v1/projects/{}/{path}", holding.project);
+            let path = format!("/api/v1/projects/{}/{path}", resources.project);
             wire::get(world.address, &path, &world.keys.good, &[]);
             wire::get(world.address, &path, &world.keys.theirs, &[]);
         }
     }
     let mut private: Vec<String> = [&world.ours, &world.theirs, &world.sibling]
         .iter()
-        .flat_map(|holding| {
+        .flat_map(|resources| {
             [
-                vec![holding.project.clone(), holding.branch.clone()],
-                holding.runs.clone(),
-                holding.fingerprints.clone(),
+                vec![resources.project.clone(), resources.branch.clone()],
+                resources.runs.clone(),
+                resources.fingerprints.clone(),
             ]
         })
         .flatten()

@@ -3,7 +3,7 @@
 use crate::{
     contract::{Contract, Operation},
     generator::Draft,
-    world::{Holding, World},
+    world::{ProjectResources, World},
 };
 
 /// The expected answer.
@@ -156,7 +156,7 @@ fn bad_parameters(
                 // The caller's plan has sixty days.
                 "days" => value == "7" || value == "30",
                 // Any position is valid, even one of another project.
-                "cursor" => world.holdings().iter().any(|of| of.cursors.contains(value)),
+                "cursor" => world.all_resources().iter().any(|of| of.cursors.contains(value)),
                 _ => parameter.allows(value),
             },
             _ => false,
@@ -194,22 +194,22 @@ fn resource(
     let Some(id) = named("{projectId}") else {
         return Resource::Found;
     };
-    let visible: [&Holding; 2] = [&world.ours, &world.sibling];
-    let Some(holding) = visible
+    let visible: [&ProjectResources; 2] = [&world.ours, &world.sibling];
+    let Some(resources) = visible
         .into_iter()
-        .find(|holding| Some(&holding.project) == id.as_ref())
+        .find(|resources| Some(&resources.project) == id.as_ref())
     else {
         return Resource::Missing("project_not_found");
     };
     let run = named("{runId}");
     if run
         .as_ref()
-        .is_some_and(|id| !id.as_ref().is_some_and(|id| holding.runs.contains(id)))
+        .is_some_and(|id| !id.as_ref().is_some_and(|id| resources.runs.contains(id)))
     {
         return Resource::Missing("run_not_found");
     }
     if let Some(fingerprint) = named("{fingerprint}")
-        && !fingerprint.is_some_and(|text| holding.fingerprints.contains(&text))
+        && !fingerprint.is_some_and(|text| resources.fingerprints.contains(&text))
     {
         return Resource::Missing("error_not_found");
     }
@@ -223,7 +223,7 @@ fn resource(
         .then(|| pairs.iter().find(|(name, _)| name == "filePath"))
         .flatten()
         .and_then(|(_, value)| value.clone());
-    let found: Vec<_> = holding
+    let found: Vec<_> = resources
         .tests
         .iter()
         .filter(|(test, _)| Some(test) == name.as_ref())

@@ -41,7 +41,7 @@ fn every_request_gets_a_documented_answer() {
     let results: Vec<_> = thread::scope(|scope| {
         let part = |place| {
             let (world, contract) = (&world, &contract);
-            scope.spawn(move || attack(world, contract, seed ^ (place << 32), requests / THREADS))
+            scope.spawn(move || send_requests(world, contract, seed ^ (place << 32), requests / THREADS))
         };
         let parts: Vec<_> = (0..THREADS).map(part).collect();
         parts.into_iter().map(|part| part.join().unwrap()).collect()
@@ -150,7 +150,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Sends this many requests. Counts the answers and returns the first few errors.
-fn attack(world: &World, contract: &Contract, seed: u64, requests: u64) -> (Counts, Vec<String>) {
+fn send_requests(world: &World, contract: &Contract, seed: u64, requests: u64) -> (Counts, Vec<String>) {
     let mut generator = Generator::new(seed, contract, world);
     let mut connection = PersistentConnection::new(world.address);
     let (mut counts, mut wrong) = (Counts::new(), Vec::new());
@@ -162,7 +162,7 @@ fn attack(world: &World, contract: &Contract, seed: u64, requests: u64) -> (Coun
             judged.map(|kind| format!("noise: {kind}")).map_err(|why| {
                 format!(
                     "{why}: {} to {}",
-                    tell(answer.as_ref()),
+                    describe(answer.as_ref()),
                     noise
                         .escape_ascii()
                         .to_string()
@@ -183,7 +183,7 @@ fn attack(world: &World, contract: &Contract, seed: u64, requests: u64) -> (Coun
             judged.map_err(|why| {
                 format!(
                     "{why}: {} to {} (expected {expected:?})",
-                    tell(answer.as_ref()),
+                    describe(answer.as_ref()),
                     draft.bytes().escape_ascii()
                 )
             })
@@ -197,7 +197,7 @@ fn attack(world: &World, contract: &Contract, seed: u64, requests: u64) -> (Coun
     (counts, wrong)
 }
 
-fn tell(answer: Option<&Response>) -> String {
+fn describe(answer: Option<&Response>) -> String {
     answer.map_or_else(|| "no answer".to_owned(), Response::summary)
 }
 

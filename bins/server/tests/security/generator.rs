@@ -6,7 +6,7 @@ use crate::{
     expected::Versions,
     hostile::{SEGMENTS, VALUES},
     words::{FIELDS, METHODS, REQUEST_IDS, STRAY_PATHS, VERSIONS},
-    world::{Holding, Keys, World},
+    world::{Keys, ProjectResources, World},
 };
 use assay_testkit::wire::escape;
 
@@ -68,8 +68,8 @@ type PresentedKey = (Vec<Vec<u8>>, Option<(u16, &'static str)>);
 pub(crate) struct Generator<'a> {
     pub(crate) dice: Dice,
     contract: &'a Contract,
-    ours: &'a Holding,
-    others: [&'a Holding; 2],
+    ours: &'a ProjectResources,
+    others: [&'a ProjectResources; 2],
     keys: &'a Keys,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Generator<'a> {
         };
         let mut target = self.target();
         if self.dice.percent(8) {
-            self.scramble(&mut target);
+            self.mutate(&mut target);
         }
         let mut draft = Draft {
             method: method.to_owned(),
@@ -175,23 +175,23 @@ impl<'a> Generator<'a> {
         if odds < 15 {
             return self.dice.uuid();
         }
-        let holding = if odds < 22 {
+        let resources = if odds < 22 {
             *self.dice.pick(&self.others)
         } else {
             self.ours
         };
         match name {
-            "{projectId}" => holding.project.clone(),
-            "{runId}" => self.pick(&holding.runs).clone(),
-            "{fingerprint}" => self.pick(&holding.fingerprints).clone(),
+            "{projectId}" => resources.project.clone(),
+            "{runId}" => self.pick(&resources.runs).clone(),
+            "{fingerprint}" => self.pick(&resources.fingerprints).clone(),
             _ if self.dice.percent(50) => {
-                let everywhere = holding
+                let everywhere = resources
                     .tests
                     .iter()
                     .filter(|(name, _)| !name.contains("of shard"));
                 escape(&self.pick(&everywhere.collect::<Vec<_>>()).0)
             }
-            _ => escape(&self.pick(&holding.tests).0),
+            _ => escape(&self.pick(&resources.tests).0),
         }
     }
 
@@ -209,12 +209,12 @@ impl<'a> Generator<'a> {
             "status" => &["passed", "failed", "flaky", "broken", "Passed"],
             "perPage" => &["10", "25", "50", "11", "0"],
             "cursor" => {
-                let holding = if self.dice.percent(20) {
+                let resources = if self.dice.percent(20) {
                     self.others[1]
                 } else {
                     self.ours
                 };
-                return self.pick(&holding.cursors).clone();
+                return self.pick(&resources.cursors).clone();
             }
             "direction" => &["next", "prev", "up"],
             "category" => &["assertion", "network", "other", "none"],
@@ -238,7 +238,7 @@ impl<'a> Generator<'a> {
     }
 
     /// Changes some bytes.
-    pub(crate) fn scramble(&mut self, bytes: &mut Vec<u8>) {
+    pub(crate) fn mutate(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..self.dice.between(1, 4) {
             let place = self.dice.between(0, bytes.len() as i64 - 1) as usize;
             match self.dice.between(0, 4) {

@@ -107,7 +107,7 @@ fn a_refused_head_is_answered_as_json_over_tls() {
     let (_server, address) = tls::start(&world.database, folder.path());
     for (what, status, head) in refused_heads(&world.keys.good) {
         let stream = TcpStream::connect(address).unwrap();
-        let mut stream = tls::greet(stream, &trusted, &[&TLS13], &[]).unwrap();
+        let mut stream = tls::handshake(stream, &trusted, &[&TLS13], &[]).unwrap();
         stream.write_all(&head).unwrap();
         let answer = wire::read(&mut stream, &mut Vec::new(), false);
         assert_refused(&contract, what, status, answer);

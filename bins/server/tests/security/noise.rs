@@ -74,7 +74,7 @@ impl Generator<'_> {
                 bytes
             }
             _ => {
-                self.scramble(&mut bytes);
+                self.mutate(&mut bytes);
                 bytes.extend_from_slice(b"\r\n\r\n");
                 bytes
             }

@@ -21,7 +21,7 @@ use crate::{
 const PASSWORD: &str = "hunter2hunter2";
 
 /// The forms in which a key could be written: as text, in base64, as the bytes of a debug print.
-fn traces(key: &str) -> Vec<String> {
+fn written_forms(key: &str) -> Vec<String> {
     // The part after the twelve characters that `assay key list` shows.
     let secret = &key[12..36];
     let bytes = format!("{:?}", secret.as_bytes());
@@ -35,7 +35,7 @@ fn traces(key: &str) -> Vec<String> {
 /// Fails if one of the texts contains a part of one of the keys.
 fn assert_no_secret(world: &World, what: &str, text: &str) {
     for key in world.keys.all() {
-        for trace in traces(key) {
+        for trace in written_forms(key) {
             if let Some(place) = text.find(&trace) {
                 let around: String = text[..place].chars().rev().take(200).collect();
                 panic!(
@@ -79,7 +79,7 @@ fn a_key_is_written_nowhere() {
         ("RUST_BACKTRACE", "full"),
     ];
     let world = World::with(&settings);
-    let mut postgres = PostgresLog::from_now_on(&world);
+    let mut postgres = PostgresLog::starting_now(&world);
     send_all(&world, "healthy");
     assert!(world.server.log().len() > 10_000, "the log is not at its loudest");
     for path in ["/metrics", "/docs", "/openapi.json", "/healthz", "/readyz"] {
@@ -108,7 +108,7 @@ fn a_key_is_written_nowhere() {
     world.database.execute("ALTER TABLE api_key RENAME TO gone");
     // A key that was just looked up is cached for a moment.
     let began = Instant::now();
-    while anything(&world).status != 500 {
+    while send_any_request(&world).status != 500 {
         assert!(began.elapsed() < Duration::from_secs(60), "nothing fails");
     }
     send_all(&world, "failing");
@@ -128,7 +128,7 @@ fn a_crash_report_has_no_key() {
         ("RUST_BACKTRACE", "full"),
     ]);
     for _ in 0..50 {
-        anything(&world);
+        send_any_request(&world);
     }
     let aborted = Command::new("kill")
         .args(["-s", "ABRT", &world.server.pid().to_string()])
@@ -217,7 +217,7 @@ fn passwords_and_keys_stay_with_the_programs() {
     );
 }
 
-fn anything(world: &World) -> Response {
+fn send_any_request(world: &World) -> Response {
     let project = escape(&world.ours.project);
     wire::get(
         world.address,
@@ -241,7 +241,7 @@ fn with_password(url: &str) -> String {
 struct PostgresLog(File);
 
 impl PostgresLog {
-    fn from_now_on(world: &World) -> Self {
+    fn starting_now(world: &World) -> Self {
         let mut file = File::open(world.postgres_log()).unwrap();
         file.seek(SeekFrom::End(0)).unwrap();
         Self(file)

@@ -48,7 +48,7 @@ fn half_a_second_request(served: &PlainAndTls, mut stream: Box<dyn Stream>) {
     stream
         .write_all(b"GET /api/v1/projects HTTP/1.1\r\nX-Slow: ")
         .unwrap();
-    until_let_go(stream, b"a");
+    send_until_disconnected(stream, b"a");
 }
 
 /// A request that is answered before its body, whose pieces arrive slowly.
@@ -62,7 +62,7 @@ fn a_body_without_end(served: &PlainAndTls, mut stream: Box<dyn Stream>) {
         wire::read(&mut stream, &mut Vec::new(), false).unwrap().status,
         200
     );
-    until_let_go(stream, b"1\r\na\r\n");
+    send_until_disconnected(stream, b"1\r\na\r\n");
 }
 
 /// Sends as many requests as the server accepts, and reads no answers.
@@ -96,8 +96,8 @@ fn processor_time(pid: u32) -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// Sends one byte twice a second, and fails if the server accepts this for too long.
-fn until_let_go(mut stream: Box<dyn Stream>, drop: &[u8]) {
+/// Sends `drop` twice a second, and fails if the server does not disconnect within the time limit.
+fn send_until_disconnected(mut stream: Box<dyn Stream>, drop: &[u8]) {
     let began = Instant::now();
     stream.wait_at_most(Duration::from_millis(500));
     loop {
@@ -105,7 +105,7 @@ fn until_let_go(mut stream: Box<dyn Stream>, drop: &[u8]) {
         match stream.read(&mut [0; 512]) {
             Ok(0) => return,
             Ok(_) => {}
-            Err(error) if is_silence(&error) => {
+            Err(error) if is_timeout(&error) => {
                 if stream.write_all(drop).and_then(|()| stream.flush()).is_err() {
                     return;
                 }
@@ -142,7 +142,7 @@ fn reading_slowly_but_steadily(served: &PlainAndTls, stream: Box<dyn Stream>) {
     assert_eq!(answer.json()["tests"].as_array().unwrap().len(), TESTS);
     assert!(
         began.elapsed() > Duration::from_secs(45),
-        "too quick to prove anything: {:?}",
+        "too fast to exceed the permitted pause: {:?}",
         began.elapsed()
     );
 }
@@ -185,7 +185,7 @@ impl Stream for tls::Tls {
     }
 }
 
-fn is_silence(error: &std::io::Error) -> bool {
+fn is_timeout(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
@@ -257,7 +257,7 @@ impl PlainAndTls {
     }
 
     fn over_tls(&self, room: usize) -> Box<dyn Stream> {
-        Box::new(tls::greet(connect(self.tls, room), &self.trusted, &[&TLS13], &[]).unwrap())
+        Box::new(tls::handshake(connect(self.tls, room), &self.trusted, &[&TLS13], &[]).unwrap())
     }
 }
 

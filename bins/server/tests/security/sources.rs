@@ -35,7 +35,7 @@ const FORMATTED: [(&str, &str); 7] = [
     ("crates/repository/src/db/pool.rs", "SET statement_timeout = {ms}"),
 ];
 /// Functions that accept a statement as text.
-const TAKES_SQL: [&str; 4] = ["sql_query(", "batch_execute(", ".sql(", "sql::<"];
+const SQL_FUNCTIONS: [&str; 4] = ["sql_query(", "batch_execute(", ".sql(", "sql::<"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -81,7 +81,7 @@ fn no_statement_is_built_from_text() {
             // The tests inside a file are not part of a program.
             let text = text.split("#[cfg(test)]").next().unwrap();
             let name = file.strip_prefix(root()).unwrap().display().to_string();
-            for call in TAKES_SQL {
+            for call in SQL_FUNCTIONS {
                 for (place, _) in text.match_indices(call) {
                     // `into_sql::<…>()` turns a bound value into an expression.
                     if text[..place].ends_with('_') && call.starts_with("sql") {

@@ -11,7 +11,7 @@ use assay_testkit::{
 use crate::{
     contract::Contract,
     statements::Statements,
-    world::{Holding, World},
+    world::{ProjectResources, World},
 };
 
 /// An id of the right form that does not exist.
@@ -21,16 +21,16 @@ const NO_TEST: &str = "cart%20%3E%20nobody%20wrote%20this";
 
 /// One route with its path's parameters filled.
 #[derive(Debug, Clone)]
-struct Ask {
+struct RouteRequest {
     path: String,
     /// The name of the last parameter, for messages.
     what: String,
 }
 
-/// Replaces the last parameter of a route, if it has one below the project.
-fn leaves(template: &str, holding: Option<&Holding>) -> Vec<String> {
-    let nothing = Holding::default();
-    let of = holding.unwrap_or(&nothing);
+/// The paths of a route with ids of these resources, or with absent ids, for its parameters below the project.
+fn fill_parameters(template: &str, resources: Option<&ProjectResources>) -> Vec<String> {
+    let nothing = ProjectResources::default();
+    let of = resources.unwrap_or(&nothing);
     let or_absent = |ids: Vec<String>, absent: &str| {
         if ids.is_empty() {
             vec![absent.to_owned()]
@@ -64,14 +64,18 @@ fn leaves(template: &str, holding: Option<&Holding>) -> Vec<String> {
 }
 
 /// Every route below a project, with a project and the ids of its resources.
-fn asks(contract: &Contract, project: &str, holding: Option<&Holding>) -> Vec<Ask> {
+fn requests_below_project(
+    contract: &Contract,
+    project: &str,
+    resources: Option<&ProjectResources>,
+) -> Vec<RouteRequest> {
     let below = contract
         .operations
         .iter()
         .filter(|operation| operation.path.contains("{projectId}"));
     below
-        .flat_map(|operation| leaves(&operation.path, holding))
-        .map(|path| Ask {
+        .flat_map(|operation| fill_parameters(&operation.path, resources))
+        .map(|path| RouteRequest {
             path: format!("/api/v1{}", path.replace("{projectId}", project)),
             what: path,
         })
@@ -79,7 +83,7 @@ fn asks(contract: &Contract, project: &str, holding: Option<&Holding>) -> Vec<As
 }
 
 impl World {
-    fn as_us(&self, method: &str, path: &str, head: &[(&str, &str)]) -> Response {
+    fn ask_as_caller(&self, method: &str, path: &str, head: &[(&str, &str)]) -> Response {
         wire::ask(self.address, method, path, Some(&self.keys.good), head).apart_from_date()
     }
 }
@@ -100,10 +104,10 @@ fn foreign_ids_get_the_same_bytes_as_absent_ids() {
 fn projects_of_others(world: &World, contract: &Contract) {
     let mut compared = 0;
     let behind = [Some(&world.theirs), Some(&world.ours), None];
-    for holding in behind {
-        let theirs = asks(contract, &world.theirs.project, holding);
-        let nobodys = asks(contract, NO_ID, holding);
-        for (their, nobody) in theirs.iter().zip(&nobodys) {
+    for resources in behind {
+        let theirs = requests_below_project(contract, &world.theirs.project, resources);
+        let absent = requests_below_project(contract, NO_ID, resources);
+        for (foreign_request, absent_request) in theirs.iter().zip(&absent) {
             for method in ["GET", "HEAD", "POST", "DELETE", "BREW"] {
                 for query in [
                     "",
@@ -119,45 +123,50 @@ fn projects_of_others(world: &World, contract: &Contract) {
                             ("If-None-Match", "*"),
                             ("Accept-Encoding", "gzip"),
                         ];
-                        world.as_us(method, &format!("{path}{query}"), &head)
+                        world.ask_as_caller(method, &format!("{path}{query}"), &head)
                     };
-                    let (theirs, nobodys) = (ask(&their.path), ask(&nobody.path));
-                    assert_eq!(theirs, nobodys, "{method} {}{query}", their.what);
+                    let (theirs, absent) = (ask(&foreign_request.path), ask(&absent_request.path));
+                    assert_eq!(theirs, absent, "{method} {}{query}", foreign_request.what);
                     assert!(
                         (400..500).contains(&theirs.status),
                         "{method} {}{query}",
-                        their.what
+                        foreign_request.what
                     );
                     compared += 1;
                 }
             }
             // Without the client's own id, the answer has none either. A random one would differ each time.
-            let plain = world.as_us("GET", &their.path, &[]);
-            assert_eq!(plain, world.as_us("GET", &nobody.path, &[]), "{}", their.what);
+            let plain = world.ask_as_caller("GET", &foreign_request.path, &[]);
+            assert_eq!(
+                plain,
+                world.ask_as_caller("GET", &absent_request.path, &[]),
+                "{}",
+                foreign_request.what
+            );
             assert_eq!(
                 (plain.status, plain.code().as_str()),
                 (404, "project_not_found"),
                 "{}",
-                their.what
+                foreign_request.what
             );
         }
     }
     assert!(compared > 1_000, "only {compared} answers were compared");
 }
 
-/// In our own project, resources of another project do not exist, even of the same organization.
+/// In the caller's project, resources of other projects do not exist, even those of the same organization.
 fn leaves_of_others(world: &World, contract: &Contract) {
-    for holding in [&world.theirs, &world.sibling] {
+    for resources in [&world.theirs, &world.sibling] {
         for operation in &contract.operations {
             let path = operation.path.replace("{projectId}", &world.ours.project);
             if path == operation.path || !path.contains('{') {
                 continue;
             }
-            let absent = leaves(&path, None).swap_remove(0);
-            let absent = world.as_us("GET", &format!("/api/v1{absent}"), &[]);
+            let absent = fill_parameters(&path, None).swap_remove(0);
+            let absent = world.ask_as_caller("GET", &format!("/api/v1{absent}"), &[]);
             assert_eq!(absent.status, 404, "{path}");
-            for leaf in leaves(&path, Some(holding)) {
-                let other = world.as_us("GET", &format!("/api/v1{leaf}"), &[]);
+            for leaf in fill_parameters(&path, Some(resources)) {
+                let other = world.ask_as_caller("GET", &format!("/api/v1{leaf}"), &[]);
                 assert_eq!(other, absent, "{leaf}");
             }
         }
@@ -166,11 +175,11 @@ fn leaves_of_others(world: &World, contract: &Contract) {
             "/api/v1/projects/{}/runs/{}/tests",
             world.ours.project, world.ours.runs[0]
         );
-        let absent = world.as_us("GET", &format!("{run}/{NO_TEST}"), &[]);
+        let absent = world.ask_as_caller("GET", &format!("{run}/{NO_TEST}"), &[]);
         assert_eq!((absent.status, absent.code().as_str()), (404, "test_not_found"));
-        for (name, _) in holding.plain_tests() {
+        for (name, _) in resources.plain_tests() {
             assert_eq!(
-                world.as_us("GET", &format!("{run}/{}", escape(name)), &[]),
+                world.ask_as_caller("GET", &format!("{run}/{}", escape(name)), &[]),
                 absent,
                 "{name}"
             );
@@ -183,7 +192,7 @@ fn filters_of_others(world: &World) {
     let base = format!("/api/v1/projects/{}", world.ours.project);
     let (branch, theirs) = (escape(&world.theirs.branch), &world.theirs);
     let (_, file) = &theirs.tests[0];
-    for (route, other, nobodys) in [
+    for (route, other, absent) in [
         ("/runs", format!("branch={branch}"), "branch=nobody"),
         ("/errors", format!("branch={branch}"), "branch=nobody"),
         ("/errors", "search=vault".to_owned(), "search=nobody"),
@@ -195,14 +204,16 @@ fn filters_of_others(world: &World) {
         ),
     ] {
         let ask = |query: &str| {
-            let mut body = world.as_us("GET", &format!("{base}{route}?{query}"), &[]).json();
+            let mut body = world
+                .ask_as_caller("GET", &format!("{base}{route}?{query}"), &[])
+                .json();
             // The period ends at the time of the request.
             if let Some(fields) = body.as_object_mut() {
                 fields.remove("window");
             }
             body
         };
-        assert_eq!(ask(&other), ask(nobodys), "{route}?{other}");
+        assert_eq!(ask(&other), ask(absent), "{route}?{other}");
     }
 }
 
@@ -210,9 +221,9 @@ fn filters_of_others(world: &World) {
 fn versions_of_others(world: &World, contract: &Contract) {
     for tag in &world.theirs.tags {
         for tag in [tag.clone(), format!("W/{tag}"), "*".to_owned()] {
-            for ask in asks(contract, &world.theirs.project, Some(&world.theirs)) {
-                let answer = world.as_us("GET", &ask.path, &[("If-None-Match", &tag)]);
-                assert_eq!(answer, world.as_us("GET", &ask.path, &[]), "{}", ask.what);
+            for ask in requests_below_project(contract, &world.theirs.project, Some(&world.theirs)) {
+                let answer = world.ask_as_caller("GET", &ask.path, &[("If-None-Match", &tag)]);
+                assert_eq!(answer, world.ask_as_caller("GET", &ask.path, &[]), "{}", ask.what);
                 assert_eq!(answer.status, 404, "{}", ask.what);
             }
         }
@@ -225,7 +236,7 @@ fn versions_of_others(world: &World, contract: &Contract) {
     for path in paths {
         let path = format!("/api/v1/projects/{}{path}", world.ours.project);
         let tags = world.theirs.tags.join(", ");
-        let answer = world.as_us("GET", &path, &[("If-None-Match", &tags)]);
+        let answer = world.ask_as_caller("GET", &path, &[("If-None-Match", &tags)]);
         let same = path.ends_with("/settings")
             && world
                 .theirs
@@ -236,17 +247,17 @@ fn versions_of_others(world: &World, contract: &Contract) {
     }
 }
 
-/// A cursor is only a position: a foreign one pages through our own runs.
+/// A cursor is only a position: with a foreign cursor, the answer has runs of the caller's project.
 fn cursors_of_others(world: &World) {
     let ours: BTreeSet<_> = world.ours.runs.iter().collect();
     let all = [&world.ours, &world.sibling, &world.theirs];
-    for cursor in all.iter().flat_map(|holding| &holding.cursors) {
+    for cursor in all.iter().flat_map(|resources| &resources.cursors) {
         for direction in ["next", "prev"] {
             let path = format!(
                 "/api/v1/projects/{}/runs?perPage=10&cursor={cursor}&direction={direction}",
                 world.ours.project
             );
-            let answer = world.as_us("GET", &path, &[]);
+            let answer = world.ask_as_caller("GET", &path, &[]);
             assert_eq!(answer.status, 200, "{path}");
             let body = answer.json();
             assert_eq!(body["total"], 13);
@@ -260,9 +271,9 @@ fn cursors_of_others(world: &World) {
     }
 }
 
-/// The list of projects has only our own, and no body contains foreign text.
+/// The list of projects has only the caller's, and no body contains foreign text.
 fn only_our_own_is_listed(world: &World) {
-    let listed = world.as_us("GET", "/api/v1/projects", &[]).json();
+    let listed = world.ask_as_caller("GET", "/api/v1/projects", &[]).json();
     let ids: BTreeSet<_> = listed["projects"]
         .as_array()
         .unwrap()
@@ -274,8 +285,8 @@ fn only_our_own_is_listed(world: &World) {
         BTreeSet::from([world.ours.project.clone(), world.sibling.project.clone()])
     );
     let contract = Contract::read();
-    for ask in asks(&contract, &world.ours.project, Some(&world.ours)) {
-        let answer = world.as_us("GET", &ask.path, &[]);
+    for ask in requests_below_project(&contract, &world.ours.project, Some(&world.ours)) {
+        let answer = world.ask_as_caller("GET", &ask.path, &[]);
         assert!(
             answer.status == 200 || answer.code() == "test_not_found",
             "{}: {}",
@@ -293,12 +304,15 @@ fn only_our_own_is_listed(world: &World) {
 fn the_same_statements_run(world: &World, contract: &Contract) {
     let log = Statements::of(world);
     let mut logged = 0;
-    for holding in [Some(&world.theirs), None] {
-        let theirs = asks(contract, &world.theirs.project, holding);
-        for (their, nobody) in theirs.iter().zip(&asks(contract, NO_ID, holding)) {
-            let of_theirs = log.during(|| world.as_us("GET", &their.path, &[]));
-            let of_nobodys = log.during(|| world.as_us("GET", &nobody.path, &[]));
-            assert_eq!(of_theirs, of_nobodys, "{}", their.what);
+    for resources in [Some(&world.theirs), None] {
+        let theirs = requests_below_project(contract, &world.theirs.project, resources);
+        for (foreign_request, absent_request) in theirs
+            .iter()
+            .zip(&requests_below_project(contract, NO_ID, resources))
+        {
+            let of_theirs = log.during(|| world.ask_as_caller("GET", &foreign_request.path, &[]));
+            let of_absent = log.during(|| world.ask_as_caller("GET", &absent_request.path, &[]));
+            assert_eq!(of_theirs, of_absent, "{}", foreign_request.what);
             logged += of_theirs.len();
         }
     }
@@ -307,17 +321,17 @@ fn the_same_statements_run(world: &World, contract: &Contract) {
         if path == operation.path || !path.contains('{') {
             continue;
         }
-        let absent = format!("/api/v1{}", leaves(&path, None)[0]);
+        let absent = format!("/api/v1{}", fill_parameters(&path, None)[0]);
         // One request before, so that both have prepared statements.
-        world.as_us("GET", &absent, &[]);
-        // Without the look-up of our own project, which is cached for a moment.
+        world.ask_as_caller("GET", &absent, &[]);
+        // Without the look-up of the caller's project, which is cached for a moment.
         let below_project = |path: &str| {
-            let mut statements = log.during(|| world.as_us("GET", path, &[]));
+            let mut statements = log.during(|| world.ask_as_caller("GET", path, &[]));
             statements.retain(|statement| !statement.starts_with(" \"project_entry\".\"name\" FROM"));
             statements
         };
         let absent = below_project(&absent);
-        let leaf = format!("/api/v1{}", leaves(&path, Some(&world.theirs))[0]);
+        let leaf = format!("/api/v1{}", fill_parameters(&path, Some(&world.theirs))[0]);
         assert_eq!(below_project(&leaf), absent, "{path}");
         logged += absent.len();
     }

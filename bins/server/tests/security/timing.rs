@@ -1,4 +1,4 @@
-//! Compares the times for absent and foreign ids. It is an ignored measurement for people.
+//! Compares the times for absent and foreign ids. The test is ignored by default, because a person reads its figures.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ fn timing_of_absent_and_of_foreign_ids() {
     let absent = "01a1fb15-b298-7514-9198-bca91f3e7e8b";
     let (ours, theirs) = (&world.ours, &world.theirs);
     let fingerprint = |of: &str| format!("{}/errors/{of}", ours.project);
-    for (what, foreign, nobodys) in [
+    for (what, foreign, absent) in [
         (
             "project",
             format!("{}/settings", theirs.project),
@@ -37,12 +37,12 @@ fn timing_of_absent_and_of_foreign_ids() {
                 world.keys.good
             )
         };
-        let (foreign, nobodys) = (request(&foreign), request(&nobodys));
+        let (foreign, absent) = (request(&foreign), request(&absent));
         let mut connection = PersistentConnection::new(world.address);
         let (mut first, mut second) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             // The requests alternate in both orders, so that drift affects both.
-            let mut pair = [(&foreign, &mut first), (&nobodys, &mut second)];
+            let mut pair = [(&foreign, &mut first), (&absent, &mut second)];
             if round % 2 == 0 {
                 pair.reverse();
             }

@@ -54,11 +54,11 @@ fn connect(
     versions: &[&'static SupportedProtocolVersion],
     protocols: &[&[u8]],
 ) -> Result<Tls, std::io::Error> {
-    greet(TcpStream::connect(address)?, trusted, versions, protocols)
+    handshake(TcpStream::connect(address)?, trusted, versions, protocols)
 }
 
 /// The same over a connected socket.
-pub(crate) fn greet(
+pub(crate) fn handshake(
     mut socket: TcpStream,
     trusted: &CertificateDer<'static>,
     versions: &[&'static SupportedProtocolVersion],
@@ -112,11 +112,11 @@ fn the_api_is_served_over_tls_and_a_renewed_certificate_is_used_without_a_restar
     assert_eq!(
         stream.conn.alpn_protocol(),
         Some(b"http/1.1".as_slice()),
-        "HTTP/2 is not spoken"
+        "the server negotiates HTTP/2"
     );
     assert!(
         connect(address, &first, &[&TLS13], &[b"h2"]).is_err(),
-        "HTTP/2 is not spoken"
+        "the server negotiates HTTP/2"
     );
     let plain = wire::send(
         address,
@@ -128,7 +128,7 @@ fn the_api_is_served_over_tls_and_a_renewed_certificate_is_used_without_a_restar
     // Invalid files change nothing.
     let former = fs::read(folder.path().join("cert.pem")).unwrap();
     fs::write(folder.path().join("cert.pem"), "half a certif").unwrap();
-    hang_up(&server);
+    send_hangup_signal(&server);
     until(
         || server.log().contains("the former certificate stays in use"),
         &server,
@@ -138,7 +138,7 @@ fn the_api_is_served_over_tls_and_a_renewed_certificate_is_used_without_a_restar
 
     let mut begun = connect(address, &first, &[&TLS13], &[]).unwrap();
     let second = issue(folder.path());
-    hang_up(&server);
+    send_hangup_signal(&server);
     until(|| connect(address, &second, &[&TLS13], &[]).is_ok(), &server);
     assert!(
         connect(address, &first, &[&TLS13], &[]).is_err(),
@@ -213,7 +213,7 @@ fn without_tls_a_hangup_signal_is_logged_and_ignored() {
     let database = TestDatabase::new();
     let server = Server::start(database.url());
     for times in 1..=2 {
-        hang_up(&server);
+        send_hangup_signal(&server);
         until(
             || server.log().matches("SIGHUP: ignored").count() == times,
             &server,
@@ -222,7 +222,7 @@ fn without_tls_a_hangup_signal_is_logged_and_ignored() {
     assert_eq!(server.client().get("/api/v1/projects", None).status, 401);
 }
 
-fn hang_up(server: &Server) {
+fn send_hangup_signal(server: &Server) {
     let sent = Command::new("kill")
         .args(["-s", "HUP", &server.pid().to_string()])
         .status()

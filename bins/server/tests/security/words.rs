@@ -5,7 +5,7 @@ pub(crate) const METHODS: [&str; 14] = [
     "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get", "GETS", "PROPFIND", "BREW", "X",
     "M-SEARCH", "LINK",
 ];
-/// Paths of no route, or almost of one.
+/// Paths that no route has. Some resemble a route.
 pub(crate) const STRAY_PATHS: [&str; 22] = [
     "/",
     "/api",

@@ -9,7 +9,7 @@ use assay_testkit::{
 
 /// The resources of one project, as its owner sees them over HTTP.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Holding {
+pub(crate) struct ProjectResources {
     pub(crate) project: String,
     /// The ids of runs and shards.
     pub(crate) runs: Vec<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Holding {
     pub(crate) tags: Vec<String>,
 }
 
-impl Holding {
+impl ProjectResources {
     /// The tests with a unique name.
     pub(crate) fn plain_tests(&self) -> Vec<&(String, String)> {
         let of_name = |name: &String| self.tests.iter().filter(|(other, _)| other == name).count();
@@ -58,17 +58,17 @@ impl Keys {
     }
 }
 
-/// The full address.
+/// A server with two organizations, their keys and the resources of their projects.
 pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) address: SocketAddr,
     pub(crate) keys: Keys,
     /// A project of the caller's organization.
-    pub(crate) ours: Holding,
+    pub(crate) ours: ProjectResources,
     /// Another one of the same organization.
-    pub(crate) sibling: Holding,
+    pub(crate) sibling: ProjectResources,
     /// A project of another organization.
-    pub(crate) theirs: Holding,
+    pub(crate) theirs: ProjectResources,
     pub(crate) cli: Cli,
     /// Dropped last.
     pub(crate) database: TestDatabase,
@@ -120,17 +120,17 @@ impl World {
         let cli = Cli::new(database.url());
         let server = Server::start_with(database.url(), settings);
         let address = server.client().address();
-        let mut holdings = state
+        let mut resources = state
             .projects
             .iter()
             .zip([&keys.good, &keys.good, &keys.theirs])
-            .map(|((id, name, shards), key)| holding(address, key, id, name, shards));
+            .map(|((id, name, shards), key)| project_resources(address, key, id, name, shards));
         let (ours, sibling, theirs) = (
-            holdings.next().unwrap(),
-            holdings.next().unwrap(),
-            holdings.next().unwrap(),
+            resources.next().unwrap(),
+            resources.next().unwrap(),
+            resources.next().unwrap(),
         );
-        drop(holdings);
+        drop(resources);
         Self {
             server,
             address,
@@ -144,7 +144,7 @@ impl World {
     }
 
     /// The resources of the three projects.
-    pub(crate) fn holdings(&self) -> [&Holding; 3] {
+    pub(crate) fn all_resources(&self) -> [&ProjectResources; 3] {
         [&self.ours, &self.sibling, &self.theirs]
     }
 
@@ -261,7 +261,13 @@ fn report(name: &str, number: i64, place: usize) -> String {
 }
 
 /// All data that the owner of a project can read of it.
-fn holding(address: SocketAddr, key: &str, project: &str, name: &str, shards: &[String]) -> Holding {
+fn project_resources(
+    address: SocketAddr,
+    key: &str,
+    project: &str,
+    name: &str,
+    shards: &[String],
+) -> ProjectResources {
     let base = format!("/api/v1/projects/{project}");
     let get = |path: &str| {
         let answer = wire::get(address, &format!("{base}{path}"), key, &[]);
@@ -269,10 +275,10 @@ fn holding(address: SocketAddr, key: &str, project: &str, name: &str, shards: &[
         answer
     };
     let json = |path: &str| get(path).json();
-    let mut holding = Holding {
+    let mut resources = ProjectResources {
         project: project.to_owned(),
         branch: format!("{name}/work"),
-        ..Holding::default()
+        ..ProjectResources::default()
     };
     let first = json("/runs");
     let mut pages = vec![first.clone()];
@@ -280,35 +286,35 @@ fn holding(address: SocketAddr, key: &str, project: &str, name: &str, shards: &[
         pages.push(json(&format!("/runs?cursor={next}")));
     }
     for page in &pages {
-        holding.cursors.extend(
+        resources.cursors.extend(
             ["nextCursor", "prevCursor"]
                 .iter()
                 .filter_map(|name| page[*name].as_str().map(str::to_owned)),
         );
         for run in page["runs"].as_array().unwrap() {
-            holding.runs.push(text(&run["id"]));
+            resources.runs.push(text(&run["id"]));
         }
     }
-    let detail = get(&format!("/runs/{}", holding.runs[0]));
-    holding.tags.extend(detail.header("etag").map(str::to_owned));
-    holding.runs.extend(shards.iter().cloned());
+    let detail = get(&format!("/runs/{}", resources.runs[0]));
+    resources.tags.extend(detail.header("etag").map(str::to_owned));
+    resources.runs.extend(shards.iter().cloned());
     let detail = detail.json();
     for test in detail["tests"].as_array().unwrap() {
         let name = text(&test["testName"]);
-        holding.tests.push((name, text(&test["filePath"])));
+        resources.tests.push((name, text(&test["filePath"])));
     }
     for error in json("/errors")["errors"].as_array().unwrap() {
-        holding.fingerprints.push(text(&error["fingerprint"]));
+        resources.fingerprints.push(text(&error["fingerprint"]));
     }
     for path in ["/settings", "/branches"] {
-        holding.tags.extend(get(path).header("etag").map(str::to_owned));
+        resources.tags.extend(get(path).header("etag").map(str::to_owned));
     }
-    let test = escape(&holding.plain_tests()[0].0);
-    let attempts = get(&format!("/runs/{}/tests/{test}", holding.runs[0]));
-    holding.tags.extend(attempts.header("etag").map(str::to_owned));
+    let test = escape(&resources.plain_tests()[0].0);
+    let attempts = get(&format!("/runs/{}/tests/{test}", resources.runs[0]));
+    resources.tags.extend(attempts.header("etag").map(str::to_owned));
     assert!(
-        !holding.fingerprints.is_empty() && holding.tags.len() == 4,
-        "{holding:?}"
+        !resources.fingerprints.is_empty() && resources.tags.len() == 4,
+        "{resources:?}"
     );
-    holding
+    resources
 }

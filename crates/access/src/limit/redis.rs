@@ -24,8 +24,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_millis(100);
 const CONNECTION_TIMEOUT: Duration = Duration::from_millis(200);
 /// The pause after a failure. Afterwards a single request tries Redis, so that other requests do not wait.
 const PAUSE_MS: i64 = 1_000;
-/// The value for "no pause".
-const ANSWERS: i64 = i64::MIN;
+/// The value of `paused_until` while Redis answers.
+const NOT_PAUSED: i64 = i64::MIN;
 
 /// Counts in Redis, by a hash of the budget's id. If Redis fails, it counts in this process until Redis answers
 /// again. The beginning and the end of each outage are logged.
@@ -59,7 +59,7 @@ impl Redis {
             connection: ConnectionManager::new_lazy_with_config(client, config).map_err(BadRedisUrl)?,
             count: Script::new(COUNT),
             fallback: InProcess::new(limit),
-            paused_until: AtomicI64::new(ANSWERS),
+            paused_until: AtomicI64::new(NOT_PAUSED),
             is_out: AtomicBool::new(false),
         })
     }
@@ -68,7 +68,7 @@ impl Redis {
         if self.limit == 0 {
             return Admission::Unlimited;
         }
-        if !self.may_ask(now) {
+        if !self.may_use_redis(now) {
             return self.fallback.count(budget_id, now);
         }
         let mut connection = self.connection.clone();
@@ -80,42 +80,43 @@ impl Redis {
             .await;
         match counted {
             Ok(count) => {
-                self.answered();
+                self.record_answer();
                 Admission::of(count, self.limit, now)
             }
             Err(error) => {
-                self.failed(&error, now);
+                self.record_failure(&error, now);
                 self.fallback.count(budget_id, now)
             }
         }
     }
 
     /// Whether this request may use Redis.
-    fn may_ask(&self, now: Timestamp) -> bool {
+    fn may_use_redis(&self, now: Timestamp) -> bool {
         let until = self.paused_until.load(Ordering::Relaxed);
-        if until == ANSWERS {
+        if until == NOT_PAUSED {
             return true;
         }
         let remaining_ms = until.saturating_sub(now.unix_ms());
         // The remainder exceeds the pause if the clock was set back.
-        let over = remaining_ms <= 0 || remaining_ms > PAUSE_MS;
+        let is_over = remaining_ms <= 0 || remaining_ms > PAUSE_MS;
         let next = now.unix_ms().saturating_add(PAUSE_MS);
-        over && self
-            .paused_until
-            .compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
+        is_over
+            && self
+                .paused_until
+                .compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
     }
 
-    fn answered(&self) {
-        if self.paused_until.load(Ordering::Relaxed) != ANSWERS {
-            self.paused_until.store(ANSWERS, Ordering::Relaxed);
+    fn record_answer(&self) {
+        if self.paused_until.load(Ordering::Relaxed) != NOT_PAUSED {
+            self.paused_until.store(NOT_PAUSED, Ordering::Relaxed);
         }
         if self.is_out.load(Ordering::Relaxed) && self.is_out.swap(false, Ordering::Relaxed) {
             log::info!("Redis answers again");
         }
     }
 
-    fn failed(&self, error: &RedisError, now: Timestamp) {
+    fn record_failure(&self, error: &RedisError, now: Timestamp) {
         self.paused_until
             .store(now.unix_ms().saturating_add(PAUSE_MS), Ordering::Relaxed);
         // One request a second tries Redis during an outage, which bounds the number of log lines.
@@ -166,10 +167,13 @@ mod tests {
             });
         }
         assert_eq!(answers, [Some(1), Some(0), None]);
-        assert!(!limiter.may_ask(now.plus_ms(PAUSE_MS - 1)));
-        assert!(limiter.may_ask(now.plus_ms(PAUSE_MS)));
-        assert!(!limiter.may_ask(now.plus_ms(PAUSE_MS)), "another one tries");
-        assert!(limiter.may_ask(now.plus_ms(-60_000)), "the clock was set back");
+        assert!(!limiter.may_use_redis(now.plus_ms(PAUSE_MS - 1)));
+        assert!(limiter.may_use_redis(now.plus_ms(PAUSE_MS)));
+        assert!(!limiter.may_use_redis(now.plus_ms(PAUSE_MS)), "another one tries");
+        assert!(
+            limiter.may_use_redis(now.plus_ms(-60_000)),
+            "the clock was set back"
+        );
     }
 
     #[test]

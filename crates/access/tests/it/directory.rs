@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The lifetime of a cached entry.
-const KEPT_MS: i64 = 500;
+const CACHED_MS: i64 = 500;
 
 fn refusal(outcome: Result<impl std::fmt::Debug, CheckError>) -> Refusal {
     match outcome {
@@ -46,11 +46,11 @@ fn a_key_is_read_once_in_half_a_second() {
     let (secret, _, keys) = a_key();
     let directory = Directory::new(keys.clone());
     let check = |at: Timestamp| directory.check(&presented(&secret), at);
-    for ms in [0, 1, KEPT_MS - 1] {
+    for ms in [0, 1, CACHED_MS - 1] {
         check(NOW.plus_ms(ms)).unwrap();
     }
     assert_eq!(keys.look_ups(), 1);
-    check(NOW.plus_ms(KEPT_MS)).unwrap();
+    check(NOW.plus_ms(CACHED_MS)).unwrap();
     assert_eq!(keys.look_ups(), 2);
 }
 
@@ -61,14 +61,14 @@ fn a_revocation_and_a_plan_take_effect_after_half_a_second() {
     let check = |at: Timestamp| directory.check(&presented(&secret), at);
     assert_eq!(check(NOW).unwrap().caller.plan, Plan::Pro);
     keys.change(|key| key.plan = Plan::Free);
-    let late = NOW.plus_ms(KEPT_MS);
+    let late = NOW.plus_ms(CACHED_MS);
     assert_eq!(refusal(check(late)), Refusal::TierTooLow);
     // A rejection is not cached either.
     keys.change(|key| key.plan = Plan::Standard);
-    let later = late.plus_ms(KEPT_MS);
+    let later = late.plus_ms(CACHED_MS);
     assert_eq!(check(later).unwrap().caller.plan, Plan::Standard);
     keys.change(|key| key.revoked_at = Some(later));
-    let latest = later.plus_ms(KEPT_MS);
+    let latest = later.plus_ms(CACHED_MS);
     assert_eq!(refusal(check(latest)), Refusal::KeyRevoked);
     assert_eq!(stored.plan, Plan::Pro);
 }
@@ -146,11 +146,11 @@ fn a_project_belongs_to_its_organization_and_is_limited_by_the_plan() {
         plan: Plan::Standard,
         ..ours
     };
-    let later = NOW.plus_ms(KEPT_MS - 1);
+    let later = NOW.plus_ms(CACHED_MS - 1);
     let project = ask(&standard, later).unwrap();
     assert_eq!(project.visible_from, later.plus_days(-60));
     assert_eq!(keys.look_ups(), 2);
-    ask(&ours, NOW.plus_ms(KEPT_MS)).unwrap();
+    ask(&ours, NOW.plus_ms(CACHED_MS)).unwrap();
     assert_eq!(keys.look_ups(), 3);
 }
 

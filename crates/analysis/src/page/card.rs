@@ -98,7 +98,7 @@ impl Rows<'_> {
             .get(all.len().saturating_sub(ROW_RUNS)..)
             .unwrap_or_default()
             .iter()
-            .map(|(index, outcome)| (*index, marked(*index, *outcome, &mass)))
+            .map(|(index, outcome)| (*index, with_mass_failure(*index, *outcome, &mass)))
             .collect();
         let outcomes: Vec<Option<Outcome>> = newest.iter().map(|(_, outcome)| Some(*outcome)).collect();
         let runs = ranges_of(newest.iter().map(|(index, _)| *index));
@@ -228,7 +228,7 @@ impl Rows<'_> {
                     div.branch {
                         p.label { (label(&strip.subject)) }
                         div.scroll tabindex="0" role="group" aria-label="Outcomes over time" {
-                            (strip::draw(&cells(strip, &columns, mass), scale, &spoken(&strip.subject)))
+                            (strip::draw(&cells(strip, &columns, mass), scale, &text_alternative(&strip.subject)))
                         }
                     }
                 }
@@ -311,7 +311,7 @@ pub(super) fn detail(rank: usize, status: VerdictStatus) -> Detail {
     }
 }
 
-fn marked(index: usize, outcome: Outcome, mass: &HashSet<usize>) -> Outcome {
+fn with_mass_failure(index: usize, outcome: Outcome, mass: &HashSet<usize>) -> Outcome {
     if outcome == Outcome::Failed && mass.contains(&index) {
         Outcome::MassFailure
     } else {
@@ -323,7 +323,7 @@ fn cells(strip: &Strip, columns: &HashMap<usize, usize>, mass: &HashSet<usize>) 
     let mut cells = vec![None; columns.len()];
     for (index, outcome) in &strip.cells {
         if let Some(cell) = columns.get(index).and_then(|column| cells.get_mut(*column)) {
-            *cell = Some(marked(*index, *outcome, mass));
+            *cell = Some(with_mass_failure(*index, *outcome, mass));
         }
     }
     cells
@@ -346,7 +346,7 @@ fn label(of: &StripSubject) -> Markup {
     }
 }
 
-fn spoken(of: &StripSubject) -> String {
+fn text_alternative(of: &StripSubject) -> String {
     match of {
         StripSubject::Branch { name: Some(name), .. } => format!("Runs on {name}"),
         StripSubject::Branch { name: None, .. } => "Runs".to_owned(),

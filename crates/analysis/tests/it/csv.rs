@@ -2,13 +2,13 @@
 
 use assay_analysis::{Analysis, Collector, read_csv};
 
-pub(crate) fn analysed(text: &str) -> Analysis {
+pub(crate) fn analyze(text: &str) -> Analysis {
     let mut collector = Collector::new("main");
     read_csv(&mut collector, "h.csv", text.as_bytes()).unwrap();
     collector.judge(None).unwrap()
 }
 
-fn refused(text: &str) -> String {
+fn error_of(text: &str) -> String {
     read_csv(&mut Collector::new("main"), "h.csv", text.as_bytes())
         .unwrap_err()
         .to_string()
@@ -45,7 +45,7 @@ pub(crate) fn small_history() -> String {
 
 #[test]
 fn a_small_history_as_json() {
-    let analysis = analysed(&small_history());
+    let analysis = analyze(&small_history());
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_json_snapshot!("small_history", analysis);
     });
@@ -53,7 +53,7 @@ fn a_small_history_as_json() {
 
 #[test]
 fn without_a_retry_column_the_order_of_rows_decides() {
-    let analysis = analysed(
+    let analysis = analyze(
         "test,run,started_at,status\na,1,2026-11-20T08:00:00Z,failed\na,1,2026-11-20T08:00:05Z,passed\n",
     );
     let entry = &analysis.tests[0].entry;
@@ -74,11 +74,11 @@ fn without_a_retry_column_the_order_of_rows_decides() {
 fn without_branches_every_run_is_on_the_stable_one() {
     let row = |run: u32| format!("a,{run},2026-11-{run:02}T08:00:00Z,failed\n");
     let text: String = (1..8).map(row).collect();
-    let without = analysed(&format!("test,run,started_at,status\n{text}"));
+    let without = analyze(&format!("test,run,started_at,status\n{text}"));
     assert_eq!(without.tests[0].entry.status.as_str(), "broken");
     let on_branch = |branch: &str| {
         let rows: String = text.lines().map(|line| format!("{line},{branch}\n")).collect();
-        analysed(&format!("test,run,started_at,status,branch\n{rows}"))
+        analyze(&format!("test,run,started_at,status,branch\n{rows}"))
     };
     assert_eq!(
         on_branch("main").tests[0].entry.figures,
@@ -96,13 +96,13 @@ fn times_may_lack_a_zone_or_be_numbers() {
         "1795161600000",
         "2026-11-20T09:00:00+01:00",
     ] {
-        let analysis = analysed(&format!("test,run,started_at,status\na,1,{at},passed\n"));
+        let analysis = analyze(&format!("test,run,started_at,status\na,1,{at},passed\n"));
         assert_eq!(analysis.now.to_string(), "2026-11-20T08:00:00.000Z", "{at}");
     }
 }
 
 #[test]
-fn a_wrong_row_is_named_with_what_was_expected() {
+fn an_invalid_row_is_reported_with_its_line_and_the_expected_value() {
     const HEAD: &str = "test,run,started_at,status,retry,duration_ms,branch\n";
     for (row, line, expected) in [
         (
@@ -142,13 +142,13 @@ fn a_wrong_row_is_named_with_what_was_expected() {
             "branch \"other\", but the run \"1\" has \"main\"",
         ),
     ] {
-        let message = refused(&format!("{HEAD}{row}\n"));
+        let message = error_of(&format!("{HEAD}{row}\n"));
         assert!(message.starts_with(&format!("h.csv:{line}: ")), "{message}");
         assert!(message.contains(expected), "{message}");
     }
-    assert!(refused("run,started_at,status\n").contains("no column \"test\""));
-    assert!(refused("").contains("no column \"test\""));
-    assert!(refused("test,run,started_at,status,test\n").contains("\"test\" twice"));
+    assert!(error_of("run,started_at,status\n").contains("no column \"test\""));
+    assert!(error_of("").contains("no column \"test\""));
+    assert!(error_of("test,run,started_at,status,test\n").contains("\"test\" twice"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use assay_analysis::{Analysis, page};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest as _, Sha256};
 
-use crate::csv::{analysed, small_history};
+use crate::csv::{analyze, small_history};
 
 /// Elements that have no end tag.
 const VOID: [&str; 4] = ["meta", "link", "input", "br"];
@@ -20,7 +20,7 @@ fn well_formed(html: &str) -> String {
         let tag_end = rest[at..].find('>').unwrap() + at;
         let tag = &rest[at + 1..tag_end];
         if let Some(name) = tag.strip_prefix('/') {
-            assert_eq!(open.pop(), Some(name), "closes what is open");
+            assert_eq!(open.pop(), Some(name), "the end tag closes the open element");
         } else if raw {
             // Text of a script or style that looks like markup.
             rest = &rest[at + 1..];
@@ -83,12 +83,12 @@ fn hostile() -> Analysis {
             );
         }
     }
-    analysed(&text)
+    analyze(&text)
 }
 
 #[test]
 fn the_page_of_a_small_history_is_complete() {
-    let analysis = analysed(&small_history());
+    let analysis = analyze(&small_history());
     let html = page(&analysis);
     let text = well_formed(&html);
     assert!(text.contains("1 test is broken, 1 flaky"), "{text}");
@@ -114,7 +114,7 @@ fn tests_that_fail_now_have_a_group_of_their_own() {
         let status = if run == 12 { "failed" } else { "passed" };
         rows += &format!("late,{run},2026-11-{run:02}T08:00:00Z,{status}\n");
     }
-    let analysis = analysed(&rows);
+    let analysis = analyze(&rows);
     assert_eq!(
         (
             analysis.reported().len(),
@@ -128,12 +128,12 @@ fn tests_that_fail_now_have_a_group_of_their_own() {
         text.contains("Failing now") && text.contains("Failed the last run on main, run 12."),
         "{text}"
     );
-    assert!(!well_formed(&page(&analysed(&small_history()))).contains("Their newest runs failed"));
+    assert!(!well_formed(&page(&analyze(&small_history()))).contains("Their newest runs failed"));
 }
 
 #[test]
 fn the_page_loads_no_external_resource() {
-    let html = page(&analysed(&small_history()));
+    let html = page(&analyze(&small_history()));
     for loader in [
         "http:",
         "https:",
@@ -154,7 +154,10 @@ fn the_page_loads_no_external_resource() {
             "{link:.40}"
         );
     }
-    assert!(!html.contains(" style="), "no style that a policy would refuse");
+    assert!(
+        !html.contains(" style="),
+        "no style attribute, which the policy would block"
+    );
 }
 
 /// A history of daily runs from the first day of the window on: each test with its outcome by run.
@@ -166,7 +169,7 @@ fn daily(tests: &[(String, &str)]) -> Analysis {
             rows += &format!("{name},{day},2026-11-{day:02}T08:00:00Z,{status}\n");
         }
     }
-    analysed(&rows)
+    analyze(&rows)
 }
 
 #[test]
@@ -213,7 +216,7 @@ fn a_strip_shows_the_worst_of_each_run() {
             rows += &format!("a,{run},2026-11-{run:02}T08:00:00Z,{status},v{variant},main\n");
         }
     }
-    let analysis = analysed(&rows);
+    let analysis = analyze(&rows);
     let html = page(&analysis);
     // The row, the branch and the failing variant have one bar per run. No other variant has a strip.
     assert_eq!(html.matches("data-o=\"ppfppfppfp\"").count(), 3, "{html}");
@@ -236,7 +239,7 @@ fn a_test_is_new_where_it_first_failed_in_the_last_week() {
 
 #[test]
 fn only_the_pages_own_script_may_run() {
-    let html = page(&analysed(&small_history()));
+    let html = page(&analyze(&small_history()));
     let (_, behind) = html.split_once("<script>").unwrap();
     let (script, _) = behind.split_once("</script>").unwrap();
     let hash = BASE64_STANDARD.encode(Sha256::digest(script));
@@ -249,7 +252,7 @@ fn text_of_a_report_is_escaped() {
     assert!(!analysis.reported().is_empty());
     let html = page(&analysis);
     well_formed(&html);
-    assert_eq!(html.matches("<script>").count(), 1, "only ours");
+    assert_eq!(html.matches("<script>").count(), 1, "only the script of the page");
     for tag in ["<img", "<b>r", "<i>", "<u>", "<s>", "<em>"] {
         assert!(!html.contains(tag), "{tag}");
     }
@@ -260,7 +263,7 @@ fn a_history_without_failures_has_a_sentence() {
     let rows: String = (1..9)
         .map(|run| format!("a,{run},2026-11-{run:02}T08:00:00Z,passed\n"))
         .collect();
-    let text = well_formed(&page(&analysed(&format!("test,run,started_at,status\n{rows}"))));
+    let text = well_formed(&page(&analyze(&format!("test,run,started_at,status\n{rows}"))));
     assert!(
         text.contains("No test is broken, failing or flaky") && text.contains("And 1 other test"),
         "{text}"

@@ -40,14 +40,17 @@ pub(super) const RATE_LIMITED: &str = "rate_limited";
 
 /// The responses of an operation besides its success: its own, then references to the common ones.
 pub(super) fn responses(path: &str, operation: &Operation) -> Vec<(String, Value)> {
-    let own = own(path, operation);
+    let failures_of_route = failures_of_operation(path, operation);
     let mut responses: Vec<_> = [
         (400, "The request is not valid."),
         (404, "There is no resource with this id or name."),
     ]
     .into_iter()
     .filter_map(|(status, summary)| {
-        let failures: Vec<_> = own.iter().filter(|failure| failure.status() == status).collect();
+        let failures: Vec<_> = failures_of_route
+            .iter()
+            .filter(|failure| failure.status() == status)
+            .collect();
         (!failures.is_empty()).then(|| (status.to_string(), response(summary, &failures)))
     })
     .collect();
@@ -150,7 +153,7 @@ fn common() -> Vec<Failure> {
 }
 
 /// The errors of an operation that follow from its path and parameters.
-fn own(path: &str, operation: &Operation) -> Vec<Failure> {
+fn failures_of_operation(path: &str, operation: &Operation) -> Vec<Failure> {
     let has_other_parameters = operation.query.iter().any(|name| *name != "days");
     let may = |failure: &Failure| match failure.code() {
         "invalid_period" => operation.query.contains(&"days"),
@@ -159,7 +162,7 @@ fn own(path: &str, operation: &Operation) -> Vec<Failure> {
         "project_not_found" => path.contains("{projectId}"),
         "run_not_found" => path.contains("{runId}"),
         "error_not_found" => path.contains("{fingerprint}"),
-        other => panic!("which routes answer {other}?"),
+        other => panic!("the routes that answer {other} are not listed here"),
     };
     let parameter = operation.query.iter().find(|name| **name != "days");
     let parameter = if operation.query.contains(&"perPage") {
@@ -261,11 +264,11 @@ fn response(summary: &str, failures: &[&Failure]) -> Value {
 
 fn headers(status: u16) -> Value {
     let challenge = (status == 401).then_some("WWW-Authenticate");
-    let later = (status == 503).then_some("Retry-After");
+    let retry_after = (status == 503).then_some("Retry-After");
     ["Cache-Control", "X-Request-Id"]
         .into_iter()
         .chain(challenge)
-        .chain(later)
+        .chain(retry_after)
         .map(|name| (name, reference("headers", name)))
         .collect()
 }

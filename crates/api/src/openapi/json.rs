@@ -41,7 +41,7 @@ pub(super) fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
-/// The same with the first entry of each list alone.
+/// The same with only the first entry of each list.
 pub(super) fn shortened(value: &Value) -> Value {
     match value {
         Value::Array(list) => list.iter().take(1).map(shortened).collect(),

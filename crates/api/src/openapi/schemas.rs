@@ -8,8 +8,8 @@ use utoipa::{
 
 use super::json::{Fields, each_object, fields, fields_mut, list, object, texts};
 
-/// Fields that are present only on request. Every other field is always present.
-const LEFT_OUT: [(&str, &str); 1] = [("VerdictEntry", "evidence")];
+/// Fields that are present only on request, by schema. Every other field is always present.
+const OPTIONAL_FIELDS: [(&str, &str); 1] = [("VerdictEntry", "evidence")];
 
 /// Registers a type and every type in it. Returns its name.
 pub(crate) type Register = fn(&mut NamedSchemas) -> String;
@@ -40,8 +40,8 @@ pub(super) fn components(named_schemas: NamedSchemas) -> Fields {
             (name.clone(), schema)
         })
         .collect();
-    for (name, field) in LEFT_OUT {
-        remove_fields(fields_mut(&mut schemas[name]), field);
+    for (name, field) in OPTIONAL_FIELDS {
+        make_optional(fields_mut(&mut schemas[name]), field);
     }
     schemas.sort_keys();
     schemas
@@ -137,7 +137,7 @@ fn put_first(fields: &mut Fields, schema: &Value) {
     fields.extend(existing);
 }
 
-/// Every field of an answer is always present, null where unknown.
+/// Marks every field as required, because answers have null for an unknown value.
 fn require_all(fields: &mut Fields) {
     if let Some(properties) = fields.get_mut("properties") {
         fields_mut(properties).values_mut().for_each(allow_null);
@@ -146,7 +146,7 @@ fn require_all(fields: &mut Fields) {
     }
 }
 
-/// Replaces the code's word "none" with JSON's null.
+/// Replaces the word "none" of doc comments with JSON's null, for values that may be null.
 fn allow_null(schema: &mut Value) {
     let nullable = schema.get("oneOf").is_some() || !schema.get("type").map_or(&[][..], list).is_empty();
     if let Some(Value::String(description)) = fields_mut(schema).get_mut("description")
@@ -156,8 +156,8 @@ fn allow_null(schema: &mut Value) {
     }
 }
 
-/// A field that is omitted instead of null.
-fn remove_fields(fields: &mut Fields, field: &str) {
+/// Makes a field optional instead of nullable, because answers omit it.
+fn make_optional(fields: &mut Fields, field: &str) {
     let property = fields_mut(&mut fields["properties"][field]);
     let choice = self::fields(or_null(property).unwrap()).clone();
     property.shift_remove("oneOf");

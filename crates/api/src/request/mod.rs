@@ -17,7 +17,7 @@ use crate::routes::BASE;
 ///
 /// The data is not parsed before the key is checked. A request without a valid key then costs no more than reading it.
 pub(crate) struct RequestParts {
-    /// The path in its sent form. actix-web decodes invalid UTF-8 to U+FFFD, which could name something else.
+    /// The path as sent. actix-web decodes invalid UTF-8 to U+FFFD, and the result could name another resource.
     path: String,
     query: String,
     accept_encoding: Vec<HeaderValue>,
@@ -61,13 +61,13 @@ impl RequestParts {
 
     /// Whether the client has the version of this strong tag. The comparison is weak, as defined for GET.
     pub(crate) fn has_version(&self, tag: &str) -> bool {
-        let is_any = |value: &HeaderValue| value.as_bytes().trim_ascii() == b"*";
-        if self.if_none_match.first().is_some_and(is_any) {
+        let is_star = |value: &HeaderValue| value.as_bytes().trim_ascii() == b"*";
+        if self.if_none_match.first().is_some_and(is_star) {
             return true;
         }
-        let ours = EntityTag::new_strong(tag.to_owned());
-        let theirs: Vec<EntityTag> = from_comma_delimited(self.if_none_match.iter()).unwrap_or_default();
-        theirs.iter().any(|theirs| theirs.weak_eq(&ours))
+        let current = EntityTag::new_strong(tag.to_owned());
+        let client_tags: Vec<EntityTag> = from_comma_delimited(self.if_none_match.iter()).unwrap_or_default();
+        client_tags.iter().any(|tag| tag.weak_eq(&current))
     }
 }
 

@@ -36,19 +36,19 @@ impl<'a> Query<'a> {
     pub(crate) fn window(&self) -> Result<Window, ApiError> {
         let bad = || ApiError::BadPeriod(self.plan);
         let text = self.single("days").map_err(|_| bad())?;
-        let is_asked = |days: &Days| match text {
+        let is_requested = |days: &Days| match text {
             None => *days == Days::default(),
             Some(text) => text == days.count().to_string(),
         };
-        let days = Days::of_plan(self.plan).find(is_asked).ok_or_else(bad)?;
+        let days = Days::of_plan(self.plan).find(is_requested).ok_or_else(bad)?;
         Ok(Window::ending(self.now, days))
     }
 
     /// A text of 1 to 200 characters.
     pub(crate) fn text(&self, name: &'static str) -> Result<Option<String>, ApiError> {
         self.parse(name, "must be 1 to 200 characters long", |text| {
-            let is_right = (1..=NAME_CHARS).contains(&text.chars().count());
-            is_right.then(|| text.to_owned())
+            let is_length_valid = (1..=NAME_CHARS).contains(&text.chars().count());
+            is_length_valid.then(|| text.to_owned())
         })
     }
 

@@ -54,7 +54,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     match history.rest {
         Some(rest) => {
             let rest = Some(rest);
-            answer.and_then(Box::new(OlderOccurrences { project, rest }), [0; 32])
+            answer.with_further_entries(Box::new(OlderOccurrences { project, rest }), [0; 32])
         }
         None => Ok(answer),
     }

@@ -39,7 +39,7 @@ pub struct Route {
     pub(crate) handler: Handler,
     /// Whether its answers may be large. Such a route reserves memory before it begins.
     pub(crate) is_large: bool,
-    /// Its documentation in the OpenAPI document.
+    /// Its documentation in the OpenAPI document. None only for the routes of unknown paths and methods.
     #[cfg(test)]
     pub(crate) operation: Option<Operation>,
 }

@@ -102,7 +102,7 @@ fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     match rest {
         Some(rest) => {
             let version = rest.version;
-            answer.and_then(Box::new(FurtherTests { project, rest }), version)
+            answer.with_further_entries(Box::new(FurtherTests { project, rest }), version)
         }
         None => Ok(answer),
     }

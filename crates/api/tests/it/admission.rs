@@ -17,7 +17,7 @@ async fn keys_that_do_not_exist_take_no_more_threads_together_than_one_key() {
     // This look-up makes the key known.
     api.get("/projects").await.ok();
     api.seed.set_mode(Mode::UnknownKeysHang);
-    let made_up: Vec<_> = (0..8)
+    let unknown_keys: Vec<_> = (0..8)
         .map(|_| {
             let (api, key) = (Rc::clone(&api), mint(KeyKind::Read, NOW).0);
             spawn(async move {
@@ -27,15 +27,19 @@ async fn keys_that_do_not_exist_take_no_more_threads_together_than_one_key() {
             })
         })
         .collect();
-    while api.seed.hanging.load(Ordering::SeqCst) < 2 {
+    while api.seed.unknown_key_look_ups.load(Ordering::SeqCst) < 2 {
         sleep(Duration::from_millis(1)).await;
     }
     for _ in 0..3 {
         api.get("/projects").await.ok();
     }
-    assert_eq!(api.seed.hanging.load(Ordering::SeqCst), 2, "half of the threads");
+    assert_eq!(
+        api.seed.unknown_key_look_ups.load(Ordering::SeqCst),
+        2,
+        "half of the threads"
+    );
     api.seed.set_mode(Mode::Healthy);
-    for answer in made_up {
+    for answer in unknown_keys {
         answer
             .await
             .unwrap()

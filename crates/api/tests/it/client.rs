@@ -120,23 +120,27 @@ impl Answer {
 
     /// Asserts an error: its status, its code, and that its body has exactly the two fields.
     #[track_caller]
-    pub(crate) fn fails(&self, status: u16, code: &str, what: &str) {
-        assert_eq!(self.status.as_u16(), status, "{what}: {:?}", self.body);
+    pub(crate) fn fails(&self, status: u16, code: &str, context: &str) {
+        assert_eq!(self.status.as_u16(), status, "{context}: {:?}", self.body);
         let body = self.json();
-        assert_eq!(body["code"], code, "{what}: {body}");
+        assert_eq!(body["code"], code, "{context}: {body}");
         assert!(
             body["error"]
                 .as_str()
                 .is_some_and(|sentence| !sentence.is_empty()),
-            "{what}"
+            "{context}"
         );
-        assert_eq!(body.as_object().unwrap().len(), 2, "{what}: {body}");
-        assert_eq!(self.header("cache-control"), Some("private, no-store"), "{what}");
-        assert_eq!(self.header("service-key-expires-at"), None, "{what}");
+        assert_eq!(body.as_object().unwrap().len(), 2, "{context}: {body}");
+        assert_eq!(
+            self.header("cache-control"),
+            Some("private, no-store"),
+            "{context}"
+        );
+        assert_eq!(self.header("service-key-expires-at"), None, "{context}");
         assert_eq!(
             self.header("www-authenticate"),
             (status == 401).then_some("Bearer"),
-            "{what}"
+            "{context}"
         );
     }
 

@@ -55,11 +55,11 @@ fn close(value: &mut Value) {
 
 /// Asserts that an answer's body and headers conform to the document for its status.
 #[track_caller]
-fn conforms(document: &Value, operation: &Value, answer: &Answer, what: &str) {
+fn conforms(document: &Value, operation: &Value, answer: &Answer, context: &str) {
     let response = &operation["responses"][answer.status.as_str()];
     assert!(
         response.is_object(),
-        "{what}: {} is not documented",
+        "{context}: {} is not documented",
         answer.status
     );
     let response = resolve(document, response);
@@ -67,7 +67,7 @@ fn conforms(document: &Value, operation: &Value, answer: &Answer, what: &str) {
     let headers = response["headers"].as_object().unwrap_or(&nothing);
     for (name, header) in headers {
         if resolve(document, header)["required"] == true {
-            assert!(answer.header(name).is_some(), "{what}: {name} is missing");
+            assert!(answer.header(name).is_some(), "{context}: {name} is missing");
         }
     }
     for name in answer.headers.keys() {
@@ -76,11 +76,11 @@ fn conforms(document: &Value, operation: &Value, answer: &Answer, what: &str) {
             .any(|documented| name.as_str().eq_ignore_ascii_case(documented));
         assert!(
             is_documented || name == "content-type",
-            "{what}: {name} is not documented"
+            "{context}: {name} is not documented"
         );
     }
     let Some(schema) = response.pointer("/content/application~1json/schema") else {
-        assert!(answer.body.is_empty(), "{what}: {:?}", answer.body);
+        assert!(answer.body.is_empty(), "{context}: {:?}", answer.body);
         return;
     };
     let mut components = document["components"].clone();
@@ -95,12 +95,12 @@ fn conforms(document: &Value, operation: &Value, answer: &Answer, what: &str) {
         .iter_errors(&body)
         .map(|error| format!("{}: {error}", error.instance_path()))
         .collect();
-    assert!(wrong.is_empty(), "{what}: {wrong:#?} in {body:#}");
+    assert!(wrong.is_empty(), "{context}: {wrong:#?} in {body:#}");
     if let Some(code) = body.get("code") {
         let codes = response["x-codes"].as_array().unwrap();
         assert!(
             codes.iter().any(|documented| documented["code"] == *code),
-            "{what}: {code}"
+            "{context}: {code}"
         );
     }
 }

@@ -13,19 +13,19 @@ use crate::{
 struct Row {
     path: &'static str,
     not_found: Option<&'static str>,
-    takes: &'static [&'static str],
+    query_parameters: &'static [&'static str],
 }
 
 const ROWS: &[Row] = &[
     Row {
         path: "/projects",
         not_found: None,
-        takes: &[],
+        query_parameters: &[],
     },
     Row {
         path: "/projects/{projectId}/runs",
         not_found: Some("project_not_found"),
-        takes: &[
+        query_parameters: &[
             "days",
             "branch",
             "sha",
@@ -38,52 +38,52 @@ const ROWS: &[Row] = &[
     Row {
         path: "/projects/{projectId}/runs/{runId}",
         not_found: Some("run_not_found"),
-        takes: &[],
+        query_parameters: &[],
     },
     Row {
         path: "/projects/{projectId}/runs/{runId}/failures",
         not_found: Some("run_not_found"),
-        takes: &["mode", "page", "limit"],
+        query_parameters: &["mode", "page", "limit"],
     },
     Row {
         path: "/projects/{projectId}/runs/{runId}/tests/{testName}",
         not_found: Some("test_not_found"),
-        takes: &["filePath"],
+        query_parameters: &["filePath"],
     },
     Row {
         path: "/projects/{projectId}/errors",
         not_found: Some("project_not_found"),
-        takes: &["days", "branch", "category", "search", "sort", "page", "perPage"],
+        query_parameters: &["days", "branch", "category", "search", "sort", "page", "perPage"],
     },
     Row {
         path: "/projects/{projectId}/errors/{fingerprint}",
         not_found: Some("error_not_found"),
-        takes: &["days"],
+        query_parameters: &["days"],
     },
     Row {
         path: "/projects/{projectId}/tests/{testName}",
         not_found: Some("test_not_found"),
-        takes: &["filePath", "days"],
+        query_parameters: &["filePath", "days"],
     },
     Row {
         path: "/projects/{projectId}/tests/{testName}/status",
         not_found: Some("test_not_found"),
-        takes: &["filePath"],
+        query_parameters: &["filePath"],
     },
     Row {
         path: "/projects/{projectId}/flaky",
         not_found: Some("project_not_found"),
-        takes: &["status", "sort", "search", "page", "perPage", "explain"],
+        query_parameters: &["status", "sort", "search", "page", "perPage", "explain"],
     },
     Row {
         path: "/projects/{projectId}/settings",
         not_found: Some("project_not_found"),
-        takes: &[],
+        query_parameters: &[],
     },
     Row {
         path: "/projects/{projectId}/branches",
         not_found: Some("project_not_found"),
-        takes: &[],
+        query_parameters: &[],
     },
 ];
 
@@ -159,7 +159,7 @@ fn every_route_is_documented_with_its_parameters() {
             .filter(|parameter| parameter["in"] == "query")
             .map(|parameter| parameter["name"].as_str().unwrap())
             .collect();
-        assert_eq!(names, row.takes, "{}", row.path);
+        assert_eq!(names, row.query_parameters, "{}", row.path);
     }
 }
 
@@ -226,21 +226,23 @@ async fn every_failure_of_a_key_is_reported_before_other_errors() {
 async fn foreign_and_missing_resources_are_the_same_bytes() {
     let api = Api::new();
     for row in ROWS.iter().filter(|row| row.path != "/projects") {
-        let anothers = api.get(&row.with_project(OTHER_PROJECT)).await;
-        anothers.fails(404, "project_not_found", row.path);
-        let nobodys = api.get(&row.with_project(NO_PROJECT)).await;
-        assert_eq!(anothers.body, nobodys.body, "{}", row.path);
-        let others = format!("Bearer {}", api.seed.keys.other.reveal());
+        let foreign = api.get(&row.with_project(OTHER_PROJECT)).await;
+        foreign.fails(404, "project_not_found", row.path);
+        let missing = api.get(&row.with_project(NO_PROJECT)).await;
+        assert_eq!(foreign.body, missing.body, "{}", row.path);
+        let authorization = format!("Bearer {}", api.seed.keys.other.reveal());
         let uri = format!("{BASE}{}", row.good());
-        let ours = api.send(Method::GET, &uri, &[("Authorization", &others)]).await;
+        let with_other_key = api
+            .send(Method::GET, &uri, &[("Authorization", &authorization)])
+            .await;
         assert_eq!(
-            (ours.status, &ours.body),
-            (nobodys.status, &nobodys.body),
+            (with_other_key.status, &with_other_key.body),
+            (missing.status, &missing.body),
             "{uri}"
         );
         assert_eq!(
-            format!("{:?}", anothers.headers),
-            format!("{:?}", nobodys.headers),
+            format!("{:?}", foreign.headers),
+            format!("{:?}", missing.headers),
             "{}",
             row.path
         );
@@ -268,7 +270,7 @@ async fn an_unknown_id_in_a_path_is_not_found() {
 #[actix_web::test]
 async fn a_bad_parameter_is_refused_by_the_routes_that_take_it_and_by_no_other() {
     let api = Api::new();
-    let every = ROWS.iter().flat_map(|row| row.takes).copied();
+    let every = ROWS.iter().flat_map(|row| row.query_parameters).copied();
     for name in every.collect::<std::collections::BTreeSet<_>>() {
         let code = if name == "days" {
             "invalid_period"
@@ -289,7 +291,7 @@ async fn a_bad_parameter_is_refused_by_the_routes_that_take_it_and_by_no_other()
             for row in ROWS {
                 let path = format!("{}?{name}{}", row.good(), bad.replace("NAME", name));
                 let answer = api.get(&path).await;
-                if row.takes.contains(&name) {
+                if row.query_parameters.contains(&name) {
                     answer.fails(400, code, &path);
                     assert!(answer.sentence().contains(name), "{path}: {}", answer.sentence());
                     // Parameters are checked before all look-ups.

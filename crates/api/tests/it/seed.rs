@@ -37,7 +37,7 @@ pub(crate) struct Seed {
     /// Additional tests of the run detail, for large bodies.
     pub(crate) padding: Mutex<usize>,
     /// The number of look-ups of unknown keys that began.
-    pub(crate) hanging: AtomicUsize,
+    pub(crate) unknown_key_look_ups: AtomicUsize,
 }
 
 /// The texts of the seed's keys.
@@ -88,7 +88,7 @@ impl Seed {
             names,
             mode: Mutex::new(Mode::Healthy),
             padding: Mutex::new(0),
-            hanging: AtomicUsize::new(0),
+            unknown_key_look_ups: AtomicUsize::new(0),
         }
     }
 

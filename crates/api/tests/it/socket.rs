@@ -44,13 +44,13 @@ async fn head_has_the_headers_of_get_and_no_body() {
     *api.seed.padding.lock().unwrap() = 500;
     let (address, handle) = serve(&api);
     let key = api.seed.keys.good.reveal();
-    let ask = |method: &str| {
+    let request_of = |method: &str| {
         let path = format!("/api/v1/projects/{PROJECT}/runs/{RUN}");
         let headers = "Host: a\r\nAccept-Encoding: gzip\r\nX-Request-Id: r\r\nConnection: close";
         format!("{method} {path} HTTP/1.1\r\n{headers}\r\nAuthorization: Bearer {key}\r\n\r\n")
     };
-    let get = raw(address, ask("GET")).await;
-    let head = raw(address, ask("HEAD")).await;
+    let get = raw(address, request_of("GET")).await;
+    let head = raw(address, request_of("HEAD")).await;
     let headers = |answer: &str| {
         let head = answer.split("\r\n\r\n").next().unwrap();
         let mut lines: Vec<_> = head

@@ -46,15 +46,15 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Healthy,
-    /// It returns keys and projects, and fails in all other calls.
+    /// The store returns keys and projects, and fails in all other calls.
     ReadsFail,
-    /// It fails in all calls.
+    /// The store fails in all calls.
     AllFail,
-    /// It cannot be reached.
+    /// The store cannot be reached.
     Unreachable,
-    /// It panics below the project.
+    /// The store returns keys and projects, and panics in all other calls.
     Panics,
-    /// It blocks look-ups of unknown keys until the mode changes.
+    /// The store blocks look-ups of unknown keys until the mode changes.
     UnknownKeysHang,
 }
 
@@ -117,7 +117,7 @@ fn map<T, R>(lookup: TestLookup<T>, map: impl FnOnce(T) -> R) -> TestLookup<R> {
     }
 }
 
-fn is_the_run(id: RunId) -> bool {
+fn is_stored_run(id: RunId) -> bool {
     [RUN, SHARD].contains(&id.to_string().as_str())
 }
 
@@ -126,7 +126,7 @@ impl ReadKeys for Seed {
         self.reach()?;
         let key = self.stored.get(hash).copied();
         if key.is_none() {
-            self.hanging.fetch_add(1, Ordering::SeqCst);
+            self.unknown_key_look_ups.fetch_add(1, Ordering::SeqCst);
             // The wait is bounded, so that a failed test ends.
             let began = Instant::now();
             while self.mode() == Mode::UnknownKeysHang && began.elapsed() < Duration::from_secs(20) {
@@ -137,7 +137,7 @@ impl ReadKeys for Seed {
     }
 
     fn key_used(&self, _: KeyId, _: Timestamp) -> Result<(), StoreError> {
-        // This failure never fails a request, so it can always occur.
+        // A request does not fail if its key's use is not recorded, so this call fails in every mode.
         Err(failure())
     }
 
@@ -240,7 +240,7 @@ impl Store for Seed {
 
     fn run(&self, _: &Project, id: RunId) -> Result<Option<RunDetail>, StoreError> {
         self.read()?;
-        Ok(is_the_run(id).then(|| seed::run_detail(*self.padding.lock().unwrap())))
+        Ok(is_stored_run(id).then(|| seed::run_detail(*self.padding.lock().unwrap())))
     }
 
     fn run_with(&self, _: &Project, _: RunId, _: &SomeTests) -> Result<Option<RunDetail>, StoreError> {
@@ -284,7 +284,7 @@ impl Store for Seed {
             attempts: seed::attempts(),
             omitted: 0,
         };
-        Ok(is_the_run(run).then(|| map(select(test), attempts)))
+        Ok(is_stored_run(run).then(|| map(select(test), attempts)))
     }
 
     fn history(
@@ -406,7 +406,7 @@ impl Snapshot for OneState<'_> {
 
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError> {
         self.0.read()?;
-        Ok(is_the_run(id).then(|| FailedRun {
+        Ok(is_stored_run(id).then(|| FailedRun {
             id: run_id(),
             run_number: 20,
             branch: Some("main".to_owned()),

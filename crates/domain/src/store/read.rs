@@ -85,8 +85,8 @@ pub trait Store: ReadKeys {
         part: &RunPart,
     ) -> Result<Option<Vec<TestEntry>>, StoreError>;
 
-    /// What gates decided on the stored reports of a run, newest first; empty if there is no such run. A decision on a
-    /// report that was replaced is left out.
+    /// The decisions of gates on the stored reports of a run, newest first; empty if there is no such run. Decisions on
+    /// replaced reports are omitted.
     fn decisions(&self, project: &Project, run: RunId) -> Result<Vec<RunDecision>, StoreError>;
 
     /// The attempts of a test in a run; none if there is no such run. The candidates of an ambiguous name are the files
@@ -168,16 +168,17 @@ pub trait Store: ReadKeys {
 /// Work on a [`Snapshot`].
 pub type SnapshotWork<'a> = dyn FnMut(&mut dyn Snapshot) -> Result<(), StoreError> + 'a;
 
-/// Names a value that is computed from the runs of a window, and from nothing else but the project's stable branch.
+/// The cache key of a [`SharedValue`] within a window. The value may depend only on the runs of the window and on the
+/// project's stable branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SharedKey {
     /// The kind of value.
     pub kind: &'static str,
-    /// What it is of, such as the number of a run; 0 if it is of the whole window.
+    /// Distinguishes values of one kind, for example by the number of a run; 0 for a value of the whole window.
     pub of: i32,
 }
 
-/// A value that requests share, and about how many bytes it takes.
+/// A value that requests share, and its approximate size in bytes.
 pub type SharedValue = (Arc<dyn Any + Send + Sync>, usize);
 
 /// Computes a [`SharedValue`].
@@ -276,8 +277,11 @@ pub fn in_snapshot<T>(
     })
 }
 
-/// A value computed from the runs that started within `from..=to`, with about how many bytes it takes. Requests over the
-/// same runs share it, so `compute` may use only these runs, their errors and the key. A key has one type of value.
+/// A value computed from the runs that started within `from..=to`. `compute` returns it with its approximate size in
+/// bytes. Requests over the same runs share it, so `compute` may use only these runs, their errors and the key.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if the key was used for a value of another type.
 pub fn shared<T: Send + Sync + 'static>(
     snapshot: &mut dyn Snapshot,
     key: SharedKey,
@@ -320,12 +324,12 @@ pub struct Connections {
     pub most: u32,
 }
 
-/// How a node of the store is read from, for its operators.
+/// The reads that one node of the store answered, for its operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeReads {
     /// `primary`, or the address of a standby.
     pub node: String,
-    /// Reads of data that it answered since the start of this process.
+    /// The number of reads that it answered since the start of this process.
     pub reads: u64,
     /// Open connections for reads from a standby; none for the primary.
     pub standby_connections: Option<u32>,

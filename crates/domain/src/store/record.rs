@@ -21,7 +21,7 @@ pub enum RecordError {
     #[error(
         "run {run_number} already holds reports {}; {}",
         if *.stored_sharded { "of shards" } else { "without a shard" },
-        if *.stored_sharded { "say which shard this is with --shard" } else { "omit --shard, or give another --run-key" }
+        if *.stored_sharded { "name this shard with --shard" } else { "omit --shard, or give another --run-key" }
     )]
     ShardingDiffers {
         /// The run's number.
@@ -65,7 +65,7 @@ pub struct StoredRecording {
     pub due: Option<DueJudgement>,
 }
 
-/// A judgement that is due after a recording was stored. Its content is opaque to all but its store.
+/// A judgement that is due after a recording was stored. Only the store that created it reads its content.
 #[derive(Debug)]
 pub struct DueJudgement(Box<dyn Any + Send + Sync>);
 
@@ -95,11 +95,11 @@ pub trait Recorder: Send + Sync {
         now: Timestamp,
     ) -> Result<StoredRecording, RecordError>;
 
-    /// Stores the verdicts of the whole project, unless another recording was stored in the meantime: only the last one
-    /// judges. Returns the changes; none if another one judges.
+    /// Judges the whole project and stores its verdicts. If another recording was stored in the meantime, only the last
+    /// recording judges. Returns the changed verdicts; empty if another recording judges.
     fn judge_after(&self, due: &DueJudgement, judge: &dyn Judge) -> Result<VerdictChanges, RecordError>;
 
-    /// Stores a recording, then judges. If another recording judges, the verdicts may follow after this returns.
+    /// Stores a recording, then judges. If another recording judges, its verdicts may be stored after this returns.
     fn record_under(
         &self,
         project: ProjectId,

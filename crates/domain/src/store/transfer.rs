@@ -34,7 +34,7 @@ pub trait OrganizationTransfer: Send + Sync {
     ) -> Result<ImportedOrganization, ArchiveImportError>;
 }
 
-/// Takes the rows of an export, table after table.
+/// Writes the rows of an export, one table after the other.
 pub trait RowSink {
     /// Begins a table. Discards rows of a table of this name, because an export may start again after a lost connection.
     fn begin_table(&mut self, table: &'static str) -> io::Result<()>;
@@ -49,7 +49,7 @@ pub trait RowSource {
     fn open_table(&mut self, table: &str) -> io::Result<Box<dyn io::Read + '_>>;
 }
 
-/// What an archive holds besides the rows.
+/// The table of contents of an archive: everything in it except the rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArchiveContents {
@@ -61,7 +61,7 @@ pub struct ArchiveContents {
     pub projects: Vec<ArchivedProject>,
     /// The ids of its keys and of its projects' keys.
     pub keys: Vec<KeyId>,
-    /// The days, in UTC, on which runs with results started. Results are stored in partitions by these.
+    /// The days, in UTC, on which runs with results started. The importing database needs a partition for each.
     pub days: Vec<Timestamp>,
     /// The tables in the order in which they are stored.
     pub tables: Vec<ArchivedTable>,
@@ -125,7 +125,7 @@ pub enum ExportError {
          stop its reports, wait for the end, and run the command again"
     )]
     ImportRuns(String),
-    /// A judgement is due, which the import under way makes.
+    /// The verdicts are older than the results: an import is running or was killed.
     #[error(
         "the verdicts of the project {name:?} are older than its results, because an import is running or was killed; \
          wait for the import, or run `assay rebuild --project {id}`, and run the command again"
@@ -211,7 +211,7 @@ pub enum ArchiveImportError {
          (`assay key rotate`), and export again"
     )]
     KeyTextExists,
-    /// The rows are not those that the archive's contents say.
+    /// The rows do not match the archive's contents.
     #[error("the archive contradicts itself: {0}; export the organization again")]
     Damaged(String),
     /// The engine computes other verdicts from the results.

@@ -91,7 +91,7 @@ impl ExplainedFailure {
     ) -> Self {
         let JudgedFailure {
             cause,
-            ended,
+            final_status,
             name,
             runs_elsewhere,
         } = failure;
@@ -101,8 +101,8 @@ impl ExplainedFailure {
             test: cause.test,
             test_name: name.name.clone(),
             file_path: name.file_path.clone(),
-            status: ended.status,
-            attempts: ended.attempts,
+            status: final_status.status,
+            attempts: final_status.attempts,
             cause: gate::cause(cause),
             probabilities: cause.probabilities.into(),
             mine: cause.probabilities.mine().clamp(0.0, 1.0),

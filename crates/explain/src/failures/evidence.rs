@@ -40,13 +40,13 @@ pub(super) fn of(history: &History, failure: &FailureCause) -> CauseEvidence {
 /// Adds the runs that support a cause, and returns their number.
 fn add(cause: Cause, failure: &FailureCause, runs: &mut Vec<(usize, EvidenceWord)>) -> u32 {
     let facts = &failure.facts;
-    let one = |index: Option<usize>, says: EvidenceWord, runs: &mut Vec<(usize, EvidenceWord)>| {
-        runs.extend(index.map(|index| (index, says)));
+    let add_run = |index: Option<usize>, word: EvidenceWord, runs: &mut Vec<(usize, EvidenceWord)>| {
+        runs.extend(index.map(|index| (index, word)));
         u32::from(index.is_some())
     };
     match cause {
         Cause::Flake => {
-            let passed = one(facts.passed_on_revision, EvidenceWord::PassedOnRevision, runs);
+            let passed = add_run(facts.passed_on_revision, EvidenceWord::PassedOnRevision, runs);
             runs.extend(
                 facts
                     .flakes
@@ -55,10 +55,12 @@ fn add(cause: Cause, failure: &FailureCause, runs: &mut Vec<(usize, EvidenceWord
             );
             passed + facts.good_failed
         }
-        Cause::Environment => one(facts.failed_elsewhere, EvidenceWord::FailedElsewhere, runs),
-        Cause::BrokenBefore if facts.on_stable => one(facts.streak_since, EvidenceWord::FailingSince, runs),
-        Cause::BrokenBefore => one(facts.stable_since, EvidenceWord::FailingOnStableSince, runs),
-        Cause::EarlierOnBranch => one(facts.streak_since, EvidenceWord::FailingSince, runs),
+        Cause::Environment => add_run(facts.failed_elsewhere, EvidenceWord::FailedElsewhere, runs),
+        Cause::BrokenBefore if facts.on_stable => {
+            add_run(facts.streak_since, EvidenceWord::FailingSince, runs)
+        }
+        Cause::BrokenBefore => add_run(facts.stable_since, EvidenceWord::FailingOnStableSince, runs),
+        Cause::EarlierOnBranch => add_run(facts.streak_since, EvidenceWord::FailingSince, runs),
         Cause::ThisChange => {
             runs.extend(
                 facts

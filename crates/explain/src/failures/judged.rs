@@ -25,7 +25,7 @@ pub(super) struct UnpagedFailures {
 }
 
 impl UnpagedFailures {
-    /// Requests over the same runs share the judgement.
+    /// Reads the window and judges the run. Requests over the same runs share the judgement.
     pub(super) fn read(
         snapshot: &mut dyn Snapshot,
         engine: &dyn Diagnose,
@@ -82,7 +82,7 @@ impl UnpagedFailures {
         self.judged.failures.iter().filter(is_listed).collect()
     }
 
-    /// One page of `listed` failures.
+    /// One page of the `selected` failures.
     pub(super) fn entries(
         &self,
         snapshot: &mut dyn Snapshot,
@@ -106,28 +106,33 @@ impl UnpagedFailures {
     }
 }
 
-/// A failure with what requests over the same runs share.
+/// A failure with its final status and its test's name. Requests over the same runs share it.
 pub(super) struct JudgedFailure {
     pub(super) cause: FailureCause,
-    /// How its test ended in the run.
-    pub(super) ended: FinalStatus,
+    /// The final status of its test in the run.
+    pub(super) final_status: FinalStatus,
     /// The test's name.
     pub(super) name: TestName,
     pub(super) runs_elsewhere: u32,
 }
 
 impl JudgedFailure {
-    pub(super) fn new(history: &History, cause: FailureCause, ended: FinalStatus, name: TestName) -> Self {
+    pub(super) fn new(
+        history: &History,
+        cause: FailureCause,
+        final_status: FinalStatus,
+        name: TestName,
+    ) -> Self {
         Self {
             runs_elsewhere: runs_elsewhere(history, &cause),
             cause,
-            ended,
+            final_status,
             name,
         }
     }
 }
 
-/// The causes of a run's failures, which depend on the runs of the window and on nothing else.
+/// The causes of a run's failures. They depend only on the runs of the window.
 pub(super) struct JudgedFailures {
     /// In the order of [`listed_before`], then by name.
     failures: Vec<JudgedFailure>,
@@ -162,20 +167,20 @@ impl JudgedFailures {
         let texts = texts(history, &errors);
         let causes = engine.causes_of_run(history, &texts, run.run_number, knowledge, now);
         let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
-        let ends = snapshot.final_statuses(run, &tests)?;
-        Ok(Self::new(history, causes, ends, errors))
+        let finals = snapshot.final_statuses(run, &tests)?;
+        Ok(Self::new(history, causes, finals, errors))
     }
 
-    /// `ends` has the same order as the causes.
+    /// `finals` has the same order as the causes.
     pub(super) fn new(
         history: &History,
         causes: Vec<FailureCause>,
-        ends: Vec<(FinalStatus, TestName)>,
+        finals: Vec<(FinalStatus, TestName)>,
         errors: WindowErrors,
     ) -> Self {
-        let failures = causes.into_iter().zip(ends);
+        let failures = causes.into_iter().zip(finals);
         let mut failures: Vec<JudgedFailure> = failures
-            .map(|(cause, (ended, name))| JudgedFailure::new(history, cause, ended, name))
+            .map(|(cause, (final_status, name))| JudgedFailure::new(history, cause, final_status, name))
             .collect();
         failures.sort_by(|left, right| {
             listed_before(&left.cause, &right.cause).then_with(|| left.name.cmp(&right.name))
@@ -186,7 +191,7 @@ impl JudgedFailures {
         }
     }
 
-    /// About the memory that it takes.
+    /// The approximate memory use in bytes.
     fn bytes(&self) -> usize {
         let failures = self.failures.iter().map(|failure| {
             let TestName { name, file_path } = &failure.name;

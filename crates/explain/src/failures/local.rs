@@ -46,7 +46,7 @@ pub struct LocalFailure {
     pub attempts: u32,
 }
 
-/// The result of the look-up and of the judgement.
+/// The causes of a local run's failures, and the tests that could not be judged.
 #[derive(Debug, Clone)]
 pub struct LocalFailures {
     /// The action for the failures of known tests.
@@ -120,7 +120,7 @@ fn explained(
     let numbers = snapshot.signature_numbers(&fingerprints)?;
     add_texts(&mut errors, failures, numbers);
     let mut history = History::clone(&stored);
-    history.runs.extend(executions(&stored, branch, failures, now));
+    history.runs.extend(variant_runs(&stored, branch, failures, now));
     let texts = texts(&history, &errors);
     let causes = engine.causes_of_run(&history, &texts, NUMBER, Knowledge::AtTheTime, now);
     let tests: Vec<TestOrdinal> = causes.iter().map(|cause| cause.test).collect();
@@ -129,9 +129,9 @@ fn explained(
         status: AttemptStatus::Failed,
         attempts: failures.get(test).map_or(1, |failure| failure.attempts),
     });
-    let ends = statuses.zip(names).collect();
+    let finals = statuses.zip(names).collect();
     Ok(UnpagedFailures {
-        judged: Arc::new(JudgedFailures::new(&history, causes, ends, errors)),
+        judged: Arc::new(JudgedFailures::new(&history, causes, finals, errors)),
         history: Arc::new(history),
     })
 }
@@ -159,25 +159,25 @@ fn add_texts(
     errors.tests.extend(tests);
 }
 
-/// The run as the engine sees it: one execution for each variant in which its failed tests ran last, preferably on the
-/// stable branch. All tests of that run count as executed. Otherwise three failures of three tests would look like a
-/// mass failure.
-fn executions(
+/// The variant runs of the unstored run: one for each variant on which its failed tests ran last, preferably on the
+/// stable branch. All tests of that stored run count as present. Otherwise three failures of three tests would look
+/// like a mass failure.
+fn variant_runs(
     history: &History,
     branch: Option<&str>,
     failures: &BTreeMap<TestOrdinal, &LocalFailure>,
     now: Timestamp,
 ) -> Vec<RunObservations> {
-    let mut executions: Vec<RunObservations> = Vec::new();
+    let mut variant_runs: Vec<RunObservations> = Vec::new();
     for (test, failure) in failures {
-        let last = last_execution(history, *test);
+        let last = last_variant_run(history, *test);
         let variant = last.map_or_else(|| "".into(), |last| Arc::clone(&last.run.variant));
-        let index = executions
+        let index = variant_runs
             .iter()
-            .position(|execution| execution.run.variant == variant);
-        let index = index.unwrap_or(executions.len());
-        if index == executions.len() {
-            let mut execution = RunObservations::of(RunFacts {
+            .position(|variant_run| variant_run.run.variant == variant);
+        let index = index.unwrap_or(variant_runs.len());
+        if index == variant_runs.len() {
+            let mut variant_run = RunObservations::of(RunFacts {
                 id: LOCAL.into(),
                 number: NUMBER,
                 started_at: now,
@@ -186,13 +186,13 @@ fn executions(
                 variant,
             });
             if let Some(last) = last {
-                execution.present.clone_from(&last.present);
+                variant_run.present.clone_from(&last.present);
             }
-            executions.push(execution);
+            variant_runs.push(variant_run);
         }
-        if let Some(execution) = executions.get_mut(index) {
-            execution.present.insert(*test);
-            execution.failures.push(Failure {
+        if let Some(variant_run) = variant_runs.get_mut(index) {
+            variant_run.present.insert(*test);
+            variant_run.failures.push(Failure {
                 test: *test,
                 recovered: false,
                 failed_attempts: failure.attempts.max(1),
@@ -200,11 +200,11 @@ fn executions(
             });
         }
     }
-    executions
+    variant_runs
 }
 
-/// The newest execution of a test: on the stable branch, else on any branch.
-fn last_execution(history: &History, test: TestOrdinal) -> Option<&RunObservations> {
+/// The newest variant run with a test: on the stable branch, else on any branch.
+fn last_variant_run(history: &History, test: TestOrdinal) -> Option<&RunObservations> {
     let ran = history
         .runs
         .iter()

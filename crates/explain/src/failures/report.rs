@@ -119,7 +119,7 @@ impl<'r> Overlay<'r> {
             }
             None => RunObservations::of(facts),
         };
-        without(&mut observed, &ordinals);
+        remove_tests(&mut observed, &ordinals);
         for (ordinal, test) in ordinals.iter().zip(&recording.tests) {
             if let Some(outcome) = test.outcome() {
                 observed.add(*ordinal, &outcome);
@@ -167,13 +167,13 @@ impl<'r> Overlay<'r> {
         let failures = causes.into_iter().filter_map(|cause| {
             let test = tests.get(&cause.test)?;
             let outcome = test.outcome()?;
-            let ended = FinalStatus {
+            let final_status = FinalStatus {
                 status: outcome.status,
                 attempts: outcome.attempts,
             };
             let error = cause.text.and_then(|text| names.get(&text));
             let facts = facts.get(&cause.test).copied().unwrap_or_default();
-            let judged = JudgedFailure::new(&self.history, cause, ended, test.test.clone());
+            let judged = JudgedFailure::new(&self.history, cause, final_status, test.test.clone());
             let mut failure =
                 ExplainedFailure::of(&self.history, &judged, Knowledge::AtTheTime, facts, error);
             failure.evidence.leave_out(&self.recording.run_key);
@@ -188,7 +188,7 @@ impl<'r> Overlay<'r> {
         })
     }
 
-    /// The error texts of the window and the report, and the test names of the report.
+    /// The error texts of the window and the report, and the fingerprint and title of each of the report's texts.
     fn texts(
         &self,
         snapshot: &mut dyn Snapshot,
@@ -246,7 +246,7 @@ impl<'r> Overlay<'r> {
 }
 
 /// Removes tests from a run.
-fn without(observed: &mut RunObservations, tests: &[TestOrdinal]) {
+fn remove_tests(observed: &mut RunObservations, tests: &[TestOrdinal]) {
     let removed: HashSet<TestOrdinal> = tests.iter().copied().collect();
     let remove = |from: &mut Bitmap| tests.iter().for_each(|test| from.remove(*test));
     remove(&mut observed.present);

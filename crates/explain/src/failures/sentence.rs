@@ -17,7 +17,7 @@ pub fn explanation(history: &History, failure: &FailureCause, knowledge: Knowled
         return "The run has neither a revision nor a branch, so the cause is unknown; send both with the report"
             .to_owned();
     }
-    let words = Words {
+    let words = CauseSentences {
         history,
         failure,
         facts: &failure.facts,
@@ -35,14 +35,15 @@ pub fn explanation(history: &History, failure: &FailureCause, knowledge: Knowled
     )
 }
 
-struct Words<'a> {
+/// Writes the sentence for each cause of a failure.
+struct CauseSentences<'a> {
     history: &'a History,
     failure: &'a FailureCause,
     facts: &'a CauseFacts,
     knowledge: Knowledge,
 }
 
-impl Words<'_> {
+impl CauseSentences<'_> {
     fn of(&self, cause: Cause) -> String {
         match cause {
             Cause::Flake => self.flake(),

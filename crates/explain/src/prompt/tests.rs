@@ -140,7 +140,7 @@ fn the_prompt_of_a_failed_attempt_has_all_known_facts() {
 }
 
 #[test]
-fn another_execution_is_no_retry() {
+fn another_execution_is_not_a_retry() {
     let of_execution = |execution, retry, status| StoredAttempt {
         execution,
         ..attempt(retry, status, vec![error("m", "s")])

@@ -70,6 +70,6 @@ fn errors_group_as_the_corpus_states() {
             ));
         }
     }
-    assert!(entries.len() > 100, "the corpus is there");
+    assert!(entries.len() > 100, "the corpus has more than 100 entries");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

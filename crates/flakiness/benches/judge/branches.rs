@@ -12,7 +12,7 @@ const BRANCHES: f64 = 62.0;
 /// Branches with runs at the same time.
 const ALIVE: f64 = 13.0;
 
-/// Which tests fail.
+/// The share of failing tests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Failing {
     /// One in twenty, at 0.5 % to 30 % of its runs; some are broken for days.
@@ -21,7 +21,7 @@ pub(crate) enum Failing {
     All,
 }
 
-/// Why a test fails: by chance, or from one day to another.
+/// The nature of a test: it fails by chance, fails in every run between two days, or is always skipped.
 enum Nature {
     Flaky { rate: f64, recovers: f64 },
     Broken { from: f64, to: f64 },
@@ -45,7 +45,7 @@ pub(crate) fn history(failing: Failing, runs: i64, tests: u32, now_ms: i64) -> H
                 _ => number,
             };
             revisions.insert(branch, revision);
-            // Two outages in a fortnight of 490 runs, as in one of 980: four.
+            // One run in 245 is an outage: two outages in 490 runs, four in 980.
             let outage = if number % 245 == 100 { 0.3 } else { 0.0 };
             let breaks = branch.is_some() && random.chance(0.08);
             let broken: Vec<u32> = (0..if breaks { 7 } else { 0 })

@@ -1,6 +1,6 @@
 //! The filter's state for a test that passes everywhere, computed once for all tests.
 //!
-//! Within some five passes P(Broken) converges to the same value, whatever it was before. A test that has passed for a
+//! After about five passes, P(Broken) no longer depends on its value before them. A test that has passed for a
 //! while therefore has this state up to rounding. Its filter runs only near failures and absences, so the cost grows
 //! with the number of failures and not of results.
 #![expect(
@@ -55,7 +55,7 @@ impl AlwaysPassing {
                 let before = match entry.step {
                     Step::First => ChainState::START,
                     Step::SameRevision | Step::LaterRerun | Step::NewRevision => {
-                        ChainState::on_path(&points[position - 1].after)
+                        ChainState::always_passing(&points[position - 1].after)
                     }
                 };
                 let on_stable = timeline.chains[entry.chain].stable;
@@ -91,7 +91,7 @@ impl AlwaysPassing {
             for position in chain.positions.clone().skip(1) {
                 let next = Some(position + 1).filter(|next| chain.positions.contains(next));
                 let as_new = next.is_none_or(|next| timeline.entries[next].step == Step::NewRevision);
-                let before = ChainState::on_path(&self.points[position - 1].after);
+                let before = ChainState::always_passing(&self.points[position - 1].after);
                 self.points[position].absence_is_harmless =
                     as_new && before.is_at(&self.points[position].after);
             }

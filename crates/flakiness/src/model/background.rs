@@ -13,7 +13,7 @@ use crate::{
 
 /// A failure of a longer streak is not fresh: it is no sign of a bad run.
 const FRESH: u8 = 3;
-/// The number of earlier runs that define what is usual.
+/// The number of earlier runs from which the usual number of fresh failures is computed.
 const USUAL_RUNS: usize = 20;
 /// Up to this number, fresh failures are no excess, even if usually there are none.
 const NEVER_MANY: u32 = 3;
@@ -161,8 +161,8 @@ fn branches_break(timeline: &Timeline<'_>, mass_failure: &[bool]) -> f64 {
 /// Marks the recurring tests over the measured runs of both kinds. Returns whether there are any.
 fn find_recurring([push, pull_request]: &[Kind; 2], recurring: &mut [bool]) -> bool {
     let mut is_any = false;
-    let begun = push.streaks_begun.iter().zip(&pull_request.streaks_begun);
-    for (recurring, (push, pull_request)) in recurring.iter_mut().zip(begun) {
+    let streaks = push.streaks_begun.iter().zip(&pull_request.streaks_begun);
+    for (recurring, (push, pull_request)) in recurring.iter_mut().zip(streaks) {
         *recurring = push.saturating_add(*pull_request) >= RECURRING;
         is_any |= *recurring;
     }
@@ -290,8 +290,8 @@ impl Kind {
     }
 }
 
-/// The background of a run among `tests` with this many fresh failures, and how many of them are of recurring tests. The
-/// run then counts as one of the `usual` ones.
+/// The background of a run of `tests` tests with `fresh` fresh failures, of which `of_recurring` are failures of
+/// recurring tests. Adds the run to the `usual` ones.
 fn background(usual: &mut VecDeque<u32>, fresh: u32, of_recurring: u32, tests: impl Fn() -> u32) -> f64 {
     let counted = fresh - of_recurring;
     let median = if counted > NEVER_MANY { median(usual) } else { 0.0 };

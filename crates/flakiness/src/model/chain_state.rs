@@ -1,7 +1,7 @@
-//! The code state of a chain: the joint likelihood of its results so far and good code now, and that with broken code.
+//! The code state of a chain: two joint likelihoods, of its results so far with good code now and with broken code now.
 //!
-//! All likelihoods are relative to those of a test that passes everywhere ([`crate::model::always_passing`]). For such
-//! a test the two add up to 1. For any other test their sum is the likelihood of its results relative to passes. The two
+//! Both are relative to the likelihoods of a test that passes everywhere ([`crate::model::always_passing`]). For such a
+//! test the two add up to 1. For any other test their sum is the likelihood of its results relative to passes. The two
 //! are not normalized after each result, because the divisions would take most of the time.
 #![expect(
     clippy::indexing_slicing,
@@ -12,7 +12,8 @@ use std::array::from_fn;
 
 use crate::model::{GRID, Likelihood, Move, PerRate};
 
-/// Values of P(Broken) closer than this are equal: far below the precision of any figure, even summed over a window.
+/// Values of P(Broken) that differ by less count as equal. The sum of such differences over a window is still far below
+/// the precision of any figure.
 const SAME: f64 = 1e-13;
 
 /// The state of a chain's code under each rate.
@@ -37,7 +38,7 @@ impl ChainState {
     };
 
     /// The state of a test that always passes, with this P(Broken).
-    pub(crate) fn on_path(broken: &PerRate) -> Self {
+    pub(crate) fn always_passing(broken: &PerRate) -> Self {
         Self {
             good: broken.map(|broken| 1.0 - broken),
             broken: *broken,
@@ -49,14 +50,14 @@ impl ChainState {
     pub(crate) fn update(&mut self, by: &Move, result: &RelativeLikelihood) {
         for k in 0..GRID {
             let (good, broken) = (self.good[k], self.broken[k]);
-            // A move keeps the sum: what is not broken after it is good.
+            // A move does not change the sum of the two.
             let moved = broken * by.keeps[k] + good * by.breaks[k];
             self.good[k] = (good + broken - moved) * result.good[k];
             self.broken[k] = moved * result.broken[k];
         }
     }
 
-    /// Multiplies both by the same factor.
+    /// Multiplies both likelihoods by the same factor.
     #[inline]
     pub(crate) fn scale(&mut self, factors: &PerRate) {
         for (k, factor) in factors.iter().enumerate() {

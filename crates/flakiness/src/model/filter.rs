@@ -133,7 +133,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         }
     }
 
-    /// Multiplies the likelihood by what the positions in `visits` contribute.
+    /// Multiplies the likelihood by the factors of the positions in `visits`.
     fn walk(&mut self, test_counts: TestCounts<'_, 'h>) {
         let mut position = 0;
         while let Some(visited) = self.visits.next(position) {
@@ -155,7 +155,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         let (mut code, mut last) = match timeline.entries[first].step {
             Step::First => (ChainState::START, None),
             Step::SameRevision | Step::LaterRerun | Step::NewRevision => (
-                ChainState::on_path(&always_passing.points[first - 1].after),
+                ChainState::always_passing(&always_passing.points[first - 1].after),
                 Some(first - 1),
             ),
         };
@@ -217,22 +217,22 @@ impl<'t, 'h> Filter<'t, 'h> {
         let timeline = self.timeline;
         let entry = &timeline.entries[position];
         let is_new = step.is_new_code();
-        let known = is_new
+        let breakage_rate = is_new
             .then(|| self.known_breakage(test_counts, position, step, before))
             .flatten();
         let deviates = |stable: usize| is_new && self.deviating.contains(stable);
-        let revisions = if known.is_none() {
+        let revisions = if breakage_rate.is_none() {
             self.missed_revisions(test_counts, position, step, before)
         } else {
             0
         };
-        let is_usual = known.is_none() && revisions == 0 && step == entry.step;
+        let is_usual = breakage_rate.is_none() && revisions == 0 && step == entry.step;
         if is_usual && !entry.stable_before.is_some_and(deviates) {
             return None;
         }
         let stable = entry.stable_before.map(|stable| self.stable_after(stable));
         let on_stable = self.timeline.chains[entry.chain].stable;
-        let breaks = known
+        let breaks = breakage_rate
             .unwrap_or_else(|| [break_probability(step, on_stable, self.background.branches_break); GRID]);
         let once = Move::new(step, on_stable, stable, &breaks);
         Some(if revisions == 0 {
@@ -245,7 +245,7 @@ impl<'t, 'h> Filter<'t, 'h> {
     /// The number of revisions of the chain between the test's previous result and this one. Each may have broken or
     /// mended the test.
     ///
-    /// 0 if the test passed there and passes here: one revision is near enough.
+    /// 0 if the test passed there and passes here: counting one revision is then precise enough.
     fn missed_revisions(
         &self,
         test_counts: TestCounts<'_, 'h>,
@@ -269,7 +269,7 @@ impl<'t, 'h> Filter<'t, 'h> {
 
     /// The probability that new code breaks the test, if another variant or branch had a result of it.
     ///
-    /// `None` if the test passes here and passed there: the usual rate is near enough.
+    /// `None` if the test passes here and passed there: the usual rate is then precise enough.
     fn known_breakage(
         &mut self,
         test_counts: TestCounts<'_, 'h>,

@@ -1,4 +1,7 @@
 //! Participation bitmaps for a block of 512 tests, transposed so that one cache line holds one run.
+//!
+//! A test is *seen* in a run if it has a result there that is not skipped. A seen result is *considered* unless the run
+//! is a mass failure.
 
 pub(crate) mod column;
 pub(crate) mod counter;

@@ -9,8 +9,8 @@ use crate::{
 
 impl<'h> Timeline<'h> {
     /// Lays the ordered variant runs out in lanes and chains. `branches` has the branch of each revision.
-    pub(crate) fn lay_out(&mut self, executed: &[VariantRun<'h>], branches: &[Option<&'h str>]) {
-        for variant in executed.chunk_by(|a, b| a.observed.run.variant == b.observed.run.variant) {
+    pub(crate) fn lay_out(&mut self, variant_runs: &[VariantRun<'h>], branches: &[Option<&'h str>]) {
+        for variant in variant_runs.chunk_by(|a, b| a.observed.run.variant == b.observed.run.variant) {
             self.lay_out_lane(variant, branches);
         }
         if self.lanes.len() > 1 {
@@ -54,13 +54,13 @@ impl<'h> Timeline<'h> {
     }
 
     /// Lays out the runs of one variant: its stable chain, then the others in the order of their first run.
-    fn lay_out_lane(&mut self, executed: &[VariantRun<'h>], branches: &[Option<&'h str>]) {
-        let mut known: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+    fn lay_out_lane(&mut self, variant_runs: &[VariantRun<'h>], branches: &[Option<&'h str>]) {
+        let mut branch_indexes: BTreeMap<Option<&str>, usize> = BTreeMap::new();
         let mut by_branch: Vec<(Option<&'h str>, Vec<_>)> = Vec::new();
-        for run in executed.iter().enumerate() {
+        for run in variant_runs.iter().enumerate() {
             let branch = branches.get(run.1.revision).copied().flatten();
             let next = by_branch.len();
-            let place = *known.entry(branch).or_insert(next);
+            let place = *branch_indexes.entry(branch).or_insert(next);
             if place == next {
                 by_branch.push((branch, Vec::new()));
             }
@@ -71,8 +71,8 @@ impl<'h> Timeline<'h> {
         by_branch.sort_by_key(|(branch, _)| !self.is_stable(*branch));
         let start = self.entries.len();
         let mut lane = Lane {
-            positions: start..start + executed.len(),
-            by_revision: vec![start; executed.len()],
+            positions: start..start + variant_runs.len(),
+            by_revision: vec![start; variant_runs.len()],
             stable: None,
             stable_newest_first: Vec::new(),
         };
@@ -81,7 +81,7 @@ impl<'h> Timeline<'h> {
             let chain = Chain {
                 stable: self.is_stable(branch),
                 branch,
-                variant: executed.first().map_or("", |run| &run.observed.run.variant),
+                variant: variant_runs.first().map_or("", |run| &run.observed.run.variant),
                 lane: self.lanes.len(),
                 positions: first..first + runs.len(),
             };
@@ -103,7 +103,7 @@ impl<'h> Timeline<'h> {
         self.lanes.push(lane);
     }
 
-    /// Gives a variant run of the current chain the next position.
+    /// Appends a variant run to the current chain, at the next position.
     fn append(&mut self, run: &VariantRun<'h>, step: Step) {
         self.entries.push(Entry {
             observed: run.observed,

@@ -55,7 +55,7 @@ pub(crate) struct Timeline<'h> {
 /// A variant run in which at least one test was not skipped.
 #[derive(Debug)]
 pub(crate) struct Entry<'h> {
-    /// What was observed.
+    /// Its observations.
     pub(crate) observed: &'h RunObservations,
     /// Its place in the history.
     pub(crate) source: usize,
@@ -140,9 +140,9 @@ impl<'h> Timeline<'h> {
             .map(|(_, run)| run.present.words().len())
             .max()
             .unwrap_or(0);
-        let known = at(history.tests.div_ceil(u64::BITS));
-        let words = longest.min(known);
-        let tests_in_last = if words == known {
+        let words_of_tests = at(history.tests.div_ceil(u64::BITS));
+        let words = longest.min(words_of_tests);
+        let tests_in_last = if words == words_of_tests {
             history.tests % u64::BITS
         } else {
             0
@@ -165,24 +165,24 @@ impl<'h> Timeline<'h> {
                 (1 << tests_in_last) - 1
             },
         };
-        let mut executed = Vec::with_capacity(window.len());
+        let mut variant_runs = Vec::with_capacity(window.len());
         for (source, observed) in &window {
             if (0..timeline.words).any(|word| timeline.seen_word(observed, word) != 0) {
-                executed.push(VariantRun {
+                variant_runs.push(VariantRun {
                     observed,
                     source: *source,
                     revision: 0,
                 });
             }
         }
-        timeline.branches_named = executed.iter().any(|run| run.observed.run.branch.is_some());
+        timeline.branches_named = variant_runs.iter().any(|run| run.observed.run.branch.is_some());
         let branches = rank_revisions(
-            &mut executed,
+            &mut variant_runs,
             |branch| timeline.is_stable(branch),
             &history.stable_branch,
         );
-        executed.sort_by(VariantRun::canonical_order);
-        timeline.lay_out(&executed, &branches);
+        variant_runs.sort_by(VariantRun::canonical_order);
+        timeline.lay_out(&variant_runs, &branches);
         timeline.group_runs(&window);
         timeline
     }

@@ -9,7 +9,7 @@ use assay_domain::{
 
 /// A variant run before it has its position.
 pub(crate) struct VariantRun<'h> {
-    /// What was observed.
+    /// Its observations.
     pub(crate) observed: &'h RunObservations,
     /// Its place in the history.
     pub(crate) source: usize,
@@ -43,13 +43,13 @@ impl VariantRun<'_> {
 /// Ranks the revisions by the start of their first run, and returns the branch of each by its rank. A revision that
 /// ever ran on the stable branch belongs to it, and any other to the branch of its first run.
 pub(crate) fn rank_revisions<'h>(
-    executed: &mut [VariantRun<'h>],
+    variant_runs: &mut [VariantRun<'h>],
     is_stable: impl Fn(Option<&str>) -> bool,
     stable_branch: &'h str,
 ) -> Vec<Option<&'h str>> {
-    let mut places = HashMap::with_capacity(executed.len());
+    let mut places = HashMap::with_capacity(variant_runs.len());
     let mut revisions: Vec<Revision<'h>> = Vec::new();
-    for run in executed.iter_mut() {
+    for run in variant_runs.iter_mut() {
         let key = RevisionKey::of(&run.observed.run);
         let run_here = FirstRun::of(&run.observed.run);
         let next = revisions.len();
@@ -79,7 +79,7 @@ pub(crate) fn rank_revisions<'h>(
             *place = rank;
         }
     }
-    for run in executed {
+    for run in variant_runs {
         run.revision = ranks.get(run.revision).copied().unwrap_or(0);
     }
     revisions

@@ -13,7 +13,7 @@ use crate::{
     numbers::{at, count},
     participation::Presence,
     verdict::{
-        chain_counts::FailingEnd, explanation, run_counts::FailedRun, status::Case,
+        chain_counts::FailingEnd, explanation, run_counts::FailedRun, status::FailingTest,
         test_counts::CountedResult,
     },
 };
@@ -42,25 +42,29 @@ pub(crate) fn counts(frame: Frame, presence: Presence, dropped: Vec<DroppedRun>)
 }
 
 /// The evidence for each of the active `signals`.
-pub(crate) fn signals(case: &Case<'_, '_>, signals: &[Signal]) -> Vec<SignalEvidence> {
-    signals.iter().map(|signal| of_signal(case, *signal)).collect()
+pub(crate) fn signals(failing_test: &FailingTest<'_, '_>, signals: &[Signal]) -> Vec<SignalEvidence> {
+    signals
+        .iter()
+        .map(|signal| of_signal(failing_test, *signal))
+        .collect()
 }
 
-fn of_signal(case: &Case<'_, '_>, signal: Signal) -> SignalEvidence {
-    let mut runs = runs_of(case, signal);
+fn of_signal(failing_test: &FailingTest<'_, '_>, signal: Signal) -> SignalEvidence {
+    let mut runs = runs_of(failing_test, signal);
     runs.sort_unstable();
     runs.dedup();
     let newest: Vec<_> = runs
         .iter()
         .rev()
         .take(NAMED_RUNS)
-        .filter_map(|run| case.test_counts.timeline.runs.get(*run))
+        .filter_map(|run| failing_test.test_counts.timeline.runs.get(*run))
         .collect();
-    let (value, threshold) = value(case, signal);
+    let (value, threshold) = value(failing_test, signal);
     let pair = (signal == Signal::SameShaFlip)
-        .then(|| latest_pair(case))
+        .then(|| latest_pair(failing_test))
         .flatten();
-    let detail = explanation::sentence(case, signal) + &explanation::addition(case, signal, pair);
+    let detail =
+        explanation::sentence(failing_test, signal) + &explanation::addition(failing_test, signal, pair);
     SignalEvidence {
         signal,
         label: signal.label().to_owned(),
@@ -73,17 +77,18 @@ fn of_signal(case: &Case<'_, '_>, signal: Signal) -> SignalEvidence {
 }
 
 /// A signal's value, and the threshold from which it is active.
-fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
-    let chain_counts = &case.findings.chain_counts;
+fn value(failing_test: &FailingTest<'_, '_>, signal: Signal) -> (f64, f64) {
+    let chain_counts = &failing_test.findings.chain_counts;
     let real = f64::from;
     let streak = |end: Option<FailingEnd>| real(end.map_or(0, |end| end.streak));
     match signal {
         Signal::ConsecutiveFailures => (
-            streak(case.findings.ends.breakage.map(|breakage| breakage.end)),
+            streak(failing_test.findings.ends.breakage.map(|breakage| breakage.end)),
             real(STREAK),
         ),
         Signal::FailureRateBroken => (
-            case.findings
+            failing_test
+                .findings
                 .ends
                 .breakage
                 .map_or(0.0, |breakage| breakage.probability),
@@ -91,103 +96,122 @@ fn value(case: &Case<'_, '_>, signal: Signal) -> (f64, f64) {
         ),
         Signal::SameShaFlip => (real(chain_counts.contradictions), 1.0),
         Signal::RetryRate => {
-            let considered = real(case.test_counts.column.presence.considered.max(1));
-            (real(case.findings.runs.recovered) / considered, 1.0 / considered)
+            let considered = real(failing_test.test_counts.column.presence.considered.max(1));
+            (
+                real(failing_test.findings.runs.recovered) / considered,
+                1.0 / considered,
+            )
         }
-        Signal::FailureRateFlaky => (case.findings.belief.flake_score, case.thresholds.episodic_score),
+        Signal::FailureRateFlaky => (
+            failing_test.findings.belief.flake_score,
+            failing_test.thresholds.episodic_score,
+        ),
         Signal::FlipRate => {
             // The rate at which two flips would remain beyond those that a breakage and a fix explain, chain by chain.
-            let pairs = real(case.test_counts.column.pairs.max(1));
+            let pairs = real(failing_test.test_counts.column.pairs.max(1));
             let needed = chain_counts.flips - chain_counts.excess_flips + EXCESS_FLIPS;
             (real(chain_counts.flips) / pairs, real(needed) / pairs)
         }
         Signal::IsolatedFailure => (real(chain_counts.episodes), 1.0),
-        Signal::MassFailure => (real(case.findings.runs.mass_failures), 1.0),
-        Signal::FailingOffStable => (streak(case.findings.ends.off_stable), real(STREAK)),
+        Signal::MassFailure => (real(failing_test.findings.runs.mass_failures), 1.0),
+        Signal::FailingOffStable => (streak(failing_test.findings.ends.off_stable), real(STREAK)),
         Signal::VariantSpecific => (real(chain_counts.failures), real(VARIANT_FAILURES)),
         Signal::UnrelatedBranches => (
-            real(count(case.findings.unrelated_branches.len())),
+            real(count(failing_test.findings.unrelated_branches.len())),
             real(UNRELATED_BRANCHES),
         ),
         Signal::Resolved => (
-            real(case.findings.runs.passes_since()),
-            real(case.findings.runs.passes_needed),
+            real(failing_test.findings.runs.passes_since()),
+            real(failing_test.findings.runs.passes_needed),
         ),
     }
 }
 
 /// The logical runs behind a signal, by index.
-fn runs_of(case: &Case<'_, '_>, signal: Signal) -> Vec<usize> {
-    let failed_where = |wanted: fn(&FailedRun) -> bool| -> Vec<usize> {
-        case.findings
+fn runs_of(failing_test: &FailingTest<'_, '_>, signal: Signal) -> Vec<usize> {
+    let failed_where = |is_included: fn(&FailedRun) -> bool| -> Vec<usize> {
+        failing_test
+            .findings
             .failed_runs
             .iter()
-            .filter(|run| wanted(run))
+            .filter(|run| is_included(run))
             .map(|run| run.run)
             .collect()
     };
     match signal {
-        Signal::ConsecutiveFailures | Signal::FailureRateBroken => {
-            streak_runs(case, case.findings.ends.breakage.map(|breakage| breakage.end))
-        }
-        Signal::FailingOffStable => streak_runs(case, case.findings.ends.off_stable),
-        Signal::SameShaFlip => contradictory_runs(case),
+        Signal::ConsecutiveFailures | Signal::FailureRateBroken => streak_runs(
+            failing_test,
+            failing_test.findings.ends.breakage.map(|breakage| breakage.end),
+        ),
+        Signal::FailingOffStable => streak_runs(failing_test, failing_test.findings.ends.off_stable),
+        Signal::SameShaFlip => contradictory_runs(failing_test),
         Signal::RetryRate => failed_where(|run| run.recovered),
         Signal::FailureRateFlaky | Signal::IsolatedFailure => failed_where(|run| run.failed),
-        Signal::FlipRate => flip_runs(case),
+        Signal::FlipRate => flip_runs(failing_test),
         Signal::VariantSpecific => failed_where(|run| run.counts()),
         Signal::MassFailure => failed_where(|run| run.in_mass_failure),
-        Signal::UnrelatedBranches => case.findings.unrelated_branches.clone(),
+        Signal::UnrelatedBranches => failing_test.findings.unrelated_branches.clone(),
         Signal::Resolved => {
-            let column = case.test_counts.column;
+            let column = failing_test.test_counts.column;
             let runs = column.participation.considered_in_run.iter().enumerate();
             let considered = runs
                 .filter(|(_, tests)| column.is_in(**tests))
                 .map(|(run, _)| run);
             considered
-                .skip(at(case.findings.runs.until_last_failure))
+                .skip(at(failing_test.findings.runs.until_last_failure))
                 .collect()
         }
     }
 }
 
-fn run_of(case: &Case<'_, '_>, result: &CountedResult<'_, '_>) -> Option<usize> {
-    case.test_counts.timeline.run_of.get(result.position).copied()
+fn run_of(failing_test: &FailingTest<'_, '_>, result: &CountedResult<'_, '_>) -> Option<usize> {
+    failing_test
+        .test_counts
+        .timeline
+        .run_of
+        .get(result.position)
+        .copied()
 }
 
 /// The results with a failed attempt that count.
-fn failures<'a, 'h>(case: &Case<'a, 'h>) -> impl Iterator<Item = CountedResult<'a, 'h>> + use<'a, 'h> {
-    let test_counts = case.test_counts;
+fn failures<'a, 'h>(
+    failing_test: &FailingTest<'a, 'h>,
+) -> impl Iterator<Item = CountedResult<'a, 'h>> + use<'a, 'h> {
+    let test_counts = failing_test.test_counts;
     test_counts
         .failures
         .iter()
         .filter_map(move |failure| test_counts.considered(failure.position))
 }
 
-fn streak_runs(case: &Case<'_, '_>, end: Option<FailingEnd>) -> Vec<usize> {
+fn streak_runs(failing_test: &FailingTest<'_, '_>, end: Option<FailingEnd>) -> Vec<usize> {
     let Some(end) = end else { return Vec::new() };
-    failures(case)
+    failures(failing_test)
         .filter(|failure| failure.entry.chain == end.chain && failure.position >= end.since)
         .filter(|failure| failure.outcome.failed())
-        .filter_map(|failure| run_of(case, &failure))
+        .filter_map(|failure| run_of(failing_test, &failure))
         .collect()
 }
 
 /// The runs in which a chain changed between passing and failing.
-fn flip_runs(case: &Case<'_, '_>) -> Vec<usize> {
+fn flip_runs(failing_test: &FailingTest<'_, '_>) -> Vec<usize> {
     let passed = |other: &CountedResult<'_, '_>| !other.outcome.had_failure();
     let mut runs = Vec::new();
-    for failure in failures(case) {
-        if case
+    for failure in failures(failing_test) {
+        if failing_test
             .test_counts
             .before(failure.position)
             .next()
             .is_some_and(|before| passed(&before))
         {
-            runs.extend(run_of(case, &failure));
+            runs.extend(run_of(failing_test, &failure));
         }
-        let after = case.test_counts.after(failure.position).next().filter(passed);
-        runs.extend(after.and_then(|after| run_of(case, &after)));
+        let after = failing_test
+            .test_counts
+            .after(failure.position)
+            .next()
+            .filter(passed);
+        runs.extend(after.and_then(|after| run_of(failing_test, &after)));
     }
     runs
 }
@@ -199,24 +223,24 @@ struct Contradiction {
     passed: Vec<usize>,
 }
 
-fn contradictions(case: &Case<'_, '_>) -> Vec<Contradiction> {
+fn contradictions(failing_test: &FailingTest<'_, '_>) -> Vec<Contradiction> {
     let mut by_revision: BTreeMap<(usize, usize), Contradiction> = BTreeMap::new();
-    for failure in failures(case).filter(|failure| failure.outcome.failed()) {
+    for failure in failures(failing_test).filter(|failure| failure.outcome.failed()) {
         let key = (failure.entry.chain, failure.entry.revision);
         if by_revision.contains_key(&key) {
             continue;
         }
         let mut runs = Contradiction::default();
         let same = |other: &CountedResult<'_, '_>| other.entry.revision == failure.entry.revision;
-        let before = case.test_counts.before(failure.position).take_while(same);
-        let after = case.test_counts.after(failure.position).take_while(same);
+        let before = failing_test.test_counts.before(failure.position).take_while(same);
+        let after = failing_test.test_counts.after(failure.position).take_while(same);
         for result in before.chain(after).chain([failure]) {
             let same_outcome = if result.outcome.failed() {
                 &mut runs.failed
             } else {
                 &mut runs.passed
             };
-            same_outcome.extend(run_of(case, &result));
+            same_outcome.extend(run_of(failing_test, &result));
         }
         by_revision.insert(key, runs);
     }
@@ -226,22 +250,23 @@ fn contradictions(case: &Case<'_, '_>) -> Vec<Contradiction> {
         .collect()
 }
 
-fn contradictory_runs(case: &Case<'_, '_>) -> Vec<usize> {
-    contradictions(case)
+fn contradictory_runs(failing_test: &FailingTest<'_, '_>) -> Vec<usize> {
+    contradictions(failing_test)
         .into_iter()
         .flat_map(|runs| [runs.failed, runs.passed].concat())
         .collect()
 }
 
 /// The numbers of the newest failed and the newest passed run of the last contradicted revision.
-fn latest_pair(case: &Case<'_, '_>) -> Option<(i32, i32)> {
+fn latest_pair(failing_test: &FailingTest<'_, '_>) -> Option<(i32, i32)> {
     let newest = |runs: Vec<usize>| runs.into_iter().max();
-    let pairs = contradictions(case)
+    let pairs = contradictions(failing_test)
         .into_iter()
         .filter_map(|runs| newest(runs.failed).zip(newest(runs.passed)));
     let (failed, passed) = pairs.max_by_key(|(failed, passed)| *failed.max(passed))?;
     let number = |run: usize| {
-        case.test_counts
+        failing_test
+            .test_counts
             .timeline
             .runs
             .get(run)

@@ -7,18 +7,23 @@ use crate::{
     model::{BRANCHES_USUALLY_BREAK, USUALLY_UNRELIABLE},
     participation::Presence,
     verdict::{
-        status::Case,
+        status::FailingTest,
         streak::{self, on_stable_branch},
     },
 };
 
 /// The sentence of a failing test's verdict.
-pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Signal>) -> String {
+pub(crate) fn of(
+    failing_test: &FailingTest<'_, '_>,
+    status: VerdictStatus,
+    reason: Option<Signal>,
+) -> String {
     if let Some(reason) = reason {
-        return sentence(case, reason);
+        return sentence(failing_test, reason);
     }
     if status == VerdictStatus::InsufficientData {
-        let dropped = case.test_counts.column.presence.seen - case.test_counts.column.presence.considered;
+        let dropped = failing_test.test_counts.column.presence.seen
+            - failing_test.test_counts.column.presence.considered;
         let mass_failures = match dropped {
             0 => String::new(),
             1 => " (1 more was a mass failure)".to_owned(),
@@ -26,19 +31,19 @@ pub(crate) fn of(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Sign
         };
         return format!(
             "Only {}{mass_failures}, {} with a failure; {ENOUGH_RUNS} are needed",
-            runs(case.test_counts.column.presence.considered),
-            case.findings.runs.failing
+            runs(failing_test.test_counts.column.presence.considered),
+            failing_test.findings.runs.failing
         );
     }
-    if let Some(end) = &case.findings.ends.failing_now {
-        return streak::sentence(case.test_counts, end);
+    if let Some(end) = &failing_test.findings.ends.failing_now {
+        return streak::sentence(failing_test.test_counts, end);
     }
     let failed = format!(
         "A failed attempt in {} of {}",
-        case.findings.runs.failing,
-        runs(case.test_counts.column.presence.considered)
+        failing_test.findings.runs.failing,
+        runs(failing_test.test_counts.column.presence.considered)
     );
-    match case.incidents() {
+    match failing_test.incidents() {
         0 => format!("{failed}; breakages and their fixes explain them"),
         incidents => format!(
             "{failed}; passed and failed on the same code {}, too little evidence of a flaky test",
@@ -72,22 +77,22 @@ fn probability(value: f64) -> String {
 }
 
 /// The sentence of a signal, with its counts.
-pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
-    let timeline = case.test_counts.timeline;
-    let chain_counts = &case.findings.chain_counts;
+pub(crate) fn sentence(failing_test: &FailingTest<'_, '_>, signal: Signal) -> String {
+    let timeline = failing_test.test_counts.timeline;
+    let chain_counts = &failing_test.findings.chain_counts;
     match signal {
-        Signal::ConsecutiveFailures => case
+        Signal::ConsecutiveFailures => failing_test
             .findings
             .ends
             .breakage
-            .map(|breakage| streak::sentence(case.test_counts, &breakage.end))
+            .map(|breakage| streak::sentence(failing_test.test_counts, &breakage.end))
             .unwrap_or_default(),
-        Signal::FailureRateBroken => case
+        Signal::FailureRateBroken => failing_test
             .findings
             .ends
             .breakage
             .map(|breakage| {
-                let streak = streak::sentence(case.test_counts, &breakage.end);
+                let streak = streak::sentence(failing_test.test_counts, &breakage.end);
                 format!(
                     "{streak}; the code is broken with a probability {}",
                     probability(breakage.probability)
@@ -103,8 +108,8 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
         Signal::RetryRate => {
             format!(
                 "Passed on retry in {} of {}",
-                case.findings.runs.recovered,
-                runs(case.test_counts.column.presence.considered)
+                failing_test.findings.runs.recovered,
+                runs(failing_test.test_counts.column.presence.considered)
             )
         }
         Signal::FailureRateFlaky => {
@@ -123,38 +128,42 @@ pub(crate) fn sentence(case: &Case<'_, '_>, signal: Signal) -> String {
         Signal::FlipRate => format!(
             "Changed between passing and failing {} among {} pairs of neighbouring runs",
             times(chain_counts.flips),
-            case.test_counts.column.pairs
+            failing_test.test_counts.column.pairs
         ),
-        Signal::IsolatedFailure => isolated(case),
-        Signal::MassFailure => mass_failure(case),
-        Signal::FailingOffStable => case
+        Signal::IsolatedFailure => isolated(failing_test),
+        Signal::MassFailure => mass_failure(failing_test),
+        Signal::FailingOffStable => failing_test
             .findings
             .ends
             .off_stable
-            .map(|end| streak::sentence(case.test_counts, &end))
+            .map(|end| streak::sentence(failing_test.test_counts, &end))
             .unwrap_or_default(),
         Signal::VariantSpecific => format!(
             "All {} failures are on {}, one of {} variants",
             chain_counts.failures,
-            failing_variant(case),
-            case.test_counts.column.variants
+            failing_variant(failing_test),
+            failing_test.test_counts.column.variants
         ),
         Signal::UnrelatedBranches => format!(
             "Failed on {} branches one after the other and passed in between",
-            case.findings.unrelated_branches.len()
+            failing_test.findings.unrelated_branches.len()
         ),
         Signal::Resolved => format!(
             "No failure in the last {} after {} in the {} before",
-            runs(case.findings.runs.passes_since()),
-            case.findings.runs.failing,
-            case.findings.runs.until_last_failure
+            runs(failing_test.findings.runs.passes_since()),
+            failing_test.findings.runs.failing,
+            failing_test.findings.runs.until_last_failure
         ),
     }
 }
 
 /// The addition of a piece of evidence's detail to the sentence. `pair` has the numbers of the runs that failed and
 /// passed on the last contradicted revision.
-pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i32)>) -> String {
+pub(crate) fn addition(
+    failing_test: &FailingTest<'_, '_>,
+    signal: Signal,
+    pair: Option<(i32, i32)>,
+) -> String {
     match signal {
         Signal::SameShaFlip => pair
             .map(|(failed, passed)| {
@@ -162,11 +171,14 @@ pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i
             })
             .unwrap_or_default(),
         Signal::FailureRateFlaky => {
-            let rate = case.findings.runs.failure_rate();
+            let rate = failing_test.findings.runs.failure_rate();
             let rate = rate.map(|rate| format!("; failure rate {rate:.3}"));
-            rate.unwrap_or_default() + &unreliable(case) + &branches_break(case)
+            rate.unwrap_or_default() + &unreliable(failing_test) + &branches_break(failing_test)
         }
-        Signal::Resolved => format!("; {} passes were needed", case.findings.runs.passes_needed),
+        Signal::Resolved => format!(
+            "; {} passes were needed",
+            failing_test.findings.runs.passes_needed
+        ),
         Signal::ConsecutiveFailures
         | Signal::FailureRateBroken
         | Signal::RetryRate
@@ -180,10 +192,10 @@ pub(crate) fn addition(case: &Case<'_, '_>, signal: Signal, pair: Option<(i32, i
 }
 
 /// The share of unreliable tests that the score starts from, if the project differs from the usual one.
-fn unreliable(case: &Case<'_, '_>) -> String {
-    let shown = |share: f64| format!("{:.1} %", share * 100.0);
-    let share = shown(case.test_counts.background.unreliable);
-    if share == shown(USUALLY_UNRELIABLE) {
+fn unreliable(failing_test: &FailingTest<'_, '_>) -> String {
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let share = percent(failing_test.test_counts.background.unreliable);
+    if share == percent(USUALLY_UNRELIABLE) {
         String::new()
     } else {
         format!("; about {share} of the project's tests are unreliable")
@@ -191,19 +203,19 @@ fn unreliable(case: &Case<'_, '_>) -> String {
 }
 
 /// The rate of breaking on branches, if a failure there counts and the project differs from the usual one.
-fn branches_break(case: &Case<'_, '_>) -> String {
-    let shown = |rate: f64| format!("{:.2} %", rate * 100.0);
-    let rate = shown(case.test_counts.background.branches_break);
-    if case.findings.chain_counts.episodes_off_stable && rate != shown(BRANCHES_USUALLY_BREAK) {
+fn branches_break(failing_test: &FailingTest<'_, '_>) -> String {
+    let percent = |rate: f64| format!("{:.2} %", rate * 100.0);
+    let rate = percent(failing_test.test_counts.background.branches_break);
+    if failing_test.findings.chain_counts.episodes_off_stable && rate != percent(BRANCHES_USUALLY_BREAK) {
         format!("; a new revision of a branch breaks about {rate} of the project's tests")
     } else {
         String::new()
     }
 }
 
-fn mass_failure(case: &Case<'_, '_>) -> String {
-    let recovered = case.findings.runs.recovered_in_mass_failures;
-    let failed = case.findings.runs.mass_failures - recovered;
+fn mass_failure(failing_test: &FailingTest<'_, '_>) -> String {
+    let recovered = failing_test.findings.runs.recovered_in_mass_failures;
+    let failed = failing_test.findings.runs.mass_failures - recovered;
     match (failed, recovered) {
         (0, _) => format!(
             "Passed on retry in {} in which many tests failed together",
@@ -217,9 +229,9 @@ fn mass_failure(case: &Case<'_, '_>) -> String {
     }
 }
 
-fn isolated(case: &Case<'_, '_>) -> String {
-    let failed = case.findings.failed_runs.iter().filter(|run| run.failed);
-    let runs_of = failed.filter_map(|run| case.test_counts.timeline.runs.get(run.run));
+fn isolated(failing_test: &FailingTest<'_, '_>) -> String {
+    let failed = failing_test.findings.failed_runs.iter().filter(|run| run.failed);
+    let runs_of = failed.filter_map(|run| failing_test.test_counts.timeline.runs.get(run.run));
     let numbers: Vec<i32> = runs_of.map(|run| run.facts.number).collect();
     match numbers.as_slice() {
         [number] => format!("Failed once, in run {number}"),
@@ -231,12 +243,12 @@ fn isolated(case: &Case<'_, '_>) -> String {
     }
 }
 
-fn failing_variant<'h>(case: &Case<'_, 'h>) -> &'h str {
-    let failures = case.test_counts.failures.iter();
-    let mut considered = failures.filter_map(|failure| case.test_counts.considered(failure.position));
+fn failing_variant<'h>(failing_test: &FailingTest<'_, 'h>) -> &'h str {
+    let failures = failing_test.test_counts.failures.iter();
+    let mut considered = failures.filter_map(|failure| failing_test.test_counts.considered(failure.position));
     considered
         .next()
-        .and_then(|failure| case.test_counts.timeline.chains.get(failure.entry.chain))
+        .and_then(|failure| failing_test.test_counts.timeline.chains.get(failure.entry.chain))
         .map(|chain| chain.variant)
         .filter(|variant| !variant.is_empty())
         .unwrap_or("the default variant")

@@ -26,7 +26,7 @@ pub(crate) struct LiveChains {
     /// The streak by which the test counts as failing now. It is that of `breakage`, else the longest one at the end of
     /// a live stable chain. For a test that never ran on a stable chain, it is the longest one among its newest chains.
     pub(crate) failing_now: Option<FailingEnd>,
-    /// The number of chains that end in such a streak.
+    /// The number of episodes that still continue at the end of such a chain.
     pub(crate) open_episodes: u32,
     /// The failing streaks of live chains off the stable branch, one for each branch, the longest first.
     pub(crate) failing_on: Vec<FailingEnd>,
@@ -162,9 +162,9 @@ fn newest_on_stable(test_counts: TestCounts<'_, '_>, lane: &Lane) -> Option<Time
 
 /// The time of the test's last run on a chain.
 fn newest_of_chain(test_counts: TestCounts<'_, '_>, chain: usize) -> Option<Timestamp> {
-    let seen = positions_backwards(test_counts, chain);
-    let times = seen.filter_map(|position| test_counts.timeline.entries.get(position));
-    times.map(|entry| entry.observed.run.started_at).max()
+    let positions = positions_backwards(test_counts, chain);
+    let entries = positions.filter_map(|position| test_counts.timeline.entries.get(position));
+    entries.map(|entry| entry.observed.run.started_at).max()
 }
 
 /// The last position of the test on a chain.

@@ -5,61 +5,72 @@ use assay_domain::verdict::{Signal, VerdictStatus};
 use crate::{
     config::{BROKEN, CONCLUSIVE_STREAK, EXCESS_FLIPS, UNRELATED_BRANCHES, VARIANT_FAILURES},
     numbers::count,
-    verdict::{chain_counts::FailingEnd, status::Case},
+    verdict::{chain_counts::FailingEnd, status::FailingTest},
 };
 
 /// Every active signal, in their fixed order.
-pub(crate) fn active(case: &Case<'_, '_>, status: VerdictStatus, reason: Option<Signal>) -> Vec<Signal> {
+pub(crate) fn active(
+    failing_test: &FailingTest<'_, '_>,
+    status: VerdictStatus,
+    reason: Option<Signal>,
+) -> Vec<Signal> {
     Signal::ALL
         .iter()
         .copied()
-        .filter(|signal| is_active(case, *signal, status, reason))
+        .filter(|signal| is_active(failing_test, *signal, status, reason))
         .collect()
 }
 
-fn is_active(case: &Case<'_, '_>, signal: Signal, status: VerdictStatus, reason: Option<Signal>) -> bool {
-    let chain_counts = &case.findings.chain_counts;
+fn is_active(
+    failing_test: &FailingTest<'_, '_>,
+    signal: Signal,
+    status: VerdictStatus,
+    reason: Option<Signal>,
+) -> bool {
+    let chain_counts = &failing_test.findings.chain_counts;
     match signal {
-        Signal::ConsecutiveFailures => case.findings.ends.breakage.is_some(),
-        Signal::FailureRateBroken => case
+        Signal::ConsecutiveFailures => failing_test.findings.ends.breakage.is_some(),
+        Signal::FailureRateBroken => failing_test
             .findings
             .ends
             .breakage
             .is_some_and(|breakage| breakage.probability >= BROKEN),
         Signal::SameShaFlip => chain_counts.contradictions > 0,
-        Signal::RetryRate => case.findings.runs.recovered > 0,
-        Signal::FailureRateFlaky => is_episodic(case),
+        Signal::RetryRate => failing_test.findings.runs.recovered > 0,
+        Signal::FailureRateFlaky => is_episodic(failing_test),
         Signal::FlipRate => chain_counts.excess_flips >= EXCESS_FLIPS,
         // A lasting failure is not isolated.
         Signal::IsolatedFailure => {
             chain_counts.episodes == 1
-                && case.incidents() == 0
-                && !is_episodic(case)
-                && case.findings.ends.breakage.is_none()
+                && failing_test.incidents() == 0
+                && !is_episodic(failing_test)
+                && failing_test.findings.ends.breakage.is_none()
                 && status != VerdictStatus::Broken
         }
-        Signal::MassFailure => case.findings.runs.mass_failures > 0,
-        Signal::FailingOffStable => case.findings.ends.off_stable.is_some(),
+        Signal::MassFailure => failing_test.findings.runs.mass_failures > 0,
+        Signal::FailingOffStable => failing_test.findings.ends.off_stable.is_some(),
         Signal::VariantSpecific => {
             chain_counts.failing_variants == 1
                 && chain_counts.failures >= VARIANT_FAILURES
-                && case.test_counts.column.variants > 1
+                && failing_test.test_counts.column.variants > 1
         }
-        Signal::UnrelatedBranches => count(case.findings.unrelated_branches.len()) >= UNRELATED_BRANCHES,
+        Signal::UnrelatedBranches => {
+            count(failing_test.findings.unrelated_branches.len()) >= UNRELATED_BRANCHES
+        }
         Signal::Resolved => reason == Some(Signal::Resolved),
     }
 }
 
 /// Whether the test fails in episodes that a break and its fix do not explain.
-fn is_episodic(case: &Case<'_, '_>) -> bool {
-    case.findings.chain_counts.episodes >= case.thresholds.episodes
-        && case.closed_episodes() > 0
-        && case.findings.belief.flake_score >= case.thresholds.episodic_score
+fn is_episodic(failing_test: &FailingTest<'_, '_>) -> bool {
+    failing_test.findings.chain_counts.episodes >= failing_test.thresholds.episodes
+        && failing_test.closed_episodes() > 0
+        && failing_test.findings.belief.flake_score >= failing_test.thresholds.episodic_score
 }
 
 /// The deciding signal for broken: the streak if it is long, else its probability.
-pub(crate) fn broken_reason(case: &Case<'_, '_>) -> Signal {
-    if case
+pub(crate) fn broken_reason(failing_test: &FailingTest<'_, '_>) -> Signal {
+    if failing_test
         .findings
         .ends
         .breakage
@@ -72,21 +83,24 @@ pub(crate) fn broken_reason(case: &Case<'_, '_>) -> Signal {
 }
 
 /// The deciding signal for flaky, if any: the more frequent kind of contradiction, else the episodes.
-pub(crate) fn flaky_reason(case: &Case<'_, '_>) -> Option<Signal> {
-    if case.incidents() > 0 && case.findings.belief.flake_score >= case.thresholds.contradicted_score {
-        let by_retry = case.findings.runs.recovered >= case.findings.chain_counts.contradictions;
+pub(crate) fn flaky_reason(failing_test: &FailingTest<'_, '_>) -> Option<Signal> {
+    if failing_test.incidents() > 0
+        && failing_test.findings.belief.flake_score >= failing_test.thresholds.contradicted_score
+    {
+        let by_retry =
+            failing_test.findings.runs.recovered >= failing_test.findings.chain_counts.contradictions;
         return Some(if by_retry {
             Signal::RetryRate
         } else {
             Signal::SameShaFlip
         });
     }
-    is_episodic(case).then_some(Signal::FailureRateFlaky)
+    is_episodic(failing_test).then_some(Signal::FailureRateFlaky)
 }
 
 /// The signal for the duration of a failure that is neither broken nor flaky; `None` after a single failure.
-pub(crate) fn failing_reason(case: &Case<'_, '_>) -> Option<Signal> {
-    let ends = &case.findings.ends;
+pub(crate) fn failing_reason(failing_test: &FailingTest<'_, '_>) -> Option<Signal> {
+    let ends = &failing_test.findings.ends;
     let is_now = |end: FailingEnd| ends.failing_now.is_some_and(|now| now.chain == end.chain);
     if ends.breakage.is_some() {
         Some(Signal::ConsecutiveFailures)
@@ -98,13 +112,13 @@ pub(crate) fn failing_reason(case: &Case<'_, '_>) -> Option<Signal> {
 }
 
 /// The signal that explains the failures of a healthy test, if there is one.
-pub(crate) fn healthy_reason(case: &Case<'_, '_>) -> Option<Signal> {
+pub(crate) fn healthy_reason(failing_test: &FailingTest<'_, '_>) -> Option<Signal> {
     let status = VerdictStatus::Healthy;
-    if case.findings.ends.off_stable.is_some() {
+    if failing_test.findings.ends.off_stable.is_some() {
         Some(Signal::FailingOffStable)
-    } else if is_active(case, Signal::IsolatedFailure, status, None) {
+    } else if is_active(failing_test, Signal::IsolatedFailure, status, None) {
         Some(Signal::IsolatedFailure)
-    } else if case.findings.runs.mass_failures > 0 && case.findings.runs.failing == 0 {
+    } else if failing_test.findings.runs.mass_failures > 0 && failing_test.findings.runs.failing == 0 {
         Some(Signal::MassFailure)
     } else {
         None

@@ -1,8 +1,8 @@
 //! The sentence about a failing streak.
 //!
 //! The model orders a chain by revision, so that a rerun of an old revision is beside the other runs of that revision.
-//! `failureStreak` and readers use the order of time. If both orders agree, the sentence is the plain one. Otherwise it
-//! names the order and the run that passed since.
+//! `failureStreak` and readers use the order of time. If both orders agree, the sentence counts the last runs.
+//! Otherwise it also names the order and the run that passed since.
 
 use crate::{
     numbers::count,
@@ -14,15 +14,15 @@ use crate::{
 pub(crate) fn sentence(test_counts: TestCounts<'_, '_>, end: &FailingEnd) -> String {
     let timeline = test_counts.timeline;
     let place = place(timeline, end);
-    let latest = Latest::of(test_counts, end);
+    let latest = LatestResults::of(test_counts, end);
     if latest.is_whole {
-        return plain(
+        return streak_sentence(
             count(latest.failed.len()),
             &place,
             number(timeline, latest.since()),
         );
     }
-    let by_revision = plain(end.streak, &place, number(timeline, Some(end.since)));
+    let by_revision = streak_sentence(end.streak, &place, number(timeline, Some(end.since)));
     let Some(passed) = latest.passed else {
         return format!("{by_revision}, in the order of revisions");
     };
@@ -35,7 +35,7 @@ pub(crate) fn sentence(test_counts: TestCounts<'_, '_>, end: &FailingEnd) -> Str
 }
 
 /// The results of a chain's own branch, the latest by time first.
-struct Latest {
+struct LatestResults {
     /// The positions of the failures without a later pass, the latest first, mass failures included.
     failed: Vec<usize>,
     /// The latest result before them that is not a failure, if it came after the start of the streak by revision.
@@ -44,7 +44,7 @@ struct Latest {
     is_whole: bool,
 }
 
-impl Latest {
+impl LatestResults {
     fn of(test_counts: TestCounts<'_, '_>, end: &FailingEnd) -> Self {
         let timeline = test_counts.timeline;
         let entry = |position: usize| timeline.entries.get(position);
@@ -104,7 +104,7 @@ impl Latest {
     }
 }
 
-fn plain(runs: u32, place: &str, since: i32) -> String {
+fn streak_sentence(runs: u32, place: &str, since: i32) -> String {
     match runs {
         1 => format!("Failed the last run{place}, run {since}"),
         many => format!("Failed the last {many} runs{place} since run {since}"),
@@ -126,7 +126,7 @@ fn place(timeline: &Timeline<'_>, end: &FailingEnd) -> String {
     }
 }
 
-/// Named only if the history has named branches.
+/// ` on main`, or empty if no run names its branch.
 pub(crate) fn on_stable_branch(timeline: &Timeline<'_>) -> String {
     if timeline.branches_named {
         format!(" on {}", timeline.history.stable_branch)

@@ -17,7 +17,7 @@ use crate::{
 
 const BRANCHES: u32 = 60;
 
-/// Test 0 fails on the last branch but ten.
+/// A project in which test 0 fails on one branch, the tenth from the end.
 fn project(tests: u32, broken: u32) -> History {
     project_with(tests, broken, &[BRANCHES - 10])
 }
@@ -95,13 +95,13 @@ fn the_evidence_names_a_rate_that_is_not_the_usual_one() {
         episodes.next().unwrap().detail
     };
     // 5,000 x 0.0015 / (5,000 + 64 x 150)
-    let named = detail(150);
+    let detail_with_rate = detail(150);
     assert!(
-        named.ends_with("; a new revision of a branch breaks about 0.05 % of the project's tests"),
-        "{named}"
+        detail_with_rate.ends_with("; a new revision of a branch breaks about 0.05 % of the project's tests"),
+        "{detail_with_rate}"
     );
-    let unnamed = detail(99);
-    assert!(!unnamed.contains('%'), "{unnamed}");
+    let detail_without_rate = detail(99);
+    assert!(!detail_without_rate.contains('%'), "{detail_without_rate}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Regression tests: histories that an earlier engine judged wrongly.
+//! Regression tests: histories that an earlier engine judgement wrongly.
 
 use assay_flakiness::{
     Engine,
@@ -17,15 +17,15 @@ use crate::{
 const BROWSERS: [&str; 3] = ["chrome", "firefox", "webkit"];
 
 #[test]
-fn a_regression_that_three_variants_show_at_once_is_not_flaky() {
+fn a_breakage_on_three_variants_at_once_is_not_flaky() {
     let at = |text: &str| Story::new().on_variants("main", &BROWSERS, &[text; 3]).verdict();
-    let red = at("20P F");
-    assert_eq!(red.status, VerdictStatus::Failing, "{red:?}");
-    assert!(red.figures.flake_score < 0.1, "{red:?}");
-    let mended = at("20P F 10P");
-    assert_eq!(mended.status, VerdictStatus::Healthy, "{mended:?}");
-    assert_eq!(mended.reason, Some(Signal::IsolatedFailure));
-    assert!(mended.figures.flake_score < 0.4, "{mended:?}");
+    let failing = at("20P F");
+    assert_eq!(failing.status, VerdictStatus::Failing, "{failing:?}");
+    assert!(failing.figures.flake_score < 0.1, "{failing:?}");
+    let fixed = at("20P F 10P");
+    assert_eq!(fixed.status, VerdictStatus::Healthy, "{fixed:?}");
+    assert_eq!(fixed.reason, Some(Signal::IsolatedFailure));
+    assert!(fixed.figures.flake_score < 0.4, "{fixed:?}");
     assert_eq!(at("20P FF").status, VerdictStatus::Broken);
 }
 
@@ -59,10 +59,10 @@ fn a_test_that_fails_on_eleven_unrelated_pull_requests_is_flaky() {
         let same = story.history.runs[first - 1].run.branch.clone();
         story.history.runs[again - 1].run.branch = same;
     }
-    let judged = story.judgement();
-    assert_eq!(judged.verdict.status, VerdictStatus::Flaky, "{judged:?}");
-    let mut signals = judged.evidence.signals.iter();
-    let unrelated = signals.find(|shown| shown.signal == Signal::UnrelatedBranches);
+    let judgement = story.judgement();
+    assert_eq!(judgement.verdict.status, VerdictStatus::Flaky, "{judgement:?}");
+    let mut signals = judgement.evidence.signals.iter();
+    let unrelated = signals.find(|signal| signal.signal == Signal::UnrelatedBranches);
     let unrelated = unrelated.unwrap();
     assert_eq!((unrelated.value, unrelated.threshold), (9.0, 3.0));
     assert_eq!(
@@ -116,7 +116,7 @@ fn two_branches_that_fail_may_both_have_broken_the_test() {
 }
 
 #[test]
-fn a_contradiction_inside_one_revision_is_believed() {
+fn a_contradiction_within_one_revision_makes_a_test_flaky() {
     let verdict = Story::new().on("main", "", "P [FFPF] F 25P").verdict();
     assert_eq!(
         (verdict.status, verdict.reason),
@@ -156,9 +156,9 @@ fn a_breakage_that_a_merged_pull_request_brought_along_is_no_flake() {
     assert_eq!(after("F").status, VerdictStatus::Failing);
     assert_eq!(after("FF").status, VerdictStatus::Broken);
     assert_eq!(after("FFF").status, VerdictStatus::Broken);
-    let mended = after("FF 10P");
-    assert_eq!(mended.status, VerdictStatus::Healthy, "{mended:?}");
-    assert!(mended.figures.flake_score < 0.2, "{mended:?}");
+    let fixed = after("FF 10P");
+    assert_eq!(fixed.status, VerdictStatus::Healthy, "{fixed:?}");
+    assert!(fixed.figures.flake_score < 0.2, "{fixed:?}");
 }
 
 #[test]
@@ -182,28 +182,28 @@ fn three_pull_requests_that_each_broke_and_mended_a_test_are_no_flaky_test() {
     assert_eq!(verdict.status, VerdictStatus::Healthy, "{verdict:?}");
 }
 
-/// 27 % failures, and then the last four runs are red.
+/// The test failed in 27 % of its runs before the last streak.
 #[test]
-fn a_job_that_failed_in_one_run_of_four_and_is_red_now_is_broken_after_eight_failures() {
+fn a_job_that_failed_in_one_run_of_four_is_broken_after_twelve_more_failures() {
     let nights =
         "[FP] P PP [PPPFPPP] [PPF] [FP] F P PP P F P F P PP P F 5P P P P F [PPPPPPPF] F P F P F P P PP P P";
-    let red = |more: &str| Story::new().on("main", "", &format!("{nights} {more}")).verdict();
-    let now = red("[FFF] F");
+    let after_nights = |more: &str| Story::new().on("main", "", &format!("{nights} {more}")).verdict();
+    let now = after_nights("[FFF] F");
     assert_eq!(now.status, VerdictStatus::Flaky, "{now:?}");
     assert_eq!(now.figures.failure_streak, 4);
-    let later = red("[FFF] F 8F");
+    let later = after_nights("[FFF] F 8F");
     assert_eq!(later.status, VerdictStatus::Broken, "{later:?}");
 }
 
 #[test]
 fn a_flaky_test_that_breaks_is_broken_once_a_flake_does_not_explain_the_streak() {
     let nights = "4P F 3P F 5P F 2P F 3P F 6P FF 2P F 4P F 3P F 5P";
-    let red = |failures: u32| {
+    let after_nights = |failures: u32| {
         let text = format!("{nights} {failures}F");
         Story::new().on("main", "", &text).verdict().status
     };
-    assert_eq!(red(2), VerdictStatus::Flaky);
-    assert_eq!(red(8), VerdictStatus::Broken);
+    assert_eq!(after_nights(2), VerdictStatus::Flaky);
+    assert_eq!(after_nights(8), VerdictStatus::Broken);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn rerun(mut story: Story, earlier: usize, letter: char) -> Story {
 }
 
 #[test]
-fn a_test_that_is_red_now_is_failing_or_broken() {
+fn a_test_whose_newest_runs_failed_is_failing_or_broken() {
     for text in [
         "12P 3F",
         "29P F",
@@ -57,7 +57,7 @@ fn a_test_that_is_red_now_is_failing_or_broken() {
 }
 
 #[test]
-fn a_flaky_test_that_is_red_now_stays_flaky() {
+fn a_flaky_test_whose_newest_runs_failed_is_still_flaky() {
     let verdict = Story::new().on("main", "", "10P R 5P R 5P F").verdict();
     assert_eq!(verdict.status, VerdictStatus::Flaky);
 }
@@ -78,20 +78,20 @@ fn a_test_that_fails_only_on_branches_has_the_status_of_main_and_names_the_branc
 }
 
 #[test]
-fn a_branch_that_fell_silent_is_not_failing_now() {
+fn a_branch_without_recent_runs_is_not_failing_now() {
     let verdict = Story::new().on("one", "", "2F").on("main", "", "74P").verdict();
     assert_eq!(verdict.failing_on, []);
 }
 
 #[test]
-fn a_test_without_stable_runs_is_failing_where_its_newest_branch_is_red() {
-    let red = Story::new().on("old", "", "5P").on("new", "", "PPF").verdict();
-    assert_eq!((red.status, red.reason), (VerdictStatus::Failing, None));
-    assert_eq!(red.explanation, "Failed the last run on new, run 8");
-    assert_eq!(red.failing_on, [on("new", 1, 8)]);
-    let green = Story::new().on("old", "", "5P F").on("new", "", "3P").verdict();
-    assert_eq!(green.status, VerdictStatus::Healthy);
-    assert_eq!(green.failing_on, [on("old", 1, 6)]);
+fn a_test_without_stable_runs_is_failing_if_its_newest_branch_failed() {
+    let failing = Story::new().on("old", "", "5P").on("new", "", "PPF").verdict();
+    assert_eq!((failing.status, failing.reason), (VerdictStatus::Failing, None));
+    assert_eq!(failing.explanation, "Failed the last run on new, run 8");
+    assert_eq!(failing.failing_on, [on("new", 1, 8)]);
+    let passing = Story::new().on("old", "", "5P F").on("new", "", "3P").verdict();
+    assert_eq!(passing.status, VerdictStatus::Healthy);
+    assert_eq!(passing.failing_on, [on("old", 1, 6)]);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn the_sentence_and_the_figure_of_a_streak_use_the_order_of_time() {
     // An older revision failed again before the others did.
     let failed = rerun(Story::new().on("main", "", "20P 4F"), 5, 'F').verdict();
     assert_explained(&failed, "Failed the last 5 runs on main since run 21", 5);
-    // A mass failure in which the test passed lies between.
+    // Between them is a mass failure in which the test passed.
     let mut story = Story::new().on("main", "", "20P FFF P F");
     story.history.tests = 61;
     for run in &mut story.history.runs {

@@ -1,4 +1,5 @@
-//! The golden vectors: one stable chain, a new revision a letter unless bracketed, 0.4 days apart.
+//! The golden vectors of `docs/engine.md`: one stable chain whose runs are 0.4 days apart. Each letter is a result on a
+//! new revision; letters in brackets share one revision.
 
 use assay_flakiness::{
     Config, Engine, Thresholds,
@@ -18,7 +19,7 @@ fn judge(text: &str, thresholds: Thresholds) -> Verdict {
     verdict
 }
 
-/// `broken` none: the document has 0, and it is far below a thousandth.
+/// Checks a vector. `broken` is 0.0 where the probability is below half a thousandth.
 #[track_caller]
 fn check(text: &str, status: &str, cautious: &str, score: f64, broken: f64) {
     let verdict = judge(text, Thresholds::SENSITIVE);

@@ -11,23 +11,24 @@ use proptest::prelude::*;
 /// 2026-01-01T00:00:00Z.
 pub(crate) const START_MS: i64 = 1_767_225_600_000;
 const HOUR_MS: i64 = 3_600_000;
-/// Between two runs of a written history: 0.4 days.
+/// The time between two runs of [`single`]: 0.4 days.
 pub(crate) const STEP_MS: i64 = DAY_MS * 2 / 5;
 
-/// The letters of `29P F`, `15P [FP] 13P`: each with its revision. Blanks mean nothing.
+/// Parses a history such as `29P F` or `15P [FP] 13P`: its letters, each with its revision. A number repeats the next
+/// letter, and letters in brackets share one revision. Other characters are ignored.
 pub(crate) fn letters(text: &str) -> Vec<(u32, char)> {
-    let (mut letters, mut revision, mut bracketed, mut times) = (Vec::new(), 0, false, 0);
+    let (mut letters, mut revision, mut in_brackets, mut times) = (Vec::new(), 0, false, 0);
     for sign in text.chars() {
         match sign {
             '0'..='9' => times = times * 10 + sign.to_digit(10).unwrap(),
             '[' => {
-                bracketed = true;
+                in_brackets = true;
                 revision += 1;
             }
-            ']' => bracketed = false,
+            ']' => in_brackets = false,
             'P' | 'R' | 'F' | 'S' => {
                 for _ in 0..times.max(1) {
-                    revision += u32::from(!bracketed);
+                    revision += u32::from(!in_brackets);
                     letters.push((revision, sign));
                 }
                 times = 0;
@@ -61,7 +62,7 @@ pub(crate) fn run(
     }
 }
 
-/// Adds the result of a test: P, R (two attempts), F or S.
+/// Adds the result of a test: P (passed), R (recovered), F (failed) or S (skipped).
 pub(crate) fn add(run: &mut RunObservations, test: u32, letter: char) {
     run.present.insert(test);
     match letter {
@@ -77,7 +78,7 @@ pub(crate) fn add(run: &mut RunObservations, test: u32, letter: char) {
     }
 }
 
-/// One test on `main` and the time of its last run.
+/// The history of one test on `main`, given as for [`letters`], and the time of its last run.
 pub(crate) fn single(text: &str) -> (History, Timestamp) {
     let mut at = START_MS;
     let runs: Vec<_> = (1..)
@@ -186,7 +187,7 @@ pub(crate) fn long() -> impl Strategy<Value = History> {
     })
 }
 
-/// The end of [`arbitrary`] histories' time.
+/// The end of the window of [`arbitrary`] histories.
 pub(crate) fn end() -> Timestamp {
     Timestamp::from_unix_ms(START_MS).plus_days(15)
 }

@@ -64,7 +64,7 @@ impl Story {
         self
     }
 
-    /// Lets `tests` other tests pass everywhere, and fail in the runs with these numbers.
+    /// Adds `tests` other tests that fail in the runs with these numbers and pass in all other runs.
     fn among(mut self, tests: u32, outages: &[i32]) -> Self {
         self.history.tests = tests + 1;
         for run in &mut self.history.runs {
@@ -126,13 +126,13 @@ fn a_branch_cannot_be_broken() {
         verdict.explanation,
         "Failed the last 5 runs on feature since run 33"
     );
-    let nowhere_stable = Story::new().on("feature", "", "PP 5F").verdict();
+    let without_stable = Story::new().on("feature", "", "PP 5F").verdict();
     assert_eq!(
-        (nowhere_stable.status, nowhere_stable.reason),
+        (without_stable.status, without_stable.reason),
         (VerdictStatus::Failing, Some(Signal::FailingOffStable))
     );
-    assert_eq!(nowhere_stable.figures.broken_probability, None);
-    assert_eq!(nowhere_stable.figures.failure_streak, 5);
+    assert_eq!(without_stable.figures.broken_probability, None);
+    assert_eq!(without_stable.figures.failure_streak, 5);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_breakage_on_one_variant_is_broken_and_specific() {
 }
 
 #[test]
-fn a_variant_that_fell_silent_is_not_broken_today() {
+fn a_variant_without_recent_runs_is_not_broken() {
     let verdict = Story::new()
         .on("main", "firefox", "15P 5F")
         .on("main", "chrome", "74P")
@@ -206,7 +206,7 @@ fn an_outage_makes_no_test_flaky() {
 }
 
 #[test]
-fn a_rescued_test_did_not_fail_with_the_others() {
+fn a_recovered_test_is_not_part_of_a_mass_failure() {
     let sentence = |text: &str, outages: &[i32]| {
         let verdict = Story::new().on("main", "", text).among(40, outages).verdict();
         assert_eq!(verdict.reason, Some(Signal::MassFailure));
@@ -223,12 +223,12 @@ fn a_rescued_test_did_not_fail_with_the_others() {
 }
 
 #[test]
-fn a_crowd_that_fails_again_and_again_is_flaky_and_no_outage() {
-    // Of 601 tests fifteen others fail together with test 0: a mass failure when it happens once.
-    let crowd = |text: &str, red: &[i32]| {
+fn a_crowd_that_fails_repeatedly_is_flaky_and_not_an_outage() {
+    // Sixteen of 601 tests fail together. If this happens once, it is a mass failure.
+    let crowd = |text: &str, crowd_runs: &[i32]| {
         let mut story = Story::new().on("main", "", text).among(600, &[]);
         for run in &mut story.history.runs {
-            if red.contains(&run.run.number) {
+            if crowd_runs.contains(&run.run.number) {
                 run.failures.clear();
                 (0..=15).for_each(|test| add(run, test, 'F'));
             }
@@ -250,7 +250,7 @@ fn a_crowd_that_fails_again_and_again_is_flaky_and_no_outage() {
 }
 
 #[test]
-fn an_outage_that_strikes_again_stays_an_outage() {
+fn a_repeated_outage_is_still_an_outage() {
     let verdict = Story::new()
         .on("main", "", "20P F 9P F 9P F 20P")
         .among(40, &[21, 31, 41])
@@ -281,7 +281,7 @@ fn a_flaky_test_that_breaks_is_broken_and_still_known_as_flaky() {
 
 #[test]
 fn a_late_rerun_is_ordered_with_the_runs_of_its_revision() {
-    // Revision 5 failed; twenty revisions later it is run again and passes: a contradiction, no second breakage.
+    // Revision 5 failed. Twenty revisions later it runs again and passes: a contradiction and not a second breakage.
     let mut story = Story::new().on("main", "", "4P F 20P");
     let revision = story.history.runs[4].run.revision.clone();
     let mut rerun = run(26, START_MS + 26 * HOUR_MS, Some("main"), None);
@@ -320,7 +320,7 @@ fn a_revision_that_reached_the_stable_branch_belongs_to_it() {
 }
 
 #[test]
-fn red_runs_are_shared_fairly() {
+fn the_impact_of_a_failed_run_is_shared_among_its_failed_tests() {
     let verdict = Story::new()
         .on("main", "", "10P F 10P R 10P")
         .among(1, &[11])

@@ -29,24 +29,24 @@ fn verdicts(history: &History) -> Vec<(Verdict, Option<Arc<str>>)> {
         .collect()
 }
 
-/// Moves every test `t` to the ordinal `to[t]`.
-fn renumbered(history: &History, to: &[u32]) -> History {
-    let moved = |set: &Bitmap| set.iter().map(|test| to[test as usize]).collect::<Bitmap>();
+/// Gives every test `t` the ordinal `ordinals[t]`.
+fn renumbered(history: &History, ordinals: &[u32]) -> History {
+    let renumbered_set = |set: &Bitmap| set.iter().map(|test| ordinals[test as usize]).collect::<Bitmap>();
     let runs = history.runs.iter().map(|run| {
         let mut failures: Vec<Failure> = run
             .failures
             .iter()
             .map(|f| Failure {
-                test: to[f.test as usize],
+                test: ordinals[f.test as usize],
                 ..*f
             })
             .collect();
         failures.sort_by_key(|failure| failure.test);
         RunObservations {
             run: run.run.clone(),
-            present: moved(&run.present),
-            skipped: moved(&run.skipped),
-            untimed: moved(&run.untimed),
+            present: renumbered_set(&run.present),
+            skipped: renumbered_set(&run.skipped),
+            untimed: renumbered_set(&run.untimed),
             failures,
         }
     });
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn lean_and_explained_verdicts_are_the_same(history in arbitrary()) {
+    fn verdicts_are_equal_with_and_without_evidence(history in arbitrary()) {
         let engine = Engine::default();
         let judged = engine.judge(&history, end());
         let lean = engine.verdicts(&history, end());
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn tests_that_failed_alike_are_judged_as_each_is_alone(mut history in arbitrary()) {
+    fn tests_with_equal_failures_get_the_verdict_that_each_gets_alone(mut history in arbitrary()) {
         let tests = history.tests;
         for (place, run) in history.runs.iter_mut().enumerate() {
             run.present = (0..tests).collect();

@@ -17,7 +17,7 @@ use crate::history;
 
 pub(crate) const THETA: [f64; 10] = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
 
-/// A variant run of the window, with a name for each distinction of the model.
+/// A variant run of the window. Revision, branch and variant are names.
 pub(crate) struct Row {
     run: String,
     pub(crate) number: i32,
@@ -30,7 +30,7 @@ pub(crate) struct Row {
     pub(crate) beta: f64,
 }
 
-/// The figures compared.
+/// The figures that are compared.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plain {
     pub(crate) status: &'static str,
@@ -100,13 +100,13 @@ pub(crate) fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32
 
 /// Tests with three failing streaks that began outside of large crowds, by variant.
 fn recurring(rows: &[Row]) -> BTreeSet<(String, u32)> {
-    let mut begun: BTreeMap<(String, u32), u32> = BTreeMap::new();
+    let mut streaks: BTreeMap<(String, u32), u32> = BTreeMap::new();
     for (row, (beta, began)) in rows.iter().zip(measured(rows, &BTreeSet::new())) {
         for test in began.into_iter().filter(|_| beta < 0.5) {
-            *begun.entry((row.variant.clone(), test)).or_default() += 1;
+            *streaks.entry((row.variant.clone(), test)).or_default() += 1;
         }
     }
-    begun
+    streaks
         .into_iter()
         .filter(|(_, streaks)| *streaks >= 3)
         .map(|(test, _)| test)
@@ -131,10 +131,10 @@ fn branches_break(rows: &[Row], chains: &[(String, Option<String>)]) -> f64 {
     }
     let counted = || rows.iter().zip(chains).filter(|(row, _)| row.beta < 0.1);
     let is_stable = |chain: &(String, Option<String>)| chain.1.as_deref() == Some("main");
-    let mut seen = BTreeSet::new();
+    let mut chain_revisions = BTreeSet::new();
     let mut results = 0;
     for (row, chain) in rows.iter().zip(chains) {
-        let is_new = seen.insert((chain, &row.revision));
+        let is_new = chain_revisions.insert((chain, &row.revision));
         if is_new && row.beta < 0.1 && !is_stable(chain) {
             results += row.results.len();
         }
@@ -222,7 +222,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     let mut log = [0.0; 10];
     let mut b: BTreeMap<Chain, [f64; 10]> = BTreeMap::new();
     let mut latest: BTreeMap<Chain, (&str, i64, char)> = BTreeMap::new();
-    // P(the revision broke it) by variant and revision, while it fails there; none once it passed.
+    // P(the revision broke the test) by variant and revision; none after the test passed there.
     let mut broke: BTreeMap<(&str, &str), Option<[f64; 10]>> = BTreeMap::new();
     let mut rank: BTreeMap<&str, usize> = BTreeMap::new();
     for row in rows {
@@ -261,7 +261,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             .map(|(_, other, ..)| *other)
             .filter(|other| may_be_merged && other.0 == chain.0 && !is_stable(other))
             .collect();
-        let red = branches
+        let branch_streak = branches
             .into_iter()
             .map(|other| {
                 let runs_on = rows
@@ -288,7 +288,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             let alone = if is_stable(chain) { 0.001 } else { other };
             if let Some(broke) = by_sibling {
                 0.85 * broke[k] + 0.15 * alone * (1.0 - broke[k])
-            } else if let Some(streak) = red {
+            } else if let Some(streak) = branch_streak {
                 alone + (1.0 - alone) * 0.2 * other / (other + THETA[k].powi(streak as i32))
             } else if sibling.is_some() && *letter == 'F' {
                 0.15 * alone
@@ -302,7 +302,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                 if is_new
                     && (*letter == 'F' || *was == 'F')
                     && by_sibling.is_none()
-                    && red.is_none()
+                    && branch_streak.is_none()
                     && !(sibling.is_some() && *letter == 'F') =>
             {
                 let between = rows.iter().zip(chains).filter(|(_, of)| of == chain);
@@ -330,9 +330,9 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                     } else {
                         (0.0003, 0.0005)
                     };
-                    let known = broke[&(&*row.variant, &*row.revision)].map_or(0.0, |broke| broke[k]);
+                    let broke_before = broke[&(&*row.variant, &*row.revision)].map_or(0.0, |broke| broke[k]);
                     (
-                        known * (1.0 - fixes),
+                        broke_before * (1.0 - fixes),
                         b[k] * (1.0 - fixes) + (1.0 - b[k]) * breaks,
                     )
                 }
@@ -345,12 +345,15 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                         (either, 0.2 * (1.0 - m), h * (1.0 - 0.3 * m) / either)
                     };
                     // Revision by revision, from broken code and from good code.
-                    let (mut kept, mut broken) = (1.0, 0.0);
+                    let (mut still_broken, mut broken) = (1.0, 0.0);
                     for _ in 0..revisions {
-                        kept = kept * (1.0 - fixes) + (1.0 - kept) * breaks;
+                        still_broken = still_broken * (1.0 - fixes) + (1.0 - still_broken) * breaks;
                         broken = broken * (1.0 - fixes) + (1.0 - broken) * breaks;
                     }
-                    ((1.0 - b[k]) * broken * own, b[k] * kept + (1.0 - b[k]) * broken)
+                    (
+                        (1.0 - b[k]) * broken * own,
+                        b[k] * still_broken + (1.0 - b[k]) * broken,
+                    )
                 }
             };
             let p1 = 1.0 - (1.0 - THETA[k]) * (1.0 - row.beta);
@@ -367,10 +370,10 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         }
         b.insert((*chain).clone(), next);
         latest.insert((*chain).clone(), (&row.revision, row.at, *letter));
-        let known = broke
+        let entry = broke
             .entry((&*row.variant, &*row.revision))
             .or_insert(Some([0.0; 10]));
-        *known = known.filter(|_| *letter == 'F').map(|_| own_broke);
+        *entry = entry.filter(|_| *letter == 'F').map(|_| own_broke);
     }
     let top = log.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weight = |k: usize| {
@@ -412,11 +415,11 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             .map(|(row, ..)| &row.revision)
             .collect::<BTreeSet<_>>()
         {
-            let of = |wanted: bool| {
+            let has_result = |failed: bool| {
                 here.iter()
-                    .any(|(row, _, l, _)| row.revision == *revision && (*l == 'F') == wanted)
+                    .any(|(row, _, l, _)| row.revision == *revision && (*l == 'F') == failed)
             };
-            contradictions += u32::from(of(true) && of(false));
+            contradictions += u32::from(has_result(true) && has_result(false));
         }
         let counts = |revision: &str| {
             !failed_before
@@ -453,9 +456,9 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         }
         if !is_stable(chain) && is_live(newest_of_all) && streak > 0 {
             let since = here[here.len() - streak].0.number;
-            let known = failing_on.entry(chain.1.clone()).or_insert((0, 0));
-            if streak as u32 > known.0 {
-                *known = (streak as u32, since);
+            let longest = failing_on.entry(chain.1.clone()).or_insert((0, 0));
+            if streak as u32 > longest.0 {
+                *longest = (streak as u32, since);
             }
         }
         if is_stable(chain) && newest_stable.unwrap() - newest.unwrap() <= 3 * 86_400_000 {
@@ -502,7 +505,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     for mine in considered.iter().filter(|rows| on_main(rows)) {
         if counted(mine, "F") {
             let name = &mine[0].0.run;
-            let red: BTreeSet<u32> = rows
+            let failed_tests: BTreeSet<u32> = rows
                 .iter()
                 .filter(|row| row.run == *name)
                 .flat_map(|row| {
@@ -512,7 +515,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                         .map(|(test, _)| *test)
                 })
                 .collect();
-            impact += 1.0 / red.len() as f64;
+            impact += 1.0 / failed_tests.len() as f64;
         } else if counted(mine, "R") {
             impact += 0.1;
         }
@@ -549,17 +552,18 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         streak,
         impact,
         failing_on: {
-            let mut named: Vec<_> = failing_on
+            let mut entries: Vec<_> = failing_on
                 .into_iter()
                 .map(|(branch, (streak, since))| (branch, streak, since))
                 .collect();
-            named.sort_by_key(|(_, streak, _)| std::cmp::Reverse(*streak));
-            named
+            entries.sort_by_key(|(_, streak, _)| std::cmp::Reverse(*streak));
+            entries
         },
     }
 }
 
-fn of(verdict: &Verdict) -> Plain {
+/// The same figures of the engine's verdict.
+fn figures_of(verdict: &Verdict) -> Plain {
     let figures = verdict.figures;
     Plain {
         status: verdict.status.as_str(),
@@ -602,11 +606,11 @@ pub(crate) fn compare(history: &History, now: Timestamp) -> Result<(), TestCaseE
     let chains: Vec<_> = rows.iter().map(|row| chain_of(&rows, row)).collect();
     let verdicts = Engine::default().verdicts(history, now);
     let (unreliable, other) = (unreliable(&rows), branches_break(&rows, &chains));
-    let judged: Vec<u32> = verdicts.iter().map(|verdict| verdict.test).collect();
-    prop_assert_eq!(judged, tests.into_iter().collect::<Vec<_>>());
+    let judged_tests: Vec<u32> = verdicts.iter().map(|verdict| verdict.test).collect();
+    prop_assert_eq!(judged_tests, tests.into_iter().collect::<Vec<_>>());
     for verdict in &verdicts {
         let (engine, plain) = (
-            of(verdict),
+            figures_of(verdict),
             judge(&rows, &chains, verdict.test, unreliable, other),
         );
         prop_assert!(

@@ -16,7 +16,7 @@ use crate::{
 
 const DAY_MS: f64 = 86_400_000.0;
 
-/// flake, crowd, drift, before, earlier, this.
+/// The probabilities of flake, crowd, drift, before, earlier, this.
 type Six = [f64; 6];
 
 /// The text of a failure, by run number and test: a few texts, and some failures without one.
@@ -47,7 +47,7 @@ fn six_of_test(rows: &[Row], test: u32) -> (Vec<Six>, Vec<usize>) {
     let mut order: Vec<usize> = (0..rows.len())
         .filter(|i| rows[*i].results.contains_key(&test))
         .collect();
-    // The rows lie by revision and time already; equal times are settled by number.
+    // The rows are already ordered by revision, time and number.
     order.sort();
     let chi = |row: &Row| {
         let near = rows.iter().any(|other| {
@@ -58,7 +58,7 @@ fn six_of_test(rows: &[Row], test: u32) -> (Vec<Six>, Vec<usize>) {
         });
         if near { 0.1 } else { 1.0 }
     };
-    let seen: Vec<RowOfTest<'_>> = order
+    let results: Vec<RowOfTest<'_>> = order
         .iter()
         .map(|i| {
             let (letter, attempts) = rows[*i].results[&test];
@@ -73,30 +73,31 @@ fn six_of_test(rows: &[Row], test: u32) -> (Vec<Six>, Vec<usize>) {
             }
         })
         .collect();
-    let passes: Vec<(f64, Vec<Six>)> = THETA.iter().map(|theta| one_rate(&seen, *theta)).collect();
+    let passes: Vec<(f64, Vec<Six>)> = THETA.iter().map(|theta| one_rate(&results, *theta)).collect();
     let top = passes
         .iter()
         .map(|(log, _)| *log)
         .fold(f64::NEG_INFINITY, f64::max);
     let weight = |k: usize| (if k == 0 { 0.94 } else { 0.06 / 9.0 }) * (passes[k].0 - top).exp();
     let total: f64 = (0..10).map(weight).sum();
-    let mixed = (0..seen.len())
+    let mixed = (0..results.len())
         .map(|i| std::array::from_fn(|part| (0..10).map(|k| weight(k) / total * passes[k].1[i][part]).sum()))
         .collect();
     (mixed, order)
 }
 
-/// The logarithm of the likelihood, and the parts of every result given all.
-fn one_rate(seen: &[RowOfTest<'_>], theta: f64) -> (f64, Vec<Six>) {
-    // n, e, i, d of each chain, and the good share last: 1 less the others has no digits where it is tiny.
+/// The logarithm of the likelihood at one flake rate, and the parts of each result, given all results.
+fn one_rate(results: &[RowOfTest<'_>], theta: f64) -> (f64, Vec<Six>) {
+    // The shares of each chain: this (n), earlier (e), before (i), drift (r), good. The good share is stored, because 1
+    // minus the others would have no correct digits where it is tiny.
     let mut shares: BTreeMap<(String, Option<String>), [f64; 5]> = BTreeMap::new();
     let mut log = 0.0;
     let mut parts: Vec<Six> = Vec::new();
-    let mut kept = Vec::new();
-    for (index, here) in seen.iter().enumerate() {
+    let mut steps = Vec::new();
+    for (index, here) in results.iter().enumerate() {
         let chain = (here.variant.clone(), here.branch.clone());
         let stable = here.is_stable();
-        let before: Vec<&RowOfTest<'_>> = seen[..index].iter().collect();
+        let before: Vec<&RowOfTest<'_>> = results[..index].iter().collect();
         let last_here = before
             .iter()
             .rfind(|s| s.variant == here.variant && s.branch == here.branch);
@@ -175,7 +176,7 @@ fn one_rate(seen: &[RowOfTest<'_>], theta: f64) -> (f64, Vec<Six>) {
         let [n, e, i, r] = next.map(|share| share * lb / z);
         let g = still_good * lg / z;
         parts.push([g * (1.0 - here.row.beta / p1), g * here.row.beta / p1, r, i, e, n]);
-        kept.push((
+        steps.push((
             lg,
             lb,
             keep,
@@ -185,15 +186,15 @@ fn one_rate(seen: &[RowOfTest<'_>], theta: f64) -> (f64, Vec<Six>) {
         shares.insert(chain, [n, e, i, r, g]);
     }
     let mut message: BTreeMap<(String, Option<String>), (f64, f64)> = BTreeMap::new();
-    let mut extra = vec![1.0; seen.len()];
-    for index in (0..seen.len()).rev() {
-        let chain = (seen[index].variant.clone(), seen[index].branch.clone());
+    let mut extra = vec![1.0; results.len()];
+    for index in (0..results.len()).rev() {
+        let chain = (results[index].variant.clone(), results[index].branch.clone());
         let (gg, gb) = message.get(&chain).copied().unwrap_or((1.0, 1.0));
         let factors = [gg, gg, gb, gb, gb, gb * extra[index]];
         let products: Vec<f64> = (0..6).map(|p| parts[index][p] * factors[p]).collect();
         let total: f64 = products.iter().sum();
         parts[index] = std::array::from_fn(|p| products[p] / total);
-        let (lg, lb, keep, brk, sibling) = kept[index];
+        let (lg, lb, keep, brk, sibling) = steps[index];
         let (g, b) = (lg * gg, lb * gb);
         if let Some(sibling) = sibling {
             extra[sibling] = 0.85 * (b / g) * extra[index] + 0.15;
@@ -247,8 +248,8 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
             .filter_map(|(other, _)| text(row(index).number, *other).map(|t| (1.0, t)))
             .collect();
         let chain = |i: usize| chain_of(rows, row(i));
-        // The failing streak of a chain that contains or last precedes a place.
-        let grow = |of: &(String, Option<String>), through: usize| -> Vec<usize> {
+        // The failing streak of a chain around one of its results.
+        let streak_around = |of: &(String, Option<String>), through: usize| -> Vec<usize> {
             let own: Vec<usize> = (0..order.len()).filter(|i| chain(*i) == *of).collect();
             let at = own.iter().position(|i| *i == through).unwrap();
             let mut from = at;
@@ -262,7 +263,7 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
             own[from..=to].to_vec()
         };
         let streak = if letter(index) == 'F' {
-            grow(&chain(index), index)
+            streak_around(&chain(index), index)
         } else {
             Vec::new()
         };
@@ -271,27 +272,30 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
             let base = (chain(index).0, Some("main".to_owned()));
             let last = (0..index).rfind(|i| chain(*i) == base && letter(*i) == 'F');
             stable_streak = last.map_or(Vec::new(), |last| {
-                grow(&base, last).into_iter().filter(|i| *i < index).collect()
+                streak_around(&base, last)
+                    .into_iter()
+                    .filter(|i| *i < index)
+                    .collect()
             });
         }
         let first_here = streak
             .iter()
             .find(|i| row(**i).revision == row(index).revision)
             .copied();
-        let of = |set: &[usize], weight: &dyn Fn(usize) -> f64| -> WeightedTexts {
+        let weighted_texts = |set: &[usize], weight: &dyn Fn(usize) -> f64| -> WeightedTexts {
             set.iter()
                 .filter(|i| **i != index)
                 .filter_map(|i| text_at(*i).map(|t| (weight(*i), t)))
                 .collect()
         };
-        let before = of(&stable_streak, &|i| 1.0 - six[i][0] - six[i][1]);
-        let earlier = of(&streak, &|_| 1.0);
+        let before = weighted_texts(&stable_streak, &|i| 1.0 - six[i][0] - six[i][1]);
+        let earlier = weighted_texts(&streak, &|_| 1.0);
         let here: Vec<usize> = streak
             .iter()
             .copied()
             .filter(|i| Some(*i) >= first_here)
             .collect();
-        let this = of(&here, &|_| 1.0);
+        let this = weighted_texts(&here, &|_| 1.0);
         let g0 = (tests_with(f) as f64 - 1.0 + 0.5) / (pairs.len() as f64 + 10.0);
         let smoothed = |set: &WeightedTexts, a: f64, r: f64| (share(set).0 + a * r) / (share(set).1 + a);
         let seen_in_run = if run.is_empty() {
@@ -394,7 +398,7 @@ fn check(history: &History, now: Timestamp) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Times in days, as floating-point numbers, once lost the second of two results that are exactly two days apart.
+/// Regression test: times in days as floating-point numbers did not count two results that are exactly two days apart.
 #[test]
 fn a_failure_of_another_branch_counts_for_exactly_two_days() {
     for hour in 25..=35 {

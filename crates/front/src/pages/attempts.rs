@@ -33,7 +33,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let explained = failure_of(view.store, view.engine, &project, &attempts, view.now)?;
     let decisions = Decisions::read(view, &project, id)?;
     let test = &attempts.test;
-    let shown = attempts.attempts.get(..ATTEMPTS.min(attempts.attempts.len()));
+    let first_attempts = attempts.attempts.get(..ATTEMPTS.min(attempts.attempts.len()));
     let executions = attempts.attempts.iter().map(|attempt| attempt.execution).max();
     let omitted = usize::try_from(attempts.omitted).unwrap_or_default();
     let hidden = attempts.attempts.len().saturating_sub(ATTEMPTS) + omitted;
@@ -54,7 +54,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         }
         h2 { (words::count(attempts.attempts.len() + omitted, "attempt")) }
         div.attempts {
-            @for (place, attempt) in shown.unwrap_or_default().iter().enumerate() {
+            @for (place, attempt) in first_attempts.unwrap_or_default().iter().enumerate() {
                 @let prompt = prompt::of(&project.name, &attempts, attempt, explained.as_ref(), view.now);
                 section.panel {
                     h3 {

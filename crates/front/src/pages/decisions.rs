@@ -54,9 +54,9 @@ impl Decisions {
     }
 }
 
-fn sentence(of: &RunDecision) -> String {
-    let decision = &of.decision;
-    let run = of
+fn sentence(run_decision: &RunDecision) -> String {
+    let decision = &run_decision.decision;
+    let run = run_decision
         .shard
         .map_or_else(|| "the run".to_owned(), |shard| format!("shard {shard}"));
     let failed = usize::try_from(decision.failed).unwrap_or(usize::MAX);

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Most tests and runs on the page.
-const LISTED: usize = 50;
+const MOST_ROWS: usize = 50;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
@@ -70,7 +70,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         @if let Some(message) = &signature.message { pre tabindex="0" { (message) } }
         @if let Some(counts) = by_day.first().filter(|_| !detail.window_empty) { (self::by_day(counts, view.now)) }
         @if !branches.is_empty() {
-            p.facts { span { "Branches" } @for branch in branches.iter().take(LISTED) { span { (branch_link(project.id, branch)) } } }
+            p.facts { span { "Branches" } @for branch in branches.iter().take(MOST_ROWS) { span { (branch_link(project.id, branch)) } } }
         }
         (tests(project.id, &detail))
         (runs(project.id, &detail, view.now))
@@ -120,7 +120,7 @@ fn tests(project: ProjectId, detail: &SignatureDetail) -> Markup {
             table.hit-tests {
                 thead { tr { th scope="col" { "Test" } th.number scope="col" { "Occurrences" } } }
                 tbody {
-                    @for test in detail.tests.iter().take(LISTED) {
+                    @for test in detail.tests.iter().take(MOST_ROWS) {
                         tr {
                             td { a href=(links::test(project, &test.test_name, test.file_path.as_deref())) { bdi { (test.test_name) } } @if let Some(file) = &test.file_path { span.path { bdi { (file) } } } }
                             td.number { (grouped(test.occurrence_count)) }
@@ -141,7 +141,7 @@ fn runs(project: ProjectId, detail: &SignatureDetail, now: Timestamp) -> Markup 
             table.hit-runs {
                 thead { tr { th scope="col" { "Run" } th scope="col" { "Test" } th scope="col" { "Ended" } th scope="col" { "Started" } } }
                 tbody {
-                    @for run in detail.runs.iter().take(LISTED) {
+                    @for run in detail.runs.iter().take(MOST_ROWS) {
                         tr {
                             td { a href=(links::run(project, &run.run_id)) { (run.run_number) } @if let Some(branch) = &run.branch { " " bdi { (branch) } } }
                             td { a href=(links::attempts(project, &run.run_id, &run.test_name, run.file_path.as_deref())) { bdi { (run.test_name) } } }
@@ -168,6 +168,6 @@ const fn ended(status: AttemptStatus) -> &'static str {
 }
 
 fn more(all: u64) -> Markup {
-    let more = all.saturating_sub(u64::try_from(LISTED).unwrap_or(u64::MAX));
+    let more = all.saturating_sub(u64::try_from(MOST_ROWS).unwrap_or(u64::MAX));
     html! { @if more > 0 { p.sub { "And " (grouped(more)) " more." } } }
 }

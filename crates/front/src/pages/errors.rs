@@ -52,8 +52,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     ];
     let address = |path: &str, page: u64, per_page: Option<&str>| {
         let page = page.to_string();
-        let beyond = [("page", Some(page.as_str())), ("perPage", per_page)];
-        links::with_query(path, &[&filters[..], &beyond].concat())
+        let page_parameters = [("page", Some(page.as_str())), ("perPage", per_page)];
+        links::with_query(path, &[&filters[..], &page_parameters].concat())
     };
     let category = query.category.map(Category::as_str);
     let body = html! {
@@ -63,7 +63,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             label.search { span.unseen { "Search errors" } input name="search" type="search" value=[query.search.as_deref()] maxlength="200" placeholder="Search errors" autocomplete="off"; }
             (branch_field("Branch", "any", query.branch.as_deref(), branches.names.iter().map(String::as_str)))
             label { span { "Kind" } select name="category" { (choice("", category, "any")) @for each in Category::ALL { (choice(each.as_str(), category, each.as_str())) } } }
-            label { span { "Sort by" } select name="sort" { @for (sort, shown) in SORTS { (choice(sort.as_str(), Some(query.sort.as_str()), shown)) } } }
+            label { span { "Sort by" } select name="sort" { @for (sort, label) in SORTS { (choice(sort.as_str(), Some(query.sort.as_str()), label)) } } }
             label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
             button type="submit" { "Apply" }
         }
@@ -117,7 +117,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
 fn days_of(counts: &SignatureDays) -> Markup {
     let mut oldest_first = counts.days.clone();
     oldest_first.reverse();
-    let on = counts.days.iter().filter(|occurrences| **occurrences > 0).count();
-    let label = format!("Occurred on {}", words::count(on, "day"));
+    let days_with_occurrences = counts.days.iter().filter(|occurrences| **occurrences > 0).count();
+    let label = format!("Occurred on {}", words::count(days_with_occurrences, "day"));
     chart::line_of_periods(&oldest_first, "failed", &label)
 }

@@ -34,10 +34,10 @@ pub(crate) struct PageRoute {
     pub(crate) render: fn(&View<'_>) -> Result<Answer, FrontError>,
 }
 
-/// A page's content, or a redirect to a better address.
+/// A page's content, or a redirect to this address within the site.
 pub(crate) enum Answer {
     Page(Box<Page>),
-    Elsewhere(String),
+    Redirect(String),
 }
 
 impl From<Page> for Answer {
@@ -93,8 +93,8 @@ pub(crate) fn candidates(request: &HttpRequest, files: &CandidateFiles) -> Marku
     html! {
         ul {
             @for file in &files.named {
-                @let shown = file.as_deref().unwrap_or_default();
-                li { a href=(links::with_query(request.path(), &[("name", name), ("file", Some(shown))])) { bdi { (if shown.is_empty() { "(no file)" } else { shown }) } } }
+                @let file_path = file.as_deref().unwrap_or_default();
+                li { a href=(links::with_query(request.path(), &[("name", name), ("file", Some(file_path))])) { bdi { (if file_path.is_empty() { "(no file)" } else { file_path }) } } }
             }
         }
         @if files.others > 0 { p.sub { "And " (files.others) " more files." } }
@@ -162,8 +162,8 @@ fn branch_field<'a>(
 }
 
 /// An option of a select list.
-fn choice(value: &str, chosen: Option<&str>, shown: &str) -> Markup {
-    html! { option value=(value) selected[chosen.unwrap_or_default() == value] { (shown) } }
+fn choice(value: &str, chosen: Option<&str>, label: &str) -> Markup {
+    html! { option value=(value) selected[chosen.unwrap_or_default() == value] { (label) } }
 }
 
 /// An abbreviated commit.

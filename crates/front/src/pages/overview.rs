@@ -65,7 +65,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             },
         )?
         .runs;
-    let new = view
+    let new_signatures = view
         .store
         .new_signatures(&project, &Window::ending(view.now, Days::Seven))?;
 
@@ -93,7 +93,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let body = html! {
         h1 { (words::headline(broken.tests, failing.tests, flaky.tests)) }
         p.sub {
-            (words::count(*total, "test")) " in the last " (DAYS) " days. " (newest(id, &runs, &history.stable_branch, view.now))
+            (words::count(*total, "test")) " in the last " (DAYS) " days. " (newest_runs(id, &runs, &history.stable_branch, view.now))
         }
         section.tiles aria-label="Summary" {
             (broken.tile(id, "broken", "their code fails, run after run"))
@@ -106,7 +106,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (list(broken, "Broken"))
         (list(failing, "Failing now"))
         (list(flaky, "Flaky, by time lost"))
-        (new_errors(id, &new, view.now))
+        (new_errors(id, &new_signatures, view.now))
         (reading::folded(&[&reading::VERDICTS, &reading::STRIP, &reading::FIGURES]))
     };
     Ok(Page {
@@ -161,7 +161,7 @@ impl Tests {
         })
     }
 
-    /// About the memory that they take.
+    /// The approximate memory of the groups, in bytes.
     fn bytes(&self) -> usize {
         let groups = [&self.broken, &self.failing, &self.flaky];
         let worst = groups.into_iter().flat_map(|group| &group.worst);
@@ -172,11 +172,11 @@ impl Tests {
     }
 }
 
-/// The tests with a status, of which the page shows some.
+/// The tests with one status: their number, and those that the page shows.
 struct Group {
     status: VerdictStatus,
     tests: usize,
-    /// Those that cost most.
+    /// The tests with the most lost time, at most [`TESTS`] of them.
     worst: Vec<(TestName, Verdict)>,
 }
 
@@ -185,10 +185,11 @@ impl Group {
         let tests = verdicts.entries(names, |(_, verdict)| verdict.status == status)?;
         let count = tests.len();
         let worst = sorted_part(tests, (0, TESTS), |(left_name, left), (right_name, right)| {
-            let (l, r) = (&left.figures, &right.figures);
-            r.time_lost_ms
-                .cmp(&l.time_lost_ms)
-                .then_with(|| r.flake_score.total_cmp(&l.flake_score))
+            let (left, right) = (&left.figures, &right.figures);
+            right
+                .time_lost_ms
+                .cmp(&left.time_lost_ms)
+                .then_with(|| right.flake_score.total_cmp(&left.flake_score))
                 .then_with(|| left_name.cmp(right_name))
         });
         let owned = worst.into_iter().map(|(name, verdict)| {
@@ -227,7 +228,7 @@ impl Group {
 }
 
 /// How the newest run of the stable branch ended, and which run is newer.
-fn newest(project: ProjectId, newest_first: &[RunRow], stable: &str, now: Timestamp) -> Markup {
+fn newest_runs(project: ProjectId, newest_first: &[RunRow], stable: &str, now: Timestamp) -> Markup {
     let link = |run: &RunRow| html! { a href=(links::run(project, &run.id)) { "run " (run.run_number) } };
     let on_stable = newest_first
         .iter()
@@ -286,13 +287,13 @@ fn run_chart(project: ProjectId, newest_first: &[RunRow]) -> Markup {
 }
 
 fn about(run: &RunRow) -> String {
-    let on = run
+    let branch = run
         .branch
         .as_ref()
         .map(|branch| format!(", {branch}"))
         .unwrap_or_default();
     format!(
-        "run {}{on}, {}: {} failed, {} passed on retry, of {}",
+        "run {}{branch}, {}: {} failed, {} passed on retry, of {}",
         run.run_number,
         words::date_time(run.started_at),
         run.counts.failed,
@@ -301,7 +302,7 @@ fn about(run: &RunRow) -> String {
     )
 }
 
-/// The failures of each day in UTC.
+/// The failed runs and the lost time of each day in UTC.
 struct Daily {
     /// By the number of days before today: runs with a failed test, and all runs.
     runs: BTreeMap<i64, (usize, usize)>,
@@ -354,7 +355,7 @@ impl Daily {
         class: &'static str,
         bar: impl Fn(i64) -> (f64, String),
     ) -> Markup {
-        // The window begins in the course of its first day.
+        // The window begins within a day, so it touches one calendar day more than its length.
         let bars: Vec<PeriodBar> = (0..=DAYS)
             .rev()
             .map(|days_ago| {
@@ -405,13 +406,13 @@ impl Daily {
     }
 }
 
-fn new_errors(project: ProjectId, new: &[NewSignature], now: Timestamp) -> Markup {
+fn new_errors(project: ProjectId, signatures: &[NewSignature], now: Timestamp) -> Markup {
     html! {
-        @if !new.is_empty() {
+        @if !signatures.is_empty() {
             section aria-label="New errors" {
                 h2 { "New errors of the last 7 days" }
                 ol.rows {
-                    @for signature in new {
+                    @for signature in signatures {
                         li.row {
                             div.card {
                                 a href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } }

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Most projects with details. Further projects have only their names.
-const DESCRIBED: usize = 20;
+const DETAILED_PROJECTS: usize = 20;
 
 /// The verdicts whose tests are counted, with their words.
 const COUNTED: [(VerdictStatus, &str); 3] = [
@@ -34,10 +34,10 @@ const COUNTED: [(VerdictStatus, &str); 3] = [
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let projects = view.store.projects(&view.caller)?;
     if let [only] = projects.as_slice() {
-        return Ok(Answer::Elsewhere(links::project(only.id, "")));
+        return Ok(Answer::Redirect(links::project(only.id, "")));
     }
-    let mut described = Vec::new();
-    for entry in projects.iter().take(DESCRIBED) {
+    let mut detailed_projects = Vec::new();
+    for entry in projects.iter().take(DETAILED_PROJECTS) {
         let Some(project) = view.directory.project(&view.caller, entry.id, view.now)? else {
             continue;
         };
@@ -53,7 +53,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         };
         let runs = view.store.runs(&project, &query)?.runs;
         let verdicts = view.verdicts(&project)?;
-        described.push((entry, runs, verdicts));
+        detailed_projects.push((entry, runs, verdicts));
     }
     let body = html! {
         h1 { "Projects" }
@@ -61,7 +61,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             p { "This organization has no project yet. " code { "assay project create" } " makes one." }
         }
         div.panels {
-            @for (entry, runs, verdicts) in &described {
+            @for (entry, runs, verdicts) in &detailed_projects {
                 section.panel {
                     h2 { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } }
                     p.facts {
@@ -80,13 +80,13 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                 }
             }
         }
-        @if !described.is_empty() {
+        @if !detailed_projects.is_empty() {
             p.sub { "A bar is a run, the newest on the right." }
             (strip::legend([Outcome::Passed, Outcome::Recovered, Outcome::Failed]))
         }
-        @if projects.len() > DESCRIBED {
+        @if projects.len() > DETAILED_PROJECTS {
             h2 { "Further projects" }
-            ul { @for entry in projects.iter().skip(DESCRIBED) { li { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } } } }
+            ul { @for entry in projects.iter().skip(DETAILED_PROJECTS) { li { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } } } }
         }
     };
     Ok(Page {

@@ -31,10 +31,10 @@ use crate::{
 const REPORT_ERRORS: usize = 10;
 
 /// Tests per page by file.
-const BY_FILE: u32 = 80;
+const PER_PAGE_BY_FILE: u32 = 80;
 
 /// The filter for tests of the run.
-const SHOWN: [(&str, &str); 3] = [
+const TEST_FILTERS: [(&str, &str); 3] = [
     ("failed", "failed"),
     ("recovered", "passed on retry"),
     ("all", "all"),
@@ -44,10 +44,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let id: RunId = view.part("run").parse().map_err(|_| FrontError::RunNotFound)?;
     let requested_filter = view.parse("show", "must be one of failed, recovered, all", |word| {
-        SHOWN
+        TEST_FILTERS
             .into_iter()
             .map(|(word, _)| word)
-            .find(|shown| *shown == word)
+            .find(|filter| *filter == word)
     })?;
     let page = view.page()?;
     let run_with = |tests: &SomeTests| {
@@ -78,13 +78,13 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     )?;
     let place = match list {
         Some(_) => causes.page(),
-        None => PagePlace::of_size(page, BY_FILE, u64::from(counts.total)),
+        None => PagePlace::of_size(page, PER_PAGE_BY_FILE, u64::from(counts.total)),
     };
     let run = run_with(&match list {
         Some(_) => SomeTests::Of(causes.tests()),
         None => SomeTests::Page {
             offset: place.offset(),
-            limit: BY_FILE,
+            limit: PER_PAGE_BY_FILE,
         },
     })?;
     let decisions = Decisions::read(view, &project, id)?;
@@ -93,9 +93,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let address = |filter: &str, page: Option<&str>, mode: Option<&str>| {
         links::with_query(&path, &[("show", Some(filter)), ("mode", mode), ("page", page)])
     };
-    let places = Places::of(&run);
+    let repository_links = RepositoryLinks::of(&run);
     let body = html! {
-        (head(project.id, &run, &places, view.now))
+        (head(project.id, &run, &repository_links, view.now))
         (report_errors(&run))
         (decisions.section(view.now))
         @if run.counts.failed > 0 { (causes.gate(|mode| address(filter, None, mode))) }
@@ -103,10 +103,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             h2 #tests { "Tests" }
             nav.controls aria-label="Which tests" {
                 div.chips {
-                    @for (word, shown) in SHOWN {
+                    @for (word, label) in TEST_FILTERS {
                         @let count = match word { "failed" => run.counts.failed, "recovered" => run.counts.recovered, _ => run.counts.total };
                         a href=(address(word, None, mode)) aria-current=[(word == filter).then_some("true")] {
-                            (shown) " " span { (super::grouped(count)) }
+                            (label) " " span { (super::grouped(count)) }
                         }
                     }
                 }
@@ -114,9 +114,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             @if place.total == 0 {
                 p.empty { "No such test in this run." }
             } @else if list.is_some() {
-                (causes.list(project.id, &run, &places, &decisions))
+                (causes.list(project.id, &run, &repository_links, &decisions))
             } @else {
-                (tests_by_file(project.id, &run, &places, &decisions))
+                (tests_by_file(project.id, &run, &repository_links, &decisions))
             }
             (pager(&place, |page| address(filter, Some(&page.to_string()), mode)))
         }
@@ -138,12 +138,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
 }
 
 /// Links from the run's commit, files and pull request to its repository.
-struct Places {
+struct RepositoryLinks {
     repository: Option<Repository>,
     commit: Option<String>,
 }
 
-impl Places {
+impl RepositoryLinks {
     fn of(run: &RunDetail) -> Self {
         Self {
             repository: run.run.run_url.as_deref().and_then(Repository::of_run),
@@ -180,9 +180,9 @@ impl Places {
     }
 }
 
-fn head(project: ProjectId, run: &RunDetail, places: &Places, now: Timestamp) -> Markup {
+fn head(project: ProjectId, run: &RunDetail, repository_links: &RepositoryLinks, now: Timestamp) -> Markup {
     let (counts, run) = (run.counts, &run.run);
-    let ended = match run.status {
+    let status = match run.status {
         RunStatus::Passed => "passed",
         RunStatus::Failed => "failed",
         RunStatus::Incomplete => "incomplete",
@@ -193,13 +193,13 @@ fn head(project: ProjectId, run: &RunDetail, places: &Places, now: Timestamp) ->
         counts.failed, counts.recovered, counts.skipped
     );
     html! {
-        h1 { "Run " (run.run_number) " " span class={ "chip " (ended) } { (ended) } }
+        h1 { "Run " (run.run_number) " " span class={ "chip " (status) } { (status) } }
         @if let Some(message) = &run.commit_message { p { bdi { (message.lines().next().unwrap_or_default()) } } }
         p.facts {
             @if let Some(branch) = &run.branch { span { "branch " b { (branch_link(project, branch)) } } }
-            @if let Some(sha) = &run.commit_sha { span { "commit " (places.commit(sha)) } }
-            @if let Some(revision) = run.tested_revision.as_ref().filter(|revision| Some(*revision) != run.commit_sha.as_ref()) { span { "tests " (places.commit(revision)) } }
-            @if let Some(number) = run.pull_request_number { span { "pull request " (places.pull_request(number)) @if let Some(title) = &run.pull_request_title { ", " bdi { (title) } } } }
+            @if let Some(sha) = &run.commit_sha { span { "commit " (repository_links.commit(sha)) } }
+            @if let Some(revision) = run.tested_revision.as_ref().filter(|revision| Some(*revision) != run.commit_sha.as_ref()) { span { "tests " (repository_links.commit(revision)) } }
+            @if let Some(number) = run.pull_request_number { span { "pull request " (repository_links.pull_request(number)) @if let Some(title) = &run.pull_request_title { ", " bdi { (title) } } } }
             @if let Some(author) = &run.author_name { span { "by " bdi { (author) } } }
             @if let Some(suite) = &run.suite { span { "suite " b { bdi { (suite) } } } }
             @if let Some(url) = &run.run_url { span { (repository::link(Some(url), &html! { "CI run" })) " at " bdi { (repository::host(url)) } } }
@@ -251,12 +251,17 @@ fn report_error(error: &ErrorDetail) -> Markup {
         .next()
         .cloned()
         .unwrap_or_default();
-    let shown: String = text.chars().take(2_000).collect();
-    html! { pre tabindex="0" { (shown) } }
+    let beginning: String = text.chars().take(2_000).collect();
+    html! { pre tabindex="0" { (beginning) } }
 }
 
 /// The tests, grouped by file. They are ordered by file already.
-fn tests_by_file(project: ProjectId, run: &RunDetail, places: &Places, decisions: &Decisions) -> Markup {
+fn tests_by_file(
+    project: ProjectId,
+    run: &RunDetail,
+    repository_links: &RepositoryLinks,
+    decisions: &Decisions,
+) -> Markup {
     let tests = &run.tests;
     let names: Vec<_> = tests
         .iter()
@@ -267,7 +272,7 @@ fn tests_by_file(project: ProjectId, run: &RunDetail, places: &Places, decisions
     html! {
         @for group in named.chunk_by(|(left, _), (right, _)| left.file_path == right.file_path) {
             @if let Some((first, _)) = group.first() {
-                h3.path { @match &first.file_path { Some(file) => (places.file(file)), None => "(no file)" } }
+                h3.path { @match &first.file_path { Some(file) => (repository_links.file(file)), None => "(no file)" } }
                 ol.rows {
                     @for (test, short) in group {
                         li.row.(test.status.as_str()) {

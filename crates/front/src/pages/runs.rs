@@ -58,10 +58,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             started_at: run.started_at,
             number: run.run_number,
         });
-        let beyond = [("cursor", Some(cursor.as_str())), ("direction", Some(direction))];
+        let cursor_parameters = [("cursor", Some(cursor.as_str())), ("direction", Some(direction))];
         links::with_query(
             &links::project(project.id, "/runs"),
-            &[&filters[..], &beyond].concat(),
+            &[&filters[..], &cursor_parameters].concat(),
         )
     };
     let body = html! {
@@ -80,7 +80,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         }
         div #results {
             p.sub { (count(page.total, "run")) " in " (window.days) " days" @if is_filtered(&query) { " with these filters" } "." }
-            @if page.runs.is_empty() { (none(project.id, &query)) } @else { (table(project.id, &page.runs, view.now)) }
+            @if page.runs.is_empty() { (empty_list(project.id, &query)) } @else { (table(project.id, &page.runs, view.now)) }
             nav.pages aria-label="Pages" {
                 @if let (true, Some(first)) = (page.has_newer, page.runs.first()) { a.button rel="prev" href=(address(first, "prev")) { "Newer" } }
                 @if let (true, Some(last)) = (page.has_older, page.runs.last()) { a.button rel="next" href=(address(last, "next")) { "Older" } }
@@ -92,7 +92,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (Some(_), Direction::Prev) => Some("prev"),
         _ => None,
     };
-    let beyond = [
+    let cursor_parameters = [
         ("cursor", cursor.as_deref()),
         ("direction", direction),
         ("perPage", Some("50")),
@@ -101,7 +101,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         title: format!("Runs, {}", project.name),
         api: vec![links::with_query(
             &format!("/projects/{}/runs", project.id),
-            &[&filters[..], &beyond].concat(),
+            &[&filters[..], &cursor_parameters].concat(),
         )],
         project: Some(project),
         tab: Tab::Runs,
@@ -115,7 +115,7 @@ const fn is_filtered(query: &RunQuery) -> bool {
 }
 
 /// Explains why the list is empty, and what to do.
-fn none(project: ProjectId, query: &RunQuery) -> Markup {
+fn empty_list(project: ProjectId, query: &RunQuery) -> Markup {
     html! {
         @if is_filtered(query) || query.position.is_some() {
             p.empty { "No run matches. " a href=(links::project(project, "/runs")) { "Show all runs" } }

@@ -56,7 +56,7 @@ struct Filters {
     file: Option<String>,
     branch: Option<String>,
     variant: Option<String>,
-    /// A fingerprint.
+    /// The fingerprint of an error.
     error: Option<String>,
     /// Only tests that first failed this week.
     is_new: bool,
@@ -117,13 +117,13 @@ impl Filters {
         let new = self
             .is_new
             .then(|| history::newly_failing(history, now.plus_days(-history::NEW_DAYS)));
-        let wanted: Vec<Bitmap> = [on_branch, in_variant, with_error, new]
+        let filter_bitmaps: Vec<Bitmap> = [on_branch, in_variant, with_error, new]
             .into_iter()
             .flatten()
             .collect();
         let (search, file) = (self.search.as_deref().map(fold), self.file.as_deref().map(fold));
         verdicts.entries(names, |(test, verdict)| {
-            wanted.iter().all(|tests| tests.contains(verdict.test))
+            filter_bitmaps.iter().all(|tests| tests.contains(verdict.test))
                 && file.as_deref().is_none_or(|file| test.file_contains_folded(file))
                 && search
                     .as_deref()
@@ -151,13 +151,13 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         None => None,
     };
     let mut matching = filters.matching(&verdicts, &names, hits.as_ref(), view.now)?;
-    let with = |status: VerdictStatus| {
+    let count_with = |status: VerdictStatus| {
         matching
             .iter()
             .filter(|(_, verdict)| verdict.status == status)
             .count()
     };
-    let counts = STATUSES.map(|status| (status, with(status)));
+    let counts = STATUSES.map(|status| (status, count_with(status)));
     let total = matching.len();
     matching.retain(|(_, verdict)| status.is_none_or(|status| verdict.status == status));
     let place = PagePlace::of(
@@ -167,7 +167,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     );
     let part = [place.offset(), u64::from(place.per_page)];
     let [first, most] = part.map(|number| usize::try_from(number).unwrap_or(usize::MAX));
-    let shown = sorted_part(matching, (first, most), |left, right| compare(sort, left, right));
+    let page_tests = sorted_part(matching, (first, most), |left, right| compare(sort, left, right));
     let path = links::project(project.id, "/tests");
     let sorted = Some(sort).filter(|sort| !sort.is_empty());
     let address = |status: Option<&str>, page: Option<&str>| {
@@ -188,7 +188,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             label { span { "File" } input name="file" value=[filters.file.as_deref()] maxlength="200" placeholder="any" autocomplete="off"; }
             (branch_field("Fails on", "any branch", filters.branch.as_deref(), branches.into_iter()))
             (variants(&verdicts.history, filters.variant.as_deref()))
-            label { span { "Sort by" } select name="sort" { @for (word, shown) in SORTS { (choice(word, Some(sort), shown)) } } }
+            label { span { "Sort by" } select name="sort" { @for (word, label) in SORTS { (choice(word, Some(sort), label)) } } }
             label.check { input name="new" type="checkbox" value="1" checked[filters.is_new]; span { "new this week" } }
             button type="submit" { "Apply" }
         }
@@ -208,14 +208,14 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                     }
                 }
             }
-            @if shown.is_empty() {
+            @if page_tests.is_empty() {
                 @if verdicts.total() == 0 { p.empty { "No test ran in the last " (ENGINE_WINDOW_DAYS) " days. " code { "assay upload" } " or " code { "assay import" } " adds a run." } }
                 @else { p.empty {
                     "No test matches."
                     @if filters.is_any() { " " a href=(links::with_query(&path, &[("sort", sorted)])) { "Show all tests" } }
                 } }
             } @else {
-                (rows::rows(project.id, &verdicts.history, &shown, Row::Compact))
+                (rows::rows(project.id, &verdicts.history, &page_tests, Row::Compact))
             }
             (pager(&place, |page| address(chosen, Some(&page.to_string()))))
         }
@@ -258,29 +258,29 @@ fn variants(history: &History, chosen: Option<&str>) -> Markup {
     }
 }
 
-/// Orders by verdict, the worst first; within a verdict by figure, the largest first, unknown last. The order is total,
-/// so that pages do not overlap.
+/// Compares by the chosen figure, the largest first and unknown last. Without a choice, compares by verdict, the worst
+/// first, then by lost time. The order is total, so that pages do not overlap.
 fn compare(
     sort: &str,
     (left_name, left): &NamedVerdict<'_>,
     (right_name, right): &NamedVerdict<'_>,
 ) -> Ordering {
     let rank = |verdict: &Verdict| STATUSES.iter().position(|status| *status == verdict.status);
-    let (l, r) = (&left.figures, &right.figures);
+    let (left_figures, right_figures) = (&left.figures, &right.figures);
     let by_figure = match sort {
-        "score" => r.flake_score.total_cmp(&l.flake_score),
-        "rate" => r
+        "score" => right_figures.flake_score.total_cmp(&left_figures.flake_score),
+        "rate" => right_figures
             .failure_rate
             .unwrap_or(-1.0)
-            .total_cmp(&l.failure_rate.unwrap_or(-1.0)),
-        "impact" => r.impact.total_cmp(&l.impact),
+            .total_cmp(&left_figures.failure_rate.unwrap_or(-1.0)),
+        "impact" => right_figures.impact.total_cmp(&left_figures.impact),
         "name" => return left_name.cmp(right_name),
         _ => rank(left)
             .cmp(&rank(right))
-            .then_with(|| r.time_lost_ms.cmp(&l.time_lost_ms)),
+            .then_with(|| right_figures.time_lost_ms.cmp(&left_figures.time_lost_ms)),
     };
-    // Ties have the order of the API's flaky list.
+    // Equal tests have the order of the API's flaky list.
     by_figure
-        .then_with(|| r.flake_score.total_cmp(&l.flake_score))
+        .then_with(|| right_figures.flake_score.total_cmp(&left_figures.flake_score))
         .then_with(|| left_name.cmp(right_name))
 }

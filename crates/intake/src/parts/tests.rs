@@ -98,12 +98,12 @@ fn a_body_cut_anywhere_is_refused_and_ends() {
 
 #[test]
 fn bodies_that_unpack_beyond_the_limit_are_refused_at_every_level() {
-    let zeros = vec![b' '; 2 << 20];
-    let body = multipart(&[("r", Some("a.xml"), &zeros)]);
-    let inner = multipart(&[("r", Some("a.xml"), &gzip(&zeros))]);
+    let spaces = vec![b' '; 2 << 20];
+    let body = multipart(&[("r", Some("a.xml"), &spaces)]);
+    let inner = multipart(&[("r", Some("a.xml"), &gzip(&spaces))]);
     let several = multipart(&[
-        ("r", Some("a.xml"), &gzip(&zeros[..700_000])),
-        ("r", Some("b.xml"), &gzip(&zeros[..700_000])),
+        ("r", Some("a.xml"), &gzip(&spaces[..700_000])),
+        ("r", Some("b.xml"), &gzip(&spaces[..700_000])),
     ]);
     for (coding, body) in [
         (Coding::Identity, body.clone()),

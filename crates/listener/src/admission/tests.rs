@@ -8,7 +8,7 @@ use actix_web::rt::{
 
 use super::*;
 
-/// For tests that wait until a limit is over.
+/// Short limits, for tests that wait until a limit is over.
 const LIMITS: TimeLimits = TimeLimits {
     waiting: Duration::from_secs(3),
     answering: Duration::from_secs(4),
@@ -20,7 +20,7 @@ fn admission(threads: usize) -> Admission {
     Arc::new(AdmissionControl::new(threads, LIMITS))
 }
 
-/// With limits that a busy machine does not reach.
+/// Admission with limits that a busy machine does not reach.
 fn patient(threads: usize) -> Admission {
     let limits = TimeLimits {
         waiting: Duration::from_secs(120),
@@ -48,7 +48,7 @@ fn wait(admission: &Admission, key: u8) -> JoinHandle<Result<(), Rejected>> {
     spawn(async move { admission.run(key, || ()).await })
 }
 
-fn taken(admission: &Admission) -> usize {
+fn total_taken(admission: &Admission) -> usize {
     admission.0.state().places_taken
 }
 
@@ -71,7 +71,7 @@ async fn finished_work_frees_its_thread_and_its_place() {
     assert_eq!(admission.run(1, || 7).await, Ok(7));
     let panicking: fn() = || panic!("on purpose");
     assert_eq!(admission.run(1, panicking).await, Err(Rejected::Panicked));
-    until(|| taken(&admission) == 0 && free_threads(&admission) == 2).await;
+    until(|| total_taken(&admission) == 0 && free_threads(&admission) == 2).await;
     assert!(admission.0.state().lanes.is_empty());
 }
 
@@ -84,9 +84,12 @@ async fn hanging_work_is_answered_and_further_work_is_rejected_at_once() {
     for key in [1, 2] {
         assert_eq!(admission.run(key, || ()).await, Err(Rejected::Overloaded));
     }
-    assert!(began.elapsed() < LIMITS.waiting, "they waited");
+    assert!(
+        began.elapsed() < LIMITS.waiting,
+        "the requests waited in the queue"
+    );
     drop(thread);
-    until(|| taken(&admission) == 0).await;
+    until(|| total_taken(&admission) == 0).await;
     assert_eq!(admission.run(2, || ()).await, Ok(()));
 }
 
@@ -96,7 +99,7 @@ async fn a_request_that_waits_for_too_long_is_rejected_and_leaves_the_queue() {
     let (_held, thread) = hold(&admission, 1);
     until(|| free_threads(&admission) == 0).await;
     assert_eq!(admission.run(2, || ()).await, Err(Rejected::Overloaded));
-    assert_eq!(taken(&admission), 1);
+    assert_eq!(total_taken(&admission), 1);
     drop(thread);
 }
 
@@ -110,12 +113,12 @@ async fn a_client_that_disconnects_in_the_queue_causes_no_work() {
         let admission = Arc::clone(&admission);
         spawn(async move { admission.run(1, move || done.send(())).await.map(drop) })
     };
-    until(|| taken(&admission) == 2).await;
+    until(|| total_taken(&admission) == 2).await;
     waiting.abort();
     assert!(waiting.await.unwrap_err().is_cancelled());
     drop(thread);
     assert_eq!(holder.await.unwrap(), Ok(()));
-    until(|| taken(&admission) == 0).await;
+    until(|| total_taken(&admission) == 0).await;
     // The work was dropped, its sender with it.
     assert!(was_done.recv().is_err());
 }
@@ -124,7 +127,7 @@ async fn a_client_that_disconnects_in_the_queue_causes_no_work() {
 async fn a_key_holds_half_of_the_threads_and_leaves_the_others_to_other_keys() {
     let admission = patient(4);
     let holders: Vec<_> = (0..5).map(|_| hold(&admission, 1)).collect();
-    until(|| taken(&admission) == 5).await;
+    until(|| total_taken(&admission) == 5).await;
     until(|| free_threads(&admission) == 2).await;
     for key in 2..20 {
         assert_eq!(admission.run(key, || ()).await, Ok(()), "{key}");
@@ -147,11 +150,12 @@ async fn a_key_fills_a_quarter_of_the_queue_and_all_keys_fill_it() {
     until(|| free_threads(&admission) == 0).await;
     let mut waiting = Vec::new();
     for key in [1, 2, 3, 4] {
-        // The first two have one more place, that of the request which has a thread.
+        // Keys 1 and 2 already use one place each, for the request that holds a thread.
         let places = if key <= 2 { queue / 4 } else { queue / 4 + 1 };
-        let before = taken(&admission);
+        let before = total_taken(&admission);
         waiting.extend((0..places).map(|_| wait(&admission, key)));
-        until(|| taken(&admission) == before + places || waiting.iter().any(JoinHandle::is_finished)).await;
+        until(|| total_taken(&admission) == before + places || waiting.iter().any(JoinHandle::is_finished))
+            .await;
         if key <= 3 {
             assert_eq!(
                 admission.run(key, || ()).await,
@@ -160,7 +164,7 @@ async fn a_key_fills_a_quarter_of_the_queue_and_all_keys_fill_it() {
             );
         }
     }
-    assert_eq!(taken(&admission), 2 + queue);
+    assert_eq!(total_taken(&admission), 2 + queue);
     assert_eq!(admission.run(5, || ()).await, Err(Rejected::Overloaded));
     for (holders, thread) in holders {
         drop(thread);
@@ -170,23 +174,23 @@ async fn a_key_fills_a_quarter_of_the_queue_and_all_keys_fill_it() {
     for waiting in waiting {
         rejected += usize::from(waiting.await.unwrap().is_err());
     }
-    // Four quarters and two places of the third and fourth key for a request with a thread are two more than there are.
+    // Keys 3 and 4 each request one place more than a quarter of the queue, so two requests exceed it.
     assert_eq!(rejected, 2);
 }
 
 #[actix_web::test]
 async fn threads_share_the_work_of_many_requests() {
     let admission = patient(3);
-    let many: Vec<_> = (0..200)
+    let requests: Vec<_> = (0..200)
         .map(|number: u8| {
             let admission = Arc::clone(&admission);
             spawn(async move { admission.run(number % 7, move || number).await })
         })
         .collect();
-    for (number, one) in (0..200).zip(many) {
-        assert_eq!(one.await.unwrap(), Ok(number));
+    for (number, request) in (0..200).zip(requests) {
+        assert_eq!(request.await.unwrap(), Ok(number));
     }
-    until(|| taken(&admission) == 0).await;
+    until(|| total_taken(&admission) == 0).await;
     assert_eq!(free_threads(&admission), 3);
 }
 
@@ -206,16 +210,16 @@ async fn a_thread_starts_the_first_request_whose_key_is_below_its_share() {
     let mut waiting = Vec::new();
     for (key, name) in [(1, "1a"), (2, "2a"), (3, "3a"), (2, "2b")] {
         let (shared, started) = (Arc::clone(&admission), started.clone());
-        let before = taken(&admission);
+        let before = total_taken(&admission);
         waiting.push(spawn(async move {
             shared.run(key, move || started.send(name).unwrap()).await
         }));
-        until(|| taken(&admission) == before + 1).await;
+        until(|| total_taken(&admission) == before + 1).await;
     }
-    // Key 1 holds its thread, so its request waits although it came first.
+    // Key 1 holds its only thread, so its second request waits although it arrived before the others.
     drop(second_thread);
     assert_eq!(second.await.unwrap(), Ok(()));
-    until(|| taken(&admission) == 2).await;
+    until(|| total_taken(&admission) == 2).await;
     drop(first_thread);
     assert_eq!(first.await.unwrap(), Ok(()));
     for request in waiting {
@@ -234,9 +238,9 @@ async fn a_thread_whose_work_panicked_starts_the_next_request() {
         let work: fn() = || panic!("on purpose");
         spawn(async move { admission.run(1, work).await })
     };
-    until(|| taken(&admission) == 2).await;
+    until(|| total_taken(&admission) == 2).await;
     let next = wait(&admission, 1);
-    until(|| taken(&admission) == 3).await;
+    until(|| total_taken(&admission) == 3).await;
     drop(thread);
     assert_eq!(holder.await.unwrap(), Ok(()));
     assert_eq!(panicking.await.unwrap(), Err(Rejected::Panicked));
@@ -275,5 +279,5 @@ async fn a_thread_of_a_worker_that_ended_is_used_again() {
     worker.join().unwrap();
     until(|| free_threads(&admission) == 1).await;
     assert_eq!(admission.run(2, || ()).await, Ok(()));
-    assert_eq!(taken(&admission), 0);
+    assert_eq!(total_taken(&admission), 0);
 }

@@ -113,7 +113,7 @@ fn a_cluster_starts_again_after_a_kill_and_with_a_reused_process_id() {
 }
 
 #[test]
-fn a_deep_folder_keeps_its_socket_elsewhere() {
+fn the_socket_of_a_deep_folder_is_in_tmp() {
     let dir = folder();
     let deep = dir.path().join("d".repeat(60)).join("e".repeat(60));
     let cluster = Cluster::start(&deep, &settings(Durability::Ephemeral)).unwrap();

@@ -8,7 +8,7 @@ use assay_domain::{
 };
 use serde_json::{Value, json};
 
-use super::{Call, FURTHEST_PAGE, Properties};
+use super::{Call, PAGES, Properties};
 use crate::{budget::Draft, error::ToolError};
 
 const CATEGORIES: &str = "assertion, timeout, element, network, crash, setup, other";
@@ -41,7 +41,7 @@ pub(super) fn properties() -> Properties {
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let arguments = &call.arguments;
     let window = Window::ending(call.now, call.days(Days::Seven)?);
-    let page = arguments.number("page", FURTHEST_PAGE)?.unwrap_or(1);
+    let page = arguments.number("page", PAGES)?.unwrap_or(1);
     let category = arguments.word("category", CATEGORIES, |word| {
         serde_json::from_value::<Category>(json!(word)).ok()
     })?;
@@ -59,7 +59,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         per_page: PerPage::Ten,
     };
     let list = call.store.signatures(&project, &query)?;
-    let further = list.page.page < list.page.page_count;
+    let has_next_page = list.page.page < list.page.page_count;
     Ok(Draft::default()
         .fact("project", project.name.as_str())
         .fact("days", window.days)
@@ -68,7 +68,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .fact("pages", list.page.page_count)
         .fact("failuresWithoutText", list.unfingerprinted_count)
         .entries("errors", list.signatures.iter().map(signature).collect())
-        .next(further.then(|| arguments.next_page("list_errors", page))))
+        .next(has_next_page.then(|| arguments.next_page("list_errors", page))))
 }
 
 /// One signature with its tests and its newest runs.

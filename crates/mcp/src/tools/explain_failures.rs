@@ -27,9 +27,10 @@ const FAILURES: u32 = u32::MAX;
 const SUITES: usize = 10;
 /// Most failures of a local run in one call.
 const LOCAL_FAILURES: usize = 100;
-/// Most unknown tests of a local run with similar names, and most of these names.
-const SIMILAR_OF: usize = 5;
-const SIMILAR: usize = 3;
+/// Most unknown tests of a local run for which the answer has similar names.
+const TESTS_WITH_CANDIDATES: usize = 5;
+/// Most similar names of one unknown test.
+const CANDIDATES_PER_TEST: usize = 3;
 /// Longest message and stack of a local failure, in characters.
 const ERROR_TEXT: usize = 8_000;
 
@@ -106,7 +107,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
             .cmp(&recovered(right))
             .then_with(|| right.mine.total_cmp(&left.mine))
     });
-    let says = failures.is_empty().then_some(if failed == 0 {
+    let empty_note = failures.is_empty().then_some(if failed == 0 {
         "No test failed."
     } else {
         "No failed test has this name."
@@ -123,7 +124,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         )
         .fact("gate", gate(combined(gates)))
         .fact("failedOrRecovered", failed)
-        .fact("says", says)
+        .fact("says", empty_note)
         .entries(
             "failures",
             failures
@@ -217,13 +218,13 @@ fn gate(gate: Gate) -> Value {
 }
 
 fn entry(run: Option<i32>, failure: &ExplainedFailure) -> Value {
-    let of = &failure.probabilities;
+    let shares = &failure.probabilities;
     let probable = [
-        ("flake", of.flake),
-        ("environment", of.environment),
-        ("brokenBefore", of.broken_before),
-        ("earlierOnBranch", of.earlier_on_branch),
-        ("thisChange", of.this_change),
+        ("flake", shares.flake),
+        ("environment", shares.environment),
+        ("brokenBefore", shares.broken_before),
+        ("earlierOnBranch", shares.earlier_on_branch),
+        ("thisChange", shares.this_change),
     ];
     let probable = probable.into_iter().filter(|(_, share)| *share >= 0.005);
     let probabilities: serde_json::Map<String, Value> = probable
@@ -276,13 +277,13 @@ fn of_local(call: &Call<'_>, project: &Project, failures: &[Arguments]) -> Resul
         .into_iter()
         .map(|(test, files)| json!({"test": test.name, "files": files.named.iter().take(5).collect::<Vec<_>>()}))
         .collect();
-    let says = (!unknown.is_empty()).then_some(
+    let unknown_note = (!unknown.is_empty()).then_some(
         "No result of the tests in `unknown` is stored: they are new, or their whole names differ. They are not in the gate.",
     );
     Ok(Draft::default()
         .fact("project", project.name.as_str())
         .fact("gate", gate(of_known))
-        .fact("says", says)
+        .fact("says", unknown_note)
         .fact("unknown", some(unknown.into_iter().map(Value::String).collect()))
         .fact("similar", some(similar))
         .fact("ambiguous", some(ambiguous))
@@ -298,9 +299,9 @@ fn similar(call: &Call<'_>, project: &Project, unknown: &[String]) -> Result<Vec
         return Ok(Vec::new());
     }
     let tests = call.window_tests(project)?;
-    let similar = unknown.iter().take(SIMILAR_OF).filter_map(|name| {
+    let similar = unknown.iter().take(TESTS_WITH_CANDIDATES).filter_map(|name| {
         let mut nearest = tests.nearest(name);
-        nearest.truncate(SIMILAR);
+        nearest.truncate(CANDIDATES_PER_TEST);
         (!nearest.is_empty()).then(|| json!({"test": name, "stored": nearest}))
     });
     Ok(similar.collect())
@@ -321,7 +322,7 @@ fn local_failure(arguments: &Arguments) -> Result<LocalFailure, ToolError> {
     let attempts = arguments.number("attempts", 1..=1_000)?.unwrap_or(1);
     Ok(LocalFailure {
         test: TestSelector {
-            name: arguments.needed("test")?,
+            name: arguments.required("test")?,
             file: arguments
                 .text("file")?
                 .map_or(FileSelector::Any, |file| FileSelector::Exactly(Some(file))),

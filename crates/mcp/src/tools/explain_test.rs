@@ -116,7 +116,7 @@ fn with_verdict(draft: Draft, stored: Option<&StoredVerdict>) -> Draft {
     let failing_on: Vec<_> = stored
         .failing_on
         .iter()
-        .map(|on| json!({"branch": on.branch, "runs": on.streak, "sinceRun": on.since_run}))
+        .map(|failing| json!({"branch": failing.branch, "runs": failing.streak, "sinceRun": failing.since_run}))
         .collect();
     draft
         .fact("verdict", json!(stored.status))

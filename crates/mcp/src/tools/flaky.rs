@@ -7,7 +7,7 @@ use assay_domain::{
 use assay_explain::flaky::{FlakyQuery, flaky_list};
 use serde_json::{Value, json};
 
-use super::{Call, FURTHEST_PAGE, Properties, rounded};
+use super::{Call, PAGES, Properties, rounded};
 use crate::{budget::Draft, error::ToolError};
 
 pub(super) fn properties() -> Properties {
@@ -27,7 +27,7 @@ pub(super) fn properties() -> Properties {
 
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let arguments = &call.arguments;
-    let page = arguments.number("page", FURTHEST_PAGE)?.unwrap_or(1);
+    let page = arguments.number("page", PAGES)?.unwrap_or(1);
     let query = FlakyQuery {
         status: arguments.word("status", "flaky, broken", |word| match word {
             "flaky" => Some(VerdictStatus::Flaky),
@@ -50,7 +50,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let project = call.project()?;
     let judge = |history: &_| call.engine.suspects(history, call.now);
     let list = flaky_list(call.store, call.engine, judge, &project, &query, call.now)?;
-    let further = list.page.page < list.page.page_count;
+    let has_next_page = list.page.page < list.page.page_count;
     Ok(Draft::default()
         .fact("project", project.name.as_str())
         .fact("days", list.window_days)
@@ -59,7 +59,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .fact("pages", list.page.page_count)
         .fact("failingUndecided", list.failing_count)
         .entries("tests", list.tests.iter().map(entry).collect())
-        .next(further.then(|| arguments.next_page("list_flaky", page))))
+        .next(has_next_page.then(|| arguments.next_page("list_flaky", page))))
 }
 
 fn entry(test: &VerdictEntry) -> Value {

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::{arguments::Arguments, budget::Draft, error::ToolError};
 
 /// The range of page numbers.
-const FURTHEST_PAGE: RangeInclusive<i64> = 1..=100_000;
+const PAGES: RangeInclusive<i64> = 1..=100_000;
 
 /// One call of a tool by an authenticated caller.
 pub(crate) struct Call<'a> {

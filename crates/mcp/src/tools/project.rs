@@ -25,7 +25,8 @@ impl Call<'_> {
         }
     }
 
-    /// The same, together with the key's projects if the call names none and there is not exactly one.
+    /// The project in the arguments, or the key's only project. If the call names no project and the key does not have
+    /// exactly one, returns the key's projects as the inner error.
     pub(super) fn project_if_one(&self) -> Result<Result<Project, Vec<ProjectEntry>>, ToolError> {
         let selector = self.arguments.text("project")?;
         if let Some(id) = selector.as_ref().and_then(|text| text.parse::<ProjectId>().ok())

@@ -22,7 +22,7 @@ use crate::error::{CANDIDATES, ToolError};
 const COMPARED: usize = 20_000;
 /// Most words of a misspelt name that are compared.
 const WORDS: usize = 12;
-/// The least similarity of a name that shares no word.
+/// The least similarity of a candidate that shares no word with the name, from 0 to 1.
 const SIMILAR: f64 = 0.7;
 
 impl Call<'_> {
@@ -59,7 +59,7 @@ impl Call<'_> {
 
     /// The run in the arguments.
     pub(super) fn run_id(&self) -> Result<RunId, ToolError> {
-        self.arguments.needed("run")?.parse().map_err(|_| {
+        self.arguments.required("run")?.parse().map_err(|_| {
             ToolError::new("`run` must be a run's id.").with_call(self.arguments.other_call("list_runs", &[]))
         })
     }
@@ -67,7 +67,7 @@ impl Call<'_> {
     /// The test in the arguments.
     pub(super) fn test(&self) -> Result<TestSelector, ToolError> {
         Ok(TestSelector {
-            name: self.arguments.needed("test")?,
+            name: self.arguments.required("test")?,
             file: match self.arguments.text("file")? {
                 Some(file) => FileSelector::Exactly(Some(file)),
                 None => FileSelector::Any,
@@ -137,19 +137,19 @@ impl WindowTests {
     pub(super) fn nearest(&self, name: &str) -> Vec<String> {
         let name = fold(name);
         let words: Vec<&str> = words(&name).collect();
-        let shared = |test: &str| words.iter().filter(|word| contains_folded(test, word)).count();
-        let compared = self.iter().map(|test| (shared(test.name), test.name));
+        let shared_words = |test: &str| words.iter().filter(|word| contains_folded(test, word)).count();
+        let compared = self.iter().map(|test| (shared_words(test.name), test.name));
         let compared: Vec<(usize, &str)> = compared.take(COMPARED).collect();
-        let most = compared.iter().map(|(shared, _)| *shared).max().unwrap_or(0);
-        let compared = compared.into_iter().filter(|(shared, _)| *shared == most);
+        let most_shared = compared.iter().map(|(shared, _)| *shared).max().unwrap_or(0);
+        let compared = compared.into_iter().filter(|(shared, _)| *shared == most_shared);
         let mut similar: Vec<(f64, &str)> = compared
             .map(|(_, test)| (strsim::jaro_winkler(&fold(test), &name), test))
-            .filter(|(similarity, _)| most > 0 || *similarity >= SIMILAR)
+            .filter(|(similarity, _)| most_shared > 0 || *similarity >= SIMILAR)
             .collect();
         similar.sort_by(|(left, left_name), (right, right_name)| {
             right.total_cmp(left).then_with(|| left_name.cmp(right_name))
         });
-        similar.dedup_by(|one, next| one.1 == next.1);
+        similar.dedup_by(|(_, left), (_, right)| left == right);
         let names = similar.into_iter().take(CANDIDATES);
         names.map(|(_, test)| test.to_owned()).collect()
     }

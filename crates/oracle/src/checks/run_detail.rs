@@ -58,7 +58,7 @@ pub fn run_detail(tally: &mut Tally, scene: &mut Scene<'_>, run: &Run) {
             tally.that(false, || format!("{what} is missing"));
             continue;
         };
-        learn(tally, scene, test, entry);
+        record_fingerprints(tally, scene, test, entry);
         let mut expected = oracle::test_entry(run, test, &scene.fingerprints);
         trim_ends(&mut expected);
         let mut entry = (*entry).clone();
@@ -81,7 +81,7 @@ fn trim_ends(entry: &mut Value) {
 }
 
 /// A class has one fingerprint, and two classes have different ones.
-fn learn(tally: &mut Tally, scene: &mut Scene<'_>, test: &ExpectedTest, entry: &Value) {
+fn record_fingerprints(tally: &mut Tally, scene: &mut Scene<'_>, test: &ExpectedTest, entry: &Value) {
     if let (Some(class), Some(fingerprint)) = (oracle::class(test.last()), entry["fingerprint"].as_str()) {
         note(tally, scene, class, fingerprint);
     }

@@ -116,7 +116,7 @@ fn runs(tally: &mut Tally, path: &str, answer: &Value, counted: &[Occurrence<'_>
                 "startedAt": clock::text(occurrence.run.started()),
                 "testName": test.name,
                 "filePath": test.file,
-                "attempts": test.tries(),
+                "attempts": test.max_attempts(),
                 "occurrences": hits,
                 "finalStatus": test.status(),
             })

@@ -218,7 +218,7 @@ fn verdict(
     }
     if judged {
         numbers(tally, &what, answer, &figures);
-        clear_cut(tally, &what, answer, &figures);
+        check_conclusions(tally, &what, answer, &figures);
     }
 }
 
@@ -264,7 +264,7 @@ fn numbers(tally: &mut Tally, what: &str, answer: &Value, figures: &Figures) {
 }
 
 /// Checks conclusions that follow from the figures in any interpretation.
-fn clear_cut(tally: &mut Tally, what: &str, answer: &Value, figures: &Figures) {
+fn check_conclusions(tally: &mut Tally, what: &str, answer: &Value, figures: &Figures) {
     let status = answer["status"].as_str().unwrap_or_default();
     // A run in which nearly everything failed is not evidence.
     let dropped = answer["evidence"]["runsDropped"].as_u64().unwrap_or_default() as usize;

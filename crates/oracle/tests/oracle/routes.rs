@@ -20,7 +20,7 @@ fn empty(product: &Product) -> Scene<'_> {
 }
 
 /// The fingerprint of each error of a project, from the details of its runs.
-fn learn(tally: &mut Tally, scene: &mut Scene<'_>) {
+fn record_fingerprints(tally: &mut Tally, scene: &mut Scene<'_>) {
     checks::run_detail::run_details(tally, scene);
 }
 
@@ -46,7 +46,9 @@ fn settings_and_branches() {
 
 #[test]
 fn run_details() {
-    Product::whole().check("run details", |tally, product| product.each_project(tally, learn));
+    Product::whole().check("run details", |tally, product| {
+        product.each_project(tally, record_fingerprints)
+    });
 }
 
 #[test]
@@ -60,7 +62,7 @@ fn runs() {
 fn attempts() {
     Product::whole().check("attempts", |tally, product| {
         product.each_project(tally, |tally, scene| {
-            learn(tally, scene);
+            record_fingerprints(tally, scene);
             checks::attempts::attempts(tally, scene);
         });
     });
@@ -70,7 +72,7 @@ fn attempts() {
 fn history() {
     Product::whole().check("history", |tally, product| {
         product.each_project(tally, |tally, scene| {
-            learn(tally, scene);
+            record_fingerprints(tally, scene);
             checks::history(tally, scene);
         });
     });
@@ -81,7 +83,7 @@ fn error_signatures() {
     Product::whole().check("signatures", |tally, product| {
         let empty = empty(product);
         product.each_project(tally, |tally, scene| {
-            learn(tally, scene);
+            record_fingerprints(tally, scene);
             checks::signatures::signatures(tally, scene);
             for print in scene.fingerprints.values() {
                 let path = empty.path(&["errors", print]);

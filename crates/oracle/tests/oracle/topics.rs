@@ -81,7 +81,7 @@ fn the_command_line() {
     Product::newest().check("commands", |tally, product| {
         commands::commands(tally, &product.stack, &product.world[0], product.now);
         commands::configuration(tally, &product.stack, &product.world[0]);
-        commands::shapes(tally, &product.stack, &product.world[0], product.now);
+        commands::unusual_reports(tally, &product.stack, &product.world[0], product.now);
         commands::stable_branch(tally, &product.stack, &product.world[0], product.now);
     });
 }

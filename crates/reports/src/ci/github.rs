@@ -1,53 +1,53 @@
-//! GitHub Actions, which keeps half of the context in the event file.
+//! GitHub Actions. Variables have one half of the context, the event file has the other.
 
 use serde_json::Value;
 
 use super::EnvironmentReader;
 use crate::text;
 
-pub(super) fn read(read: &mut EnvironmentReader<'_>, event_file: &dyn Fn(&str) -> Option<Vec<u8>>) {
-    read.branch(&["GITHUB_HEAD_REF", "GITHUB_REF_NAME"]);
-    read.commit(&["GITHUB_SHA"]);
-    read.run(&["GITHUB_RUN_ID"]);
-    read.attempt("GITHUB_RUN_ATTEMPT", 1);
+pub(super) fn read(reader: &mut EnvironmentReader<'_>, event_file: &dyn Fn(&str) -> Option<Vec<u8>>) {
+    reader.branch(&["GITHUB_HEAD_REF", "GITHUB_REF_NAME"]);
+    reader.commit(&["GITHUB_SHA"]);
+    reader.run(&["GITHUB_RUN_ID"]);
+    reader.attempt("GITHUB_RUN_ATTEMPT", 1);
     // All jobs of a matrix share this value.
-    read.job(&["GITHUB_JOB"]);
-    read.detected.runner = read.get("RUNNER_NAME");
-    read.root(&["GITHUB_WORKSPACE"]);
+    reader.job(&["GITHUB_JOB"]);
+    reader.detected.runner = reader.get("RUNNER_NAME");
+    reader.root(&["GITHUB_WORKSPACE"]);
     if let (Some(server), Some(repository), Some(run)) = (
-        read.get("GITHUB_SERVER_URL"),
-        read.get("GITHUB_REPOSITORY"),
-        read.get("GITHUB_RUN_ID"),
+        reader.get("GITHUB_SERVER_URL"),
+        reader.get("GITHUB_REPOSITORY"),
+        reader.get("GITHUB_RUN_ID"),
     ) {
-        read.record_source("page of the CI run", "GITHUB_RUN_ID");
-        read.detected.context.run_url = Some(format!("{server}/{repository}/actions/runs/{run}"));
+        reader.record_source("page of the CI run", "GITHUB_RUN_ID");
+        reader.detected.context.run_url = Some(format!("{server}/{repository}/actions/runs/{run}"));
     }
-    let event = read
+    let event = reader
         .get("GITHUB_EVENT_PATH")
         .and_then(|path| event_file(&path))
         .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
     if let Some(event) = event {
-        from_event(read, &event);
+        from_event(reader, &event);
     }
-    if read.detected.context.pull_request_number.is_none() {
+    if reader.detected.context.pull_request_number.is_none() {
         // `refs/pull/118/merge`
-        let reference = read.get("GITHUB_REF").unwrap_or_default();
+        let reference = reader.get("GITHUB_REF").unwrap_or_default();
         let number = reference
             .strip_prefix("refs/pull/")
             .and_then(|rest| rest.split('/').next()?.parse().ok());
         if number.is_some() {
-            read.detected.context.pull_request_number = number;
-            read.record_source("pull request", "GITHUB_REF");
+            reader.detected.context.pull_request_number = number;
+            reader.record_source("pull request", "GITHUB_REF");
         }
     }
 }
 
 /// The event's name decides which fields of its file describe the commit under test.
-fn from_event(read: &mut EnvironmentReader<'_>, event: &Value) {
+fn from_event(reader: &mut EnvironmentReader<'_>, event: &Value) {
     const FILE: &str = "GITHUB_EVENT_PATH";
     let text = |path: &str| event.pointer(path).and_then(Value::as_str).and_then(text::title);
-    let context = &mut read.detected.context;
-    let (mut notes, mut fork) = (Vec::new(), None);
+    let context = &mut reader.detected.context;
+    let (mut values_from_event, mut fork) = (Vec::new(), None);
     if event.pointer("/pull_request/head/sha").is_some() {
         context.tested_revision = text("/pull_request/head/sha");
         context.pull_request_title = text("/pull_request/title");
@@ -56,7 +56,7 @@ fn from_event(read: &mut EnvironmentReader<'_>, event: &Value) {
             .find_map(|path| event.pointer(path)?.as_i64());
         context.branch = context.branch.take().or_else(|| text("/pull_request/head/ref"));
         fork = owner_of_fork(event, "/pull_request/head/repo", "/pull_request/base/repo");
-        notes.extend(["tested revision", "pull request title", "pull request"]);
+        values_from_event.extend(["tested revision", "pull request title", "pull request"]);
     } else if event.pointer("/workflow_run/head_sha").is_some() {
         // The variables describe the default branch; the event names the tested commit.
         context.commit_sha = text("/workflow_run/head_sha");
@@ -68,25 +68,25 @@ fn from_event(read: &mut EnvironmentReader<'_>, event: &Value) {
             .pointer("/workflow_run/pull_requests/0/number")
             .and_then(Value::as_i64);
         fork = owner_of_fork(event, "/workflow_run/head_repository", "/repository");
-        notes.extend(["commit", "branch", "commit message"]);
+        values_from_event.extend(["commit", "branch", "commit message"]);
     }
     if event.pointer("/merge_group/head_sha").is_some() {
         context.commit_message = text("/merge_group/head_commit/message");
         context.author_name = text("/merge_group/head_commit/author/name");
-        notes.push("commit message");
+        values_from_event.push("commit message");
     }
     if event.pointer("/head_commit/message").is_some() {
         context.commit_message = text("/head_commit/message");
         context.author_name = text("/head_commit/author/name");
-        notes.extend(["commit message", "author"]);
+        values_from_event.extend(["commit message", "author"]);
     }
-    for value in notes {
-        read.record_source(value, FILE);
+    for value in values_from_event {
+        reader.record_source(value, FILE);
     }
     if let Some(owner) = fork {
-        read.branch_is_of_fork(owner);
+        reader.branch_is_of_fork(owner);
     }
-    // On `pull_request_target` the commit is the base's. A checkout of the head tests the head's revision.
+    // On `pull_request_target`, GITHUB_SHA is a commit of the base branch. The tested revision still is the head's.
 }
 
 /// The owner of the repository that the code is from, if it differs from the workflow's repository.

@@ -1,7 +1,7 @@
 //! Reads the context of a run from CI's environment variables.
 //!
-//! Pure: the caller passes a look-up of variables and one of the event file. Every value is returned with its source,
-//! so that a program can explain why a run has its branch.
+//! Pure: the caller passes a function that looks up variables and one that reads the event file. Every value is
+//! returned with its source, so that a program can explain where a run's branch comes from.
 
 mod buildkite_circle;
 mod github;
@@ -31,7 +31,7 @@ pub struct CiContext {
     /// Distinguishes jobs of one name, such as those of a matrix: the machine, or the job's own id. `None` where the
     /// name is unique in a build, so that a repeated job may replace its report.
     pub runner: Option<String>,
-    /// The job's place among its parallel siblings. A shard in the report takes precedence.
+    /// The job's index among the parallel jobs of its name. A shard in the report takes precedence.
     pub shard: Option<ShardIndex>,
     /// The checkout's root.
     pub workspace_root: Option<String>,
@@ -46,41 +46,41 @@ pub fn detect(
     var: &dyn Fn(&str) -> Option<String>,
     event_file: &dyn Fn(&str) -> Option<Vec<u8>>,
 ) -> CiContext {
-    let mut read = EnvironmentReader {
+    let mut reader = EnvironmentReader {
         var,
         detected: CiContext::default(),
         run_id: None,
     };
-    let set = |name: &str| var(name).is_some_and(|value| !matches!(value.trim(), "" | "false" | "0"));
-    if set("GITHUB_ACTIONS") {
-        read.begin(CiProvider::GithubActions, "GITHUB_ACTIONS");
-        github::read(&mut read, event_file);
-    } else if set("GITLAB_CI") {
-        read.begin(CiProvider::GitlabCi, "GITLAB_CI");
-        gitlab_azure::gitlab(&mut read);
-    } else if set("CIRCLECI") {
-        read.begin(CiProvider::Circleci, "CIRCLECI");
-        buildkite_circle::circle(&mut read);
-    } else if set("BUILDKITE") {
-        read.begin(CiProvider::Buildkite, "BUILDKITE");
-        buildkite_circle::buildkite(&mut read);
-    } else if set("TF_BUILD") {
-        read.begin(CiProvider::AzurePipelines, "TF_BUILD");
-        gitlab_azure::azure(&mut read);
-    } else if set("BITBUCKET_BUILD_NUMBER") {
-        read.begin(CiProvider::BitbucketPipelines, "BITBUCKET_BUILD_NUMBER");
-        others::bitbucket(&mut read);
-    } else if set("TEAMCITY_VERSION") {
-        read.begin(CiProvider::Teamcity, "TEAMCITY_VERSION");
-        others::teamcity(&mut read);
-    } else if set("JENKINS_URL") {
-        read.begin(CiProvider::Jenkins, "JENKINS_URL");
-        others::jenkins(&mut read);
-    } else if set("CI") {
-        // An unknown service: the meaning of its variables is not known.
-        read.begin(CiProvider::Other, "CI");
+    let is_set = |name: &str| var(name).is_some_and(|value| !matches!(value.trim(), "" | "false" | "0"));
+    if is_set("GITHUB_ACTIONS") {
+        reader.begin(CiProvider::GithubActions, "GITHUB_ACTIONS");
+        github::read(&mut reader, event_file);
+    } else if is_set("GITLAB_CI") {
+        reader.begin(CiProvider::GitlabCi, "GITLAB_CI");
+        gitlab_azure::gitlab(&mut reader);
+    } else if is_set("CIRCLECI") {
+        reader.begin(CiProvider::Circleci, "CIRCLECI");
+        buildkite_circle::circle(&mut reader);
+    } else if is_set("BUILDKITE") {
+        reader.begin(CiProvider::Buildkite, "BUILDKITE");
+        buildkite_circle::buildkite(&mut reader);
+    } else if is_set("TF_BUILD") {
+        reader.begin(CiProvider::AzurePipelines, "TF_BUILD");
+        gitlab_azure::azure(&mut reader);
+    } else if is_set("BITBUCKET_BUILD_NUMBER") {
+        reader.begin(CiProvider::BitbucketPipelines, "BITBUCKET_BUILD_NUMBER");
+        others::bitbucket(&mut reader);
+    } else if is_set("TEAMCITY_VERSION") {
+        reader.begin(CiProvider::Teamcity, "TEAMCITY_VERSION");
+        others::teamcity(&mut reader);
+    } else if is_set("JENKINS_URL") {
+        reader.begin(CiProvider::Jenkins, "JENKINS_URL");
+        others::jenkins(&mut reader);
+    } else if is_set("CI") {
+        // The service is unknown, so its variables are not read.
+        reader.begin(CiProvider::Other, "CI");
     }
-    read.finish()
+    reader.finish()
 }
 
 /// Owner and repository of an address such as `https://host/owner/name.git` or `git@host:owner/name.git`.
@@ -92,7 +92,7 @@ fn owner_and_name(address: &str) -> Option<(String, String)> {
     Some((owner.to_owned(), name.to_owned()))
 }
 
-/// Reads one environment.
+/// Reads the variables of one environment into a context.
 struct EnvironmentReader<'a> {
     var: &'a dyn Fn(&str) -> Option<String>,
     detected: CiContext,
@@ -130,14 +130,14 @@ impl EnvironmentReader<'_> {
             .and_then(text::title)
     }
 
-    /// The first of the variables that is set; it is recorded as the source of the value.
+    /// The value of the first variable that is set. Records that variable as the source of the value.
     fn first(&mut self, value: &'static str, variables: &[&'static str]) -> Option<String> {
         let (variable, text) = variables.iter().find_map(|name| Some((*name, self.get(name)?)))?;
         self.record_source(value, variable);
         Some(text)
     }
 
-    /// The same for a whole number.
+    /// Like `first`, for a whole number. Variables with other values are skipped.
     fn number(&mut self, value: &'static str, variables: &[&'static str]) -> Option<i64> {
         let (variable, number) = variables
             .iter()
@@ -199,19 +199,19 @@ impl EnvironmentReader<'_> {
     }
 
     /// The shard. The service counts shards from `base`; a single job is not a shard.
-    fn shard(&mut self, index: &'static str, total: &'static str, base: i64) {
+    fn shard(&mut self, index_variable: &'static str, total_variable: &'static str, base: i64) {
         let number = |name: &str| self.get(name).and_then(|text| text.parse::<i64>().ok());
-        let (Some(at), Some(of)) = (number(index), number(total)) else {
+        let (Some(index), Some(total)) = (number(index_variable), number(total_variable)) else {
             return;
         };
-        let (Ok(at), Ok(of)) = (u32::try_from(at - base + 1), u32::try_from(of)) else {
+        let (Ok(index), Ok(total)) = (u32::try_from(index - base + 1), u32::try_from(total)) else {
             return;
         };
-        if of > 1 && at >= 1 && at <= of {
-            self.record_source("shard", index);
+        if total > 1 && index >= 1 && index <= total {
+            self.record_source("shard", index_variable);
             self.detected.shard = Some(ShardIndex {
-                index: at,
-                total: Some(of),
+                index,
+                total: Some(total),
             });
         }
     }

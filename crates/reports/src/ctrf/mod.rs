@@ -26,7 +26,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let shape = Shape {
         format: "CTRF",
         key: "results",
-        whole: "tests",
+        array_key: "tests",
     };
     let parsed = json::parse::<File>(input, shape)?;
     let results = parsed.value.results.unwrap_or_default();
@@ -60,7 +60,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             .warnings
             .push("Vitest's CTRF names groups in place of their tests; import Vitest's JSON instead.".into());
     }
-    report.cut_off(parsed.cut_at);
+    report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 

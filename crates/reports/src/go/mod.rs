@@ -26,34 +26,34 @@ const FORMAT: &str = "go test -json";
 
 /// Reads a file. Fails if no line is an event; a file that is cut off returns its whole events.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
-    let mut reading = GoReader::default();
+    let mut reader = GoReader::default();
     let mut lines = input.text.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {
         if !line.trim_start().starts_with('{') {
-            reading.text_line(line);
+            reader.text_line(line);
             continue;
         }
         match Event::read(line) {
-            Ok(event) => reading.event(input, event)?,
-            Err(_) if lines.peek().is_none() && reading.events > 0 => reading.cut_off = true,
-            Err(error) if reading.events == 0 => {
+            Ok(event) => reader.event(input, event)?,
+            Err(_) if lines.peek().is_none() && reader.events > 0 => reader.cut_off = true,
+            Err(error) if reader.events == 0 => {
                 return Err(input.broken(
                     number + 1,
                     FORMAT,
                     format!("expected an object with an Action on each line ({error})"),
                 ));
             }
-            Err(_) => reading.text_line(line),
+            Err(_) => reader.text_line(line),
         }
     }
-    if reading.events == 0 {
+    if reader.events == 0 {
         return Err(input.broken(
             1,
             FORMAT,
             "expected an object with an Action on each line, found none",
         ));
     }
-    Ok(reading.finish(input))
+    Ok(reader.finish(input))
 }
 
 /// Reads one file.
@@ -80,9 +80,9 @@ impl GoReader {
         self.first = self.first.or(at);
         self.last = at.or(self.last);
         if !event.import_path.is_empty() {
-            let is_counted =
+            let has_room =
                 self.builds.len() < limits::DOCUMENTS || self.builds.contains_key(&*event.import_path);
-            if event.action == "build-output" && is_counted {
+            if event.action == "build-output" && has_room {
                 self.builds
                     .entry(event.import_path.into_owned())
                     .or_default()
@@ -119,9 +119,9 @@ impl GoReader {
             .map(str::trim)
             .filter(|rest| !rest.is_empty());
         match failed {
-            Some(what) => {
+            Some(failed_package) => {
                 let output = std::mem::take(&mut self.text);
-                self.error(what, &output.text());
+                self.error(failed_package, &output.text());
             }
             None if line.trim().is_empty() || line.trim() == "FAIL" => {}
             None => {

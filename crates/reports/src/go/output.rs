@@ -7,7 +7,8 @@ use crate::limits;
 pub(super) struct Output {
     head: String,
     tail: String,
-    cut: bool,
+    /// Whether text between head and tail was dropped.
+    is_shortened: bool,
 }
 
 impl Output {
@@ -23,7 +24,7 @@ impl Output {
                 .find(|at| self.tail.is_char_boundary(*at))
                 .unwrap_or(cut);
             self.tail = self.tail.split_off(cut);
-            self.cut = true;
+            self.is_shortened = true;
         }
     }
 
@@ -32,23 +33,23 @@ impl Output {
     }
 
     pub(super) fn text(&self) -> String {
-        let gap = if self.cut { "\n…\n" } else { "" };
+        let gap = if self.is_shortened { "\n…\n" } else { "" };
         format!("{}{gap}{}", self.head, self.tail)
     }
 }
 
-/// The text of a failure in an output: the panic if there is one. Otherwise all output without the lines that frame it
-/// in `go test`. Otherwise the text of those lines, such as `exit status 3` or `build failed`.
+/// The text of a failure in an output: the panic if there is one, else the output without the lines that `go test`
+/// adds. If nothing remains, the reason in the added lines, such as `exit status 3` or `build failed`.
 pub(crate) fn failure_text(output: &str) -> String {
-    let printed = printed_in(output);
+    let printed = printed_text(output);
     if printed.is_empty() {
-        framed_in(output)
+        exit_reason(output)
     } else {
         printed
     }
 }
 
-fn framed_in(output: &str) -> String {
+fn exit_reason(output: &str) -> String {
     let bracketed = |line: &str| {
         let (_, reason) = line.strip_prefix("FAIL\t")?.strip_suffix(']')?.rsplit_once('[')?;
         Some(reason.to_owned())
@@ -66,7 +67,7 @@ fn framed_in(output: &str) -> String {
         .unwrap_or_default()
 }
 
-fn printed_in(output: &str) -> String {
+fn printed_text(output: &str) -> String {
     let lines: Vec<&str> = output.lines().filter(|line| !is_frame(line)).collect();
     if let Some(panic) = lines.iter().position(|line| line.starts_with("panic: ")) {
         return lines
@@ -95,6 +96,7 @@ fn printed_in(output: &str) -> String {
         .to_owned()
 }
 
+/// Whether `go test` itself writes such a line around a test's output.
 fn is_frame(line: &str) -> bool {
     const FRAMES: &[&str] = &[
         "=== RUN ",

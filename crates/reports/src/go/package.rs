@@ -36,7 +36,8 @@ struct PackageRun {
     output: Output,
     /// The first line of a panic.
     panic: Option<String>,
-    ended: Option<AttemptStatus>,
+    /// The package's own result. `None` while it runs.
+    status: Option<AttemptStatus>,
     failed_build: Option<String>,
     /// Whether the test binary wrote its result, after its last test.
     has_result: bool,
@@ -54,8 +55,8 @@ impl Package {
 
     /// Adds an event. Returns the number of tests that it added.
     pub(super) fn event(&mut self, event: &Event<'_>, at: Option<Timestamp>) -> usize {
-        let ended = self.runs.last().is_none_or(|run| run.ended.is_some());
-        if ended && matches!(&*event.action, "start" | "run") {
+        let has_ended = self.runs.last().is_none_or(|run| run.status.is_some());
+        if has_ended && matches!(&*event.action, "start" | "run") {
             self.runs.push(PackageRun::default());
         }
         self.runs.last_mut().map_or(0, |run| {
@@ -70,21 +71,22 @@ impl Package {
 
     /// Whether the last run of the package has no result.
     pub(super) fn is_unfinished(&self) -> bool {
-        self.runs.last().is_some_and(|run| run.ended.is_none())
+        self.runs.last().is_some_and(|run| run.status.is_none())
     }
 
     /// Whether a panic, an exit or a signal ended the tests early, so that later ones did not run.
     pub(super) fn is_cut_short(&self) -> bool {
         self.runs.iter().any(|run| {
-            let failed = run.ended.is_some_and(AttemptStatus::is_failure);
+            let failed = run.status.is_some_and(AttemptStatus::is_failure);
             failed && !run.has_result && (run.panic.is_some() || run.stopped_a_test)
         })
     }
 
+    /// The failures of the package's runs that failed without a failed test.
     pub(super) fn own_failures(&self) -> impl Iterator<Item = OwnFailure> + '_ {
         self.runs
             .iter()
-            .filter(|run| run.ended.is_some_and(AttemptStatus::is_failure) && !run.has_failed_test())
+            .filter(|run| run.status.is_some_and(AttemptStatus::is_failure) && !run.has_failed_test())
             .map(|run| {
                 let output = run.output.text();
                 let text = match (&run.failed_build, failure_text(&output)) {
@@ -137,7 +139,7 @@ impl PackageRun {
             }
             "pass" | "fail" | "skip" => {
                 let status = status_of(&event.action);
-                let ended_before = std::mem::replace(&mut self.ended, status).is_some();
+                let ended_before = std::mem::replace(&mut self.status, status).is_some();
                 if !event.failed_build.is_empty() {
                     self.failed_build = Some(event.failed_build.to_string());
                 }
@@ -181,10 +183,10 @@ impl PackageRun {
         self.panic.as_deref().is_some_and(is_timeout)
     }
 
-    /// A test that is still open when its package ends was stopped by a panic, a timeout or an exit. If its own output
-    /// has a result, that counts: `go test` misses a result that follows output without a line break.
+    /// Gives a status to each test that is open when its package ends: a panic, a timeout or an exit stopped it. A
+    /// result in the test's own output takes precedence: `go test` misses a result after output without a line break.
     fn close_open_tests(&mut self, package: AttemptStatus, at: Option<Timestamp>) {
-        let cut_short = if package.is_failure() && self.has_timed_out() {
+        let stop_status = if package.is_failure() && self.has_timed_out() {
             AttemptStatus::TimedOut
         } else {
             package
@@ -197,16 +199,16 @@ impl PackageRun {
                 .filter(|execution| execution.status.is_none())
             {
                 let output = execution.output.text();
-                let says = |word: &str| output.contains(&format!("--- {word}: {name} ("));
-                execution.status = Some(if says("PASS") {
+                let has_result_line = |word: &str| output.contains(&format!("--- {word}: {name} ("));
+                execution.status = Some(if has_result_line("PASS") {
                     AttemptStatus::Passed
-                } else if says("SKIP") {
+                } else if has_result_line("SKIP") {
                     AttemptStatus::Skipped
-                } else if says("FAIL") {
+                } else if has_result_line("FAIL") {
                     AttemptStatus::Failed
                 } else {
                     self.stopped_a_test = true;
-                    cut_short
+                    stop_status
                 });
                 execution.duration_ms = at
                     .zip(execution.started_at)
@@ -226,8 +228,8 @@ impl PackageRun {
         let mut groups: HashMap<usize, bool> = HashMap::new();
         for test in &self.tests {
             for (slash, _) in test.name.match_indices('/').take(limits::DEPTH) {
-                let around = test.name.get(..slash).and_then(|name| self.test_index.get(name));
-                if let Some(index) = around {
+                let group = test.name.get(..slash).and_then(|name| self.test_index.get(name));
+                if let Some(index) = group {
                     *groups.entry(*index).or_default() |= test.failed();
                 }
             }

@@ -30,8 +30,9 @@ pub(super) struct Execution {
 
 impl Test {
     pub(super) fn event(&mut self, event: &Event<'_>, at: Option<Timestamp>) {
-        let again = event.action == "run" && self.executions.last().is_none_or(|last| last.status.is_some());
-        if again {
+        let is_repeated =
+            event.action == "run" && self.executions.last().is_none_or(|last| last.status.is_some());
+        if is_repeated {
             self.executions.push(Execution::default());
         }
         let Some(execution) = self.executions.last_mut() else {

@@ -27,7 +27,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let shape = Shape {
         format: "Jest JSON",
         key: "testResults",
-        whole: "testResults",
+        array_key: "testResults",
     };
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
@@ -46,7 +46,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             .as_deref()
             .filter(|name| !name.trim().is_empty())
             .map(|name| input.stored_path(name));
-        // jest-junit can report files that failed to load. It then adds a nameless test that other reporters see, too.
+        // jest-junit adds a nameless test for a file that failed to load. Other reporters then write it, too.
         let has_name = |test: &&Assertion| test.title.is_some() || !test.ancestor_titles.is_empty();
         let sections = Sections::of(file);
         for test in file.assertion_results.iter().filter(has_name) {
@@ -86,7 +86,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
              threshold or an obsolete snapshot.",
         ));
     }
-    report.cut_off(parsed.cut_at);
+    report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
 
@@ -121,18 +121,18 @@ fn error_of_message(message: &str) -> ErrorDetail {
 }
 
 /// The status of the final attempt.
-enum End {
+enum FinalStatus {
     Passed,
     Failed,
     NotRun,
 }
 
-fn end(test: &Assertion) -> End {
+fn final_status(test: &Assertion) -> FinalStatus {
     match test.status.as_deref() {
-        Some("passed" | "focused") => End::Passed,
-        Some("failed") => End::Failed,
+        Some("passed" | "focused") => FinalStatus::Passed,
+        Some("failed") => FinalStatus::Failed,
         // Covers pending, skipped, todo and disabled.
-        _ => End::NotRun,
+        _ => FinalStatus::NotRun,
     }
 }
 
@@ -175,10 +175,10 @@ fn jest_attempts(input: &Input<'_>, test: &Assertion, sections: &Sections<'_>) -
             )
         })
         .collect();
-    let last = match end(test) {
-        End::Passed => attempt(AttemptStatus::Passed, Vec::new()),
-        End::NotRun => attempt(AttemptStatus::Skipped, Vec::new()),
-        End::Failed => {
+    let last = match final_status(test) {
+        FinalStatus::Passed => attempt(AttemptStatus::Passed, Vec::new()),
+        FinalStatus::NotRun => attempt(AttemptStatus::Skipped, Vec::new()),
+        FinalStatus::Failed => {
             let sections = sections.of_test(test);
             let errors = test
                 .failure_messages
@@ -289,12 +289,12 @@ fn vitest_attempts(input: &Input<'_>, test: &Assertion) -> Vec<Attempt> {
         }
     }
     let mut attempts: Vec<Attempt> = attempts.into_iter().map(vitest_failed).collect();
-    match end(test) {
-        End::Passed => attempts.push(attempt(AttemptStatus::Passed, Vec::new())),
-        // Notes of a skip are not errors.
-        End::NotRun => attempts = vec![attempt(AttemptStatus::Skipped, Vec::new())],
-        End::Failed if attempts.is_empty() => attempts.push(failed(Vec::new())),
-        End::Failed => {}
+    match final_status(test) {
+        FinalStatus::Passed => attempts.push(attempt(AttemptStatus::Passed, Vec::new())),
+        // The messages of a skipped test are its reasons, not errors.
+        FinalStatus::NotRun => attempts = vec![attempt(AttemptStatus::Skipped, Vec::new())],
+        FinalStatus::Failed if attempts.is_empty() => attempts.push(failed(Vec::new())),
+        FinalStatus::Failed => {}
     }
     if let Some(last) = attempts.pop() {
         attempts.push(timed(last, test));

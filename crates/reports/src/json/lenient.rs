@@ -1,4 +1,4 @@
-//! Deserializes fields whatever type a tool gives them.
+//! Deserializers that accept a field of any JSON type, because tools disagree about types.
 
 use std::{fmt, marker::PhantomData};
 
@@ -25,7 +25,7 @@ pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 }
 
 /// A whole number from 1, such as a line, column or index; none for anything else.
-pub(crate) fn ordinal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+pub(crate) fn positive_integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     Ok(number(deserializer)?.and_then(|number| {
         #[expect(
             clippy::as_conversions,

@@ -1,7 +1,7 @@
 //! Bounds the memory of a report's lists while it is parsed.
 //!
-//! A list of empty objects takes two bytes an element in the report and some hundred in memory. The size of a report
-//! therefore does not bound the memory of its elements.
+//! An empty object in a list takes two bytes of the report and some hundred bytes of memory. The size of a report
+//! alone therefore does not bound the memory of its elements.
 
 use std::cell::Cell;
 
@@ -14,7 +14,7 @@ thread_local! {
 /// permitted number of tests.
 const BASE_BYTES: usize = 192 << 20;
 
-/// Runs a parser over a text of `bytes` bytes. The size bounds the memory of its lists.
+/// Runs a parser over a text of `bytes` bytes. Its lists may take twice that size and [`BASE_BYTES`] of memory.
 pub(super) fn within<T>(bytes: usize, parse: impl FnOnce() -> T) -> T {
     let outer = REMAINING_BYTES.replace(bytes.saturating_mul(2).saturating_add(BASE_BYTES));
     let parsed = parse();
@@ -22,7 +22,7 @@ pub(super) fn within<T>(bytes: usize, parse: impl FnOnce() -> T) -> T {
     parsed
 }
 
-/// Reserves the memory of one element. Fails if none is left.
+/// Takes the memory of one element from the budget. Fails if the budget is used up.
 pub(super) fn reserve<T, E: serde::de::Error>() -> Result<(), E> {
     let remaining = REMAINING_BYTES.get().checked_sub(size_of::<T>());
     REMAINING_BYTES.set(remaining.unwrap_or(0));

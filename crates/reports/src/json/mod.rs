@@ -11,7 +11,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use self::walk::{close_at_last_element, length};
 pub(crate) use self::{
-    lenient::{OneOrMany, flag, list, number, ordinal, text, texts},
+    lenient::{OneOrMany, flag, list, number, positive_integer, text, texts},
     walk::keys,
 };
 use crate::{input::Input, report::ReadError};
@@ -23,7 +23,7 @@ pub(crate) struct JsonReport<T> {
     pub(crate) value: T,
     /// The line where the file was cut off, if it was.
     pub(crate) cut_at: Option<usize>,
-    /// The byte of the input where another report follows.
+    /// The byte of the input where another report begins, if one follows.
     pub(crate) another_at: Option<usize>,
 }
 
@@ -34,12 +34,13 @@ pub(crate) struct Shape {
     pub(crate) format: &'static str,
     /// A key of the outermost object that distinguishes the report from other JSON before it.
     pub(crate) key: &'static str,
-    /// The key of the arrays whose whole elements are kept if the file was cut off.
-    pub(crate) whole: &'static str,
+    /// The key of the arrays whose complete elements are read if the file was cut off. Empty if such a file is an
+    /// error.
+    pub(crate) array_key: &'static str,
 }
 
-/// Parses the report in a file. Skips text before it (log lines, a byte-order mark) and after it. Keeps the whole
-/// elements of a report that was cut off.
+/// Parses the report in a file. Skips text before it (log lines, a byte-order mark) and after it. Returns the
+/// complete elements of a report that was cut off.
 pub(crate) fn parse<T: DeserializeOwned>(
     input: &Input<'_>,
     shape: Shape,
@@ -62,20 +63,19 @@ where
     })
 }
 
-/// The byte where the list begins whose first element begins at a byte of the text; that byte itself if there is no
-/// list.
+/// The byte of the `[` directly before the object at byte `at`. Returns `at` if the object is not the first of a list.
 fn list_around(text: &str, at: usize) -> usize {
     let before = text.get(..at).unwrap_or_default().trim_end();
     before.strip_suffix('[').map_or(at, str::len)
 }
 
-/// Parses the report around the first object with the key; `beginning` returns where the report begins.
+/// Parses the report around the first object with the key. `beginning` maps the object's first byte to the report's.
 fn parse_report<T: DeserializeOwned>(
     input: &Input<'_>,
     shape: Shape,
     beginning: fn(&str, usize) -> usize,
 ) -> Result<JsonReport<T>, ReadError> {
-    let Some(start) = start(input.text, shape.key).map(|at| beginning(input.text, at)) else {
+    let Some(start) = find_start(input.text, shape.key).map(|at| beginning(input.text, at)) else {
         let problem = format!("no JSON object with the key `{}` in it", shape.key);
         return Err(input.broken(1, shape.format, problem));
     };
@@ -91,11 +91,12 @@ fn parse_report<T: DeserializeOwned>(
         Ok((value, length)) => Ok(JsonReport {
             value,
             cut_at: None,
-            another_at: another(&text, length, shape.key).map(|at| start + beginning(&text, at)),
+            another_at: next_report(&text, length, shape.key).map(|at| start + beginning(&text, at)),
         }),
         Err(error) if error.is_eof() => {
             let cut = 1 + input.text.matches('\n').count();
-            let closed = close_at_last_element(&text, shape.whole).and_then(|text| first_value(&text).ok());
+            let closed =
+                close_at_last_element(&text, shape.array_key).and_then(|text| first_value(&text).ok());
             closed
                 .map(|value| JsonReport {
                     value,
@@ -103,7 +104,7 @@ fn parse_report<T: DeserializeOwned>(
                     another_at: None,
                 })
                 .ok_or_else(|| {
-                    let problem = if shape.whole.is_empty() {
+                    let problem = if shape.array_key.is_empty() {
                         "the file ends here within its result, expected the rest of the JSON object; its writer was stopped"
                     } else {
                         "the file ends here before its first whole test, expected more JSON; its writer was stopped"
@@ -133,10 +134,10 @@ fn first_value_and_length<T: DeserializeOwned>(text: &str) -> Result<(T, usize),
     }
 }
 
-/// The byte where another report begins after the first one of `length` bytes.
-fn another(text: &str, length: usize, key: &str) -> Option<usize> {
+/// The byte where another report begins after the first report, which has `length` bytes.
+fn next_report(text: &str, length: usize, key: &str) -> Option<usize> {
     let behind = text.get(length..).filter(|rest| !rest.trim().is_empty())?;
-    Some(length + start(behind, key)?)
+    Some(length + find_start(behind, key)?)
 }
 
 /// Whether a text ends within its first object.
@@ -145,7 +146,7 @@ pub(crate) fn is_cut_off(object: &str) -> bool {
 }
 
 /// The byte where the outermost object with the key begins.
-fn start(text: &str, key: &str) -> Option<usize> {
+fn find_start(text: &str, key: &str) -> Option<usize> {
     let has_key = |object: &str| {
         keys(object)
             .any(|(depth, name)| depth == 1 && name == key)
@@ -154,8 +155,8 @@ fn start(text: &str, key: &str) -> Option<usize> {
     find_object(text, has_key).map(|(at, ())| at)
 }
 
-/// The first object of a text for which `accept` has a value, and the byte where it begins. The contents of other objects
-/// are skipped, since a report is never nested in something else.
+/// The first object of a text for which `accept` has a value, and the byte where it begins. The contents of other
+/// objects are skipped, since a report is never nested in something else.
 pub(crate) fn find_object<'a, T>(
     text: &'a str,
     mut accept: impl FnMut(&'a str) -> Option<T>,
@@ -221,7 +222,7 @@ mod tests {
     const SHAPE: Shape = Shape {
         format: "sample",
         key: "tests",
-        whole: "tests",
+        array_key: "tests",
     };
 
     fn parsed(text: &str) -> Result<(Vec<String>, Option<usize>), String> {

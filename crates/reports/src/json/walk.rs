@@ -1,7 +1,7 @@
 //! Walks the structure of a JSON text without its values; works for texts that are cut off or invalid.
 
-/// The keys of the first JSON object of a text with their depth (1: its own). Values are skipped, so a text that is cut
-/// off or invalid has keys, too.
+/// The keys of the first JSON object of a text with their depth (1: its own). Values are not checked, so the text may
+/// be cut off or invalid.
 pub(crate) fn keys(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut walk = Walk::new(text);
     std::iter::from_fn(move || {

@@ -18,7 +18,7 @@ pub(super) fn of<'i>(
     suite: &'i Suite<'i>,
     case: &Case<'_>,
 ) -> Vec<Attempt> {
-    let reading = Attempts {
+    let reader = AttemptReader {
         input,
         dialect,
         browser: if dialect == Dialect::Playwright {
@@ -27,7 +27,7 @@ pub(super) fn of<'i>(
             suite.variant.as_ref().map(|variant| variant.platform.clone())
         },
         suite,
-        reruns: case.has(ChildKind::Rerun),
+        has_reruns: case.has(ChildKind::Rerun),
     };
     if case.children.is_empty() && case.output.is_empty() {
         let status = if dialect == Dialect::Vitest && vitest::never_ran(suite, case) {
@@ -35,9 +35,9 @@ pub(super) fn of<'i>(
         } else {
             status_by_attributes(case)
         };
-        return vec![reading.attempt(status, case.time, case.timestamp)];
+        return vec![reader.attempt(status, case.time, case.timestamp)];
     }
-    reading.of_children(case)
+    reader.of_children(case)
 }
 
 /// The status that CTest and GoogleTest write as attributes of a case without outcomes.
@@ -49,16 +49,17 @@ fn status_by_attributes(case: &Case<'_>) -> AttemptStatus {
     }
 }
 
-struct Attempts<'i> {
+/// Builds the attempts of one case.
+struct AttemptReader<'i> {
     input: &'i Input<'i>,
     suite: &'i Suite<'i>,
     dialect: Dialect,
     browser: Option<String>,
-    /// Later attempts have their own outcomes.
-    reruns: bool,
+    /// Whether the later attempts have their own outcomes.
+    has_reruns: bool,
 }
 
-impl Attempts<'_> {
+impl AttemptReader<'_> {
     fn of_children(&self, case: &Case<'_>) -> Vec<Attempt> {
         let of_kind = |kind: ChildKind| case.children.iter().filter(move |child| child.kind == kind);
         let mut attempts: Vec<Attempt> = of_kind(ChildKind::Flaky)
@@ -136,7 +137,7 @@ impl Attempts<'_> {
 
     fn error(&self, child: &Child<'_>) -> Option<ErrorDetail> {
         if self.dialect == Dialect::Playwright {
-            errors::of_playwright(self.input, child, self.reruns)
+            errors::of_playwright(self.input, child, self.has_reruns)
         } else {
             errors::of(self.input, self.dialect, child)
         }

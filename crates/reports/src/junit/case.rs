@@ -20,12 +20,12 @@ pub(super) struct Case<'a> {
     pub(super) status: &'a str,
     pub(super) result: &'a str,
     pub(super) children: Vec<Child<'a>>,
-    /// Standard output, kept only if the case has no other text.
+    /// Standard output, read only if it contains the error.
     pub(super) output: Cow<'a, str>,
 }
 
 impl<'a> Case<'a> {
-    /// Resets the case to the one that a tag begins. It is reused because a file has many.
+    /// Resets the case to the one that a tag begins. Reuse saves an allocation per case.
     pub(super) fn begin(&mut self, tag: Tag<'a, '_>) {
         self.name = Cow::Borrowed("");
         self.classname = None;
@@ -37,7 +37,7 @@ impl<'a> Case<'a> {
         self.children.clear();
         self.output = Cow::Borrowed("");
         for (key, value) in tag.attributes() {
-            // Comparing bytes in place is faster: the lengths differ first.
+            // Bytes are compared faster than strings here: most names already differ in length.
             match key.as_bytes() {
                 b"name" => self.name = decode(value),
                 b"classname" => self.classname = Some(decode(value)),
@@ -61,8 +61,9 @@ impl<'a> Case<'a> {
         self.name.is_empty() && self.classname.is_none() && self.children.is_empty()
     }
 
-    /// CTest and Cucumber write an empty failure and put the error into the output. CTest writes the output first.
-    pub(super) fn explains_itself_in_its_output(&self) -> bool {
+    /// Whether the output contains the error. CTest and Cucumber write an empty failure and put the error into the
+    /// output. CTest writes the output before the failure, so its `status` decides.
+    pub(super) fn has_error_in_output(&self) -> bool {
         self.status == "fail"
             || self
                 .children
@@ -70,7 +71,7 @@ impl<'a> Case<'a> {
                 .is_some_and(|child| child.kind == ChildKind::Error && child.is_empty())
     }
 
-    /// Adds an outcome. The first of each kind counts. Outcomes beyond a bound that no tool reaches are dropped.
+    /// Adds an outcome. Beyond a bound that no tool reaches, only the first outcome of each kind is added.
     pub(super) fn add(&mut self, child: Child<'a>) {
         if self.children.len() < 2 * limits::ATTEMPTS || !self.has(child.kind) {
             self.children.push(child);

@@ -37,9 +37,9 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// The tool that wrote a suite, recognized by its habits. Most tools write the attributes of a suite in an order of
-    /// their own.
-    pub(super) fn of_suite(tag: &Tag<'_, '_>, name: &str, around: Option<Self>) -> Self {
+    /// The tool that wrote a suite, recognized by the suite's name, schema and attributes. Most tools write the
+    /// attributes in an order that no other tool uses.
+    pub(super) fn of_suite(tag: &Tag<'_, '_>, name: &str, parent: Option<Self>) -> Self {
         let has = |attribute: &str| tag.attributes().any(|(key, _)| key == attribute);
         if tag.name == "testsuites" {
             return if has("uuid") {
@@ -49,11 +49,11 @@ impl Dialect {
                     "pytest tests" => Self::Pytest,
                     "jest tests" => Self::Jest,
                     "Mocha Tests" => Self::Mocha,
-                    _ => around.unwrap_or(Self::Other),
+                    _ => parent.unwrap_or(Self::Other),
                 }
             };
         }
-        match around {
+        match parent {
             Some(Self::Other) | None => {}
             Some(known) => return known,
         }
@@ -63,7 +63,7 @@ impl Dialect {
         {
             return Self::Surefire;
         }
-        // Before version 6 it writes the attributes in the order of other Python tools.
+        // Before version 6, pytest writes the attributes in the order of other Python tools.
         if name == "pytest" && has("errors") {
             return Self::Pytest;
         }
@@ -76,7 +76,7 @@ impl Dialect {
     /// The tool that wrote a case, if only the case shows it.
     pub(super) fn of_case(suite: &Suite<'_>, case: &Case<'_>) -> Self {
         let dialect = suite.dialect;
-        let may_be_node = dialect == Self::NodeTest || (dialect == Self::Other && suite.gathers);
+        let may_be_node = dialect == Self::NodeTest || (dialect == Self::Other && suite.is_group);
         if may_be_node && case.class() == "test" {
             Self::NodeTest
         } else if dialect == Self::NodeTest {

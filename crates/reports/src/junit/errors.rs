@@ -16,7 +16,8 @@ pub(super) fn of(input: &Input<'_>, dialect: Dialect, child: &Child<'_>) -> Opti
     detail(input, message, stack)
 }
 
-/// The error of Playwright's outcome. `first_attempt` is set if the other attempts have their own outcomes.
+/// The error of an outcome in Playwright's report. `first_attempt` is set if the other attempts have their own
+/// outcomes.
 pub(super) fn of_playwright(
     input: &Input<'_>,
     child: &Child<'_>,
@@ -44,7 +45,7 @@ pub(crate) fn of_output(input: &Input<'_>, output: &str) -> Option<ErrorDetail> 
     detail(input, message, stack)
 }
 
-/// The status of an attempt with this outcome: timed out if the tool is known to report it so, else failed.
+/// The status of an attempt with this outcome: timed out if the text is that of the tool's time limit, else failed.
 pub(super) fn status(dialect: Dialect, child: &Child<'_>, error: Option<&ErrorDetail>) -> AttemptStatus {
     let message = error
         .and_then(|error| error.message.as_deref())
@@ -90,17 +91,17 @@ fn detail(input: &Input<'_>, message: Option<String>, stack: Option<String>) -> 
 fn message(dialect: Dialect, child: &Child<'_>, body: &str) -> Option<String> {
     let attribute = unescaped(dialect, &child.message);
     of_dialect(dialect, &attribute, body)
-        .or_else(|| below_test_name(body))
+        .or_else(|| phpunit_message(body))
         .or_else(|| exception_in(body))
         .or_else(|| first_line(body).and_then(text::message))
         .or_else(|| text::message(&attribute))
         .or_else(|| text::message(&child.type_name))
 }
 
-/// The message in the attribute. `None` if the text explains more.
+/// The message in the attribute, or the one that a tool's own rule finds in the text. `None` if neither has a message.
 fn of_dialect(dialect: Dialect, attribute: &str, body: &str) -> Option<String> {
-    let by_go = matches!(dialect, Dialect::Gotestsum | Dialect::GoJunitReport);
-    if by_go && attribute == "Failed" {
+    let is_go = matches!(dialect, Dialect::Gotestsum | Dialect::GoJunitReport);
+    if is_go && attribute == "Failed" {
         // Every failure has this attribute value.
         text::message(&go::failure_text(body)).or_else(|| text::message(attribute))
     } else if dialect == Dialect::Pytest && attribute == "collection failure" {
@@ -149,8 +150,8 @@ static BARE_RESET: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[(?:0|22|39)m")
 static BARE_COLOUR: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\[[0-9]{1,3}(?:;[0-9]{1,3}){0,4}m([^\]]|$)"));
 
-/// The first informative line of a text. Jest writes the same heading for every suite that failed to run, and Catch2
-/// for every exception.
+/// The first informative line of a text. Headings that are the same for every failure are skipped: Jest's for a suite
+/// that failed to run, and Catch2's for an exception.
 fn first_line(body: &str) -> Option<&str> {
     let first = text::first_line(body)?;
     if matches!(first, "● Test suite failed to run" | "FAILED:") {
@@ -207,7 +208,7 @@ static LOCATION_OR_LOG: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The message in PHPUnit's text: between the test's name and the trace.
-fn below_test_name(body: &str) -> Option<String> {
+fn phpunit_message(body: &str) -> Option<String> {
     let body = body.trim_start();
     let (first, rest) = body.split_once('\n')?;
     let (class, test) = first.split_once("::")?;
@@ -259,7 +260,7 @@ fn failure_in_output(output: &str) -> String {
             .collect::<Vec<_>>()
             .join("\n");
     }
-    let speaks = |line: &&&str| {
+    let mentions_failure = |line: &&&str| {
         let line = line.to_ascii_lowercase();
         ["error", "fail", "assert", "exception", "panic"]
             .iter()
@@ -267,7 +268,7 @@ fn failure_in_output(output: &str) -> String {
     };
     lines
         .iter()
-        .find(speaks)
+        .find(mentions_failure)
         .or_else(|| lines.iter().rev().find(|line| !line.trim().is_empty()))
         .map_or_else(String::new, |line| (*line).to_owned())
 }

@@ -41,9 +41,9 @@ const FORMAT: &str = "JUnit XML";
 /// Reads a file. Fails if the root is not `testsuites` or `testsuite`, if elements do not match, or if a limit is
 /// exceeded. A file that is cut off returns its whole elements.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
-    let mut reading = JunitReader::new(input);
-    reading.run()?;
-    reading.finish()
+    let mut reader = JunitReader::new(input);
+    reader.run()?;
+    reader.finish()
 }
 
 /// Reads one file.
@@ -51,25 +51,25 @@ struct JunitReader<'a> {
     input: Input<'a>,
     xml: Xml<'a>,
     /// The open elements, the innermost last.
-    open: Vec<Open>,
+    open: Vec<ElementKind>,
     suites: Vec<Suite<'a>>,
     /// The open case, if any.
     case: Case<'a>,
     child: Option<Child<'a>>,
     roots: usize,
-    suites_seen: usize,
+    suite_count: usize,
     cut_off: bool,
-    /// pytest was interrupted in a test, which then has no name.
-    stopped: bool,
+    /// The latest case is a nameless one of pytest. As the last case it means that pytest was interrupted.
+    pytest_interrupted: bool,
     span: Span,
     names: Names<'a>,
     tests: Repeats,
     errors: Vec<ErrorDetail>,
 }
 
-/// The meaning of an open element.
+/// The kind of an open element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum ElementKind {
     Suite,
     Properties,
     Case,
@@ -77,7 +77,7 @@ enum Open {
     Child,
     /// The stack trace in an outcome of a case.
     Stack,
-    /// Output of a case that is kept.
+    /// Output of a case that contains its error.
     Output,
     /// An error of a suite.
     SuiteError,
@@ -97,9 +97,9 @@ impl<'a> JunitReader<'a> {
             case: Case::default(),
             child: None,
             roots: 0,
-            suites_seen: 0,
+            suite_count: 0,
             cut_off: false,
-            stopped: false,
+            pytest_interrupted: false,
             span: Span::default(),
             names: Names::default(),
             tests: Repeats::for_file(input.text.len()),
@@ -111,12 +111,12 @@ impl<'a> JunitReader<'a> {
         loop {
             match self.xml.next()? {
                 Node::Open => {
-                    let open = self.opened()?;
+                    let open = self.begin_element()?;
                     self.open.push(open);
                 }
                 Node::Close => {
                     if let Some(closed) = self.open.pop() {
-                        self.closed(closed)?;
+                        self.end_element(closed)?;
                     }
                 }
                 Node::Text(text) => self.text(text),
@@ -129,43 +129,43 @@ impl<'a> JunitReader<'a> {
         }
     }
 
-    fn opened(&mut self) -> Result<Open, ReadError> {
+    fn begin_element(&mut self) -> Result<ElementKind, ReadError> {
         let tag = self.xml.tag();
         Ok(match self.open.last() {
             None => self.root()?,
-            Some(Open::Suite) => match tag.name {
+            Some(ElementKind::Suite) => match tag.name {
                 "testcase" => {
                     self.case.begin(tag);
-                    Open::Case
+                    ElementKind::Case
                 }
                 "testsuite" | "testsuites" => self.suite(),
-                "properties" => Open::Properties,
+                "properties" => ElementKind::Properties,
                 "error" | "failure" => {
                     self.child = Some(Child::new(ChildKind::Error, tag));
-                    Open::SuiteError
+                    ElementKind::SuiteError
                 }
-                _ => Open::Other,
+                _ => ElementKind::Other,
             },
-            Some(Open::Properties) => {
+            Some(ElementKind::Properties) => {
                 if tag.attribute("name").as_deref() == Some("go.version")
                     && let Some(suite) = self.suites.last_mut()
                 {
-                    suite.written_by_go();
+                    suite.mark_as_go();
                 }
-                Open::Other
+                ElementKind::Other
             }
-            Some(Open::Case) => self.in_case(),
-            Some(Open::Child | Open::SuiteError) => match tag.name {
-                "stackTrace" => Open::Stack,
-                "system-out" | "system-err" => Open::Other,
-                _ => Open::Markup,
+            Some(ElementKind::Case) => self.in_case(),
+            Some(ElementKind::Child | ElementKind::SuiteError) => match tag.name {
+                "stackTrace" => ElementKind::Stack,
+                "system-out" | "system-err" => ElementKind::Other,
+                _ => ElementKind::Markup,
             },
-            Some(Open::Stack | Open::Output | Open::Markup) => Open::Markup,
-            Some(Open::Other) => Open::Other,
+            Some(ElementKind::Stack | ElementKind::Output | ElementKind::Markup) => ElementKind::Markup,
+            Some(ElementKind::Other) => ElementKind::Other,
         })
     }
 
-    fn root(&mut self) -> Result<Open, ReadError> {
+    fn root(&mut self) -> Result<ElementKind, ReadError> {
         self.roots += 1;
         match self.xml.tag().name {
             "testsuites" | "testsuite" => Ok(self.suite()),
@@ -175,60 +175,71 @@ impl<'a> JunitReader<'a> {
         }
     }
 
-    fn suite(&mut self) -> Open {
-        let suite = Suite::new(self.xml.tag(), self.suites.last(), self.suites_seen);
-        self.suites_seen += 1;
+    fn suite(&mut self) -> ElementKind {
+        let suite = Suite::new(self.xml.tag(), self.suites.last(), self.suite_count);
+        self.suite_count += 1;
         self.span.suite(&suite);
         self.suites.push(suite);
-        Open::Suite
+        ElementKind::Suite
     }
 
-    fn in_case(&mut self) -> Open {
+    fn in_case(&mut self) -> ElementKind {
         let tag = self.xml.tag();
         if let Some(kind) = ChildKind::named(tag.name) {
             self.child = Some(Child::new(kind, tag));
-            Open::Child
-        } else if tag.name == "system-out" && self.case.explains_itself_in_its_output() {
-            Open::Output
+            ElementKind::Child
+        } else if tag.name == "system-out" && self.case.has_error_in_output() {
+            ElementKind::Output
         } else {
-            Open::Other
+            ElementKind::Other
         }
     }
 
     fn text(&mut self, text: Cow<'a, str>) {
-        // Markup belongs to the innermost text around it.
-        let around = self.open.iter().rev().find(|open| **open != Open::Markup);
-        match around {
-            Some(Open::Child | Open::SuiteError) => {
+        // Text in markup belongs to the innermost element that is not markup.
+        let innermost = self.open.iter().rev().find(|open| **open != ElementKind::Markup);
+        match innermost {
+            Some(ElementKind::Child | ElementKind::SuiteError) => {
                 if let Some(child) = &mut self.child {
                     append(&mut child.text, text);
                 }
             }
-            Some(Open::Stack) => {
+            Some(ElementKind::Stack) => {
                 if let Some(child) = &mut self.child {
                     append(&mut child.stack, text);
                 }
             }
-            Some(Open::Output) => {
+            Some(ElementKind::Output) => {
                 append(&mut self.case.output, text);
             }
-            Some(Open::Suite | Open::Properties | Open::Case | Open::Markup | Open::Other) | None => {}
+            Some(
+                ElementKind::Suite
+                | ElementKind::Properties
+                | ElementKind::Case
+                | ElementKind::Markup
+                | ElementKind::Other,
+            )
+            | None => {}
         }
     }
 
-    fn closed(&mut self, closed: Open) -> Result<(), ReadError> {
+    fn end_element(&mut self, closed: ElementKind) -> Result<(), ReadError> {
         match closed {
-            Open::Suite => {
+            ElementKind::Suite => {
                 self.suites.pop();
             }
-            Open::Case => return self.close_case(),
-            Open::Child => {
+            ElementKind::Case => return self.close_case(),
+            ElementKind::Child => {
                 if let Some(child) = self.child.take() {
                     self.case.add(child);
                 }
             }
-            Open::SuiteError => self.close_suite_error(),
-            Open::Properties | Open::Stack | Open::Output | Open::Markup | Open::Other => {}
+            ElementKind::SuiteError => self.close_suite_error(),
+            ElementKind::Properties
+            | ElementKind::Stack
+            | ElementKind::Output
+            | ElementKind::Markup
+            | ElementKind::Other => {}
         }
         Ok(())
     }
@@ -246,9 +257,9 @@ impl<'a> JunitReader<'a> {
         }
         self.span.case(&self.case);
         let dialect = Dialect::of_case(suite, &self.case);
-        // pytest leaves a nameless case at the end when it was interrupted, and in between when a worker crashed.
-        self.stopped = dialect == Dialect::Pytest && self.case.is_nameless();
-        if self.stopped {
+        // pytest writes a nameless case: at the end if it was interrupted, in between if a worker crashed.
+        self.pytest_interrupted = dialect == Dialect::Pytest && self.case.is_nameless();
+        if self.pytest_interrupted {
             return Ok(());
         }
         let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
@@ -306,7 +317,7 @@ impl<'a> JunitReader<'a> {
                 self.input.name, self.roots
             ));
         }
-        if self.stopped {
+        if self.pytest_interrupted {
             warnings.push(format!(
                 "{}: pytest was interrupted in a test that the report does not name",
                 self.input.name
@@ -319,7 +330,7 @@ impl<'a> JunitReader<'a> {
             shard: None,
             started_at: self.span.started_at(),
             finished_at: self.span.finished_at(),
-            state: if self.cut_off || self.stopped {
+            state: if self.cut_off || self.pytest_interrupted {
                 RunState::Interrupted
             } else {
                 RunState::Completed

@@ -35,7 +35,7 @@ impl<'a> Names<'a> {
             Dialect::NodeTest => {
                 let titles = suites
                     .iter()
-                    .filter(|suite| !suite.gathers)
+                    .filter(|suite| !suite.is_group)
                     .map(|suite| &*suite.name);
                 TestName {
                     name: text::joined(titles.chain([&*case.name])),
@@ -141,7 +141,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Class name and name, without the one that the other begins with.
+/// Class name and name. If one begins with the other, the shorter one is replaced by an empty text.
 pub(crate) fn class_and_name<'a>(class: &'a str, name: &'a str) -> [&'a str; 2] {
     if class.trim_start().is_empty() || begins_with(name, class) {
         ["", name]

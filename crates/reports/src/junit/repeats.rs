@@ -17,10 +17,11 @@ pub(super) struct Repeats {
     tests: Collector,
     /// The number of the suite in which each test occurred last, by the test's index.
     suites: Vec<usize>,
-    /// Indexes of tests written by Go's tools.
-    go: Vec<bool>,
-    /// The names of suites, and the suite in which each test occurred first, by the test's index.
+    /// Whether a Go tool wrote each test, by the test's index. Tests beyond its end are not Go's.
+    is_go: Vec<bool>,
+    /// The names of suites, in the order of the file.
     labels: Vec<String>,
+    /// For each test the name of its first suite: an index into `labels`, from 1. 0 if the name does not matter.
     label_of: Vec<u32>,
     /// The indexes of tests whose name also occurs in other suites.
     ambiguous: BTreeSet<usize>,
@@ -29,10 +30,9 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// For a file of `bytes` bytes.
+    /// An empty collection with memory for the cases of a file of `bytes` bytes.
     pub(super) fn for_file(bytes: usize) -> Self {
-        // A case takes some hundred bytes. A file of long texts must not reserve memory for cases that it does not
-        // have.
+        // A case takes some hundred bytes. The upper bound is for large files of few cases with long texts.
         const CASE: usize = 128;
         const MOST: usize = 1 << 16;
         let cases = (bytes / CASE).min(MOST);
@@ -74,14 +74,14 @@ impl Repeats {
                     return Some(attempts);
                 }
                 if dialect == Dialect::Pytest {
-                    pytest(earlier, attempts);
+                    join_pytest_case(earlier, attempts);
                 } else if matches!(dialect, Dialect::Gradle | Dialect::Gotestsum) {
                     earlier.append(&mut attempts);
                 } else if matches!(dialect, Dialect::Surefire | Dialect::Other)
-                    && ((!had_reason && is_retried(earlier))
-                        || (!has_reason && is_retried(&attempts) && has_ended(earlier)))
+                    && ((!had_reason && is_testng_retry(earlier))
+                        || (!has_reason && is_testng_retry(&attempts) && has_ended(earlier)))
                 {
-                    retried_by_testng(earlier, attempts);
+                    join_testng_case(earlier, attempts);
                 } else if failed_to_run {
                     // jest-junit writes a suite that failed to run twice, in two forms.
                     if let (Some(last), Some(again)) = (earlier.last_mut(), attempts.pop()) {
@@ -99,15 +99,16 @@ impl Repeats {
             self.suites.push(suite.number);
             self.label_of.push(label);
             if matches!(dialect, Dialect::Gotestsum | Dialect::GoJunitReport) {
-                self.go.resize(self.suites.len(), false);
-                if let Some(last) = self.go.last_mut() {
+                self.is_go.resize(self.suites.len(), false);
+                if let Some(last) = self.is_go.last_mut() {
                     *last = true;
                 }
             }
         }
     }
 
-    /// The number of the suite's name if it distinguishes tests of the same class and name; else 0.
+    /// The index of the suite's name in `labels`, from 1. 0 if the name does not distinguish tests of one class and
+    /// name.
     fn label(&mut self, dialect: Dialect, suite: &Suite<'_>) -> u32 {
         if !matches!(
             dialect,
@@ -159,19 +160,19 @@ impl Repeats {
                 unique.add_all(test);
             }
             unique.finish()
-        } else if self.go.is_empty() {
+        } else if self.is_go.is_empty() {
             tests
         } else {
-            without_groups(tests, &self.go)
+            without_groups(tests, &self.is_go)
         }
     }
 }
 
-/// Go's tools list a test beside its subtests. As in `go test -json`, a test fails with its subtests. It counts as a
-/// test only if it failed and none of them did.
-fn without_groups(tests: Vec<ReportedTest>, go: &[bool]) -> Vec<ReportedTest> {
+/// Removes tests that only group subtests. Go's tools list such a test beside its subtests, and it fails with them. It
+/// stays only if it failed and no subtest did.
+fn without_groups(tests: Vec<ReportedTest>, by_go: &[bool]) -> Vec<ReportedTest> {
     let failed = |test: &ReportedTest| test.attempts.iter().any(|attempt| attempt.status.is_failure());
-    let is_go = |index: usize| go.get(index).is_some_and(|go| *go);
+    let is_go = |index: usize| by_go.get(index).is_some_and(|by_go| *by_go);
     // Whether each group contains a failed test.
     let mut groups: HashMap<&str, bool> = HashMap::new();
     for (_, test) in tests.iter().enumerate().filter(|(index, _)| is_go(*index)) {
@@ -180,8 +181,8 @@ fn without_groups(tests: Vec<ReportedTest>, go: &[bool]) -> Vec<ReportedTest> {
         let own = name.find(text::JOINT).map_or(0, |at| at + text::JOINT.len());
         let slashes = name.match_indices('/').filter(|(slash, _)| *slash > own);
         for (slash, _) in slashes.take(limits::DEPTH) {
-            let around = name.get(..slash).unwrap_or_default();
-            *groups.entry(around).or_default() |= failed(test);
+            let group = name.get(..slash).unwrap_or_default();
+            *groups.entry(group).or_default() |= failed(test);
         }
     }
     let is_test: Vec<bool> = tests
@@ -201,7 +202,7 @@ fn without_groups(tests: Vec<ReportedTest>, go: &[bool]) -> Vec<ReportedTest> {
 
 /// pytest writes a failure of a test and one of its teardown as two cases. pytest-rerunfailures writes a failed attempt
 /// that is run again as an empty, passed case.
-fn pytest(earlier: &mut Vec<Attempt>, mut attempts: Vec<Attempt>) {
+fn join_pytest_case(earlier: &mut Vec<Attempt>, mut attempts: Vec<Attempt>) {
     let Some(last) = earlier.last_mut() else { return };
     let teardown = attempts
         .first()
@@ -224,7 +225,7 @@ fn pytest(earlier: &mut Vec<Attempt>, mut attempts: Vec<Attempt>) {
 
 /// Whether an execution is TestNG's entry for a failed attempt that is run again: a skipped test with a duration and
 /// without a reason.
-fn is_retried(attempts: &[Attempt]) -> bool {
+fn is_testng_retry(attempts: &[Attempt]) -> bool {
     attempts.last().is_some_and(|last| {
         last.status == AttemptStatus::Skipped && last.duration_ms.is_some_and(|ms| ms > 0)
     })
@@ -237,10 +238,11 @@ fn has_ended(attempts: &[Attempt]) -> bool {
         .is_some_and(|last| last.status == AttemptStatus::Passed || last.status.is_failure())
 }
 
-/// Joins the cases of one execution, which TestNG writes in any order. The attempt with a result comes last.
-fn retried_by_testng(earlier: &mut Vec<Attempt>, mut again: Vec<Attempt>) {
-    if !is_retried(earlier) {
-        std::mem::swap(earlier, &mut again);
+/// Appends a case to the attempts of the same execution. TestNG writes them in any order. Here the attempt with a
+/// result comes last.
+fn join_testng_case(earlier: &mut Vec<Attempt>, mut attempts: Vec<Attempt>) {
+    if !is_testng_retry(earlier) {
+        std::mem::swap(earlier, &mut attempts);
     }
     if let Some(last) = earlier.last_mut() {
         last.status = AttemptStatus::Failed;
@@ -249,7 +251,7 @@ fn retried_by_testng(earlier: &mut Vec<Attempt>, mut again: Vec<Attempt>) {
             ..ErrorDetail::default()
         });
     }
-    earlier.append(&mut again);
+    earlier.append(&mut attempts);
 }
 
 /// The message for an error that the report omits.

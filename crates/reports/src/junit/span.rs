@@ -5,7 +5,7 @@ use assay_domain::timestamp::Timestamp;
 use super::{case::Case, suite::Suite};
 use crate::time;
 
-/// The earliest start and the latest end seen.
+/// The earliest start and the latest end that were read.
 #[derive(Debug, Default)]
 pub(super) struct Span {
     started_at: Option<Timestamp>,
@@ -17,7 +17,7 @@ pub(super) struct Span {
 impl Span {
     pub(super) fn suite(&mut self, suite: &Suite<'_>) {
         let duration = suite.time.and_then(|time| suite.milliseconds(time));
-        if suite.gathers {
+        if suite.is_group {
             self.whole_ms = self.whole_ms.max(duration);
         }
         self.span(suite.timestamp, duration);

@@ -21,11 +21,11 @@ pub(super) struct Suite<'a> {
     pub(super) timestamp: Option<&'a str>,
     pub(super) dialect: Dialect,
     /// Whether it is a `testsuites` element, which only groups suites.
-    pub(super) gathers: bool,
+    pub(super) is_group: bool,
     /// Whether its time or an enclosing suite's time is finer than milliseconds.
-    pub(super) fine_clock: bool,
+    pub(super) has_fine_clock: bool,
     /// Whether its time or an enclosing suite's time is in nanoseconds.
-    pub(super) nanoseconds: bool,
+    pub(super) is_in_nanoseconds: bool,
     /// The browser or system in its name or in the nearest enclosing suite's name.
     pub(super) variant: Option<Variant>,
 }
@@ -40,18 +40,18 @@ pub(super) struct Variant {
 }
 
 impl<'a> Suite<'a> {
-    pub(super) fn new(tag: Tag<'a, '_>, around: Option<&Self>, number: usize) -> Self {
+    pub(super) fn new(tag: Tag<'a, '_>, parent: Option<&Self>, number: usize) -> Self {
         let mut suite = Self {
             number,
             name: Cow::Borrowed(""),
-            file: around.and_then(|around| around.file),
+            file: parent.and_then(|parent| parent.file),
             hostname: Cow::Borrowed(""),
             time: None,
             timestamp: None,
             dialect: Dialect::Other,
-            gathers: tag.name == "testsuites",
-            fine_clock: false,
-            nanoseconds: false,
+            is_group: tag.name == "testsuites",
+            has_fine_clock: false,
+            is_in_nanoseconds: false,
             variant: None,
         };
         for (key, value) in tag.attributes() {
@@ -64,15 +64,15 @@ impl<'a> Suite<'a> {
                 _ => {}
             }
         }
-        suite.fine_clock = around.is_some_and(|around| around.fine_clock)
+        suite.has_fine_clock = parent.is_some_and(|parent| parent.has_fine_clock)
             || suite
                 .time
                 .and_then(|time| time.split_once('.'))
                 .is_some_and(|(_, decimals)| decimals.len() > 3);
-        suite.nanoseconds =
-            around.is_some_and(|around| around.nanoseconds) || suite.time.is_some_and(time::is_nanoseconds);
-        suite.variant = variant(&suite.name).or_else(|| around.and_then(|around| around.variant.clone()));
-        suite.dialect = Dialect::of_suite(&tag, &suite.name, around.map(|around| around.dialect));
+        suite.is_in_nanoseconds = parent.is_some_and(|parent| parent.is_in_nanoseconds)
+            || suite.time.is_some_and(time::is_nanoseconds);
+        suite.variant = variant(&suite.name).or_else(|| parent.and_then(|parent| parent.variant.clone()));
+        suite.dialect = Dialect::of_suite(&tag, &suite.name, parent.map(|parent| parent.dialect));
         suite
     }
 
@@ -83,19 +83,19 @@ impl<'a> Suite<'a> {
             let longest = name.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
             longest.is_some_and(|digits| digits >= 8) || name.matches(':').count() >= 4
         };
-        (!self.gathers && !name.is_empty() && name != "undefined" && !volatile()).then_some(name)
+        (!self.is_group && !name.is_empty() && name != "undefined" && !volatile()).then_some(name)
     }
 
     /// A duration of a case in this suite, in milliseconds.
     pub(super) fn milliseconds(&self, text: &str) -> Option<u64> {
         match text.trim_ascii().parse::<f64>() {
-            Ok(nanoseconds) if self.nanoseconds => time::duration_ms(nanoseconds / 1e6),
+            Ok(nanoseconds) if self.is_in_nanoseconds => time::duration_ms(nanoseconds / 1e6),
             Ok(_) | Err(_) => time::seconds_to_ms(text),
         }
     }
 
     /// Records that a Go tool wrote the suite. A property with Go's version shows that.
-    pub(super) fn written_by_go(&mut self) {
+    pub(super) fn mark_as_go(&mut self) {
         if self.dialect == Dialect::Other {
             self.dialect = Dialect::Gotestsum;
         }

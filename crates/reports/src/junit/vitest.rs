@@ -8,7 +8,7 @@ use crate::limits;
 /// Whether a case without an outcome never ran, for example after `--bail`. Vitest lists it like a passed case, but
 /// without any duration. Vitest 1 measures whole milliseconds, so there a duration of 0 may be a test that ran.
 pub(super) fn never_ran(suite: &Suite<'_>, case: &Case<'_>) -> bool {
-    suite.fine_clock && case.time == Some("0")
+    suite.has_fine_clock && case.time == Some("0")
 }
 
 /// Groups the errors of a case into attempts. Vitest lists all errors of all attempts together. An error at a location

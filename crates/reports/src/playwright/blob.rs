@@ -27,7 +27,7 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
         let event = match json::first_value::<Event>(line) {
             Ok(event) => event,
             // The last line may be cut off. Later versions may have other events.
-            Err(_) if lines.peek().is_none() || !is_read(line) => continue,
+            Err(_) if lines.peek().is_none() || !is_known_event(line) => continue,
             Err(error) => return Err(input.broken(number + 1, "Playwright blob", error.to_string())),
         };
         let params = event.params;
@@ -46,11 +46,11 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
                 let test = results.entry(end.test_id.unwrap_or_default()).or_default();
                 test.expected_status = end.expected_status;
                 let Some(mut result) = params.result else { continue };
-                if let Some(begun) = test.results.iter_mut().find(|begun| begun.id == result.id) {
-                    result.start_time = begun.start_time.take().or(result.start_time);
+                if let Some(started) = test.results.iter_mut().find(|started| started.id == result.id) {
+                    result.start_time = started.start_time.take().or(result.start_time);
                     // The JSON reporter writes the first error twice, once in parts. A blob has only the parts.
                     result.error = result.errors.first().cloned();
-                    *begun = result;
+                    *started = result;
                 }
             }
             Some("onError") => file.errors.extend(params.error),
@@ -78,8 +78,8 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
     Ok((file, cut_at))
 }
 
-/// Whether a line is an event with results.
-fn is_read(line: &str) -> bool {
+/// Whether a line is an event that this reader uses.
+fn is_known_event(line: &str) -> bool {
     let method = json::first_value::<Method>(line)
         .ok()
         .and_then(|event| event.method);
@@ -107,7 +107,7 @@ struct Event {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Params {
-    /// The version of the blob itself. Later versions also write it into the configuration.
+    /// The shard. Later versions also write it into the configuration.
     shard: Option<Shard>,
     config: Option<Config>,
     project: Option<Project>,
@@ -150,7 +150,8 @@ struct Entry {
 }
 
 impl Entry {
-    /// Converts a file or a group to a suite of the JSON reporter. The JSON parser and [`limits::DEPTH`] bound the depth.
+    /// Converts a file or a group to a suite of the JSON reporter. The JSON parser and [`limits::DEPTH`] bound the
+    /// depth.
     fn into_suite(self, project: &str, results: &mut HashMap<String, Test>, depth: usize) -> Suite {
         let mut suite = Suite {
             title: self.title,

@@ -28,12 +28,12 @@ pub(super) fn of_result(input: &Input<'_>, result: &TestResult) -> Vec<ErrorDeta
     }
     if let Some(first) = errors.first_mut() {
         // A time-out has no location. In that case `errorLocation` belongs to a later error.
-        let only = result.errors.len() <= 1;
+        let is_only_error = result.errors.len() <= 1;
         first.location = first.location.take().or_else(|| {
             result
                 .error_location
                 .as_ref()
-                .filter(|_| only)
+                .filter(|_| is_only_error)
                 .and_then(|source| location(input, source))
         });
     }

@@ -30,7 +30,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let shape = Shape {
         format: "Playwright JSON",
         key: "suites",
-        whole: "tests",
+        array_key: "tests",
     };
     let (file, cut_at, another_at) = if is_blob(input.text) {
         let (file, cut_at) = blob::read(input)?;
@@ -50,7 +50,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         .map(|error| error::of_report(input, error))
         .collect();
 
-    let mut reading = PlaywrightReader {
+    let mut reader = PlaywrightReader {
         input,
         config: &config,
         report,
@@ -58,10 +58,10 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         never_started: 0,
     };
     for suite in &file.suites {
-        reading.suite(suite, &mut Vec::new(), suite.file.as_deref());
+        reader.suite(suite, &mut Vec::new(), suite.file.as_deref());
     }
-    let never_started = reading.never_started;
-    let (mut report, tests) = (reading.report, reading.tests);
+    let never_started = reader.never_started;
+    let (mut report, tests) = (reader.report, reader.tests);
     report.tests = tests.finish();
     if let Some(stats) = file.stats {
         let start = stats.start_time.as_deref().and_then(time::lenient);
@@ -72,7 +72,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             "{never_started} tests were never started; they are stored as skipped."
         ));
     }
-    report.cut_off(cut_at);
+    report.mark_cut_off(cut_at);
     Ok((report, another_at))
 }
 
@@ -225,8 +225,9 @@ fn unexpected_pass() -> ErrorDetail {
     }
 }
 
-/// Makes the final attempt agree with Playwright's outcome of the test. Both ignore attempts that did not run. A serial
-/// group is rerun as a whole, so an attempt may be skipped after an earlier one decided.
+/// Changes the final attempt if no attempt agrees with Playwright's outcome of the test. Playwright and [`outcome`]
+/// both ignore attempts that did not run. A serial group is rerun as a whole, so an attempt may be skipped after one
+/// with a result.
 fn apply_outcome(attempts: &mut [Attempt], test_outcome: Option<&str>) {
     let agrees = |attempt: &Attempt| match test_outcome {
         Some("expected" | "flaky") => attempt.status == AttemptStatus::Passed,

@@ -31,9 +31,9 @@ pub(super) struct Config {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Shard {
-    #[serde(deserialize_with = "json::ordinal")]
+    #[serde(deserialize_with = "json::positive_integer")]
     pub(super) current: Option<u32>,
-    #[serde(deserialize_with = "json::ordinal")]
+    #[serde(deserialize_with = "json::positive_integer")]
     pub(super) total: Option<u32>,
 }
 
@@ -128,8 +128,8 @@ pub(super) struct Error {
 pub(super) struct SourceLocation {
     #[serde(deserialize_with = "json::text")]
     pub(super) file: Option<String>,
-    #[serde(deserialize_with = "json::ordinal")]
+    #[serde(deserialize_with = "json::positive_integer")]
     pub(super) line: Option<u32>,
-    #[serde(deserialize_with = "json::ordinal")]
+    #[serde(deserialize_with = "json::positive_integer")]
     pub(super) column: Option<u32>,
 }

@@ -118,12 +118,12 @@ fn with_frames(message: &str, stack: &str) -> String {
 fn of_plain(input: &Input<'_>, plain: &str) -> Option<ErrorDetail> {
     let text = dedented(plain);
     // Mocha writes the message, then the stack, which begins with the message.
-    let twice = text.lines().next().and_then(|first| {
+    let stack_with_message = text.lines().next().and_then(|first| {
         let at = text.find(&format!(": {first}"))?;
         let line = text.get(..at)?.rfind('\n')? + 1;
         text.get(line..)
     });
-    input.error_of_stack(twice.unwrap_or(&text), None)
+    input.error_of_stack(stack_with_message.unwrap_or(&text), None)
 }
 
 fn dedented(text: &str) -> String {

@@ -27,13 +27,13 @@ const FORMAT: &str = "TAP";
 
 /// Reads a file. Fails if it has neither a result nor a plan.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
-    let mut reading = TapReader::default();
+    let mut reader = TapReader::default();
     let mut yaml: Option<usize> = None;
     let mut lines = input.text.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {
         let may_be_cut = lines.peek().is_none() && !input.text.ends_with('\n');
-        // The title of a result that is cut off would name another test.
-        if may_be_cut && is_result(line.trim()) && reading.planned != Some(reading.outer_results + 1) {
+        // A result that is cut off would have the name of another test.
+        if may_be_cut && is_result(line.trim()) && reader.planned != Some(reader.outer_results + 1) {
             break;
         }
         let indent = line.len() - line.trim_start_matches(' ').len();
@@ -41,17 +41,17 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
             if line.trim() == "..." && indent == begun {
                 yaml = None;
             } else {
-                reading.push_note(line.get(begun.min(indent)..).unwrap_or_default());
+                reader.push_note(line.get(begun.min(indent)..).unwrap_or_default());
             }
             continue;
         }
-        if line.trim() == "---" && reading.is_after_result() {
+        if line.trim() == "---" && reader.is_after_result() {
             yaml = Some(indent);
-            reading.begin_yaml();
+            reader.begin_yaml();
             continue;
         }
-        reading.line(line, indent);
-        if reading.results > limits::TESTS {
+        reader.line(line, indent);
+        if reader.results > limits::TESTS {
             return Err(ReadError::TooLarge {
                 file: input.name.to_owned(),
                 what: "the number of tests",
@@ -59,10 +59,10 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
             });
         }
     }
-    if reading.results == 0 && reading.planned.is_none() && reading.bailed.is_none() {
+    if reader.results == 0 && reader.planned.is_none() && reader.bail_out_reason.is_none() {
         return Err(input.broken(1, FORMAT, "expected `ok` or `not ok` on a line, found none"));
     }
-    Ok(reading.finish(input))
+    Ok(reader.finish(input))
 }
 
 /// Whether a text certainly begins with the protocol.
@@ -92,12 +92,12 @@ struct TapReader {
     /// The results, by depth. Results of subtests precede the result of their test.
     levels: Vec<Vec<TestPoint>>,
     /// The depth of the latest result. Diagnostics that follow belong to it.
-    latest: Option<usize>,
+    latest_depth: Option<usize>,
     results: usize,
     /// The sum of all plans of the outermost level.
     planned: Option<u64>,
     outer_results: u64,
-    bailed: Option<String>,
+    bail_out_reason: Option<String>,
     /// Comments since the latest result. Node writes the output of a file that fails to load there.
     comments: Diagnostics,
     /// The script that prove named.
@@ -117,18 +117,18 @@ impl TapReader {
                     self.planned = Some(self.planned.unwrap_or(0).saturating_add(count));
                 }
             }
-            Line::BailOut(reason) => self.bailed = Some(reason.to_owned()),
+            Line::BailOut(reason) => self.bail_out_reason = Some(reason.to_owned()),
             Line::Script(script) if depth == 0 => {
                 self.script = script.to_owned();
-                self.latest = None;
+                self.latest_depth = None;
             }
-            Line::Subtest => self.latest = None,
-            Line::Comment(comment) if is_summary(comment) => self.latest = None,
-            Line::Comment(comment) => match self.latest {
+            Line::Subtest => self.latest_depth = None,
+            Line::Comment(comment) if is_summary(comment) => self.latest_depth = None,
+            Line::Comment(comment) => match self.latest_depth {
                 Some(_) => self.push_note(comment),
                 None => self.comments.push(comment),
             },
-            Line::Other if self.latest.is_some() => self.push_note(line.trim_end()),
+            Line::Other if self.latest_depth.is_some() => self.push_note(line.trim_end()),
             Line::Version | Line::Script(_) | Line::Other | Line::Result(..) => {}
         }
     }
@@ -161,26 +161,26 @@ impl TapReader {
         }
         self.results += 1;
         self.outer_results += u64::from(depth == 0);
-        self.latest = Some(depth);
+        self.latest_depth = Some(depth);
     }
 
-    /// Whether a block of diagnostics may begin: only after a result.
+    /// Whether a block of diagnostics may begin.
     fn is_after_result(&self) -> bool {
-        self.latest.is_some()
+        self.latest_depth.is_some()
     }
 
-    fn latest(&mut self) -> Option<&mut TestPoint> {
-        self.levels.get_mut(self.latest?)?.last_mut()
+    fn latest_result(&mut self) -> Option<&mut TestPoint> {
+        self.levels.get_mut(self.latest_depth?)?.last_mut()
     }
 
     fn begin_yaml(&mut self) {
-        if let Some(point) = self.latest() {
+        if let Some(point) = self.latest_result() {
             point.notes.begin_yaml();
         }
     }
 
     fn push_note(&mut self, line: &str) {
-        if let Some(point) = self.latest() {
+        if let Some(point) = self.latest_result() {
             point.notes.push(line);
         }
     }
@@ -192,7 +192,7 @@ impl TapReader {
             point.collect(input, &mut Vec::new(), &mut tests, &mut report.errors);
         }
         report.tests = tests.finish();
-        if let Some(reason) = &self.bailed {
+        if let Some(reason) = &self.bail_out_reason {
             report.state = RunState::Interrupted;
             let message = format!("Bail out! {reason}");
             report

@@ -1,4 +1,4 @@
-//! Our reader finds the same nodes as a strict library's reader, in any document that the library accepts.
+//! Compares our XML reader with a strict library: both find the same nodes in each document that the library accepts.
 
 use proptest::prelude::*;
 use quick_xml::{

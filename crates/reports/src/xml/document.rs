@@ -1,4 +1,4 @@
-//! The reading loop of formats with one root element.
+//! The loop that reads XML formats with one root element.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use crate::{
     report::{ReadError, Report},
 };
 
-/// A reader of one such format.
+/// A reader of an XML format with one root element.
 pub(crate) trait Document<'a>: Default {
-    /// The meaning of an open element in the format.
-    type Open: Copy;
+    /// The kind of an open element in the format.
+    type ElementKind: Copy;
 
     /// The format's name in messages.
     const FORMAT: &'static str;
@@ -21,14 +21,14 @@ pub(crate) trait Document<'a>: Default {
     /// How deep its elements may nest.
     const DEPTH: usize = limits::DEPTH;
 
-    /// Reads the beginning of an element. `around` is the meaning of the enclosing element, none for the root.
-    fn opened(&mut self, tag: Tag<'a, '_>, around: Option<Self::Open>) -> Self::Open;
+    /// Reads the beginning of an element. `parent` is the kind of the enclosing element, `None` for the root.
+    fn begin_element(&mut self, tag: Tag<'a, '_>, parent: Option<Self::ElementKind>) -> Self::ElementKind;
 
     /// Reads text directly inside an element.
-    fn text(&mut self, open: Self::Open, text: Cow<'a, str>);
+    fn text(&mut self, kind: Self::ElementKind, text: Cow<'a, str>);
 
     /// Reads the end of an element.
-    fn closed(&mut self, open: Self::Open);
+    fn end_element(&mut self, kind: Self::ElementKind);
 
     /// The number of results that were read so far.
     fn results(&self) -> usize;
@@ -42,7 +42,7 @@ pub(crate) trait Document<'a>: Default {
 pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, ReadError> {
     let mut xml = Xml::with_depth(input, D::FORMAT, D::DEPTH);
     let mut document = D::default();
-    let mut open: Vec<D::Open> = Vec::new();
+    let mut open: Vec<D::ElementKind> = Vec::new();
     let mut roots = 0_usize;
     let cut_at = loop {
         match xml.next()? {
@@ -56,16 +56,16 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
                     }
                     roots += 1;
                 }
-                open.push(document.opened(tag, open.last().copied()));
+                open.push(document.begin_element(tag, open.last().copied()));
             }
             Node::Close => {
                 if let Some(closed) = open.pop() {
-                    document.closed(closed);
+                    document.end_element(closed);
                 }
             }
             Node::Text(text) => {
-                if let Some(open) = open.last() {
-                    document.text(*open, text);
+                if let Some(kind) = open.last() {
+                    document.text(*kind, text);
                 }
             }
             Node::End => break None,
@@ -89,7 +89,7 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
     {
         return Err(cut_before_first_test(input, line, D::FORMAT));
     }
-    report.cut_off(cut_at);
+    report.mark_cut_off(cut_at);
     if roots > 1 {
         report.warnings.push(format!(
             "{}: {roots} reports in one file; all were read",

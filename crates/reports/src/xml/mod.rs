@@ -78,7 +78,7 @@ impl<'a> Tag<'a, '_> {
 }
 
 impl<'a> Xml<'a> {
-    /// Begins at the start of the input; `format` is for messages.
+    /// A walk from the start of the input. Messages name the `format`.
     pub(crate) fn new(input: &Input<'a>, format: &'static str) -> Self {
         Self::with_depth(input, format, limits::DEPTH)
     }

@@ -34,7 +34,7 @@ pub(crate) fn decode(raw: &str) -> Cow<'_, str> {
     }
 }
 
-/// Appends to a text. It stays borrowed while it is one piece.
+/// Appends `more` to a text. A text that was empty is not copied.
 pub(crate) fn append<'a>(text: &mut Cow<'a, str>, more: Cow<'a, str>) {
     if text.is_empty() {
         *text = more;
@@ -82,7 +82,7 @@ fn character(number: &str) -> char {
     code.ok()
         .and_then(char::from_u32)
         .filter(|character| match character {
-            // The character is also forbidden, but it is needed to recognize colours, which are removed later.
+            // XML forbids the escape character, too. It is kept so that colour sequences can be removed later.
             '\u{1b}' | '\t' | '\n' | '\r' => true,
             '\u{fffe}' | '\u{ffff}' => false,
             other => *other >= ' ',

@@ -10,7 +10,7 @@ use crate::support;
 fn environment(text: &str) -> HashMap<String, String> {
     text.lines()
         .filter_map(|line| line.trim().split_once('='))
-        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }
 

@@ -1,5 +1,5 @@
-//! An independent count. Small parsers, written separately from the readers, read every report that a tool wrote in its
-//! own format. Both must agree on names, statuses and attempts.
+//! Compares the readers with an independent count. Small parsers, written separately from the readers, read each report
+//! in a tool's own format. Both must agree on names, statuses and attempts.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ fn readers_agree_with_an_independent_count() {
     }
 }
 
-/// A suffix for names that occur in several files.
+/// Separates a name from its file where a name occurs in several files.
 const FILE: char = '\0';
 
 pub(crate) const fn letter(status: AttemptStatus) -> char {
@@ -94,7 +94,7 @@ pub(crate) fn text(value: &Value) -> &str {
 fn cucumber(report: &Value) -> Vec<(String, String)> {
     let mut occurrences: BTreeMap<String, usize> = BTreeMap::new();
     let scenarios =
-        items(report).flat_map(|feature| items(&feature["elements"]).map(move |one| (feature, one)));
+        items(report).flat_map(|feature| items(&feature["elements"]).map(move |element| (feature, element)));
     scenarios
         .map(|(feature, scenario)| {
             let rule = text(&scenario["id"]).split(';').count() > 2;
@@ -376,7 +376,7 @@ fn robot(text: &str) -> Vec<(String, String)> {
         .map(|(suites, test)| {
             let status = test.child("status").unwrap();
             let merged = status.text.contains("results merged");
-            // The second run of the suite's tests ended like the first.
+            // In these reports the second attempt of each test ended like the first.
             let times = if merged { 2 } else { 1 };
             let name = format!("{} > {}", suites.join("."), test.attribute("name"));
             (name, letter(status.attribute("status")).repeat(times))

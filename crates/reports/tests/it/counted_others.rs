@@ -1,5 +1,5 @@
-//! The independent count for the formats of several tools and for those of Playwright, Jest, Go, TestNG and Allure. It
-//! has the tests, their outcomes, the attempts with each status, and each test's last title.
+//! The independent count of `counted` for formats of several tools and for Playwright, Jest, Go, TestNG and Allure. It
+//! compares the last title of each test and the statuses of its attempts.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const EMPTY: &[&str] = &["vitest/junit-crashed.xml"];
 
 #[test]
 fn readers_agree_with_an_independent_count_of_the_other_formats() {
-    let (mut compared, mut faults) = (0, Vec::new());
+    let (mut compared, mut differences_of_all) = (0, Vec::new());
     for directory in [
         "bats",
         "ctest",
@@ -43,7 +43,7 @@ fn readers_agree_with_an_independent_count_of_the_other_formats() {
             let Some(expected) = counted(&file.name, &bytes).filter(|_| !EMPTY.contains(&&*file.name)) else {
                 continue;
             };
-            faults.extend(differences(&file.name.clone(), vec![file], expected));
+            differences_of_all.extend(differences(&file.name.clone(), vec![file], expected));
             compared += 1;
         }
     }
@@ -54,9 +54,9 @@ fn readers_agree_with_an_independent_count_of_the_other_formats() {
         let results: Vec<Value> = results
             .map(|file| serde_json::from_slice(&file.bytes).unwrap())
             .collect();
-        faults.extend(differences(directory, files.clone(), allure(&results)));
+        differences_of_all.extend(differences(directory, files.clone(), allure(&results)));
     }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(differences_of_all.is_empty(), "{}", differences_of_all.join("\n"));
 }
 
 /// Pairs each counted test with one of the report whose name and outcome match. Returns the tests without a partner.
@@ -370,7 +370,7 @@ fn trx(root: &Element) -> TitleAndStatuses {
     let tests = outer.chain(&inner).map(|(_, result)| {
         let letter = match result.attribute("outcome") {
             "Passed" | "PassedButRunAborted" | "Warning" | "Completed" => "p",
-            // The first value of the schema is left out.
+            // An absent outcome is `Error`, the default of the schema.
             "Failed" | "Error" | "Timeout" | "" => "f",
             "Aborted" | "InProgress" | "Disconnected" => "i",
             _ => "s",

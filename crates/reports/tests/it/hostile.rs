@@ -1,4 +1,4 @@
-//! Input that is broken, huge or malicious. Every answer is a report or a clear error.
+//! Input that is broken, huge or malicious returns a report or a clear error.
 
 use std::fmt::Write as _;
 
@@ -138,7 +138,7 @@ fn formats_are_recognised_by_content_and_not_by_name() {
 #[test]
 fn depth_is_bounded() {
     let depth = 200_000;
-    // Ignored fields may be nested to any depth.
+    // A field that is not read may be nested to any depth.
     let steps = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let text = format!(
         r#"{{"config": {{}}, "suites": [{{"title": "a", "specs": [{{"title": "t", "tests": [{{"status": "expected",
@@ -148,7 +148,7 @@ fn depth_is_bounded() {
         plain(vec![support::inline("r.json", text)]).unwrap().tests.len(),
         1
     );
-    // Fields that are read may not.
+    // A field that is read may not.
     for (open, close) in [("{\"suites\":[", "]}"), ("{\"error\":{\"cause\":", "}}")] {
         let text = format!(
             "{{\"config\":{{}},\"suites\":[{}{}]}}",
@@ -302,7 +302,7 @@ fn long_names_that_differ_in_the_middle_are_two_tests() {
 }
 
 #[test]
-fn a_file_that_normalizes_to_nothing_is_no_file() {
+fn a_path_that_is_empty_after_normalization_is_no_file() {
     let text = "<testsuite><testcase name='a' file='./'/><testcase name='b' file='./'/>\
                 <testcase name='a' file='./'/></testsuite>";
     let report = plain(vec![support::inline("r.xml", text)]).unwrap();

@@ -9,12 +9,18 @@ fn junit(text: &str) -> Report {
     plain(vec![inline("r.xml", text)]).unwrap()
 }
 
+/// Name, file and number of attempts of each test.
 fn tests(report: &Report) -> Vec<(&str, Option<&str>, usize)> {
-    let of = |test: &'_ assay_reports::ReportedTest| test.attempts.len();
     report
         .tests
         .iter()
-        .map(|test| (&*test.test.name, test.test.file_path.as_deref(), of(test)))
+        .map(|test| {
+            (
+                &*test.test.name,
+                test.test.file_path.as_deref(),
+                test.attempts.len(),
+            )
+        })
         .collect()
 }
 
@@ -86,13 +92,13 @@ fn a_browser_named_by_the_suite_is_the_variant() {
          <testsuite name='Chrome'><testcase classname='page' name='opens'><failure/></testcase></testsuite>\
          <testsuite name='Chromed: parts'><testcase classname='page' name='closes'/></testsuite></testsuites>",
     );
-    let seen: Vec<_> = report
+    let names_and_browsers: Vec<_> = report
         .tests
         .iter()
         .map(|test| (&*test.test.name, test.attempts[0].browser.as_deref()))
         .collect();
     assert_eq!(
-        seen,
+        names_and_browsers,
         [
             ("Firefox > page > opens", Some("Firefox")),
             (
@@ -140,7 +146,7 @@ fn a_test_that_ran_on_several_machines_of_ci_is_one_without_a_root() {
 }
 
 #[test]
-fn playwrights_report_from_windows_names_the_tests_of_other_systems() {
+fn a_playwright_report_from_windows_has_the_test_names_of_other_systems() {
     let text = r#"{"config": {}, "suites": [{"title": "critical\\a.spec.ts", "file": "critical/a.spec.ts", "specs": [{"title": "t\\u",
         "file": "critical/a.spec.ts", "tests": [{"projectName": "chromium", "results": [{"status": "passed"}]}]}]}]}"#;
     let report = plain(vec![inline("r.json", text)]).unwrap();
@@ -172,11 +178,11 @@ fn results_that_testng_writes_beside_surefires_count_once() {
     for (files, warned) in [(all, 2), (own.to_vec(), 1)] {
         let report = plain(files).unwrap();
         assert_eq!(tests(&report), [("A > one", None, 1)]);
-        let again = report
+        let repetitions = report
             .warnings
             .iter()
             .filter(|warning| warning.ends_with("; counted once"));
-        assert_eq!(again.count(), warned, "{:?}", report.warnings);
+        assert_eq!(repetitions.count(), warned, "{:?}", report.warnings);
     }
     // Results of another module are distinct.
     let apart = vec![
@@ -245,7 +251,11 @@ fn a_skipped_twin_that_took_time_is_a_retried_attempt() {
         ),
     ] {
         let report = junit(&format!("<testsuite name='s'>{cases}</testsuite>"));
-        let read: Vec<AttemptStatus> = report.tests[0].attempts.iter().map(|one| one.status).collect();
+        let read: Vec<AttemptStatus> = report.tests[0]
+            .attempts
+            .iter()
+            .map(|attempt| attempt.status)
+            .collect();
         assert_eq!(read, expected, "{cases}");
     }
 }

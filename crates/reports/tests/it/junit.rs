@@ -138,7 +138,7 @@ fn names(report: &Report) -> Vec<&str> {
 }
 
 #[test]
-fn playwright_names_are_those_of_its_json() {
+fn playwright_has_the_same_names_in_junit_and_json() {
     // Titles that contain Playwright's own separator are an exception.
     for name in [
         "full",
@@ -150,15 +150,15 @@ fn playwright_names_are_those_of_its_json() {
     ] {
         let xml = plain(vec![support::file(&format!("playwright/{name}.xml"))]).unwrap();
         let json = plain(vec![support::file(&format!("playwright/{name}.json"))]).unwrap();
-        let mut ours = names(&xml);
-        let theirs: Vec<String> = names(&json)
+        let mut junit_names = names(&xml);
+        let json_names: Vec<String> = names(&json)
             .iter()
             .map(|name| name.replace(" › ", " > "))
             .collect();
-        let mut theirs: Vec<&str> = theirs.iter().map(String::as_str).collect();
-        ours.sort_unstable();
-        theirs.sort_unstable();
-        assert_eq!(ours, theirs, "{name}");
+        let mut json_names: Vec<&str> = json_names.iter().map(String::as_str).collect();
+        junit_names.sort_unstable();
+        json_names.sort_unstable();
+        assert_eq!(junit_names, json_names, "{name}");
     }
 }
 
@@ -238,7 +238,7 @@ fn a_repeated_case_is_a_retry_only_where_the_tool_reports_retries_in_that_form()
 }
 
 #[test]
-fn vitests_cases_after_a_bail_are_skipped_where_their_times_show_it() {
+fn vitest_cases_after_a_bail_are_skipped_if_durations_are_finer_than_milliseconds() {
     let report = |total: &str| {
         let text = format!(
             r#"<testsuites name="vitest tests" tests="3" failures="1" errors="0" time="{total}">
@@ -261,8 +261,8 @@ fn vitests_cases_after_a_bail_are_skipped_where_their_times_show_it() {
     assert_eq!(report("1.625"), [passed, failed, passed]);
 }
 
-/// The one test's status and first message in a suite without a known writer.
-fn told_by(case: &str) -> (AttemptStatus, String) {
+/// Status and first message of a case, in a suite whose tool is not recognized.
+fn status_and_message(case: &str) -> (AttemptStatus, String) {
     let text = format!(r#"<testsuite name="s">{case}</testsuite>"#);
     let report = plain(vec![support::inline("junit.xml", text)]).unwrap();
     let last = report.tests[0].attempts.last().unwrap();
@@ -277,7 +277,7 @@ fn phpunits_message_is_below_the_tests_name_with_and_without_a_namespace() {
         r"Acme\Shop\FooTest::testFail",
         "FooTest::testFail with data set \"a/b\" ('a/b')",
     ] {
-        let (_, message) = told_by(&format!(
+        let (_, message) = status_and_message(&format!(
             r#"<testcase name="testFail" class="FooTest" classname="FooTest"><failure
             type="PHPUnit\Framework\ExpectationFailedException">{}
 not same
@@ -293,7 +293,7 @@ Failed asserting that 2 is identical to 1.
 
 #[test]
 fn a_catch2_exception_has_its_own_message() {
-    let (_, message) = told_by(
+    let (_, message) = status_and_message(
         "<testcase classname='c.global' name='throws'><error type='TEST_CASE'>\nFAILED:\nboom\nat c.cc:4\n</error></testcase>",
     );
     assert_eq!(message, "boom");
@@ -301,7 +301,7 @@ fn a_catch2_exception_has_its_own_message() {
 
 #[test]
 fn the_time_limits_of_node_and_robot_are_time_outs() {
-    let (status, _) = told_by(
+    let (status, _) = status_and_message(
         "<testcase name='slow' classname='test'><failure type='testTimeoutFailure' message='test timed out after 200ms'/></testcase>",
     );
     assert_eq!(
@@ -312,14 +312,14 @@ fn the_time_limits_of_node_and_robot_are_time_outs() {
     let node = r#"<testsuites><testcase name="slow" classname="test"><failure type="testTimeoutFailure" message="test timed out after 200ms"/></testcase></testsuites>"#;
     let report = plain(vec![support::inline("junit.xml", node)]).unwrap();
     assert_eq!(report.tests[0].attempts[0].status, AttemptStatus::TimedOut);
-    let (status, _) = told_by(
+    let (status, _) = status_and_message(
         "<testcase name='Slow' classname='T'><failure message='Test timeout 1 second exceeded.' type='AssertionError'/></testcase>",
     );
     assert_eq!(status, AttemptStatus::TimedOut);
 }
 
 #[test]
-fn the_nameless_case_of_a_stopped_pytest_is_no_test_that_passed() {
+fn the_nameless_case_of_an_interrupted_pytest_is_not_a_passed_test() {
     let (case_with_name, case_without_name) = (
         r#"<testcase classname="tests.test_ok" name="test_a" time="0.001" />"#,
         r#"<testcase time="0.000" />"#,
@@ -425,7 +425,7 @@ fn the_message_of_an_uncaught_exception_is_below_its_location() {
             "expected 3",
         ),
     ] {
-        let (_, message) = told_by(&format!(
+        let (_, message) = status_and_message(&format!(
             "<testcase name='a'><failure><![CDATA[{text}]]></failure></testcase>"
         ));
         assert_eq!(message, expected);

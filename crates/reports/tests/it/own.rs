@@ -81,7 +81,7 @@ fn a_truncated_report_yields_no_other_tests_and_is_never_complete() {
 }
 
 #[test]
-fn depth_numbers_and_types_that_no_tool_writes_are_bounded() {
+fn depths_numbers_and_types_that_no_tool_writes_are_bounded() {
     let deep = 100_000;
     let options = |format| Options {
         format: Some(format),
@@ -197,11 +197,11 @@ fn a_folder_of_karate_counts_each_feature_once() {
             "[1:4] opens"
         ]
     );
-    let again = report
+    let repetitions = report
         .warnings
         .iter()
         .filter(|warning| warning.ends_with("; counted once"));
-    assert_eq!(again.count(), 3, "{:?}", report.warnings);
+    assert_eq!(repetitions.count(), 3, "{:?}", report.warnings);
     // Karate writes the keys in any order: the name may follow the cut.
     let text = String::from_utf8(feature.bytes).unwrap();
     let scenarios = text.find("\"scenarioResults\"").unwrap();
@@ -214,7 +214,7 @@ fn a_folder_of_karate_counts_each_feature_once() {
 }
 
 #[test]
-fn nunit_before_2_5_has_no_results_but_marks_what_was_executed() {
+fn nunit_before_2_5_has_no_result_attribute_but_marks_executed_tests() {
     let text = "<test-results name='shop.dll' date='2007-07-27' time='11:18:43'><test-suite name='shop' success='False'><results>\
                 <test-case name='Shop.OrderTests.AddsUp' executed='True' success='True' time='0.010' asserts='0'/>\
                 <test-case name='Shop.OrderTests.Keeps' executed='True' success='False' time='0.020' asserts='1'>\

@@ -513,7 +513,7 @@ fn fingerprints(name: &str) -> BTreeMap<String, Vec<String>> {
 
 #[test]
 fn json_and_junit_of_one_run_have_the_same_fingerprints() {
-    let (mut compared, mut faults) = (0, Vec::new());
+    let (mut compared, mut differences) = (0, Vec::new());
     for name in [
         "full",
         "history-02",
@@ -528,13 +528,13 @@ fn json_and_junit_of_one_run_have_the_same_fingerprints() {
             let all = json.get(&test).cloned().unwrap_or_default();
             // Without `includeRetries`, JUnit has one attempt per test and no recovered attempt.
             if !of_test.iter().all(|fingerprint| all.contains(fingerprint)) {
-                faults.push(format!(
+                differences.push(format!(
                     "{name}: {test}: {of_test:?} in JUnit XML, {all:?} in JSON"
                 ));
             }
             compared += of_test.len();
         }
     }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
     assert!(compared > 30, "{compared} fingerprints");
 }

@@ -58,7 +58,7 @@ static SEEDS: LazyLock<Vec<SourceFile>> = LazyLock::new(|| {
     .collect()
 });
 
-/// Reads the bytes with all options. Any answer is right if it exists and a report is well-formed.
+/// Reads the bytes as each format. Accepts a well-formed report, or an error that names the file.
 fn check(bytes: &[u8]) {
     let _ = looks_like_report(bytes);
     for format in std::iter::once(None).chain(Format::ALL.iter().copied().map(Some)) {

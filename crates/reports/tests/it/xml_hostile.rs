@@ -27,11 +27,12 @@ fn real(path: &str) -> Report {
     plain(vec![support::file(path)]).unwrap()
 }
 
-fn refused(bytes: impl Into<Vec<u8>>) -> String {
-    read(bytes).expect_err("refused").to_string()
+fn error_of(bytes: impl Into<Vec<u8>>) -> String {
+    read(bytes).expect_err("the file is refused").to_string()
 }
 
-fn only(report: &Report) -> (&str, String, String) {
+/// Name, message and stack of the report's first test.
+fn first_test(report: &Report) -> (&str, String, String) {
     let test = report.tests.first().expect("a test");
     let error = test.attempts.first().and_then(|attempt| attempt.errors.first());
     let text = |text: Option<&String>| text.cloned().unwrap_or_default();
@@ -45,16 +46,16 @@ fn only(report: &Report) -> (&str, String, String) {
 #[test]
 fn entities_are_never_expanded() {
     let bomb = real("hostile/billion-laughs.xml");
-    assert_eq!(only(&bomb), ("x", "&a9;".into(), String::new()));
+    assert_eq!(first_test(&bomb), ("x", "&a9;".into(), String::new()));
     let external = real("hostile/xxe.xml");
-    assert_eq!(only(&external), ("x", "&secret;".into(), String::new()));
+    assert_eq!(first_test(&external), ("x", "&secret;".into(), String::new()));
 }
 
 #[test]
 fn unknown_entities_stay_and_forbidden_characters_are_replaced() {
     let report = real("hostile/unknown-entity.xml");
     assert_eq!(
-        only(&report),
+        first_test(&report),
         (
             "x",
             "a&nbsp;b".into(),
@@ -67,7 +68,7 @@ fn unknown_entities_stay_and_forbidden_characters_are_replaced() {
 fn encodings_are_recognised() {
     let name = |path: &str| {
         let report = real(path);
-        only(&report).0.to_owned()
+        first_test(&report).0.to_owned()
     };
     assert_eq!(name("hostile/latin1.xml"), "Müller");
     assert_eq!(name("hostile/cp1252-undeclared.xml"), "café –");
@@ -85,7 +86,7 @@ fn encodings_are_recognised() {
                     }
                 })
                 .collect();
-        assert_eq!(only(&read(bytes).unwrap()).0, "é✓");
+        assert_eq!(first_test(&read(bytes).unwrap()).0, "é✓");
     }
 }
 
@@ -96,7 +97,7 @@ fn nesting_is_bounded() {
         "<testsuite name=\"s\">".repeat(200_000),
         "</testsuite>".repeat(200_000)
     );
-    let error = refused(deep);
+    let error = error_of(deep);
     assert_eq!(
         error,
         "r.xml: the nesting of elements exceeds the limit of 64 levels (line 1)"
@@ -106,7 +107,7 @@ fn nesting_is_bounded() {
         "<b>".repeat(200_000),
         "</b>".repeat(200_000)
     );
-    assert!(refused(deep).contains("64 levels"));
+    assert!(error_of(deep).contains("64 levels"));
 }
 
 #[test]
@@ -116,7 +117,7 @@ fn long_texts_keep_their_head_and_tail() {
         "<testsuite><testcase name=\"{long}\"><failure message=\"{long}\">{long}</failure></testcase></testsuite>"
     ))
     .unwrap();
-    let (name, message, stack) = only(&report);
+    let (name, message, stack) = first_test(&report);
     for (text, most) in [(name, 2_000), (&message, 16_000), (&stack, 32_000)] {
         assert!(text.starts_with("head AAA") && text.ends_with("AAA tail"));
         assert!(text.len() < most + 100);
@@ -124,13 +125,13 @@ fn long_texts_keep_their_head_and_tail() {
 }
 
 #[test]
-fn many_attributes_and_many_ampersands_take_no_longer_than_other_bytes() {
+fn many_attributes_and_many_ampersands_are_read_in_linear_time() {
     let attributes: String = (0..200_000).map(|number| format!("a{number}=\"1\" ")).collect();
     let report = read(format!(
         "<testsuite><testcase name=\"x\" {attributes}/></testsuite>"
     ))
     .unwrap();
-    assert_eq!(only(&report).0, "x");
+    assert_eq!(first_test(&report).0, "x");
     let ampersands = "&".repeat(5_000_000);
     read(format!(
         "<testsuite><testcase name=\"{ampersands}\"><failure>{ampersands}</failure></testcase></testsuite>"
@@ -224,7 +225,7 @@ fn a_file_that_is_no_report_is_refused_with_file_line_and_expectation() {
             "</testsuite> closes an element that was never opened",
         ),
     ] {
-        let error = refused(text);
+        let error = error_of(text);
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -248,14 +249,14 @@ fn odd_but_whole_files_are_read() {
         ("<!DOCTYPE><testsuite><testcase name='a'/></testsuite>", "a"),
     ] {
         let report = read(text).unwrap();
-        assert_eq!(only(&report).0, name, "{text}");
+        assert_eq!(first_test(&report).0, name, "{text}");
     }
 }
 
 proptest::proptest! {
     #[test]
     fn no_bytes_panic(bytes: Vec<u8>) {
-        let _refused = as_junit(bytes);
+        let _result = as_junit(bytes);
     }
 
     #[test]

@@ -238,7 +238,7 @@ fn set_project(
     judge: &dyn Judge,
     now: Timestamp,
 ) -> Read<bool> {
-    // The lock that imports take, too: a verdict must not be stored over a later one.
+    // Takes the same lock as imports, so that no verdict overwrites a later one.
     let locked: Option<String> = projects::table
         .find(id.0)
         .filter(projects::deleted_at.is_null())

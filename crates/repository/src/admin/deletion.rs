@@ -1,4 +1,4 @@
-//! Deleting projects and organizations with everything stored of them.
+//! Deleting projects and organizations with all their data.
 //!
 //! A deletion first hides the project from readers and importers. Then it deletes the rows in batches. Each batch is
 //! a separate transaction on rows of this project only, so imports into other projects and reads of them do not wait.
@@ -24,8 +24,8 @@ use crate::{
     },
 };
 
-/// How long a server may still read a hidden project: it caches a look-up for half a second.
-const SETTLE: Duration = Duration::from_secs(1);
+/// How long a deletion waits for servers to notice a hidden project. Servers cache look-ups for half a second.
+const CACHE_WAIT: Duration = Duration::from_secs(1);
 
 /// Deletes a project with all its data; none if there is no such project.
 pub(crate) fn delete_project(
@@ -38,7 +38,7 @@ pub(crate) fn delete_project(
         return Ok(None);
     };
     if hidden_at == now {
-        thread::sleep(SETTLE);
+        thread::sleep(CACHE_WAIT);
     }
     let mut report = DeletionReport::default();
     for table in &PROJECT_TABLES {

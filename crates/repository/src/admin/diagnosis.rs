@@ -19,7 +19,7 @@ use crate::{
 /// Time limit of one check, in milliseconds.
 const CHECK_TIMEOUT_MS: u32 = 60_000;
 
-/// A connection to a database in whatever state it is.
+/// A read-only connection to a database whose schema may be missing, old or newer.
 pub struct Inspection(PgConnection);
 
 impl std::fmt::Debug for Inspection {
@@ -60,7 +60,7 @@ pub struct Rights {
     /// Its name.
     #[diesel(sql_type = Text)]
     pub role: String,
-    /// Whether it is the one that is connected.
+    /// Whether it is the connected role.
     #[diesel(sql_type = Bool)]
     pub is_connected: bool,
     /// Whether it is a superuser, for which Postgres checks no rights.
@@ -129,7 +129,7 @@ struct ProjectRow {
 }
 
 impl Inspection {
-    /// Connects to the database of this connection string, whatever its schema.
+    /// Connects to the database of this connection string. Its schema is not checked.
     pub fn connect(url: &str) -> Result<Self, StoreError> {
         let mut connection = establish(url)?;
         // Read-only, so that no check can change the database.
@@ -185,7 +185,7 @@ impl Inspection {
         .map_err(|error| failed("reading roles", error))
     }
 
-    /// Those of these tables that the connected role may not read.
+    /// The tables among these that the connected role may not read.
     pub fn unreadable(&mut self, tables: &[&str]) -> Result<Vec<String>, StoreError> {
         let rows: Vec<TableName> = sql_query(
             "SELECT name FROM unnest($1) AS asked (name)

@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// Days after which the record of an upload is pruned.
-const KEPT_DAYS: i64 = 90;
+const RECORD_DAYS: i64 = 90;
 /// How many records one transaction deletes.
 const BATCH: i64 = 20_000;
 /// Most characters that are stored of a client's self-reported name.
@@ -210,7 +210,7 @@ pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32
 
 /// Deletes the records of old uploads, or only counts them.
 pub(crate) fn prune(database: &Database, now: Timestamp, dry_run: bool) -> Result<u64, StoreError> {
-    let before = At(now.plus_days(-KEPT_DAYS));
+    let before = At(now.plus_days(-RECORD_DAYS));
     if dry_run {
         return database.on_primary("counting uploads", |connection| {
             let old: i64 = upload::table

@@ -23,7 +23,7 @@ use crate::db::{
 /// Id, organization, its plan, expiry and revocation.
 type ReadKeyRow = (Uuid, Uuid, String, Option<At>, Option<At>);
 
-/// The read key of this hash.
+/// The read key with this hash; none if there is no such key.
 pub(crate) fn find(connection: &mut PgConnection, hash: &KeyHash) -> Read<Option<StoredKey>> {
     let row: Option<ReadKeyRow> = api_key::table
         .inner_join(organization::table.on(organization::id.eq(api_key::organization_id)))
@@ -196,7 +196,7 @@ pub(crate) fn list(connection: &mut PgConnection, organization: OrganizationId) 
         .collect()
 }
 
-/// Changes what lists call a key; false if there is no such key.
+/// Changes the name of a key in lists; false if there is no such key.
 pub(crate) fn rename(connection: &mut PgConnection, key: KeyId, name: &str) -> QueryResult<bool> {
     let renamed = diesel::update(api_key::table.find(key.0))
         .set(api_key::name.eq(storable(name)))
@@ -242,7 +242,7 @@ pub(crate) fn delete(connection: &mut PgConnection, key: KeyId, now: Timestamp) 
 
 /// Kind, owner, terms and times of a key that is to be replaced.
 #[derive(Queryable)]
-struct Former {
+struct KeyToReplace {
     kind: String,
     organization: Uuid,
     project: Option<Uuid>,
@@ -263,7 +263,7 @@ pub(crate) fn rotate(
     new_key: &NewKey,
     until: Timestamp,
 ) -> Read<KeyRotation> {
-    let former: Option<Former> = api_key::table
+    let former: Option<KeyToReplace> = api_key::table
         .find(key.0)
         .for_no_key_update()
         .select((

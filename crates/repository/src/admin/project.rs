@@ -64,10 +64,10 @@ pub(crate) fn of_organization(
     connection: &mut PgConnection,
     organization: OrganizationId,
 ) -> Read<Vec<ProjectEntry>> {
-    let of_it = project_entry::table
+    let entries = project_entry::table
         .filter(project_entry::organization_id.eq(organization.0))
         .filter(project_entry::deleted_at.is_null());
-    load(connection, of_it.into_boxed())
+    load(connection, entries.into_boxed())
 }
 
 /// Every project, oldest first.

@@ -76,15 +76,15 @@ pub(crate) fn prune(
     }
     report.periods = amount(periods.len());
     if !dry_run {
-        let of = report.periods;
+        let periods_due = report.periods;
         let dropped = period::drop_all(database, periods, |dropped| {
             progress(PruneStep::Periods {
                 done: amount(dropped),
-                of,
+                of: periods_due,
             });
         })?;
         report.periods = amount(dropped);
-        report.periods_left = of - report.periods;
+        report.periods_left = periods_due - report.periods;
         period::create_partitions_ahead(database, now)?;
         for expiring in &projects_due {
             database.in_transaction("pruning tests", |connection| {
@@ -220,9 +220,8 @@ fn delete_batch(connection: &mut PgConnection, expiring: &ExpiringProject, now: 
         return Ok(Counts::default());
     };
     let before = expiring.before.min(At(now.plus_days(-days)));
-    let of = |oldest: run::BoxedQuery<'static, Pg>, limit: i64| {
-        oldest
-            .filter(run::project_id.eq(expiring.project))
+    let oldest_due = |runs: run::BoxedQuery<'static, Pg>, limit: i64| {
+        runs.filter(run::project_id.eq(expiring.project))
             .filter(run::started_at.lt(before))
             .order((run::started_at, run::number))
             .limit(limit)
@@ -230,7 +229,7 @@ fn delete_batch(connection: &mut PgConnection, expiring: &ExpiringProject, now: 
     };
     if let Some(bare_before) = expiring.bare_before {
         let bare = run::table.into_boxed().filter(run::started_at.lt(bare_before));
-        let runs: Vec<(i32, At, i32)> = of(bare, BATCH_BARE_RUNS).load(connection)?;
+        let runs: Vec<(i32, At, i32)> = oldest_due(bare, BATCH_BARE_RUNS).load(connection)?;
         if !runs.is_empty() {
             let results: i64 = runs.iter().map(|(.., total)| i64::from(*total)).sum();
             let numbers: Vec<i32> = runs.into_iter().map(|(number, ..)| number).collect();
@@ -240,7 +239,7 @@ fn delete_batch(connection: &mut PgConnection, expiring: &ExpiringProject, now: 
             });
         }
     }
-    let oldest: Vec<(i32, At, i32)> = of(run::table.into_boxed(), BATCH_RUNS).load(connection)?;
+    let oldest: Vec<(i32, At, i32)> = oldest_due(run::table.into_boxed(), BATCH_RUNS).load(connection)?;
     let mut results = 0;
     let batch: Vec<(i32, At)> = oldest
         .into_iter()
@@ -251,7 +250,7 @@ fn delete_batch(connection: &mut PgConnection, expiring: &ExpiringProject, now: 
         })
         .map(|(number, started_at, _)| (number, started_at))
         .collect();
-    // In the order of their starts.
+    // The batch is in the order of the starts.
     let (Some((_, from)), Some((_, to))) = (batch.first().copied(), batch.last().copied()) else {
         return Ok(Counts::default());
     };
@@ -309,8 +308,8 @@ fn delete_orphans(connection: &mut PgConnection, expiring: &ExpiringProject, obs
     if lock(connection, project)?.is_none() {
         return Ok(());
     }
-    // Results are searched only for these.
-    let doubtful: Vec<i32> = test::table
+    // By their verdicts, these tests may have no result left. Only their results are searched.
+    let candidates: Vec<i32> = test::table
         .left_join(
             verdict::table.on(verdict::project_id
                 .eq(project)
@@ -320,7 +319,7 @@ fn delete_orphans(connection: &mut PgConnection, expiring: &ExpiringProject, obs
         .filter(verdict::newest.is_null().or(verdict::newest.lt(expiring.before)))
         .select(test::ordinal)
         .load(connection)?;
-    if !doubtful.is_empty() {
+    if !candidates.is_empty() {
         // Finds the first result of each by an index; `not exists` might read all results instead.
         let result = result::table
             .filter(result::project_id.eq(project))
@@ -330,7 +329,7 @@ fn delete_orphans(connection: &mut PgConnection, expiring: &ExpiringProject, obs
             .single_value();
         let deleted: Vec<i32> = diesel::delete(test::table)
             .filter(test::project_id.eq(project))
-            .filter(test::ordinal.eq_any(doubtful))
+            .filter(test::ordinal.eq_any(candidates))
             .filter(result.is_null())
             .returning(test::ordinal)
             .get_results(connection)?;

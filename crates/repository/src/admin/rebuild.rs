@@ -59,7 +59,7 @@ impl Database {
                     .load(connection)?,
             )
         })?;
-        let of = u64::try_from(numbers.len()).unwrap_or(u64::MAX);
+        let total = u64::try_from(numbers.len()).unwrap_or(u64::MAX);
         let mut rebuilt = Rebuilt::default();
         for number in numbers {
             let outcome = self.in_transaction("rebuilding a run", |connection| {
@@ -67,7 +67,7 @@ impl Database {
             })?;
             rebuilt.runs += u64::from(outcome.is_some());
             rebuilt.runs_changed += u64::from(outcome == Some(true));
-            progress(rebuilt.runs, of);
+            progress(rebuilt.runs, total);
         }
         rebuilt.branches_changed = self.in_transaction("rebuilding branches", |connection| {
             if !lock(connection, project.0)? {

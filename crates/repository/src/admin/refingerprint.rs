@@ -39,16 +39,18 @@ pub(crate) fn refingerprint(
     id: ProjectId,
     classifier: &dyn Classifier,
 ) -> Read<Option<RefingerprintCounts>> {
-    // The lock that imports take, too: a new signature must not get a number twice.
-    let numbered: Option<i32> = project::table
+    // Takes the same lock as imports, so that no two signatures get the same number.
+    let used_ordinals: Option<i32> = project::table
         .find(id.0)
         .filter(project::deleted_at.is_null())
         .select(project::signatures)
         .for_no_key_update()
         .first(connection)
         .optional()?;
-    let Some(numbered) = numbered else { return Ok(None) };
-    let mut grouping = Grouping::load(connection, id.0, classifier, numbered)?;
+    let Some(used_ordinals) = used_ordinals else {
+        return Ok(None);
+    };
+    let mut grouping = Grouping::load(connection, id.0, classifier, used_ordinals)?;
     // By start, so that a batch is in few partitions.
     let mut runs: Vec<(i32, At)> = run::table
         .filter(run::project_id.eq(id.0))
@@ -116,7 +118,7 @@ struct Grouping<'a> {
     /// Number and class of every fingerprint met, by fingerprint.
     by_fingerprint: HashMap<String, (i32, ErrorClass)>,
     ordinals: HashMap<String, i32>,
-    numbered: i32,
+    used_ordinals: i32,
     /// How many attempts went from one signature to another, by the former and the new one.
     moves: BTreeMap<(i32, i32), u64>,
     attempts: u64,
@@ -128,7 +130,7 @@ impl<'a> Grouping<'a> {
         connection: &mut PgConnection,
         project: Uuid,
         classifier: &'a dyn Classifier,
-        numbered: i32,
+        used_ordinals: i32,
     ) -> QueryResult<Self> {
         let former: Vec<(i32, String)> = signature::table
             .filter(signature::project_id.eq(project))
@@ -145,14 +147,14 @@ impl<'a> Grouping<'a> {
             former,
             by_fingerprint: HashMap::new(),
             ordinals,
-            numbered,
+            used_ordinals,
             moves: BTreeMap::new(),
             attempts: 0,
             changed: 0,
         })
     }
 
-    /// Classes these attempts; the answer names those that get another signature.
+    /// Classifies these attempts and returns those that get another signature.
     fn group(&mut self, failed: Vec<FailedAttempt>) -> Result<Changes, StoreError> {
         let mut changes = Changes::default();
         for attempt in failed {
@@ -180,8 +182,8 @@ impl<'a> Grouping<'a> {
             return *ordinal;
         }
         let ordinal = self.ordinals.get(&class.fingerprint).copied().unwrap_or_else(|| {
-            let ordinal = self.numbered;
-            self.numbered += 1;
+            let ordinal = self.used_ordinals;
+            self.used_ordinals += 1;
             ordinal
         });
         self.by_fingerprint
@@ -193,7 +195,7 @@ impl<'a> Grouping<'a> {
     fn store(self, connection: &mut PgConnection) -> QueryResult<RefingerprintCounts> {
         let project = self.project;
         diesel::update(project::table.find(project))
-            .set(project::signatures.eq(self.numbered))
+            .set(project::signatures.eq(self.used_ordinals))
             .execute(connection)?;
         let mut rows: Vec<Row> = self
             .by_fingerprint
@@ -233,27 +235,27 @@ impl<'a> Grouping<'a> {
             if self.by_fingerprint.contains_key(fingerprint) {
                 continue;
             }
-            let heirs = self.moves.range((*former, i32::MIN)..=(*former, i32::MAX));
-            // Of equals the one with the lowest number.
-            let Some((&(_, heir), _)) =
-                heirs.max_by_key(|((_, new), count)| (**count, std::cmp::Reverse(*new)))
+            let successors = self.moves.range((*former, i32::MIN)..=(*former, i32::MAX));
+            // Of several with equally many attempts, the one with the lowest number.
+            let Some((&(_, successor), _)) =
+                successors.max_by_key(|((_, new), count)| (**count, std::cmp::Reverse(*new)))
             else {
                 continue;
             };
             diesel::update(signature_alias::table)
                 .filter(signature_alias::project_id.eq(project))
                 .filter(signature_alias::signature.eq(former))
-                .set(signature_alias::signature.eq(heir))
+                .set(signature_alias::signature.eq(successor))
                 .execute(connection)?;
             diesel::insert_into(signature_alias::table)
                 .values((
                     signature_alias::project_id.eq(project),
                     signature_alias::fingerprint.eq(fingerprint),
-                    signature_alias::signature.eq(heir),
+                    signature_alias::signature.eq(successor),
                 ))
                 .on_conflict((signature_alias::project_id, signature_alias::fingerprint))
                 .do_update()
-                .set(signature_alias::signature.eq(heir))
+                .set(signature_alias::signature.eq(successor))
                 .execute(connection)?;
             renamed += 1;
         }

@@ -34,7 +34,7 @@ define_sql_function! {
 
 /// How many characters of a message are read for a list: one more than [`assay_domain::excerpt`] leaves of a long
 /// text.
-pub(crate) const LISTED: i32 = 2_001;
+pub(crate) const LISTED_CHARS: i32 = 2_001;
 
 /// A point in time in a `timestamptz` column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, AsExpression, FromSqlRow)]

@@ -38,7 +38,7 @@ pub enum InvalidConnectionString {
     Percent,
     /// An `@` that does not end the password.
     #[error(
-        "the connection string holds an @ behind its host; write @ as %40 and / as %2F in user and password"
+        "the connection string holds an @ after its host; write @ as %40 and / as %2F in user and password"
     )]
     AtSign,
     /// Something that is no host, or no port.
@@ -49,7 +49,7 @@ pub enum InvalidConnectionString {
     Host,
     /// A query that is no list of `key=value`.
     #[error(
-        "the connection string's part behind the ? is not a list of key=value joined by &; write a ? as %3F"
+        "the connection string's part after the ? is not a list of key=value joined by &; write a ? as %3F"
     )]
     Query,
     /// A value without a closing quotation mark.

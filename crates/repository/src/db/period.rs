@@ -72,8 +72,8 @@ define_sql_function! {
 
 /// Failures in a row to drop a period before the rest is left, and the pause between, in which readers and imports
 /// continue.
-const ATTEMPTS: u32 = 40;
-const PAUSE: Duration = Duration::from_millis(250);
+const MOST_FAILED_DROPS: u32 = 40;
+const DROP_PAUSE: Duration = Duration::from_millis(250);
 
 /// The names of the periods that end at or before `by`, oldest first, and the end of the last one.
 pub(crate) fn ended_periods(connection: &mut PgConnection, by: At) -> QueryResult<(Vec<String>, Option<At>)> {
@@ -94,17 +94,17 @@ pub(crate) fn drop_all(
     periods: Vec<String>,
     mut progress: impl FnMut(usize),
 ) -> Result<usize, StoreError> {
-    let (mut left, mut dropped, mut failures) = (VecDeque::from(periods), 0, 0);
-    while failures < ATTEMPTS
-        && let Some(name) = left.pop_front()
+    let (mut remaining, mut dropped, mut failures) = (VecDeque::from(periods), 0, 0);
+    while failures < MOST_FAILED_DROPS
+        && let Some(name) = remaining.pop_front()
     {
         if drop_now(database, &name)? {
             (dropped, failures) = (dropped + 1, 0);
             progress(dropped);
         } else {
             failures += 1;
-            left.push_back(name);
-            std::thread::sleep(PAUSE);
+            remaining.push_back(name);
+            std::thread::sleep(DROP_PAUSE);
         }
     }
     Ok(dropped)

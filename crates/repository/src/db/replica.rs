@@ -193,8 +193,8 @@ impl Replicas {
         }
     }
 
-    /// The answer of a standby; none if none keeps up or can answer. Fails only where asking the primary too would
-    /// take as long again.
+    /// The answer of a standby; none if no standby keeps up or can answer. Fails only if the statement reached its time
+    /// limit, because the primary would take as long again.
     fn answer<T>(
         &self,
         doing: &'static str,
@@ -210,7 +210,7 @@ impl Replicas {
         let started = Instant::now();
         match work(&mut standby.connection) {
             Ok(answer) => {
-                self.failover_log.ended_periods();
+                self.failover_log.log_recovery();
                 standby.node.count_read();
                 Ok(Some(answer))
             }

@@ -1,4 +1,4 @@
-//! Typed raw SQL, for statements that diesel cannot express, or whose building takes a fifth of a request.
+//! Typed raw SQL, for statements that diesel cannot express, or that take diesel a fifth of a request to build.
 //!
 //! Like a statement of diesel's query builder, it is prepared once for each connection. A [`diesel::sql_query`] is
 //! parsed and planned at every call.
@@ -119,7 +119,7 @@ impl<Row> QueryFragment<Pg> for SqlStatement<'_, Row> {
 
 impl<Row> QueryId for SqlStatement<'_, Row> {
     type QueryId = ();
-    /// It is known by its text.
+    /// The cache of prepared statements finds it by its text.
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 

@@ -52,7 +52,7 @@ define_sql_function! {
 struct Row {
     run: RunRow,
     /// None if the run has no test of the name.
-    ended: Option<EndRow>,
+    result: Option<ResultRow>,
     /// None for a single attempt without errors, which the row of `result` describes completely.
     attempt: Option<AttemptRow>,
     browser_name: Option<String>,
@@ -70,9 +70,9 @@ struct RunRow {
     started_at: At,
 }
 
-/// The outcome of the test in the run.
+/// The result of the test in the run.
 #[derive(Debug, Queryable)]
-struct EndRow {
+struct ResultRow {
     test: i32,
     file_path: Option<String>,
     status: i16,
@@ -100,7 +100,7 @@ pub(crate) fn find(
     selector: &TestSelector,
 ) -> Read<Option<TestLookup<TestAttempts>>> {
     let mut candidates: Vec<(TestName, CappedRows)> = Vec::new();
-    let (mut last, mut has_run) = (None, false);
+    let (mut last_test, mut has_run) = (None, false);
     let (_, to) = retention_bounds(project);
     for row in rows(connection, project, id, &selector.name)? {
         let row = row?;
@@ -108,15 +108,15 @@ pub(crate) fn find(
             return Ok(None);
         }
         has_run = true;
-        let Some(ended) = &row.ended else { continue };
-        if last != Some(ended.test) {
-            last = Some(ended.test);
+        let Some(result) = &row.result else { continue };
+        if last_test != Some(result.test) {
+            last_test = Some(result.test);
             let name = TestName {
                 name: selector.name.clone(),
-                file_path: ended.file_path.clone(),
+                file_path: result.file_path.clone(),
             };
             if let (FileSelector::Any, Some((_, attempt_rows))) = (&selector.file, candidates.last_mut()) {
-                // The name is ambiguous: only the files are answered.
+                // The name is ambiguous, so the answer has only the files.
                 *attempt_rows = CappedRows::default();
             }
             candidates.push((name, CappedRows::default()));
@@ -135,10 +135,10 @@ pub(crate) fn find(
         let ordinal = rows
             .oldest
             .first()
-            .and_then(|row| row.ended.as_ref())
-            .map(|ended| ended.test);
+            .and_then(|row| row.result.as_ref())
+            .map(|result| result.test);
         let mut attempts = attempts(name, rows)?;
-        // Only the prompt of a failed attempt shows it.
+        // Only the prompt for a failed attempt shows the verdict.
         let failed = attempts
             .attempts
             .iter()
@@ -151,8 +151,8 @@ pub(crate) fn find(
     attempts.map(Some)
 }
 
-/// Most bytes of errors of the oldest attempts, and of the newest: each as much as a whole answer may have.
-const ROOM: usize = 4 << 20;
+/// Most bytes of errors of the oldest attempts, and as many again of the newest. A whole answer may have as many.
+const MOST_ERROR_BYTES: usize = 4 << 20;
 
 /// The rows of one test: of too many the oldest and the newest.
 #[derive(Debug, Default)]
@@ -168,14 +168,14 @@ impl CappedRows {
     fn push(&mut self, row: Row) {
         let errors = row.attempt.as_ref().and_then(|attempt| attempt.errors.as_ref());
         let bytes = errors.map_or(0, text_bytes);
-        if self.oldest_bytes <= ROOM && self.newest.is_empty() {
+        if self.oldest_bytes <= MOST_ERROR_BYTES && self.newest.is_empty() {
             self.oldest_bytes += bytes;
             self.oldest.push(row);
             return;
         }
         self.newest_bytes += bytes;
         self.newest.push_back((row, bytes));
-        while self.newest_bytes > ROOM && self.newest.len() > 1 {
+        while self.newest_bytes > MOST_ERROR_BYTES && self.newest.len() > 1 {
             if let Some((_, bytes)) = self.newest.pop_front() {
                 self.newest_bytes -= bytes;
                 self.omitted += 1;
@@ -299,29 +299,29 @@ fn attempts(test: TestName, rows: CappedRows) -> Result<TestAttempts, StoreError
         tested_revision: first.run.tested_revision.clone(),
         verdict: None,
         omitted: rows.omitted,
-        attempts: rows.rows().map(Row::shown).collect::<Result<_, _>>()?,
+        attempts: rows.rows().map(Row::into_attempt).collect::<Result<_, _>>()?,
         test,
     })
 }
 
 impl Row {
-    fn shown(self) -> Result<StoredAttempt, StoreError> {
+    fn into_attempt(self) -> Result<StoredAttempt, StoreError> {
         let (shard_id, index) = self.part.ok_or_else(|| {
             corrupt(
                 "result of an unknown shard",
                 &format!("in run {}", self.run.number),
             )
         })?;
-        let single = |ended: EndRow| AttemptRow {
+        let single = |result: ResultRow| AttemptRow {
             execution: 0,
             retry: 0,
-            status: ended.status,
-            duration_ms: ended.duration_ms,
+            status: result.status,
+            duration_ms: result.duration_ms,
             errors: None,
         };
         let attempt = self
             .attempt
-            .or(self.ended.map(single))
+            .or(self.result.map(single))
             .ok_or_else(|| corrupt("attempt without a result", &format!("in run {}", self.run.number)))?;
         Ok(StoredAttempt {
             execution: count(attempt.execution)?,

@@ -18,8 +18,8 @@ use crate::db::{
 };
 
 /// Most branches of an answer, and most bytes of their names.
-const MOST: usize = 10_000;
-const ROOM: usize = 2 << 20;
+const MOST_BRANCHES: usize = 10_000;
+const MOST_NAME_BYTES: usize = 2 << 20;
 
 /// Every branch with a visible run, in case-insensitive alphabetical order; branches that differ only in case by code
 /// point. If there are too many, those with the newest runs.
@@ -40,14 +40,14 @@ pub(crate) fn list(connection: &mut PgConnection, of: &Project) -> Read<Branches
         .filter(branch::newest.ge(from))
         .filter(branch::newest.le(to).or(started.is_not_null()))
         .order((branch::newest.desc(), branch::name))
-        .limit(i64::try_from(MOST).unwrap_or(i64::MAX).saturating_add(1))
+        .limit(i64::try_from(MOST_BRANCHES).unwrap_or(i64::MAX).saturating_add(1))
         .select(branch::name)
         .load_iter::<String, PgRowByRowLoadingMode>(connection)?;
-    let (mut branches, mut room) = (Branches::default(), ROOM);
+    let (mut branches, mut room) = (Branches::default(), MOST_NAME_BYTES);
     for name in rows {
         let name = name?;
         let bytes_left = room.checked_sub(name.len());
-        branches.truncated |= bytes_left.is_none() || branches.names.len() == MOST;
+        branches.truncated |= bytes_left.is_none() || branches.names.len() == MOST_BRANCHES;
         if !branches.truncated {
             room = bytes_left.unwrap_or(0);
             branches.names.push(name);

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Most uploads of a run that are read, the newest first.
-const MOST: i64 = 2_000;
+const MOST_UPLOADS: i64 = 2_000;
 
 /// Shard, its number, effect, decision.
 type Row = (Option<Uuid>, Option<i32>, String, Option<Value>);
@@ -47,7 +47,7 @@ pub(crate) fn of_run(connection: &mut PgConnection, project: &Project, id: RunId
         .filter(upload::project_id.eq(project))
         .filter(upload::run_number.eq(run.number))
         .order((upload::at.desc(), upload::id.desc()))
-        .limit(MOST)
+        .limit(MOST_UPLOADS)
         .select((
             upload::shard_id,
             shard::index.nullable(),
@@ -57,11 +57,11 @@ pub(crate) fn of_run(connection: &mut PgConnection, project: &Project, id: RunId
         .load(connection)?;
     let mut decisions = Vec::new();
     // The shards whose older decisions do not hold any more; none stands for the whole run.
-    let mut settled: HashSet<Option<Uuid>> = HashSet::new();
+    let mut superseded: HashSet<Option<Uuid>> = HashSet::new();
     for (shard, index, effect, decision) in rows {
         if let Some(decision) = decision {
             let decision = stored(&decision)?;
-            let is_newest = settled.insert(shard.filter(|_| !decision.whole_run));
+            let is_newest = superseded.insert(shard.filter(|_| !decision.whole_run));
             if is_newest {
                 let index = index.filter(|_| !decision.whole_run);
                 decisions.push(RunDecision {
@@ -72,7 +72,7 @@ pub(crate) fn of_run(connection: &mut PgConnection, project: &Project, id: RunId
         }
         // This upload changed its shard, so earlier decisions were about other results.
         if word::<Effect>("effect of an upload", &effect)? != Effect::Unchanged {
-            settled.extend([shard, None]);
+            superseded.extend([shard, None]);
         }
     }
     Ok(decisions)

@@ -50,17 +50,17 @@ pub(crate) fn final_statuses(
     let by_test: HashMap<i32, (FinalStatus, TestName)> = rows
         .into_iter()
         .map(|(test, code, attempts, name, file_path)| {
-            let ended = FinalStatus {
+            let final_status = FinalStatus {
                 status: status(code)?,
                 attempts: count(attempts)?.max(1),
             };
-            Ok((test, (ended, TestName { name, file_path })))
+            Ok((test, (final_status, TestName { name, file_path })))
         })
         .collect::<Result<_, StoreError>>()?;
     let of_test = |test: &i32| {
         by_test.get(test).cloned().ok_or_else(|| {
-            let what = format!("test {test} in run {}", run.run_number);
-            corrupt("pack with a test that has no result", &what)
+            let place = format!("test {test} in run {}", run.run_number);
+            corrupt("pack with a test that has no result", &place)
         })
     };
     Ok(ordinals.iter().map(of_test).collect::<Result<_, StoreError>>()?)

@@ -54,7 +54,7 @@ pub(crate) fn find(
 }
 
 /// How many occurrences are read at once.
-const PART: usize = 1_000;
+const PART_OCCURRENCES: usize = 1_000;
 
 #[derive(Debug, Queryable)]
 struct Row {
@@ -69,7 +69,7 @@ struct Row {
     duration_ms: Option<i64>,
 }
 
-/// The next occurrences, and the rest.
+/// The next occurrences of a history, and the rest that is still to be read.
 pub(crate) fn part(
     connection: &mut PgConnection,
     project: &Project,
@@ -86,7 +86,7 @@ pub(crate) fn part(
         .filter(result::project_id.eq(project.id.0))
         .filter(run::project_id.eq(project.id.0))
         .filter(result::test.eq(rest.test))
-        // No such bound on runs: a generic plan would expect few rows of both and use a nested loop.
+        // The runs have no such bound. With it, a generic plan would expect few rows of both and use a nested loop.
         .filter(result::started_at.between(from, At(started_at)))
         .filter(
             result::started_at
@@ -105,10 +105,14 @@ pub(crate) fn part(
             result::status,
             result::duration_ms,
         ))
-        .limit(i64::try_from(PART).unwrap_or(i64::MAX).saturating_add(1))
+        .limit(
+            i64::try_from(PART_OCCURRENCES)
+                .unwrap_or(i64::MAX)
+                .saturating_add(1),
+        )
         .load(connection)?;
-    let has_more = rows.len() > PART;
-    rows.truncate(PART);
+    let has_more = rows.len() > PART_OCCURRENCES;
+    rows.truncate(PART_OCCURRENCES);
     let (Some(newest), Some(oldest)) = (rows.first(), rows.last()) else {
         return Ok((Vec::new(), None));
     };
@@ -128,7 +132,7 @@ pub(crate) fn part(
                 row.tested_revision.as_deref().or(row.commit_sha.as_deref()),
                 row.started_at.0,
             );
-            row.shown(retried_outcome, revision)
+            row.into_occurrence(retried_outcome, revision)
         })
         .collect::<Result<_, _>>()?;
     Ok((occurrences, has_more.then_some(rest)))
@@ -173,7 +177,11 @@ fn retried(
 type Attempt = (AttemptStatus, Option<u64>);
 
 impl Row {
-    fn shown(self, retried: Option<TestOutcome>, revision: RevisionOrigin) -> Result<Occurrence, StoreError> {
+    fn into_occurrence(
+        self,
+        retried: Option<TestOutcome>,
+        revision: RevisionOrigin,
+    ) -> Result<Occurrence, StoreError> {
         let (status, duration_ms) = (status(self.status)?, duration(self.duration_ms)?);
         let outcome = retried
             .or_else(|| TestOutcome::of([[(status, duration_ms)]]))

@@ -1,4 +1,4 @@
-//! Reads of data, one file a noun, and the rows that an import shares with them.
+//! Reads of data, one file per resource, and the rows that an import shares with them.
 
 pub(crate) mod attempt;
 pub(crate) mod branch;

@@ -93,7 +93,7 @@ pub(crate) fn cached_or_read(
     Ok((Some(state.observed), history))
 }
 
-/// Marks a project's history as another one; `observed` is an id that was never used for it before.
+/// Marks a project's history as changed. `observed` is an id that was never used for the project before.
 ///
 /// No import of a report follows this change and judges, so `judged` becomes null. An import that waits for its turn
 /// must then judge itself.
@@ -256,35 +256,39 @@ pub(crate) fn final_results(
         .iter()
         .map(|key| (int(key.test), key.run_number, At(key.run_started_at)))
         .collect();
-    let outcomes = ended(connection, project.id.0, &keys)?;
+    let stored_results = stored_final_results(connection, project.id.0, &keys)?;
     let answer = |key: &ResultKey| {
-        let ended = outcomes.get(&(int(key.test), key.run_number)).ok_or_else(|| {
-            corrupt(
-                "pack with a test that has no result",
-                &format!("test {} in run {}", key.test, key.run_number),
-            )
-        })?;
+        let stored = stored_results
+            .get(&(int(key.test), key.run_number))
+            .ok_or_else(|| {
+                corrupt(
+                    "pack with a test that has no result",
+                    &format!("test {} in run {}", key.test, key.run_number),
+                )
+            })?;
         Ok(FinalResult {
-            status: status(ended.status)?,
-            started_at: final_start(At(key.run_started_at), ended.offset_ms),
+            status: status(stored.status)?,
+            started_at: final_start(At(key.run_started_at), stored.offset_ms),
         })
     };
     Ok(requested.iter().map(answer).collect::<Result<_, StoreError>>()?)
 }
 
-/// The outcome of a test in a run, as stored.
+/// The result of a test in a run, as stored: the status of its final attempt, and how many milliseconds after the run's
+/// start that attempt started.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StoredEnd {
+pub(crate) struct StoredFinalResult {
     pub(crate) status: i16,
     pub(crate) offset_ms: Option<i32>,
 }
 
-/// The outcomes of these tests in these runs, by test and run. Each key is a test, a run's number and its start.
-pub(crate) fn ended(
+/// The results of these tests in these runs, by test and run number. Results that are not stored are left out. Each
+/// key is a test, a run's number and its start.
+pub(crate) fn stored_final_results(
     connection: &mut PgConnection,
     project: Uuid,
     keys: &[(i32, i32, At)],
-) -> QueryResult<HashMap<(i32, i32), StoredEnd>> {
+) -> QueryResult<HashMap<(i32, i32), StoredFinalResult>> {
     let (tests, (numbers, starts)): (Vec<i32>, (Vec<i32>, Vec<At>)) = keys
         .iter()
         .map(|(test, number, start)| (*test, (*number, *start)))
@@ -314,8 +318,9 @@ pub(crate) fn ended(
         .sql(" AND ")
         .bind(newest)
         .load(connection)?;
-    let ended = |(test, run_number, status, offset_ms)| ((test, run_number), StoredEnd { status, offset_ms });
-    Ok(rows.into_iter().map(ended).collect())
+    let result_by_key =
+        |(test, run_number, status, offset_ms)| ((test, run_number), StoredFinalResult { status, offset_ms });
+    Ok(rows.into_iter().map(result_by_key).collect())
 }
 
 /// The final attempt's start if it is known, else the run's.

@@ -57,10 +57,10 @@ impl Revisions {
                 run::branch,
             ))
             .load(connection)?;
-        let unnamed = rows.iter().all(|(.., branch)| branch.is_none());
+        let no_branch_is_named = rows.iter().all(|(.., branch)| branch.is_none());
         let stable = Some(stable_branch);
         for (number, started_at, tested_revision, commit_sha, branch) in rows {
-            let branch = if unnamed {
+            let branch = if no_branch_is_named {
                 stable.map(str::to_owned)
             } else {
                 branch

@@ -64,7 +64,7 @@ impl StoredRun {
             .map(|end| end.0.since_ms(self.started_at.0).max(0))
     }
 
-    /// As a row of the list.
+    /// The run as a row of the runs list.
     pub(crate) fn row(self) -> Result<RunRow, StoreError> {
         let shards = if self.sharded {
             Some(ShardCount {

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{LISTED, beginning, count, duration, int, optional_word, status, status_code},
+        column::{LISTED_CHARS, beginning, count, duration, int, optional_word, status, status_code},
         period::retention_bounds,
         pool::Read,
         schema::{attempt, result, run as runs, shard as shards, signature, test},
@@ -29,7 +29,7 @@ use crate::{
         browser::Browsers,
         run::{StoredRun, outcome},
         run_parts,
-        shard::{self, ShardTags, ShownShard},
+        shard::{self, ShardSummary, ShardTags},
         signature::attempts_of_run,
     },
 };
@@ -39,7 +39,7 @@ pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) 
     let Some((stored, context)) = run(connection, project, id)? else {
         return Ok(None);
     };
-    let shards = shard::shown_of_run(connection, project.id.0, stored.number)?;
+    let shards = shard::summaries_of_run(connection, project.id.0, stored.number)?;
     let report_errors = shard::report_errors(connection, project.id.0, stored.number, &shards)?;
     let counts = stored.counts.counts()?;
     let mut rest = if counts.total > MOST_TESTS_AT_ONCE {
@@ -53,7 +53,7 @@ pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) 
     Ok(Some(RunDetail {
         rest,
         counts,
-        run: shown(stored, context, &shards, report_errors)?,
+        run: detail_run(stored, context, &shards, report_errors)?,
         tests,
     }))
 }
@@ -69,7 +69,7 @@ pub(crate) fn find_with(
         return Ok(None);
     };
     let project = project.id.0;
-    let shards = shard::shown_of_run(connection, project, stored.number)?;
+    let shards = shard::summaries_of_run(connection, project, stored.number)?;
     let report_errors = shard::report_errors(connection, project, stored.number, &shards)?;
     let ordinals = match selection {
         SomeTests::Of(tests) => tests.iter().map(|test| int(*test)).collect(),
@@ -89,7 +89,7 @@ pub(crate) fn find_with(
     Ok(Some(RunDetail {
         rest: None,
         counts: stored.counts.counts()?,
-        run: shown(stored, context, &shards, report_errors)?,
+        run: detail_run(stored, context, &shards, report_errors)?,
         tests,
     }))
 }
@@ -135,7 +135,7 @@ pub(crate) fn part(
     if !run_parts::is_current(connection, project.id.0, &stored, rest, part)? {
         return Ok(None);
     }
-    let shards = shard::shown_of_run(connection, project.id.0, stored.number)?;
+    let shards = shard::summaries_of_run(connection, project.id.0, stored.number)?;
     let tags = ShardTags::of(&shards)?;
     tests(connection, project.id.0, &stored, &tags, Some(&part.tests)).map(Some)
 }
@@ -182,7 +182,7 @@ pub(crate) fn run(
         .optional()
 }
 
-/// A run in short, which this id, or the id of any of its shards, names.
+/// The summary of the run that this id, or the id of any of its shards, names.
 pub(crate) fn failed_run(
     connection: &mut PgConnection,
     project: &Project,
@@ -191,7 +191,7 @@ pub(crate) fn failed_run(
     let (from, to) = retention_bounds(project);
     let project = project.id.0;
     let named_shard = alias!(shards as named_shard);
-    let rows: Vec<(StoredRun, ShownShard)> = runs::table
+    let rows: Vec<(StoredRun, ShardSummary)> = runs::table
         .inner_join(
             named_shard.on(named_shard
                 .field(shards::project_id)
@@ -209,9 +209,9 @@ pub(crate) fn failed_run(
         .filter(named_shard.field(shards::id).eq(id.0))
         .filter(runs::started_at.between(from, to))
         .order((shards::index.asc(), shards::slot.asc()))
-        .select((StoredRun::as_select(), ShownShard::as_select()))
+        .select((StoredRun::as_select(), ShardSummary::as_select()))
         .load(connection)?;
-    let (mut stored, shards): (Vec<StoredRun>, Vec<ShownShard>) = rows.into_iter().unzip();
+    let (mut stored, shards): (Vec<StoredRun>, Vec<ShardSummary>) = rows.into_iter().unzip();
     let Some(stored) = stored.pop() else {
         return Ok(None);
     };
@@ -232,7 +232,7 @@ fn why_incomplete(
     connection: &mut PgConnection,
     project: Uuid,
     run: &StoredRun,
-    shards: &[ShownShard],
+    shards: &[ShardSummary],
 ) -> Read<Option<String>> {
     let (report_errors, _) = shard::report_errors(connection, project, run.number, shards)?;
     // Interrupted tests count as skipped. Without any there is no need to look at all results.
@@ -255,16 +255,16 @@ fn why_incomplete(
     Ok(gaps.reason())
 }
 
-fn shown(
+fn detail_run(
     stored: StoredRun,
     context: Context,
-    shards: &[ShownShard],
+    shards: &[ShardSummary],
     (report_errors, omitted_report_errors): (Vec<ErrorDetail>, u32),
 ) -> Result<Run, StoreError> {
     let (commit_message, author_name, pull_request_title, ci_provider, suite, run_url) = context;
     let received = shards
         .iter()
-        .filter_map(|shard| shard.shown().transpose())
+        .filter_map(|shard| shard.to_shard().transpose())
         .collect::<Result<_, _>>()?;
     let expected = stored.shards_expected.map(count).transpose()?;
     Ok(Run {
@@ -366,7 +366,7 @@ fn errors(
         )
         .select((
             attempt::test,
-            beginning(attempt::message, LISTED),
+            beginning(attempt::message, LISTED_CHARS),
             signature::fingerprint.nullable(),
         ))
         .into_boxed();

@@ -72,7 +72,7 @@ pub(crate) fn of_run(
 /// A shard, as the run detail needs it.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = shard, check_for_backend(Pg))]
-pub(crate) struct ShownShard {
+pub(crate) struct ShardSummary {
     slot: i16,
     id: Uuid,
     index: Option<i32>,
@@ -88,28 +88,28 @@ define_sql_function! {
 }
 
 /// The shards of a run without their errors, by index.
-pub(crate) fn shown_of_run(
+pub(crate) fn summaries_of_run(
     connection: &mut PgConnection,
     project: Uuid,
     run: i32,
-) -> QueryResult<Vec<ShownShard>> {
+) -> QueryResult<Vec<ShardSummary>> {
     shard::table
         .filter(shard::project_id.eq(project))
         .filter(shard::run_number.eq(run))
         .order((shard::index.asc(), shard::slot.asc()))
-        .select(ShownShard::as_select())
+        .select(ShardSummary::as_select())
         .load(connection)
 }
 
-/// How many bytes of errors that belong to no test a run shows.
-const ROOM: usize = 1 << 20;
+/// Most bytes of errors that belong to no test in the detail of a run.
+const MOST_ERROR_BYTES: usize = 1 << 20;
 
 /// The first errors of a run's reports that belong to no test, and how many more there are.
 pub(crate) fn report_errors(
     connection: &mut PgConnection,
     project: Uuid,
     run: i32,
-    shards: &[ShownShard],
+    shards: &[ShardSummary],
 ) -> Read<(Vec<ErrorDetail>, u32)> {
     let all: i64 = shards.iter().map(|shard| i64::from(shard.report_errors)).sum();
     let mut errors = Vec::new();
@@ -123,7 +123,7 @@ pub(crate) fn report_errors(
         .bind(run)
         .sql(" ORDER BY shard.index, shard.slot, error.place")
         .load_iter::<Value, PgRowByRowLoadingMode>(connection)?;
-        let mut room = Some(ROOM);
+        let mut room = Some(MOST_ERROR_BYTES);
         for row in rows {
             let value = row?;
             room = room.and_then(|room| room.checked_sub(text_bytes(&value)));
@@ -155,7 +155,7 @@ pub(crate) fn expected(declared: Option<i32>, indices: impl IntoIterator<Item = 
 
 /// The numbers of received and of expected shards, if shards of a run are missing.
 pub(crate) fn missing(
-    shards: &[ShownShard],
+    shards: &[ShardSummary],
     declared: Option<i32>,
 ) -> Result<Option<(u32, u32)>, StoreError> {
     let expected = count(expected(declared, shards.iter().map(|shard| shard.index)))?;
@@ -164,7 +164,7 @@ pub(crate) fn missing(
 }
 
 /// Whether one of these shards was interrupted or its report is cut off.
-pub(crate) fn is_cut_short(shards: &[ShownShard]) -> Result<bool, StoreError> {
+pub(crate) fn is_cut_short(shards: &[ShardSummary]) -> Result<bool, StoreError> {
     let states = shards
         .iter()
         .map(|shard| word::<RunState>("run state", &shard.state));
@@ -173,9 +173,9 @@ pub(crate) fn is_cut_short(shards: &[ShownShard]) -> Result<bool, StoreError> {
         .contains(&RunState::Interrupted))
 }
 
-impl ShownShard {
-    /// As the run detail shows it; none for the only part of a run that is not sharded.
-    pub(crate) fn shown(&self) -> Result<Option<Shard>, StoreError> {
+impl ShardSummary {
+    /// The shard of the run detail; none for the only part of a run that is not sharded.
+    pub(crate) fn to_shard(&self) -> Result<Option<Shard>, StoreError> {
         let Some(index) = self.index else { return Ok(None) };
         Ok(Some(Shard {
             run_id: RunId(self.id),
@@ -190,8 +190,8 @@ impl ShownShard {
 pub(crate) struct ShardTags(HashMap<i16, Option<ShardTag>>);
 
 impl ShardTags {
-    pub(crate) fn of(shards: &[ShownShard]) -> Result<Self, StoreError> {
-        let tag = |shard: &ShownShard| {
+    pub(crate) fn of(shards: &[ShardSummary]) -> Result<Self, StoreError> {
+        let tag = |shard: &ShardSummary| {
             let index = shard.index.map(count).transpose()?;
             Ok((
                 shard.slot,

@@ -174,8 +174,8 @@ struct CachedValue {
 }
 
 impl SharedValues {
-    /// What `compute` reads for the visible runs of a window. Requests in the same state of the project share it. `bytes` is
-    /// about the memory that it takes.
+    /// Returns the value that `compute` reads for the visible runs of a window. Requests in the same state of the
+    /// project share it. `bytes` estimates the memory of the value.
     pub(crate) fn read_once<T: Clone + Send + Sync + 'static>(
         &self,
         connection: &mut PgConnection,
@@ -201,7 +201,7 @@ impl SharedValues {
             .map_err(|_| corrupt("shared value", type_name::<T>()))?)
     }
 
-    /// The cached value, else that of `compute`.
+    /// The cached value, else the result of `compute`. The caller waits if another one computes the same value.
     pub(crate) fn cached_or_computed<E>(
         &self,
         window: WindowState,

@@ -21,7 +21,7 @@ use diesel::{
 use uuid::Uuid;
 
 use crate::db::{
-    column::{At, LISTED, count, long_count, word},
+    column::{At, LISTED_CHARS, count, long_count, word},
     period::retention_bounds,
     pool::Read,
     schema::{attempt, signature, signature_alias},
@@ -232,7 +232,8 @@ pub(crate) fn runs_hit(
         .collect::<Result<_, StoreError>>()?)
 }
 
-/// The latest occurrence of a signature: of several at once that of the newest run, there of the last test.
+/// The latest occurrence of a signature. Of simultaneous ones, the one in the newest run, and there that of the last
+/// test.
 #[derive(Debug)]
 pub(crate) struct LatestOccurrence {
     pub(crate) signature: i32,
@@ -241,8 +242,8 @@ pub(crate) struct LatestOccurrence {
     pub(crate) message: Option<String>,
 }
 
-/// Reads the latest occurrence of each of these signatures, or of all, with this much of its message, one after the
-/// other.
+/// Calls `each` with the latest occurrence of each of these signatures, or of every signature if none are given.
+/// Messages are cut to this number of characters.
 pub(crate) fn each_latest(
     connection: &mut PgConnection,
     filter: &OccurrenceFilter<'_>,
@@ -295,10 +296,16 @@ pub(crate) fn latest(
     signatures: &[i32],
 ) -> QueryResult<HashMap<i32, LatestOccurrence>> {
     let mut latest_by_signature = HashMap::new();
-    each_latest(connection, filter, Some(signatures), LISTED, |mut latest| {
-        latest.message = latest.message.map(excerpt);
-        latest_by_signature.insert(latest.signature, latest);
-    })?;
+    each_latest(
+        connection,
+        filter,
+        Some(signatures),
+        LISTED_CHARS,
+        |mut latest| {
+            latest.message = latest.message.map(excerpt);
+            latest_by_signature.insert(latest.signature, latest);
+        },
+    )?;
     Ok(latest_by_signature)
 }
 

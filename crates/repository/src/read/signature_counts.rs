@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// How many signatures of a test are listed.
-const OF_A_TEST: i64 = 20;
+const MOST_OF_A_TEST: i64 = 20;
 
 /// How often these signatures occurred on each day of a period, the newest first.
 pub(crate) fn by_day(
@@ -95,7 +95,7 @@ pub(crate) fn of_test(
     })
 }
 
-/// The same of the test with this number.
+/// Like [`of_test`], for the test with this ordinal.
 pub(crate) fn of_ordinal(
     connection: &mut PgConnection,
     project: &Project,
@@ -117,14 +117,14 @@ pub(crate) fn of_ordinal(
             max(attempt::started_at),
         ))
         .order((count_star().desc(), attempt::signature))
-        .limit(OF_A_TEST + 1)
+        .limit(MOST_OF_A_TEST + 1)
         .load(connection)?;
     let rows = rows.into_iter().filter(|(ordinal, ..)| ordinal.is_some());
     let rows: Vec<_> = rows
-        .take(usize::try_from(OF_A_TEST).unwrap_or(usize::MAX))
+        .take(usize::try_from(MOST_OF_A_TEST).unwrap_or(usize::MAX))
         .collect();
     let ordinals: Vec<i32> = rows.iter().filter_map(|(ordinal, ..)| *ordinal).collect();
-    let mut named: HashMap<i32, (String, String, String)> = signature::table
+    let mut names: HashMap<i32, (String, String, String)> = signature::table
         .filter(signature::project_id.eq(project.id.0))
         .filter(signature::ordinal.eq_any(ordinals))
         .select((
@@ -136,7 +136,7 @@ pub(crate) fn of_ordinal(
         .collect();
     let signature = |(ordinal, occurrences, runs, last): (Option<i32>, i64, i64, Option<At>)| {
         let missing = || corrupt("attempt with an unknown signature", &format!("{ordinal:?}"));
-        let name = ordinal.and_then(|ordinal| named.remove(&ordinal));
+        let name = ordinal.and_then(|ordinal| names.remove(&ordinal));
         let (fingerprint, title, category) = name.ok_or_else(missing)?;
         Ok(TestSignature {
             fingerprint,

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// How many bytes the names of tests or runs of one answer may have.
-const ROOM: usize = 1 << 20;
+const MOST_NAME_BYTES: usize = 1 << 20;
 
 /// An error signature over a period, or over everything visible if it did not occur in the period. Requests over the same
 /// runs share it.
@@ -88,11 +88,11 @@ fn find(
         to,
         branch: None,
     };
-    let mut tests = tests_hit(connection, &filter, &[ordinal], ROOM)?.remove(&ordinal);
+    let mut tests = tests_hit(connection, &filter, &[ordinal], MOST_NAME_BYTES)?.remove(&ordinal);
     let window_empty = tests.is_none();
     if window_empty {
         (filter.from, filter.to) = (At(project.visible_from), times.last_run);
-        tests = tests_hit(connection, &filter, &[ordinal], ROOM)?.remove(&ordinal);
+        tests = tests_hit(connection, &filter, &[ordinal], MOST_NAME_BYTES)?.remove(&ordinal);
     }
     let latest = latest(connection, &filter, &[ordinal])?.remove(&ordinal);
     let (Some(tests), Some(latest)) = (tests, latest) else {
@@ -187,7 +187,7 @@ fn runs(
          ORDER BY shown.started_at DESC, shown.run_number DESC, shown.name, shown.file_path NULLS FIRST",
     )
     .load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
-    let (mut runs, mut room, mut truncated) = (Vec::new(), ROOM, false);
+    let (mut runs, mut room, mut truncated) = (Vec::new(), MOST_NAME_BYTES, false);
     for row in rows {
         let (number, id, branch, started_at, test_name, file_path, occurrences, attempts, final_status) =
             row?;

@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// How many bytes the names of the tests of each signature may have: a page has up to 50 signatures.
-const ROOM: usize = 128 << 10;
+const MOST_NAME_BYTES: usize = 128 << 10;
 
 /// Names a page of the list over the runs of a window.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -135,7 +135,7 @@ fn page(connection: &mut PgConnection, project: &Project, query: &SignatureQuery
 }
 
 /// Most new signatures.
-const NEW: i64 = 10;
+const MOST_NEW: i64 = 10;
 
 /// The signatures whose first visible occurrence is in a period, the newest first.
 pub(crate) fn new(
@@ -144,7 +144,7 @@ pub(crate) fn new(
     window: &Window,
 ) -> Read<Vec<NewSignature>> {
     type Types = (Text, Text, Text, BigInt, BigInt, Timestamptz);
-    let (ever, _) = retention_bounds(project);
+    let (visible_from, _) = retention_bounds(project);
     let (from, to) = visible(project, window);
     let rows = SqlStatement::<Types>::new(
         "SELECT new.fingerprint, new.title, new.category, hit.tests, hit.runs, new.first_seen FROM ( \
@@ -153,7 +153,7 @@ pub(crate) fn new(
     )
     .bind(project.id.0)
     .sql(" AND attempt.started_at BETWEEN ")
-    .bind(ever)
+    .bind(visible_from)
     .sql(" AND ")
     .bind(to)
     .sql(" AND attempt.signature IS NOT NULL GROUP BY attempt.signature HAVING min(attempt.started_at) >= ")
@@ -161,7 +161,7 @@ pub(crate) fn new(
     .sql(") AS seen JOIN signature ON signature.ordinal = seen.signature AND signature.project_id = ")
     .bind(project.id.0)
     .sql(" ORDER BY seen.first_seen DESC, signature.fingerprint LIMIT ")
-    .bind(NEW)
+    .bind(MOST_NEW)
     .sql(
         ") AS new CROSS JOIN LATERAL ( \
              SELECT count(DISTINCT attempt.test) AS tests, count(DISTINCT attempt.run_number) AS runs \
@@ -316,7 +316,7 @@ impl List<'_> {
             return Ok(Vec::new());
         }
         let times = occurrence_times(connection, self.project, &ordinals)?;
-        let tests = tests_hit(connection, &self.filter, &ordinals, ROOM)?;
+        let tests = tests_hit(connection, &self.filter, &ordinals, MOST_NAME_BYTES)?;
         let runs = runs_hit(connection, &self.filter, &ordinals)?;
         let mut latest = latest(connection, &self.filter, &ordinals)?;
         let signature = |(ordinal, fingerprint, title, category, _): Row| {

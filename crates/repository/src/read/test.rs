@@ -93,9 +93,9 @@ pub(crate) fn ordinals(
             test::file_path,
             verdict::newest.nullable(),
         ))
-        .limit(NAMED_ALIKE)
+        .limit(MOST_CANDIDATES)
         .load(connection)?;
-    let is_complete = i64::try_from(rows.len()).unwrap_or(i64::MAX) < NAMED_ALIKE;
+    let is_complete = i64::try_from(rows.len()).unwrap_or(i64::MAX) < MOST_CANDIDATES;
     let mut by_name: HashMap<&str, Vec<&Row>> = HashMap::new();
     for row in &rows {
         by_name.entry(row.0.as_str()).or_default().push(row);
@@ -119,7 +119,7 @@ pub(crate) fn ordinals(
 }
 
 /// Most rows of a look-up of many names.
-const NAMED_ALIKE: i64 = 1_000;
+const MOST_CANDIDATES: i64 = 1_000;
 
 /// The number of the selected test.
 fn ordinal(
@@ -285,7 +285,7 @@ pub(crate) fn choose<T>(
     }
 }
 
-/// Maps the found test by `read`.
+/// Maps the test of a look-up by `map`. A missing or ambiguous name stays as it is.
 pub(crate) fn map_found<T, U>(lookup: TestLookup<T>, map: impl FnOnce(T) -> Read<U>) -> Read<TestLookup<U>> {
     Ok(match lookup {
         TestLookup::Found(test) => TestLookup::Found(map(test)?),

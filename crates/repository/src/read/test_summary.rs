@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Most outcomes.
-const OUTCOMES: i64 = 1_000;
+const MOST_OUTCOMES: i64 = 1_000;
 
 /// The summary of a test over a period.
 pub(crate) fn find(
@@ -110,7 +110,7 @@ impl Results<'_> {
         .sql(" AND ")
         .bind(self.to)
         .sql(" ORDER BY result.started_at DESC, result.run_number DESC LIMIT ")
-        .bind(OUTCOMES)
+        .bind(MOST_OUTCOMES)
         .sql(") AS ran JOIN run ON run.number = ran.run_number AND run.project_id = ")
         .bind(self.project)
         .sql(" ORDER BY ran.started_at DESC, ran.run_number DESC")

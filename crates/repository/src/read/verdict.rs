@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_of_before_a_field_existed_is_read() {
+    fn a_stored_body_without_a_newer_field_is_read() {
         let body = Body {
             reason: None,
             explanation: String::new(),

@@ -235,8 +235,8 @@ impl<'a> RunContents<'a> {
                 ),
             ))
             .load(connection)?;
-        for ((test, slot, place, execution, retry, is_final), what) in rows {
-            let (code, timed, occurred_at, duration_ms, browser, has_errors) = what;
+        for ((test, slot, place, execution, retry, is_final), values) in rows {
+            let (code, timed, occurred_at, duration_ms, browser, has_errors) = values;
             let facts = AttemptFacts {
                 status: status(code)?,
                 duration_ms,

@@ -97,24 +97,24 @@ fn target_run(
     project: Uuid,
     decision: &GateDecision,
 ) -> Work<Option<TargetRun>> {
-    let named: Vec<Uuid> = [Some(decision.run_id), decision.shard_id]
+    let ids: Vec<Uuid> = [Some(decision.run_id), decision.shard_id]
         .into_iter()
         .flatten()
         .map(|RunId(id)| id)
         .collect();
     let numbers: Vec<(Uuid, i32)> = shard::table
         .filter(shard::project_id.eq(project))
-        .filter(shard::id.eq_any(&named))
+        .filter(shard::id.eq_any(&ids))
         .select((shard::id, shard::run_number))
         .load(connection)?;
     let number_of = |id: &Uuid| {
         let shard_row = numbers.iter().find(|(shard, _)| shard == id);
         shard_row.map(|(_, number)| *number)
     };
-    let Some(number) = named.first().and_then(number_of) else {
+    let Some(number) = ids.first().and_then(number_of) else {
         return Ok(None);
     };
-    if named.iter().any(|id| number_of(id) != Some(number)) {
+    if ids.iter().any(|id| number_of(id) != Some(number)) {
         return Ok(None);
     }
     let run = run::table

@@ -16,7 +16,7 @@ use crate::db::{
     schema::{browser, project, signature, test},
 };
 
-/// How many of each a project has numbered.
+/// How many numbers of each kind a project has used.
 #[derive(Debug, Clone, Copy, Queryable)]
 pub(super) struct Numbers {
     runs: i32,
@@ -110,7 +110,7 @@ fn tests(
     connection: &mut PgConnection,
     project: Uuid,
     recording: &Recording,
-    numbered: &mut i32,
+    used_ordinals: &mut i32,
 ) -> QueryResult<Vec<i32>> {
     let texts: Vec<(String, Option<String>)> = recording
         .tests
@@ -133,8 +133,8 @@ fn tests(
         let ordinal = *stored_ordinals
             .entry(key)
             .or_insert_with_key(|(name_hash, file_hash)| {
-                let ordinal = *numbered;
-                *numbered += 1;
+                let ordinal = *used_ordinals;
+                *used_ordinals += 1;
                 new.push(NewTest {
                     project_id: project,
                     ordinal,
@@ -205,7 +205,7 @@ fn signatures(
     connection: &mut PgConnection,
     project: Uuid,
     recording: &Recording,
-    numbered: &mut i32,
+    used_ordinals: &mut i32,
 ) -> QueryResult<HashMap<String, i32>> {
     let attempts = recording.tests.iter().flat_map(|test| &test.attempts);
     // Ordered, so that equal reports number their signatures equally.
@@ -221,8 +221,8 @@ fn signatures(
     let mut new = Vec::new();
     for (fingerprint, class) in classes {
         stored_ordinals.entry(fingerprint.to_owned()).or_insert_with(|| {
-            let ordinal = *numbered;
-            *numbered += 1;
+            let ordinal = *used_ordinals;
+            *used_ordinals += 1;
             new.push(NewSignature {
                 project_id: project,
                 ordinal,
@@ -274,7 +274,7 @@ fn browsers(
     connection: &mut PgConnection,
     project: Uuid,
     recording: &Recording,
-    numbered: &mut i32,
+    used_ordinals: &mut i32,
 ) -> QueryResult<HashMap<String, i32>> {
     let attempts = recording.tests.iter().flat_map(|test| &test.attempts);
     let names: BTreeMap<&str, Vec<u8>> = attempts
@@ -295,14 +295,14 @@ fn browsers(
     let mut numbers = HashMap::new();
     for (name, hash) in names {
         let ordinal = *stored_ordinals.entry(hash).or_insert_with_key(|hash| {
-            *numbered += 1;
+            *used_ordinals += 1;
             new.push(NewBrowser {
                 project_id: project,
-                ordinal: *numbered,
+                ordinal: *used_ordinals,
                 name: storable(name),
                 name_hash: hash.clone(),
             });
-            *numbered
+            *used_ordinals
         });
         numbers.insert(name.to_owned(), ordinal);
     }

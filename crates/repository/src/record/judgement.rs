@@ -48,7 +48,7 @@ pub(super) struct Judgement {
     /// The value of `project.observed` after the report was stored.
     pub(super) observed: Uuid,
     /// The changes of the report, which the judgement needs if this import is the last one.
-    pub(super) touched: ImportChanges,
+    pub(super) import_changes: ImportChanges,
 }
 
 impl Judgement {
@@ -58,9 +58,9 @@ impl Judgement {
         database: &Database,
         judge: &dyn Judge,
     ) -> Result<VerdictChanges, RecordError> {
-        let mut invalidated = 0;
+        let mut invalidations = 0;
         loop {
-            let may_hold_lock = invalidated >= UNLOCKED_ATTEMPTS;
+            let may_hold_lock = invalidations >= UNLOCKED_ATTEMPTS;
             let next_step = database.in_turn(
                 "judging a project",
                 ProjectId(self.project),
@@ -73,7 +73,7 @@ impl Judgement {
             if let Some(changes) = self.judge_without_lock(database, judge, mark)? {
                 return Ok(changes);
             }
-            invalidated += 1;
+            invalidations += 1;
         }
     }
 
@@ -126,7 +126,7 @@ impl Judgement {
             // After a lost connection the comparison is used up, so the second attempt counts as invalidated.
             let judged = judged.take();
             judged
-                .map(|judged| judged.compare(connection, project, &self.touched))
+                .map(|judged| judged.compare(connection, project, &self.import_changes))
                 .transpose()
         })?;
         let Some(update) = update.flatten() else {
@@ -158,7 +158,7 @@ fn in_state<T>(
         Some(current) if current == mark => read(connection).map(Some),
         Some(_) | None => Ok(None),
     };
-    database.persistently(|| {
+    database.with_reconnects(|| {
         let read = database.on_primary(doing, |connection| in_one_state(connection, &mut work));
         read.map_err(RecordError::Store)
     })

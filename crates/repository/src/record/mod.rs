@@ -4,7 +4,8 @@
 //! shards of one run always see each other, and a verdict never overwrites a later one. The number of statements does
 //! not depend on the number of tests.
 //!
-//! The verdicts follow, because judging takes most of the time and is the same for one report and for forty: see
+//! The project is judged after that transaction. Judging takes most of the time, and one judgement serves all reports
+//! that were stored before it: see
 //! [`judgement`].
 
 mod contents;
@@ -68,7 +69,7 @@ impl Recorder for Database {
         now: Timestamp,
     ) -> Result<StoredRecording, RecordError> {
         let began = ImportStart::at(now);
-        let before = self.persistently(|| {
+        let before = self.with_reconnects(|| {
             let mark = self.on_primary("reading a project", |connection| {
                 Ok::<_, WorkError<StoreError>>(Mark::find(connection, project.0)?)
             })?;
@@ -100,7 +101,7 @@ impl Recorder for Database {
                     });
                 }
                 Err(NoPartition(start)) => {
-                    self.persistently(|| {
+                    self.with_reconnects(|| {
                         period::create_partition(self, start, now).map_err(RecordError::Store)
                     })?;
                 }
@@ -186,12 +187,12 @@ impl Import<'_> {
             mut numbers,
             mark,
         } = locked;
-        let judgement = |observed, touched| Judgement {
+        let judgement = |observed, import_changes| Judgement {
             project: self.project,
             began: self.began,
             as_of: self.began.as_of(mark.observed != self.observed_before),
             observed,
-            touched,
+            import_changes,
         };
         let stored_run = KnownRun::find(connection, self.project, self.run_key())?;
         let shards = match &stored_run {
@@ -238,15 +239,15 @@ impl Import<'_> {
             }
         }
         let interned = RecordingOrdinals::load(connection, self.project, self.recording, &mut numbers)?;
-        let (imported, touched) =
+        let (imported, import_changes) =
             self.store(connection, stored_run, shard, others, &interned, &mut numbers)?;
         numbers.store(connection, self.project, self.new_id)?;
         // If an import was killed before it judged, the verdicts that it changed are unknown.
-        let touched = match mark.is_judged() {
-            true => touched,
+        let import_changes = match mark.is_judged() {
+            true => import_changes,
             false => ImportChanges::everything(),
         };
-        Ok(Ok((imported, Some(judgement(self.new_id, touched)))))
+        Ok(Ok((imported, Some(judgement(self.new_id, import_changes)))))
     }
 
     /// Identifies the run. Runs that do not count in verdicts have separate keys. An ingest key for such runs alone can
@@ -361,10 +362,15 @@ impl Import<'_> {
         if self.rules.counts_in_verdicts() {
             rows::store_pack(connection, self.project, number, run.started_at, &contents.pack())?;
         }
-        let ended = |test| Some((test, rows::ended(contents.executions(test), run.started_at.0)?));
-        let touched = ImportChanges {
+        let final_result = |test| {
+            Some((
+                test,
+                rows::final_result(contents.executions(test), run.started_at.0)?,
+            ))
+        };
+        let import_changes = ImportChanges {
             run: Some(number),
-            ended: contents.ordinals().filter_map(ended).collect(),
+            final_results: contents.ordinals().filter_map(final_result).collect(),
             tests: changed.into_iter().chain(contents.ordinals()).collect(),
             ..ImportChanges::default()
         };
@@ -382,7 +388,7 @@ impl Import<'_> {
             },
             verdicts_changed: VerdictChanges::default(),
         };
-        Ok((imported, touched))
+        Ok((imported, import_changes))
     }
 
     /// The shard to store: in the slot of the one that it replaces, or in a new one.

@@ -22,7 +22,7 @@ use crate::{
         column::{At, int, status_code, storable},
         schema::{attempt, result, run_pack},
     },
-    read::{observation::StoredEnd, pack::Pack},
+    read::{observation::StoredFinalResult, pack::Pack},
 };
 
 #[derive(Insertable)]
@@ -238,7 +238,7 @@ impl RowWriter<'_> {
     ) -> Option<NewResult> {
         let outcome = outcome(executions)?;
         let (slot, last) = final_attempt(executions, &outcome)?;
-        let ended = ended(executions, self.started_at)?;
+        let result = final_result(executions, self.started_at)?;
         let is_plain = matches!(executions, [only] if only.is_plain());
         for (number, execution) in (0..).zip(executions) {
             if !is_plain {
@@ -254,11 +254,11 @@ impl RowWriter<'_> {
             duration_ms: last.duration_ms,
             run_number: self.run,
             test,
-            start_offset_ms: ended.offset_ms,
+            start_offset_ms: result.offset_ms,
             browser: last.browser,
             attempts: if is_plain { 0 } else { int(outcome.attempts) },
             slot,
-            status: ended.status,
+            status: result.status,
         })
     }
 
@@ -378,10 +378,13 @@ impl RowWriter<'_> {
     }
 }
 
-/// The outcome of a test in a run that started at this time; none if no shard has it.
-pub(super) fn ended(executions: &[Execution<'_>], run_started_at: Timestamp) -> Option<StoredEnd> {
+/// The result of a test in a run that started at this time; none if no shard has it.
+pub(super) fn final_result(
+    executions: &[Execution<'_>],
+    run_started_at: Timestamp,
+) -> Option<StoredFinalResult> {
     let (_, last) = final_attempt(executions, &outcome(executions)?)?;
-    Some(StoredEnd {
+    Some(StoredFinalResult {
         status: status_code(last.status),
         // A start weeks away from the run's is an error of the report.
         offset_ms: last

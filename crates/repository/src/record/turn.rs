@@ -73,7 +73,7 @@ impl Database {
         };
         let began = Instant::now();
         loop {
-            if let Some(finished) = self.persistently(&mut attempt)? {
+            if let Some(finished) = self.with_reconnects(&mut attempt)? {
                 return Ok(finished);
             }
             if began.elapsed() >= self.options.statement_timeout {
@@ -86,8 +86,8 @@ impl Database {
         }
     }
 
-    /// Repeats work that the loss of the database interrupted, within the time of the options.
-    pub(super) fn persistently<T>(
+    /// Runs work, and again with backoff while the database is unreachable, for at most `PoolOptions::reconnect_for`.
+    pub(super) fn with_reconnects<T>(
         &self,
         mut attempt: impl FnMut() -> Result<T, RecordError>,
     ) -> Result<T, RecordError> {

@@ -29,7 +29,7 @@ use crate::{
         schema::{project as projects, verdict as verdicts},
     },
     read::{
-        observation::{self, StoredEnd},
+        observation::{self, StoredFinalResult},
         test::{name_of, names_of_many},
         verdict::parsed,
     },
@@ -40,8 +40,8 @@ use crate::{
 pub(crate) struct ImportChanges {
     /// The run.
     pub(crate) run: Option<i32>,
-    /// The outcome of each of its tests.
-    pub(crate) ended: HashMap<i32, StoredEnd>,
+    /// The result of each of its tests, by ordinal.
+    pub(crate) final_results: HashMap<i32, StoredFinalResult>,
     /// Its tests, including those that a replaced report had.
     pub(crate) tests: BTreeSet<i32>,
     /// Whether no stored row can be reused.
@@ -64,10 +64,10 @@ pub(crate) fn judge(
     project: Uuid,
     judge: &dyn Judge,
     now: Timestamp,
-    touched: &ImportChanges,
+    import_changes: &ImportChanges,
 ) -> Read<VerdictUpdate> {
     let history = observation::load(connection, project, now.plus_days(-ENGINE_WINDOW_DAYS), now)?;
-    let update = ProjectJudgement::of(history, judge, now)?.compare(connection, project, touched)?;
+    let update = ProjectJudgement::of(history, judge, now)?.compare(connection, project, import_changes)?;
     update.store(connection, project)?;
     Ok(update)
 }
@@ -94,7 +94,7 @@ impl ProjectJudgement {
         self,
         connection: &mut PgConnection,
         project: Uuid,
-        touched: &ImportChanges,
+        import_changes: &ImportChanges,
     ) -> Read<VerdictUpdate> {
         let Self {
             now,
@@ -102,16 +102,17 @@ impl ProjectJudgement {
             mut rows,
         } = self;
         let stored = last::stored(connection, project)?;
-        last::complete(connection, project, &mut rows, &history, &stored, touched)?;
+        last::complete(connection, project, &mut rows, &history, &stored, import_changes)?;
         // The tests with a verdict but without a result in the window, if that is new or the import changed them.
         let judged: HashSet<i32> = rows.tests.iter().copied().collect();
-        let unseen = stored.iter().filter(|(test, stored)| {
-            (stored.in_window || touched.all || touched.tests.contains(test)) && !judged.contains(test)
+        let outside_window = stored.iter().filter(|(test, stored)| {
+            (stored.in_window || import_changes.all || import_changes.tests.contains(test))
+                && !judged.contains(test)
         });
-        let unseen = unseen.map(|(test, _)| *test).collect();
-        for unseen in last::unseen(connection, project, unseen)? {
-            let engine = parsed(&unseen.body)?.evidence.engine;
-            rows.push_unseen(unseen.test, engine, unseen.newest)?;
+        let outside_window = outside_window.map(|(test, _)| *test).collect();
+        for verdict in last::outside_window(connection, project, outside_window)? {
+            let engine = parsed(&verdict.body)?.evidence.engine;
+            rows.push_outside_window(verdict.test, engine, verdict.newest)?;
         }
         let before = |test| {
             let stored = stored.get(test);

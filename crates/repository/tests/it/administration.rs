@@ -67,7 +67,7 @@ fn organizations_and_projects_are_listed_oldest_first() {
     assert_eq!(
         store.all_projects().unwrap()[0].name,
         "theirs",
-        "by age, whosever they are"
+        "ordered by age, not by owner"
     );
 }
 

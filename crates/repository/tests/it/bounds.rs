@@ -22,7 +22,7 @@ fn long_message(characters: usize) -> String {
 }
 
 /// The excerpt of such a message in lists.
-fn shown(message: &str) -> String {
+fn excerpt_of(message: &str) -> String {
     let beginning: String = message.chars().take(EXCERPT_CHARS - 1).collect();
     beginning + "…"
 }
@@ -41,13 +41,13 @@ fn lists_show_the_beginning_of_a_message_and_the_attempts_all_of_it() {
         .iter()
         .map(|test| test.error_message.clone().unwrap())
         .collect();
-    assert_eq!(messages, [fits.clone(), shown(&message)]);
+    assert_eq!(messages, [fits.clone(), excerpt_of(&message)]);
     let signature = world
         .store
         .signature(&world.project, &fingerprint(&message), &window(Days::Seven))
         .unwrap()
         .unwrap();
-    assert_eq!(signature.signature.message, Some(shown(&message)));
+    assert_eq!(signature.signature.message, Some(excerpt_of(&message)));
     let list = world.store.signatures(&world.project, &query()).unwrap();
     let mut messages: Vec<_> = list
         .signatures
@@ -55,7 +55,7 @@ fn lists_show_the_beginning_of_a_message_and_the_attempts_all_of_it() {
         .map(|signature| signature.message.unwrap())
         .collect();
     messages.sort();
-    let mut expected = [fits, shown(&message)];
+    let mut expected = [fits, excerpt_of(&message)];
     expected.sort();
     assert_eq!(messages, expected);
     let attempts = world
@@ -63,7 +63,7 @@ fn lists_show_the_beginning_of_a_message_and_the_attempts_all_of_it() {
         .attempts(&world.project, imported.run_id, &any_file("long"))
         .unwrap();
     let Some(TestLookup::Found(attempts)) = attempts else {
-        panic!("it is there")
+        panic!("the test was not found")
     };
     assert_eq!(attempts.attempts[0].errors[0].message, Some(message));
     assert_eq!(attempts.omitted, 0);
@@ -85,7 +85,7 @@ fn a_search_looks_at_the_whole_message() {
 }
 
 /// 1,003 tests that fail with one error, in a run on the stable branch and the last three in another.
-fn many() -> World {
+fn world_of_many_failures() -> World {
     let world = World::new();
     let fail = |recording: Recording, tests: std::ops::Range<usize>| {
         tests.fold(recording, |recording, test| {
@@ -99,7 +99,7 @@ fn many() -> World {
 
 #[test]
 fn a_signature_counts_everything_and_lists_the_first_thousand() {
-    let world = many();
+    let world = world_of_many_failures();
     let detail = world
         .store
         .signature(&world.project, &fingerprint("boom"), &window(Days::Seven))
@@ -189,7 +189,7 @@ fn names_have_a_megabyte_in_a_signature_and_less_in_the_list() {
 }
 
 #[test]
-fn of_very_many_branches_those_with_the_newest_runs_are_listed() {
+fn a_list_of_too_many_branches_has_those_with_the_newest_runs() {
     let world = World::new();
     world.import(&report("a").branch("zz").test("x", "p"));
     let count = |count: u32| {
@@ -217,7 +217,7 @@ fn of_attempts_with_very_long_errors_the_oldest_and_the_newest_are_read() {
         .attempts(&world.project, imported.run_id, &any_file("x"))
         .unwrap();
     let Some(TestLookup::Found(attempts)) = attempts else {
-        panic!("it is there")
+        panic!("the test was not found")
     };
     let retries: Vec<u32> = attempts.attempts.iter().map(|attempt| attempt.retry).collect();
     let bytes = message.len();
@@ -334,7 +334,7 @@ fn a_long_history_is_read_in_parts() {
         .history(&world.project, &any_file("x"), &window(Days::Seven))
         .unwrap();
     let TestLookup::Found(history) = lookup else {
-        panic!("it is there")
+        panic!("the test was not found")
     };
     let mut parts = vec![history.occurrences];
     let mut rest = history.rest;

@@ -81,7 +81,7 @@ fn decide(
 }
 
 /// The shard of each decision on a run, and the tests that it excused.
-fn shown(world: &World, of: &ImportReceipt) -> Vec<(Option<u32>, Vec<String>)> {
+fn excused_by_shard(world: &World, of: &ImportReceipt) -> Vec<(Option<u32>, Vec<String>)> {
     let decisions = world.store.decisions(&world.project, of.run_id).unwrap();
     decisions
         .into_iter()
@@ -100,7 +100,7 @@ fn names(tests: &[&str]) -> Vec<String> {
 fn the_same_decision_changes_nothing_and_a_later_one_replaces_it() {
     let world = World::new();
     let run = upload(&world, &report("a").test("x", "f").test("y", "f"), NOW);
-    assert_eq!(shown(&world, &run), []);
+    assert_eq!(excused_by_shard(&world, &run), []);
     let first = decision(&run, 2, &["x"]);
     let receipt = decide(&world, &first, ANY, NOW.plus_ms(1)).unwrap();
     assert_eq!(
@@ -119,7 +119,7 @@ fn the_same_decision_changes_nothing_and_a_later_one_replaces_it() {
     );
     let later = decide(&world, &decision(&run, 2, &["x", "y"]), ANY, NOW.plus_ms(3)).unwrap();
     assert_eq!(later.effect, Effect::Replaced);
-    assert_eq!(shown(&world, &run), [(None, names(&["x", "y"]))]);
+    assert_eq!(excused_by_shard(&world, &run), [(None, names(&["x", "y"]))]);
     let uploads = world.store.uploads(world.project.id, 10).unwrap();
     let listed = uploads[0].decision.as_ref().unwrap();
     assert_eq!(
@@ -130,7 +130,7 @@ fn the_same_decision_changes_nothing_and_a_later_one_replaces_it() {
     // The record is deleted with its upload.
     let old = NOW.plus_days(91);
     assert_eq!(world.store.prune(old, false, &mut |_| ()).unwrap().uploads, 1);
-    assert_eq!(shown(&world, &run), []);
+    assert_eq!(excused_by_shard(&world, &run), []);
 }
 
 #[test]
@@ -144,41 +144,45 @@ fn a_decision_holds_for_the_report_that_it_judged() {
     decide(&world, &decision(&first, 1, &["x"]), ANY, NOW).unwrap();
     decide(&world, &decision(&second, 1, &["y"]), ANY, NOW).unwrap();
     let of_shards = [(Some(2), names(&["y"])), (Some(1), names(&["x"]))];
-    assert_eq!(shown(&world, &first), of_shards);
+    assert_eq!(excused_by_shard(&world, &first), of_shards);
     // The same report again changes nothing.
     assert_eq!(upload(&world, &one, NOW.plus_ms(2)).effect, Effect::Unchanged);
-    assert_eq!(shown(&world, &first), of_shards);
+    assert_eq!(excused_by_shard(&world, &first), of_shards);
     // A decision on all shards is listed beside those on the shards.
     decide(&world, &of_whole_run(&first, 2, &["x", "y"]), ANY, NOW).unwrap();
     let whole = (None, names(&["x", "y"]));
-    assert_eq!(shown(&world, &first)[0], whole);
-    assert_eq!(shown(&world, &first).len(), 3);
+    assert_eq!(excused_by_shard(&world, &first)[0], whole);
+    assert_eq!(excused_by_shard(&world, &first).len(), 3);
     let by_shard = ImportReceipt {
         run_id: second.shard_id,
         ..first.clone()
     };
-    assert_eq!(shown(&world, &by_shard).len(), 3, "any shard names the run");
+    assert_eq!(
+        excused_by_shard(&world, &by_shard).len(),
+        3,
+        "any shard names the run"
+    );
 
-    // The second shard fails otherwise now. What was decided on it, and on the whole run, was about other results.
+    // The second shard now has other failures. The decisions on it and on the whole run were about the former results.
     let replaced = upload(
         &world,
         &report_of(2, 9).test("y", "p").test("z", "f"),
         NOW.plus_ms(3),
     );
     assert_eq!(replaced.effect, Effect::Replaced);
-    assert_eq!(shown(&world, &first), [(Some(1), names(&["x"]))]);
+    assert_eq!(excused_by_shard(&world, &first), [(Some(1), names(&["x"]))]);
     let uploads = world.store.uploads(world.project.id, 10).unwrap();
     let decided = uploads.iter().filter(|upload| upload.decision.is_some());
     assert_eq!(decided.count(), 3, "the record of uploads keeps them");
     decide(&world, &decision(&second, 1, &["z"]), ANY, NOW).unwrap();
     assert_eq!(
-        shown(&world, &first),
+        excused_by_shard(&world, &first),
         [(Some(2), names(&["z"])), (Some(1), names(&["x"]))]
     );
 }
 
 #[test]
-fn a_decision_is_refused_where_nothing_stored_fits_it() {
+fn a_decision_without_a_matching_upload_or_test_is_refused() {
     let world = World::new();
     let run = upload(&world, &report("a").test("x", "f"), NOW);
     let other = upload(&world, &report("b").test("only in b", "f"), NOW);
@@ -225,7 +229,7 @@ fn a_decision_is_refused_where_nothing_stored_fits_it() {
         "{error:?}"
     );
     for run in [&run, &other, &imported] {
-        assert_eq!(shown(&world, run), []);
+        assert_eq!(excused_by_shard(&world, run), []);
     }
 }
 
@@ -271,5 +275,5 @@ fn the_decisions_on_a_run_past_retention_are_hidden() {
     let project = world.store.project(&world.caller, world.project.id, later);
     let project = project.unwrap().unwrap();
     assert_eq!(world.store.decisions(&project, run.run_id).unwrap(), []);
-    assert_eq!(shown(&world, &run).len(), 1);
+    assert_eq!(excused_by_shard(&world, &run).len(), 1);
 }

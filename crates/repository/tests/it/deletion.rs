@@ -26,12 +26,13 @@ const TABLES: &str = "SELECT attrelid::regclass::text FROM pg_attribute JOIN pg_
 fn rows(world: &World, project: ProjectId) -> BTreeMap<String, (u64, String)> {
     let tables = world.database.texts(TABLES).into_iter().flatten();
     let sum_of = |table: String| {
-        let of = |what: &str| {
-            let sql = format!("SELECT {what} FROM {table} AS stored WHERE stored.project_id = '{project}'");
+        let aggregate = |expression: &str| {
+            let sql =
+                format!("SELECT {expression} FROM {table} AS stored WHERE stored.project_id = '{project}'");
             world.database.text(&sql).unwrap_or_default()
         };
-        let sum = of("md5(string_agg(stored::text, ',' ORDER BY stored::text))");
-        let count = of("count(*)").parse().unwrap();
+        let sum = aggregate("md5(string_agg(stored::text, ',' ORDER BY stored::text))");
+        let count = aggregate("count(*)").parse().unwrap();
         (table, (count, sum))
     };
     tables.map(sum_of).collect()
@@ -138,7 +139,7 @@ fn a_deleted_project_is_gone_from_every_table_and_no_other_is_touched() {
 fn deleting_an_organization_deletes_its_projects_and_keys() {
     let world = World::new();
     let beta = world.store.create_organization("Beta", Plan::Pro, NOW).unwrap();
-    let theirs = world.store.create_project(beta.id, "web", "main", NOW).unwrap();
+    let project_of_beta = world.store.create_project(beta.id, "web", "main", NOW).unwrap();
     let other = world.another_project("api");
     fill(&world, &world.project, 1);
     fill(&world, &other, 2);
@@ -158,7 +159,7 @@ fn deleting_an_organization_deletes_its_projects_and_keys() {
         assert!(rows(&world, project).values().all(|(count, _)| *count == 0));
     }
     let remaining = world.store.all_projects().unwrap();
-    assert_eq!((remaining.len(), remaining[0].id), (1, theirs.id));
+    assert_eq!((remaining.len(), remaining[0].id), (1, project_of_beta.id));
     assert_eq!(world.store.organizations().unwrap().len(), 1);
     assert_eq!(world.store.key(&KeyHash([3; 32])).unwrap(), None);
     assert!(world.store.key(&KeyHash([4; 32])).unwrap().is_some());

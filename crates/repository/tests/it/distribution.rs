@@ -154,12 +154,16 @@ fn every_table_with_a_project_is_distributed_and_no_other() {
     assert_eq!(with_project, tables(&database));
     assert!(assay_repository::distribute(database.url()).unwrap().is_empty());
 
-    // What `distribute` asks, with the extension's catalogue in place of the extension: a new table is found.
+    // The query of `distribute`, over a table like the extension's catalogue. It finds a new table.
     let undistributed = || assay_repository::undistributed(database.url()).unwrap();
     database.execute("CREATE TABLE pg_dist_partition (logicalrelid regclass)");
-    let todo = undistributed();
-    assert_eq!(todo.first().map(String::as_str), Some("project"), "it goes first");
-    assert_eq!(BTreeSet::from_iter(todo), with_project);
+    let undistributed_tables = undistributed();
+    assert_eq!(
+        undistributed_tables.first().map(String::as_str),
+        Some("project"),
+        "the table of projects is distributed first"
+    );
+    assert_eq!(BTreeSet::from_iter(undistributed_tables), with_project);
     database.execute(
         "INSERT INTO pg_dist_partition SELECT oid FROM pg_class; \
          CREATE TABLE later (project_id uuid, number integer, PRIMARY KEY (project_id, number)); \
@@ -342,8 +346,8 @@ fn projects_and_keys_are_looked_up_on_the_coordinator() {
     });
     assert!(statements.len() >= 8, "{statements:?}");
     for statement in &statements {
-        let met = Statement::of(statement).references(&tables);
-        assert!(met.is_empty(), "{statement}");
+        let references = Statement::of(statement).references(&tables);
+        assert!(references.is_empty(), "{statement}");
     }
 }
 
@@ -371,7 +375,7 @@ fn every_statement_names_its_one_project_by_a_constant() {
 
     let statements = recorded_statements(|| exercise(&world));
 
-    let (mut met, mut wrong) = (BTreeSet::new(), Vec::new());
+    let (mut seen_tables, mut wrong) = (BTreeSet::new(), Vec::new());
     for statement in &statements {
         let statement = Statement::of(statement);
         let references = statement.references(&tables);
@@ -385,7 +389,7 @@ fn every_statement_names_its_one_project_by_a_constant() {
                     table.name, statement.sql
                 ));
             }
-            met.insert(table.table);
+            seen_tables.insert(table.table);
         }
         // A distributed table forbids changing a row's distribution column, even to the same value.
         let change = statement
@@ -405,8 +409,8 @@ fn every_statement_names_its_one_project_by_a_constant() {
     }
     wrong.extend(
         tables
-            .difference(&met)
-            .map(|table| format!("no statement met {table}")),
+            .difference(&seen_tables)
+            .map(|table| format!("no statement names {table}")),
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -87,7 +87,7 @@ fn a_history_is_read_once_until_the_project_changes() {
 }
 
 #[test]
-fn time_alone_changes_what_is_in_the_period() {
+fn the_runs_of_the_period_follow_the_time_of_the_request() {
     let world = World::on(Plan::Standard);
     world.import(&report("old").at(13 * DAY).test("x", "f"));
     world.import(&report("to come").at(-HOUR).test("x", "f"));

@@ -291,8 +291,12 @@ fn a_pull_request_key_sends_pull_requests_that_are_shown_and_do_not_count() {
 
     let receipt = send(&world, &of_pull_request("a"), PULL_REQUESTS, NOW).unwrap();
     assert_eq!(receipt.verdicts_changed.total, 0);
-    assert_eq!(world.detail(&receipt).tests.len(), 2, "it is shown");
-    assert_eq!(world.history(14).runs.len(), 6, "the engine does not read it");
+    assert_eq!(world.detail(&receipt).tests.len(), 2, "the API shows the run");
+    assert_eq!(
+        world.history(14).runs.len(),
+        6,
+        "the engine does not read the run"
+    );
     let after = world
         .database
         .text("SELECT string_agg(test || status || body, ',' ORDER BY test) FROM verdict");
@@ -310,23 +314,23 @@ fn a_pull_request_key_sends_pull_requests_that_are_shown_and_do_not_count() {
 #[test]
 fn a_pull_request_key_cannot_touch_a_run_of_another_key_nor_take_its_place() {
     let world = World::new();
-    let mut theirs = report("build-1").content(9).branch("topic").test("x", "f");
-    theirs.context.pull_request_number = Some(7);
-    let ours = world.import(&report("build-1").test("x", "p"));
-    let receipt = send(&world, &theirs, PULL_REQUESTS, NOW).unwrap();
-    assert_ne!(receipt.run_number, ours.run_number);
-    assert_eq!(world.detail(&ours).tests.len(), 1);
+    let mut report_of_fork = report("build-1").content(9).branch("topic").test("x", "f");
+    report_of_fork.context.pull_request_number = Some(7);
+    let run_of_team = world.import(&report("build-1").test("x", "p"));
+    let receipt = send(&world, &report_of_fork, PULL_REQUESTS, NOW).unwrap();
+    assert_ne!(receipt.run_number, run_of_team.run_number);
+    assert_eq!(world.detail(&run_of_team).tests.len(), 1);
     assert!(
         world
-            .detail(&ours)
+            .detail(&run_of_team)
             .tests
             .iter()
             .all(|test| !test.status.is_failure())
     );
     // Using the run key first does not help, either.
-    theirs.run_key = "build-2".to_owned();
-    let receipt = send(&world, &theirs, PULL_REQUESTS, NOW).unwrap();
-    let ours = world.import(&report("build-2").test("x", "p"));
-    assert_ne!(receipt.run_number, ours.run_number);
+    report_of_fork.run_key = "build-2".to_owned();
+    let receipt = send(&world, &report_of_fork, PULL_REQUESTS, NOW).unwrap();
+    let run_of_team = world.import(&report("build-2").test("x", "p"));
+    assert_ne!(receipt.run_number, run_of_team.run_number);
     assert_eq!(world.history(14).runs.len(), 2);
 }

@@ -58,11 +58,15 @@ fn readiness_needs_every_migration() {
     let database = TestDatabase::unmigrated();
     let store = Database::connect(database.url(), 1).unwrap();
     assert!(matches!(store.ready(), Err(StoreError::Corrupt { .. })));
-    assert_eq!(database.text(TABLES), None, "asking has made no table");
+    assert_eq!(
+        database.text(TABLES),
+        None,
+        "comparing the schemas created no table"
+    );
     migrate(database.url()).unwrap();
     store.ready().unwrap();
     database.execute("INSERT INTO __diesel_schema_migrations VALUES ('29990101000000', now())");
-    store.ready().expect("a newer schema is welcome");
+    store.ready().expect("a database with a newer schema is ready");
     database.execute("DELETE FROM __diesel_schema_migrations WHERE version < '2999'");
     assert!(matches!(store.ready(), Err(StoreError::Corrupt { .. })));
 }
@@ -78,7 +82,7 @@ fn a_newer_schema_is_distinguished_from_an_older_one() {
 }
 
 #[test]
-fn a_migration_gives_up_soon_where_the_database_is_in_use() {
+fn a_migration_fails_soon_if_a_long_transaction_blocks_it() {
     let database = TestDatabase::new();
     let mut busy = database.connection();
     diesel::connection::SimpleConnection::batch_execute(
@@ -98,7 +102,7 @@ fn a_migration_gives_up_soon_where_the_database_is_in_use() {
 }
 
 /// The declarations of the file, as `table.column type nullable` in their order.
-fn declared() -> Vec<String> {
+fn declared_columns() -> Vec<String> {
     let source = include_str!("../../src/db/schema.rs");
     let mut table = String::new();
     let mut lines = Vec::new();
@@ -138,7 +142,7 @@ fn the_tables_are_those_of_the_schema_file() {
         .lines()
         .map(|line| line.replace("varchar", "text"))
         .collect();
-    let mut declared = declared();
+    let mut declared = declared_columns();
     assert!(
         declared.len() > 100,
         "the file was understood: {}",

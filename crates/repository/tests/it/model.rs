@@ -168,7 +168,7 @@ fn any_order_of_imports_stores_the_recordings() {
                         .history(&project, &any_file(&entry.test_name), &window(Days::Seven))
                         .unwrap()
                     else {
-                        panic!("it is there")
+                        panic!("the test was not found")
                     };
                     let occurrence = history
                         .occurrences

@@ -53,7 +53,7 @@ fn a_name_is_unique() {
 }
 
 #[test]
-fn of_programs_that_take_a_name_at_the_same_time_one_succeeds() {
+fn one_of_several_simultaneous_claims_of_a_name_succeeds() {
     let world = World::new();
     let outcomes = |name: &'static str| {
         thread::scope(|scope| {
@@ -122,9 +122,9 @@ fn a_moved_project_is_found_by_its_new_organization_with_its_keys() {
         .create_ingest_key(world.project.id, &key, &IngestTerms::default())
         .unwrap();
     let beta = store.create_organization("Beta", Plan::Standard, NOW).unwrap();
-    let theirs = store.create_project(beta.id, "web", "main", NOW).unwrap();
+    let project_of_beta = store.create_project(beta.id, "web", "main", NOW).unwrap();
     assert!(is_taken(store.move_project(world.project.id, beta.id)));
-    store.rename_project(theirs.id, "their web").unwrap();
+    store.rename_project(project_of_beta.id, "their web").unwrap();
     store.move_project(world.project.id, beta.id).unwrap();
 
     let beta_caller = Caller {

@@ -219,15 +219,19 @@ fn an_import_makes_a_missing_partition_in_a_transaction_of_its_own() {
     let make_room_position = first
         .iter()
         .position(|statement| statement.contains("assay_make_room"))
-        .expect("it is missing");
-    let begun = |word: &str| {
+        .expect("the import creates the missing partition");
+    let count_before = |word: &str| {
         first[..make_room_position]
             .iter()
             .filter(|statement| statement.starts_with(word))
             .count()
     };
-    assert!(begun("BEGIN") > 0, "{first:?}");
-    assert_eq!(begun("BEGIN"), begun("COMMIT") + begun("ROLLBACK"), "{first:?}");
+    assert!(count_before("BEGIN") > 0, "{first:?}");
+    assert_eq!(
+        count_before("BEGIN"),
+        count_before("COMMIT") + count_before("ROLLBACK"),
+        "{first:?}"
+    );
     assert!(
         !first[..make_room_position]
             .iter()

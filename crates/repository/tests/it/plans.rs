@@ -228,7 +228,7 @@ fn check_reads(world: &World, slack: f64) {
 }
 
 #[test]
-fn a_test_that_left_the_window_costs_an_import_one_look_at_its_newest_result() {
+fn an_import_reads_once_the_newest_results_of_tests_that_left_the_window() {
     listen();
     let world = world();
     let later = NOW.plus_days(60);
@@ -236,17 +236,17 @@ fn a_test_that_left_the_window_costs_an_import_one_look_at_its_newest_result() {
         let (id, late) = (world.project.id, report("late").test("test 1", "p"));
         world.store.record(id, &late, &CountingJudge, later).unwrap();
     });
-    let looks: Vec<Statement> = statements
+    let result_reads: Vec<Statement> = statements
         .iter()
         .filter(|statement| statement.contains(" FROM result "))
         .filter_map(|statement| Statement::of(statement))
         .collect();
-    let [look] = looks.as_slice() else {
-        panic!("{looks:#?}")
+    let [result_read] = result_reads.as_slice() else {
+        panic!("{result_reads:#?}")
     };
     for plans in Plans::ALL {
-        let work = explained(&world, look, plans);
-        let details = || format!("{plans:?}: {work:?}\n{look:?}");
+        let work = explained(&world, result_read, plans);
+        let details = || format!("{plans:?}: {work:?}\n{result_read:?}");
         // The verdict of each, and its newest result.
         assert!(
             work.answered > 3000.0 && work.read <= 2.0 * work.answered,
@@ -258,7 +258,7 @@ fn a_test_that_left_the_window_costs_an_import_one_look_at_its_newest_result() {
 }
 
 #[test]
-fn no_list_as_long_as_a_report_is_gone_through_for_each_row() {
+fn no_statement_compares_each_row_with_a_list_as_long_as_a_report() {
     listen();
     let world = World::new();
     let tests = |recording, outcome| {

@@ -69,7 +69,7 @@ fn recording(run: u8, shard: u32, hours: i64, tests: &[(u8, &str)], salt: usize)
 }
 
 /// Every derived row, as text.
-fn derived(world: &World) -> Vec<Option<String>> {
+fn derived_rows(world: &World) -> Vec<Option<String>> {
     world.database.texts(
         "SELECT 'result ' || result::text FROM result UNION ALL \
          SELECT 'attempt ' || attempt::text FROM attempt UNION ALL \
@@ -106,14 +106,14 @@ fn any_history_equals_its_rebuild() {
                     Step::Prune => drop(world.prune(false)),
                 }
             }
-            prop_assert_eq!(observed(&world.store), observed(&world.database.connect()), "what is kept is out of date");
-            let before = derived(&world);
+            prop_assert_eq!(observed(&world.store), observed(&world.database.connect()), "a cached history is out of date");
+            let before = derived_rows(&world);
             let rebuilt = world.rebuild(project.id);
             prop_assert_eq!(
                 (rebuilt.runs_changed, rebuilt.branches_changed, rebuilt.days_changed, rebuilt.verdicts_changed),
                 (0, 0, 0, 0)
             );
-            prop_assert_eq!(&derived(&world), &before);
+            prop_assert_eq!(&derived_rows(&world), &before);
             // Each kind of damage is repaired and reported.
             let branches: u64 = world.database.text("SELECT count(*) FROM branch").unwrap().parse().unwrap();
             let days: u64 = world.database.text("SELECT count(*) FROM run_day").unwrap().parse().unwrap();
@@ -134,7 +134,7 @@ fn any_history_equals_its_rebuild() {
             prop_assert_eq!(rebuilt.runs_changed, rebuilt.runs);
             prop_assert_eq!(rebuilt.branches_changed, branches + 1);
             prop_assert_eq!(rebuilt.days_changed, days + 1);
-            prop_assert_eq!(&derived(&world), &before);
+            prop_assert_eq!(&derived_rows(&world), &before);
             world.database.execute("DELETE FROM branch; DELETE FROM run_day; DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict; DELETE FROM result; DELETE FROM attempt");
             Ok(())
         })

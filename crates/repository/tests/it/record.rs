@@ -374,7 +374,7 @@ fn any_text_can_be_stored() {
 }
 
 #[test]
-fn another_jobs_report_does_not_replace_what_is_stored() {
+fn a_report_of_another_job_does_not_replace_the_stored_one() {
     let world = World::new();
     let sent = |content: u8, job: Option<&str>, runner: Option<&str>| {
         let mut recording = report("a").content(content).test(&format!("test {content}"), "p");
@@ -403,14 +403,17 @@ fn another_jobs_report_does_not_replace_what_is_stored() {
     // The sender does not matter for the same report.
     let again = world.import(&sent(1, Some("test"), Some("r2")));
     assert_eq!(again.effect, Effect::Unchanged);
-    assert!(!is_refused(&sent(2, Some("test"), Some("r1"))), "its own");
+    assert!(
+        !is_refused(&sent(2, Some("test"), Some("r1"))),
+        "a shard that the same job sent"
+    );
     assert!(
         !is_refused(&sent(3, None, None)),
         "no job: somebody who gives the run key"
     );
     assert!(
         !is_refused(&sent(4, Some("test"), Some("r2"))),
-        "nobody is known to have sent that"
+        "the stored shard has no sender"
     );
     // Each shard is stored separately.
     let shard = |index: u32, runner: &str| {

@@ -72,7 +72,7 @@ fn detail(world: &World, fingerprint: &str) -> Option<SignatureDetail> {
         .unwrap()
 }
 
-fn listed(world: &World) -> Vec<(String, u64)> {
+fn listed_signatures(world: &World) -> Vec<(String, u64)> {
     let page = world.store.signatures(&world.project, &query()).unwrap();
     page.signatures
         .into_iter()
@@ -105,7 +105,7 @@ fn stored_errors_are_regrouped_and_former_fingerprints_still_find_them() {
     };
     assert_eq!(counts, expected);
     assert_eq!(
-        listed(&world),
+        listed_signatures(&world),
         [("word-boom".to_owned(), 3), ("word-bang".to_owned(), 1)]
     );
     let boom = detail(&world, "word-boom").unwrap();
@@ -122,9 +122,9 @@ fn stored_errors_are_regrouped_and_former_fingerprints_still_find_them() {
 }
 
 #[test]
-fn a_former_fingerprint_follows_through_several_changes_to_where_most_went() {
+fn after_several_regroupings_a_former_fingerprint_finds_the_signature_of_most_occurrences() {
     let world = world();
-    let original = listed(&world);
+    let original = listed_signatures(&world);
     world.store.refingerprint(world.project.id, &FirstWord).unwrap();
     world.store.refingerprint(world.project.id, &LastWord).unwrap();
     // Two of the three occurrences of boom were early.
@@ -141,14 +141,17 @@ fn a_former_fingerprint_follows_through_several_changes_to_where_most_went() {
 fn grouping_in_the_same_way_changes_nothing() {
     let world = world();
     world.store.refingerprint(world.project.id, &FirstWord).unwrap();
-    let (before, details) = (listed(&world), detail(&world, "word-boom"));
+    let (before, details) = (listed_signatures(&world), detail(&world, "word-boom"));
     let again = world
         .store
         .refingerprint(world.project.id, &FirstWord)
         .unwrap()
         .unwrap();
     assert_eq!((again.changed, again.renamed), (0, 0));
-    assert_eq!((listed(&world), detail(&world, "word-boom")), (before, details));
+    assert_eq!(
+        (listed_signatures(&world), detail(&world, "word-boom")),
+        (before, details)
+    );
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn a_shorter_retention_hides_at_once_and_a_longer_one_shows_again() {
         };
         let TestLookup::Found(history) = world.store.history(&project, &any_file("x"), &period).unwrap()
         else {
-            panic!("it is visible")
+            panic!("the test is visible")
         };
         assert_eq!(history.occurrences.len(), occurrences);
         let query = assay_domain::run::RunQuery {
@@ -148,7 +148,7 @@ fn a_test_that_ran_long_ago_and_will_run_again_is_missing_until_then() {
 }
 
 #[test]
-fn pruning_deletes_what_is_hidden_and_nothing_else() {
+fn pruning_deletes_exactly_the_hidden_rows() {
     let world = world();
     assert_eq!(world.prune(false), [], "all of it is within 90 days");
     world

@@ -164,13 +164,13 @@ fn a_late_shard_moves_the_start_of_all() {
         )
         .unwrap()
     else {
-        panic!("it is there")
+        panic!("the test was not found")
     };
     assert_eq!(history.occurrences[0].started_at, run_start);
 }
 
 /// Status, attempts and shard of the test `x`, and the statuses of its attempts.
-fn merged(
+fn merged_test(
     world: &World,
     imported: &assay_domain::recording::ImportReceipt,
 ) -> (AttemptStatus, u32, u32, Vec<AttemptStatus>) {
@@ -217,24 +217,24 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
     let world = World::new();
     let clean = report("a").shard(1, 3).test("x", "p").test("only", "p");
     let imported = world.import(&clean);
-    let alone = merged(&world, &imported);
+    let alone = merged_test(&world, &imported);
     assert_eq!(alone, (Passed, 1, 1, vec![Passed]));
 
     let failed = world.import(&report("a").shard(2, 3).test("x", "ff"));
     assert_eq!(
-        merged(&world, &failed),
+        merged_test(&world, &failed),
         (Failed, 2, 2, vec![Passed, Failed, Failed])
     );
     assert_eq!((failed.counts.total, failed.counts.failed), (2, 1));
     let skipped = world.import(&report("a").shard(3, 3).test("x", "s"));
     assert_eq!(
-        merged(&world, &skipped),
+        merged_test(&world, &skipped),
         (Failed, 2, 2, vec![Skipped, Passed, Failed, Failed])
     );
 
     let recovered = world.import(&report("a").shard(2, 3).content(1).test("x", "fp"));
     assert_eq!(
-        merged(&world, &recovered),
+        merged_test(&world, &recovered),
         (Passed, 2, 2, vec![Skipped, Passed, Failed, Passed])
     );
     assert_eq!(
@@ -243,10 +243,13 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
     );
 
     let without = world.import(&report("a").shard(2, 3).content(2).test("y", "p"));
-    assert_eq!(merged(&world, &without), (Passed, 1, 1, vec![Skipped, Passed]));
+    assert_eq!(
+        merged_test(&world, &without),
+        (Passed, 1, 1, vec![Skipped, Passed])
+    );
     let without = world.import(&report("a").shard(3, 3).content(2).test("z", "p"));
     assert_eq!(
-        merged(&world, &without),
+        merged_test(&world, &without),
         alone,
         "what is left is the first shard's"
     );
@@ -265,7 +268,7 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
     );
     assert_eq!(world.rebuild(world.project.id).runs_changed, 1);
     assert_eq!(world.database.text(rows).as_deref(), Some("0"));
-    assert_eq!(merged(&world, &without), alone);
+    assert_eq!(merged_test(&world, &without), alone);
     assert_eq!(without.counts.total, 4);
     let replaced = world.import(&report("a").shard(1, 3).content(2).test("only", "p"));
     assert!(
@@ -297,7 +300,7 @@ fn a_test_that_every_shard_runs_was_not_retried() {
         )
         .unwrap()
     else {
-        panic!("it is there")
+        panic!("the test was not found")
     };
     let occurrences: Vec<_> = history
         .occurrences
@@ -358,7 +361,7 @@ fn the_order_of_arrival_makes_no_difference() {
                 detail.counts,
                 detail.run.status,
                 detail.run.started_at,
-                merged(&world, &last),
+                merged_test(&world, &last),
             )
         })
         .collect();
@@ -367,7 +370,7 @@ fn the_order_of_arrival_makes_no_difference() {
 }
 
 #[test]
-fn later_shards_complete_what_is_known_of_the_run() {
+fn later_shards_complete_the_context_of_the_run() {
     let world = World::new();
     let mut first = report("a").shard(1, 2).test("x", "p");
     first.context.branch = None;

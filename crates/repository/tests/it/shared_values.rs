@@ -135,14 +135,14 @@ fn projects_and_keys_have_values_of_their_own() {
     let other = world.another_project("other");
     assert_eq!(numbers(&world.store, &world.project, NOW).0, [1]);
     assert_eq!(numbers(&world.store, &other, NOW).0, [0; 0]);
-    let of = |of: i32| {
+    let value_of_key = |of: i32| {
         let window = (NOW.plus_days(-14), NOW);
         let read = in_snapshot(&world.store, &world.project, |snapshot| {
             shared(snapshot, SharedKey { kind: "key", of }, window, |_| Ok((of, 4)))
         });
         *read.unwrap()
     };
-    assert_eq!([1, 2, 1].map(of), [1, 2, 1]);
+    assert_eq!([1, 2, 1].map(value_of_key), [1, 2, 1]);
 }
 
 #[test]

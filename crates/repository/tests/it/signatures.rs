@@ -404,7 +404,7 @@ fn pages_of_the_list_do_not_overlap() {
         (first.1.len(), second.1.len(), first.0.total, first.0.page_count),
         (10, 2, 12, 2)
     );
-    assert_eq!(past, second, "past the end is the last");
+    assert_eq!(past, second, "a page past the end is the last page");
     assert!(first.1.iter().all(|fingerprint| !second.1.contains(fingerprint)));
 }
 

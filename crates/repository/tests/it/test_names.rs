@@ -11,7 +11,7 @@ use assay_repository::Database;
 
 use crate::fixture::*;
 
-fn all(store: &Database, world: &World) -> Arc<TestNames> {
+fn all_names(store: &Database, world: &World) -> Arc<TestNames> {
     in_snapshot(store, &world.project, |snapshot| snapshot.all_test_names()).unwrap()
 }
 
@@ -22,25 +22,25 @@ fn texts(names: &TestNames) -> Vec<(&str, Option<&str>)> {
 #[test]
 fn names_are_read_once_and_new_ones_are_added() {
     let world = World::on(Plan::Standard);
-    assert_eq!(texts(&all(&world.store, &world)), []);
+    assert_eq!(texts(&all_names(&world.store, &world)), []);
     world.import(&report("a").test("x", "p").test_in("y", None, "p"));
-    let before = all(&world.store, &world);
+    let before = all_names(&world.store, &world);
     assert_eq!(texts(&before), [("x", Some("a.spec.ts")), ("y", None)]);
-    // A change behind the program's back shows whether the names are read again.
+    // A change by plain SQL, which the cache does not notice, shows whether the names are read again.
     world
         .database
         .execute("UPDATE test SET name = 'hidden' WHERE ordinal = 0");
     world.import(&report("b").test("x", "f"));
-    assert!(Arc::ptr_eq(&before, &all(&world.store, &world)));
+    assert!(Arc::ptr_eq(&before, &all_names(&world.store, &world)));
 
     let recording = report("c").test("z", "p");
     let elsewhere = world.database.connect();
     elsewhere
         .record(world.project.id, &recording, &CountingJudge, NOW)
         .unwrap();
-    let after = all(&world.store, &world);
+    let after = all_names(&world.store, &world);
     assert_eq!(after.iter().next().unwrap().name, "x");
-    assert_eq!(after.len(), all(&elsewhere, &world).len());
+    assert_eq!(after.len(), all_names(&elsewhere, &world).len());
     assert!(after.len() > before.len());
 }
 
@@ -57,9 +57,9 @@ fn after_a_restore_that_numbered_other_tests_they_are_read_again() {
         ("DELETE FROM test", &[]),
     ];
     for (statement, expected) in restored {
-        assert!(!all(&world.store, &world).is_empty());
+        assert!(!all_names(&world.store, &world).is_empty());
         world.database.execute(statement);
-        let names = all(&world.store, &world);
+        let names = all_names(&world.store, &world);
         let names: Vec<&str> = names.iter().map(|test| test.name).collect();
         assert_eq!(names, expected, "{statement}");
     }

@@ -116,12 +116,12 @@ fn a_shared_name_selects_the_only_visible_file() {
     world.import(&report("new").test_in("x", Some("new.ts"), "p"));
     let (store, project, x) = (&world.store, &world.project, any_file("x"));
     let TestLookup::Found(verdict) = store.verdict(project, &x).unwrap() else {
-        panic!("only one is visible")
+        panic!("only one test of the name is visible")
     };
     assert_eq!(verdict.test.file_path.as_deref(), Some("new.ts"));
     assert_eq!(verdict.stored.unwrap().status, VerdictStatus::Healthy);
     let TestLookup::Found(history) = store.history(project, &x, &window(Days::Seven)).unwrap() else {
-        panic!("only one is visible")
+        panic!("only one test of the name is visible")
     };
     assert_eq!(
         (history.test.file_path.as_deref(), history.occurrences.len()),
@@ -183,7 +183,7 @@ fn a_history_has_one_occurrence_a_run_newest_first() {
         .history(&world.project, &any_file("x"), &window(Days::Seven))
         .unwrap()
     else {
-        panic!("it is there")
+        panic!("the test was not found")
     };
     let occurrences = &history.occurrences;
     assert_eq!(
@@ -237,7 +237,7 @@ fn a_history_has_one_occurrence_a_run_newest_first() {
         .history(&world.project, &any_file("x"), &window(Days::Thirty))
         .unwrap()
     else {
-        panic!("it is there")
+        panic!("the test was not found")
     };
     assert_eq!(all.occurrences.len(), 4);
 }
@@ -267,7 +267,7 @@ fn a_history_has_the_branch_to_which_the_engine_assigns_a_revision() {
         .history(&world.project, &any_file("x"), &window(Days::Thirty))
         .unwrap()
     else {
-        panic!("it is there")
+        panic!("the test was not found")
     };
     let occurrence: Vec<_> = history
         .occurrences
@@ -321,7 +321,7 @@ fn a_test_without_a_visible_result_is_missing() {
         .history(&world.project, &any_file("y"), &window(Days::Thirty))
         .unwrap()
     else {
-        panic!("it is visible, though not in the period")
+        panic!("the test is visible, though without a result in the period")
     };
     assert_eq!(history.occurrences, []);
 }

@@ -66,15 +66,15 @@ fn texts_are_counted_once_until_the_project_changes() {
     for (what, change) in changes {
         let before = without_cache(&world, NOW);
         assert_eq!(counts(&world.store, &world, NOW), before, "{what}");
-        // A change behind the program's back shows whether it counts.
-        let hidden = |tests: &str| format!("UPDATE attempt SET test = {tests} WHERE retry = 0");
-        world.database.execute(&hidden("test + 100"));
+        // A change by plain SQL, which the cache does not notice, shows whether the texts are counted again.
+        let unnoticed_change = |tests: &str| format!("UPDATE attempt SET test = {tests} WHERE retry = 0");
+        world.database.execute(&unnoticed_change("test + 100"));
         assert_eq!(
             counts(&world.store, &world, NOW),
             before,
             "counted again before {what}"
         );
-        world.database.execute(&hidden("test - 100"));
+        world.database.execute(&unnoticed_change("test - 100"));
         change();
         assert_eq!(
             counts(&world.store, &world, NOW),

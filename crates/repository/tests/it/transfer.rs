@@ -66,7 +66,7 @@ impl RowSource for Archive<'_> {
 }
 
 /// An organization that has rows in every table, and another one beside it.
-fn filled() -> World {
+fn filled_world() -> World {
     let world = World::new();
     let store = &world.store;
     let beta = store.create_organization("Beta", Plan::Pro, NOW).unwrap();
@@ -103,7 +103,11 @@ fn import(
 }
 
 /// The rows with an owner in one column, of every table that has it.
-fn owned(database: &TestDatabase, column: &str, owner: &str) -> BTreeMap<String, Vec<Option<String>>> {
+fn rows_of_owner(
+    database: &TestDatabase,
+    column: &str,
+    owner: &str,
+) -> BTreeMap<String, Vec<Option<String>>> {
     let tables = database.texts(&format!(
         "SELECT attrelid::regclass::text FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid \
          WHERE attname = '{column}' AND relkind IN ('r', 'p') AND NOT relispartition \
@@ -136,12 +140,12 @@ fn counts(database: &TestDatabase) -> BTreeMap<String, String> {
 
 #[test]
 fn every_row_of_an_organization_is_moved_and_none_of_another() {
-    let world = filled();
+    let world = filled_world();
     let (contents, mut archive) = export(&world);
-    let moved: BTreeSet<String> = contents.tables.iter().map(|table| table.table.clone()).collect();
-    let all: BTreeSet<String> = counts(&world.database).into_keys().collect();
+    let moved_tables: BTreeSet<String> = contents.tables.iter().map(|table| table.table.clone()).collect();
+    let all_tables: BTreeSet<String> = counts(&world.database).into_keys().collect();
     assert_eq!(
-        moved, all,
+        moved_tables, all_tables,
         "a table belongs into ORGANIZATION_TABLES or PROJECT_TABLES"
     );
     for table in &contents.tables {
@@ -161,8 +165,8 @@ fn every_row_of_an_organization_is_moved_and_none_of_another() {
     }
     for (column, owner) in owners {
         let (before, after) = (
-            owned(&world.database, column, &owner),
-            owned(&target, column, &owner),
+            rows_of_owner(&world.database, column, &owner),
+            rows_of_owner(&target, column, &owner),
         );
         assert_eq!(after, before, "{column}");
         assert!(column == "id" || after.values().all(|rows| !rows.is_empty()));
@@ -184,7 +188,7 @@ fn every_row_of_an_organization_is_moved_and_none_of_another() {
     );
     assert_eq!(uploads, world.store.uploads(world.project.id, 10).unwrap());
 
-    // Derived rows are right, and imports and prunings go on where they were.
+    // Derived rows are correct, and imports and pruning continue.
     for project in &contents.projects {
         let rebuilt = store
             .rebuild(project.id, &CountingJudge, NOW, &mut |_, _| ())
@@ -223,7 +227,7 @@ fn an_empty_organization_is_moved() {
 
 #[test]
 fn an_export_is_refused_while_an_import_runs_and_keeps_imports_out() {
-    let world = filled();
+    let world = filled_world();
     let organization = world.caller.organization;
     let refused = || {
         let mut archive = Archive::new(|_, _| ());
@@ -259,7 +263,7 @@ fn an_export_is_refused_while_an_import_runs_and_keeps_imports_out() {
     world.rebuild(api.id);
 
     let mut other = world.database.connection();
-    let mut tried = 0;
+    let mut attempts = 0;
     let mut archive = Archive::new(|table, row| {
         if row > 1 {
             return;
@@ -271,45 +275,45 @@ fn an_export_is_refused_while_an_import_runs_and_keeps_imports_out() {
             "SELECT FROM project WHERE name = 'web' AND organization_id = '{}' FOR NO KEY UPDATE NOWAIT";
         let lock = lock.replace("{}", &organization.to_string());
         assert!(other.batch_execute(&lock).is_err(), "an import began at {table}");
-        tried += 1;
+        attempts += 1;
     });
     let contents = world
         .store
         .export_organization(organization, &mut archive)
         .unwrap();
     drop(archive);
-    assert_eq!(tried, contents.tables.len());
+    assert_eq!(attempts, contents.tables.len());
     assert_eq!(contents.rows_of("branch"), 2, "one state of the database");
 }
 
-/// Ends the statement under way of another connection to this database.
-fn end(connection: &mut PgConnection, how: &str) {
+/// Interrupts the running `COPY` of another connection to this database, by this function of Postgres.
+fn interrupt_copy(connection: &mut PgConnection, function: &str) {
     let sql = format!(
-        "SELECT {how}(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY%'"
+        "SELECT {function}(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY%'"
     );
     assert_eq!(sql_query(sql).execute(connection).unwrap(), 1);
 }
 
 #[test]
-fn an_export_that_the_server_ends_is_no_archive_and_one_that_loses_it_starts_again() {
-    let world = filled();
+fn a_canceled_export_fails_and_one_that_loses_its_connection_starts_again() {
+    let world = filled_world();
     world.database.execute(&format!(
         "INSERT INTO result SELECT project_id, started_at, 5, 100 + number, test, NULL, 0, 0, 0, 0 \
              FROM result, generate_series(1, 50000) AS number WHERE project_id = '{}'",
         world.project.id
     ));
-    for how in ["pg_cancel_backend", "pg_terminate_backend"] {
+    for function in ["pg_cancel_backend", "pg_terminate_backend"] {
         let mut other = world.database.connection();
-        let mut ended = false;
+        let mut is_interrupted = false;
         let mut archive = Archive::new(|table, row| {
-            if table == "result" && row == 1 && !std::mem::replace(&mut ended, true) {
-                end(&mut other, how);
+            if table == "result" && row == 1 && !std::mem::replace(&mut is_interrupted, true) {
+                interrupt_copy(&mut other, function);
             }
         });
         let exported = world
             .store
             .export_organization(world.caller.organization, &mut archive);
-        match (how, exported) {
+        match (function, exported) {
             ("pg_cancel_backend", exported) => assert!(exported.is_err(), "the rest is missing"),
             (_, exported) => assert!(exported.unwrap().rows_of("result") > 200_000),
         }
@@ -318,7 +322,7 @@ fn an_export_that_the_server_ends_is_no_archive_and_one_that_loses_it_starts_aga
 
 #[test]
 fn an_import_is_refused_if_any_of_its_rows_is_stored() {
-    let world = filled();
+    let world = filled_world();
     let (contents, mut archive) = export(&world);
     let refused = import(&world.store, &contents, &mut archive);
     assert!(
@@ -364,7 +368,7 @@ fn an_import_is_refused_if_any_of_its_rows_is_stored() {
 
 #[test]
 fn a_wrong_archive_stores_nothing() {
-    let world = filled();
+    let world = filled_world();
     let (contents, mut archive) = export(&world);
     let target = TestDatabase::new();
     let store = target.connect();
@@ -430,5 +434,5 @@ fn a_wrong_archive_stores_nothing() {
 
 /// An archive of an organization, for tests of lost connections.
 pub(crate) fn archived() -> (ArchiveContents, impl RowSource) {
-    export(&filled())
+    export(&filled_world())
 }

@@ -82,7 +82,7 @@ fn assert_rebuilt_is_the_same(world: &World) {
 }
 
 #[test]
-fn of_forty_shards_at_once_few_imports_judge_and_the_verdicts_are_those_of_a_rebuild() {
+fn few_of_forty_simultaneous_imports_judge_and_a_rebuild_has_the_same_verdicts() {
     let world = World::new();
     let judge = TallyingJudge::default();
     for run in 0..3 {
@@ -147,7 +147,7 @@ fn an_import_killed_before_its_judgement_is_judged_by_its_repetition() {
     assert_eq!(
         world.database.text("SELECT count(*) FROM run").as_deref(),
         Some("2"),
-        "it is stored"
+        "the report is stored"
     );
     assert_eq!(world.database.text(JUDGED).as_deref(), Some("false"));
     let repeated = world.import(&recording);
@@ -351,7 +351,7 @@ fn an_import_writes_only_the_verdicts_that_it_changes() {
 }
 
 #[test]
-fn a_judgement_that_others_put_off_for_a_minute_is_made_by_an_import_that_is_not_the_last() {
+fn an_import_judges_though_others_follow_if_the_judgement_is_a_minute_late() {
     let world = World::new();
     world.import(&report("a").at(5 * MINUTE).test("x", "p"));
     let judged_at = "UPDATE project SET evaluated_at = evaluated_at - interval '61 s'";
@@ -362,10 +362,10 @@ fn a_judgement_that_others_put_off_for_a_minute_is_made_by_an_import_that_is_not
          CREATE CONSTRAINT TRIGGER follow AFTER INSERT ON shard DEFERRABLE INITIALLY DEFERRED \
              FOR EACH ROW EXECUTE FUNCTION follow()",
     );
-    let put_off = world.import(&report("b").test("x", "f"));
+    let postponed = world.import(&report("b").test("x", "f"));
     assert_eq!(
-        put_off.verdicts_changed.total, 0,
-        "it was left to the one that follows"
+        postponed.verdicts_changed.total, 0,
+        "the judgement was left to the next import"
     );
     assert_eq!(world.database.text(JUDGED).as_deref(), Some("false"));
     world.database.execute(judged_at);

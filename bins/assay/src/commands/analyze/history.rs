@@ -54,19 +54,22 @@ pub(super) fn read(
         now,
     };
     let mut skipped = Vec::new();
-    for share in shares(candidates, args.format) {
-        match share {
-            Share::Csv(candidate) => reader.csv(collector, &candidate, &bar)?,
-            Share::Reports(slots) => {
-                let read: Vec<_> = slots.par_iter().map(|slot| (slot, reader.slot(slot))).collect();
+    for batch in batches(candidates, args.format) {
+        match batch {
+            Batch::Csv(candidate) => reader.csv(collector, &candidate, &bar)?,
+            Batch::Reports(slots) => {
+                let read: Vec<_> = slots
+                    .par_iter()
+                    .map(|slot| (slot, reader.read_slot(slot)))
+                    .collect();
                 for (slot, recordings) in read {
                     bar.inc(slot.iter().map(size).sum());
-                    reader.keep(collector, recordings?, &mut skipped)?;
+                    reader.record(collector, recordings?, &mut skipped)?;
                 }
             }
-            Share::OneRun(candidates) => {
+            Batch::OneRun(candidates) => {
                 bar.inc(candidates.iter().map(size).sum());
-                reader.keep(collector, reader.slot(&candidates)?, &mut skipped)?;
+                reader.record(collector, reader.read_slot(&candidates)?, &mut skipped)?;
             }
         }
     }
@@ -76,7 +79,7 @@ pub(super) fn read(
 }
 
 /// Files that are read together.
-enum Share {
+enum Batch {
     /// A history.
     Csv(Candidate),
     /// Reports, each slot a run. Several files of a slot are the same run in several formats.
@@ -86,14 +89,14 @@ enum Share {
 }
 
 /// The files in their order, folder by folder.
-fn shares(candidates: Vec<Candidate>, input_format: InputFormat) -> Vec<Share> {
-    let mut shares = Vec::new();
+fn batches(candidates: Vec<Candidate>, input_format: InputFormat) -> Vec<Batch> {
+    let mut batches = Vec::new();
     let mut folders: BTreeMap<PathBuf, Vec<Candidate>> = BTreeMap::new();
     let mut order: Vec<PathBuf> = Vec::new();
     for candidate in candidates {
         if input_format == InputFormat::Csv || (input_format == InputFormat::Auto && is_csv(&candidate.path))
         {
-            shares.push(Share::Csv(candidate));
+            batches.push(Batch::Csv(candidate));
             continue;
         }
         let folder = candidate.path.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -121,13 +124,13 @@ fn shares(candidates: Vec<Candidate>, input_format: InputFormat) -> Vec<Share> {
                 },
             }
         }
-        shares.extend(runs.into_values().map(Share::OneRun));
+        batches.extend(runs.into_values().map(Batch::OneRun));
         let mut slots = slots.into_iter().peekable();
         while slots.peek().is_some() {
-            shares.push(Share::Reports(slots.by_ref().take(AT_A_TIME).collect()));
+            batches.push(Batch::Reports(slots.by_ref().take(AT_A_TIME).collect()));
         }
     }
-    shares
+    batches
 }
 
 /// The files of a folder without those that Karate writes for a feature in the formats of other tools.
@@ -235,7 +238,7 @@ impl Reader {
     }
 
     /// Reads the files of one run: its parts, or the same run in several formats, of which the most detailed counts.
-    fn slot(&self, candidates: &[Candidate]) -> anyhow::Result<FileContent> {
+    fn read_slot(&self, candidates: &[Candidate]) -> anyhow::Result<FileContent> {
         let format = match self.input_format {
             InputFormat::Report(format) => Some(format),
             InputFormat::Auto | InputFormat::Csv => None,
@@ -306,7 +309,7 @@ impl Reader {
             .partition(|NamedReport { report, .. }| identifies_run(report));
         // With the file's own time such a run would be the newest, and older runs might leave the window.
         for NamedReport { name, .. } in empty {
-            eprintln!("assay: skipped {name}: it holds neither tests nor a time");
+            eprintln!("assay: skipped {name}: it has no tests and no time");
         }
         timed
             .into_iter()
@@ -327,7 +330,8 @@ impl Reader {
             .collect()
     }
 
-    fn keep(
+    /// Adds the content of a file to the collector, or to the skipped files. Prints why a file is unreadable.
+    fn record(
         &self,
         collector: &mut Collector,
         content: FileContent,
@@ -354,7 +358,7 @@ fn identifies_run(report: &Report) -> bool {
     report.started_at.is_some() || !report.tests.is_empty() || !report.errors.is_empty()
 }
 
-/// The rank of a format by the detail that it has of a run; the most detailed has the lowest.
+/// The rank of a format by its detail about a run; the most detailed format has rank 0.
 const fn richness(format: Format) -> u8 {
     match format {
         Format::Playwright => 0,

@@ -127,7 +127,7 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
         (false, output) => output,
         (true, Output::Table | Output::Json) => Output::Json,
         (true, Output::Html) => {
-            anyhow::bail!("--json and --output html exclude each other; give one of them")
+            anyhow::bail!("--json and --output html cannot be combined; give one of them")
         }
     };
     causes::check(args.causes.as_ref(), output)?;

@@ -29,7 +29,7 @@ pub(super) fn table(analysis: &Analysis, columns: Option<usize>) -> String {
     let failing = analysis.failing();
     let rows_of = |judged: &[AnalyzedTest]| {
         let rows: Vec<Row> = judged.iter().map(|judged| Row::of(analysis, judged)).collect();
-        drawn(&rows, columns)
+        layout(&rows, columns)
     };
     if !reported.is_empty() {
         text.push('\n');
@@ -82,8 +82,8 @@ impl Row {
             name: name(&judged.entry),
             figures: [
                 format!("{:.2}", figures.flake_score).into(),
-                failed(figures).into(),
-                figures.time_lost_ms.map_or(String::new(), lost).into(),
+                failed_or_retried(figures).into(),
+                figures.time_lost_ms.map_or(String::new(), lost_time).into(),
                 runs.collect::<String>().into(),
             ],
             why: explanation.clone(),
@@ -101,7 +101,7 @@ impl Row {
 
 /// The widest layout that fits: one line per test; the reason on a second line; names without their shared part; the
 /// name on its own line too.
-fn drawn(rows: &[Row], columns: Option<usize>) -> String {
+fn layout(rows: &[Row], columns: Option<usize>) -> String {
     const HEADER: [&str; 7] = [
         "VERDICT",
         "TEST",
@@ -205,13 +205,13 @@ const fn tone(status: VerdictStatus) -> Tone {
     }
 }
 
-fn failed(figures: &Figures) -> String {
+fn failed_or_retried(figures: &Figures) -> String {
     figures
         .failure_rate
         .map_or(String::new(), |rate| format!("{:.0}%", rate * 100.0))
 }
 
-fn lost(ms: u64) -> String {
+fn lost_time(ms: u64) -> String {
     match ms / 1_000 {
         0 => format!("{ms}ms"),
         seconds @ 1..60 => format!("{seconds}s"),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lose_only_what_all_of_them_share() {
+    fn names_lose_only_their_shared_part() {
         assert_eq!(
             cut(&[
                 "org.example.shop.CartTest > adds",
@@ -275,7 +275,7 @@ mod tests {
     }
 
     fn shown(rows: &[Row], columns: Option<usize>) -> String {
-        anstream::adapter::strip_str(&drawn(rows, columns)).to_string()
+        anstream::adapter::strip_str(&layout(rows, columns)).to_string()
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_only_differ_behind_a_long_beginning_keep_the_difference() {
+    fn shortened_names_with_a_long_common_prefix_stay_different() {
         let rows = [
             row("org.example.shop.checkout.payments > adds"),
             row("org.example.shop.checkout.payments > pays"),

@@ -43,17 +43,17 @@ impl Check {
 
     /// A check that needs attention.
     pub(super) fn warn(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self::ok(check, found).worse(Status::Warn, None, advice)
+        Self::ok(check, found).with_finding(Status::Warn, None, advice)
     }
 
     /// A check that failed.
     pub(super) fn fail(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self::ok(check, found).worse(Status::Fail, None, advice)
+        Self::ok(check, found).with_finding(Status::Fail, None, advice)
     }
 
     /// Adds a finding; the status becomes the worse of the two.
     #[must_use]
-    pub(super) fn worse(
+    pub(super) fn with_finding(
         mut self,
         status: Status,
         found: impl Into<Option<String>>,

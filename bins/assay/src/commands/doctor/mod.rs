@@ -39,7 +39,7 @@ pub(crate) struct DoctorArgs {
 
 /// Runs `assay doctor`.
 pub(crate) fn run(global: &Global, args: &DoctorArgs) -> anyhow::Result<()> {
-    let mut checks = examine(global);
+    let mut checks = check_all(global);
     let redis = args
         .redis_url
         .as_deref()
@@ -62,7 +62,7 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> anyhow::Result<()> {
 }
 
 /// All checks of the database, as far as it can be reached.
-fn examine(global: &Global) -> Vec<Check> {
+fn check_all(global: &Global) -> Vec<Check> {
     let Some(url) = global.database_url() else {
         let (check, cluster) = surroundings::private(&global.data_dir(), &database::private_settings());
         let mut checks = vec![check];
@@ -81,14 +81,14 @@ fn connected(url: &str, is_private: bool) -> Vec<Check> {
         Ok(inspection) => inspection,
         Err(error) => {
             let advice = std::error::Error::source(&error).map_or("", advice::of_unreachable);
-            return vec![Check::unanswered("postgres", &error).worse(Status::Fail, None, advice)];
+            return vec![Check::unanswered("postgres", &error).with_finding(Status::Fail, None, advice)];
         }
     };
     let mut checks = Vec::new();
     let facts = inspection.server();
-    checks.push(answered("postgres", facts.as_ref().map(server::version)));
+    checks.push(check_or_failure("postgres", facts.as_ref().map(server::version)));
     let standing = inspection.schema();
-    checks.push(answered(
+    checks.push(check_or_failure(
         "schema",
         standing
             .as_ref()
@@ -97,7 +97,7 @@ fn connected(url: &str, is_private: bool) -> Vec<Check> {
     let before = clock::now();
     let database_clock = inspection.clock();
     let after = clock::now();
-    checks.push(answered(
+    checks.push(check_or_failure(
         "clock",
         database_clock
             .as_ref()
@@ -105,11 +105,11 @@ fn connected(url: &str, is_private: bool) -> Vec<Check> {
     ));
     if let Ok(facts) = &facts {
         let sizes = server::sizes(facts, &mut inspection);
-        checks.push(answered("size", sizes.as_ref().map(Check::clone)));
+        checks.push(check_or_failure("size", sizes.as_ref().map(Check::clone)));
     }
     // Stored data can only be read with the schema of this program.
     if standing.is_ok_and(|standing| standing.pending.is_empty()) {
-        checks.extend(stored(&mut inspection, url, is_private));
+        checks.extend(check_stored_data(&mut inspection, url, is_private));
     }
     checks
 }
@@ -118,9 +118,9 @@ fn connected(url: &str, is_private: bool) -> Vec<Check> {
 type Question<'a> = &'a dyn Fn() -> Result<Check, StoreError>;
 
 /// The stored data.
-fn stored(inspection: &mut Inspection, url: &str, is_private: bool) -> Vec<Check> {
+fn check_stored_data(inspection: &mut Inspection, url: &str, is_private: bool) -> Vec<Check> {
     let rights = inspection.rights(server::known_roles());
-    let mut checks = vec![answered(
+    let mut checks = vec![check_or_failure(
         "roles",
         rights.as_ref().map(|rights| server::roles(rights, is_private)),
     )];
@@ -146,7 +146,7 @@ fn stored(inspection: &mut Inspection, url: &str, is_private: bool) -> Vec<Check
             for (name, tables, check) in checked {
                 checks.push(if_unreadable(inspection, name, tables).unwrap_or_else(|| {
                     let check = check();
-                    answered(name, check.as_ref().map(Check::clone))
+                    check_or_failure(name, check.as_ref().map(Check::clone))
                 }));
             }
         }
@@ -179,6 +179,7 @@ fn if_unreadable(inspection: &mut Inspection, name: &'static str, tables: &[&str
     }
 }
 
-fn answered(check: &'static str, answer: Result<Check, &StoreError>) -> Check {
+/// The check, or one that reports why the query failed.
+fn check_or_failure(check: &'static str, answer: Result<Check, &StoreError>) -> Check {
     answer.unwrap_or_else(|error| Check::unanswered(check, error))
 }

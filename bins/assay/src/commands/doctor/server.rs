@@ -36,7 +36,7 @@ pub(super) fn version(facts: &ServerFacts) -> Check {
     let mut check = Check::ok("postgres", state);
     if facts.version_number / 10_000 < OLDEST {
         let advice = format!("upgrade Postgres to {OLDEST} or newer");
-        check = check.worse(Status::Fail, None, advice);
+        check = check.with_finding(Status::Fail, None, advice);
     }
     if facts.encoding != "UTF8" {
         let state = format!(
@@ -44,7 +44,7 @@ pub(super) fn version(facts: &ServerFacts) -> Check {
             facts.encoding
         );
         let advice = "create a new database: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0";
-        check = check.worse(Status::Fail, state, advice);
+        check = check.with_finding(Status::Fail, state, advice);
     }
     check
 }
@@ -80,7 +80,7 @@ pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
     );
     for role in rights {
         if !role.reads {
-            check = check.worse(
+            check = check.with_finding(
                 Status::Fail,
                 format!("{} may not read the results", role.role),
                 if ROLES.contains(&role.role.as_str()) {
@@ -91,7 +91,7 @@ pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
             );
         }
         if role.is_connected && role.superuser && !is_private {
-            check = check.worse(
+            check = check.with_finding(
                 Status::Warn,
                 format!("{} is a superuser; Assay needs no superuser", role.role),
                 format!(
@@ -100,7 +100,7 @@ pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
             );
         }
         if role.role == SERVER_ROLE && (role.records || role.administers) {
-            check = check.worse(
+            check = check.with_finding(
                 Status::Warn,
                 format!("{SERVER_ROLE} may write tables that the server only reads"),
                 format!("REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA public FROM {SERVER_ROLE}"),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_behind_ahead_or_right() {
+    fn a_schema_is_behind_ahead_or_current() {
         let standing = |pending: &[&str], unknown: &[&str]| Standing {
             newest: Some("1_create".to_owned()),
             pending: pending.iter().map(ToString::to_string).collect(),

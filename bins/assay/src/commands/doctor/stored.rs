@@ -22,7 +22,7 @@ const SOON_DAYS: i64 = 14;
 const PRUNED_WITHIN_DAYS: i64 = 2;
 /// After how many days without an import the check asks whether CI still sends reports.
 const SILENT_DAYS: i64 = 7;
-/// How many things of one kind are named.
+/// The maximum number of entries of one kind that a check names.
 const NAMED: usize = 10;
 
 /// Whether each organization whose plan has the read API has a key for it, and which keys expire soon.
@@ -41,26 +41,30 @@ pub(super) fn keys(store: &dyn Administration, now: Timestamp) -> Result<Check, 
         let mut keys = store.keys(organization.id)?;
         keys.retain(|key| key.kind == KeyKind::Read && key.revoked_at.is_none());
         valid += keys.iter().filter(|key| !is_expired(key, now)).count();
-        findings.extend(of_organization(organization, &keys, now));
+        findings.extend(read_key_findings(organization, &keys, now));
     }
     let summary = format!(
         "{}, {}",
-        count(long(organizations.len()), "organization"),
-        count(long(valid), "valid read key")
+        count(to_u64(organizations.len()), "organization"),
+        count(to_u64(valid), "valid read key")
     );
     let mut check = Check::ok("keys", summary);
     let unnamed = findings.len().saturating_sub(NAMED);
     for (found, advice) in findings.into_iter().take(NAMED) {
-        check = check.worse(Status::Warn, found, advice);
+        check = check.with_finding(Status::Warn, found, advice);
     }
     if unnamed > 0 {
-        check = check.worse(Status::Warn, format!("and {unnamed} more"), "assay key list");
+        check = check.with_finding(Status::Warn, format!("and {unnamed} more"), "assay key list");
     }
     Ok(check)
 }
 
 /// The findings about an organization's read keys, none of them revoked, each with its advice.
-fn of_organization(organization: &Organization, keys: &[KeyEntry], now: Timestamp) -> Vec<(String, String)> {
+fn read_key_findings(
+    organization: &Organization,
+    keys: &[KeyEntry],
+    now: Timestamp,
+) -> Vec<(String, String)> {
     if !organization.plan.has_read_api() {
         return Vec::new();
     }
@@ -127,7 +131,7 @@ pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Ch
         )
     };
     Ok(unfinished.iter().take(NAMED).fold(check, |check, project| {
-        check.worse(Status::Warn, problem(project), "assay prune")
+        check.with_finding(Status::Warn, problem(project), "assay prune")
     }))
 }
 
@@ -149,7 +153,7 @@ pub(super) fn names(store: &dyn Administration) -> Result<Check, StoreError> {
         duplicates.extend(repeated("projects of one organization", project_names));
     }
     for (found, advice) in duplicates.into_iter().take(NAMED) {
-        check = check.worse(Status::Warn, found, advice);
+        check = check.with_finding(Status::Warn, found, advice);
     }
     Ok(check)
 }
@@ -175,12 +179,12 @@ fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
         "verdicts",
         format!(
             "{} with {}",
-            count(long(projects.len()), "project"),
+            count(to_u64(projects.len()), "project"),
             count(u64::try_from(runs).unwrap_or_default(), "run")
         ),
     );
     if projects.is_empty() {
-        return check.worse(Status::Ok, None, "assay project create --org ORG NAME");
+        return check.with_finding(Status::Ok, None, "assay project create --org ORG NAME");
     }
     let limit = SILENT_DAYS * DAY_MS;
     let stale = |project: &&ProjectState| {
@@ -192,7 +196,7 @@ fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
             || "never judged".to_owned(),
             |at| format!("judged {}", distance(at, now)),
         );
-        check = check.worse(
+        check = check.with_finding(
             Status::Warn,
             format!("{:?} was {age}, at its last import", project.name),
             "see whether CI still runs `assay import`",
@@ -200,7 +204,7 @@ fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
     }
     match stale.len().saturating_sub(NAMED) {
         0 => check,
-        more => check.worse(Status::Warn, format!("and {more} more"), ""),
+        more => check.with_finding(Status::Warn, format!("and {more} more"), ""),
     }
 }
 
@@ -217,7 +221,7 @@ fn packs(projects: &[ProjectState]) -> Check {
             format!(
                 "{} of {} without a pack (the first is {:?}): the flaky list omits them",
                 count(u64::try_from(runs).unwrap_or_default(), "run"),
-                count(long(missing.len()), "project"),
+                count(to_u64(missing.len()), "project"),
                 first.name
             ),
             "assay rebuild",
@@ -226,6 +230,6 @@ fn packs(projects: &[ProjectState]) -> Check {
     check
 }
 
-fn long(number: usize) -> u64 {
+fn to_u64(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }

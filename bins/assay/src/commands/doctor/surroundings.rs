@@ -49,7 +49,7 @@ pub(super) fn disk(base: &Path) -> Check {
         Ok(disk) => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             let all = disk.f_blocks.saturating_mul(disk.f_frsize);
-            let state = format!("{} of {} are free", bytes(signed(free)), bytes(signed(all)));
+            let state = format!("{} of {} are free", bytes(to_i64(free)), bytes(to_i64(all)));
             if free < LEAST_FREE {
                 Check::warn(
                     "disk",
@@ -64,7 +64,7 @@ pub(super) fn disk(base: &Path) -> Check {
     }
 }
 
-fn signed(bytes: u64) -> i64 {
+fn to_i64(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
@@ -76,7 +76,7 @@ pub(super) fn redis(url: &str) -> Check {
         Err(error) => {
             let mut check = Check::unanswered("redis", &error);
             check.status = Status::Warn;
-            check.worse(
+            check.with_finding(
                 Status::Warn,
                 "until it answers, each server counts requests by itself".to_owned(),
                 "start Redis, or correct ASSAY_REDIS_URL",

@@ -120,7 +120,7 @@ pub(super) const PAGES: [(&str, &str, Variables); 8] = [
 ];
 
 /// The variables that the matrices and shards of the pages set.
-const OF_THE_JOB: [(&str, &str); 6] = [
+const JOB_VARIABLES: [(&str, &str); 6] = [
     ("OS", "ubuntu-latest"),
     ("PYTHON", "3.13"),
     ("SHARD", "2/3"),
@@ -193,7 +193,7 @@ fn shell(plain: &Command, folder: &Path, programs: &str, command: &str) -> Comma
 }
 
 /// Runs a command of a job, and returns the received fields.
-fn arrived(command: &str, variables: &[(&str, &str)]) -> (BTreeMap<String, String>, Value) {
+fn received_fields(command: &str, variables: &[(&str, &str)]) -> (BTreeMap<String, String>, Value) {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);
     job.write(
@@ -203,7 +203,7 @@ fn arrived(command: &str, variables: &[(&str, &str)]) -> (BTreeMap<String, Strin
     let folder = job.folder.path();
     let output = shell(&job.command(&[]), folder, &install(folder), command)
         .envs(variables.iter().copied())
-        .envs(OF_THE_JOB)
+        .envs(JOB_VARIABLES)
         .output()
         .unwrap();
     assert!(output.status.success(), "{command}: {}", stderr_text(&output));
@@ -229,7 +229,7 @@ fn every_command_of_every_page_runs_under_its_services_variables() {
                 .copied()
                 .filter(|(name, _)| section != "Matrix" || !is_of_parallel_jobs_only(name))
                 .collect();
-            let (fields, ci) = arrived(&command, &variables);
+            let (fields, ci) = received_fields(&command, &variables);
             assert_eq!(ci["provider"], provider, "{page}");
             assert_eq!(
                 (&ci["branch"], &ci["commit"]),
@@ -270,7 +270,7 @@ fn every_command_of_every_page_stores_a_run_of_its_own() {
             let variables = variables
                 .iter()
                 .filter(|(name, _)| section != "Matrix" || !is_of_parallel_jobs_only(name))
-                .chain(&OF_THE_JOB)
+                .chain(&JOB_VARIABLES)
                 .map(|(name, value)| (*name, value.replace("812", &build)));
             let output = shell(&site.command(&[]), folder, &path, command)
                 .envs(variables)
@@ -293,7 +293,7 @@ fn every_command_of_every_page_stores_a_run_of_its_own() {
 }
 
 /// The additional variables of each service for a pull request of a fork, from the fork's `main` if the service names it.
-const OF_A_FORK: [(&str, Variables); 8] = [
+const FORK_VARIABLES: [(&str, Variables); 8] = [
     (
         "github-actions.md",
         &[
@@ -366,7 +366,7 @@ fn a_fork_reports_with_a_key_for_pull_requests_and_without_one_its_tests_still_r
         .cli
         .json(&["key", "create-ingest", "--project", "web", "--pull-requests-only"]);
     let key = made["key"].as_str().unwrap();
-    for ((page, provider, variables), (of_page, of_a_fork)) in PAGES.into_iter().zip(OF_A_FORK) {
+    for ((page, provider, variables), (of_page, of_a_fork)) in PAGES.into_iter().zip(FORK_VARIABLES) {
         assert_eq!(page, of_page);
         let of_jobs = commands(&root().join("docs/ci").join(page));
         let (_, command) = of_jobs.iter().find(|(section, _)| section == "A job").unwrap();
@@ -484,7 +484,7 @@ fn scripts_of_the_action() -> Vec<String> {
 }
 
 /// Runs the action's scripts with these inputs. They write a record into the folder.
-fn act(job: &Job, inputs: &[(&str, &str)]) -> std::process::Output {
+fn run_action(job: &Job, inputs: &[(&str, &str)]) -> std::process::Output {
     let folder = job.folder.path();
     let path = install(folder);
     // `python3 -m venv` makes an environment whose pip records the packages.
@@ -540,7 +540,7 @@ fn the_action_installs_the_program_and_sends_the_report() {
     ] {
         let receiver = Receiver::start(vec![stored()]);
         let job = Job::new(&receiver.url);
-        let output = act(&job, inputs);
+        let output = run_action(&job, inputs);
         assert_eq!(
             output.status.code(),
             Some(status),

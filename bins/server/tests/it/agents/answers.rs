@@ -74,7 +74,7 @@ fn tools_return_the_values_of_the_read_api() {
 #[test]
 fn failures_have_the_causes_of_the_read_api() {
     let agents = Agents::empty();
-    let runs = failures::tell(&agents.world);
+    let runs = failures::import_failures(&agents.world);
     for run in &runs {
         let read = agents.world.get(&format!("/runs/{run}/failures"));
         let judged = agents.answer("explain_failures", json!({"run": run}));
@@ -152,7 +152,7 @@ fn a_commit_or_a_branch_names_the_newest_run_of_each_suite() {
 #[test]
 fn failures_of_a_local_run_are_judged_against_what_is_stored() {
     let agents = Agents::empty();
-    let runs = failures::tell(&agents.world);
+    let runs = failures::import_failures(&agents.world);
     let read = agents.world.get(&format!("/runs/{}/failures", runs[14]));
     let name = |test: &str| {
         let names = read["failures"]
@@ -200,7 +200,7 @@ fn failures_of_a_local_run_are_judged_against_what_is_stored() {
 #[test]
 fn wrong_calls_get_an_error_with_advice() {
     let agents = Agents::new();
-    for (tool, arguments, says) in [
+    for (tool, arguments, expected) in [
         (
             "list_flaky",
             json!({"projct": "web"}),
@@ -266,10 +266,10 @@ fn wrong_calls_get_an_error_with_advice() {
         ),
     ] {
         let (failed, text) = agents.call(tool, arguments);
-        assert!(failed && text.contains(says), "{tool}: {text}");
+        assert!(failed && text.contains(expected), "{tool}: {text}");
     }
     let run = text(&agents.answer("list_runs", json!({"status": "failed"}))["runs"][0]["run"]);
-    for (arguments, says) in [
+    for (arguments, expected) in [
         (
             json!({"run": run, "test": "pays"}),
             "Did you mean \"cart > pays\"? Call: {\"tool\":\"explain_test\"",
@@ -280,7 +280,7 @@ fn wrong_calls_get_an_error_with_advice() {
         ),
     ] {
         let (failed, text) = agents.call("show_failure", arguments);
-        assert!(failed && text.contains(says), "{text}");
+        assert!(failed && text.contains(expected), "{text}");
     }
     let message =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "explain_tests"}});
@@ -471,17 +471,17 @@ fn data_of_another_organization_stays_hidden() {
             json!({"fingerprint": "0".repeat(32)}),
         ),
     ] {
-        let (failed, says) = agents.call(tool, arguments);
+        let (failed, answer_text) = agents.call(tool, arguments);
         assert!(
-            failed && !says.contains("theirs") && !says.contains("secret"),
-            "{tool}: {says}"
+            failed && !answer_text.contains("theirs") && !answer_text.contains("secret"),
+            "{tool}: {answer_text}"
         );
-        assert_eq!((failed, says), agents.call(tool, absent), "{tool}");
+        assert_eq!((failed, answer_text), agents.call(tool, absent), "{tool}");
     }
-    let (failed, says) = agents.call("explain_test", json!({"test": "secret > plan"}));
+    let (failed, answer_text) = agents.call("explain_test", json!({"test": "secret > plan"}));
     assert!(
-        failed && says.starts_with("No test of the project \"web\""),
-        "{says}"
+        failed && answer_text.starts_with("No test of the project \"web\""),
+        "{answer_text}"
     );
     let judged = agents.answer(
         "explain_failures",
@@ -499,10 +499,10 @@ fn data_of_another_organization_stays_hidden() {
         .map(|project| text(&project["project"]))
         .collect();
     assert_eq!(names, ["web", "app"]);
-    let (failed, says) = agents.call("list_flaky", json!({}));
+    let (failed, answer_text) = agents.call("list_flaky", json!({}));
     assert!(
-        failed && says.contains("several projects") && says.contains("\"web\", \"app\""),
-        "{says}"
+        failed && answer_text.contains("several projects") && answer_text.contains("\"web\", \"app\""),
+        "{answer_text}"
     );
     assert_eq!(agents.answer("list_runs", json!({"project": second}))["total"], 0);
     assert_eq!(agents.answer("list_runs", json!({"project": "web"}))["total"], 6);

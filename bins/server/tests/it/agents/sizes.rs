@@ -92,14 +92,17 @@ fn answers_over_large_data_fit_the_budget() {
         for bytes in [1_000, 8_000, 32_000] {
             let mut arguments = arguments.clone();
             arguments["maxBytes"] = bytes.into();
-            let (failed, says) = agents.call(tool, arguments);
+            let (failed, answer_text) = agents.call(tool, arguments);
             assert!(
-                !failed && says.len() <= bytes,
-                "{tool}, {bytes}: {} bytes: {says}",
-                says.len()
+                !failed && answer_text.len() <= bytes,
+                "{tool}, {bytes}: {} bytes: {answer_text}",
+                answer_text.len()
             );
-            let answer: Value = serde_json::from_str(&says).unwrap();
-            assert!(bytes < 8_000 || answer.get(shows).is_some(), "{tool}: {says}");
+            let answer: Value = serde_json::from_str(&answer_text).unwrap();
+            assert!(
+                bytes < 8_000 || answer.get(shows).is_some(),
+                "{tool}: {answer_text}"
+            );
         }
     }
 }

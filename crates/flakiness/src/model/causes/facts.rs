@@ -35,13 +35,13 @@ pub struct CauseFacts {
     pub stable_failed: u32,
     /// The newest stable runs in which it passed, at most 20.
     pub stable_passes: Vec<usize>,
-    /// Whether its newest stable run failed, where there is one.
+    /// Whether its newest stable run failed; none if there is no stable run.
     pub stable_last_failed: Option<bool>,
-    /// How many stable runs in a row failed last.
+    /// The number of failed stable runs at the end.
     pub stable_streak: u32,
-    /// Whether a crowd of failures is more probable than a change of the world.
+    /// Whether a crowd of failures is at least as probable as a change outside of the code.
     pub in_crowd: bool,
-    /// Other runs with good code, as far as is known.
+    /// Other runs, except those with a failure that is a flake with a probability below 0.5.
     pub good_runs: u32,
     /// Those of them with a failed attempt.
     pub good_failed: u32,
@@ -49,15 +49,15 @@ pub struct CauseFacts {
     pub good_same_error: u32,
     /// The newest of the runs on good code that failed, at most 20.
     pub flakes: Vec<usize>,
-    /// Where the failing streak around this failure began in its chain.
+    /// The first run of the failing streak around this failure in its chain.
     pub streak_since: Option<usize>,
-    /// Whether a pass came before that streak.
+    /// Whether the test passed in its chain before that streak.
     pub passed_before: bool,
-    /// Where the failing streak of the stable chain before this failure began.
+    /// The first run of the stable chain's failing streak before this failure.
     pub stable_since: Option<usize>,
     /// Whether that streak has the same error.
     pub stable_same_error: bool,
-    /// Variants that failed at this revision of the branch, and those that ran it.
+    /// The numbers of variants on which this revision of the branch failed, and on which it ran.
     pub variants: (u32, u32),
     /// Tests that failed finally in the run.
     pub failed_in_run: u32,
@@ -117,17 +117,17 @@ impl RunFailures {
                 *by_test.entry((*text, *test)).or_default() += 1;
             }
         }
-        let mut counted = Self {
+        let mut run_failures = Self {
             failed: count(failed.len()),
             ..Self::default()
         };
         for ((text, _), failures) in by_test {
-            let shared = counted.by_text.entry(text).or_default();
+            let shared = run_failures.by_text.entry(text).or_default();
             shared.failures += failures;
             shared.tests += 1;
-            counted.with_text += failures;
+            run_failures.with_text += failures;
         }
-        counted
+        run_failures
     }
 
     fn of_text(&self, text: u32) -> SharedText {
@@ -142,7 +142,7 @@ fn variant_runs<'t, 'h>(timeline: &'t Timeline<'h>, run: usize) -> impl Iterator
     positions.filter_map(|position| timeline.entries.get(*position))
 }
 
-/// What all tests of a window share.
+/// The data that all tests of a window share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WindowContext<'a, 'h> {
     pub(crate) timeline: &'a Timeline<'h>,
@@ -160,10 +160,10 @@ pub(crate) struct TestDiagnosis<'a, 'h> {
     chains: &'a [ChainFacts],
     parts: &'a [Option<Parts>],
     /// All results, in the order of the sequence.
-    others: Vec<JudgedResult<'a, 'h>>,
+    results: Vec<JudgedResult<'a, 'h>>,
 }
 
-/// A result of the test, with what the model says about it.
+/// A result of the test, with the model's probabilities.
 #[derive(Debug, Clone, Copy)]
 struct JudgedResult<'a, 'h> {
     index: usize,
@@ -188,7 +188,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
     ) -> Self {
         let WindowContext { timeline, texts, .. } = shared;
         let each = results.sequence.results.iter().zip(&results.positions).zip(parts);
-        let other =
+        let judged =
             |(index, ((result, position), parts)): (usize, ((&ResultFacts, &usize), &Option<Parts>))| {
                 let entry = timeline.entries.get(*position)?;
                 let part = |part: usize| parts.and_then(|parts| parts.get(part).copied()).unwrap_or(0.0);
@@ -213,22 +213,22 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             test,
             chains: &results.sequence.chains,
             parts,
-            others: each.enumerate().filter_map(other).collect(),
+            results: each.enumerate().filter_map(judged).collect(),
         }
     }
 
-    fn others(&self) -> slice::Iter<'_, JudgedResult<'a, 'h>> {
-        self.others.iter()
+    fn results(&self) -> slice::Iter<'_, JudgedResult<'a, 'h>> {
+        self.results.iter()
     }
 
     /// The results before a result.
     fn before(&self, index: usize) -> slice::Iter<'_, JudgedResult<'a, 'h>> {
-        self.others.get(..index).unwrap_or_default().iter()
+        self.results.get(..index).unwrap_or_default().iter()
     }
 
     /// The final failures around a result in its chain, without any other result between; the result among them.
     fn streak_around(&self, index: usize, chain: usize) -> Vec<&JudgedResult<'a, 'h>> {
-        let results: Vec<_> = self.others().filter(|other| other.chain == chain).collect();
+        let results: Vec<_> = self.results().filter(|other| other.chain == chain).collect();
         let streaks = results.chunk_by(|a, b| a.outcome.failed() == b.outcome.failed());
         let mut streaks = streaks.filter(|streak| streak.iter().any(|other| other.index == index));
         let streak = streaks
@@ -257,7 +257,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
 
     /// The places where the text of a failure occurs; `None` if it has no text that distinguishes failures.
     pub(crate) fn text_counts(&self, index: usize) -> Option<TextCounts> {
-        let failure = self.others.get(index)?;
+        let failure = self.results.get(index)?;
         let text = self.recognisable(failure)?;
         let chain = self.chains.get(failure.chain)?;
         let mut counts = TextCounts {
@@ -265,7 +265,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             other_tests: f64::from(self.shared.window_texts.tests(text).saturating_sub(1)),
             ..TextCounts::default()
         };
-        for other in self.others().filter(|other| other.index != index) {
+        for other in self.results().filter(|other| other.index != index) {
             if let Some(of_other) = other.text {
                 counts.known.add(of_other == text, 1.0);
                 counts.flake.add(of_other == text, other.flake);
@@ -327,7 +327,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
 
     /// The counts behind the sentence of a failure.
     pub(crate) fn facts(&self, index: usize) -> Option<CauseFacts> {
-        let failure = self.others.get(index)?;
+        let failure = self.results.get(index)?;
         let chain = *self.chains.get(failure.chain)?;
         let run = &failure.entry.observed.run;
         let mut facts = CauseFacts {
@@ -363,7 +363,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             other.is_some_and(|other| other.branch == chain.branch)
         };
         let at_revision: Vec<_> = self
-            .others()
+            .results()
             .filter(|other| other.entry.revision == failure.entry.revision && of_branch(other))
             .collect();
         let ran: BTreeSet<usize> = at_revision.iter().map(|other| other.chain).collect();
@@ -389,7 +389,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
     /// Counts the runs of the stable branch.
     fn count_stable(&self, failure: &JudgedResult<'_, '_>, facts: &mut CauseFacts) {
         let mut runs = ByRun::new(self.shared.timeline);
-        for other in self.others().filter(|other| other.entry.on_stable_branch) {
+        for other in self.results().filter(|other| other.entry.on_stable_branch) {
             let is_before = !failure.entry.on_stable_branch || other.index < failure.index;
             if is_before && other.run != failure.run {
                 let first = (other.entry.source, false);
@@ -405,7 +405,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
     /// How the newest stable runs ended, in the order of time.
     fn read_stable_end(&self, facts: &mut CauseFacts) {
         let mut runs = ByRun::new(self.shared.timeline);
-        for other in self.others().filter(|other| other.entry.on_stable_branch) {
+        for other in self.results().filter(|other| other.entry.on_stable_branch) {
             runs.update(other.run, false, |failed| *failed |= other.outcome.failed());
         }
         facts.stable_last_failed = runs.values().next_back().copied();
@@ -416,7 +416,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
     fn count_good(&self, failure: &JudgedResult<'_, '_>, facts: &mut CauseFacts) {
         let text = failure.text;
         let mut runs = ByRun::new(self.shared.timeline);
-        for other in self.others().filter(|other| other.run != failure.run) {
+        for other in self.results().filter(|other| other.run != failure.run) {
             let failed = other.outcome.had_failure();
             if failed && other.flake < 0.5 {
                 continue;
@@ -440,7 +440,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             chain.map(|chain| (chain.branch, chain.stable))
         };
         let own = branch_of(failure);
-        for other in self.others().filter(|other| other.index != failure.index) {
+        for other in self.results().filter(|other| other.index != failure.index) {
             if other.text != Some(text) {
                 continue;
             }
@@ -461,7 +461,8 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
     }
 }
 
-/// What was counted of each run, in the order of time. A map would take several times as long for thousands of runs.
+/// One value per run, in the order of time; none for a run without the test. For thousands of runs a map is several
+/// times slower.
 struct ByRun<T>(Vec<Option<T>>);
 
 impl<T: Clone> ByRun<T> {
@@ -469,7 +470,7 @@ impl<T: Clone> ByRun<T> {
         Self(vec![None; timeline.runs.len()])
     }
 
-    /// Changes the value of a run, which is `first` before its first change.
+    /// Changes the value of a run, after initializing it with `first` if the run has none.
     fn update(&mut self, run: usize, first: T, change: impl FnOnce(&mut T)) {
         if let Some(value) = self.0.get_mut(run) {
             change(value.get_or_insert(first));

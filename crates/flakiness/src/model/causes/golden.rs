@@ -16,7 +16,7 @@ fn at(day: f64) -> Timestamp {
     Timestamp::from_unix_ms(i64::try_from(since_start.as_millis()).unwrap())
 }
 
-/// A result as the vectors write it.
+/// One result of a golden vector: P, R (passed on retry) or F.
 #[derive(Debug, Clone, PartialEq)]
 struct Letter {
     day: f64,
@@ -27,7 +27,8 @@ struct Letter {
     beta: f64,
 }
 
-/// `PPF` is one revision a letter, `(FP)` one revision, `*` after a letter a background of 0.5.
+/// Parses a golden vector. Each letter is a result on a new revision; letters in parentheses share one revision. `*`
+/// after a letter sets the background of its run to 0.5.
 fn letters(
     text: &str,
     branch: &'static str,
@@ -74,8 +75,8 @@ fn on(branch: &'static str, text: &str, start: f64, step: f64) -> Vec<Letter> {
 fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
     let mut first: BTreeMap<(&str, u32), f64> = BTreeMap::new();
     for letter in letters {
-        let seen = first.entry(letter.revision).or_insert(letter.day);
-        *seen = seen.min(letter.day);
+        let first_day = first.entry(letter.revision).or_insert(letter.day);
+        *first_day = first_day.min(letter.day);
     }
     let mut ordered: Vec<&Letter> = letters.iter().collect();
     ordered.sort_by(|a, b| {
@@ -132,9 +133,9 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
 fn check(case: &str, letters: &[Letter], wanted: usize, counts: Option<TextCounts>, expected: [f64; 7]) {
     let (parts, unreliable) = judge(letters, &letters[wanted]);
     let parts = counts.map_or(parts, |counts| counts.weigh(&parts));
-    for (found, expected) in parts.iter().chain([&unreliable]).zip(expected) {
+    for (actual, expected) in parts.iter().chain([&unreliable]).zip(expected) {
         assert!(
-            (found - expected).abs() < 6e-9,
+            (actual - expected).abs() < 6e-9,
             "{case}: {parts:?} {unreliable} is not {expected}"
         );
     }
@@ -144,7 +145,7 @@ fn last(letters: &[Letter]) -> usize {
     letters.len() - 1
 }
 
-/// `main` of twenty passes, and what follows.
+/// Twenty passes on `main`, then these results.
 fn after_passes(more: &[Vec<Letter>]) -> Vec<Letter> {
     [main_branch(&"P".repeat(20))]
         .into_iter()
@@ -154,14 +155,14 @@ fn after_passes(more: &[Vec<Letter>]) -> Vec<Letter> {
 }
 
 #[test]
-fn a_clean_test_that_fails_on_a_branch_is_the_branchs_own() {
+fn a_clean_test_that_fails_on_a_branch_was_broken_by_the_branch() {
     let story = after_passes(&[on("a", "F", 8.1, 0.4)]);
     let expected = [0.06759472, 0.0, 0.0, 0.00021824, 0.0, 0.93218704, 0.08932830];
     check("1", &story, last(&story), None, expected);
 }
 
 #[test]
-fn a_rerun_that_fails_too_confirms_it() {
+fn a_rerun_that_fails_too_confirms_the_breakage() {
     let story = after_passes(&[on("a", "(FF)", 8.1, 0.05)]);
     let expected = [
         0.00340693, 0.0, 0.00002172, 0.00023326, 0.0, 0.99633809, 0.02987684,
@@ -170,7 +171,7 @@ fn a_rerun_that_fails_too_confirms_it() {
 }
 
 #[test]
-fn a_rerun_that_passes_makes_it_a_flake_with_hindsight() {
+fn a_rerun_that_passes_makes_the_failure_a_flake_with_hindsight() {
     let story = after_passes(&[on("a", "(FP)", 8.1, 0.05)]);
     let expected = [0.94532041, 0.0, 0.0, 0.00001280, 0.0, 0.05466680, 0.90255189];
     check("3", &story, story.len() - 2, None, expected);
@@ -200,7 +201,7 @@ fn share(of_text: f64, of_all: f64) -> Share {
 }
 
 #[test]
-fn the_text_of_earlier_flakes_makes_it_a_flake() {
+fn a_failure_with_the_text_of_earlier_flakes_is_a_flake() {
     let story = flaky_on_main();
     let counts = TextCounts {
         flake: share(2.9, 3.0),
@@ -226,7 +227,7 @@ fn a_new_text_makes_the_change_more_probable() {
 }
 
 #[test]
-fn a_crowd_on_a_new_revision_is_as_probably_the_changes() {
+fn the_change_and_the_run_are_equally_probable_causes_of_a_crowd_on_a_new_revision() {
     let story = after_passes(&[on("a", "F*", 8.1, 0.4)]);
     let expected = [
         0.00021662, 0.49590544, 0.0, 0.00000210, 0.0, 0.50387584, 0.02674137,
@@ -235,7 +236,7 @@ fn a_crowd_on_a_new_revision_is_as_probably_the_changes() {
 }
 
 #[test]
-fn the_second_red_revision_of_a_branch_was_broken_by_the_first() {
+fn the_second_failing_revision_of_a_branch_was_broken_by_the_first() {
     let story = after_passes(&[on("a", "PFF", 8.1, 0.1)]);
     let expected = [
         0.00776579, 0.0, 0.0, 0.00013966, 0.99158049, 0.00051405, 0.03417006,

@@ -84,7 +84,7 @@ pub(crate) struct ChainFacts {
     /// Its branch, by number.
     pub(crate) branch: usize,
     pub(crate) stable: bool,
-    /// The stable chain of its variant, where the test ran on it.
+    /// The stable chain of its variant, if the test ran on it.
     pub(crate) base: Option<usize>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct ResultFacts {
     pub(crate) outcome: Outcome,
     /// The background of its run.
     pub(crate) beta: f64,
-    /// The odds that a crowd on a new revision is the change's.
+    /// The odds that the change caused a crowd on a new revision.
     pub(crate) chi: f64,
     /// The start of its run.
     pub(crate) started_at: Timestamp,
@@ -111,7 +111,7 @@ pub(crate) struct Posterior {
     pub(crate) weights: PerRate,
 }
 
-/// The links of a result to other ones, at any flake rate.
+/// The links of a result to earlier results. They are the same for every flake rate.
 #[derive(Debug, Clone, Copy)]
 struct Link {
     step: Step,

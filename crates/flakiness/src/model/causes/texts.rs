@@ -149,9 +149,9 @@ pub(crate) struct TextCounts {
     pub(crate) earlier: Share,
     /// Among the stable chain's latest failing streak.
     pub(crate) before: Share,
-    /// Other tests that showed it.
+    /// The number of other tests that failed with it.
     pub(crate) other_tests: f64,
-    /// All pairs of a test and a text in the window.
+    /// The number of pairs of a test and a text in the window.
     pub(crate) pairs: f64,
 }
 

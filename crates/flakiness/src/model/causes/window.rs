@@ -128,11 +128,11 @@ impl Engine {
                 let runs: BTreeSet<(Timestamp, i32)> = failing
                     .map(|observed| (observed.run.started_at, observed.run.number))
                     .collect();
-                let mut known = BTreeSet::new();
+                let mut seen_numbers = BTreeSet::new();
                 let numbers: Vec<i32> = runs
                     .into_iter()
                     .map(|(_, number)| number)
-                    .filter(|number| known.insert(*number))
+                    .filter(|number| seen_numbers.insert(*number))
                     .collect();
                 numbers
                     .into_par_iter()

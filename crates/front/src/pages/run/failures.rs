@@ -17,14 +17,14 @@ use assay_explain::failures::{
 };
 use maud::{Markup, html};
 
-use super::{Decisions, Places, first_line};
+use super::{Decisions, RepositoryLinks, first_line};
 use crate::{error::FrontError, links, view::View};
 
 /// Most links to evidence runs per failure.
-const LINKED: usize = 3;
+const MOST_LINKED_RUNS: usize = 3;
 
 /// Tests per page with causes.
-const WITH_CAUSES: u32 = 30;
+const PER_PAGE_WITH_CAUSES: u32 = 30;
 
 /// The gate of a run, and one page of its failed or recovered tests with their causes.
 pub(super) struct Causes(RunFailures);
@@ -42,7 +42,7 @@ impl Causes {
             run,
             knowledge,
             page,
-            per_page: WITH_CAUSES,
+            per_page: PER_PAGE_WITH_CAUSES,
             listed,
         };
         let explained = run_failures(view.store, view.engine, project, &query, view.now)?;
@@ -62,8 +62,8 @@ impl Causes {
     /// The gate of the run, and the number of its failures by cause. `address` returns the page's address in a mode.
     pub(super) fn gate(&self, address: impl Fn(Option<&'static str>) -> String) -> Markup {
         let (word, sentence) = cause::gate(self.0.gate.action);
-        let later = Knowledge::Hindsight.as_str();
-        let is_later = self.0.mode == Knowledge::Hindsight;
+        let hindsight = Knowledge::Hindsight.as_str();
+        let is_hindsight = self.0.mode == Knowledge::Hindsight;
         html! {
             section aria-labelledby="gate" {
                 h2 #gate { "Whose failures?" }
@@ -71,14 +71,14 @@ impl Causes {
                     p.gate { span class={ "chip gate " (self.0.gate.action.as_str()) } { (word) } " " (sentence) }
                     @if let Some(reason) = &self.0.incomplete { p.sub { "The run may lack results: " bdi { (reason) } "." } }
                     p.facts {
-                        @for (of, tests) in by_cause(&self.0.gate.by_cause) {
-                            @if tests > 0 { span { (cause::chip(of)) " " b { (super::super::grouped(tests)) } } }
+                        @for (cause_of_tests, tests) in by_cause(&self.0.gate.by_cause) {
+                            @if tests > 0 { span { (cause::chip(cause_of_tests)) " " b { (super::super::grouped(tests)) } } }
                         }
                     }
                     nav.controls aria-label="What is known" {
                         div.chips {
-                            a href=(address(None)) aria-current=[(!is_later).then_some("true")] { "as known when it ran" }
-                            a href=(address(Some(later))) aria-current=[is_later.then_some("true")] { "with later runs" }
+                            a href=(address(None)) aria-current=[(!is_hindsight).then_some("true")] { "as known when it ran" }
+                            a href=(address(Some(hindsight))) aria-current=[is_hindsight.then_some("true")] { "with later runs" }
                         }
                     }
                 }
@@ -91,21 +91,21 @@ impl Causes {
         &self,
         project: ProjectId,
         run: &RunDetail,
-        places: &Places,
+        repository_links: &RepositoryLinks,
         decisions: &Decisions,
     ) -> Markup {
         let tests: HashMap<TestNameRef<'_>, &TestEntry> = run
             .tests
             .iter()
-            .map(|test| (named(&test.test_name, test.file_path.as_deref()), test))
+            .map(|test| (test_name(&test.test_name, test.file_path.as_deref()), test))
             .collect();
-        // A run that was imported again after its tests were read may lack some.
+        // A failure without a test is omitted: the run may have been imported again after the failures were read.
         let listed: Vec<(&ExplainedFailure, &TestEntry)> = self
             .0
             .failures
             .iter()
             .filter_map(|failure| {
-                let name = named(&failure.test_name, failure.file_path.as_deref());
+                let name = test_name(&failure.test_name, failure.file_path.as_deref());
                 Some((failure, *tests.get(&name)?))
             })
             .collect();
@@ -126,7 +126,7 @@ impl Causes {
                                 (decisions.mark(&test.test_name, test.file_path.as_deref()))
                                 p.facts {
                                     span { (figures::ended(test.status)) @if test.attempts > 1 { ", " (test.attempts) " attempts" } @if let Some(ms) = test.duration_ms { ", " (words::duration(ms)) } }
-                                    @if let Some(file) = &test.file_path { span { (places.file(file)) } }
+                                    @if let Some(file) = &test.file_path { span { (repository_links.file(file)) } }
                                     (facts(project, failure))
                                 }
                                 (error(project, test, failure))
@@ -146,7 +146,7 @@ impl Causes {
     }
 }
 
-const fn named<'a>(name: &'a str, file_path: Option<&'a str>) -> TestNameRef<'a> {
+const fn test_name<'a>(name: &'a str, file_path: Option<&'a str>) -> TestNameRef<'a> {
     TestNameRef { name, file_path }
 }
 
@@ -162,20 +162,20 @@ const fn by_cause(counts: &ByCause) -> [(Cause, u32); 6] {
 }
 
 const fn probabilities(failure: &ExplainedFailure) -> [(Cause, f64); 5] {
-    let of = &failure.probabilities;
+    let shares = &failure.probabilities;
     [
-        (Cause::ThisChange, of.this_change),
-        (Cause::EarlierOnBranch, of.earlier_on_branch),
-        (Cause::BrokenBefore, of.broken_before),
-        (Cause::Flake, of.flake),
-        (Cause::Environment, of.environment),
+        (Cause::ThisChange, shares.this_change),
+        (Cause::EarlierOnBranch, shares.earlier_on_branch),
+        (Cause::BrokenBefore, shares.broken_before),
+        (Cause::Flake, shares.flake),
+        (Cause::Environment, shares.environment),
     ]
 }
 
 /// The verdict on the test, and the runs behind the sentence.
 fn facts(project: ProjectId, failure: &ExplainedFailure) -> Markup {
     let CauseEvidence { runs, runs_total } = &failure.evidence;
-    let linked = runs.get(..LINKED.min(runs.len())).unwrap_or_default();
+    let linked = runs.get(..MOST_LINKED_RUNS.min(runs.len())).unwrap_or_default();
     let more = runs_total.saturating_sub(u32::try_from(linked.len()).unwrap_or(u32::MAX));
     html! {
         @if let Some(verdict) = &failure.verdict {
@@ -201,9 +201,9 @@ fn facts(project: ProjectId, failure: &ExplainedFailure) -> Markup {
 
 /// The last error of the test, with a link to its signature if it has one.
 fn error(project: ProjectId, test: &TestEntry, failure: &ExplainedFailure) -> Markup {
-    let signed = failure.title.as_deref().zip(failure.fingerprint.as_deref());
+    let signature = failure.title.as_deref().zip(failure.fingerprint.as_deref());
     html! {
-        @match (signed, test.error_message.as_deref()) {
+        @match (signature, test.error_message.as_deref()) {
             (Some((title, fingerprint)), _) => p.error { a href=(links::signature(project, fingerprint)) { bdi { (title) } } },
             (None, Some(message)) => p.error { bdi { (first_line(message)) } },
             (None, None) => {},

@@ -135,7 +135,7 @@ fn known_schema(connection: &mut PgConnection) -> Work<String> {
     }
 }
 
-/// Refuses a project with runs whose verdicts are not of its present state.
+/// Rejects a project with runs if its verdicts were judged from an earlier state.
 fn check_judged(connection: &mut PgConnection, project: Uuid, name: &str) -> Work<()> {
     let is_judged = Mark::find(connection, project)?.is_some_and(|mark| mark.is_judged());
     if is_judged {

@@ -58,7 +58,7 @@ pub(super) fn import(
     }
     let mut stored = None;
     database.in_transaction("importing an organization", |connection| {
-        // The answer to the commit was lost.
+        // An earlier attempt committed, and its answer was lost.
         if let Some(imported) = stored
             && is_stored(connection, contents.organization.id)?
         {
@@ -143,7 +143,7 @@ fn check_tables(contents: &ArchiveContents) -> Work<()> {
     }
 }
 
-/// Refuses an archive of which the organization, its name, a project or a key is in the database.
+/// Rejects an archive if the database has its organization, the organization's name, a project or a key of it.
 fn check_free(connection: &mut PgConnection, contents: &ArchiveContents) -> Work<()> {
     let organization = &contents.organization;
     let name: Option<String> = organizations::table

@@ -19,23 +19,24 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct FailoverLog {
     logged_at: Mutex<Option<Instant>>,
-    lasts: AtomicBool,
+    is_failed_over: AtomicBool,
 }
 
 impl FailoverLog {
+    /// Logs that the primary answers instead of a standby, at most once per [`LOG_INTERVAL`].
     pub(super) fn report(&self, reason: &dyn std::fmt::Display) {
         let now = Instant::now();
         let mut logged_at = self.logged_at.lock().unwrap_or_else(PoisonError::into_inner);
         if logged_at.is_none_or(|at| now.saturating_duration_since(at) >= LOG_INTERVAL) {
             *logged_at = Some(now);
-            self.lasts.store(true, Ordering::Relaxed);
+            self.is_failed_over.store(true, Ordering::Relaxed);
             log::warn!("a standby cannot be read from, the primary answers: {reason}");
         }
     }
 
     /// Logs that standbys answer again, if a failover was logged before.
-    pub(super) fn ended_periods(&self) {
-        if self.lasts.load(Ordering::Relaxed) && self.lasts.swap(false, Ordering::Relaxed) {
+    pub(super) fn log_recovery(&self) {
+        if self.is_failed_over.load(Ordering::Relaxed) && self.is_failed_over.swap(false, Ordering::Relaxed) {
             log::info!("standbys are read from again");
         }
     }
@@ -63,9 +64,9 @@ mod tests {
     fn the_loss_of_a_standby_is_logged_once() {
         let failover_log = FailoverLog::default();
         failover_log.report(&"gone");
-        assert!(failover_log.lasts.load(Ordering::Relaxed));
-        failover_log.ended_periods();
+        assert!(failover_log.is_failed_over.load(Ordering::Relaxed));
+        failover_log.log_recovery();
         failover_log.report(&"gone again within the minute");
-        assert!(!failover_log.lasts.load(Ordering::Relaxed));
+        assert!(!failover_log.is_failed_over.load(Ordering::Relaxed));
     }
 }

@@ -10,9 +10,9 @@ use std::{
 
 use assay_domain::store::NodeReads;
 
-/// Most standbys with a name of their own. Addresses of containers change, and each name is a series of metrics.
+/// Most standbys that the metrics name. Addresses of containers change, and each name is a separate time series.
 const MAX_NAMED: usize = 16;
-/// The name of all others.
+/// The common name of all other standbys.
 const OTHERS: &str = "other standbys";
 
 /// The standbys by address, since the start of the process.

@@ -5,10 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Most time by which an answer of a standby may be old.
+/// The largest lag of a standby's answer behind the primary.
 pub(super) const MAX_AGE: Duration = Duration::from_secs(1);
 /// Interval of reading the primary's position, while there are reads.
-const STEP: Duration = Duration::from_millis(250);
+const READ_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A position that a standby must have reached, and when the primary had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl PrimaryPositions {
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         let is_due = self
             .last_query
-            .is_none_or(|last_query| now.saturating_duration_since(last_query) >= STEP);
+            .is_none_or(|last_query| now.saturating_duration_since(last_query) >= READ_INTERVAL);
         if is_due {
             self.last_query = Some(now);
         }

@@ -16,7 +16,7 @@ use super::nodes::{KnownStandbys, OpenConnection};
 use crate::db::{connection_string::ConnectionString, pool::prepare};
 
 /// How long a standby that is behind is not checked again.
-const RECHECK: Duration = Duration::from_millis(100);
+const RECHECK_PAUSE: Duration = Duration::from_millis(100);
 /// The address of the connected server as it sees it. A Unix-domain socket has none.
 const ADDRESS: &str = "coalesce(host(inet_server_addr()) || ':' || inet_server_port(), \
     'local socket, port ' || current_setting('port'))";
@@ -70,7 +70,7 @@ impl Standby {
     pub(super) fn has_reached(&mut self, needed: i64, now: Instant) -> QueryResult<bool> {
         let is_checked_recently = self
             .last_query
-            .is_some_and(|last_query| now.saturating_duration_since(last_query) < RECHECK);
+            .is_some_and(|last_query| now.saturating_duration_since(last_query) < RECHECK_PAUSE);
         if self.replayed < needed && !is_checked_recently {
             self.query_position()?;
             self.last_query = Some(now);

@@ -27,7 +27,7 @@ pub(super) fn matching(
     search: &str,
 ) -> Read<Vec<i32>> {
     let search = fold(search);
-    let holds = |text: &str| contains_folded(text, &search);
+    let contains_search = |text: &str| contains_folded(text, &search);
     let mut matches = BTreeSet::new();
     let titles = SqlStatement::<(Integer, Text)>::new(
         "SELECT signature.ordinal, signature.title FROM signature WHERE signature.project_id = ",
@@ -36,12 +36,12 @@ pub(super) fn matching(
     .load_iter::<(i32, String), PgRowByRowLoadingMode>(connection)?;
     for row in titles {
         let (signature, title) = row?;
-        if holds(&title) {
+        if contains_search(&title) {
             matches.insert(signature);
         }
     }
     each_latest(connection, filter, None, ALL_CHARACTERS, |latest| {
-        if latest.message.as_deref().is_some_and(holds) {
+        if latest.message.as_deref().is_some_and(contains_search) {
             matches.insert(latest.signature);
         }
     })?;
@@ -59,7 +59,7 @@ pub(super) fn matching(
     .load_iter::<(i32, String), PgRowByRowLoadingMode>(connection)?;
     for row in files {
         let (test, file) = row?;
-        if holds(&file) {
+        if contains_search(&file) {
             tests.push(test);
         }
     }

@@ -1,4 +1,4 @@
-//! The parts of results that verdict rows contain: each test's outcome in its last run, and the start of its newest
+//! The parts of results that verdict rows contain: each test's result in its last run, and the start of its newest
 //! run. The most frequent reads therefore need no results.
 
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use crate::{
         pool::Read,
         schema::verdict,
     },
-    read::observation::{self, StoredEnd},
+    read::observation::{self, StoredFinalResult},
 };
 
 /// The last results in a stored verdict.
@@ -31,11 +31,11 @@ pub(super) struct LastResults {
     pub(super) status: VerdictStatus,
     /// Whether its test had a result in the engine's window.
     pub(super) in_window: bool,
-    /// The last run, and the test's outcome in it.
-    last: Option<(i32, StoredEnd)>,
+    /// The last run, and the test's result in it.
+    last: Option<(i32, StoredFinalResult)>,
 }
 
-/// Test, verdict, whether it was in the window, last run, and the outcome there.
+/// Test, status of its verdict, whether it was in the window, last run, status and start offset in that run.
 type Row = (i32, String, bool, Option<i32>, Option<i16>, Option<i32>);
 
 /// The last results of the stored verdicts, by test.
@@ -52,11 +52,11 @@ pub(super) fn stored(connection: &mut PgConnection, project: Uuid) -> Read<HashM
         ))
         .load(connection)?;
     let stored = |(test, status, in_window, run, last_status, offset_ms): Row| {
-        let ended = last_status.map(|status| StoredEnd { status, offset_ms });
+        let final_result = last_status.map(|status| StoredFinalResult { status, offset_ms });
         let stored = LastResults {
             status: word("verdict", &status)?,
             in_window,
-            last: run.zip(ended),
+            last: run.zip(final_result),
         };
         Ok((test, stored))
     };
@@ -70,7 +70,7 @@ pub(super) fn complete(
     rows: &mut Rows,
     history: &History,
     stored: &HashMap<i32, LastResults>,
-    touched: &ImportChanges,
+    import_changes: &ImportChanges,
 ) -> Read<()> {
     let starts: HashMap<i32, At> = history
         .runs
@@ -78,33 +78,32 @@ pub(super) fn complete(
         .map(|run| (run.run.number, At(run.run.started_at)))
         .collect();
     // Known without reading results: the run that was just written, and runs without changes.
-    let known_outcome = |test: i32, run: i32| {
-        if Some(run) == touched.run {
-            return touched.ended.get(&test).copied();
+    let known_result = |test: i32, run: i32| {
+        if Some(run) == import_changes.run {
+            return import_changes.final_results.get(&test).copied();
         }
-        let (last, ended) = stored.get(&test)?.last?;
-        (last == run && !touched.all).then_some(ended)
+        let (last_run, final_result) = stored.get(&test)?.last?;
+        (last_run == run && !import_changes.all).then_some(final_result)
     };
     let mut unknown = Vec::new();
     for (test, run) in rows.tests.iter().zip(&rows.last_runs) {
         let Some(run) = run else { continue };
-        if known_outcome(*test, *run).is_none()
+        if known_result(*test, *run).is_none()
             && let Some(start) = starts.get(run)
         {
             unknown.push((*test, *run, *start));
         }
     }
-    let stored_outcomes = observation::ended(connection, project, &unknown)?;
+    let stored_results = observation::stored_final_results(connection, project, &unknown)?;
     let newest = newest_starts(history);
     for (index, (test, run)) in rows.tests.iter().zip(&rows.last_runs).enumerate() {
-        let ended = run.and_then(|run| {
-            known_outcome(*test, run).or_else(|| stored_outcomes.get(&(*test, run)).copied())
-        });
+        let final_result = run
+            .and_then(|run| known_result(*test, run).or_else(|| stored_results.get(&(*test, run)).copied()));
         if let Some(slot) = rows.last_statuses.get_mut(index) {
-            *slot = ended.map(|ended| ended.status);
+            *slot = final_result.map(|result| result.status);
         }
         if let Some(slot) = rows.last_offsets.get_mut(index) {
-            *slot = ended.and_then(|ended| ended.offset_ms);
+            *slot = final_result.and_then(|result| result.offset_ms);
         }
         if let Some(slot) = rows.newest.get_mut(index) {
             *slot = newest.get(test).copied();
@@ -146,7 +145,7 @@ fn newest_starts(history: &History) -> HashMap<i32, At> {
 
 /// A stored verdict on a test that no run of the window has.
 #[derive(Debug, QueryableByName)]
-pub(super) struct OldVerdict {
+pub(super) struct VerdictOutsideWindow {
     #[diesel(sql_type = Integer)]
     pub(super) test: i32,
     #[diesel(sql_type = Text)]
@@ -156,12 +155,12 @@ pub(super) struct OldVerdict {
     pub(super) newest: Option<At>,
 }
 
-/// The stored verdicts on these tests.
-pub(super) fn unseen(
+/// The stored verdicts on these tests, which have no result in the window.
+pub(super) fn outside_window(
     connection: &mut PgConnection,
     project: Uuid,
     tests: Vec<i32>,
-) -> QueryResult<Vec<OldVerdict>> {
+) -> QueryResult<Vec<VerdictOutsideWindow>> {
     if tests.is_empty() {
         return Ok(Vec::new());
     }

@@ -66,7 +66,7 @@ impl Rows {
     }
 
     /// Adds the verdict on a test without results in the window.
-    pub(super) fn push_unseen(
+    pub(super) fn push_outside_window(
         &mut self,
         test: i32,
         engine: String,
