@@ -4,12 +4,12 @@ use std::{
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use anyhow::{Context as _, ensure};
 use assay_domain::timestamp::Timestamp;
-use assay_reports::{Format, SourceFile};
+use assay_reports::{Format, MOST_FILE_BYTES, MOST_IMPORT_BYTES, SourceFile};
 use rayon::prelude::*;
 use walkdir::WalkDir;
 
@@ -20,13 +20,9 @@ use crate::{
 
 /// The maximum number of files of an import.
 const MOST_FILES: usize = 50_000;
-/// The maximum size of a file, in bytes.
-const LARGEST_FILE: u64 = 512 << 20;
-/// The maximum size of all files of an import, in bytes.
-const LARGEST_IMPORT: u64 = 1 << 30;
 /// The number of bytes by which a file is recognised: enough for the configuration that Playwright writes before its
 /// results.
-const BEGINNING: u64 = 4 << 20;
+const BEGINNING: usize = 4 << 20;
 /// The number of skipped files that are named; the rest is only counted.
 const MOST_NAMED: usize = 10;
 /// The same for skipped files whose kind is recognised.
@@ -129,7 +125,7 @@ impl Candidate {
     ) -> anyhow::Result<Option<SourceFile>> {
         if self.path.as_os_str() == "-" {
             let mut bytes = Vec::new();
-            read_on(&mut io::stdin().lock(), &mut bytes, LARGEST_FILE, budget)
+            read_on(&mut io::stdin().lock(), &mut bytes, MOST_FILE_BYTES, budget)
                 .context("reading standard input")?;
             return Ok(Some(SourceFile {
                 name: "-".to_owned(),
@@ -152,7 +148,7 @@ impl Candidate {
             budget.remove(bytes.len());
             return Ok(None);
         }
-        read_on(&mut file, &mut bytes, LARGEST_FILE, budget).with_context(|| name.clone())?;
+        read_on(&mut file, &mut bytes, MOST_FILE_BYTES, budget).with_context(|| name.clone())?;
         let modified = metadata
             .modified()
             .ok()
@@ -167,37 +163,35 @@ impl Candidate {
 
 /// The bytes read so far, over all files.
 #[derive(Debug, Default)]
-pub(crate) struct ByteBudget(AtomicU64);
+pub(crate) struct ByteBudget(AtomicUsize);
 
 impl ByteBudget {
     /// Adds bytes that were read. Fails if all files together exceed the limit.
     fn add(&self, bytes: usize) -> anyhow::Result<()> {
-        let bytes = u64::try_from(bytes)?;
         let before = self.0.fetch_add(bytes, Ordering::Relaxed);
         ensure!(
-            before.saturating_add(bytes) <= LARGEST_IMPORT,
+            before.saturating_add(bytes) <= MOST_IMPORT_BYTES,
             "the files of this import exceed {} MiB together; import them in shards",
-            LARGEST_IMPORT >> 20
+            MOST_IMPORT_BYTES >> 20
         );
         Ok(())
     }
 
     /// Subtracts bytes that were read and dropped.
     fn remove(&self, bytes: usize) {
-        self.0
-            .fetch_sub(u64::try_from(bytes).unwrap_or(0), Ordering::Relaxed);
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
 /// Reads until `into` holds `most` bytes. A file over the size limit is an error.
-fn read_on(from: &mut impl Read, into: &mut Vec<u8>, most: u64, budget: &ByteBudget) -> anyhow::Result<()> {
+fn read_on(from: &mut impl Read, into: &mut Vec<u8>, most: usize, budget: &ByteBudget) -> anyhow::Result<()> {
     let before = into.len();
-    let limit = (most + u64::from(most == LARGEST_FILE)).saturating_sub(u64::try_from(before)?);
-    from.by_ref().take(limit).read_to_end(into)?;
+    let limit = (most + usize::from(most == MOST_FILE_BYTES)).saturating_sub(before);
+    from.by_ref().take(u64::try_from(limit)?).read_to_end(into)?;
     ensure!(
-        u64::try_from(into.len())? <= LARGEST_FILE,
+        into.len() <= MOST_FILE_BYTES,
         "exceeds {} MiB",
-        LARGEST_FILE >> 20
+        MOST_FILE_BYTES >> 20
     );
     budget.add(into.len() - before)
 }

@@ -33,7 +33,7 @@ pub(crate) struct Population {
     pub(crate) tests: u32,
     /// The share of flaky tests of all kinds.
     pub(crate) flaky: f64,
-    /// The share of tests that break and are mended.
+    /// The share of tests that break and are fixed.
     pub(crate) regressing: f64,
     /// The share of tests that break permanently, some of them flaky before.
     pub(crate) broken: f64,

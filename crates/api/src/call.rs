@@ -17,8 +17,7 @@ use assay_flakiness::Diagnose;
 use crate::{
     error::ApiError,
     metrics::Metrics,
-    request::{Pairs, Query, RequestParts},
-    routes::Route,
+    request::{Pairs, PathParameters, Query},
 };
 
 /// One request with a valid key. Only the dispatch creates one.
@@ -30,8 +29,7 @@ pub(crate) struct Call<'a> {
     pub(crate) caller: Caller,
     /// The time of the request, the same for everything in its answer.
     pub(crate) now: Timestamp,
-    pub(crate) route: &'static Route,
-    pub(crate) parts: &'a RequestParts,
+    pub(crate) path: &'a PathParameters,
     pub(crate) pairs: &'a Pairs,
 }
 
@@ -43,7 +41,7 @@ impl Call<'_> {
 
     /// The project in the path, if the caller may read it.
     pub(crate) fn project(&self) -> Result<Project, ApiError> {
-        let id: ProjectId = self.id("{projectId}").ok_or(ApiError::ProjectNotFound)?;
+        let id: ProjectId = self.id("projectId").ok_or(ApiError::ProjectNotFound)?;
         self.directory
             .project(&self.caller, id, self.now)?
             .ok_or(ApiError::ProjectNotFound)
@@ -59,18 +57,20 @@ impl Call<'_> {
 
     /// The run's id in the path.
     pub(crate) fn run_id(&self) -> Result<RunId, ApiError> {
-        self.id("{runId}").ok_or(ApiError::RunNotFound)
+        self.id("runId").ok_or(ApiError::RunNotFound)
     }
 
     /// The fingerprint in the path.
     pub(crate) fn fingerprint(&self) -> Result<String, ApiError> {
-        self.segment("{fingerprint}")
+        self.path
+            .value("fingerprint")
             .filter(|text| {
                 text.len() <= 128
                     && text
                         .bytes()
                         .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
             })
+            .map(str::to_owned)
             .ok_or(ApiError::SignatureNotFound)
     }
 
@@ -79,8 +79,11 @@ impl Call<'_> {
     /// For a name that cannot be stored, the selector matches no test, because no test has an empty file path. An error
     /// here would come before the 404 of a missing run.
     pub(crate) fn test(&self, file: FileSelector) -> TestSelector {
-        match self.segment("{testName}") {
-            Some(name) => TestSelector { name, file },
+        match self.path.value("testName") {
+            Some(name) => TestSelector {
+                name: name.to_owned(),
+                file,
+            },
             None => TestSelector {
                 name: String::new(),
                 file: FileSelector::Exactly(Some(String::new())),
@@ -89,11 +92,7 @@ impl Call<'_> {
     }
 
     fn id<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
-        self.segment(name)?.parse().ok()
-    }
-
-    fn segment(&self, name: &str) -> Option<String> {
-        self.parts.segment(self.route.path, name)
+        self.path.value(name)?.parse().ok()
     }
 }
 

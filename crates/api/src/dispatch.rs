@@ -138,8 +138,7 @@ fn read(
         metrics: &app.metrics,
         caller: grant.caller,
         now,
-        route,
-        parts,
+        path: &parts.path_parameters(route),
         pairs: &parts.pairs(),
     };
     let building = if route.is_large { BUILDING } else { 0 };

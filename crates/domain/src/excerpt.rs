@@ -9,7 +9,7 @@ pub const MOST_ENTRIES: usize = 1_000;
 /// The text, or its first [`EXCERPT_CHARS`] characters with `…` as the last one if it is longer.
 ///
 /// A store may pass a text that is already cut. It must keep at least `EXCERPT_CHARS + 1` characters, so that this
-/// function sees that the text is longer.
+/// function recognizes that the text is longer.
 pub fn excerpt(mut text: String) -> String {
     if text.chars().nth(EXCERPT_CHARS).is_some() {
         let end = text.char_indices().nth(EXCERPT_CHARS - 1);

@@ -2,6 +2,11 @@
 
 use std::{borrow::Cow, iter::Peekable, str::Chars};
 
+/// Whether a character is a control character other than a line break and a tab.
+pub fn is_removable(c: char) -> bool {
+    c.is_control() && !matches!(c, '\n' | '\t')
+}
+
 /// The text without ANSI escape sequences and control characters other than line breaks and tabs; line ends are
 /// `\n`.
 pub fn plain(text: &str) -> Cow<'_, str> {
@@ -16,8 +21,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
             '\u{9b}' => skip_control_sequence(&mut rest),
             '\r' if rest.peek() == Some(&'\n') => {}
             '\r' => plain_text.push('\n'),
-            '\n' | '\t' => plain_text.push(c),
-            c if c.is_control() => {}
+            c if is_removable(c) => {}
             c => plain_text.push(c),
         }
     }
@@ -30,7 +34,7 @@ fn is_plain(text: &str) -> bool {
     let is_suspect = |byte: u8| matches!(byte, 0..=8 | 11..=31 | 127 | 0xc2);
     // The loop has no early exit, so that the compiler can check many bytes at once. Most texts are plain.
     let is_suspicious = text.bytes().fold(false, |any, byte| any | is_suspect(byte));
-    !is_suspicious || !text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+    !is_suspicious || !text.chars().any(is_removable)
 }
 
 /// Skips the rest of an escape sequence: a control sequence, an operating system command, or one character.
@@ -59,7 +63,8 @@ fn skip_escape(rest: &mut Peekable<Chars<'_>>) {
     }
 }
 
-fn skip_control_sequence(rest: &mut Peekable<Chars<'_>>) {
+/// Skips the rest of a control sequence: its parameters and the final character.
+pub fn skip_control_sequence(rest: &mut Peekable<impl Iterator<Item = char>>) {
     while rest.next_if(|c| matches!(c, '\u{20}'..='\u{3f}')).is_some() {}
     rest.next_if(|c| matches!(c, '\u{40}'..='\u{7e}'));
 }

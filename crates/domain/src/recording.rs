@@ -6,6 +6,7 @@ use crate::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     execution::{Executions, TestOutcome},
     id::RunId,
+    revision::tested_or_commit,
     run::{CiProvider, Counts, Outcome, RunState},
     signature::ErrorClass,
     test::TestName,
@@ -59,7 +60,7 @@ impl RunContext {
 
     /// The revision of the tested code, if one is known.
     pub fn revision(&self) -> Option<&str> {
-        self.tested_revision.as_deref().or(self.commit_sha.as_deref())
+        tested_or_commit(self.tested_revision.as_deref(), self.commit_sha.as_deref())
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
     execution::TestOutcome,
     id::RunId,
     page::{Direction, PerPage, RunPosition},
+    revision::tested_or_commit,
     test::TestOrdinal,
     timestamp::Timestamp,
     vocabulary::vocabulary,
@@ -160,6 +161,13 @@ pub struct RunRow {
     /// Its suite; none for the default one. The runs list of the API omits it.
     #[serde(skip)]
     pub suite: Option<String>,
+}
+
+impl RunRow {
+    /// The revision of the tested code, if one is known.
+    pub fn revision(&self) -> Option<&str> {
+        tested_or_commit(self.tested_revision.as_deref(), self.commit_sha.as_deref())
+    }
 }
 
 /// The number of shards that arrived.

@@ -1,6 +1,6 @@
 //! The period of a request.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::{plan::Plan, timestamp::Timestamp};
 
@@ -43,6 +43,12 @@ impl Days {
     }
 }
 
+impl Serialize for Days {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.count().serialize(serializer)
+    }
+}
+
 /// A period ending now. A run belongs to it if it started within `from..=to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -50,8 +56,8 @@ impl Days {
 #[cfg_attr(feature = "openapi", schema(as = Period))]
 pub struct Window {
     /// Its length in days of 24 hours.
-    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
-    pub days: i64,
+    #[cfg_attr(feature = "openapi", schema(value_type = i64, minimum = 0))]
+    pub days: Days,
     /// Its start, inclusive.
     pub from: Timestamp,
     /// Its end: the time of the request.
@@ -62,7 +68,7 @@ impl Window {
     /// The period of `days` that ends at `now`.
     pub const fn ending(now: Timestamp, days: Days) -> Self {
         Self {
-            days: days.count(),
+            days,
             from: now.plus_days(-days.count()),
             to: now,
         }

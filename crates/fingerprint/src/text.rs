@@ -1,4 +1,11 @@
 //! Converts raw text to clean lines, without colours and control characters, up to a limit.
+//!
+//! These rules differ from [`assay_domain::plain::plain`], because stored fingerprints depend on them: every line end
+//! splits a line, invisible marks are removed, and so is the character after an unknown escape.
+
+use std::iter::Peekable;
+
+use assay_domain::plain::skip_control_sequence;
 
 use crate::literal;
 
@@ -44,12 +51,11 @@ fn is_noise(next: char) -> bool {
 }
 
 /// Skips the rest of an escape sequence: `[…m` and similar, `]…BEL`, or one character.
-fn skip_escape(chars: &mut std::iter::Peekable<impl Iterator<Item = char>>) {
+fn skip_escape(chars: &mut Peekable<impl Iterator<Item = char>>) {
     match chars.peek() {
         Some('[') => {
             chars.next();
-            while chars.next_if(|c| matches!(c, ' '..='?')).is_some() {}
-            chars.next_if(|c| matches!(c, '@'..='~'));
+            skip_control_sequence(chars);
         }
         Some(']') => {
             while let Some(c) = chars.next_if(|c| !matches!(c, '\n' | '\r')) {

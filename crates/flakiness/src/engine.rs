@@ -20,7 +20,7 @@ use crate::{
     verdict::{
         evidence::{self, Frame},
         findings::Finder,
-        status::{FailingTest, clean, clean_status},
+        status::{FailedTest, clean, clean_status},
         test_counts::TestCounts,
     },
 };
@@ -154,28 +154,28 @@ struct Examination<'a, 'h> {
     test: TestOrdinal,
     presence: Presence,
     /// `None` for a test without a failed attempt.
-    failing_test: Option<FailingTest<'a, 'h>>,
+    failed_test: Option<FailedTest<'a, 'h>>,
 }
 
 impl Examination<'_, '_> {
     fn status(&self) -> VerdictStatus {
-        match &self.failing_test {
-            Some(failing_test) => failing_test.decide().0,
+        match &self.failed_test {
+            Some(failed_test) => failed_test.decide().0,
             None => clean_status(self.presence),
         }
     }
 
     fn verdict(&self) -> Verdict {
-        match &self.failing_test {
-            Some(failing_test) => failing_test.verdict(),
+        match &self.failed_test {
+            Some(failed_test) => failed_test.verdict(),
             None => clean(self.test, self.presence),
         }
     }
 
     fn evidence(&self, frame: Frame, active: &[Signal]) -> Evidence {
         let mut evidence = evidence::counts(frame, self.presence, self.dropped());
-        if let Some(failing_test) = &self.failing_test {
-            evidence.signals = evidence::signals(failing_test, active);
+        if let Some(failed_test) = &self.failed_test {
+            evidence.signals = evidence::signals(failed_test, active);
         }
         evidence
     }
@@ -247,7 +247,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
         let test = block.test(index, bit);
         let (timeline, background) = (self.timeline, self.background);
         let presence = block.presence(index, bit);
-        let failing_test = self.failing_test(block, index, bit, presence);
+        let failed_test = self.failed_test(block, index, bit, presence);
         Examination {
             timeline,
             background,
@@ -256,18 +256,18 @@ impl<'t, 'h> Examiner<'t, 'h> {
             bit,
             test,
             presence,
-            failing_test,
+            failed_test,
         }
     }
 
     /// All counts of a test; `None` if it has no failed attempt.
-    fn failing_test<'a>(
+    fn failed_test<'a>(
         &'a mut self,
         block: &'a Block,
         index: usize,
         bit: u32,
         presence: Presence,
-    ) -> Option<FailingTest<'a, 'h>> {
+    ) -> Option<FailedTest<'a, 'h>> {
         let test = block.test(index, bit);
         let failures = self.failures.of(test);
         if failures.is_empty() {
@@ -293,7 +293,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
             failures,
             outcomes: &self.outcomes,
         };
-        Some(FailingTest {
+        Some(FailedTest {
             test,
             test_counts,
             findings: self.finder.find(test_counts),

@@ -102,7 +102,11 @@ pub(crate) fn resolve(
     }
 }
 
-/// Whether a source's facts are about the chosen commit.
+/// Whether a source's facts are about the chosen commit. All sources are of one report. A flag may abbreviate the commit
+/// or name the head of the pull request, while CI's variables name the merge commit.
+///
+/// The store compares the commits of two reports, and only exactly: see `is_of_another_commit` in
+/// `crates/repository/src/record/run.rs`.
 fn is_of_commit(source: &RunContext, commit: Option<&str>) -> bool {
     let (Some(own), Some(commit)) = (source.commit_sha.as_deref(), commit) else {
         return true;

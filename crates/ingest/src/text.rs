@@ -1,8 +1,11 @@
 //! Validates and cleans texts from outside.
+//!
+//! Unlike [`assay_domain::plain::plain`], this module keeps the visible part of an escape sequence, because stored run
+//! keys depend on it.
 
 use std::fmt::Write as _;
 
-use assay_domain::project::NAME_CHARS;
+use assay_domain::{plain::is_removable, project::NAME_CHARS};
 use sha2::{Digest as _, Sha256};
 
 /// Longest address of a page, in characters.
@@ -85,11 +88,7 @@ pub(crate) fn branch(name: &str) -> String {
 /// A text of a report or of CI, ready for storing: without control characters other than line breaks and tabs, and cut
 /// to `limit` characters. None if it is empty.
 pub(crate) fn storable_line(text: &str, limit: usize) -> Option<String> {
-    let line: String = text
-        .chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .take(limit)
-        .collect();
+    let line: String = text.chars().filter(|c| !is_removable(*c)).take(limit).collect();
     let line = line.trim();
     (!line.is_empty()).then(|| line.to_owned())
 }

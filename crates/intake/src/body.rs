@@ -43,7 +43,7 @@ pub(crate) async fn receive(
     let mut pace = Pace::begin(limits.bytes_a_pace);
     let end = tokio::time::Instant::now() + limits.body_within;
     loop {
-        let deadline = end.min(pace.window_end);
+        let deadline = end.min(pace.interval_end);
         let Ok(next) = tokio::time::timeout_at(deadline, payload.next()).await else {
             pace.check()?;
             if tokio::time::Instant::now() >= end {
@@ -87,9 +87,9 @@ async fn write(mut file: File, mut piece: Vec<u8>) -> Result<(File, Vec<u8>), In
         .map_err(IntakeError::Spool)
 }
 
-/// Checks that a body arrives fast enough: a minimum of bytes in each window.
+/// Checks that a body arrives fast enough: a minimum of bytes in each interval.
 struct Pace {
-    window_end: tokio::time::Instant,
+    interval_end: tokio::time::Instant,
     received_bytes: u64,
     least_bytes: u64,
 }
@@ -97,7 +97,7 @@ struct Pace {
 impl Pace {
     fn begin(least_bytes: u64) -> Self {
         Self {
-            window_end: tokio::time::Instant::now() + PACE,
+            interval_end: tokio::time::Instant::now() + PACE,
             received_bytes: 0,
             least_bytes,
         }
@@ -110,7 +110,7 @@ impl Pace {
 
     /// Begins the next window if this one is over.
     fn check(&mut self) -> Result<(), IntakeError> {
-        if tokio::time::Instant::now() < self.window_end {
+        if tokio::time::Instant::now() < self.interval_end {
             return Ok(());
         }
         if self.received_bytes < self.least_bytes {

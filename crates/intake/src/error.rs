@@ -129,7 +129,7 @@ impl IntakeError {
         }
     }
 
-    /// The beginning of a client's text, for a sentence.
+    /// The beginning of a client's text, for a sentence. Removes line breaks too, because the sentence is one line.
     pub(crate) fn excerpt(text: &str) -> String {
         text.chars().filter(|c| !c.is_control()).take(60).collect()
     }

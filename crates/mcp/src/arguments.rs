@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use assay_domain::test::{FileSelector, TestSelector};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -83,6 +84,18 @@ impl Arguments {
             Self::new(fields.clone(), properties)
         });
         entries.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The test that `test` and `file` name. An empty `file` selects the test without a file.
+    pub(crate) fn test(&self) -> Result<TestSelector, ToolError> {
+        let name = self.required("test")?;
+        let file = match self.0.get("file") {
+            Some(Value::String(file)) if file.is_empty() => FileSelector::Exactly(None),
+            _ => self
+                .text("file")?
+                .map_or(FileSelector::Any, |file| FileSelector::Exactly(Some(file))),
+        };
+        Ok(TestSelector { name, file })
     }
 
     /// A required text.

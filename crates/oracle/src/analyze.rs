@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use crate::{
     checks::{Scene, verdicts::Verdicts},
-    clock, oracle,
+    clock,
+    comparison::Comparison,
+    oracle,
     stack::Stack,
-    tally::Tally,
 };
 
 /// The figures that do not depend on the input's form.
@@ -25,7 +26,7 @@ const FIELDS: [&str; 8] = [
 ];
 
 /// Compares the status route's verdicts of a project with an analysis of its runs.
-pub fn analyze(tally: &mut Tally, stack: &Stack, scene: &Scene<'_>, verdicts: &Verdicts) {
+pub fn analyze(comparison: &mut Comparison, stack: &Stack, scene: &Scene<'_>, verdicts: &Verdicts) {
     let file = stack.file("attempts.csv", table(scene).as_bytes());
     let now = clock::text(scene.now + clock::MINUTE);
     let arguments = [
@@ -45,11 +46,11 @@ pub fn analyze(tally: &mut Tally, stack: &Stack, scene: &Scene<'_>, verdicts: &V
     ]
     .map(str::to_owned);
     let output = stack.assay(&arguments, &BTreeMap::new(), b"");
-    if !tally.same(&format!("assay analyze: {}", output.err), &output.status, &0) {
+    if !comparison.same(&format!("assay analyze: {}", output.err), &output.status, &0) {
         return;
     }
     let analysis: Value = serde_json::from_str(&output.out).unwrap_or_default();
-    tally.same(
+    comparison.same(
         "assay analyze: windowDays",
         &analysis["windowDays"].as_i64(),
         &Some(14),
@@ -68,11 +69,11 @@ pub fn analyze(tally: &mut Tally, stack: &Stack, scene: &Scene<'_>, verdicts: &V
         .filter(|(_, verdict)| verdict["awaitingFirstWrite"] == false)
     {
         let Some(entry) = entries.get(test) else {
-            tally.that(false, || format!("assay analyze does not know {test:?}"));
+            comparison.holds(false, || format!("assay analyze does not know {test:?}"));
             continue;
         };
         for field in FIELDS {
-            tally.same(
+            comparison.same(
                 &format!("assay analyze: {field} of {test:?}"),
                 &entry[field],
                 &verdict[field],

@@ -3,22 +3,22 @@
 
 use crate::{
     checks::{Scene, refused},
+    comparison::Comparison,
     hostile::{CODES, FREE, ROUTES, Route, SEGMENTS, VALUES},
     http::{self, Response},
-    tally::Tally,
     world::Run,
 };
 
 /// Runs all checks.
-pub fn bad_input(tally: &mut Tally, scene: &Scene<'_>, run: &Run) {
+pub fn bad_input(comparison: &mut Comparison, scene: &Scene<'_>, run: &Run) {
     for route in &ROUTES {
-        segments(tally, scene, route, run);
+        segments(comparison, scene, route, run);
         for parameter in route.parameters {
-            values(tally, scene, &path_of(scene, route, run, None), parameter);
+            values(comparison, scene, &path_of(scene, route, run, None), parameter);
         }
-        unknown(tally, scene, &path_of(scene, route, run, None));
+        unknown(comparison, scene, &path_of(scene, route, run, None));
     }
-    raw(tally, scene);
+    raw(comparison, scene);
 }
 
 fn path_of(scene: &Scene<'_>, route: &Route, run: &Run, hostile: Option<(&str, &str)>) -> String {
@@ -46,7 +46,7 @@ fn path_of(scene: &Scene<'_>, route: &Route, run: &Run, hostile: Option<(&str, &
     path
 }
 
-fn segments(tally: &mut Tally, scene: &Scene<'_>, route: &Route, run: &Run) {
+fn segments(comparison: &mut Comparison, scene: &Scene<'_>, route: &Route, run: &Run) {
     for segment in route.segments.iter().filter(|segment| segment.starts_with('{')) {
         let code = match *segment {
             "{project}" => "project_not_found",
@@ -58,26 +58,26 @@ fn segments(tally: &mut Tally, scene: &Scene<'_>, route: &Route, run: &Run) {
         for value in SEGMENTS.iter().copied().chain([long.as_str()]) {
             let path = path_of(scene, route, run, Some((segment, value)));
             let Some(answer) = ask(scene, &path) else {
-                tally.that(false, || format!("GET {path}: no answer"));
+                comparison.holds(false, || format!("GET {path}: no answer"));
                 continue;
             };
-            refused(tally, &path, &answer, 404, code);
+            refused(comparison, &path, &answer, 404, code);
         }
         let path = path_of(scene, route, run, Some((segment, &"a".repeat(200_000))));
         let answer = ask(scene, &path);
-        tally.that(
+        comparison.holds(
             answer.is_none_or(|answer| (400..500).contains(&answer.status)),
             || "a segment of 200,000 characters is no server's failure".to_owned(),
         );
         let path = path_of(scene, route, run, Some((segment, "")));
         let answer = ask(scene, &path);
-        tally.that(answer.is_some_and(|answer| answer.status == 404), || {
+        comparison.holds(answer.is_some_and(|answer| answer.status == 404), || {
             format!("GET {path}: an empty segment")
         });
     }
 }
 
-fn values(tally: &mut Tally, scene: &Scene<'_>, base: &str, parameter: &str) {
+fn values(comparison: &mut Comparison, scene: &Scene<'_>, base: &str, parameter: &str) {
     let code = if parameter == "days" {
         "invalid_period"
     } else {
@@ -87,15 +87,15 @@ fn values(tally: &mut Tally, scene: &Scene<'_>, base: &str, parameter: &str) {
     for (value, is_text) in VALUES {
         let path = format!("{base}?{parameter}={value}");
         let Some(answer) = ask(scene, &path) else {
-            tally.that(false, || format!("GET {path}: no answer"));
+            comparison.holds(false, || format!("GET {path}: no answer"));
             continue;
         };
         if !is_text {
-            refused(tally, &path, &answer, 400, code);
+            refused(comparison, &path, &answer, 400, code);
         } else if free || allowed(parameter, value) {
-            check_form(tally, &path, &answer);
+            check_form(comparison, &path, &answer);
         } else {
-            refused(tally, &path, &answer, 400, code);
+            refused(comparison, &path, &answer, 400, code);
         }
     }
     for twice in [
@@ -104,7 +104,7 @@ fn values(tally: &mut Tally, scene: &Scene<'_>, base: &str, parameter: &str) {
     ] {
         let path = format!("{base}?{twice}");
         if let Some(answer) = ask(scene, &path) {
-            refused(tally, &path, &answer, 400, code);
+            refused(comparison, &path, &answer, 400, code);
         }
     }
     for length in [201, 5_000] {
@@ -112,19 +112,19 @@ fn values(tally: &mut Tally, scene: &Scene<'_>, base: &str, parameter: &str) {
         let Some(answer) = ask(scene, &path) else { continue };
         // The specification does not limit page numbers.
         if parameter == "filePath" || parameter == "page" {
-            check_form(tally, &path, &answer);
+            check_form(comparison, &path, &answer);
         } else {
-            refused(tally, &path, &answer, 400, code);
+            refused(comparison, &path, &answer, 400, code);
         }
     }
     let path = format!("{base}?{parameter}={}", "%F0%9F%9B%92".repeat(40_000));
     let answer = ask(scene, &path);
-    tally.that(answer.is_none_or(|answer| answer.status < 500), || {
+    comparison.holds(answer.is_none_or(|answer| answer.status < 500), || {
         format!("{parameter} of 480,000 characters")
     });
     let path = format!("{base}?{parameter}");
     if let Some(answer) = ask(scene, &path) {
-        check_form(tally, &path, &answer);
+        check_form(comparison, &path, &answer);
     }
 }
 
@@ -140,7 +140,7 @@ fn allowed(parameter: &str, value: &str) -> bool {
 }
 
 /// Unknown parameters are ignored if they are text.
-fn unknown(tally: &mut Tally, scene: &Scene<'_>, base: &str) {
+fn unknown(comparison: &mut Comparison, scene: &Scene<'_>, base: &str) {
     for query in [
         "zzz=1",
         "zzz=1&zzz=2",
@@ -154,7 +154,7 @@ fn unknown(tally: &mut Tally, scene: &Scene<'_>, base: &str) {
     ] {
         let path = format!("{base}?{query}");
         let answer = ask(scene, &path);
-        tally.that(answer.as_ref().is_some_and(|answer| answer.status == 200), || {
+        comparison.holds(answer.as_ref().is_some_and(|answer| answer.status == 200), || {
             format!(
                 "GET {path}: an unknown parameter is ignored, got {:?}",
                 answer.map(|a| a.status)
@@ -166,13 +166,13 @@ fn unknown(tally: &mut Tally, scene: &Scene<'_>, base: &str) {
     ] {
         let path = format!("{base}?{query}");
         if let Some(answer) = ask(scene, &path) {
-            check_form(tally, &path, &answer);
+            check_form(comparison, &path, &answer);
         }
     }
 }
 
 /// Bytes that no path may contain.
-fn raw(tally: &mut Tally, scene: &Scene<'_>) {
+fn raw(comparison: &mut Comparison, scene: &Scene<'_>) {
     let key = format!("Bearer {}", scene.organization.key);
     let project = scene.project.id.as_bytes();
     for hostile in [
@@ -210,7 +210,7 @@ fn raw(tally: &mut Tally, scene: &Scene<'_>) {
                 &path,
                 &[("Authorization", key.as_bytes())],
             );
-            tally.that(answer.as_ref().is_none_or(|answer| answer.status < 500), || {
+            comparison.holds(answer.as_ref().is_none_or(|answer| answer.status < 500), || {
                 format!("raw {hostile:?}: {:?}", answer.map(|answer| answer.status))
             });
         }
@@ -222,12 +222,12 @@ fn raw(tally: &mut Tally, scene: &Scene<'_>) {
         "BREW /api/v1/projects HTTP/1.1\r\nHost: x\r\n\r\n",
     ] {
         let answer = http::send(scene.client.address(), request.as_bytes(), false);
-        tally.that(answer.is_none_or(|answer| answer.status < 500), || {
+        comparison.holds(answer.is_none_or(|answer| answer.status < 500), || {
             format!("raw {request:?}")
         });
     }
     let fine = scene.client.get("/projects");
-    tally.same("after all that", &fine.status, &200);
+    comparison.same("after all that", &fine.status, &200);
 }
 
 fn ask(scene: &Scene<'_>, path: &str) -> Option<Response> {
@@ -241,11 +241,11 @@ fn ask(scene: &Scene<'_>, path: &str) -> Option<Response> {
 }
 
 /// Any answer in the API's own form.
-fn check_form(tally: &mut Tally, path: &str, answer: &Response) {
+fn check_form(comparison: &mut Comparison, path: &str, answer: &Response) {
     let path: String = path.chars().take(160).collect();
-    tally.that(answer.status < 500, || format!("GET {path}: {}", answer.status));
+    comparison.holds(answer.status < 500, || format!("GET {path}: {}", answer.status));
     let code = answer.code();
-    tally.that(answer.status == 200 || CODES.contains(&code.as_str()), || {
+    comparison.holds(answer.status == 200 || CODES.contains(&code.as_str()), || {
         format!("GET {path}: {} {code:?}", answer.status)
     });
 }

@@ -1,14 +1,14 @@
 //! Entity tags, codings and answers without a body.
 
 use crate::{
+    comparison::Comparison,
     http::{Client, escape},
     stack::Stack,
-    tally::Tally,
     world::Organization,
 };
 
 /// The routes whose answers may be cached and revalidated.
-pub fn caching(tally: &mut Tally, stack: &Stack, organization: &Organization) {
+pub fn caching(comparison: &mut Comparison, stack: &Stack, organization: &Organization) {
     let client = Client::new(stack.address(), &organization.key);
     let project = &organization.projects[0];
     let project_path = format!("/projects/{}", escape(&project.id));
@@ -26,29 +26,29 @@ pub fn caching(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     ] {
         let answer = client.get(&path);
         let tag = answer.header("etag").unwrap_or_default().to_owned();
-        tally.that(tag.starts_with('"'), || {
+        comparison.holds(tag.starts_with('"'), || {
             format!("GET {path}: etag {tag:?} is not strong")
         });
-        tally.same(
+        comparison.same(
             &format!("GET {path}: cache-control"),
             &answer.header("cache-control"),
             &Some("private, no-cache"),
         );
         for (asked, status) in [(tag.as_str(), 304), ("*", 304), ("\"other\"", 200)] {
             let again = client.ask("GET", &path, &[("If-None-Match", asked)]);
-            tally.same(
+            comparison.same(
                 &format!("GET {path} if none matches {asked}"),
                 &again.status,
                 &status,
             );
-            tally.that(again.body.is_empty() == (status == 304), || {
+            comparison.holds(again.body.is_empty() == (status == 304), || {
                 format!("GET {path}: a body with {status}")
             });
         }
         for coding in ["gzip", "br", "zstd"] {
             let packed = client.ask("GET", &path, &[("Accept-Encoding", coding)]);
             let encoding = packed.header("content-encoding");
-            tally.that(
+            comparison.holds(
                 packed.status == 200 && encoding.is_none_or(|encoding| encoding == coding),
                 || format!("GET {path} as {coding}: {encoding:?}"),
             );

@@ -19,9 +19,9 @@ use serde_json::Value;
 
 use crate::{
     clock::{self, DAY},
+    comparison::Comparison,
     http::{Client, Response, escape},
     oracle::Fingerprints,
-    tally::Tally,
     world::{Organization, Project},
 };
 
@@ -46,9 +46,9 @@ impl Scene<'_> {
     }
 
     /// An answer that must be a success.
-    pub fn get(&self, tally: &mut Tally, path: &str) -> Value {
+    pub fn get(&self, comparison: &mut Comparison, path: &str) -> Value {
         let answer = self.client.get(path);
-        good(tally, path, &answer);
+        good(comparison, path, &answer);
         answer.json_or_null()
     }
 
@@ -62,8 +62,8 @@ impl Scene<'_> {
 }
 
 /// Checks the properties of every success.
-pub fn good(tally: &mut Tally, path: &str, answer: &Response) -> bool {
-    let fine = tally.that(answer.status == 200, || {
+pub fn good(comparison: &mut Comparison, path: &str, answer: &Response) -> bool {
+    let fine = comparison.holds(answer.status == 200, || {
         format!(
             "GET {path}: expected 200, got {} {}",
             answer.status,
@@ -71,11 +71,11 @@ pub fn good(tally: &mut Tally, path: &str, answer: &Response) -> bool {
         )
     });
     let json = answer.header("content-type").unwrap_or_default();
-    tally.that(json.starts_with("application/json"), || {
+    comparison.holds(json.starts_with("application/json"), || {
         format!("GET {path}: content-type {json:?}")
     });
     let cache = answer.header("cache-control").unwrap_or_default();
-    tally.that(
+    comparison.holds(
         cache == "private, no-store" || cache == "private, no-cache",
         || format!("GET {path}: cache-control {cache:?}"),
     );
@@ -83,52 +83,59 @@ pub fn good(tally: &mut Tally, path: &str, answer: &Response) -> bool {
 }
 
 /// Checks the properties of every refusal.
-pub fn refused(tally: &mut Tally, path: &str, answer: &Response, status: u16, code: &str) -> bool {
-    let is_refused = tally.that((answer.status, answer.code().as_str()) == (status, code), || {
+pub fn refused(comparison: &mut Comparison, path: &str, answer: &Response, status: u16, code: &str) -> bool {
+    let is_refused = comparison.holds((answer.status, answer.code().as_str()) == (status, code), || {
         let body: String = String::from_utf8_lossy(&answer.body).chars().take(200).collect();
         format!(
             "GET {path}: expected {status} {code}, got {} {body}",
             answer.status
         )
     });
-    tally.that(!answer.sentence().is_empty(), || {
+    comparison.holds(!answer.sentence().is_empty(), || {
         format!("GET {path}: the error has no sentence")
     });
     let fields = answer.json_or_null().as_object().map_or(0, serde_json::Map::len);
-    tally.that(fields == 2, || {
+    comparison.holds(fields == 2, || {
         format!(
             "GET {path}: an error is {{error, code}}, got {}",
             answer.json_or_null()
         )
     });
-    tally.that(answer.header("service-key-expires-at").is_none(), || {
+    comparison.holds(answer.header("service-key-expires-at").is_none(), || {
         format!("GET {path}: the expiry header belongs to good answers")
     });
     is_refused
 }
 
 /// The window of an answer: this many days until now.
-pub fn window(tally: &mut Tally, path: &str, answer: &Value, days: i64) {
+pub fn window(comparison: &mut Comparison, path: &str, answer: &Value, days: i64) {
     let window = &answer["window"];
-    tally.same(
+    comparison.same(
         &format!("GET {path}: window.days"),
         &window["days"].as_i64(),
         &Some(days),
     );
     let read = |name: &str| window[name].as_str().and_then(clock::parse).unwrap_or_default();
     let (from, to) = (read("from"), read("to"));
-    tally.that(to - from == days * DAY, || {
+    comparison.holds(to - from == days * DAY, || {
         format!("GET {path}: the window {window} is not {days} days")
     });
-    tally.that((clock::now() - to).abs() < 5_000, || {
+    comparison.holds((clock::now() - to).abs() < 5_000, || {
         format!("GET {path}: the window {window} does not end now")
     });
 }
 
 /// The `page` object of a numbered list.
-pub fn page(tally: &mut Tally, path: &str, answer: &Value, number: i64, per_page: i64, total: usize) {
+pub fn page(
+    comparison: &mut Comparison,
+    path: &str,
+    answer: &Value,
+    number: i64,
+    per_page: i64,
+    total: usize,
+) {
     let count = (total as i64 + per_page - 1) / per_page;
-    tally.matches(
+    comparison.matches(
         &format!("GET {path}: page"),
         &answer["page"],
         &serde_json::json!({
@@ -149,7 +156,7 @@ pub struct List<'a, K> {
 
 /// All entries of a list, which must be the same in pages of 10, 25 and 50. A page past the end is the last page.
 pub fn all_pages<K: PartialEq>(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     scene: &Scene<'_>,
     query: &str,
     list: &List<'_, K>,
@@ -162,9 +169,9 @@ pub fn all_pages<K: PartialEq>(
         let pages = total.div_ceil(per_page).max(1);
         for number in 1..=pages {
             let path = format!("{query}{joint}perPage={per_page}&page={number}");
-            let answer = scene.get(tally, &path);
-            page(tally, &path, &answer, number as i64, per_page as i64, total);
-            tally.same(
+            let answer = scene.get(comparison, &path);
+            page(comparison, &path, &answer, number as i64, per_page as i64, total);
+            comparison.same(
                 &format!("GET {path}: sort"),
                 &answer["sort"],
                 &serde_json::json!(list.sort),
@@ -172,12 +179,12 @@ pub fn all_pages<K: PartialEq>(
             entries.extend(answer[list.field].as_array().cloned().unwrap_or_default());
         }
         let path = format!("{query}{joint}perPage={per_page}&page=99999");
-        let last = scene.get(tally, &path);
-        page(tally, &path, &last, pages as i64, per_page as i64, total);
+        let last = scene.get(comparison, &path);
+        page(comparison, &path, &last, pages as i64, per_page as i64, total);
         match &first_entries {
             Some(first) => {
                 let keys = |entries: &[Value]| -> Vec<K> { entries.iter().map(list.key).collect() };
-                tally.that(keys(first) == keys(&entries), || {
+                comparison.holds(keys(first) == keys(&entries), || {
                     format!("GET {query}: pages of {per_page} have other entries")
                 });
             }

@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use crate::{
     clock::{self, HOUR},
+    comparison::Comparison,
     dice::Dice,
     http::{Client, escape},
     importer, playwright, small,
     stack::Stack,
-    tally::Tally,
     world::{CHECKOUT, Organization},
 };
 
 /// Invalid usage, invalid reports, and standard input.
-pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
+pub fn commands(comparison: &mut Comparison, stack: &Stack, organization: &Organization, now: i64) {
     let project = &organization.projects[0].id;
     let mut dice = Dice::new(19, "commands");
     let run = small::run(
@@ -69,13 +69,13 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
         let output = stack.command(&arguments);
         // A malformed id may count as invalid usage or as an unknown id.
         let fine = output.status == status || (arguments.contains(&"nonsense") && output.status == 1);
-        tally.that(fine, || {
+        comparison.holds(fine, || {
             format!(
                 "assay {arguments:?}: expected {status}, got {} {}",
                 output.status, output.err
             )
         });
-        tally.that(!output.err.is_empty() && !output.err.contains("panicked"), || {
+        comparison.holds(!output.err.is_empty() && !output.err.contains("panicked"), || {
             format!("assay {arguments:?} printed {:?}", output.err)
         });
     }
@@ -88,17 +88,17 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
         &cut,
     ]);
     let after = client.get(&runs).json_or_null()["total"].clone();
-    tally.same("runs after imports that failed", &after, &before);
+    comparison.same("runs after imports that failed", &after, &before);
     let arguments = ["import", "--json", "--project", project, "--format", "auto", "-"].map(str::to_owned);
     let wrapped = format!("\u{feff}some tool said this first\n{report}\n");
     let output = stack.assay(&arguments, &BTreeMap::new(), wrapped.as_bytes());
     let answer: Value = serde_json::from_str(&output.out).unwrap_or_default();
-    tally.same(
+    comparison.same(
         &format!("an import of standard input: {}", output.err),
         &output.status,
         &0,
     );
-    tally.same("its tests", &answer["counts"]["total"].as_i64(), &Some(1));
+    comparison.same("its tests", &answer["counts"]["total"].as_i64(), &Some(1));
     let start = now - 26 * HOUR;
     let with_offset = clock::text(start + 2 * HOUR).replace('Z', "+02:00");
     let answer = stack.run_json(&[
@@ -120,7 +120,7 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
         ))
         .json_or_null();
     let started = detail["run"]["startedAt"].as_str().map(str::to_owned);
-    tally.same("--started-at with an offset", &started, &Some(clock::text(start)));
+    comparison.same("--started-at with an offset", &started, &Some(clock::text(start)));
     for arguments in [
         vec!["org", "list"],
         vec!["project", "list", "--org", &organization.id],
@@ -128,17 +128,17 @@ pub fn commands(tally: &mut Tally, stack: &Stack, organization: &Organization, n
     ] {
         let output = stack.command(&arguments);
         let json = serde_json::from_str::<Value>(&output.out);
-        tally.that(output.status == 0 && json.is_ok(), || {
+        comparison.holds(output.status == 0 && json.is_ok(), || {
             format!("assay {arguments:?}: {} {}", output.status, output.err)
         });
     }
 }
 
 /// `assay project set` takes effect immediately.
-pub fn configuration(tally: &mut Tally, stack: &Stack, organization: &Organization) {
+pub fn configuration(comparison: &mut Comparison, stack: &Stack, organization: &Organization) {
     let project = stack.run_json(&["project", "create", "--org", &organization.id, "Configured"]);
     let id = project["id"].as_str().unwrap_or_default();
-    tally.same(
+    comparison.same(
         "the default stable branch",
         &project["stableBranch"].as_str(),
         &Some("main"),
@@ -175,9 +175,9 @@ pub fn configuration(tally: &mut Tally, stack: &Stack, organization: &Organizati
         let mut all = vec!["project", "set", id];
         all.extend(arguments);
         let output = stack.command(&all);
-        tally.same(&format!("assay {all:?}: {}", output.err), &output.status, &0);
+        comparison.same(&format!("assay {all:?}: {}", output.err), &output.status, &0);
         let answer = client.get(&path).json_or_null();
-        tally.same(
+        comparison.same(
             &format!("assay {all:?}"),
             &answer.pointer(field).cloned().unwrap_or_default(),
             &expected,
@@ -186,9 +186,9 @@ pub fn configuration(tally: &mut Tally, stack: &Stack, organization: &Organizati
 }
 
 /// Reports of unusual forms, and a checkout from a flag.
-pub fn unusual_reports(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
+pub fn unusual_reports(comparison: &mut Comparison, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Shapes");
-    importer::create_project(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, comparison);
     let client = Client::new(stack.address(), &organization.key);
     let project_path = format!("/projects/{}", escape(&project.id));
     let mut dice = Dice::new(29, "shapes");
@@ -219,7 +219,7 @@ pub fn unusual_reports(tally: &mut Tally, stack: &Stack, organization: &Organiza
         &playwright::report(&run, &run.shards[0], false),
         &["--root", CHECKOUT],
     );
-    tally.same(
+    comparison.same(
         "--root: filePath",
         &detail["tests"][0]["filePath"].as_str(),
         &Some("tests/small.spec.ts"),
@@ -231,7 +231,7 @@ pub fn unusual_reports(tally: &mut Tally, stack: &Stack, organization: &Organiza
     );
     let attempts = client.get(&path).json_or_null();
     let place = &attempts["attempts"][0]["errors"][0]["location"]["file"];
-    tally.same(
+    comparison.same(
         "--root: location.file",
         &place.as_str(),
         &Some("tests/small.spec.ts"),
@@ -240,7 +240,7 @@ pub fn unusual_reports(tally: &mut Tally, stack: &Stack, organization: &Organiza
     run.shards[0].cases.clear();
     run.shards[0].errors = vec!["Error: Cannot find module './x'".to_owned()];
     let detail = import("broken", &playwright::report(&run, &run.shards[0], false), &[]);
-    tally.matches(
+    comparison.matches(
         "a run that did not load",
         &detail,
         &json!({
@@ -252,7 +252,7 @@ pub fn unusual_reports(tally: &mut Tally, stack: &Stack, organization: &Organiza
     let failed = client
         .get(&format!("{project_path}/runs?status=failed"))
         .json_or_null();
-    tally.same("failed runs", &failed["total"].as_i64(), &Some(2));
+    comparison.same("failed runs", &failed["total"].as_i64(), &Some(2));
     // JavaScript cuts a text between the halves of an emoji, and JSON contains the remaining half.
     let cut = small::run(
         "cut",
@@ -266,7 +266,7 @@ pub fn unusual_reports(tally: &mut Tally, stack: &Stack, organization: &Organiza
         .replace("CUT", "\\ud83d");
     let file = stack.file("cut.json", text.as_bytes());
     let answer = stack.run_json(&["import", "--project", &project.id, "--run-key", "cut", &file]);
-    tally.same(
+    comparison.same(
         "a report with half an emoji",
         &answer["counts"]["passed"].as_i64(),
         &Some(1),
@@ -279,7 +279,7 @@ pub fn unusual_reports(tally: &mut Tally, stack: &Stack, organization: &Organiza
         &playwright::report(&run, &run.shards[0], true),
         &["--shard", "2/3"],
     );
-    tally.matches(
+    comparison.matches(
         "--shard before config.shard",
         &detail["run"],
         &json!({"status": "incomplete", "shards": {"expected": 3, "received": [{"index": 2}]}}),
@@ -287,9 +287,9 @@ pub fn unusual_reports(tally: &mut Tally, stack: &Stack, organization: &Organiza
 }
 
 /// A new stable branch affects verdicts immediately.
-pub fn stable_branch(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
+pub fn stable_branch(comparison: &mut Comparison, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Branches");
-    importer::create_project(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, comparison);
     let mut dice = Dice::new(31, "branches");
     for place in 0..16 {
         let (branch, letter) = if place % 2 == 0 {
@@ -316,7 +316,7 @@ pub fn stable_branch(tally: &mut Tally, stack: &Stack, organization: &Organizati
     for (branch, broken) in [("main", false), ("release", true), ("main", false)] {
         stack.run_json(&["project", "set", &project.id, "--stable-branch", branch]);
         let stored = client.get(&path).json_or_null();
-        tally.same(
+        comparison.same(
             &format!("broken on {branch}, stored"),
             &(stored["status"] == "broken"),
             &broken,
@@ -324,13 +324,13 @@ pub fn stable_branch(tally: &mut Tally, stack: &Stack, organization: &Organizati
         let list = client
             .get(&format!("{project_path}/flaky?status=broken"))
             .json_or_null();
-        tally.same(
+        comparison.same(
             &format!("broken on {branch}, live"),
             &(list["page"]["total"] == 1),
             &broken,
         );
         let runs = client.get(&format!("{project_path}/runs")).json_or_null();
-        tally.same(
+        comparison.same(
             "stableBranch of the runs list",
             &runs["stableBranch"].as_str(),
             &Some(branch),

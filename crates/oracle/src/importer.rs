@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::{
+    comparison::{COUNT, Comparison, TEXT},
     oracle::{self, Outcome},
     playwright,
     stack::{CommandOutput, Stack},
-    tally::{COUNT, TEXT, Tally},
     world::{CHECKOUT, Organization, Project, Run, Way},
 };
 
 /// Creates the organization with its key.
-pub fn create_organization(stack: &Stack, organization: &mut Organization, tally: &mut Tally) {
+pub fn create_organization(stack: &Stack, organization: &mut Organization, comparison: &mut Comparison) {
     let plan = organization.plan.name();
     let organization_json = stack.run_json(&["org", "create", &organization.name, "--plan", plan]);
-    tally.matches(
+    comparison.matches(
         "assay org create",
         &organization_json,
         &json!({"id": TEXT, "name": organization.name, "plan": plan}),
     );
     organization.id = organization_json["id"].as_str().unwrap().to_owned();
     let key = stack.run_json(&["key", "create", "--org", &organization.id, "--days", "90"]);
-    tally.matches(
+    comparison.matches(
         "assay key create",
         &key,
         &json!({"id": TEXT, "key": TEXT, "expiresAt": TEXT}),
@@ -33,7 +33,7 @@ pub fn create_organization(stack: &Stack, organization: &mut Organization, tally
 }
 
 /// Creates the project in its organization.
-pub fn create_project(stack: &Stack, organization: &str, project: &mut Project, tally: &mut Tally) {
+pub fn create_project(stack: &Stack, organization: &str, project: &mut Project, comparison: &mut Comparison) {
     let project_json = stack.run_json(&[
         "project",
         "create",
@@ -43,7 +43,7 @@ pub fn create_project(stack: &Stack, organization: &str, project: &mut Project, 
         "--stable-branch",
         &project.stable,
     ]);
-    tally.matches(
+    comparison.matches(
         "assay project create",
         &project_json,
         &json!({"id": TEXT, "name": project.name, "stableBranch": project.stable}),
@@ -64,7 +64,7 @@ pub fn create_project(stack: &Stack, organization: &str, project: &mut Project, 
 }
 
 /// Imports every run, shard by shard, and checks the importer's output.
-pub fn import_runs(stack: &Stack, project: &mut Project, tally: &mut Tally) {
+pub fn import_runs(stack: &Stack, project: &mut Project, comparison: &mut Comparison) {
     for place in 0..project.runs.len() {
         let mut run = project.runs[place].clone();
         let whole = run.shards.clone();
@@ -76,10 +76,10 @@ pub fn import_runs(stack: &Stack, project: &mut Project, tally: &mut Tally) {
             if run.id.is_empty() {
                 run.id = answer["runId"].as_str().unwrap_or_default().to_owned();
                 run.number = answer["runNumber"].as_i64().unwrap_or_default();
-                tally.same("assay import: runNumber", &run.number, &(place as i64 + 1));
+                comparison.same("assay import: runNumber", &run.number, &(place as i64 + 1));
             }
             run.shards[newest].id = answer["shardId"].as_str().unwrap_or_default().to_owned();
-            tally.matches(
+            comparison.matches(
                 &format!("assay import of run {} shard {newest}", run.number),
                 &answer,
                 &json!({
@@ -95,7 +95,7 @@ pub fn import_runs(stack: &Stack, project: &mut Project, tally: &mut Tally) {
                     "tests": COUNT,
                 }),
             );
-            tally.that(answer["warnings"].is_array(), || {
+            comparison.holds(answer["warnings"].is_array(), || {
                 "assay import: warnings is no list".to_owned()
             });
         }

@@ -2,9 +2,9 @@
 
 use crate::{
     checks::{good, refused},
+    comparison::Comparison,
     http::{self, Client, Response, escape},
     stack::Stack,
-    tally::Tally,
     world::Organization,
 };
 
@@ -32,16 +32,16 @@ pub fn routes(project: &str) -> Vec<String> {
 
 /// Checks every refusal. `standard` and `foreign` have runs, `free` has none.
 pub fn keys(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     stack: &Stack,
     standard: &Organization,
     foreign: &Organization,
     free: &Organization,
 ) {
-    headers(tally, stack, standard);
-    order(tally, stack, standard, free);
-    check_foreign_ids(tally, stack, standard, foreign);
-    methods(tally, stack, standard);
+    headers(comparison, stack, standard);
+    order(comparison, stack, standard, free);
+    check_foreign_ids(comparison, stack, standard, foreign);
+    methods(comparison, stack, standard);
 }
 
 fn get_with_authorization(stack: &Stack, path: &str, authorization: Option<&[u8]>) -> Response {
@@ -53,25 +53,25 @@ fn get_with_authorization(stack: &Stack, path: &str, authorization: Option<&[u8]
 }
 
 /// A 401 with its challenge.
-pub fn unauthorized(tally: &mut Tally, path: &str, answer: &Response, code: &str) {
-    refused(tally, path, answer, 401, code);
-    tally.same(
+pub fn unauthorized(comparison: &mut Comparison, path: &str, answer: &Response, code: &str) {
+    refused(comparison, path, answer, 401, code);
+    comparison.same(
         &format!("GET {path}: www-authenticate"),
         &answer.header("www-authenticate"),
         &Some("Bearer"),
     );
 }
 
-fn headers(tally: &mut Tally, stack: &Stack, organization: &Organization) {
+fn headers(comparison: &mut Comparison, stack: &Stack, organization: &Organization) {
     let key = &organization.key;
     let project = &organization.projects[0];
     let ingest = stack.run_json(&["key", "create-ingest", "--project", &project.id]);
     let ingest = ingest["key"].as_str().unwrap_or_default().to_owned();
-    tally.that(
+    comparison.holds(
         ingest.starts_with("svc_") && !ingest.starts_with("svc_ro_"),
         || format!("the ingest key {ingest:?}"),
     );
-    tally.that(
+    comparison.holds(
         key.starts_with("svc_ro_") && key.len() == "svc_ro_".len() + 38,
         || "the read key's shape".to_owned(),
     );
@@ -114,7 +114,7 @@ fn headers(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     for path in routes(&project.id) {
         for (authorization, code) in &cases {
             unauthorized(
-                tally,
+                comparison,
                 &format!("{path} ({authorization:?})"),
                 &get_with_authorization(stack, &path, authorization.as_deref()),
                 code,
@@ -123,8 +123,8 @@ fn headers(tally: &mut Tally, stack: &Stack, organization: &Organization) {
     }
     for scheme in ["Bearer", "bearer", "BEARER", "bEaReR"] {
         let answer = get_with_authorization(stack, "/projects", Some(format!("{scheme} {key}").as_bytes()));
-        good(tally, &format!("/projects ({scheme})"), &answer);
-        tally.that(answer.header("service-key-expires-at").is_none(), || {
+        good(comparison, &format!("/projects ({scheme})"), &answer);
+        comparison.holds(answer.header("service-key-expires-at").is_none(), || {
             "90 days are left: no expiry header".to_owned()
         });
     }
@@ -132,16 +132,16 @@ fn headers(tally: &mut Tally, stack: &Stack, organization: &Organization) {
 
 /// The key is checked before the plan, the plan before the route, the route before its parameters, these before any
 /// look-up.
-fn order(tally: &mut Tally, stack: &Stack, standard: &Organization, free: &Organization) {
+fn order(comparison: &mut Comparison, stack: &Stack, standard: &Organization, free: &Organization) {
     for path in ["/nonsense", "/projects/x/runs?days=8", "/projects/x", "/", ""] {
         unauthorized(
-            tally,
+            comparison,
             path,
             &get_with_authorization(stack, path, None),
             "missing_key",
         );
         let answer = Client::new(stack.address(), &free.key).get(path);
-        refused(tally, path, &answer, 403, "tier_too_low");
+        refused(comparison, path, &answer, 403, "tier_too_low");
     }
     let client = Client::new(stack.address(), &standard.key);
     for path in [
@@ -152,17 +152,17 @@ fn order(tally: &mut Tally, stack: &Stack, standard: &Organization, free: &Organ
         "/",
         "",
     ] {
-        refused(tally, path, &client.get(path), 404, "invalid_parameter");
+        refused(comparison, path, &client.get(path), 404, "invalid_parameter");
     }
     for path in routes("x") {
         if path == "/projects" {
             continue;
         }
-        refused(tally, &path, &client.get(&path), 404, "project_not_found");
+        refused(comparison, &path, &client.get(&path), 404, "project_not_found");
         let filtered = path.contains("/runs/") || path.contains("/tests/");
         if filtered && !path.ends_with('0') {
             let path = format!("{path}?filePath=a&filePath=b");
-            refused(tally, &path, &client.get(&path), 400, "invalid_parameter");
+            refused(comparison, &path, &client.get(&path), 400, "invalid_parameter");
         }
     }
     for path in [
@@ -171,10 +171,10 @@ fn order(tally: &mut Tally, stack: &Stack, standard: &Organization, free: &Organ
         "/projects/x/tests/t?days=90",
         "/projects/x/errors/f?days=x",
     ] {
-        refused(tally, path, &client.get(path), 400, "invalid_period");
+        refused(comparison, path, &client.get(path), 400, "invalid_period");
     }
     refused(
-        tally,
+        comparison,
         "/projects/x/flaky?page=0",
         &client.get("/projects/x/flaky?page=0"),
         400,
@@ -183,7 +183,12 @@ fn order(tally: &mut Tally, stack: &Stack, standard: &Organization, free: &Organ
 }
 
 /// Ids of another organization get the same answers, byte for byte, as ids that never existed.
-fn check_foreign_ids(tally: &mut Tally, stack: &Stack, standard: &Organization, foreign: &Organization) {
+fn check_foreign_ids(
+    comparison: &mut Comparison,
+    stack: &Stack,
+    standard: &Organization,
+    foreign: &Organization,
+) {
     let client = Client::new(stack.address(), &standard.key);
     let absent = "01920000-0000-7000-8000-000000000000";
     let foreign_project = &foreign.projects[0];
@@ -192,8 +197,8 @@ fn check_foreign_ids(tally: &mut Tally, stack: &Stack, standard: &Organization, 
             continue;
         }
         let (first, second) = (client.get(absent_path), client.get(&foreign_path));
-        refused(tally, absent_path, &first, 404, "project_not_found");
-        tally.that(first.apart_from_date() == second.apart_from_date(), || {
+        refused(comparison, absent_path, &first, 404, "project_not_found");
+        comparison.holds(first.apart_from_date() == second.apart_from_date(), || {
             format!(
                 "GET {foreign_path} differs from {absent_path}: {} {}",
                 second.summary(),
@@ -215,8 +220,8 @@ fn check_foreign_ids(tally: &mut Tally, stack: &Stack, standard: &Organization, 
         ),
     ] {
         let (first, second) = (client.get(&absent_path), client.get(&foreign_path));
-        refused(tally, &absent_path, &first, 404, "run_not_found");
-        tally.that(first.apart_from_date() == second.apart_from_date(), || {
+        refused(comparison, &absent_path, &first, 404, "run_not_found");
+        comparison.holds(first.apart_from_date() == second.apart_from_date(), || {
             format!(
                 "GET {foreign_path} differs from {absent_path}: {} {}",
                 second.summary(),
@@ -227,29 +232,29 @@ fn check_foreign_ids(tally: &mut Tally, stack: &Stack, standard: &Organization, 
     // A run of a sibling project does not exist in this one either.
     if let Some(run) = standard.projects.get(1).and_then(|project| project.runs.first()) {
         let path = format!("/projects/{project_id}/runs/{}", run.id);
-        refused(tally, &path, &client.get(&path), 404, "run_not_found");
+        refused(comparison, &path, &client.get(&path), 404, "run_not_found");
     }
 }
 
-fn methods(tally: &mut Tally, stack: &Stack, organization: &Organization) {
+fn methods(comparison: &mut Comparison, stack: &Stack, organization: &Organization) {
     let client = Client::new(stack.address(), &organization.key);
     for path in routes(&organization.projects[0].id) {
         for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
             let answer = client.ask(method, &path, &[("Content-Length", "0")]);
             refused(
-                tally,
+                comparison,
                 &format!("{path} ({method})"),
                 &answer,
                 405,
                 "invalid_parameter",
             );
             let allowed = answer.header("allow").unwrap_or_default().replace(' ', "");
-            tally.same(&format!("{method} {path}: allow"), &allowed.as_str(), &"GET,HEAD");
+            comparison.same(&format!("{method} {path}: allow"), &allowed.as_str(), &"GET,HEAD");
             let answer = http::ask(stack.address(), method, path.as_bytes(), &[]).unwrap();
-            unauthorized(tally, &format!("{path} ({method})"), &answer, "missing_key");
+            unauthorized(comparison, &format!("{path} ({method})"), &answer, "missing_key");
         }
         let (get, head) = (client.get(&path), client.ask("HEAD", &path, &[]));
-        tally.that(get.status == head.status && head.body.is_empty(), || {
+        comparison.holds(get.status == head.status && head.body.is_empty(), || {
             format!(
                 "HEAD {path}: {} with {} bytes, GET {}",
                 head.status,
@@ -261,16 +266,16 @@ fn methods(tally: &mut Tally, stack: &Stack, organization: &Organization) {
 }
 
 /// Checks the key in `assay key list` and in the log.
-pub fn listing(tally: &mut Tally, stack: &Stack, organization: &Organization) {
+pub fn listing(comparison: &mut Comparison, stack: &Stack, organization: &Organization) {
     let output = stack.command(&["key", "list", "--org", &organization.id]);
-    tally.same("assay key list", &output.status, &0);
-    tally.that(!output.out.contains(&organization.key), || {
+    comparison.same("assay key list", &output.status, &0);
+    comparison.holds(!output.out.contains(&organization.key), || {
         "assay key list prints a key".to_owned()
     });
-    tally.that(output.out.contains(&organization.key[..12]), || {
+    comparison.holds(output.out.contains(&organization.key[..12]), || {
         "assay key list prints no prefix".to_owned()
     });
-    tally.that(!stack.log().contains(&organization.key), || {
+    comparison.holds(!stack.log().contains(&organization.key), || {
         "the log contains a key".to_owned()
     });
 }

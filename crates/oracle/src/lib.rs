@@ -1,7 +1,7 @@
 //! For development only: tests the programs against an oracle that is independent of their crates.
 //!
 //! A seed determines a generated world: organizations with plans and keys, projects with unusual branch names, and
-//! sharded runs with all outcomes. Error texts differ only in numbers, ids and times. [`Product`] writes it as
+//! sharded runs with all outcomes. Error texts differ only in numbers, ids and times. [`GeneratedWorld`] writes it as
 //! Playwright's JSON reports and imports them with the real `assay`. The tests compare every route, field, page,
 //! filter, count and error of the real `assay-server` with answers that [`oracle`] computes naively from the same
 //! world. It is based on the specification and the decisions in docs/api-decisions.md.
@@ -31,7 +31,9 @@ pub mod caching;
 pub mod checks;
 pub mod clock;
 pub mod commands;
+pub mod comparison;
 pub mod dice;
+pub mod generated_world;
 pub mod generator;
 pub mod habits;
 pub mod hostile;
@@ -44,15 +46,13 @@ pub mod names;
 pub mod oracle;
 pub mod paging;
 pub mod playwright;
-pub mod product;
 pub mod providers;
 pub mod retention;
 pub mod scripted;
 pub mod shards;
 pub mod small;
 pub mod stack;
-pub mod tally;
 pub mod texts;
 pub mod world;
 
-pub use product::Product;
+pub use generated_world::GeneratedWorld;

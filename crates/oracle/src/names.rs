@@ -5,21 +5,21 @@ use serde_json::{Value, json};
 use crate::{
     checks::refused,
     clock::{self, DAY, HOUR},
+    comparison::Comparison,
     dice::Dice,
     http::{Client, escape},
     importer, playwright, small,
     stack::Stack,
-    tally::Tally,
     world::{Organization, Project},
 };
 
 /// Runs all checks in a separate project.
-pub fn names(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
+pub fn names(comparison: &mut Comparison, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Names \u{1F6D2} / \"%2F\"");
-    importer::create_project(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, comparison);
     let client = Client::new(stack.address(), &organization.key);
-    check_unusual_names(tally, stack, &client, &project, now);
-    shared(tally, stack, &client, &project, now);
+    check_unusual_names(comparison, stack, &client, &project, now);
+    shared(comparison, stack, &client, &project, now);
 }
 
 fn every_name() -> Vec<String> {
@@ -95,7 +95,13 @@ fn every_name() -> Vec<String> {
 }
 
 /// CTRF accepts any name, and needs no file.
-fn check_unusual_names(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now: i64) {
+fn check_unusual_names(
+    comparison: &mut Comparison,
+    stack: &Stack,
+    client: &Client,
+    project: &Project,
+    now: i64,
+) {
     let started = now - 5 * HOUR;
     let tests: Vec<Value> = every_name()
         .iter()
@@ -127,7 +133,7 @@ fn check_unusual_names(tally: &mut Tally, stack: &Stack, client: &Client, projec
     let project_path = format!("/projects/{}", escape(&project.id));
     let run = imported["runId"].as_str().unwrap_or_default().to_owned();
     let detail = client.get(&format!("{project_path}/runs/{run}")).json_or_null();
-    tally.same(
+    comparison.same(
         "startedAt of CTRF",
         &detail["run"]["startedAt"].as_str(),
         &Some(clock::text(started).as_str()),
@@ -138,9 +144,9 @@ fn check_unusual_names(tally: &mut Tally, stack: &Stack, client: &Client, projec
         .flatten()
         .filter_map(|test| test["testName"].as_str())
         .collect();
-    tally.same("odd names, each once", &stored.len(), &every_name().len());
+    comparison.same("odd names, each once", &stored.len(), &every_name().len());
     for name in every_name() {
-        tally.that(stored.contains(&name.as_str()), || {
+        comparison.holds(stored.contains(&name.as_str()), || {
             format!("{name:?} is not in the run")
         });
         // Clients normalize a name that consists of dots unless it is escaped.
@@ -168,12 +174,12 @@ fn check_unusual_names(tally: &mut Tally, stack: &Stack, client: &Client, projec
             ] {
                 let answer = client.get(&path);
                 let got = answer.json_or_null().pointer(place).cloned().unwrap_or_default();
-                tally.same(
+                comparison.same(
                     &format!("GET {path}: {} test.name", answer.status),
                     &got.as_str(),
                     &Some(name.as_str()),
                 );
-                tally.same(
+                comparison.same(
                     &format!("GET {path}: test.filePath"),
                     &answer.json_or_null()["test"]["filePath"],
                     &Value::Null,
@@ -184,12 +190,12 @@ fn check_unusual_names(tally: &mut Tally, stack: &Stack, client: &Client, projec
             "{project_path}/tests/{}?filePath=a.ts",
             escape(&name).replace('.', "%2E")
         );
-        refused(tally, &path, &client.get(&path), 404, "test_not_found");
+        refused(comparison, &path, &client.get(&path), 404, "test_not_found");
     }
 }
 
 /// One name in two files and once without a file.
-fn shared(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, now: i64) {
+fn shared(comparison: &mut Comparison, stack: &Stack, client: &Client, project: &Project, now: i64) {
     let mut dice = Dice::new(13, "names");
     let run = small::run("shared", "main", now - 2 * DAY, &[("signs in", 'F')], &mut dice);
     let mut report = playwright::report(&run, &run.shards[0], false);
@@ -227,13 +233,13 @@ fn shared(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, 
     let text = escape(name);
     let in_run = ["tests/apps/a, b/login.spec.ts", "tests/apps/ü/login.spec.ts"];
     let path = format!("{project_path}/runs/{id}/tests/{text}");
-    ambiguous(tally, client, &path, &in_run);
+    ambiguous(comparison, client, &path, &in_run);
     for path in [
         format!("{project_path}/tests/{text}"),
         format!("{project_path}/tests/{text}/status"),
     ] {
         ambiguous(
-            tally,
+            comparison,
             client,
             &path,
             &[
@@ -249,19 +255,19 @@ fn shared(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, 
         ] {
             let path = format!("{path}?filePath={}", escape(file));
             let answer = client.get(&path);
-            tally.same(
+            comparison.same(
                 &format!("GET {path}"),
                 &(answer.status, &answer.json_or_null()["test"]["filePath"]),
                 &(200, &stored),
             );
         }
         let path = format!("{path}?filePath=apps");
-        refused(tally, &path, &client.get(&path), 404, "test_not_found");
+        refused(comparison, &path, &client.get(&path), 404, "test_not_found");
     }
     for file in in_run {
         let path = format!("{path}?filePath={}", escape(file));
         let answer = client.get(&path);
-        tally.same(
+        comparison.same(
             &format!("GET {path}"),
             &(answer.status, &answer.json_or_null()["test"]["filePath"]),
             &(200, &json!(file)),
@@ -269,11 +275,11 @@ fn shared(tally: &mut Tally, stack: &Stack, client: &Client, project: &Project, 
     }
 }
 
-fn ambiguous(tally: &mut Tally, client: &Client, path: &str, files: &[&str]) {
+fn ambiguous(comparison: &mut Comparison, client: &Client, path: &str, files: &[&str]) {
     let answer = client.get(path);
-    refused(tally, path, &answer, 400, "ambiguous_test");
+    refused(comparison, path, &answer, 400, "ambiguous_test");
     for file in files {
-        tally.that(answer.sentence().contains(file), || {
+        comparison.holds(answer.sentence().contains(file), || {
             format!("GET {path}: {:?} does not list {file}", answer.sentence())
         });
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     clock::{self, DAY},
-    tally::ANY,
+    comparison::ANY,
     texts,
     world::{Attempt, ExpectedTest, Fault, MENDED_CLASS, Plan, Project, Run, Way, is_failure},
 };
@@ -19,7 +19,7 @@ pub enum Outcome {
     Unknown,
 }
 
-/// The product's fingerprints by the class of the error.
+/// The stored fingerprints by the class of the error.
 pub type Fingerprints = BTreeMap<String, String>;
 
 /// `counts` of these tests, each counted once.

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use crate::{
     checks::Scene,
     clock::{HOUR, MINUTE},
+    comparison::Comparison,
     dice::Dice,
     importer, small,
     stack::Stack,
-    tally::Tally,
     world::{Organization, Project, Run},
 };
 
@@ -31,7 +31,7 @@ pub fn project(seed: u64, now: i64) -> Project {
 
 /// Checks that no run is repeated or skipped, in both directions.
 pub fn paging(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     stack: &Stack,
     organization: &Organization,
     project: &mut Project,
@@ -62,7 +62,7 @@ pub fn paging(
                 .filter_map(|row| row["id"].as_str().map(str::to_owned)),
         );
         let total = answer["total"].as_u64().unwrap_or_default() as usize;
-        tally.same(
+        comparison.same(
             "total while runs arrive",
             &total,
             &(first_runs.len() + arrived.len()),
@@ -88,9 +88,9 @@ pub fn paging(
         arrived.push(id);
     }
     let once: BTreeSet<String> = ids.iter().cloned().collect();
-    tally.same("older runs, each once", &ids.len(), &once.len());
-    tally.same("older runs, none skipped", &once, &first_runs);
-    tally.that(!arrived.is_empty(), || {
+    comparison.same("older runs, each once", &ids.len(), &once.len());
+    comparison.same("older runs, none skipped", &once, &first_runs);
+    comparison.holds(!arrived.is_empty(), || {
         "no run arrived between two pages".to_owned()
     });
     // Back to the newest run, including those that arrived in the meantime.
@@ -112,8 +112,8 @@ pub fn paging(
     let mut expected = crate::oracle::within(project, 30, now);
     expected.truncate(newer.len());
     let expected: Vec<String> = expected.iter().map(|run| run.id.clone()).collect();
-    tally.same("newer runs, newest first", &newer, &expected);
-    tally.that(newer.len() >= arrived.len() + 30, || {
+    comparison.same("newer runs, newest first", &newer, &expected);
+    comparison.holds(newer.len() >= arrived.len() + 30, || {
         format!("only {} runs on the way back", newer.len())
     });
 }

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::{
     clock::HOUR,
+    comparison::Comparison,
     dice::Dice,
     http::{Client, escape},
     importer, playwright, small,
     stack::Stack,
-    tally::Tally,
     world::Organization,
 };
 
@@ -85,9 +85,9 @@ const PROVIDERS: [(&str, Variables, Option<Count>); 6] = [
 ];
 
 /// Two jobs of each service, which are two shards of one run if its variables identify shards.
-pub fn providers(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
+pub fn providers(comparison: &mut Comparison, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Providers");
-    importer::create_project(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, comparison);
     let client = Client::new(stack.address(), &organization.key);
     let mut dice = Dice::new(23, "providers");
     for (provider, variables, counted) in PROVIDERS {
@@ -117,7 +117,7 @@ pub fn providers(tally: &mut Tally, stack: &Stack, organization: &Organization, 
             }
             let arguments = ["import", "--json", "--project", &project.id, &file].map(str::to_owned);
             let output = stack.assay(&arguments, &all.into_iter().collect(), b"");
-            tally.same(
+            comparison.same(
                 &format!("an import under {provider}: {}", output.err),
                 &output.status,
                 &0,
@@ -125,13 +125,13 @@ pub fn providers(tally: &mut Tally, stack: &Stack, organization: &Organization, 
             let imported: Value = serde_json::from_str(&output.out).unwrap_or_default();
             ids.push(imported["runId"].as_str().unwrap_or_default().to_owned());
         }
-        tally.that(ids.iter().all(|id| *id == ids[0]), || {
+        comparison.holds(ids.iter().all(|id| *id == ids[0]), || {
             format!("the jobs of {provider} are the runs {ids:?}")
         });
         let detail = client
             .get(&format!("/projects/{}/runs/{}", escape(&project.id), ids[0]))
             .json_or_null();
-        tally.matches(
+        comparison.matches(
             provider,
             &detail["run"],
             &json!({"ciProvider": provider, "branch": "ci/branch", "commitSha": SHA, "pullRequestNumber": null}),
@@ -143,8 +143,8 @@ pub fn providers(tally: &mut Tally, stack: &Stack, organization: &Organization, 
             .filter_map(|s| s["index"].as_u64())
             .collect();
         let wanted: &[u64] = if counted.is_some() { &[1, 2] } else { &[] };
-        tally.same(&format!("shards under {provider}"), &indexes.as_slice(), &wanted);
-        tally.same(
+        comparison.same(&format!("shards under {provider}"), &indexes.as_slice(), &wanted);
+        comparison.same(
             &format!("status under {provider}"),
             &detail["run"]["status"].as_str(),
             &Some("passed"),

@@ -5,11 +5,11 @@ use serde_json::Value;
 use crate::{
     checks::refused,
     clock::{self, DAY, HOUR},
+    comparison::Comparison,
     dice::Dice,
     http::{Client, escape},
     importer, playwright, small,
     stack::Stack,
-    tally::Tally,
     world::{Organization, Plan, Project},
 };
 
@@ -22,7 +22,7 @@ const MOVED: &str = "moved";
 const LOST: &str = "lost its way";
 
 /// Runs all checks in a separate organization, then prunes every organization.
-pub fn retention(tally: &mut Tally, stack: &Stack, now: i64) {
+pub fn retention(comparison: &mut Comparison, stack: &Stack, now: i64) {
     let mut organization = Organization {
         id: String::new(),
         name: "Archive".to_owned(),
@@ -31,26 +31,26 @@ pub fn retention(tally: &mut Tally, stack: &Stack, now: i64) {
         key_id: String::new(),
         projects: Vec::new(),
     };
-    importer::create_organization(stack, &mut organization, tally);
+    importer::create_organization(stack, &mut organization, comparison);
     let mut project = small::project("Archive");
-    importer::create_project(stack, &organization.id, &mut project, tally);
-    import_reports(tally, stack, &mut project, now);
+    importer::create_project(stack, &organization.id, &mut project, comparison);
+    import_reports(comparison, stack, &mut project, now);
     let client = Client::new(stack.address(), &organization.key);
-    check_visible(tally, &client, &project, Plan::Pro, 90);
-    let fingerprint = check_old_error(tally, &client, &project, None);
+    check_visible(comparison, &client, &project, Plan::Pro, 90);
+    let fingerprint = check_old_error(comparison, &client, &project, None);
     set_plan(stack, &organization, Plan::Standard);
-    let fingerprint = check_old_error(tally, &client, &project, fingerprint);
-    check_visible(tally, &client, &project, Plan::Standard, 60);
+    let fingerprint = check_old_error(comparison, &client, &project, fingerprint);
+    check_visible(comparison, &client, &project, Plan::Standard, 60);
     let counted = stack.command(&["prune", "--dry-run"]);
-    tally.same("assay prune --dry-run", &counted.status, &0);
+    comparison.same("assay prune --dry-run", &counted.status, &0);
     set_plan(stack, &organization, Plan::Pro);
-    check_visible(tally, &client, &project, Plan::Pro, 90);
+    check_visible(comparison, &client, &project, Plan::Pro, 90);
     set_plan(stack, &organization, Plan::Standard);
-    tally.same("assay prune", &stack.command(&["prune"]).status, &0);
-    check_visible(tally, &client, &project, Plan::Standard, 60);
+    comparison.same("assay prune", &stack.command(&["prune"]).status, &0);
+    check_visible(comparison, &client, &project, Plan::Standard, 60);
     set_plan(stack, &organization, Plan::Pro);
-    check_visible(tally, &client, &project, Plan::Pro, 60);
-    check_old_error(tally, &client, &project, fingerprint);
+    check_visible(comparison, &client, &project, Plan::Pro, 60);
+    check_old_error(comparison, &client, &project, fingerprint);
 }
 
 fn set_plan(stack: &Stack, organization: &Organization, plan: Plan) {
@@ -59,7 +59,7 @@ fn set_plan(stack: &Stack, organization: &Organization, plan: Plan) {
 }
 
 /// Reports without times. `--started-at` and `--duration-ms` provide them.
-fn import_reports(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64) {
+fn import_reports(comparison: &mut Comparison, stack: &Stack, project: &mut Project, now: i64) {
     let mut dice = Dice::new(17, "retention");
     for age in AGES {
         let started = now - age * DAY - HOUR;
@@ -93,7 +93,7 @@ fn import_reports(tally: &mut Tally, stack: &Stack, project: &mut Project, now: 
             "90000".to_owned(),
         ];
         let output = importer::send_report(stack, project, &run, 0, &report, &more);
-        tally.same(
+        comparison.same(
             &format!("an import of {age} days ago: {}", output.err),
             &output.status,
             &0,
@@ -118,11 +118,17 @@ fn strip_times(value: &mut Value) {
 }
 
 /// Every route shows exactly the runs of the last `visible_days` days.
-fn check_visible(tally: &mut Tally, client: &Client, project: &Project, plan: Plan, visible_days: i64) {
+fn check_visible(
+    comparison: &mut Comparison,
+    client: &Client,
+    project: &Project,
+    plan: Plan,
+    visible_days: i64,
+) {
     let project_path = format!("/projects/{}", escape(&project.id));
     let what = format!("{plan:?}, {visible_days} days");
     let settings = client.get(&format!("{project_path}/settings")).json_or_null();
-    tally.same(
+    comparison.same(
         &format!("{what}: retentionDays"),
         &settings["settings"]["retentionDays"].as_i64(),
         &Some(plan.retention()),
@@ -139,7 +145,7 @@ fn check_visible(tally: &mut Tally, client: &Client, project: &Project, plan: Pl
         for (path, place) in lists {
             let answer = client.get(&path);
             if days > plan.retention() {
-                refused(tally, &path, &answer, 400, "invalid_period");
+                refused(comparison, &path, &answer, 400, "invalid_period");
                 continue;
             }
             let wanted = AGES.iter().filter(|age| **age < days.min(visible_days)).count();
@@ -148,7 +154,7 @@ fn check_visible(tally: &mut Tally, client: &Client, project: &Project, plan: Pl
                 .pointer(place)
                 .and_then(Value::as_array)
                 .map_or(usize::MAX, Vec::len);
-            tally.same(&format!("{what}: GET {path}"), &got, &wanted);
+            comparison.same(&format!("{what}: GET {path}"), &got, &wanted);
         }
     }
     let mut branches = Vec::new();
@@ -169,14 +175,14 @@ fn check_visible(tally: &mut Tally, client: &Client, project: &Project, plan: Pl
         ] {
             let answer = client.get(&path);
             if visible {
-                tally.same(
+                comparison.same(
                     &format!("{what}: GET {path} of {age} days ago"),
                     &answer.status,
                     &200,
                 );
             } else {
                 refused(
-                    tally,
+                    comparison,
                     &format!("{path} ({what}, {age} days ago)"),
                     &answer,
                     404,
@@ -188,7 +194,7 @@ fn check_visible(tally: &mut Tally, client: &Client, project: &Project, plan: Pl
             let run_detail = client
                 .get(&format!("{project_path}/runs/{}", run.id))
                 .json_or_null();
-            tally.same(
+            comparison.same(
                 &format!("{what}: times of {age} days ago"),
                 &(
                     run_detail["run"]["startedAt"].as_str(),
@@ -199,7 +205,7 @@ fn check_visible(tally: &mut Tally, client: &Client, project: &Project, plan: Pl
             let verdict = client
                 .get(&format!("{project_path}/tests/{only}/status"))
                 .json_or_null();
-            tally.same(
+            comparison.same(
                 &format!("{what}: verdict of {age} days ago"),
                 &verdict["awaitingFirstWrite"],
                 &Value::Bool(*age >= 14),
@@ -208,12 +214,12 @@ fn check_visible(tally: &mut Tally, client: &Client, project: &Project, plan: Pl
     }
     branches.sort_by_key(Value::to_string);
     let imported = client.get(&format!("{project_path}/branches")).json_or_null();
-    tally.matches(
+    comparison.matches(
         &format!("{what}: branches"),
         &imported["branches"],
         &Value::Array(branches),
     );
-    first_seen(tally, client, project, &project_path, &what, visible_days);
+    first_seen(comparison, client, project, &project_path, &what, visible_days);
     let path = format!(
         "{project_path}/tests/{}",
         escape(&format!("chromium > small.spec.ts > small > {MOVED}"))
@@ -221,10 +227,16 @@ fn check_visible(tally: &mut Tally, client: &Client, project: &Project, plan: Pl
     for path in [path.clone(), format!("{path}/status")] {
         let answer = client.get(&path);
         if visible_days > 80 {
-            refused(tally, &format!("{path} ({what})"), &answer, 400, "ambiguous_test");
+            refused(
+                comparison,
+                &format!("{path} ({what})"),
+                &answer,
+                400,
+                "ambiguous_test",
+            );
         } else {
             // The other file is past the plan's retention.
-            tally.same(
+            comparison.same(
                 &format!("{what}: GET {path}"),
                 &answer.json_or_null()["test"]["filePath"],
                 &Value::from("tests/small.spec.ts"),
@@ -235,7 +247,7 @@ fn check_visible(tally: &mut Tally, client: &Client, project: &Project, plan: Pl
 
 /// The signature that occurred only eighty days ago, if the plan shows it.
 fn check_old_error(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     client: &Client,
     project: &Project,
     known: Option<String>,
@@ -253,17 +265,17 @@ fn check_old_error(
                 fingerprint.clone().unwrap_or_default()
             );
             let answer = client.get(&path).json_or_null();
-            tally.same(
+            comparison.same(
                 &format!("GET {path}: windowEmpty"),
                 &answer["windowEmpty"],
                 &Value::Bool(true),
             );
-            tally.same(
+            comparison.same(
                 &format!("GET {path}: occurrenceCount"),
                 &answer["signature"]["occurrenceCount"],
                 &Value::from(3),
             );
-            tally.same(
+            comparison.same(
                 &format!("GET {path}: isNew"),
                 &answer["signature"]["isNew"],
                 &Value::Bool(false),
@@ -272,7 +284,7 @@ fn check_old_error(
         }
         Some(fingerprint) => {
             let path = format!("{project_path}/errors/{fingerprint}");
-            refused(tally, &path, &client.get(&path), 404, "error_not_found");
+            refused(comparison, &path, &client.get(&path), 404, "error_not_found");
             Some(fingerprint)
         }
     }
@@ -280,7 +292,7 @@ fn check_old_error(
 
 /// A signature's first occurrence is the earliest visible one, in any period.
 fn first_seen(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     client: &Client,
     project: &Project,
     project_path: &str,
@@ -299,17 +311,17 @@ fn first_seen(
         .json_or_null();
     let entry = &list["errors"][0];
     let oldest = oldest.map(clock::text);
-    tally.same(
+    comparison.same(
         &format!("{what}: firstSeen"),
         &entry["firstSeen"].as_str().map(str::to_owned),
         &oldest,
     );
-    tally.same(&format!("{what}: isNew"), &entry["isNew"], &Value::Bool(false));
+    comparison.same(&format!("{what}: isNew"), &entry["isNew"], &Value::Bool(false));
     let fingerprint = entry["fingerprint"].as_str().unwrap_or_default();
     let detail = client
         .get(&format!("{project_path}/errors/{fingerprint}?days=7"))
         .json_or_null();
-    tally.same(
+    comparison.same(
         &format!("{what}: firstSeen of the signature"),
         &detail["signature"]["firstSeen"].as_str().map(str::to_owned),
         &oldest,

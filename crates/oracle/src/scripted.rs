@@ -5,9 +5,9 @@ use serde_json::Value;
 use crate::{
     checks::{Scene, verdicts::Verdicts},
     clock::{DAY, HOUR},
+    comparison::Comparison,
     dice::Dice,
     small,
-    tally::Tally,
     world::Project,
 };
 
@@ -35,7 +35,7 @@ const SCRIPTS: [(&str, &str, &str, &[&str]); 13] = [
         "broken",
         &["consecutive_failures", "failure_rate_broken"],
     ),
-    ("one regression, mended", "PPPPFFFFFPPPPPPPPPPP", "healthy", &[]),
+    ("one regression, fixed", "PPPPFFFFFPPPPPPPPPPP", "healthy", &[]),
     (
         "fails again and again",
         "PPFPPPFPFPPPPFPPPPPP",
@@ -103,39 +103,39 @@ pub fn project(seed: u64, now: i64) -> Project {
 }
 
 /// The answers of the status route and the flaky list about them.
-pub fn verdicts(tally: &mut Tally, scene: &Scene<'_>, verdicts: &Verdicts) {
+pub fn verdicts(comparison: &mut Comparison, scene: &Scene<'_>, verdicts: &Verdicts) {
     for (title, letters, status, reasons) in SCRIPTS {
         let verdict = verdict_of(verdicts, title);
-        tally.same(
+        comparison.same(
             &format!("{title:?} ({letters}): status"),
             &verdict["status"].as_str(),
             &Some(status),
         );
         if !reasons.is_empty() {
             let reason = verdict["statusReason"].as_str().unwrap_or_default();
-            tally.that(reasons.contains(&reason), || {
+            comparison.holds(reasons.contains(&reason), || {
                 format!("{title:?}: statusReason {reason:?}, expected {reasons:?}")
             });
         }
     }
     let retried = verdict_of(verdicts, "recovered in three");
-    tally.that(
+    comparison.holds(
         retried["labels"]
             .as_array()
             .is_some_and(|labels| labels.contains(&Value::from("retries"))),
         || format!("labels of a recovered test: {}", retried["labels"]),
     );
     let side = verdict_of(verdicts, "only fails elsewhere");
-    tally.that(side["status"] != "broken", || {
+    comparison.holds(side["status"] != "broken", || {
         format!("broken without a stable run: {side}")
     });
     let filler = verdict_of(verdicts, "filler 3");
-    tally.same("a filler", &filler["status"].as_str(), &Some("healthy"));
+    comparison.same("a filler", &filler["status"].as_str(), &Some("healthy"));
     let list = scene.get(
-        tally,
+        comparison,
         &format!("{}?status=broken&perPage=50", scene.path(&["flaky"])),
     );
-    tally.same("broken tests", &list["page"]["total"].as_i64(), &Some(2));
+    comparison.same("broken tests", &list["page"]["total"].as_i64(), &Some(2));
 }
 
 fn verdict_of(verdicts: &Verdicts, title: &str) -> Value {
@@ -175,13 +175,13 @@ pub fn outage(seed: u64, now: i64) -> Project {
 }
 
 /// No test is flaky because of a single outage.
-pub fn after_the_outage(tally: &mut Tally, verdicts: &Verdicts) {
+pub fn after_the_outage(comparison: &mut Comparison, verdicts: &Verdicts) {
     for ((name, _), verdict) in verdicts {
-        tally.same(
+        comparison.same(
             &format!("{name:?} after an outage"),
             &verdict["status"].as_str(),
             &Some("healthy"),
         );
     }
-    tally.same("tests after an outage", &verdicts.len(), &40);
+    comparison.same("tests after an outage", &verdicts.len(), &40);
 }

@@ -3,19 +3,19 @@
 use crate::{
     checks::{Scene, run_detail::run_detail, verdicts},
     clock::{HOUR, MINUTE},
+    comparison::Comparison,
     dice::Dice,
     http::{Client, escape},
     importer, oracle, playwright, small,
     stack::Stack,
-    tally::Tally,
     world::{Organization, Project, Run},
 };
 
 /// Runs all checks in a separate project.
-pub fn shards(tally: &mut Tally, stack: &Stack, organization: &Organization, now: i64) {
+pub fn shards(comparison: &mut Comparison, stack: &Stack, organization: &Organization, now: i64) {
     let mut dice = Dice::new(11, "shards");
     let mut project = small::project("Shards");
-    importer::create_project(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, comparison);
     let start = now - 30 * HOUR;
     let mut run = small::run("late", "main", start, &[], &mut dice);
     run.expected = Some(3);
@@ -34,7 +34,7 @@ pub fn shards(tally: &mut Tally, stack: &Stack, organization: &Organization, now
     for shard in arrivals {
         project.runs[0].shards.push(shard);
         let newest = project.runs[0].shards.len() - 1;
-        import_and_check_shard(tally, stack, organization, &mut project, newest, now);
+        import_and_check_shard(comparison, stack, organization, &mut project, newest, now);
     }
     // A shard that arrives again replaces its content. Its run stays the same.
     let (id, number) = (project.runs[0].id.clone(), project.runs[0].number);
@@ -45,30 +45,30 @@ pub fn shards(tally: &mut Tally, stack: &Stack, organization: &Organization, now
         let unchanged_shard = project.runs[0].shards[2].id.clone();
         project.runs[0].shards[2] = small::shard(1, start + 2 * MINUTE, &results, &mut dice);
         project.runs[0].shards[2].id = unchanged_shard;
-        import_and_check_shard(tally, stack, organization, &mut project, 2, now);
-        tally.same(
+        import_and_check_shard(comparison, stack, organization, &mut project, 2, now);
+        comparison.same(
             "the run of a replaced shard",
             &(&project.runs[0].id, project.runs[0].number),
             &(&id, number),
         );
     }
-    check_replaced_test(tally, stack, organization, &project, now);
-    check_same_reports_again(tally, stack, organization, &project);
-    keys(tally, stack, &mut project, now, &mut dice);
-    check_ci_attempts(tally, stack, organization, now, &mut dice);
-    check_shards_at_once(tally, stack, organization, now, &mut dice);
+    check_replaced_test(comparison, stack, organization, &project, now);
+    check_same_reports_again(comparison, stack, organization, &project);
+    keys(comparison, stack, &mut project, now, &mut dice);
+    check_ci_attempts(comparison, stack, organization, now, &mut dice);
+    check_shards_at_once(comparison, stack, organization, now, &mut dice);
 }
 
 /// Sends every shard of a run at the same time, as parallel jobs do.
 fn check_shards_at_once(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     stack: &Stack,
     organization: &Organization,
     now: i64,
     dice: &mut Dice,
 ) {
     let mut project = small::project("At once");
-    importer::create_project(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, comparison);
     for round in 0..3 {
         let mut run = small::run(
             &format!("at-once-{round}"),
@@ -102,22 +102,22 @@ fn check_shards_at_once(
         });
         run.id = imported[0]["runId"].as_str().unwrap_or_default().to_owned();
         run.number = imported[0]["runNumber"].as_i64().unwrap_or_default();
-        tally.same("runNumber of shards that came at once", &run.number, &(round + 1));
+        comparison.same("runNumber of shards that came at once", &run.number, &(round + 1));
         for (shard, imported) in run.shards.iter_mut().zip(&imported) {
             shard.id = imported["shardId"].as_str().unwrap_or_default().to_owned();
-            tally.same(
+            comparison.same(
                 "runId of shards that came at once",
                 &imported["runId"].as_str(),
                 &Some(run.id.as_str()),
             );
         }
-        tally.that(run.shards.iter().any(|shard| shard.id == run.id), || {
+        comparison.holds(run.shards.iter().any(|shard| shard.id == run.id), || {
             "the run's id is not the id of one of its shards".to_owned()
         });
         project.runs.push(run.clone());
         let mut scene = scene(stack, organization, &project, now);
-        run_detail(tally, &mut scene, &run);
-        verdicts::verdicts(tally, &scene);
+        run_detail(comparison, &mut scene, &run);
+        verdicts::verdicts(comparison, &scene);
     }
 }
 
@@ -133,7 +133,7 @@ fn scene<'a>(stack: &Stack, organization: &'a Organization, project: &'a Project
 }
 
 fn import_and_check_shard(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     stack: &Stack,
     organization: &Organization,
     project: &mut Project,
@@ -149,39 +149,39 @@ fn import_and_check_shard(
         .to_owned();
     let imported = importer::send(stack, project, &project.runs[0], shard);
     let after = client.ask("GET", &run_path, &[("If-None-Match", &before)]);
-    tally.that(project.runs[0].id.is_empty() || after.status == 200, || {
+    comparison.holds(project.runs[0].id.is_empty() || after.status == 200, || {
         format!("GET {run_path}: {} although a shard arrived", after.status)
     });
     let text = |name: &str| imported[name].as_str().unwrap_or_default().to_owned();
     if project.runs[0].id.is_empty() {
         project.runs[0].id = text("runId");
         project.runs[0].number = imported["runNumber"].as_i64().unwrap_or_default();
-        tally.same(
+        comparison.same(
             "the run's id is its first shard's",
             &text("runId"),
             &text("shardId"),
         );
     }
-    tally.same("runId of a late shard", &text("runId"), &project.runs[0].id);
+    comparison.same("runId of a late shard", &text("runId"), &project.runs[0].id);
     project.runs[0].shards[shard].id = text("shardId");
     let run = project.runs[0].clone();
     let mut scene = scene(stack, organization, project, now);
-    run_detail(tally, &mut scene, &run);
+    run_detail(comparison, &mut scene, &run);
     for status in ["", "&status=passed", "&status=failed"] {
-        let answer = scene.get(tally, &format!("{}?days=7{status}", scene.path(&["runs"])));
+        let answer = scene.get(comparison, &format!("{}?days=7{status}", scene.path(&["runs"])));
         let wanted = match (status, oracle::outcome(&run)) {
             ("", _)
             | ("&status=passed", oracle::Outcome::Passed)
             | ("&status=failed", oracle::Outcome::Failed) => 1,
             _ => 0,
         };
-        tally.same(
+        comparison.same(
             &format!("runs{status} after shard {shard}"),
             &answer["total"].as_i64(),
             &Some(wanted),
         );
         if wanted == 1 {
-            tally.matches(
+            comparison.matches(
                 "the row of a sharded run",
                 &answer["runs"][0],
                 &oracle::run_row(&run),
@@ -190,20 +190,20 @@ fn import_and_check_shard(
     }
     for test in run.tests() {
         let path = scene.path(&["tests", &test.name]);
-        let answer = scene.get(tally, &path);
+        let answer = scene.get(comparison, &path);
         let expected = oracle::history(&[&run], &test.name, test.file.as_deref());
-        tally.matches(
+        comparison.matches(
             &format!("GET {path}"),
             &answer["occurrences"],
             &serde_json::Value::Array(expected),
         );
     }
-    verdicts::verdicts(tally, &scene);
+    verdicts::verdicts(comparison, &scene);
 }
 
 /// A test that its shard no longer contains is removed from the run.
 fn check_replaced_test(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     stack: &Stack,
     organization: &Organization,
     project: &Project,
@@ -212,19 +212,19 @@ fn check_replaced_test(
     let scene = scene(stack, organization, project, now);
     let name = "chromium > small.spec.ts > small > a three";
     let path = scene.path(&["runs", &project.runs[0].id, "tests", name]);
-    crate::checks::refused(tally, &path, &scene.client.get(&path), 404, "test_not_found");
+    crate::checks::refused(comparison, &path, &scene.client.get(&path), 404, "test_not_found");
     for path in [
         scene.path(&["tests", name]),
         scene.path(&["tests", name, "status"]),
     ] {
-        crate::checks::refused(tally, &path, &scene.client.get(&path), 404, "test_not_found");
+        crate::checks::refused(comparison, &path, &scene.client.get(&path), 404, "test_not_found");
     }
-    let answer = scene.get(tally, &scene.path(&["flaky"]));
+    let answer = scene.get(comparison, &scene.path(&["flaky"]));
     let listed = answer["tests"].to_string().contains("a three");
-    tally.that(!listed, || {
+    comparison.holds(!listed, || {
         "the flaky list holds a test that was replaced".to_owned()
     });
-    let answer = scene.get(tally, &scene.path(&["errors"]));
+    let answer = scene.get(comparison, &scene.path(&["errors"]));
     let hits: u64 = answer["errors"]
         .as_array()
         .into_iter()
@@ -232,12 +232,12 @@ fn check_replaced_test(
         .filter_map(|e| e["occurrenceCount"].as_u64())
         .sum();
     let wanted = oracle::occurrences(&[&project.runs[0]]).len() as u64;
-    tally.same("occurrences after a replacement", &hits, &wanted);
+    comparison.same("occurrences after a replacement", &hits, &wanted);
 }
 
 /// The same report again changes nothing, with and without a run key.
 fn check_same_reports_again(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     stack: &Stack,
     organization: &Organization,
     project: &Project,
@@ -252,20 +252,20 @@ fn check_same_reports_again(
     let before: Vec<Vec<u8>> = paths.iter().map(|path| client.get(path).body).collect();
     for shard in 0..3 {
         let imported = importer::send(stack, project, &project.runs[0], shard);
-        tally.same(
+        comparison.same(
             "the same shard again",
             &imported["shardId"].as_str(),
             &Some(project.runs[0].shards[shard].id.as_str()),
         );
     }
     let after: Vec<Vec<u8>> = paths.iter().map(|path| client.get(path).body).collect();
-    tally.that(before == after, || {
+    comparison.holds(before == after, || {
         "importing the same reports again changed an answer".to_owned()
     });
 }
 
 /// Run keys: none, one of a suite, and one with and without shards.
-fn keys(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64, dice: &mut Dice) {
+fn keys(comparison: &mut Comparison, stack: &Stack, project: &mut Project, now: i64, dice: &mut Dice) {
     let run = small::run("keyless", "main", now - 20 * HOUR, &[("k", 'P')], dice);
     let other = small::run("keyless", "main", now - 19 * HOUR, &[("k", 'P')], dice);
     let import = |run: &Run| -> serde_json::Value {
@@ -278,8 +278,8 @@ fn keys(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64, dice:
         stack.run_json(&["import", "--project", &project.id, "--branch", "main", &file])
     };
     let (first, same, second) = (import(&run), import(&run), import(&other));
-    tally.same("the same bytes without a key", &first["runId"], &same["runId"]);
-    tally.that(first["runId"] != second["runId"], || {
+    comparison.same("the same bytes without a key", &first["runId"], &same["runId"]);
+    comparison.holds(first["runId"] != second["runId"], || {
         "other bytes without a key are another run".to_owned()
     });
     let mut of_suite = small::run("suites", "main", now - 18 * HOUR, &[("s", 'P')], dice);
@@ -290,28 +290,28 @@ fn keys(tally: &mut Tally, stack: &Stack, project: &mut Project, now: i64, dice:
     }
     ids.sort();
     ids.dedup();
-    tally.same("one build with three suites", &ids.len(), &3);
+    comparison.same("one build with three suites", &ids.len(), &3);
     // The run has no shards. A shard of it is refused, and the server continues to work.
     let mut sharded = of_suite.clone();
     sharded.expected = Some(2);
     let report = playwright::report(&sharded, &sharded.shards[0], true);
     let output = importer::send_report(stack, project, &sharded, 0, &report, &[]);
-    tally.same("a shard of a run without shards", &output.status, &1);
-    tally.that(!output.err.is_empty() && !output.err.contains("panicked"), || {
+    comparison.same("a shard of a run without shards", &output.status, &1);
+    comparison.holds(!output.err.is_empty() && !output.err.contains("panicked"), || {
         format!("the error was {:?}", output.err)
     });
 }
 
 /// CI's second attempt is a separate run.
 fn check_ci_attempts(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     stack: &Stack,
     organization: &Organization,
     now: i64,
     dice: &mut Dice,
 ) {
     let mut project = small::project("Attempts of CI");
-    importer::create_project(stack, &organization.id, &mut project, tally);
+    importer::create_project(stack, &organization.id, &mut project, comparison);
     let run = small::run("4711", "main", now - 3 * HOUR, &[("a", 'P')], dice);
     let mut ids = Vec::new();
     for (attempt, job) in [("1", "1"), ("2", "1"), ("1", "1")] {
@@ -336,10 +336,10 @@ fn check_ci_attempts(
         let arguments = ["import", "--json", "--project", &project.id, &file].map(str::to_owned);
         let output = stack.assay(&arguments, &variables, b"");
         let imported: serde_json::Value = serde_json::from_str(&output.out).unwrap_or_default();
-        tally.same("import of a CI attempt", &output.status, &0);
+        comparison.same("import of a CI attempt", &output.status, &0);
         ids.push(imported["runId"].to_string());
     }
-    tally.that(ids[0] != ids[1] && ids[0] == ids[2], || {
+    comparison.holds(ids[0] != ids[1] && ids[0] == ids[2], || {
         format!("attempts 1, 2, 1 of CI are the runs {ids:?}")
     });
 }

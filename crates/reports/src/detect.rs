@@ -234,7 +234,7 @@ fn is_dart(has: &impl Fn(&str) -> bool) -> bool {
     is_first || is_later
 }
 
-/// Recognizes unsupported XML whose elements have the names of a supported format, and says what to do instead. Without
+/// Recognizes unsupported XML whose elements have the names of a supported format, and returns advice. Without
 /// this rule such a document would be an empty report, and the run would pass.
 fn unsupported_xml(text: &str) -> Option<&'static str> {
     const BEGINNING: usize = 4_000;

@@ -52,6 +52,9 @@ pub use import::{
     why_no_report,
 };
 pub use karate::{FEATURE_SUFFIX as KARATE_FEATURE_SUFFIX, SUMMARY as KARATE_SUMMARY};
-pub use limits::{ATTEMPTS as MOST_ATTEMPTS, TESTS as MOST_TESTS};
+pub use limits::{
+    ATTEMPTS as MOST_ATTEMPTS, FILE_BYTES as MOST_FILE_BYTES, IMPORT_BYTES as MOST_IMPORT_BYTES,
+    TESTS as MOST_TESTS,
+};
 pub use paths::escaped_name as shown_name;
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};

@@ -1,9 +1,9 @@
 //! Size limits of a report and its parts.
 
 /// Bytes of one file, after unpacking.
-pub(crate) const FILE_BYTES: usize = 512 << 20;
+pub const FILE_BYTES: usize = 512 << 20;
 /// Bytes of all files of one import, after unpacking.
-pub(crate) const IMPORT_BYTES: usize = 1 << 30;
+pub const IMPORT_BYTES: usize = 1 << 30;
 /// Tests of one import, read or stored.
 pub const TESTS: usize = 500_000;
 /// Attempts of one test, read or stored. Only deliberate repetition makes more, and they add no information.

@@ -68,6 +68,12 @@ impl Client {
         answer.unwrap_or_else(|error| panic!("POST {}{path}: {error}", self.base))
     }
 
+    /// Posts JSON with additional headers.
+    pub fn post_json(&self, path: &str, headers: &[(&str, &str)], body: &serde_json::Value) -> Response {
+        let headers = [&[("Content-Type", "application/json")], headers].concat();
+        self.post(path, &headers, body.to_string().as_bytes())
+    }
+
     /// Posts a form, as a page of the same site or of another one.
     pub fn post_form(&self, path: &str, form: &str, is_own: bool) -> Response {
         let site = if is_own { "same-origin" } else { "cross-site" };

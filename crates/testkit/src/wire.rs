@@ -33,16 +33,27 @@ pub fn ask(
     key: Option<&str>,
     head: &[(&str, &str)],
 ) -> Response {
-    let mut request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
-    if let Some(key) = key {
-        request.push_str(&format!("Authorization: Bearer {key}\r\n"));
-    }
+    let authorization = key.map(|key| format!("Bearer {key}"));
+    let mut fields: Vec<(&str, &[u8])> = Vec::new();
+    fields.extend(
+        authorization
+            .iter()
+            .map(|value| ("Authorization", value.as_bytes())),
+    );
+    fields.extend(head.iter().map(|(name, value)| (*name, value.as_bytes())));
+    let request = request(method, path.as_bytes(), &fields);
+    send(address, &request, method == "HEAD").unwrap_or_else(|| panic!("no answer to {method} {path}"))
+}
+
+/// A request without a body, after which the server closes the connection. The path and the headers may be any bytes.
+pub fn request(method: &str, path: &[u8], head: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut request = [method.as_bytes(), b" ", path, b" HTTP/1.1\r\n"].concat();
+    request.extend_from_slice(b"Host: localhost\r\nConnection: close\r\n");
     for (name, value) in head {
-        request.push_str(&format!("{name}: {value}\r\n"));
+        request.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
     }
-    request.push_str("\r\n");
-    send(address, request.as_bytes(), method == "HEAD")
-        .unwrap_or_else(|| panic!("no answer to {method} {path}"))
+    request.extend_from_slice(b"\r\n");
+    request
 }
 
 /// A connection that is reused for as long as the server keeps it open.
@@ -128,7 +139,7 @@ pub fn read(stream: &mut impl Read, unread: &mut Vec<u8>, is_head: bool) -> Opti
 }
 
 /// The answer at the beginning of the bytes, and its length; none if it is incomplete.
-fn parse(bytes: &[u8], is_head: bool) -> Option<(Response, usize)> {
+pub fn parse(bytes: &[u8], is_head: bool) -> Option<(Response, usize)> {
     let head_end = find(bytes, b"\r\n\r\n")?;
     let text = String::from_utf8_lossy(&bytes[..head_end]).into_owned();
     let mut lines = text.split("\r\n");

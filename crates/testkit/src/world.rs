@@ -183,9 +183,18 @@ impl ServedWorld {
 
     /// The same with additional environment variables for the server.
     pub fn with(environment: &[(&str, &str)]) -> Self {
+        Self::started_by(Server::start_with, environment)
+    }
+
+    /// The same with the listener for the pages.
+    pub fn with_front(environment: &[(&str, &str)]) -> Self {
+        Self::started_by(Server::start_with_front, environment)
+    }
+
+    fn started_by(start: impl Fn(&str, &[(&str, &str)]) -> Server, environment: &[(&str, &str)]) -> Self {
         let world = World::new();
         let environment = [&[("ASSAY_RATE_LIMIT", "0")], environment].concat();
-        let server = Server::start_with(world.database.url(), &environment);
+        let server = start(world.database.url(), &environment);
         world.served_by(server)
     }
 }

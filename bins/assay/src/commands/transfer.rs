@@ -28,7 +28,7 @@ pub(crate) fn export(global: &Global, store: &Database, org: &str, folder: &Path
             return error;
         }
         error.context(format!(
-            "the export of {name:?} did not finish; when this is mended, run the same command again"
+            "the export of {name:?} did not finish; once this is fixed, run the same command again"
         ))
     })?;
     let (projects, rows) = (

@@ -191,9 +191,18 @@ fn a_killed_deletion_resumes_while_others_import() {
         assert_eq!(listed["projects"].as_array().unwrap().len(), 1, "{listed}");
     }
     assert!(results() > 20_000, "the last kill came too late");
+    world.cli.json(&["org", "create", "Closing"]);
+    world
+        .database
+        .execute("UPDATE organization SET deleted_at = now() WHERE name = 'Closing'");
     let doctor = world.cli.run(&["doctor"]);
     let doctor = String::from_utf8(doctor.stdout).unwrap();
-    assert!(doctor.contains("is not finished"), "{doctor}");
+    for deletion in ["the organization \"Closing\" (", "the project \"doomed\" ("] {
+        assert!(
+            doctor.contains(&format!("the deletion of {deletion}")),
+            "{doctor}"
+        );
+    }
     world.cli.json(&["project", "delete", "doomed", "--yes"]);
     assert_eq!((results(), world.count("SELECT count(*) FROM run")), (3, 3));
 }

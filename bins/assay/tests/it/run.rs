@@ -197,7 +197,7 @@ fn wrong_usage_exits_with_2_before_the_command_runs() {
 fn wait_for_file(job: &Job, name: &str) {
     let began = Instant::now();
     while !job.folder.path().join(name).exists() {
-        assert!(began.elapsed() < Duration::from_secs(30), "{name} does not come");
+        assert!(began.elapsed() < Duration::from_secs(60), "{name} does not come");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

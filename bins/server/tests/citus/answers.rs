@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use assay_oracle::{
     clock,
-    product::import,
+    generated_world::import,
     stack::Stack,
     world::{Organization, Plan},
 };

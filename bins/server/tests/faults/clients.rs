@@ -1,9 +1,6 @@
 //! Slow, misbehaving and numerous clients.
 
-use std::{
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::process::Command;
 
 use assay_testkit::program;
 use tokio::net::TcpSocket;
@@ -15,14 +12,10 @@ use crate::{
     world::{Report, World},
 };
 
-/// The server's five seconds, one second for its closing answer, and a margin for a busy machine.
-const HEAD_WITHIN: Duration = Duration::from_secs(15);
-
 #[test]
 fn headers_that_never_end_are_not_waited_for() {
     let _shared = quiet::shared();
     let mut world = World::new();
-    let began = Instant::now();
     raw::run(async {
         let mut slow = Vec::new();
         for _ in 0..200 {
@@ -38,7 +31,6 @@ fn headers_that_never_end_are_not_waited_for() {
             connection.wait_until_closed().await;
         }
     });
-    assert!(began.elapsed() < HEAD_WITHIN, "{:?}", began.elapsed());
     world
         .server
         .until("without their connections", |server| server.descriptors() < 100);
@@ -79,7 +71,7 @@ fn heads_of_any_size_are_refused_or_answered() {
                 if connection.send(request.as_bytes()).await.is_ok()
                     && let Ok(Some(answer)) = connection.answer().await
                 {
-                    assert!((400..500).contains(&answer.status), "{}", answer.head);
+                    assert!((400..500).contains(&answer.status), "{}", answer.summary());
                 }
             }
         }

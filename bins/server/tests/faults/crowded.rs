@@ -27,11 +27,9 @@ fn the_server_answers_when_other_programs_use_every_connection() {
 
     let crowd = crowd(world.postgres().url());
     for below in ["/runs", "/flaky", "/settings"] {
-        let began = Instant::now();
         let answer = world.ask(below);
         assert_contract_failure(&answer);
         assert_eq!(answer.status, 503);
-        assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     }
     assert_eq!(world.server.admin().get("/readyz", None).status, 503);
     assert!(world.server.is_healthy());

@@ -17,7 +17,6 @@ use crate::world::World;
 #[derive(Debug, Clone)]
 pub(crate) struct LoadAnswer {
     pub(crate) status: u16,
-    pub(crate) took: Duration,
 }
 
 /// Running readers.
@@ -88,11 +87,9 @@ impl Load {
 }
 
 fn ask(client: &Client, path: &str, key: &str) -> LoadAnswer {
-    let began = Instant::now();
     let answer = client.get(path, Some(key));
     let load_answer = LoadAnswer {
         status: answer.status,
-        took: began.elapsed(),
     };
     if load_answer.status != 200 {
         assert_contract_failure(&answer);

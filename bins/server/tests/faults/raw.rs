@@ -1,30 +1,41 @@
 //! Raw connections: many at once, slow or misbehaving.
+//!
+//! Testkit's clients block a thread each and send whole requests; here one thread holds thousands of connections,
+//! pipelines requests and stops within one.
 
-use std::time::{Duration, Instant};
+use std::{
+    ops::Deref,
+    time::{Duration, Instant},
+};
 
-use assay_testkit::PATIENCE;
+use assay_testkit::{PATIENCE, Response, wire};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
     time::timeout,
 };
 
-/// One answer.
+/// One answer and its time.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) head: String,
-    pub(crate) body: Vec<u8>,
+    pub(crate) response: Response,
     pub(crate) took: Duration,
 }
 
 impl Answer {
     /// Whether this is the server's rejection under overload.
     pub(crate) fn is_rejected(&self) -> bool {
-        let body = String::from_utf8_lossy(&self.body);
         self.status == 503
-            && body.contains("\"internal_error\"")
-            && self.head.to_lowercase().contains("retry-after: ")
+            && self.text().contains("\"internal_error\"")
+            && self.header("retry-after").is_some()
+    }
+}
+
+impl Deref for Answer {
+    type Target = Response;
+
+    fn deref(&self) -> &Response {
+        &self.response
     }
 }
 
@@ -53,30 +64,18 @@ impl Connection {
         let began = Instant::now();
         self.send(request.as_bytes()).await?;
         let answer = self.answer().await?;
-        Ok(answer.map(|answer| Answer {
+        Ok(answer.map(|response| Answer {
+            response,
             took: began.elapsed(),
-            ..answer
         }))
     }
 
     /// Reads the next answer.
-    pub(crate) async fn answer(&mut self) -> std::io::Result<Option<Answer>> {
+    pub(crate) async fn answer(&mut self) -> std::io::Result<Option<Response>> {
         loop {
-            if let Some(end) = find(&self.read, b"\r\n\r\n") {
-                let head = String::from_utf8_lossy(&self.read[..end]).into_owned();
-                let length = length(&head);
-                let whole = end + 4 + length;
-                if self.read.len() >= whole {
-                    let body = self.read[end + 4..whole].to_vec();
-                    self.read.drain(..whole);
-                    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-                    return Ok(Some(Answer {
-                        status,
-                        head,
-                        body,
-                        took: Duration::ZERO,
-                    }));
-                }
+            if let Some((response, end)) = wire::parse(&self.read, false) {
+                self.read.drain(..end);
+                return Ok(Some(response));
             }
             if self.stream.read_buf(&mut self.read).await? == 0 {
                 return Ok(None);
@@ -117,15 +116,4 @@ pub(crate) fn raise_descriptors() -> u64 {
     limit.current = limit.maximum;
     rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
     limit.current.unwrap_or(u64::MAX)
-}
-
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    bytes.windows(what.len()).position(|window| window == what)
-}
-
-fn length(head: &str) -> usize {
-    head.lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
-        .map_or(0, |(_, value)| value.trim().parse().unwrap())
 }

@@ -4,18 +4,15 @@ mod answers;
 mod protocol;
 mod sizes;
 
-use std::time::Duration;
-
-use assay_testkit::{ServedWorld, free_address, text};
+use assay_testkit::{Client, Response, ServedWorld, text};
 use serde_json::{Value, json};
 
 /// The newest version of the protocol that opens with a handshake.
 const HANDSHAKE: &str = "2025-11-25";
 
-/// A served project and the address of the endpoint.
+/// A served project with the endpoint of the tools.
 pub(crate) struct Agents {
     pub(crate) world: ServedWorld,
-    endpoint: String,
 }
 
 impl Agents {
@@ -26,11 +23,8 @@ impl Agents {
 
     /// The same with additional environment variables for the server.
     fn with(environment: &[(&str, &str)]) -> Self {
-        let free = free_address();
-        let environment = [&[("ASSAY_FRONT_LISTEN", free.as_str())], environment].concat();
         Self {
-            world: ServedWorld::with(&environment),
-            endpoint: format!("http://{free}/mcp"),
+            world: ServedWorld::with_front(environment),
         }
     }
 
@@ -61,19 +55,13 @@ impl Agents {
 
     /// The status and the JSON for a message with these additional headers.
     fn post(&self, message: &Value, headers: &[(&str, &str)]) -> (u16, Value) {
-        let mut request = client()
-            .post(&self.endpoint)
-            .header("Content-Type", "application/json")
-            .header("Accept", "application/json, text/event-stream");
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let mut answer = request.send(message.to_string()).unwrap();
-        let body = answer.body_mut().read_to_string().unwrap();
-        (
-            answer.status().as_u16(),
-            serde_json::from_str(&body).unwrap_or(Value::Null),
-        )
+        let answer = post(self.front(), message, headers);
+        (answer.status, answer.json_or_null())
+    }
+
+    /// A client of the listener with the endpoint.
+    fn front(&self) -> &Client {
+        self.world.server.front()
     }
 
     /// The result of a method of the protocol with the handshake.
@@ -108,11 +96,8 @@ impl Agents {
     }
 }
 
-fn client() -> ureq::Agent {
-    let config = ureq::Agent::config_builder()
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .timeout_global(Some(Duration::from_secs(60)))
-        .build();
-    ureq::Agent::from(config)
+/// Posts a message to the endpoint with additional headers.
+pub(crate) fn post(front: &Client, message: &Value, headers: &[(&str, &str)]) -> Response {
+    let accept = ("Accept", "application/json, text/event-stream");
+    front.post_json("/mcp", &[&[accept], headers].concat(), message)
 }

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, process::Command};
 
-use assay_testkit::{Server, TestDatabase, program};
+use assay_testkit::{Client, Server, TestDatabase, program};
 use serde_json::{Value, json};
 
-use crate::private::Private;
+use crate::{agents, private::Private};
 
 #[test]
 fn the_demonstration_starts_again_without_doubling_its_data_even_after_a_kill() {
@@ -143,15 +143,13 @@ fn a_demonstration_names_the_line_that_gives_its_tools_to_an_agent() {
         "claude mcp add --transport http assay http://{front}/mcp --header \"Authorization: Bearer {key}\""
     );
     assert!(log.lines().any(|printed| printed.trim() == line), "{log}");
+    let client = Client::new(format!("http://{front}"));
     let ask = |method: &str, params: Value| {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let answer = ureq::post(format!("http://{front}/mcp"))
-            .header("Authorization", format!("Bearer {key}"))
-            .header("Content-Type", "application/json")
-            .header("Accept", "application/json, text/event-stream")
-            .send(message.to_string());
-        let answer = answer.unwrap().body_mut().read_to_string().unwrap();
-        serde_json::from_str::<Value>(&answer).unwrap()["result"].take()
+        let authorization = format!("Bearer {key}");
+        let answer = agents::post(&client, &message, &[("Authorization", &authorization)]);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["result"].take()
     };
     let listed = ask("tools/list", json!({}));
     assert_eq!(listed["tools"][0]["name"], "explain_failures", "{listed}");

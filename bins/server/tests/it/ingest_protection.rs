@@ -117,7 +117,7 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
                     let began = Instant::now();
                     while stream.write_all(&chunk).is_ok() {
                         assert!(
-                            began.elapsed() < Duration::from_secs(30),
+                            began.elapsed() < Duration::from_secs(60),
                             "the body is read without end"
                         );
                     }

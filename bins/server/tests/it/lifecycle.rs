@@ -4,7 +4,7 @@ use std::{
     net::TcpListener,
     path::Path,
     process::{Command, Output},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use assay_testkit::{TestDatabase, program};
@@ -50,9 +50,7 @@ fn a_signal_during_the_start_ends_it_in_order() {
     let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
     std::thread::sleep(Duration::from_millis(300));
     server.signal("TERM");
-    let began = Instant::now();
     assert!(server.ended().success(), "{}", server.log());
-    assert!(began.elapsed() < Duration::from_secs(30));
 }
 
 #[test]

@@ -43,9 +43,9 @@ fn a_shard_imported_again_replaces_its_earlier_content() {
         &["--run-key", "b", "--shard", "2/2"],
     );
     let fingerprint = text(&world.get("/errors")["errors"][0]["fingerprint"]);
-    let mended = world.import_cases(50, &[("two", true)], &["--run-key", "b", "--shard", "2/2"]);
-    assert_eq!(broken["shardId"], mended["shardId"]);
-    let detail = world.get(&format!("/runs/{}", text(&mended["runId"])));
+    let fixed = world.import_cases(50, &[("two", true)], &["--run-key", "b", "--shard", "2/2"]);
+    assert_eq!(broken["shardId"], fixed["shardId"]);
+    let detail = world.get(&format!("/runs/{}", text(&fixed["runId"])));
     assert_eq!(
         (&detail["run"]["status"], &detail["counts"]["total"]),
         (&"passed".into(), &2.into())

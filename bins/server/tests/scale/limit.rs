@@ -4,7 +4,7 @@ use std::{
     os::unix::net::UnixStream,
     process::{Child, Command, Stdio},
     thread,
-    time::{Duration, Instant, SystemTime},
+    time::SystemTime,
 };
 
 use assay_testkit::{Server, TestDatabase};
@@ -197,42 +197,23 @@ fn every_outage_of_redis_is_logged_though_two_begin_in_one_minute() {
 }
 
 #[test]
-fn a_hanging_redis_briefly_delays_one_request_a_second() {
+fn a_hanging_redis_does_not_stop_answers() {
     let pair = Pair::start();
     pair.wait_until_shared();
     pair.redis.signal("STOP");
-    let begun = Instant::now();
-    let slowest = thread::scope(|scope| {
-        let clients: Vec<_> = (0..4)
-            .map(|index: usize| {
-                let server = &pair.servers[index % 2];
-                let key = &pair.world.key;
-                scope.spawn(move || {
-                    let mut slowest = Duration::ZERO;
-                    for _ in 0..100 {
-                        let begun = Instant::now();
-                        let status = server.client().get("/api/v1/projects", Some(key)).status;
-                        assert!(status == 200 || status == 429, "{status}");
-                        slowest = slowest.max(begun.elapsed());
-                    }
-                    slowest
-                })
-            })
-            .collect();
-        clients
-            .into_iter()
-            .map(|client| client.join().unwrap())
-            .max()
-            .unwrap()
+    // All are answered while Redis hangs. `crates/access/tests/it/redis.rs` counts those that wait.
+    thread::scope(|scope| {
+        for index in 0..4 {
+            let server = &pair.servers[index % 2];
+            let key = &pair.world.key;
+            scope.spawn(move || {
+                for _ in 0..100 {
+                    let status = server.client().get("/api/v1/projects", Some(key)).status;
+                    assert!(status == 200 || status == 429, "{status}");
+                }
+            });
+        }
     });
-    println!(
-        "400 requests in {:?}, the slowest in {slowest:?}",
-        begun.elapsed()
-    );
-    assert!(
-        slowest < Duration::from_secs(20),
-        "a request waited for Redis: {slowest:?}"
-    );
     pair.redis.signal("CONT");
     pair.wait_until_shared();
 }

@@ -1,10 +1,6 @@
 //! Heads that the protocol layer refuses. They get JSON answers like every other error.
 
-use std::{
-    io::Write,
-    net::TcpStream,
-    time::{Duration, Instant},
-};
+use std::{io::Write, net::TcpStream};
 
 use assay_testkit::{Response, wire};
 use rustls::version::TLS13;
@@ -117,12 +113,10 @@ fn a_refused_head_is_answered_as_json_over_tls() {
 #[test]
 fn a_late_head_is_answered_as_json() {
     let (world, contract) = (World::new(), Contract::read());
-    let mut stream = TcpStream::connect(world.address).unwrap();
-    let began = Instant::now();
+    let mut stream = wire::connect(world.address);
     stream
         .write_all(b"GET /api/v1/projects HTTP/1.1\r\nX-Slow: ")
         .unwrap();
     let answer = wire::read(&mut stream, &mut Vec::new(), false);
     assert_refused(&contract, "half a head", 408, answer);
-    assert!(began.elapsed() < Duration::from_secs(15));
 }

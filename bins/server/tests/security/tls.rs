@@ -112,11 +112,11 @@ fn the_api_is_served_over_tls_and_a_renewed_certificate_is_used_without_a_restar
     assert_eq!(
         stream.conn.alpn_protocol(),
         Some(b"http/1.1".as_slice()),
-        "the server negotiates HTTP/2"
+        "HTTP/2 must not be negotiated"
     );
     assert!(
         connect(address, &first, &[&TLS13], &[b"h2"]).is_err(),
-        "the server negotiates HTTP/2"
+        "HTTP/2 must not be negotiated"
     );
     let plain = wire::send(
         address,

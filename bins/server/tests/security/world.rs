@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::OnceLock};
 
 use assay_testkit::{
-    Cli, Server, TestDatabase, rfc3339, text,
+    Cli, Server, Template, TestDatabase, rfc3339, text,
     wire::{self, escape},
 };
 
@@ -74,9 +74,10 @@ pub(crate) struct World {
     pub(crate) database: TestDatabase,
 }
 
-/// The state that the programs created, once for all worlds.
+/// The state that the programs created, once for all worlds: testkit's world without its key, and the organizations of
+/// these tests.
 struct State {
-    database: TestDatabase,
+    template: Template,
     keys: Keys,
     /// Each project's id and name, and the ids of its shards.
     projects: Vec<(String, &'static str, Vec<String>)>,
@@ -84,11 +85,9 @@ struct State {
 
 impl State {
     fn make() -> Self {
-        let database = TestDatabase::new();
-        let cli = Cli::new(database.url());
-        let folder = tempfile::tempdir().unwrap();
+        let world = assay_testkit::World::without_key();
         for (name, plan) in [("Ours", "standard"), ("Theirs", "pro"), ("Free", "free")] {
-            cli.json(&["org", "create", name, "--plan", plan]);
+            world.cli.json(&["org", "create", name, "--plan", plan]);
         }
         let mut projects = Vec::new();
         for (org, name, runs) in [
@@ -96,15 +95,15 @@ impl State {
             ("Ours", "sibling", 3),
             ("Theirs", "vault", 13),
         ] {
-            let id = text(&cli.json(&["project", "create", "--org", org, name])["id"]);
+            let id = text(&world.cli.json(&["project", "create", "--org", org, name])["id"]);
             let shards: Vec<_> = (0..runs)
-                .flat_map(|number| import(&cli, folder.path(), &id, name, number))
+                .flat_map(|number| import(&world, &id, name, number))
                 .collect();
             projects.push((id, name, shards));
         }
-        let keys = keys(&cli, &database, &projects[0].0);
+        let keys = keys(&world.cli, &world.database, &projects[0].0);
         Self {
-            database,
+            template: world.into_template(),
             keys,
             projects,
         }
@@ -116,8 +115,8 @@ impl World {
     pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
         static STATE: OnceLock<State> = OnceLock::new();
         let state = STATE.get_or_init(State::make);
-        let (database, keys) = (state.database.copy(), state.keys.clone());
-        let cli = Cli::new(database.url());
+        let assay_testkit::World { cli, database, .. } = state.template.world();
+        let keys = state.keys.clone();
         let server = Server::start_with(database.url(), settings);
         let address = server.client().address();
         let mut resources = state
@@ -183,9 +182,8 @@ fn keys(cli: &Cli, database: &TestDatabase, project: &str) -> Keys {
 
 /// Imports a run, every fourth one as two shards, and returns the shards' ids. Names and errors are unique to the
 /// project.
-fn import(cli: &Cli, folder: &std::path::Path, project: &str, name: &str, number: i64) -> Vec<String> {
+fn import(world: &assay_testkit::World, project: &str, name: &str, number: i64) -> Vec<String> {
     let start = rfc3339(time::OffsetDateTime::now_utc() - time::Duration::hours(2 + number));
-    let path = folder.join("report.xml");
     let shards: &[Option<&str>] = if number % 4 == 0 {
         &[Some("1/2"), Some("2/2")]
     } else {
@@ -193,7 +191,7 @@ fn import(cli: &Cli, folder: &std::path::Path, project: &str, name: &str, number
     };
     let mut ids = Vec::new();
     for (place, shard) in shards.iter().enumerate() {
-        std::fs::write(&path, report(name, number, place)).unwrap();
+        let path = world.file("report.xml", &report(name, number, place));
         let (run_key, sha) = (format!("{name}-{number}"), format!("{number:040x}"));
         let branch = if number == 3 {
             "main".to_owned()
@@ -214,9 +212,8 @@ fn import(cli: &Cli, folder: &std::path::Path, project: &str, name: &str, number
         if let Some(shard) = shard {
             arguments.extend(["--run-key", &run_key, "--shard", shard]);
         }
-        let path = path.display().to_string();
         arguments.push(&path);
-        ids.extend(cli.json(&arguments)["shardId"].as_str().map(str::to_owned));
+        ids.extend(world.cli.json(&arguments)["shardId"].as_str().map(str::to_owned));
     }
     ids
 }

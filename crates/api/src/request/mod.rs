@@ -10,8 +10,11 @@ use actix_web::{
 
 use assay_listener::Coding;
 
-pub(crate) use self::{query::Query, text::Pairs};
-use crate::routes::BASE;
+pub(crate) use self::{
+    query::Query,
+    text::{Pairs, PathParameters},
+};
+use crate::routes::Route;
 
 /// The request's data, owned, so that another thread can use it.
 ///
@@ -34,6 +37,11 @@ impl RequestParts {
         }
     }
 
+    /// The parameters of the path, which matches `route`.
+    pub(crate) fn path_parameters(&self, route: &'static Route) -> PathParameters {
+        PathParameters::of(&self.path, route.path)
+    }
+
     /// The pairs of the query.
     pub(crate) fn pairs(&self) -> Pairs {
         Pairs::of(&self.query)
@@ -45,18 +53,6 @@ impl RequestParts {
             Ok(accepted) => Coding::negotiate(&AcceptEncoding(accepted)),
             Err(_) => Coding::Identity,
         }
-    }
-
-    /// The decoded segment at the place of `name` in `route`, which the path matches; none if it is not text.
-    pub(crate) fn segment(&self, route: &str, name: &str) -> Option<String> {
-        let depth = BASE.matches('/').count();
-        let segments = self.path.split('/').skip(1 + depth);
-        let (_, raw) = route
-            .split('/')
-            .skip(1)
-            .zip(segments)
-            .find(|(pattern, _)| *pattern == name)?;
-        text::decode(raw)
     }
 
     /// Whether the client has the version of this strong tag. The comparison is weak, as defined for GET.

@@ -35,12 +35,14 @@ impl<'a> Query<'a> {
     /// `days`: 7, 30 (the default) or 90, within the plan's retention.
     pub(crate) fn window(&self) -> Result<Window, ApiError> {
         let bad = || ApiError::BadPeriod(self.plan);
-        let text = self.single("days").map_err(|_| bad())?;
-        let is_requested = |days: &Days| match text {
-            None => *days == Days::default(),
-            Some(text) => text == days.count().to_string(),
+        let count = match self.single("days").map_err(|_| bad())? {
+            None => Some(Days::default().count()),
+            // One spelling of each number: `07` and `+7` are invalid.
+            Some(text) => text.parse().ok().filter(|count: &i64| count.to_string() == text),
         };
-        let days = Days::of_plan(self.plan).find(is_requested).ok_or_else(bad)?;
+        let days = count
+            .and_then(|count| Days::within(self.plan, count))
+            .ok_or_else(bad)?;
         Ok(Window::ending(self.now, days))
     }
 

@@ -129,7 +129,7 @@ impl ReadKeys for Seed {
             self.unknown_key_look_ups.fetch_add(1, Ordering::SeqCst);
             // The wait is bounded, so that a failed test ends.
             let began = Instant::now();
-            while self.mode() == Mode::UnknownKeysHang && began.elapsed() < Duration::from_secs(20) {
+            while self.mode() == Mode::UnknownKeysHang && began.elapsed() < Duration::from_secs(60) {
                 thread::sleep(Duration::from_millis(1));
             }
         }

@@ -96,7 +96,8 @@ pub trait Recorder: Send + Sync {
     ) -> Result<StoredRecording, RecordError>;
 
     /// Judges the whole project and stores its verdicts. If another recording was stored in the meantime, only the last
-    /// recording judges. Returns the changed verdicts; empty if another recording judges.
+    /// recording judges, unless the judgement is overdue or the project's first. Returns the changed verdicts; empty if
+    /// another recording judges.
     fn judge_after(&self, due: &DueJudgement, judge: &dyn Judge) -> Result<VerdictChanges, RecordError>;
 
     /// Stores a recording, then judges. If another recording judges, its verdicts may be stored after this returns.

@@ -57,10 +57,10 @@ fn add(cause: Cause, failure: &FailureCause, runs: &mut Vec<(usize, EvidenceWord
         }
         Cause::Environment => add_run(facts.failed_elsewhere, EvidenceWord::FailedElsewhere, runs),
         Cause::BrokenBefore if facts.on_stable => {
-            add_run(facts.streak_since, EvidenceWord::FailingSince, runs)
+            add_run(facts.episode_since, EvidenceWord::FailingSince, runs)
         }
         Cause::BrokenBefore => add_run(facts.stable_since, EvidenceWord::FailingOnStableSince, runs),
-        Cause::EarlierOnBranch => add_run(facts.streak_since, EvidenceWord::FailingSince, runs),
+        Cause::EarlierOnBranch => add_run(facts.episode_since, EvidenceWord::FailingSince, runs),
         Cause::ThisChange => {
             runs.extend(
                 facts

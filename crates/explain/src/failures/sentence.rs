@@ -100,14 +100,16 @@ impl CauseSentences<'_> {
     }
 
     fn earlier_on_branch(&self) -> String {
-        let since = self.run(self.facts.streak_since).map_or_else(String::new, |run| {
-            let revision = run.revision.as_deref().map(short);
-            let run = run.number;
-            match revision {
-                Some(revision) => format!(" since revision {revision} (run {run})"),
-                None => format!(" since run {run}"),
-            }
-        });
+        let since = self
+            .run(self.facts.episode_since)
+            .map_or_else(String::new, |run| {
+                let revision = run.revision.as_deref().map(short);
+                let run = run.number;
+                match revision {
+                    Some(revision) => format!(" since revision {revision} (run {run})"),
+                    None => format!(" since run {run}"),
+                }
+            });
         let passed = if self.facts.passed_before {
             "; passed before it"
         } else {
@@ -120,7 +122,7 @@ impl CauseSentences<'_> {
         let facts = self.facts;
         let stable = self.on_stable();
         let index = if facts.on_stable {
-            facts.streak_since
+            facts.episode_since
         } else {
             facts.stable_since
         };

@@ -243,7 +243,7 @@ impl<'t, 'h> Filter<'t, 'h> {
     }
 
     /// The number of revisions of the chain between the test's previous result and this one. Each may have broken or
-    /// mended the test.
+    /// fixed the test.
     ///
     /// 0 if the test passed there and passes here: counting one revision is then precise enough.
     fn missed_revisions(

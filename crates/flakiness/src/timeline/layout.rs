@@ -68,7 +68,7 @@ impl<'h> Timeline<'h> {
                 runs.push(run);
             }
         }
-        by_branch.sort_by_key(|(branch, _)| !self.is_stable(*branch));
+        by_branch.sort_by_key(|(branch, _)| !self.stable_branch.is(*branch));
         let start = self.entries.len();
         let mut lane = Lane {
             positions: start..start + variant_runs.len(),
@@ -79,7 +79,7 @@ impl<'h> Timeline<'h> {
         for (branch, runs) in by_branch {
             let first = self.entries.len();
             let chain = Chain {
-                stable: self.is_stable(branch),
+                stable: self.stable_branch.is(branch),
                 branch,
                 variant: variant_runs.first().map_or("", |run| &run.observed.run.variant),
                 lane: self.lanes.len(),
@@ -114,7 +114,7 @@ impl<'h> Timeline<'h> {
             step,
             stable_before: None,
             dependents: Vec::new(),
-            on_stable_branch: self.is_stable(run.observed.run.branch.as_deref()),
+            on_stable_branch: self.stable_branch.is(run.observed.run.branch.as_deref()),
         });
     }
 

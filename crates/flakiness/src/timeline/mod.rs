@@ -13,6 +13,7 @@ use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use assay_domain::{
     observation::{Failure, History, RunFacts, RunObservations},
+    revision::StableBranch,
     test::TestOrdinal,
     timestamp::Timestamp,
 };
@@ -44,8 +45,8 @@ pub(crate) struct Timeline<'h> {
     pub(crate) run_of: Vec<usize>,
     /// Whether a logical run has several variants.
     pub(crate) has_variants: bool,
-    /// Whether any run names its branch. If none does, all count as on the stable branch.
-    pub(crate) branches_named: bool,
+    /// The stable branch of the runs in which at least one test was not skipped.
+    pub(crate) stable_branch: StableBranch<'h>,
     /// The number of bitmap words that contain tests.
     pub(crate) words: usize,
     /// The bits of the last of these words that are tests.
@@ -157,7 +158,7 @@ impl<'h> Timeline<'h> {
             newest_first: Vec::new(),
             run_of: Vec::new(),
             has_variants: false,
-            branches_named: false,
+            stable_branch: StableBranch::among(&history.stable_branch, std::iter::empty()),
             words,
             last_word: if tests_in_last == 0 {
                 u64::MAX
@@ -175,12 +176,9 @@ impl<'h> Timeline<'h> {
                 });
             }
         }
-        timeline.branches_named = variant_runs.iter().any(|run| run.observed.run.branch.is_some());
-        let branches = rank_revisions(
-            &mut variant_runs,
-            |branch| timeline.is_stable(branch),
-            &history.stable_branch,
-        );
+        let branches_of_runs = variant_runs.iter().map(|run| run.observed.run.branch.as_deref());
+        timeline.stable_branch = StableBranch::among(&history.stable_branch, branches_of_runs);
+        let branches = rank_revisions(&mut variant_runs, timeline.stable_branch);
         variant_runs.sort_by(VariantRun::canonical_order);
         timeline.lay_out(&variant_runs, &branches);
         timeline.group_runs(&window);
@@ -248,11 +246,6 @@ impl<'h> Timeline<'h> {
                 .last()
                 .is_some_and(|last| self.count_seen(last.observed) > tests)
                 || self.count_tests() > tests)
-    }
-
-    /// Whether a branch is the stable one. If no run names a branch, all runs are on the stable branch.
-    pub(crate) fn is_stable(&self, branch: Option<&str>) -> bool {
-        !self.branches_named || branch == Some(&*self.history.stable_branch)
     }
 
     /// Joins the variants of one run (equal number and id), oldest run first.

@@ -4,7 +4,7 @@ use std::{cmp::Ordering, collections::HashMap};
 
 use assay_domain::{
     observation::{RunFacts, RunObservations},
-    timestamp::Timestamp,
+    revision::{RevisionStart, StableBranch},
 };
 
 /// A variant run before it has its position.
@@ -40,39 +40,32 @@ impl VariantRun<'_> {
             .then_with(|| failures(a).cmp(&failures(b)))
     }
 }
-/// Ranks the revisions by the start of their first run, and returns the branch of each by its rank. A revision that
-/// ever ran on the stable branch belongs to it, and any other to the branch of its first run.
+/// Ranks the revisions by the start of their first run, and returns the branch of each by its rank.
 pub(crate) fn rank_revisions<'h>(
     variant_runs: &mut [VariantRun<'h>],
-    is_stable: impl Fn(Option<&str>) -> bool,
-    stable_branch: &'h str,
+    stable_branch: StableBranch<'h>,
 ) -> Vec<Option<&'h str>> {
     let mut places = HashMap::with_capacity(variant_runs.len());
     let mut revisions: Vec<Revision<'h>> = Vec::new();
     for run in variant_runs.iter_mut() {
         let key = RevisionKey::of(&run.observed.run);
-        let run_here = FirstRun::of(&run.observed.run);
+        let run_here = start_of(&run.observed.run);
         let next = revisions.len();
         let place = *places.entry(key).or_insert(next);
         if place == next {
             revisions.push(Revision {
                 key,
                 place,
-                first: run_here,
+                start: run_here,
             });
         }
         // A temporary place.
         run.revision = place;
-        let Some(revision) = revisions.get_mut(place) else {
-            continue;
-        };
-        let on_stable = is_stable(revision.first.branch) || is_stable(run_here.branch);
-        revision.first = revision.first.min(run_here);
-        if on_stable {
-            revision.first.branch = Some(stable_branch);
+        if let Some(revision) = revisions.get_mut(place) {
+            revision.start = revision.start.with_run(run_here, stable_branch);
         }
     }
-    revisions.sort_unstable_by_key(|revision| (revision.first.at, revision.first.number, revision.key));
+    revisions.sort_unstable_by_key(|revision| (revision.start.at, revision.start.number, revision.key));
     let mut ranks = vec![0; revisions.len()];
     for (rank, revision) in revisions.iter().enumerate() {
         if let Some(place) = ranks.get_mut(revision.place) {
@@ -84,7 +77,7 @@ pub(crate) fn rank_revisions<'h>(
     }
     revisions
         .into_iter()
-        .map(|revision| revision.first.branch)
+        .map(|revision| revision.start.branch)
         .collect()
 }
 
@@ -93,7 +86,7 @@ struct Revision<'h> {
     key: RevisionKey<'h>,
     /// Its place in the order of the input.
     place: usize,
-    first: FirstRun<'h>,
+    start: RevisionStart<'h>,
 }
 
 /// Runs by time.
@@ -117,20 +110,11 @@ impl<'h> RevisionKey<'h> {
     }
 }
 
-/// The first run of a revision: its time and branch. Ordered by time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct FirstRun<'h> {
-    at: Timestamp,
-    number: i32,
-    branch: Option<&'h str>,
-}
-
-impl<'h> FirstRun<'h> {
-    fn of(run: &'h RunFacts) -> Self {
-        Self {
-            at: run.started_at,
-            number: run.number,
-            branch: run.branch.as_deref(),
-        }
+/// The start of a revision with this run alone, before the rule of the stable branch.
+fn start_of(run: &RunFacts) -> RevisionStart<'_> {
+    RevisionStart {
+        at: run.started_at,
+        number: run.number,
+        branch: run.branch.as_deref(),
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     numbers::{at, count},
     participation::Presence,
     verdict::{
-        chain_counts::FailingEnd, explanation, run_counts::FailedRun, status::FailingTest,
+        chain_counts::FailingEnd, explanation, run_counts::FailedRun, status::FailedTest,
         test_counts::CountedResult,
     },
 };
@@ -42,29 +42,29 @@ pub(crate) fn counts(frame: Frame, presence: Presence, dropped: Vec<DroppedRun>)
 }
 
 /// The evidence for each of the active `signals`.
-pub(crate) fn signals(failing_test: &FailingTest<'_, '_>, signals: &[Signal]) -> Vec<SignalEvidence> {
+pub(crate) fn signals(failed_test: &FailedTest<'_, '_>, signals: &[Signal]) -> Vec<SignalEvidence> {
     signals
         .iter()
-        .map(|signal| of_signal(failing_test, *signal))
+        .map(|signal| of_signal(failed_test, *signal))
         .collect()
 }
 
-fn of_signal(failing_test: &FailingTest<'_, '_>, signal: Signal) -> SignalEvidence {
-    let mut runs = runs_of(failing_test, signal);
+fn of_signal(failed_test: &FailedTest<'_, '_>, signal: Signal) -> SignalEvidence {
+    let mut runs = runs_of(failed_test, signal);
     runs.sort_unstable();
     runs.dedup();
     let newest: Vec<_> = runs
         .iter()
         .rev()
         .take(NAMED_RUNS)
-        .filter_map(|run| failing_test.test_counts.timeline.runs.get(*run))
+        .filter_map(|run| failed_test.test_counts.timeline.runs.get(*run))
         .collect();
-    let (value, threshold) = value(failing_test, signal);
+    let (value, threshold) = value(failed_test, signal);
     let pair = (signal == Signal::SameShaFlip)
-        .then(|| latest_pair(failing_test))
+        .then(|| latest_pair(failed_test))
         .flatten();
     let detail =
-        explanation::sentence(failing_test, signal) + &explanation::addition(failing_test, signal, pair);
+        explanation::sentence(failed_test, signal) + &explanation::addition(failed_test, signal, pair);
     SignalEvidence {
         signal,
         label: signal.label().to_owned(),
@@ -77,17 +77,17 @@ fn of_signal(failing_test: &FailingTest<'_, '_>, signal: Signal) -> SignalEviden
 }
 
 /// A signal's value, and the threshold from which it is active.
-fn value(failing_test: &FailingTest<'_, '_>, signal: Signal) -> (f64, f64) {
-    let chain_counts = &failing_test.findings.chain_counts;
+fn value(failed_test: &FailedTest<'_, '_>, signal: Signal) -> (f64, f64) {
+    let chain_counts = &failed_test.findings.chain_counts;
     let real = f64::from;
     let streak = |end: Option<FailingEnd>| real(end.map_or(0, |end| end.streak));
     match signal {
         Signal::ConsecutiveFailures => (
-            streak(failing_test.findings.ends.breakage.map(|breakage| breakage.end)),
+            streak(failed_test.findings.ends.breakage.map(|breakage| breakage.end)),
             real(STREAK),
         ),
         Signal::FailureRateBroken => (
-            failing_test
+            failed_test
                 .findings
                 .ends
                 .breakage
@@ -96,41 +96,41 @@ fn value(failing_test: &FailingTest<'_, '_>, signal: Signal) -> (f64, f64) {
         ),
         Signal::SameShaFlip => (real(chain_counts.contradictions), 1.0),
         Signal::RetryRate => {
-            let considered = real(failing_test.test_counts.column.presence.considered.max(1));
+            let considered = real(failed_test.test_counts.column.presence.considered.max(1));
             (
-                real(failing_test.findings.runs.recovered) / considered,
+                real(failed_test.findings.runs.recovered) / considered,
                 1.0 / considered,
             )
         }
         Signal::FailureRateFlaky => (
-            failing_test.findings.belief.flake_score,
-            failing_test.thresholds.episodic_score,
+            failed_test.findings.belief.flake_score,
+            failed_test.thresholds.episodic_score,
         ),
         Signal::FlipRate => {
             // The rate at which two flips would remain beyond those that a breakage and a fix explain, chain by chain.
-            let pairs = real(failing_test.test_counts.column.pairs.max(1));
+            let pairs = real(failed_test.test_counts.column.pairs.max(1));
             let needed = chain_counts.flips - chain_counts.excess_flips + EXCESS_FLIPS;
             (real(chain_counts.flips) / pairs, real(needed) / pairs)
         }
         Signal::IsolatedFailure => (real(chain_counts.episodes), 1.0),
-        Signal::MassFailure => (real(failing_test.findings.runs.mass_failures), 1.0),
-        Signal::FailingOffStable => (streak(failing_test.findings.ends.off_stable), real(STREAK)),
+        Signal::MassFailure => (real(failed_test.findings.runs.mass_failures), 1.0),
+        Signal::FailingOffStable => (streak(failed_test.findings.ends.off_stable), real(STREAK)),
         Signal::VariantSpecific => (real(chain_counts.failures), real(VARIANT_FAILURES)),
         Signal::UnrelatedBranches => (
-            real(count(failing_test.findings.unrelated_branches.len())),
+            real(count(failed_test.findings.unrelated_branches.len())),
             real(UNRELATED_BRANCHES),
         ),
         Signal::Resolved => (
-            real(failing_test.findings.runs.passes_since()),
-            real(failing_test.findings.runs.passes_needed),
+            real(failed_test.findings.runs.passes_since()),
+            real(failed_test.findings.runs.passes_needed),
         ),
     }
 }
 
 /// The logical runs behind a signal, by index.
-fn runs_of(failing_test: &FailingTest<'_, '_>, signal: Signal) -> Vec<usize> {
+fn runs_of(failed_test: &FailedTest<'_, '_>, signal: Signal) -> Vec<usize> {
     let failed_where = |is_included: fn(&FailedRun) -> bool| -> Vec<usize> {
-        failing_test
+        failed_test
             .findings
             .failed_runs
             .iter()
@@ -140,32 +140,32 @@ fn runs_of(failing_test: &FailingTest<'_, '_>, signal: Signal) -> Vec<usize> {
     };
     match signal {
         Signal::ConsecutiveFailures | Signal::FailureRateBroken => streak_runs(
-            failing_test,
-            failing_test.findings.ends.breakage.map(|breakage| breakage.end),
+            failed_test,
+            failed_test.findings.ends.breakage.map(|breakage| breakage.end),
         ),
-        Signal::FailingOffStable => streak_runs(failing_test, failing_test.findings.ends.off_stable),
-        Signal::SameShaFlip => contradictory_runs(failing_test),
+        Signal::FailingOffStable => streak_runs(failed_test, failed_test.findings.ends.off_stable),
+        Signal::SameShaFlip => contradictory_runs(failed_test),
         Signal::RetryRate => failed_where(|run| run.recovered),
         Signal::FailureRateFlaky | Signal::IsolatedFailure => failed_where(|run| run.failed),
-        Signal::FlipRate => flip_runs(failing_test),
+        Signal::FlipRate => flip_runs(failed_test),
         Signal::VariantSpecific => failed_where(|run| run.counts()),
         Signal::MassFailure => failed_where(|run| run.in_mass_failure),
-        Signal::UnrelatedBranches => failing_test.findings.unrelated_branches.clone(),
+        Signal::UnrelatedBranches => failed_test.findings.unrelated_branches.clone(),
         Signal::Resolved => {
-            let column = failing_test.test_counts.column;
+            let column = failed_test.test_counts.column;
             let runs = column.participation.considered_in_run.iter().enumerate();
             let considered = runs
                 .filter(|(_, tests)| column.is_in(**tests))
                 .map(|(run, _)| run);
             considered
-                .skip(at(failing_test.findings.runs.until_last_failure))
+                .skip(at(failed_test.findings.runs.until_last_failure))
                 .collect()
         }
     }
 }
 
-fn run_of(failing_test: &FailingTest<'_, '_>, result: &CountedResult<'_, '_>) -> Option<usize> {
-    failing_test
+fn run_of(failed_test: &FailedTest<'_, '_>, result: &CountedResult<'_, '_>) -> Option<usize> {
+    failed_test
         .test_counts
         .timeline
         .run_of
@@ -175,43 +175,43 @@ fn run_of(failing_test: &FailingTest<'_, '_>, result: &CountedResult<'_, '_>) ->
 
 /// The results with a failed attempt that count.
 fn failures<'a, 'h>(
-    failing_test: &FailingTest<'a, 'h>,
+    failed_test: &FailedTest<'a, 'h>,
 ) -> impl Iterator<Item = CountedResult<'a, 'h>> + use<'a, 'h> {
-    let test_counts = failing_test.test_counts;
+    let test_counts = failed_test.test_counts;
     test_counts
         .failures
         .iter()
         .filter_map(move |failure| test_counts.considered(failure.position))
 }
 
-fn streak_runs(failing_test: &FailingTest<'_, '_>, end: Option<FailingEnd>) -> Vec<usize> {
+fn streak_runs(failed_test: &FailedTest<'_, '_>, end: Option<FailingEnd>) -> Vec<usize> {
     let Some(end) = end else { return Vec::new() };
-    failures(failing_test)
+    failures(failed_test)
         .filter(|failure| failure.entry.chain == end.chain && failure.position >= end.since)
         .filter(|failure| failure.outcome.failed())
-        .filter_map(|failure| run_of(failing_test, &failure))
+        .filter_map(|failure| run_of(failed_test, &failure))
         .collect()
 }
 
 /// The runs in which a chain changed between passing and failing.
-fn flip_runs(failing_test: &FailingTest<'_, '_>) -> Vec<usize> {
+fn flip_runs(failed_test: &FailedTest<'_, '_>) -> Vec<usize> {
     let passed = |other: &CountedResult<'_, '_>| !other.outcome.had_failure();
     let mut runs = Vec::new();
-    for failure in failures(failing_test) {
-        if failing_test
+    for failure in failures(failed_test) {
+        if failed_test
             .test_counts
             .before(failure.position)
             .next()
             .is_some_and(|before| passed(&before))
         {
-            runs.extend(run_of(failing_test, &failure));
+            runs.extend(run_of(failed_test, &failure));
         }
-        let after = failing_test
+        let after = failed_test
             .test_counts
             .after(failure.position)
             .next()
             .filter(passed);
-        runs.extend(after.and_then(|after| run_of(failing_test, &after)));
+        runs.extend(after.and_then(|after| run_of(failed_test, &after)));
     }
     runs
 }
@@ -223,24 +223,24 @@ struct Contradiction {
     passed: Vec<usize>,
 }
 
-fn contradictions(failing_test: &FailingTest<'_, '_>) -> Vec<Contradiction> {
+fn contradictions(failed_test: &FailedTest<'_, '_>) -> Vec<Contradiction> {
     let mut by_revision: BTreeMap<(usize, usize), Contradiction> = BTreeMap::new();
-    for failure in failures(failing_test).filter(|failure| failure.outcome.failed()) {
+    for failure in failures(failed_test).filter(|failure| failure.outcome.failed()) {
         let key = (failure.entry.chain, failure.entry.revision);
         if by_revision.contains_key(&key) {
             continue;
         }
         let mut runs = Contradiction::default();
         let same = |other: &CountedResult<'_, '_>| other.entry.revision == failure.entry.revision;
-        let before = failing_test.test_counts.before(failure.position).take_while(same);
-        let after = failing_test.test_counts.after(failure.position).take_while(same);
+        let before = failed_test.test_counts.before(failure.position).take_while(same);
+        let after = failed_test.test_counts.after(failure.position).take_while(same);
         for result in before.chain(after).chain([failure]) {
             let same_outcome = if result.outcome.failed() {
                 &mut runs.failed
             } else {
                 &mut runs.passed
             };
-            same_outcome.extend(run_of(failing_test, &result));
+            same_outcome.extend(run_of(failed_test, &result));
         }
         by_revision.insert(key, runs);
     }
@@ -250,22 +250,22 @@ fn contradictions(failing_test: &FailingTest<'_, '_>) -> Vec<Contradiction> {
         .collect()
 }
 
-fn contradictory_runs(failing_test: &FailingTest<'_, '_>) -> Vec<usize> {
-    contradictions(failing_test)
+fn contradictory_runs(failed_test: &FailedTest<'_, '_>) -> Vec<usize> {
+    contradictions(failed_test)
         .into_iter()
         .flat_map(|runs| [runs.failed, runs.passed].concat())
         .collect()
 }
 
 /// The numbers of the newest failed and the newest passed run of the last contradicted revision.
-fn latest_pair(failing_test: &FailingTest<'_, '_>) -> Option<(i32, i32)> {
+fn latest_pair(failed_test: &FailedTest<'_, '_>) -> Option<(i32, i32)> {
     let newest = |runs: Vec<usize>| runs.into_iter().max();
-    let pairs = contradictions(failing_test)
+    let pairs = contradictions(failed_test)
         .into_iter()
         .filter_map(|runs| newest(runs.failed).zip(newest(runs.passed)));
     let (failed, passed) = pairs.max_by_key(|(failed, passed)| *failed.max(passed))?;
     let number = |run: usize| {
-        failing_test
+        failed_test
             .test_counts
             .timeline
             .runs

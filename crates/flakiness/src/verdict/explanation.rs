@@ -7,23 +7,19 @@ use crate::{
     model::{BRANCHES_USUALLY_BREAK, USUALLY_UNRELIABLE},
     participation::Presence,
     verdict::{
-        status::FailingTest,
+        status::FailedTest,
         streak::{self, on_stable_branch},
     },
 };
 
 /// The sentence of a failing test's verdict.
-pub(crate) fn of(
-    failing_test: &FailingTest<'_, '_>,
-    status: VerdictStatus,
-    reason: Option<Signal>,
-) -> String {
+pub(crate) fn of(failed_test: &FailedTest<'_, '_>, status: VerdictStatus, reason: Option<Signal>) -> String {
     if let Some(reason) = reason {
-        return sentence(failing_test, reason);
+        return sentence(failed_test, reason);
     }
     if status == VerdictStatus::InsufficientData {
-        let dropped = failing_test.test_counts.column.presence.seen
-            - failing_test.test_counts.column.presence.considered;
+        let dropped =
+            failed_test.test_counts.column.presence.seen - failed_test.test_counts.column.presence.considered;
         let mass_failures = match dropped {
             0 => String::new(),
             1 => " (1 more was a mass failure)".to_owned(),
@@ -31,19 +27,19 @@ pub(crate) fn of(
         };
         return format!(
             "Only {}{mass_failures}, {} with a failure; {ENOUGH_RUNS} are needed",
-            runs(failing_test.test_counts.column.presence.considered),
-            failing_test.findings.runs.failing
+            runs(failed_test.test_counts.column.presence.considered),
+            failed_test.findings.runs.failing
         );
     }
-    if let Some(end) = &failing_test.findings.ends.failing_now {
-        return streak::sentence(failing_test.test_counts, end);
+    if let Some(end) = &failed_test.findings.ends.failing_now {
+        return streak::sentence(failed_test.test_counts, end);
     }
     let failed = format!(
         "A failed attempt in {} of {}",
-        failing_test.findings.runs.failing,
-        runs(failing_test.test_counts.column.presence.considered)
+        failed_test.findings.runs.failing,
+        runs(failed_test.test_counts.column.presence.considered)
     );
-    match failing_test.incidents() {
+    match failed_test.incidents() {
         0 => format!("{failed}; breakages and their fixes explain them"),
         incidents => format!(
             "{failed}; passed and failed on the same code {}, too little evidence of a flaky test",
@@ -77,22 +73,22 @@ fn probability(value: f64) -> String {
 }
 
 /// The sentence of a signal, with its counts.
-pub(crate) fn sentence(failing_test: &FailingTest<'_, '_>, signal: Signal) -> String {
-    let timeline = failing_test.test_counts.timeline;
-    let chain_counts = &failing_test.findings.chain_counts;
+pub(crate) fn sentence(failed_test: &FailedTest<'_, '_>, signal: Signal) -> String {
+    let timeline = failed_test.test_counts.timeline;
+    let chain_counts = &failed_test.findings.chain_counts;
     match signal {
-        Signal::ConsecutiveFailures => failing_test
+        Signal::ConsecutiveFailures => failed_test
             .findings
             .ends
             .breakage
-            .map(|breakage| streak::sentence(failing_test.test_counts, &breakage.end))
+            .map(|breakage| streak::sentence(failed_test.test_counts, &breakage.end))
             .unwrap_or_default(),
-        Signal::FailureRateBroken => failing_test
+        Signal::FailureRateBroken => failed_test
             .findings
             .ends
             .breakage
             .map(|breakage| {
-                let streak = streak::sentence(failing_test.test_counts, &breakage.end);
+                let streak = streak::sentence(failed_test.test_counts, &breakage.end);
                 format!(
                     "{streak}; the code is broken with a probability {}",
                     probability(breakage.probability)
@@ -108,8 +104,8 @@ pub(crate) fn sentence(failing_test: &FailingTest<'_, '_>, signal: Signal) -> St
         Signal::RetryRate => {
             format!(
                 "Passed on retry in {} of {}",
-                failing_test.findings.runs.recovered,
-                runs(failing_test.test_counts.column.presence.considered)
+                failed_test.findings.runs.recovered,
+                runs(failed_test.test_counts.column.presence.considered)
             )
         }
         Signal::FailureRateFlaky => {
@@ -128,42 +124,38 @@ pub(crate) fn sentence(failing_test: &FailingTest<'_, '_>, signal: Signal) -> St
         Signal::FlipRate => format!(
             "Changed between passing and failing {} among {} pairs of neighbouring runs",
             times(chain_counts.flips),
-            failing_test.test_counts.column.pairs
+            failed_test.test_counts.column.pairs
         ),
-        Signal::IsolatedFailure => isolated(failing_test),
-        Signal::MassFailure => mass_failure(failing_test),
-        Signal::FailingOffStable => failing_test
+        Signal::IsolatedFailure => isolated(failed_test),
+        Signal::MassFailure => mass_failure(failed_test),
+        Signal::FailingOffStable => failed_test
             .findings
             .ends
             .off_stable
-            .map(|end| streak::sentence(failing_test.test_counts, &end))
+            .map(|end| streak::sentence(failed_test.test_counts, &end))
             .unwrap_or_default(),
         Signal::VariantSpecific => format!(
             "All {} failures are on {}, one of {} variants",
             chain_counts.failures,
-            failing_variant(failing_test),
-            failing_test.test_counts.column.variants
+            failing_variant(failed_test),
+            failed_test.test_counts.column.variants
         ),
         Signal::UnrelatedBranches => format!(
             "Failed on {} branches one after the other and passed in between",
-            failing_test.findings.unrelated_branches.len()
+            failed_test.findings.unrelated_branches.len()
         ),
         Signal::Resolved => format!(
             "No failure in the last {} after {} in the {} before",
-            runs(failing_test.findings.runs.passes_since()),
-            failing_test.findings.runs.failing,
-            failing_test.findings.runs.until_last_failure
+            runs(failed_test.findings.runs.passes_since()),
+            failed_test.findings.runs.failing,
+            failed_test.findings.runs.until_last_failure
         ),
     }
 }
 
 /// The addition of a piece of evidence's detail to the sentence. `pair` has the numbers of the runs that failed and
 /// passed on the last contradicted revision.
-pub(crate) fn addition(
-    failing_test: &FailingTest<'_, '_>,
-    signal: Signal,
-    pair: Option<(i32, i32)>,
-) -> String {
+pub(crate) fn addition(failed_test: &FailedTest<'_, '_>, signal: Signal, pair: Option<(i32, i32)>) -> String {
     match signal {
         Signal::SameShaFlip => pair
             .map(|(failed, passed)| {
@@ -171,14 +163,11 @@ pub(crate) fn addition(
             })
             .unwrap_or_default(),
         Signal::FailureRateFlaky => {
-            let rate = failing_test.findings.runs.failure_rate();
+            let rate = failed_test.findings.runs.failure_rate();
             let rate = rate.map(|rate| format!("; failure rate {rate:.3}"));
-            rate.unwrap_or_default() + &unreliable(failing_test) + &branches_break(failing_test)
+            rate.unwrap_or_default() + &unreliable(failed_test) + &branches_break(failed_test)
         }
-        Signal::Resolved => format!(
-            "; {} passes were needed",
-            failing_test.findings.runs.passes_needed
-        ),
+        Signal::Resolved => format!("; {} passes were needed", failed_test.findings.runs.passes_needed),
         Signal::ConsecutiveFailures
         | Signal::FailureRateBroken
         | Signal::RetryRate
@@ -192,9 +181,9 @@ pub(crate) fn addition(
 }
 
 /// The share of unreliable tests that the score starts from, if the project differs from the usual one.
-fn unreliable(failing_test: &FailingTest<'_, '_>) -> String {
+fn unreliable(failed_test: &FailedTest<'_, '_>) -> String {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let share = percent(failing_test.test_counts.background.unreliable);
+    let share = percent(failed_test.test_counts.background.unreliable);
     if share == percent(USUALLY_UNRELIABLE) {
         String::new()
     } else {
@@ -203,19 +192,19 @@ fn unreliable(failing_test: &FailingTest<'_, '_>) -> String {
 }
 
 /// The rate of breaking on branches, if a failure there counts and the project differs from the usual one.
-fn branches_break(failing_test: &FailingTest<'_, '_>) -> String {
+fn branches_break(failed_test: &FailedTest<'_, '_>) -> String {
     let percent = |rate: f64| format!("{:.2} %", rate * 100.0);
-    let rate = percent(failing_test.test_counts.background.branches_break);
-    if failing_test.findings.chain_counts.episodes_off_stable && rate != percent(BRANCHES_USUALLY_BREAK) {
+    let rate = percent(failed_test.test_counts.background.branches_break);
+    if failed_test.findings.chain_counts.episodes_off_stable && rate != percent(BRANCHES_USUALLY_BREAK) {
         format!("; a new revision of a branch breaks about {rate} of the project's tests")
     } else {
         String::new()
     }
 }
 
-fn mass_failure(failing_test: &FailingTest<'_, '_>) -> String {
-    let recovered = failing_test.findings.runs.recovered_in_mass_failures;
-    let failed = failing_test.findings.runs.mass_failures - recovered;
+fn mass_failure(failed_test: &FailedTest<'_, '_>) -> String {
+    let recovered = failed_test.findings.runs.recovered_in_mass_failures;
+    let failed = failed_test.findings.runs.mass_failures - recovered;
     match (failed, recovered) {
         (0, _) => format!(
             "Passed on retry in {} in which many tests failed together",
@@ -229,9 +218,9 @@ fn mass_failure(failing_test: &FailingTest<'_, '_>) -> String {
     }
 }
 
-fn isolated(failing_test: &FailingTest<'_, '_>) -> String {
-    let failed = failing_test.findings.failed_runs.iter().filter(|run| run.failed);
-    let runs_of = failed.filter_map(|run| failing_test.test_counts.timeline.runs.get(run.run));
+fn isolated(failed_test: &FailedTest<'_, '_>) -> String {
+    let failed = failed_test.findings.failed_runs.iter().filter(|run| run.failed);
+    let runs_of = failed.filter_map(|run| failed_test.test_counts.timeline.runs.get(run.run));
     let numbers: Vec<i32> = runs_of.map(|run| run.facts.number).collect();
     match numbers.as_slice() {
         [number] => format!("Failed once, in run {number}"),
@@ -243,12 +232,12 @@ fn isolated(failing_test: &FailingTest<'_, '_>) -> String {
     }
 }
 
-fn failing_variant<'h>(failing_test: &FailingTest<'_, 'h>) -> &'h str {
-    let failures = failing_test.test_counts.failures.iter();
-    let mut considered = failures.filter_map(|failure| failing_test.test_counts.considered(failure.position));
+fn failing_variant<'h>(failed_test: &FailedTest<'_, 'h>) -> &'h str {
+    let failures = failed_test.test_counts.failures.iter();
+    let mut considered = failures.filter_map(|failure| failed_test.test_counts.considered(failure.position));
     considered
         .next()
-        .and_then(|failure| failing_test.test_counts.timeline.chains.get(failure.entry.chain))
+        .and_then(|failure| failed_test.test_counts.timeline.chains.get(failure.entry.chain))
         .map(|chain| chain.variant)
         .filter(|variant| !variant.is_empty())
         .unwrap_or("the default variant")

@@ -14,7 +14,7 @@ use crate::{
 
 /// A failing test with all its counts.
 #[derive(Debug)]
-pub(crate) struct FailingTest<'a, 'h> {
+pub(crate) struct FailedTest<'a, 'h> {
     /// The test.
     pub(crate) test: TestOrdinal,
     /// Its results.
@@ -25,7 +25,7 @@ pub(crate) struct FailingTest<'a, 'h> {
     pub(crate) thresholds: Thresholds,
 }
 
-impl FailingTest<'_, '_> {
+impl FailedTest<'_, '_> {
     /// The verdict with the signals behind it.
     pub(crate) fn verdict(&self) -> Verdict {
         let (status, reason) = self.decide();

@@ -128,8 +128,8 @@ fn place(timeline: &Timeline<'_>, end: &FailingEnd) -> String {
 
 /// ` on main`, or empty if no run names its branch.
 pub(crate) fn on_stable_branch(timeline: &Timeline<'_>) -> String {
-    if timeline.branches_named {
-        format!(" on {}", timeline.history.stable_branch)
+    if timeline.stable_branch.any_branch_named {
+        format!(" on {}", timeline.stable_branch.name)
     } else {
         String::new()
     }

@@ -1,4 +1,4 @@
-//! Regression tests: histories that an earlier engine judgement wrongly.
+//! Regression tests: histories that an earlier engine judged wrongly.
 
 use assay_flakiness::{
     Engine,
@@ -162,7 +162,7 @@ fn a_breakage_that_a_merged_pull_request_brought_along_is_no_flake() {
 }
 
 #[test]
-fn a_branch_that_was_mended_before_the_merge_does_not_explain_a_breakage() {
+fn a_branch_that_was_fixed_before_the_merge_does_not_explain_a_breakage() {
     let pull = |text: &str| {
         let story = Story::new().on("main", "", "12P").on("pull", "", text);
         let merged = story.on_variants("main", &[""], &["F"]);
@@ -173,7 +173,7 @@ fn a_branch_that_was_mended_before_the_merge_does_not_explain_a_breakage() {
 }
 
 #[test]
-fn three_pull_requests_that_each_broke_and_mended_a_test_are_no_flaky_test() {
+fn three_pull_requests_that_each_broke_and_fixed_a_test_are_no_flaky_test() {
     let mut story = Story::new().on("main", "", "30P");
     for pull in ["one", "two", "three"] {
         story = story.on(pull, "", "[FF] P").on_variants("main", &[""], &["3P"]);

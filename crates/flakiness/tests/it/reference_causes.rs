@@ -248,8 +248,8 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
             .filter_map(|(other, _)| text(row(index).number, *other).map(|t| (1.0, t)))
             .collect();
         let chain = |i: usize| chain_of(rows, row(i));
-        // The failing streak of a chain around one of its results.
-        let streak_around = |of: &(String, Option<String>), through: usize| -> Vec<usize> {
+        // The episode of a chain around one of its results.
+        let episode_around = |of: &(String, Option<String>), through: usize| -> Vec<usize> {
             let own: Vec<usize> = (0..order.len()).filter(|i| chain(*i) == *of).collect();
             let at = own.iter().position(|i| *i == through).unwrap();
             let mut from = at;
@@ -262,23 +262,23 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
             }
             own[from..=to].to_vec()
         };
-        let streak = if letter(index) == 'F' {
-            streak_around(&chain(index), index)
+        let episode = if letter(index) == 'F' {
+            episode_around(&chain(index), index)
         } else {
             Vec::new()
         };
-        let mut stable_streak = streak.clone();
+        let mut stable_episode = episode.clone();
         if chain(index).1.as_deref() != Some("main") {
             let base = (chain(index).0, Some("main".to_owned()));
             let last = (0..index).rfind(|i| chain(*i) == base && letter(*i) == 'F');
-            stable_streak = last.map_or(Vec::new(), |last| {
-                streak_around(&base, last)
+            stable_episode = last.map_or(Vec::new(), |last| {
+                episode_around(&base, last)
                     .into_iter()
                     .filter(|i| *i < index)
                     .collect()
             });
         }
-        let first_here = streak
+        let first_here = episode
             .iter()
             .find(|i| row(**i).revision == row(index).revision)
             .copied();
@@ -288,9 +288,9 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
                 .filter_map(|i| text_at(*i).map(|t| (weight(*i), t)))
                 .collect()
         };
-        let before = weighted_texts(&stable_streak, &|i| 1.0 - six[i][0] - six[i][1]);
-        let earlier = weighted_texts(&streak, &|_| 1.0);
-        let here: Vec<usize> = streak
+        let before = weighted_texts(&stable_episode, &|i| 1.0 - six[i][0] - six[i][1]);
+        let earlier = weighted_texts(&episode, &|_| 1.0);
+        let here: Vec<usize> = episode
             .iter()
             .copied()
             .filter(|i| Some(*i) >= first_here)

@@ -44,7 +44,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let by_day = view
         .store
         .signature_days(&project, &[signature.fingerprint.as_str()], &window, None)?;
-    let days = window.days.to_string();
+    let days = window.days.count().to_string();
     let branches: BTreeSet<&str> = detail
         .runs
         .iter()
@@ -60,9 +60,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             span { (count(signature.run_count, "run")) }
             span { "first seen " (when(signature.first_seen, view.now)) }
             span { "last seen " (when(signature.last_seen, view.now)) }
-            @if signature.is_new { (new_within(window.days)) }
+            @if signature.is_new { (new_within(window.days.count())) }
         }
-        @if detail.window_empty { p.why { "It did not occur in these " (window.days) " days; the figures cover all visible results." } }
+        @if detail.window_empty { p.why { "It did not occur in these " (days) " days; the figures cover all visible results." } }
         form.controls action=(path) method="get" {
             label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
             button type="submit" { "Apply" }

@@ -40,7 +40,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         view.store
             .signature_days(&project, &fingerprints, &query.window, query.branch.as_deref())?;
     let branches = view.store.branches(&project)?;
-    let days_of_window = query.window.days;
+    let days_of_window = query.window.days.count();
     let days = days_of_window.to_string();
     let path = links::project(project.id, "/errors");
     let filters = [
@@ -71,7 +71,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             p.sub { (count(list.page.total, "error signature")) @if list.unfingerprinted_count > 0 { ", and " (count(list.unfingerprinted_count, "failed attempt")) " without any text" } "." @if !list.signatures.is_empty() { " Bars: occurrences a day, the newest on the right." } }
             @if list.signatures.is_empty() { p.empty {
                 @if query.search.is_some() || query.branch.is_some() || query.category.is_some() { "No error matches. " a href=(path) { "Show all errors" } }
-                @else { "No test failed with an error text in the last " (query.window.days) " days." }
+                @else { "No test failed with an error text in the last " (days) " days." }
             } } @else {
                 ol.rows {
                     @for (signature, by_day) in list.signatures.iter().zip(&by_day) {

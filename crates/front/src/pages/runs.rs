@@ -46,7 +46,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     };
     let page = view.store.runs(&project, &query)?;
     let branches = view.store.branches(&project)?;
-    let days = window.days.to_string();
+    let days = window.days.count().to_string();
     let filters = [
         ("days", Some(days.as_str())),
         ("branch", branch.as_deref()),
@@ -79,7 +79,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             button type="submit" { "Apply" }
         }
         div #results {
-            p.sub { (count(page.total, "run")) " in " (window.days) " days" @if is_filtered(&query) { " with these filters" } "." }
+            p.sub { (count(page.total, "run")) " in " (window.days.count()) " days" @if is_filtered(&query) { " with these filters" } "." }
             @if page.runs.is_empty() { (empty_list(project.id, &query)) } @else { (table(project.id, &page.runs, view.now)) }
             nav.pages aria-label="Pages" {
                 @if let (true, Some(first)) = (page.has_newer, page.runs.first()) { a.button rel="prev" href=(address(first, "prev")) { "Newer" } }
@@ -120,7 +120,7 @@ fn empty_list(project: ProjectId, query: &RunQuery) -> Markup {
         @if is_filtered(query) || query.position.is_some() {
             p.empty { "No run matches. " a href=(links::project(project, "/runs")) { "Show all runs" } }
         } @else {
-            p.empty { "No run in the last " (query.window.days) " days. " code { "assay upload" } " or " code { "assay import" } " adds one." }
+            p.empty { "No run in the last " (query.window.days.count()) " days. " code { "assay upload" } " or " code { "assay import" } " adds one." }
         }
     }
 }

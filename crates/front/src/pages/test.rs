@@ -44,7 +44,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     };
     let signatures = single_test(view.store.test_signatures(&project, &selector, &window)?)?;
     let test = &history.test;
-    let days = window.days.to_string();
+    let days = window.days.count().to_string();
     let body = html! {
         h1 { (name::heading(&test.name, test.file_path.as_deref())) }
         (self::verdict(project.id, verdict.as_ref(), &history, view))
@@ -57,7 +57,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                 button type="submit" { "Apply" }
             }
             @if history.occurrences.is_empty() {
-                p.empty { "It did not run in these " (window.days) " days." }
+                p.empty { "It did not run in these " (days) " days." }
             } @else {
                 div.box { (strips(project.id, test, &history)) (strip::legend(strip::RUN_OUTCOMES)) }
                 (durations(&history.occurrences))

@@ -1,8 +1,8 @@
 //! The content hash before [`assay_domain::recording::CONTENT_VERSION`] 2: 32 bytes over the debug form.
 //!
-//! It is used only to compare with hashes that older programs stored. A test holds one such hash. If a change of a
-//! type's debug form breaks that test, write the old form out here. Delete this module when no retention reaches back
-//! to such programs.
+//! It is kept so that a report which an older program stored is still recognized as the same. A test holds one such
+//! hash. If a change of a type's debug form breaks that test, write the old form out here. Delete this module when no
+//! retention reaches back to such programs.
 
 use std::fmt::{self, Write as _};
 

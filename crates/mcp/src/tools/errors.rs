@@ -62,7 +62,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let has_next_page = list.page.page < list.page.page_count;
     Ok(Draft::default()
         .fact("project", project.name.as_str())
-        .fact("days", window.days)
+        .fact("days", window.days.count())
         .fact("total", list.page.total)
         .fact("page", list.page.page)
         .fact("pages", list.page.page_count)

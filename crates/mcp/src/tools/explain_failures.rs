@@ -7,9 +7,8 @@ use assay_domain::{
     id::RunId,
     page::{Direction, PerPage},
     project::Project,
-    run::{RunQuery, RunRow},
+    run::RunQuery,
     signature::Classifier as _,
-    test::{FileSelector, TestSelector},
 };
 use assay_explain::failures::{
     ExplainedFailure, FailuresQuery, Gate, ListedFailures, LocalFailure, LocalFailures, LocalRun,
@@ -185,14 +184,13 @@ fn selected_runs(call: &Call<'_>, project: &Project) -> Result<Vec<(RunId, Optio
                 .with_call(arguments.other_call("list_runs", &[])),
         );
     };
-    let revision = |run: &RunRow| run.tested_revision.clone().or_else(|| run.commit_sha.clone());
     let mut runs: Vec<(RunId, Option<String>)> = vec![(newest.id, newest.suite.clone())];
-    let tested = revision(newest).filter(|revision| !revision.is_empty());
+    let tested = newest.revision().filter(|revision| !revision.is_empty());
     let others = page
         .runs
         .iter()
         .skip(1)
-        .filter(|run| tested.is_some() && revision(run) == tested);
+        .filter(|run| tested.is_some() && run.revision() == tested);
     for run in others {
         if runs.iter().all(|(_, suite)| *suite != run.suite) && runs.len() < SUITES {
             runs.push((run.id, run.suite.clone()));
@@ -321,12 +319,7 @@ fn local_failure(arguments: &Arguments) -> Result<LocalFailure, ToolError> {
     };
     let attempts = arguments.number("attempts", 1..=1_000)?.unwrap_or(1);
     Ok(LocalFailure {
-        test: TestSelector {
-            name: arguments.required("test")?,
-            file: arguments
-                .text("file")?
-                .map_or(FileSelector::Any, |file| FileSelector::Exactly(Some(file))),
-        },
+        test: arguments.test()?,
         error: Fingerprinter.classify(&[error]),
         attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
     })

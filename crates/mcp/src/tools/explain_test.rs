@@ -46,7 +46,7 @@ pub(super) fn properties() -> Properties {
 
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let window = Window::ending(call.now, call.days(Days::Thirty)?);
-    let selector = call.test()?;
+    let selector = call.arguments.test()?;
     let project = call.project()?;
     let summary = summary(call, &project, &selector, &window)?;
     let draft = Draft::default()
@@ -54,7 +54,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .fact("test", summary.test.name)
         .fact("file", summary.test.file_path);
     Ok(with_verdict(draft, summary.verdict.as_ref())
-        .fact("days", window.days)
+        .fact("days", window.days.count())
         .fact("firstFailure", json!(summary.first_failure.map(first_failure)))
         .fact("outcomes", outcomes(&summary.outcomes))
         .fact(

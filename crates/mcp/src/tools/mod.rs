@@ -92,7 +92,8 @@ pub(crate) const TOOLS: [ToolEntry; 6] = [
     },
     ToolEntry {
         name: "list_runs",
-        description: "The newest CI runs of a project. Without a project, where the key sees several: the projects.",
+        description: "The newest CI runs of a project. Without a project, if the key has access to several: the \
+            projects.",
         properties: runs::properties,
         required: &[],
         answer: runs::answer,
@@ -119,7 +120,7 @@ impl ToolEntry {
         let shared = [
             (
                 "project",
-                json!({"type": "string", "description": "id or name; not needed where the key sees one project"}),
+                json!({"type": "string", "description": "id or name; needed if the key has access to several"}),
             ),
             (
                 "maxBytes",

@@ -16,9 +16,9 @@ impl Call<'_> {
             Err(projects) => {
                 let names: Vec<_> = projects.into_iter().map(|project| project.name).collect();
                 let message = if names.is_empty() {
-                    "The key sees no project yet. A project is created with `assay project create`."
+                    "The key has access to no project yet. A project is created with `assay project create`."
                 } else {
-                    "The key sees several projects: name one with `project`."
+                    "The key has access to several projects: name one with `project`."
                 };
                 Err(ToolError::new(message).with_candidates(names))
             }

@@ -60,7 +60,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     Ok(Draft::default()
         .fact("project", project.name.as_str())
         .fact("stableBranch", page.stable_branch)
-        .fact("days", query.window.days)
+        .fact("days", query.window.days.count())
         .fact("total", page.total)
         .entries("runs", runs))
 }
@@ -77,7 +77,7 @@ fn run(run: &RunRow) -> Value {
         "suite": run.suite,
         "status": RunStatus::from(run.status),
         "branch": run.branch,
-        "commit": run.tested_revision.as_ref().or(run.commit_sha.as_ref()),
+        "commit": run.revision(),
         "pullRequest": run.pull_request_number,
         "startedAt": run.started_at,
         "tests": run.counts.total,

@@ -8,7 +8,7 @@ use assay_domain::{
     observation::Bitmap,
     project::Project,
     store::in_snapshot,
-    test::{FileSelector, TestLookup, TestSelector},
+    test::{TestLookup, TestSelector},
     test_names::{TestNameRef, TestNames},
     verdict::ENGINE_WINDOW_DAYS,
     window::{Days, Window},
@@ -61,17 +61,6 @@ impl Call<'_> {
     pub(super) fn run_id(&self) -> Result<RunId, ToolError> {
         self.arguments.required("run")?.parse().map_err(|_| {
             ToolError::new("`run` must be a run's id.").with_call(self.arguments.other_call("list_runs", &[]))
-        })
-    }
-
-    /// The test in the arguments.
-    pub(super) fn test(&self) -> Result<TestSelector, ToolError> {
-        Ok(TestSelector {
-            name: self.arguments.required("test")?,
-            file: match self.arguments.text("file")? {
-                Some(file) => FileSelector::Exactly(Some(file)),
-                None => FileSelector::Any,
-            },
         })
     }
 

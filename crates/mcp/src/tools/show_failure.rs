@@ -1,6 +1,9 @@
 //! `show_failure`: the attempts of one test in one run.
 
-use assay_domain::attempt::{ErrorDetail, StoredAttempt};
+use assay_domain::{
+    attempt::{ErrorDetail, StoredAttempt},
+    revision::tested_or_commit,
+};
 use assay_explain::{failures::failure_of, prompt};
 use serde_json::{Value, json};
 
@@ -28,7 +31,7 @@ pub(super) fn properties() -> Properties {
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let number_filter = call.arguments.number("attempt", 1..=1_000)?;
     let run = call.run_id()?;
-    let selector = call.test()?;
+    let selector = call.arguments.test()?;
     let project = call.project()?;
     let attempts = call.store.attempts(&project, run, &selector)?.ok_or_else(|| {
         ToolError::new("There is no such run in this project.")
@@ -69,7 +72,10 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
             "run",
             json!({"run": attempts.run.id, "number": attempts.run.run_number, "branch": attempts.run.branch}),
         )
-        .fact("commit", attempts.tested_revision.or(attempts.commit_sha))
+        .fact(
+            "commit",
+            tested_or_commit(attempts.tested_revision, attempts.commit_sha),
+        )
         .fact("test", attempts.test.name.as_str())
         .fact("file", attempts.test.file_path.as_deref())
         .entries("attempts", entries)

@@ -4,31 +4,30 @@ use serde_json::Value;
 
 use super::{Scene, refused};
 use crate::{
+    comparison::Comparison,
     http::escape,
-    oracle, playwright,
-    tally::Tally,
-    texts,
+    oracle, playwright, texts,
     world::{Attempt, ExpectedTest, Fault, MENDED_CLASS, Run, is_failure},
 };
 
 /// Checks every test that did not simply pass, and some that did, in every visible run.
-pub fn attempts(tally: &mut Tally, scene: &Scene<'_>) {
+pub fn attempts(comparison: &mut Comparison, scene: &Scene<'_>) {
     for (number, run) in oracle::visible(scene.project, scene.organization.plan, scene.now)
         .iter()
         .enumerate()
     {
         for (place, test) in run.tests().iter().enumerate() {
             if test.attempts.len() > 1 || test.status() != "passed" || (place + number) % 12 == 0 {
-                check_test(tally, scene, run, test);
+                check_test(comparison, scene, run, test);
             }
         }
     }
     if let Some(run) = oracle::visible(scene.project, scene.organization.plan, scene.now).first() {
-        refusals(tally, scene, run);
+        refusals(comparison, scene, run);
     }
 }
 
-fn check_test(tally: &mut Tally, scene: &Scene<'_>, run: &Run, test: &ExpectedTest) {
+fn check_test(comparison: &mut Comparison, scene: &Scene<'_>, run: &Run, test: &ExpectedTest) {
     let id = &run.shards[test.shard].id;
     let mut path = scene.path(&["runs", id, "tests", &test.name]);
     if test.attempts.len().is_multiple_of(2) {
@@ -37,8 +36,8 @@ fn check_test(tally: &mut Tally, scene: &Scene<'_>, run: &Run, test: &ExpectedTe
             escape(test.file.as_deref().unwrap_or_default())
         ));
     }
-    let answer = scene.get(tally, &path);
-    tally.matches(
+    let answer = scene.get(comparison, &path);
+    comparison.matches(
         &format!("GET {path}"),
         &answer,
         &oracle::attempts(scene.project, run, test),
@@ -47,10 +46,10 @@ fn check_test(tally: &mut Tally, scene: &Scene<'_>, run: &Run, test: &ExpectedTe
         let got = &answer["attempts"][place];
         let what = format!("GET {path}: attempts[{place}]");
         let count = got["errors"].as_array().map_or(usize::MAX, Vec::len);
-        if tally.same(&format!("{what}.errors"), &count, &attempt.faults.len()) {
+        if comparison.same(&format!("{what}.errors"), &count, &attempt.faults.len()) {
             for (number, fault) in attempt.faults.iter().enumerate() {
                 error(
-                    tally,
+                    comparison,
                     scene,
                     &format!("{what}.errors[{number}]"),
                     &got["errors"][number],
@@ -59,31 +58,38 @@ fn check_test(tally: &mut Tally, scene: &Scene<'_>, run: &Run, test: &ExpectedTe
                 );
             }
         }
-        prompt(tally, scene, &what, &got["copyPrompt"], test, attempt);
+        prompt(comparison, scene, &what, &got["copyPrompt"], test, attempt);
     }
 }
 
-fn error(tally: &mut Tally, scene: &Scene<'_>, what: &str, got: &Value, fault: &Fault, first: bool) {
+fn error(
+    comparison: &mut Comparison,
+    scene: &Scene<'_>,
+    what: &str,
+    got: &Value,
+    fault: &Fault,
+    first: bool,
+) {
     let text = |name: &str| got[name].as_str().unwrap_or_default().trim().to_owned();
     for name in ["message", "stack", "snippet", "location"] {
-        tally.that(got.get(name).is_some(), || {
+        comparison.holds(got.get(name).is_some(), || {
             format!("{what}: {name} is missing in {got}")
         });
         let codes = text(name)
             .chars()
             .any(|c| c.is_control() && c != '\n' && c != '\t');
-        tally.that(!codes, || {
+        comparison.holds(!codes, || {
             format!("{what}: {name} holds control characters: {got}")
         });
     }
     if fault.class == MENDED_CLASS {
         let message = text("message").to_lowercase();
-        tally.that(message.contains(MENDED_CLASS), || {
+        comparison.holds(message.contains(MENDED_CLASS), || {
             format!("{what}: expected {MENDED_CLASS:?}, got {message:?}")
         });
         return;
     }
-    tally.same(
+    comparison.same(
         &format!("{what}.message"),
         &text("message"),
         &oracle::message(fault).trim().to_owned(),
@@ -92,15 +98,15 @@ fn error(tally: &mut Tally, scene: &Scene<'_>, what: &str, got: &Value, fault: &
         Some(spot) => {
             let file = scene.project.stored_path(&spot.file);
             let expected = serde_json::json!({"file": file, "line": spot.line, "column": spot.column});
-            tally.matches(&format!("{what}.location"), &got["location"], &expected);
+            comparison.matches(&format!("{what}.location"), &got["location"], &expected);
         }
         None => {
-            tally.same(&format!("{what}.location"), &got["location"], &Value::Null);
+            comparison.same(&format!("{what}.location"), &got["location"], &Value::Null);
         }
     }
     // A report has only the first error in parts. The reader must guess the parts of the others.
     if first && !fault.bare {
-        tally.same(
+        comparison.same(
             &format!("{what}.stack"),
             &text("stack"),
             &texts::stripped(&playwright::stack(fault)).trim().to_owned(),
@@ -109,7 +115,7 @@ fn error(tally: &mut Tally, scene: &Scene<'_>, what: &str, got: &Value, fault: &
             .snippet
             .as_deref()
             .map(|snippet| texts::stripped(snippet).trim().to_owned());
-        tally.same(
+        comparison.same(
             &format!("{what}.snippet"),
             &got["snippet"].as_str().map(|s| s.trim().to_owned()),
             &snippet,
@@ -118,7 +124,7 @@ fn error(tally: &mut Tally, scene: &Scene<'_>, what: &str, got: &Value, fault: &
 }
 
 fn prompt(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     scene: &Scene<'_>,
     what: &str,
     got: &Value,
@@ -126,7 +132,7 @@ fn prompt(
     attempt: &Attempt,
 ) {
     if !is_failure(attempt.status) {
-        tally.same(&format!("{what}.copyPrompt"), got, &Value::Null);
+        comparison.same(&format!("{what}.copyPrompt"), got, &Value::Null);
         return;
     }
     let prompt = got.as_str().unwrap_or_default();
@@ -148,7 +154,7 @@ fn prompt(
     for part in parts {
         // A name is quoted as stored, with escaped line breaks.
         let first = part.lines().next().unwrap_or_default();
-        tally.that(prompt.contains(first), || {
+        comparison.holds(prompt.contains(first), || {
             format!("{what}.copyPrompt does not say {first:?}: {prompt:?}")
         });
     }
@@ -165,13 +171,13 @@ fn prompt(
         .map(ticks)
         .max()
         .unwrap_or_default();
-    tally.that(attempt.faults.is_empty() || fence > inside.max(2), || {
+    comparison.holds(attempt.faults.is_empty() || fence > inside.max(2), || {
         format!("{what}.copyPrompt: a fence of {fence} ticks: {prompt:?}")
     });
-    tally.that(prompt.len() <= 12_000, || {
+    comparison.holds(prompt.len() <= 12_000, || {
         format!("{what}.copyPrompt has {} bytes", prompt.len())
     });
-    tally.that(!prompt.contains('\u{1b}') && !prompt.contains('\0'), || {
+    comparison.holds(!prompt.contains('\u{1b}') && !prompt.contains('\0'), || {
         format!("{what}.copyPrompt holds control characters")
     });
 }
@@ -184,7 +190,7 @@ fn ticks(text: &str) -> usize {
         .unwrap_or_default()
 }
 
-fn refusals(tally: &mut Tally, scene: &Scene<'_>, run: &Run) {
+fn refusals(comparison: &mut Comparison, scene: &Scene<'_>, run: &Run) {
     let test = &run.tests()[0];
     let absent = "01920000-0000-7000-8000-000000000000";
     for (parts, query, code) in [
@@ -208,11 +214,17 @@ fn refusals(tally: &mut Tally, scene: &Scene<'_>, run: &Run) {
         ),
     ] {
         let path = format!("{}{query}", scene.path(&parts));
-        refused(tally, &path, &scene.client.get(&path), 404, code);
+        refused(comparison, &path, &scene.client.get(&path), 404, code);
     }
     let path = format!(
         "{}?filePath=a&filePath=a",
         scene.path(&["runs", &run.id, "tests", &test.name])
     );
-    refused(tally, &path, &scene.client.get(&path), 400, "invalid_parameter");
+    refused(
+        comparison,
+        &path,
+        &scene.client.get(&path),
+        400,
+        "invalid_parameter",
+    );
 }

@@ -10,22 +10,22 @@ use super::{
 };
 use crate::{
     clock,
+    comparison::{ANY, Comparison, NUMBER},
     http::escape,
-    tally::{ANY, NUMBER, Tally},
     texts::folded,
 };
 
 /// Checks the list in every order, filter and page, and against the stored verdicts.
-pub fn flaky(tally: &mut Tally, scene: &Scene<'_>, verdicts: &Verdicts) {
+pub fn flaky(comparison: &mut Comparison, scene: &Scene<'_>, verdicts: &Verdicts) {
     let base = scene.path(&["flaky"]);
     let judged: Vec<&(String, Option<String>)> = verdicts
         .iter()
         .filter(|(_, verdict)| verdict["status"] == "flaky" || verdict["status"] == "broken")
         .map(|(test, _)| test)
         .collect();
-    let entries = flaky_entries(tally, scene, &base, "timeLost", judged.len());
+    let entries = flaky_entries(comparison, scene, &base, "timeLost", judged.len());
     let listed: BTreeSet<(String, Option<String>)> = entries.iter().map(key).collect();
-    tally.same(
+    comparison.same(
         &format!("GET {base}: tests"),
         &listed,
         &judged.into_iter().cloned().collect(),
@@ -38,8 +38,8 @@ pub fn flaky(tally: &mut Tally, scene: &Scene<'_>, verdicts: &Verdicts) {
         .values()
         .filter(|verdict| verdict["status"] == "failing")
         .count();
-    let answer = scene.get(tally, &base);
-    tally.matches(
+    let answer = scene.get(comparison, &base);
+    comparison.matches(
         &format!("GET {base}"),
         &answer,
         &json!({
@@ -51,11 +51,11 @@ pub fn flaky(tally: &mut Tally, scene: &Scene<'_>, verdicts: &Verdicts) {
         }),
     );
     for listed in &entries {
-        entry(tally, scene, listed, verdicts);
+        entry(comparison, scene, listed, verdicts);
     }
-    orders(tally, scene, &entries);
-    filters(tally, scene, &entries);
-    refusals(tally, scene);
+    orders(comparison, scene, &entries);
+    filters(comparison, scene, &entries);
+    refusals(comparison, scene);
 }
 
 fn key(entry: &Value) -> (String, Option<String>) {
@@ -64,21 +64,27 @@ fn key(entry: &Value) -> (String, Option<String>) {
 }
 
 /// All entries of a flaky list. Pages are compared by their tests.
-fn flaky_entries(tally: &mut Tally, scene: &Scene<'_>, query: &str, sort: &str, total: usize) -> Vec<Value> {
+fn flaky_entries(
+    comparison: &mut Comparison,
+    scene: &Scene<'_>,
+    query: &str,
+    sort: &str,
+    total: usize,
+) -> Vec<Value> {
     let list = List {
         field: "tests",
         sort,
         key,
     };
-    all_pages(tally, scene, query, &list, total)
+    all_pages(comparison, scene, query, &list, total)
 }
 
-fn entry(tally: &mut Tally, scene: &Scene<'_>, entry: &Value, verdicts: &Verdicts) {
+fn entry(comparison: &mut Comparison, scene: &Scene<'_>, entry: &Value, verdicts: &Verdicts) {
     let test = key(entry);
     let what = format!("GET {}: {test:?}", scene.path(&["flaky"]));
     let figures = count(scene, &test.0, test.1.as_deref());
     let (last_run, seen) = figures.last.clone().unwrap_or((json!(ANY), ANY.to_owned()));
-    tally.matches(
+    comparison.matches(
         &what,
         entry,
         &json!({
@@ -107,7 +113,7 @@ fn entry(tally: &mut Tally, scene: &Scene<'_>, entry: &Value, verdicts: &Verdict
         "flakeScore",
         "lastRun",
     ] {
-        tally.matches(
+        comparison.matches(
             &format!("{what}: {field} as stored"),
             &entry[field],
             &stored[field],
@@ -126,7 +132,7 @@ fn entry(tally: &mut Tally, scene: &Scene<'_>, entry: &Value, verdicts: &Verdict
         .flatten()
         .filter_map(|signal| signal["signal"].as_str())
         .collect();
-    tally.same(
+    comparison.same(
         &format!("{what}: signals"),
         &signals.iter().copied().collect(),
         &stored,
@@ -136,11 +142,11 @@ fn entry(tally: &mut Tally, scene: &Scene<'_>, entry: &Value, verdicts: &Verdict
         _ => &["retry_rate", "same_sha_flip", "failure_rate_flaky", "flip_rate"],
     };
     let reason = entry["statusReason"].as_str().unwrap_or_default();
-    tally.that(reasons.contains(&reason), || {
+    comparison.holds(reasons.contains(&reason), || {
         format!("{what}: {} because of {reason:?}", entry["status"])
     });
     let explained = scene.get(
-        tally,
+        comparison,
         &format!("{}?explain=true&perPage=50", scene.path(&["flaky"])),
     );
     let found = explained["tests"]
@@ -149,28 +155,28 @@ fn entry(tally: &mut Tally, scene: &Scene<'_>, entry: &Value, verdicts: &Verdict
         .flatten()
         .find(|other| key(other) == test)
         .cloned();
-    tally.that(found.is_none_or(|found| found["evidence"].is_object()), || {
+    comparison.holds(found.is_none_or(|found| found["evidence"].is_object()), || {
         format!("{what}: no evidence")
     });
     let time = entry["lastSeenAt"].as_str().and_then(clock::parse);
-    tally.that(time.is_some(), || {
+    comparison.holds(time.is_some(), || {
         format!("{what}: lastSeenAt {}", entry["lastSeenAt"])
     });
 }
 
-fn orders(tally: &mut Tally, scene: &Scene<'_>, entries: &[Value]) {
+fn orders(comparison: &mut Comparison, scene: &Scene<'_>, entries: &[Value]) {
     for (sort, field) in [
         ("timeLost", "timeLostMs"),
         ("rate", "failureRate"),
         ("impact", "impact"),
     ] {
         let query = format!("{}?sort={sort}", scene.path(&["flaky"]));
-        let sorted = flaky_entries(tally, scene, &query, sort, entries.len());
+        let sorted = flaky_entries(comparison, scene, &query, sort, entries.len());
         // Unknown figures come last. Equal ones are ordered by score, then name, then file.
         let inverse = |value: &Value| -value.as_f64().unwrap_or(f64::NEG_INFINITY);
         let rank = |entry: &Value| (inverse(&entry[field]), inverse(&entry["flakeScore"]), key(entry));
         for pair in sorted.windows(2) {
-            tally.that(rank(&pair[0]) <= rank(&pair[1]), || {
+            comparison.holds(rank(&pair[0]) <= rank(&pair[1]), || {
                 format!(
                     "GET {query}: {:?} comes before {:?}",
                     rank(&pair[0]),
@@ -181,7 +187,7 @@ fn orders(tally: &mut Tally, scene: &Scene<'_>, entries: &[Value]) {
     }
 }
 
-fn filters(tally: &mut Tally, scene: &Scene<'_>, entries: &[Value]) {
+fn filters(comparison: &mut Comparison, scene: &Scene<'_>, entries: &[Value]) {
     let base = scene.path(&["flaky"]);
     for status in ["flaky", "broken"] {
         let wanted: Vec<_> = entries
@@ -190,13 +196,13 @@ fn filters(tally: &mut Tally, scene: &Scene<'_>, entries: &[Value]) {
             .map(key)
             .collect();
         let got = flaky_entries(
-            tally,
+            comparison,
             scene,
             &format!("{base}?status={status}"),
             "timeLost",
             wanted.len(),
         );
-        tally.same(
+        comparison.same(
             &format!("GET {base}?status={status}"),
             &got.iter().map(key).collect::<Vec<_>>(),
             &wanted,
@@ -231,8 +237,8 @@ fn filters(tally: &mut Tally, scene: &Scene<'_>, entries: &[Value]) {
             })
             .collect();
         let query = format!("{base}?search={}", escape(needle));
-        let got = flaky_entries(tally, scene, &query, "timeLost", wanted.len());
-        tally.same(
+        let got = flaky_entries(comparison, scene, &query, "timeLost", wanted.len());
+        comparison.same(
             &format!("GET {query}"),
             &got.iter().map(key).collect::<Vec<_>>(),
             &wanted,
@@ -240,7 +246,7 @@ fn filters(tally: &mut Tally, scene: &Scene<'_>, entries: &[Value]) {
     }
 }
 
-fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
+fn refusals(comparison: &mut Comparison, scene: &Scene<'_>) {
     let base = scene.path(&["flaky"]);
     let long = format!("search={}", "x".repeat(201));
     for query in [
@@ -263,13 +269,13 @@ fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
     ] {
         let path = format!("{base}?{query}");
         let answer = scene.client.get(&path);
-        refused(tally, &path, &answer, 400, "invalid_parameter");
+        refused(comparison, &path, &answer, 400, "invalid_parameter");
         let parameter = query.split('=').next().unwrap_or_default();
-        tally.that(answer.sentence().contains(parameter), || {
+        comparison.holds(answer.sentence().contains(parameter), || {
             format!("GET {path}: {:?} does not name {parameter}", answer.sentence())
         });
     }
     // The list has no period: an unknown parameter is ignored.
     let answer = scene.client.get(&format!("{base}?days=8"));
-    tally.same("GET flaky?days=8", &answer.status, &200);
+    comparison.same("GET flaky?days=8", &answer.status, &200);
 }

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::{Scene, refused, runs::periods, window};
-use crate::{http::form, oracle, tally::Tally};
+use crate::{comparison::Comparison, http::form, oracle};
 
 /// The history of every visible test.
-pub fn history(tally: &mut Tally, scene: &Scene<'_>) {
+pub fn history(comparison: &mut Comparison, scene: &Scene<'_>) {
     let visible = oracle::visible(scene.project, scene.organization.plan, scene.now);
     let tests = oracle::tests_of(&visible);
     for (number, (name, file)) in tests.iter().enumerate() {
@@ -25,8 +25,8 @@ pub fn history(tally: &mut Tally, scene: &Scene<'_>) {
                 path = scene.path(&["tests", name]) + "?";
             }
             path.push_str(&days.map(|days| format!("&days={days}")).unwrap_or_default());
-            let answer = scene.get(tally, &path);
-            tally.matches(
+            let answer = scene.get(comparison, &path);
+            comparison.matches(
                 &format!("GET {path}"),
                 &answer,
                 &json!({
@@ -35,19 +35,25 @@ pub fn history(tally: &mut Tally, scene: &Scene<'_>) {
                     "occurrences": oracle::history(&runs, name, file.as_deref()),
                 }),
             );
-            window(tally, &path, &answer, days.unwrap_or(30));
+            window(comparison, &path, &answer, days.unwrap_or(30));
         }
     }
     let Some((name, _)) = tests.first() else { return };
     let base = scene.path(&["tests", name]);
-    periods(tally, scene, &base);
+    periods(comparison, scene, &base);
     for (path, code) in [
         (format!("{base}?filePath=other.ts"), "test_not_found"),
         (format!("{base}?filePath="), "test_not_found"),
         (scene.path(&["tests", "no such test"]), "test_not_found"),
     ] {
-        refused(tally, &path, &scene.client.get(&path), 404, code);
+        refused(comparison, &path, &scene.client.get(&path), 404, code);
     }
     let path = format!("{base}?filePath=a&filePath=b");
-    refused(tally, &path, &scene.client.get(&path), 400, "invalid_parameter");
+    refused(
+        comparison,
+        &path,
+        &scene.client.get(&path),
+        400,
+        "invalid_parameter",
+    );
 }

@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 
 use super::good;
 use crate::{
+    comparison::{Comparison, TIME},
     http::Client,
-    tally::{TIME, Tally},
     world::Organization,
 };
 
 /// Every project of the organization, oldest first.
-pub fn projects(tally: &mut Tally, client: &Client, organization: &Organization) {
+pub fn projects(comparison: &mut Comparison, client: &Client, organization: &Organization) {
     for path in ["/projects", "/projects?unknown=1&unknown=2"] {
         let answer = client.get(path);
-        good(tally, path, &answer);
+        good(comparison, path, &answer);
         let expected: Vec<Value> = organization
             .projects
             .iter()
@@ -26,12 +26,12 @@ pub fn projects(tally: &mut Tally, client: &Client, organization: &Organization)
                 })
             })
             .collect();
-        tally.matches(
+        comparison.matches(
             "GET /projects",
             &answer.json_or_null(),
             &json!({"projects": expected}),
         );
-        tally.that(answer.json_or_null().get("project").is_none(), || {
+        comparison.holds(answer.json_or_null().get("project").is_none(), || {
             "GET /projects names no project".to_owned()
         });
     }

@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use super::{Scene, refused};
 use crate::{
+    comparison::Comparison,
     oracle,
-    tally::Tally,
     world::{ExpectedTest, Run},
 };
 
 /// Checks every field of every visible run, by its own id and by each of its shards' ids.
-pub fn run_details(tally: &mut Tally, scene: &mut Scene<'_>) {
+pub fn run_details(comparison: &mut Comparison, scene: &mut Scene<'_>) {
     for run in oracle::visible(scene.project, scene.organization.plan, scene.now) {
-        run_detail(tally, scene, run);
+        run_detail(comparison, scene, run);
     }
     let hidden =
         scene.project.runs.iter().filter(|run| {
@@ -22,17 +22,17 @@ pub fn run_details(tally: &mut Tally, scene: &mut Scene<'_>) {
         });
     for run in hidden {
         let path = scene.path(&["runs", &run.id]);
-        refused(tally, &path, &scene.client.get(&path), 404, "run_not_found");
+        refused(comparison, &path, &scene.client.get(&path), 404, "run_not_found");
     }
 }
 
 /// One run.
-pub fn run_detail(tally: &mut Tally, scene: &mut Scene<'_>, run: &Run) {
+pub fn run_detail(comparison: &mut Comparison, scene: &mut Scene<'_>, run: &Run) {
     let path = scene.path(&["runs", &run.id]);
     let answer = scene.client.get(&path);
-    super::good(tally, &path, &answer);
+    super::good(comparison, &path, &answer);
     let body = answer.json_or_null();
-    tally.matches(
+    comparison.matches(
         &format!("GET {path}"),
         &body,
         &oracle::run_detail(scene.project, run),
@@ -47,7 +47,7 @@ pub fn run_detail(tally: &mut Tally, scene: &mut Scene<'_>, run: &Run) {
             ((text("testName").unwrap_or_default(), text("filePath")), entry)
         })
         .collect();
-    tally.same(
+    comparison.same(
         &format!("GET {path}: entries"),
         &body["tests"].as_array().map_or(0, Vec::len),
         &tests.len(),
@@ -55,19 +55,19 @@ pub fn run_detail(tally: &mut Tally, scene: &mut Scene<'_>, run: &Run) {
     for test in &tests {
         let what = format!("GET {path}: test {:?} of {:?}", test.name, test.file);
         let Some(entry) = got.get(&(test.name.clone(), test.file.clone())) else {
-            tally.that(false, || format!("{what} is missing"));
+            comparison.holds(false, || format!("{what} is missing"));
             continue;
         };
-        record_fingerprints(tally, scene, test, entry);
+        record_fingerprints(comparison, scene, test, entry);
         let mut expected = oracle::test_entry(run, test, &scene.fingerprints);
         trim_ends(&mut expected);
         let mut entry = (*entry).clone();
         trim_ends(&mut entry);
-        tally.matches(&what, &entry, &expected);
+        comparison.matches(&what, &entry, &expected);
     }
     for shard in &run.shards {
         let same = scene.client.get(&scene.path(&["runs", &shard.id]));
-        tally.that(same.body == answer.body, || {
+        comparison.holds(same.body == answer.body, || {
             format!("GET {path}: shard id {} answers otherwise", shard.id)
         });
     }
@@ -81,31 +81,36 @@ fn trim_ends(entry: &mut Value) {
 }
 
 /// A class has one fingerprint, and two classes have different ones.
-fn record_fingerprints(tally: &mut Tally, scene: &mut Scene<'_>, test: &ExpectedTest, entry: &Value) {
+fn record_fingerprints(
+    comparison: &mut Comparison,
+    scene: &mut Scene<'_>,
+    test: &ExpectedTest,
+    entry: &Value,
+) {
     if let (Some(class), Some(fingerprint)) = (oracle::class(test.last()), entry["fingerprint"].as_str()) {
-        note(tally, scene, class, fingerprint);
+        note(comparison, scene, class, fingerprint);
     }
 }
 
-/// Records the product's fingerprint of a class.
-pub fn note(tally: &mut Tally, scene: &mut Scene<'_>, class: &str, fingerprint: &str) {
+/// Records the stored fingerprint of a class.
+pub fn note(comparison: &mut Comparison, scene: &mut Scene<'_>, class: &str, fingerprint: &str) {
     let shaped = (1..=128).contains(&fingerprint.len())
         && fingerprint
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    tally.that(shaped, || {
+    comparison.holds(shaped, || {
         format!("the fingerprint {fingerprint:?} has another shape")
     });
     if let Some(known) = scene.fingerprints.get(class) {
         let known = known.clone();
-        tally.same(
+        comparison.same(
             &format!("the fingerprint of {class:?}"),
             &fingerprint.to_owned(),
             &known,
         );
     } else {
         let other = scene.fingerprints.iter().find(|(_, known)| *known == fingerprint);
-        tally.that(other.is_none(), || {
+        comparison.holds(other.is_none(), || {
             format!("{class:?} has the fingerprint of {other:?}")
         });
         scene

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::{Scene, refused, window};
 use crate::{
+    comparison::Comparison,
     http::{escape, form},
     oracle::{self, Outcome},
-    tally::Tally,
     world::Run,
 };
 
@@ -53,7 +53,7 @@ impl Filter {
 }
 
 /// Checks filters alone and together. Each list is walked from end to end and back.
-pub fn runs(tally: &mut Tally, scene: &Scene<'_>) {
+pub fn runs(comparison: &mut Comparison, scene: &Scene<'_>) {
     let all = oracle::visible(scene.project, scene.organization.plan, scene.now);
     let mut filters = vec![Filter::default()];
     filters.extend(scene.periods().into_iter().map(|days| Filter {
@@ -105,11 +105,11 @@ pub fn runs(tally: &mut Tally, scene: &Scene<'_>) {
         ..Filter::default()
     });
     for filter in &filters {
-        walk(tally, scene, filter, 10);
+        walk(comparison, scene, filter, 10);
     }
-    walk(tally, scene, &filters[0], 25);
+    walk(comparison, scene, &filters[0], 25);
     walk(
-        tally,
+        comparison,
         scene,
         &Filter {
             days: longest,
@@ -117,15 +117,15 @@ pub fn runs(tally: &mut Tally, scene: &Scene<'_>) {
         },
         50,
     );
-    elsewhere(tally, scene, &all);
-    refusals(tally, scene);
+    elsewhere(comparison, scene, &all);
+    refusals(comparison, scene);
 }
 
 /// A cursor is only a position. It works with other filters, too.
-fn elsewhere(tally: &mut Tally, scene: &Scene<'_>, all: &[&Run]) {
+fn elsewhere(comparison: &mut Comparison, scene: &Scene<'_>, all: &[&Run]) {
     let base = scene.path(&["runs"]);
     let recent = oracle::within(scene.project, 30, scene.now);
-    let first = scene.get(tally, &base);
+    let first = scene.get(comparison, &base);
     if let Some(cursor) = first["nextCursor"].as_str() {
         let filter = Filter {
             status: Some("failed"),
@@ -139,10 +139,10 @@ fn elsewhere(tally: &mut Tally, scene: &Scene<'_>, all: &[&Run]) {
             .take(25)
             .collect();
         let path = format!("{base}?status=failed&perPage=25&cursor={cursor}");
-        let answer = scene.get(tally, &path);
-        tally.same(&format!("GET {path}: ids"), &ids(&answer), &older);
+        let answer = scene.get(comparison, &path);
+        comparison.same(&format!("GET {path}: ids"), &ids(&answer), &older);
         let count = recent.iter().filter(|run| filter.admits(run)).count();
-        tally.same(
+        comparison.same(
             &format!("GET {path}: total"),
             &answer["total"].as_u64(),
             &Some(count as u64),
@@ -156,13 +156,13 @@ fn elsewhere(tally: &mut Tally, scene: &Scene<'_>, all: &[&Run]) {
         .take(1)
     {
         let path = format!("{base}?perPage=50&branch={}", form(branch));
-        let answer = scene.get(tally, &path);
+        let answer = scene.get(comparison, &path);
         let wanted: Vec<&str> = recent
             .iter()
             .filter(|run| run.branch.as_ref() == Some(branch))
             .map(|run| run.id.as_str())
             .collect();
-        tally.same(&format!("GET {path}: ids"), &ids(&answer), &wanted);
+        comparison.same(&format!("GET {path}: ids"), &ids(&answer), &wanted);
     }
 }
 
@@ -175,7 +175,7 @@ fn ids(answer: &Value) -> Vec<&str> {
         .collect()
 }
 
-fn walk(tally: &mut Tally, scene: &Scene<'_>, filter: &Filter, per_page: usize) {
+fn walk(comparison: &mut Comparison, scene: &Scene<'_>, filter: &Filter, per_page: usize) {
     let expected: Vec<&Run> = oracle::within(scene.project, filter.days.unwrap_or(30), scene.now)
         .into_iter()
         .filter(|run| filter.admits(run))
@@ -190,9 +190,9 @@ fn walk(tally: &mut Tally, scene: &Scene<'_>, filter: &Filter, per_page: usize) 
     let mut path = first.clone();
     let mut backwards = None;
     for (number, page) in pages.iter().enumerate() {
-        let answer = scene.get(tally, &path);
+        let answer = scene.get(comparison, &path);
         let rows: Vec<Value> = page.iter().map(|run| oracle::run_row(run)).collect();
-        tally.matches(
+        comparison.matches(
             &format!("GET {path}"),
             &answer,
             &json!({
@@ -202,12 +202,12 @@ fn walk(tally: &mut Tally, scene: &Scene<'_>, filter: &Filter, per_page: usize) 
                 "total": expected.len(),
             }),
         );
-        window(tally, &path, &answer, filter.days.unwrap_or(30));
+        window(comparison, &path, &answer, filter.days.unwrap_or(30));
         let last = number + 1 == pages.len();
-        tally.that(answer["nextCursor"].is_null() == last, || {
+        comparison.holds(answer["nextCursor"].is_null() == last, || {
             format!("GET {path}: nextCursor {}", answer["nextCursor"])
         });
-        tally.that(answer["prevCursor"].is_null() == (number == 0), || {
+        comparison.holds(answer["prevCursor"].is_null() == (number == 0), || {
             format!("GET {path}: prevCursor {}", answer["prevCursor"])
         });
         for cursor in [&answer["nextCursor"], &answer["prevCursor"]] {
@@ -216,7 +216,7 @@ fn walk(tally: &mut Tally, scene: &Scene<'_>, filter: &Filter, per_page: usize) 
                     && text
                         .chars()
                         .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-                tally.that(shaped, || {
+                comparison.holds(shaped, || {
                     format!("GET {path}: the cursor {text:?} has another shape")
                 });
             }
@@ -231,17 +231,17 @@ fn walk(tally: &mut Tally, scene: &Scene<'_>, filter: &Filter, per_page: usize) 
     for page in pages.iter().rev().skip(1) {
         let Some(cursor) = backwards else { break };
         let path = format!("{first}&cursor={cursor}&direction=prev");
-        let answer = scene.get(tally, &path);
+        let answer = scene.get(comparison, &path);
         let expected: Vec<&str> = page.iter().map(|run| run.id.as_str()).collect();
-        tally.same(&format!("GET {path}: ids"), &ids(&answer), &expected);
-        tally.that(answer["nextCursor"].is_string(), || {
+        comparison.same(&format!("GET {path}: ids"), &ids(&answer), &expected);
+        comparison.holds(answer["nextCursor"].is_string(), || {
             format!("GET {path}: older runs are known, and no cursor leads there")
         });
         backwards = answer["prevCursor"].as_str().map(str::to_owned);
     }
 }
 
-fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
+fn refusals(comparison: &mut Comparison, scene: &Scene<'_>) {
     let base = scene.path(&["runs"]);
     let long = "x".repeat(201);
     for (query, parameter) in [
@@ -269,27 +269,27 @@ fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
     ] {
         let path = format!("{base}?{query}");
         let answer = scene.client.get(&path);
-        if refused(tally, &path, &answer, 400, "invalid_parameter") {
+        if refused(comparison, &path, &answer, 400, "invalid_parameter") {
             let sentence = answer.sentence();
-            tally.that(sentence.contains(parameter), || {
+            comparison.holds(sentence.contains(parameter), || {
                 format!("GET {path}: {sentence:?} does not name {parameter}")
             });
         }
     }
     // The longest permitted text.
-    let answer = scene.get(tally, &format!("{base}?branch={}", "y".repeat(200)));
-    tally.same("a branch of 200 characters", &answer["total"].as_i64(), &Some(0));
-    let answer = scene.get(tally, &format!("{base}?branch={}", escape(&"ü".repeat(200))));
-    tally.same(
+    let answer = scene.get(comparison, &format!("{base}?branch={}", "y".repeat(200)));
+    comparison.same("a branch of 200 characters", &answer["total"].as_i64(), &Some(0));
+    let answer = scene.get(comparison, &format!("{base}?branch={}", escape(&"ü".repeat(200))));
+    comparison.same(
         "a branch of 200 wide characters",
         &answer["total"].as_i64(),
         &Some(0),
     );
-    periods(tally, scene, &base);
+    periods(comparison, scene, &base);
 }
 
 /// `days` has its own error code on every route that has it.
-pub fn periods(tally: &mut Tally, scene: &Scene<'_>, base: &str) {
+pub fn periods(comparison: &mut Comparison, scene: &Scene<'_>, base: &str) {
     let mut bad = vec![
         "days=8",
         "days=0",
@@ -305,6 +305,6 @@ pub fn periods(tally: &mut Tally, scene: &Scene<'_>, base: &str) {
     }
     for query in bad {
         let path = format!("{base}?{query}");
-        refused(tally, &path, &scene.client.get(&path), 400, "invalid_period");
+        refused(comparison, &path, &scene.client.get(&path), 400, "invalid_period");
     }
 }

@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 
 use super::Scene;
 use crate::{
+    comparison::{BOOL, Comparison},
     oracle,
-    tally::{BOOL, Tally},
     texts::folded,
 };
 
 /// Checks the configuration, which must contain no secret.
-pub fn settings(tally: &mut Tally, scene: &Scene<'_>) {
+pub fn settings(comparison: &mut Comparison, scene: &Scene<'_>) {
     let path = scene.path(&["settings"]);
-    let answer = scene.get(tally, &path);
+    let answer = scene.get(comparison, &path);
     let project = scene.project;
-    tally.matches(
+    comparison.matches(
         &format!("GET {path}"),
         &answer,
         &json!({
@@ -43,21 +43,21 @@ pub fn settings(tally: &mut Tally, scene: &Scene<'_>) {
         .flatten()
         .map(|event| (*event).to_owned())
         .collect();
-    tally.same(
+    comparison.same(
         &format!("GET {path}: chat.events"),
         &events(&answer["settings"]["chat"]["events"]),
         &wanted,
     );
     let text = answer.to_string();
-    tally.that(!text.contains("svc_") && !text.contains("http"), || {
+    comparison.holds(!text.contains("svc_") && !text.contains("http"), || {
         format!("GET {path} contains a secret")
     });
 }
 
 /// Every branch with a visible run, in alphabetical order ignoring case.
-pub fn branches(tally: &mut Tally, scene: &Scene<'_>) {
+pub fn branches(comparison: &mut Comparison, scene: &Scene<'_>) {
     let path = scene.path(&["branches"]);
-    let answer = scene.get(tally, &path);
+    let answer = scene.get(comparison, &path);
     let names: BTreeSet<(String, String)> =
         oracle::visible(scene.project, scene.organization.plan, scene.now)
             .into_iter()
@@ -65,7 +65,7 @@ pub fn branches(tally: &mut Tally, scene: &Scene<'_>) {
             .map(|name| (folded(&name), name))
             .collect();
     let expected: Vec<Value> = names.into_iter().map(|(_, name)| Value::String(name)).collect();
-    tally.matches(
+    comparison.matches(
         &format!("GET {path}"),
         &answer,
         &json!({"project": {"id": scene.project.id, "name": scene.project.name}, "branches": expected}),

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{Scene, window};
 use crate::{
     clock::{self, DAY},
+    comparison::{ANY, Comparison, TEXT},
     oracle::{Occurrence, excerpt},
-    tally::{ANY, TEXT, Tally},
     world::MENDED_CLASS,
 };
 
@@ -25,7 +25,7 @@ pub(super) const CATEGORIES: [&str; 7] = [
 
 /// Checks one signature over one period.
 pub(super) fn detail(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     scene: &Scene<'_>,
     fingerprint: &str,
     stored: &[Occurrence<'_>],
@@ -41,9 +41,9 @@ pub(super) fn detail(
     let counted = if empty { stored.to_vec() } else { within };
     let class = &stored[0].class;
     let path = format!("{}?days={days}", scene.path(&["errors", fingerprint]));
-    let answer = scene.get(tally, &path);
-    window(tally, &path, &answer, days);
-    tally.matches(
+    let answer = scene.get(comparison, &path);
+    window(comparison, &path, &answer, days);
+    comparison.matches(
         &format!("GET {path}"),
         &answer,
         &json!({
@@ -52,23 +52,23 @@ pub(super) fn detail(
             "signature": signature(class, &counted, stored, from, empty),
         }),
     );
-    tally.same(
+    comparison.same(
         &format!("GET {path}: fingerprint"),
         &answer["signature"]["fingerprint"],
         &json!(fingerprint),
     );
     figures(
-        tally,
+        comparison,
         &format!("GET {path}"),
         &answer["signature"],
         class,
         &counted,
     );
-    tests(tally, &path, &answer, &counted);
-    runs(tally, &path, &answer, &counted);
+    tests(comparison, &path, &answer, &counted);
+    runs(comparison, &path, &answer, &counted);
 }
 
-fn tests(tally: &mut Tally, path: &str, answer: &Value, counted: &[Occurrence<'_>]) {
+fn tests(comparison: &mut Comparison, path: &str, answer: &Value, counted: &[Occurrence<'_>]) {
     let mut wanted: BTreeMap<(String, Option<String>), u64> = BTreeMap::new();
     for occurrence in counted {
         *wanted
@@ -84,8 +84,8 @@ fn tests(tally: &mut Tally, path: &str, answer: &Value, counted: &[Occurrence<'_
             (key, entry["occurrenceCount"].as_u64().unwrap_or_default())
         })
         .collect();
-    tally.same(&format!("GET {path}: tests"), &got, &wanted);
-    tally.same(
+    comparison.same(&format!("GET {path}: tests"), &got, &wanted);
+    comparison.same(
         &format!("GET {path}: tests, each once"),
         &entries.len(),
         &wanted.len(),
@@ -94,12 +94,12 @@ fn tests(tally: &mut Tally, path: &str, answer: &Value, counted: &[Occurrence<'_
         .iter()
         .filter_map(|entry| entry["occurrenceCount"].as_u64())
         .collect();
-    tally.that(hits.windows(2).all(|pair| pair[0] >= pair[1]), || {
+    comparison.holds(hits.windows(2).all(|pair| pair[0] >= pair[1]), || {
         format!("GET {path}: tests are not sorted: {hits:?}")
     });
 }
 
-fn runs(tally: &mut Tally, path: &str, answer: &Value, counted: &[Occurrence<'_>]) {
+fn runs(comparison: &mut Comparison, path: &str, answer: &Value, counted: &[Occurrence<'_>]) {
     let mut wanted: BTreeMap<(String, String, Option<String>), Value> = BTreeMap::new();
     for occurrence in counted {
         let test = &occurrence.test;
@@ -123,7 +123,7 @@ fn runs(tally: &mut Tally, path: &str, answer: &Value, counted: &[Occurrence<'_>
         });
     }
     let entries = answer["runs"].as_array().cloned().unwrap_or_default();
-    tally.same(&format!("GET {path}: runs"), &entries.len(), &wanted.len());
+    comparison.same(&format!("GET {path}: runs"), &entries.len(), &wanted.len());
     for entry in &entries {
         let text = |name: &str| entry[name].as_str().map(str::to_owned);
         let key = (
@@ -132,9 +132,9 @@ fn runs(tally: &mut Tally, path: &str, answer: &Value, counted: &[Occurrence<'_>
             text("filePath"),
         );
         match wanted.get(&key) {
-            Some(expected) => tally.matches(&format!("GET {path}: runs {key:?}"), entry, expected),
+            Some(expected) => comparison.matches(&format!("GET {path}: runs {key:?}"), entry, expected),
             None => {
-                tally.that(false, || format!("GET {path}: it never occurred in {key:?}"));
+                comparison.holds(false, || format!("GET {path}: it never occurred in {key:?}"));
             }
         }
     }
@@ -142,7 +142,7 @@ fn runs(tally: &mut Tally, path: &str, answer: &Value, counted: &[Occurrence<'_>
         .iter()
         .map(|entry| entry["startedAt"].to_string())
         .collect();
-    tally.that(times.windows(2).all(|pair| pair[0] >= pair[1]), || {
+    comparison.holds(times.windows(2).all(|pair| pair[0] >= pair[1]), || {
         format!("GET {path}: runs are not newest first")
     });
 }
@@ -188,20 +188,26 @@ pub(super) fn signature(
 }
 
 /// The fields in which the order of equal entries is unspecified.
-pub(super) fn figures(tally: &mut Tally, what: &str, got: &Value, class: &str, counted: &[Occurrence<'_>]) {
+pub(super) fn figures(
+    comparison: &mut Comparison,
+    what: &str,
+    got: &Value,
+    class: &str,
+    counted: &[Occurrence<'_>],
+) {
     let category = got["category"].as_str().unwrap_or_default();
-    tally.that(CATEGORIES.contains(&category), || {
+    comparison.holds(CATEGORIES.contains(&category), || {
         format!("{what}: category {category:?}")
     });
     let title = got["title"].as_str().unwrap_or_default();
-    tally.that(
+    comparison.holds(
         title.chars().count() <= 120 && !title.contains(['\u{1b}', '\n', '\0']),
         || format!("{what}: title {title:?}"),
     );
     let newest = counted.iter().max_by_key(|occurrence| occurrence.at).unwrap();
     if class != MENDED_CLASS {
         let message = got["message"].as_str().unwrap_or_default().trim().to_owned();
-        tally.same(
+        comparison.same(
             &format!("{what}: message"),
             &message,
             &excerpt(newest.message.trim().to_owned()),
@@ -221,19 +227,19 @@ pub(super) fn figures(tally: &mut Tally, what: &str, got: &Value, class: &str, c
         .flatten()
         .filter_map(|name| name.as_str().map(str::to_owned))
         .collect();
-    tally.same(
+    comparison.same(
         &format!("{what}: testNames"),
         &listed.iter().cloned().collect(),
         &names.keys().cloned().collect::<BTreeSet<_>>(),
     );
-    tally.same(
+    comparison.same(
         &format!("{what}: testNames, each once"),
         &listed.len(),
         &names.len(),
     );
     let most = files.values().max().copied().unwrap_or_default();
     let file = got["filePath"].as_str().map(str::to_owned);
-    tally.that(
+    comparison.holds(
         files.iter().any(|((_, f), hits)| *hits == most && *f == file),
         || format!("{what}: filePath {file:?} is not of a test that it hits most: {files:?}"),
     );

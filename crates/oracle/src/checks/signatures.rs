@@ -13,17 +13,17 @@ use super::{
 };
 use crate::{
     clock::DAY,
+    comparison::Comparison,
     http::escape,
     oracle::{self, Occurrence},
-    tally::Tally,
     texts::folded,
     world::{MENDED_CLASS, is_failure},
 };
 
 /// Checks the list in every order, filter and page, then every signature over every period.
-pub fn signatures(tally: &mut Tally, scene: &mut Scene<'_>) {
+pub fn signatures(comparison: &mut Comparison, scene: &mut Scene<'_>) {
     for days in scene.periods() {
-        list(tally, scene, days);
+        list(comparison, scene, days);
     }
     let project = scene.project;
     let visible = oracle::visible(project, scene.organization.plan, scene.now);
@@ -34,18 +34,18 @@ pub fn signatures(tally: &mut Tally, scene: &mut Scene<'_>) {
             continue;
         };
         for days in scene.periods() {
-            detail(tally, scene, &fingerprint, stored, days);
+            detail(comparison, scene, &fingerprint, stored, days);
         }
     }
     let base = scene.path(&["errors"]);
-    let answer = scene.get(tally, &base);
-    window(tally, &base, &answer, 30);
+    let answer = scene.get(comparison, &base);
+    window(comparison, &base, &answer, 30);
     if let Some(print) = scene.fingerprints.values().next() {
         let path = scene.path(&["errors", print]);
-        let answer = scene.get(tally, &path);
-        window(tally, &path, &answer, 30);
+        let answer = scene.get(comparison, &path);
+        window(comparison, &path, &answer, 30);
     }
-    refusals(tally, scene);
+    refusals(comparison, scene);
 }
 
 fn by_class(occurrences: Vec<Occurrence<'_>>) -> BTreeMap<String, Vec<Occurrence<'_>>> {
@@ -59,7 +59,7 @@ fn by_class(occurrences: Vec<Occurrence<'_>>) -> BTreeMap<String, Vec<Occurrence
     classes
 }
 
-fn list(tally: &mut Tally, scene: &mut Scene<'_>, days: i64) {
+fn list(comparison: &mut Comparison, scene: &mut Scene<'_>, days: i64) {
     let (project, now) = (scene.project, scene.now);
     let runs = oracle::within(project, days, now);
     let visible = oracle::visible(project, scene.organization.plan, now);
@@ -67,7 +67,7 @@ fn list(tally: &mut Tally, scene: &mut Scene<'_>, days: i64) {
     let counted = by_class(oracle::occurrences(&runs));
     let base = scene.path(&["errors"]);
     let entries = signature_entries(
-        tally,
+        comparison,
         scene,
         &format!("{base}?days={days}"),
         "occurrences",
@@ -92,22 +92,22 @@ fn list(tally: &mut Tally, scene: &mut Scene<'_>, days: i64) {
         };
         let known = class.filter(|class| counted.contains_key(class));
         let Some(class) = known else {
-            tally.that(false, || format!("GET {base}?days={days}: nobody wrote {entry}"));
+            comparison.holds(false, || format!("GET {base}?days={days}: nobody wrote {entry}"));
             continue;
         };
         note(
-            tally,
+            comparison,
             scene,
             &class,
             entry["fingerprint"].as_str().unwrap_or_default(),
         );
-        tally.matches(
+        comparison.matches(
             &format!("GET {base}?days={days}: {class}"),
             entry,
             &signature(&class, &counted[&class], &stored[&class], now - days * DAY, false),
         );
         figures(
-            tally,
+            comparison,
             &format!("GET {base}?days={days}: {class}"),
             entry,
             &class,
@@ -115,30 +115,30 @@ fn list(tally: &mut Tally, scene: &mut Scene<'_>, days: i64) {
         );
         found.insert(class);
     }
-    tally.same(
+    comparison.same(
         &format!("GET {base}?days={days}: classes"),
         &found,
         &counted.keys().cloned().collect(),
     );
-    let answer = scene.get(tally, &format!("{base}?days={days}"));
-    tally.same(
+    let answer = scene.get(comparison, &format!("{base}?days={days}"));
+    comparison.same(
         &format!("GET {base}?days={days}: unfingerprintedCount"),
         &answer["unfingerprintedCount"].as_u64(),
         &Some(oracle::speechless(&runs) as u64),
     );
-    window(tally, &base, &answer, days);
-    tally.same(
+    window(comparison, &base, &answer, days);
+    comparison.same(
         "the default sort of errors",
         &answer["sort"],
         &json!("occurrences"),
     );
-    orders(tally, scene, days, &entries);
-    filters(tally, scene, days, &entries, &counted);
+    orders(comparison, scene, days, &entries);
+    filters(comparison, scene, days, &entries, &counted);
 }
 
 /// All entries of a list of signatures.
 fn signature_entries(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     scene: &Scene<'_>,
     query: &str,
     sort: &str,
@@ -149,10 +149,10 @@ fn signature_entries(
         sort,
         key: Value::clone,
     };
-    all_pages(tally, scene, query, &list, total)
+    all_pages(comparison, scene, query, &list, total)
 }
 
-fn orders(tally: &mut Tally, scene: &Scene<'_>, days: i64, entries: &[Value]) {
+fn orders(comparison: &mut Comparison, scene: &Scene<'_>, days: i64, entries: &[Value]) {
     for (sort, field) in [
         ("occurrences", "occurrenceCount"),
         ("tests", "testCount"),
@@ -160,7 +160,7 @@ fn orders(tally: &mut Tally, scene: &Scene<'_>, days: i64, entries: &[Value]) {
         ("firstSeen", "firstSeen"),
     ] {
         let query = format!("{}?days={days}&sort={sort}", scene.path(&["errors"]));
-        let sorted = signature_entries(tally, scene, &query, sort, entries.len());
+        let sorted = signature_entries(comparison, scene, &query, sort, entries.len());
         let keys: Vec<String> = sorted
             .iter()
             .map(|entry| {
@@ -169,16 +169,16 @@ fn orders(tally: &mut Tally, scene: &Scene<'_>, days: i64, entries: &[Value]) {
                     .map_or_else(|| entry[field].to_string(), |n| format!("{n:09}"))
             })
             .collect();
-        tally.that(keys.windows(2).all(|pair| pair[0] >= pair[1]), || {
+        comparison.holds(keys.windows(2).all(|pair| pair[0] >= pair[1]), || {
             format!("GET {query} is not sorted: {keys:?}")
         });
-        let answer = scene.get(tally, &query);
-        tally.same(&format!("GET {query}: sort"), &answer["sort"], &json!(sort));
+        let answer = scene.get(comparison, &query);
+        comparison.same(&format!("GET {query}: sort"), &answer["sort"], &json!(sort));
     }
 }
 
 fn filters(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     scene: &Scene<'_>,
     days: i64,
     entries: &[Value],
@@ -191,24 +191,24 @@ fn filters(
             .filter_map(|entry| entry["fingerprint"].as_str().map(str::to_owned))
             .collect()
     };
-    let ask = |tally: &mut Tally, query: &str| -> Vec<Value> {
+    let ask = |comparison: &mut Comparison, query: &str| -> Vec<Value> {
         let path = format!("{base}?days={days}&{query}&perPage=50");
-        let first = scene.get(tally, &path);
+        let first = scene.get(comparison, &path);
         let mut entries = first["errors"].as_array().cloned().unwrap_or_default();
         for number in 2..=first["page"]["pageCount"].as_i64().unwrap_or(1) {
-            let more = scene.get(tally, &format!("{path}&page={number}"));
+            let more = scene.get(comparison, &format!("{path}&page={number}"));
             entries.extend(more["errors"].as_array().cloned().unwrap_or_default());
         }
         entries
     };
     for category in CATEGORIES {
-        let got = ask(tally, &format!("category={category}"));
+        let got = ask(comparison, &format!("category={category}"));
         let wanted: Vec<Value> = entries
             .iter()
             .filter(|entry| entry["category"] == category)
             .cloned()
             .collect();
-        tally.same(
+        comparison.same(
             &format!("GET {base}?days={days}&category={category}"),
             &prints(&got),
             &prints(&wanted),
@@ -220,7 +220,7 @@ fn filters(
         .filter_map(|occurrence| occurrence.run.branch.clone())
         .collect();
     for branch in branches {
-        let got = ask(tally, &format!("branch={}", escape(&branch)));
+        let got = ask(comparison, &format!("branch={}", escape(&branch)));
         let here: BTreeMap<&String, Vec<&Occurrence<'_>>> = counted
             .iter()
             .map(|(class, all)| {
@@ -249,7 +249,7 @@ fn filters(
                 )
             })
             .collect();
-        tally.same(
+        comparison.same(
             &format!("GET {base}?days={days}&branch={branch}: occurrenceCount"),
             &counts,
             &wanted,
@@ -265,7 +265,7 @@ fn filters(
         "\\",
         "'",
     ] {
-        let got = prints(&ask(tally, &format!("search={}", escape(needle))));
+        let got = prints(&ask(comparison, &format!("search={}", escape(needle))));
         let low = folded(needle);
         let holds = |text: Option<&str>| text.is_some_and(|text| folded(text).contains(&low));
         for entry in entries {
@@ -288,23 +288,23 @@ fn filters(
             } else {
                 !shown
             };
-            tally.that(fine, || {
+            comparison.holds(fine, || {
                 format!("GET {base}?days={days}&search={needle}: wrong about {entry}")
             });
         }
     }
 }
 
-fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
+fn refusals(comparison: &mut Comparison, scene: &Scene<'_>) {
     let base = scene.path(&["errors"]);
-    periods(tally, scene, &base);
+    periods(comparison, scene, &base);
     let known = scene
         .fingerprints
         .values()
         .next()
         .cloned()
         .unwrap_or_else(|| "0".repeat(32));
-    periods(tally, scene, &scene.path(&["errors", &known]));
+    periods(comparison, scene, &scene.path(&["errors", &known]));
     for query in [
         "category=timeouts",
         "category=",
@@ -320,14 +320,20 @@ fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
     ] {
         let path = format!("{base}?{query}");
         let answer = scene.client.get(&path);
-        refused(tally, &path, &answer, 400, "invalid_parameter");
+        refused(comparison, &path, &answer, 400, "invalid_parameter");
         let parameter = query.split('=').next().unwrap_or_default();
-        tally.that(answer.sentence().contains(parameter), || {
+        comparison.holds(answer.sentence().contains(parameter), || {
             format!("GET {path}: {:?} does not name {parameter}", answer.sentence())
         });
     }
     let path = format!("{base}?search={}", "x".repeat(201));
-    refused(tally, &path, &scene.client.get(&path), 400, "invalid_parameter");
+    refused(
+        comparison,
+        &path,
+        &scene.client.get(&path),
+        400,
+        "invalid_parameter",
+    );
     let long = "a".repeat(129);
     for absent in [
         "0".repeat(32),
@@ -337,12 +343,18 @@ fn refusals(tally: &mut Tally, scene: &Scene<'_>) {
         "x.y".to_owned(),
     ] {
         let path = scene.path(&["errors", &absent]);
-        refused(tally, &path, &scene.client.get(&path), 404, "error_not_found");
+        refused(
+            comparison,
+            &path,
+            &scene.client.get(&path),
+            404,
+            "error_not_found",
+        );
     }
     let any_failed = oracle::visible(scene.project, scene.organization.plan, scene.now)
         .iter()
         .any(|run| run.tests().iter().any(|test| is_failure(test.status())));
-    tally.that(!any_failed || !scene.fingerprints.is_empty(), || {
+    comparison.holds(!any_failed || !scene.fingerprints.is_empty(), || {
         format!("GET {base}: no signature at all")
     });
 }

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::{Scene, refused};
 use crate::{
     clock::{self, DAY},
+    comparison::{ANY, BOOL, Comparison, NUMBER},
     http::escape,
     oracle,
-    tally::{ANY, BOOL, NUMBER, Tally},
     world::{ExpectedTest, Run, is_failure},
 };
 
@@ -124,27 +124,27 @@ fn flip_rate(window: &[(&Run, ExpectedTest)]) -> Option<f64> {
 }
 
 /// Checks the stored verdict of every visible test against the counted figures.
-pub fn verdicts(tally: &mut Tally, scene: &Scene<'_>) -> Verdicts {
+pub fn verdicts(comparison: &mut Comparison, scene: &Scene<'_>) -> Verdicts {
     let visible = oracle::visible(scene.project, scene.organization.plan, scene.now);
     let mut all = Verdicts::new();
     for (name, file) in oracle::tests_of(&visible) {
         let path = scene.path(&["tests", &name, "status"])
             + &format!("?filePath={}", escape(file.as_deref().unwrap_or_default()));
-        let answer = scene.get(tally, &path);
+        let answer = scene.get(comparison, &path);
         let bare = scene.client.get(&scene.path(&["tests", &name, "status"]));
-        tally.that(bare.json_or_null() == answer, || {
+        comparison.holds(bare.json_or_null() == answer, || {
             format!("GET {path}: otherwise without filePath")
         });
-        verdict(tally, scene, &path, &answer, (&name, file.as_deref()));
+        verdict(comparison, scene, &path, &answer, (&name, file.as_deref()));
         all.insert((name, file), answer);
     }
     let path = scene.path(&["tests", "no such test", "status"]);
-    refused(tally, &path, &scene.client.get(&path), 404, "test_not_found");
+    refused(comparison, &path, &scene.client.get(&path), 404, "test_not_found");
     all
 }
 
 fn verdict(
-    tally: &mut Tally,
+    comparison: &mut Comparison,
     scene: &Scene<'_>,
     path: &str,
     answer: &Value,
@@ -156,7 +156,7 @@ fn verdict(
         .any(|run| oracle::find(run, name, file).is_some());
     let figures = count(scene, name, file);
     let judged = !figures.runs.is_empty();
-    tally.matches(
+    comparison.matches(
         &what,
         answer,
         &json!({
@@ -171,12 +171,12 @@ fn verdict(
         }),
     );
     let status = answer["status"].as_str().unwrap_or_default();
-    tally.that(
+    comparison.holds(
         ["insufficient_data", "healthy", "failing", "flaky", "broken"].contains(&status),
         || format!("{what}: status {status:?}"),
     );
     let labels = answer["labels"].as_array().cloned().unwrap_or_default();
-    tally.that(
+    comparison.holds(
         labels.iter().all(|label| label == "flips" || label == "retries"),
         || format!("{what}: labels {labels:?}"),
     );
@@ -185,11 +185,11 @@ fn verdict(
         SIGNALS.contains(&signal["signal"].as_str().unwrap_or_default())
             && signal["label"].as_str().is_some_and(|label| !label.is_empty())
     });
-    tally.that(known && answer["activeSignals"].is_array(), || {
+    comparison.holds(known && answer["activeSignals"].is_array(), || {
         format!("{what}: activeSignals {signals:?}")
     });
     if answer["awaitingFirstWrite"] == true {
-        tally.same(
+        comparison.same(
             &format!("{what}: status of a test without a verdict"),
             &status,
             &"insufficient_data",
@@ -205,52 +205,52 @@ fn verdict(
             "lastRun",
             "evidence",
         ] {
-            tally.same(
+            comparison.same(
                 &format!("{what}: {field} without a verdict"),
                 &answer[field],
                 &Value::Null,
             );
         }
-        tally.that(signals.is_empty() && labels.is_empty(), || {
+        comparison.holds(signals.is_empty() && labels.is_empty(), || {
             format!("{what}: signals without a verdict")
         });
         return;
     }
     if judged {
-        numbers(tally, &what, answer, &figures);
-        check_conclusions(tally, &what, answer, &figures);
+        numbers(comparison, &what, answer, &figures);
+        check_conclusions(comparison, &what, answer, &figures);
     }
 }
 
-fn numbers(tally: &mut Tally, what: &str, answer: &Value, figures: &Figures) {
-    tally.matches(
+fn numbers(comparison: &mut Comparison, what: &str, answer: &Value, figures: &Figures) {
+    comparison.matches(
         what,
         answer,
         &json!({"flakeScore": NUMBER, "flipRate": NUMBER, "failureStreak": figures.streak}),
     );
     for field in ["flakeScore", "flipRate"] {
         let value = answer[field].as_f64().unwrap_or(-1.0);
-        tally.that((0.0..=1.0).contains(&value), || {
+        comparison.holds((0.0..=1.0).contains(&value), || {
             format!("{what}: {field} {value}")
         });
     }
     let considered = answer["runsConsidered"].as_u64().unwrap_or(u64::MAX) as usize;
     let dropped = answer["evidence"]["runsDropped"].as_u64().unwrap_or_default() as usize;
-    tally.same(
+    comparison.same(
         &format!("{what}: runsConsidered + dropped"),
         &(considered + dropped),
         &figures.runs.len(),
     );
     if let Some(rate) = figures.flip_rate.filter(|_| dropped == 0) {
         let got = answer["flipRate"].as_f64().unwrap_or(-1.0);
-        tally.that((got - rate).abs() < 1e-9, || {
+        comparison.holds((got - rate).abs() < 1e-9, || {
             format!("{what}: flipRate {got}, expected {rate}")
         });
     }
     if dropped == 0 {
         let rate = figures.failing as f64 / figures.runs.len() as f64;
         let got = answer["failureRate"].as_f64().unwrap_or(-1.0);
-        tally.that((got - rate).abs() < 1e-9, || {
+        comparison.holds((got - rate).abs() < 1e-9, || {
             format!("{what}: failureRate {got}, expected {rate}")
         });
     }
@@ -258,13 +258,13 @@ fn numbers(tally: &mut Tally, what: &str, answer: &Value, figures: &Figures) {
         .as_str()
         .and_then(clock::parse)
         .unwrap_or_default();
-    tally.that((clock::now() - evaluated).abs() < DAY, || {
+    comparison.holds((clock::now() - evaluated).abs() < DAY, || {
         format!("{what}: evaluatedAt {}", answer["evaluatedAt"])
     });
 }
 
 /// Checks conclusions that follow from the figures in any interpretation.
-fn check_conclusions(tally: &mut Tally, what: &str, answer: &Value, figures: &Figures) {
+fn check_conclusions(comparison: &mut Comparison, what: &str, answer: &Value, figures: &Figures) {
     let status = answer["status"].as_str().unwrap_or_default();
     // A run in which nearly everything failed is not evidence.
     let dropped = answer["evidence"]["runsDropped"].as_u64().unwrap_or_default() as usize;
@@ -272,7 +272,7 @@ fn check_conclusions(tally: &mut Tally, what: &str, answer: &Value, figures: &Fi
     let recovered = figures.runs.iter().filter(|(_, test)| test.recovered()).count();
     if figures.failing == 0 {
         let expected = if count < 5 { "insufficient_data" } else { "healthy" };
-        tally.same(
+        comparison.same(
             &format!("{what}: verdict on {count} green runs"),
             &status,
             &expected,
@@ -280,12 +280,12 @@ fn check_conclusions(tally: &mut Tally, what: &str, answer: &Value, figures: &Fi
     }
     // Without reruns, revisions are in the order of time.
     if figures.streak > 0 && figures.flip_rate.is_some() && dropped == 0 {
-        tally.that(["failing", "flaky", "broken"].contains(&status), || {
+        comparison.holds(["failing", "flaky", "broken"].contains(&status), || {
             format!("{what}: {status} though its newest run failed")
         });
     }
     if count < 5 && dropped == 0 && recovered == 0 && figures.failing == 1 && figures.streak == 0 {
-        tally.same(
+        comparison.same(
             &format!("{what}: one failure in {count} runs"),
             &status,
             &"insufficient_data",

@@ -1,93 +1,101 @@
 //! Every field of every route, over the whole world.
 
 use assay_oracle::{
-    Product, analyze,
+    GeneratedWorld, analyze,
     checks::{self, Scene},
+    comparison::Comparison,
     http::Client,
     scripted,
-    tally::Tally,
     world::{Plan, Way},
 };
 
 /// A project without any data of the other projects' tests and errors.
-fn empty(product: &Product) -> Scene<'_> {
-    let organization = &product.world[0];
+fn empty(world: &GeneratedWorld) -> Scene<'_> {
+    let organization = &world.organizations[0];
     let project = organization
         .projects
         .last()
         .expect("the empty project is the last");
-    product.scene(organization, project)
+    world.scene(organization, project)
 }
 
 /// The fingerprint of each error of a project, from the details of its runs.
-fn record_fingerprints(tally: &mut Tally, scene: &mut Scene<'_>) {
-    checks::run_detail::run_details(tally, scene);
+fn record_fingerprints(comparison: &mut Comparison, scene: &mut Scene<'_>) {
+    checks::run_detail::run_details(comparison, scene);
 }
 
 #[test]
 fn projects() {
-    Product::whole().check("projects", |tally, product| {
-        for organization in product.world.iter().filter(|one| one.plan != Plan::Free) {
-            let client = Client::new(product.stack.address(), &organization.key);
-            checks::projects::projects(tally, &client, organization);
+    GeneratedWorld::whole().check("projects", |comparison, world| {
+        for organization in world.organizations.iter().filter(|one| one.plan != Plan::Free) {
+            let client = Client::new(world.stack.address(), &organization.key);
+            checks::projects::projects(comparison, &client, organization);
         }
     });
 }
 
 #[test]
 fn settings_and_branches() {
-    Product::whole().check("settings and branches", |tally, product| {
-        product.each_project(tally, |tally, scene| {
-            checks::settings(tally, scene);
-            checks::branches(tally, scene);
+    GeneratedWorld::whole().check("settings and branches", |comparison, world| {
+        world.each_project(comparison, |comparison, scene| {
+            checks::settings(comparison, scene);
+            checks::branches(comparison, scene);
         });
     });
 }
 
 #[test]
 fn run_details() {
-    Product::whole().check("run details", |tally, product| {
-        product.each_project(tally, record_fingerprints)
+    GeneratedWorld::whole().check("run details", |comparison, world| {
+        world.each_project(comparison, record_fingerprints)
     });
 }
 
 #[test]
 fn runs() {
-    Product::whole().check("runs", |tally, product| {
-        product.each_project(tally, |tally, scene| checks::runs::runs(tally, scene));
+    GeneratedWorld::whole().check("runs", |comparison, world| {
+        world.each_project(comparison, |comparison, scene| {
+            checks::runs::runs(comparison, scene)
+        });
     });
 }
 
 #[test]
 fn attempts() {
-    Product::whole().check("attempts", |tally, product| {
-        product.each_project(tally, |tally, scene| {
-            record_fingerprints(tally, scene);
-            checks::attempts::attempts(tally, scene);
+    GeneratedWorld::whole().check("attempts", |comparison, world| {
+        world.each_project(comparison, |comparison, scene| {
+            record_fingerprints(comparison, scene);
+            checks::attempts::attempts(comparison, scene);
         });
     });
 }
 
 #[test]
 fn history() {
-    Product::whole().check("history", |tally, product| {
-        product.each_project(tally, |tally, scene| {
-            record_fingerprints(tally, scene);
-            checks::history(tally, scene);
+    GeneratedWorld::whole().check("history", |comparison, world| {
+        world.each_project(comparison, |comparison, scene| {
+            record_fingerprints(comparison, scene);
+            checks::history(comparison, scene);
         });
     });
 }
 
 #[test]
 fn error_signatures() {
-    Product::whole().check("signatures", |tally, product| {
-        let empty = empty(product);
-        product.each_project(tally, |tally, scene| {
-            record_fingerprints(tally, scene);
-            checks::signatures::signatures(tally, scene);
+    GeneratedWorld::whole().check("signatures", |comparison, world| {
+        let empty = empty(world);
+        world.each_project(comparison, |comparison, scene| {
+            record_fingerprints(comparison, scene);
+            checks::signatures::signatures(comparison, scene);
             for print in scene.fingerprints.values() {
                 let path = empty.path(&["errors", print]);
-                checks::refused(tally, &path, &empty.client.get(&path), 404, "error_not_found");
+                checks::refused(
+                    comparison,
+                    &path,
+                    &empty.client.get(&path),
+                    404,
+                    "error_not_found",
+                );
             }
         });
     });
@@ -95,25 +103,25 @@ fn error_signatures() {
 
 #[test]
 fn verdicts_and_the_flaky_list() {
-    Product::whole().check("verdicts", |tally, product| {
-        let empty = empty(product);
-        product.each_project(tally, |tally, scene| {
-            let verdicts = checks::verdicts::verdicts(tally, scene);
-            tally.section("flaky list");
-            checks::flaky::flaky(tally, scene, &verdicts);
+    GeneratedWorld::whole().check("verdicts", |comparison, world| {
+        let empty = empty(world);
+        world.each_project(comparison, |comparison, scene| {
+            let verdicts = checks::verdicts::verdicts(comparison, scene);
+            comparison.section("flaky list");
+            checks::flaky::flaky(comparison, scene, &verdicts);
             if scene.project.way == Way::Flags && !verdicts.is_empty() {
-                tally.section("analyze");
-                analyze::analyze(tally, &product.stack, scene, &verdicts);
+                comparison.section("analyze");
+                analyze::analyze(comparison, &world.stack, scene, &verdicts);
             }
-            tally.section("other projects");
+            comparison.section("other projects");
             for ((name, _), _) in verdicts.iter().take(5) {
                 let path = empty.path(&["tests", name]);
-                checks::refused(tally, &path, &empty.client.get(&path), 404, "test_not_found");
+                checks::refused(comparison, &path, &empty.client.get(&path), 404, "test_not_found");
             }
-            tally.section("scripted verdicts");
+            comparison.section("scripted verdicts");
             match scene.project.name.as_str() {
-                "Scripted verdicts" => scripted::verdicts(tally, scene, &verdicts),
-                "Outage" => scripted::after_the_outage(tally, &verdicts),
+                "Scripted verdicts" => scripted::verdicts(comparison, scene, &verdicts),
+                "Outage" => scripted::after_the_outage(comparison, &verdicts),
                 _ => {}
             }
         });

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// How long a deletion waits for servers to notice a hidden project. Servers cache look-ups for half a second.
+/// How long a deletion waits until servers know that a project is hidden. They cache look-ups for half a second.
 const CACHE_WAIT: Duration = Duration::from_secs(1);
 
 /// Deletes a project with all its data; none if there is no such project.

@@ -8,6 +8,7 @@ use assay_domain::{
     history::{HistoryRest, Occurrence, RevisionOrigin, TestHistory},
     id::RunId,
     project::Project,
+    revision::tested_or_commit,
     store::StoreError,
     test::{TestLookup, TestSelector},
     window::Window,
@@ -129,7 +130,7 @@ pub(crate) fn part(
             let retried_outcome = retried.remove(&row.run_number);
             let revision = revisions.origin(
                 row.run_number,
-                row.tested_revision.as_deref().or(row.commit_sha.as_deref()),
+                tested_or_commit(row.tested_revision.as_deref(), row.commit_sha.as_deref()),
                 row.started_at.0,
             );
             row.into_occurrence(retried_outcome, revision)

@@ -3,7 +3,11 @@
 use std::collections::HashMap;
 
 use assay_domain::{
-    history::RevisionOrigin, project::Project, timestamp::Timestamp, verdict::ENGINE_WINDOW_DAYS,
+    history::RevisionOrigin,
+    project::Project,
+    revision::{RevisionStart, StableBranch, tested_or_commit},
+    timestamp::Timestamp,
+    verdict::ENGINE_WINDOW_DAYS,
 };
 use diesel::{ExpressionMethods, PgConnection, QueryDsl, RunQueryDsl};
 
@@ -30,8 +34,7 @@ pub(crate) struct Revisions {
 
 impl Revisions {
     /// The revisions of the window that ends at `to`, by the engine's rules. A run with only skipped results does not
-    /// count. If no run names its branch, all are on the stable one. Reads nothing if the newest of the requested runs
-    /// started before the window.
+    /// count. Reads nothing if the newest of the requested runs started before the window.
     pub(crate) fn load(
         connection: &mut PgConnection,
         project: &Project,
@@ -40,15 +43,14 @@ impl Revisions {
         newest: Timestamp,
     ) -> Read<Self> {
         let from = to.plus_days(-ENGINE_WINDOW_DAYS);
-        let mut origins: HashMap<Key, RevisionOrigin> = HashMap::new();
         if newest < from {
+            let origins = HashMap::new();
             return Ok(Self { from, to, origins });
         }
         let rows: Vec<Row> = run::table
             .filter(run::project_id.eq(project.id.0))
             .filter(run::started_at.between(At(from), At(to)))
             .filter((run::passed + run::failed).gt(0))
-            .order((run::started_at, run::number))
             .select((
                 run::number,
                 run::started_at,
@@ -57,24 +59,26 @@ impl Revisions {
                 run::branch,
             ))
             .load(connection)?;
-        let no_branch_is_named = rows.iter().all(|(.., branch)| branch.is_none());
-        let stable = Some(stable_branch);
-        for (number, started_at, tested_revision, commit_sha, branch) in rows {
-            let branch = if no_branch_is_named {
-                stable.map(str::to_owned)
-            } else {
-                branch
+        let stable = StableBranch::among(stable_branch, rows.iter().map(|(.., branch)| branch.as_deref()));
+        let mut starts: HashMap<Key, RevisionStart<'_>> = HashMap::new();
+        for (number, started_at, tested_revision, commit_sha, branch) in &rows {
+            let run = RevisionStart {
+                at: started_at.0,
+                number: *number,
+                branch: branch.as_deref(),
             };
-            let first = origins
-                .entry(key(number, tested_revision.or(commit_sha)))
-                .or_insert_with(|| RevisionOrigin {
-                    revision_branch: branch.clone(),
-                    revision_seen_at: Some(started_at.0),
-                });
-            if branch.as_deref() == stable {
-                first.revision_branch = branch;
-            }
+            let revision = tested_or_commit(tested_revision.as_deref(), commit_sha.as_deref());
+            let start = starts.entry(key(*number, revision)).or_insert(run);
+            *start = start.with_run(run, stable);
         }
+        let origin = |start: RevisionStart<'_>| RevisionOrigin {
+            revision_branch: start.branch.map(str::to_owned),
+            revision_seen_at: Some(start.at),
+        };
+        let origins = starts
+            .into_iter()
+            .map(|(key, start)| (key, origin(start)))
+            .collect();
         Ok(Self { from, to, origins })
     }
 
@@ -83,11 +87,11 @@ impl Revisions {
         if !(self.from..=self.to).contains(&started_at) {
             return RevisionOrigin::default();
         }
-        let origin = self.origins.get(&key(run, revision.map(str::to_owned)));
+        let origin = self.origins.get(&key(run, revision));
         origin.cloned().unwrap_or_default()
     }
 }
 
-fn key(run: i32, revision: Option<String>) -> Key {
-    revision.map_or(Key::Own(run), Key::Named)
+fn key(run: i32, revision: Option<&str>) -> Key {
+    revision.map_or(Key::Own(run), |revision| Key::Named(revision.to_owned()))
 }

@@ -123,11 +123,11 @@ pub(crate) fn report_errors(
         .bind(run)
         .sql(" ORDER BY shard.index, shard.slot, error.place")
         .load_iter::<Value, PgRowByRowLoadingMode>(connection)?;
-        let mut room = Some(MOST_ERROR_BYTES);
+        let mut bytes_left = Some(MOST_ERROR_BYTES);
         for row in rows {
             let value = row?;
-            room = room.and_then(|room| room.checked_sub(text_bytes(&value)));
-            if room.is_some() {
+            bytes_left = bytes_left.and_then(|bytes_left| bytes_left.checked_sub(text_bytes(&value)));
+            if bytes_left.is_some() {
                 let error = ErrorDetail::deserialize(&value);
                 errors.push(error.map_err(|_| corrupt("error", &value.to_string()))?);
             }

@@ -152,12 +152,13 @@ pub(crate) struct TestsHit {
     occurrences: u64,
 }
 
-/// The tests that each of these signatures hit: the first [`MOST_ENTRIES`], or as many as have names of `room` bytes.
+/// The tests that each of these signatures hit: the first [`MOST_ENTRIES`], or as many as have names of
+/// `name_bytes` bytes.
 pub(crate) fn tests_hit(
     connection: &mut PgConnection,
     filter: &OccurrenceFilter<'_>,
     signatures: &[i32],
-    room: usize,
+    name_bytes: usize,
 ) -> Read<HashMap<i32, TestsHit>> {
     type Types = (Integer, Text, Nullable<Text>, BigInt, BigInt, BigInt, BigInt);
     type Row = (i32, String, Option<String>, i64, i64, i64, i64);
@@ -196,7 +197,7 @@ pub(crate) fn tests_hit(
         hit.files = long_count(files)?;
         hit.occurrences = long_count(total)?;
         *bytes_used += test_name.len() + file_path.as_ref().map_or(0, String::len);
-        if *bytes_used <= room {
+        if *bytes_used <= name_bytes {
             hit.first.push(SignatureTest {
                 test_name,
                 file_path,

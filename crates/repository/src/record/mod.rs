@@ -5,8 +5,7 @@
 //! not depend on the number of tests.
 //!
 //! The project is judged after that transaction. Judging takes most of the time, and one judgement serves all reports
-//! that were stored before it: see
-//! [`judgement`].
+//! that were stored before it: see [`judgement`].
 
 mod contents;
 mod decision;

@@ -132,6 +132,10 @@ impl Context {
     }
 
     /// Whether the report names another commit, whose message, author and pull request may differ.
+    ///
+    /// Any difference counts, unlike in `is_of_commit` in `crates/ingest/src/context.rs`, which compares the sources of
+    /// one report. Here the reported commit replaces the stored one. If a head counted as its merge commit, the merge
+    /// commit's message and author would remain beside the head.
     fn is_of_another_commit(&self, reported: &RunContext) -> bool {
         reported.commit_sha.as_deref().is_some_and(|reported| {
             self.commit_sha

@@ -4,6 +4,7 @@ use assay_domain::{
     cause::FailedRun,
     observation::{RunFacts, RunObservations},
     project::Project,
+    revision::tested_or_commit,
 };
 use diesel::{OptionalExtension as _, PgConnection, QueryDsl as _, RunQueryDsl as _};
 
@@ -33,9 +34,7 @@ pub(crate) fn uncounted_run(
             number: failed.run_number,
             started_at: failed.started_at,
             branch: failed.branch.as_deref().map(Into::into),
-            revision: tested_revision
-                .as_deref()
-                .or(failed.commit_sha.as_deref())
+            revision: tested_or_commit(tested_revision.as_deref(), failed.commit_sha.as_deref())
                 .map(Into::into),
             variant: suite.unwrap_or_default().into(),
         },

@@ -1,6 +1,6 @@
 //! Errors for the caller when the database fails.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use assay_domain::store::{Store, StoreError};
 use assay_repository::{Database, PoolOptions};
@@ -35,8 +35,7 @@ fn a_dead_connection_is_replaced_without_an_error() {
 }
 
 #[test]
-fn an_absent_database_is_reported_within_the_time_limit() {
-    let started = Instant::now();
+fn an_absent_database_is_reported_as_unreachable() {
     let options = PoolOptions {
         wait: Duration::from_millis(300),
         ..PoolOptions::default()
@@ -47,7 +46,6 @@ fn an_absent_database_is_reported_within_the_time_limit() {
         assay_repository::pending("postgresql://127.0.0.1:1/none"),
         Err(StoreError::Unreachable(_))
     ));
-    assert!(started.elapsed() < Duration::from_secs(10));
 }
 
 #[test]

@@ -49,10 +49,7 @@ fn a_shorter_retention_hides_at_once_and_a_longer_one_shows_again() {
             branches
         });
         // Even for a period that reaches further back.
-        let period = Window {
-            days: 90,
-            ..Window::ending(NOW, Days::Ninety)
-        };
+        let period = Window::ending(NOW, Days::Ninety);
         let TestLookup::Found(history) = world.store.history(&project, &any_file("x"), &period).unwrap()
         else {
             panic!("the test is visible")

@@ -5,7 +5,7 @@ use assay_domain::{
     run::{Outcome, RunPage, RunQuery, ShardCount, SomeTests},
     store::Store,
     timestamp::Timestamp,
-    window::Window,
+    window::{Days, Window},
 };
 
 use crate::fixture::*;
@@ -306,7 +306,7 @@ fn the_total_is_that_of_any_period_to_the_millisecond() {
     });
     for (from, to) in periods {
         let window = Window {
-            days: 1,
+            days: Days::Seven,
             from: Timestamp::from_unix_ms(from),
             to: Timestamp::from_unix_ms(to),
         };

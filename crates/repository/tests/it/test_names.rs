@@ -26,7 +26,7 @@ fn names_are_read_once_and_new_ones_are_added() {
     world.import(&report("a").test("x", "p").test_in("y", None, "p"));
     let before = all_names(&world.store, &world);
     assert_eq!(texts(&before), [("x", Some("a.spec.ts")), ("y", None)]);
-    // A change by plain SQL, which the cache does not notice, shows whether the names are read again.
+    // A change by plain SQL, which does not invalidate the cache, shows whether the names are read again.
     world
         .database
         .execute("UPDATE test SET name = 'hidden' WHERE ordinal = 0");

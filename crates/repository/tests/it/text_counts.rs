@@ -66,7 +66,7 @@ fn texts_are_counted_once_until_the_project_changes() {
     for (what, change) in changes {
         let before = without_cache(&world, NOW);
         assert_eq!(counts(&world.store, &world, NOW), before, "{what}");
-        // A change by plain SQL, which the cache does not notice, shows whether the texts are counted again.
+        // A change by plain SQL, which does not invalidate the cache, shows whether the texts are counted again.
         let unnoticed_change = |tests: &str| format!("UPDATE attempt SET test = {tests} WHERE retry = 0");
         world.database.execute(&unnoticed_change("test + 100"));
         assert_eq!(

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use assay_domain::{
     key::{KeyEntry, KeyKind},
-    project::{Organization, ProjectEntry},
+    project::Organization,
     store::{Administration, StoreError},
     timestamp::{DAY_MS, Timestamp},
 };
@@ -123,15 +123,19 @@ pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Ch
             "assay prune (daily, from cron or a systemd timer)",
         )
     };
-    let unfinished = store.unfinished_deletions()?.projects;
-    let problem = |project: &ProjectEntry| {
-        format!(
-            "the deletion of the project {:?} ({}) is not finished",
-            project.name, project.id
-        )
-    };
-    Ok(unfinished.iter().take(NAMED).fold(check, |check, project| {
-        check.with_finding(Status::Warn, problem(project), "assay prune")
+    let unfinished = store.unfinished_deletions()?;
+    let organizations = unfinished
+        .organizations
+        .iter()
+        .map(|organization| format!("the organization {:?} ({})", organization.name, organization.id));
+    let projects = unfinished
+        .projects
+        .iter()
+        .map(|project| format!("the project {:?} ({})", project.name, project.id));
+    let names = organizations.chain(projects).take(NAMED);
+    Ok(names.fold(check, |check, name| {
+        let problem = format!("the deletion of {name} is not finished");
+        check.with_finding(Status::Warn, problem, "assay prune")
     }))
 }
 

@@ -198,6 +198,28 @@ fn failures_of_a_local_run_are_judged_against_what_is_stored() {
 }
 
 #[test]
+fn every_candidate_for_a_file_selects_its_test() {
+    let agents = Agents::empty();
+    let report = "<testsuite name=\"s\">\
+        <testcase classname=\"cart\" name=\"pays\" file=\"a.test.ts\"/>\
+        <testcase classname=\"cart\" name=\"pays\"/></testsuite>";
+    agents
+        .world
+        .import_report(10, report, &["--branch", "main", "--commit", "aa00c0ffee"]);
+    let run = text(&agents.world.get("/runs")["runs"][0]["id"]);
+    let name = text(&agents.world.get(&format!("/runs/{run}"))["tests"][0]["testName"]);
+    let (is_error, answer) = agents.call("explain_test", json!({"test": name}));
+    assert!(is_error && answer.contains("name one with `file`"), "{answer}");
+    for (file, path) in [("", Value::Null), ("a.test.ts", json!("a.test.ts"))] {
+        let explained = agents.answer("explain_test", json!({"test": name, "file": file}));
+        assert_eq!(
+            (text(&explained["test"]), &explained["file"]),
+            (name.clone(), &path)
+        );
+    }
+}
+
+#[test]
 fn wrong_calls_get_an_error_with_advice() {
     let agents = Agents::new();
     for (tool, arguments, expected) in [

@@ -2,10 +2,10 @@
 
 use std::{io::Write as _, process::Stdio};
 
-use assay_testkit::{ServedWorld, program, text};
+use assay_testkit::{ServedWorld, program, text, wire};
 use serde_json::{Value, json};
 
-use super::{Agents, HANDSHAKE, client};
+use super::{Agents, HANDSHAKE, post};
 
 /// The version of the protocol without a handshake.
 const STATELESS: &str = "2026-07-28";
@@ -128,43 +128,33 @@ fn only_a_read_key_from_an_allowed_host_calls_tools() {
         let (status, _) = agents.post(&message, &[("Authorization", &good), (name, value)]);
         assert_eq!(status, 403, "{name}");
     }
-    for answer in [
-        client().get(&agents.endpoint).call(),
-        client().delete(&agents.endpoint).call(),
-    ] {
-        let answer = answer.unwrap();
-        assert_eq!(
-            (answer.status().as_u16(), &answer.headers()["allow"]),
-            (405, &"POST".parse().unwrap())
-        );
+    for method in ["GET", "DELETE"] {
+        let answer = wire::ask(agents.front().address(), method, "/mcp", None, &[]);
+        assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")));
     }
 
     // The session cookie of the pages is not accepted as a key.
-    let origin = agents.endpoint.trim_end_matches("/mcp");
-    let signed_in = client().post(format!("{origin}/login")).header("Origin", origin);
-    let signed_in = signed_in.send(format!("key={}", agents.world.key)).unwrap();
-    let cookie = signed_in.headers()["set-cookie"].to_str().unwrap();
-    let cookie = cookie.split(';').next().unwrap();
-    let page = client()
-        .get(format!("{origin}/p/{}", agents.world.project))
-        .header("Cookie", cookie)
-        .call()
-        .unwrap();
-    assert_eq!(page.status().as_u16(), 200);
-    let refused = client().post(&agents.endpoint).header("Cookie", cookie);
-    let refused = refused.send(message.to_string()).unwrap();
-    assert_eq!(refused.status().as_u16(), 401);
-    assert_eq!(refused.headers()["www-authenticate"], "Bearer");
+    let headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Origin", agents.front().base()),
+    ];
+    let form = format!("key={}", agents.world.key);
+    let signed_in = agents.front().post("/login", &headers, form.as_bytes());
+    let cookie = signed_in.header("set-cookie").unwrap();
+    let cookie = [("Cookie", cookie.split(';').next().unwrap())];
+    let page = format!("/p/{}", agents.world.project);
+    assert_eq!(agents.front().get_with(&page, &cookie).status, 200);
+    let refused = post(agents.front(), &message, &cookie);
+    assert_eq!(refused.status, 401);
+    assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
 
     agents
         .world
         .cli
         .run(&["key", "revoke", &agents.world.key_id, "--yes"]);
     let ServedWorld { mut server, world } = agents.world;
-    let endpoint = agents.endpoint.clone();
-    server.until("revoked", |_| {
-        let request = client().post(&endpoint).header("Authorization", &good);
-        request.send(message.to_string()).unwrap().status().as_u16() == 401
+    server.until("revoked", |server| {
+        post(server.front(), &message, &[("Authorization", &good)]).status == 401
     });
     let log = server.log();
     assert!(!log.contains(&world.key), "a key is in the log");
@@ -177,7 +167,7 @@ fn only_a_read_key_from_an_allowed_host_calls_tools() {
 #[test]
 fn a_program_forwards_messages_from_standard_input() {
     let agents = Agents::new();
-    let url = agents.endpoint.trim_end_matches("/mcp");
+    let url = agents.front().base();
     let mut child = std::process::Command::new(program("assay"))
         .arg("mcp")
         .env("ASSAY_URL", url)
@@ -299,7 +289,7 @@ fn the_program_prints_why_a_server_refuses() {
         let printed = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8(printed).unwrap())
     };
-    let url = agents.endpoint.trim_end_matches("/mcp");
+    let url = agents.front().base();
     let (works, printed) = ask(url, Some("svc_ro_wrong"));
     assert!(
         works && printed.contains("The read key is not valid. (401"),

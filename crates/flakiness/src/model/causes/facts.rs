@@ -49,13 +49,13 @@ pub struct CauseFacts {
     pub good_same_error: u32,
     /// The newest of the runs on good code that failed, at most 20.
     pub flakes: Vec<usize>,
-    /// The first run of the failing streak around this failure in its chain.
-    pub streak_since: Option<usize>,
-    /// Whether the test passed in its chain before that streak.
+    /// The first run of the episode around this failure in its chain.
+    pub episode_since: Option<usize>,
+    /// Whether the test passed in its chain before that episode.
     pub passed_before: bool,
-    /// The first run of the stable chain's failing streak before this failure.
+    /// The first run of the stable chain's episode before this failure.
     pub stable_since: Option<usize>,
-    /// Whether that streak has the same error.
+    /// Whether that episode has the same error.
     pub stable_same_error: bool,
     /// The numbers of variants on which this revision of the branch failed, and on which it ran.
     pub variants: (u32, u32),
@@ -227,25 +227,25 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
     }
 
     /// The final failures around a result in its chain, without any other result between; the result among them.
-    fn streak_around(&self, index: usize, chain: usize) -> Vec<&JudgedResult<'a, 'h>> {
+    fn episode_around(&self, index: usize, chain: usize) -> Vec<&JudgedResult<'a, 'h>> {
         let results: Vec<_> = self.results().filter(|other| other.chain == chain).collect();
-        let streaks = results.chunk_by(|a, b| a.outcome.failed() == b.outcome.failed());
-        let mut streaks = streaks.filter(|streak| streak.iter().any(|other| other.index == index));
-        let streak = streaks
+        let episodes = results.chunk_by(|a, b| a.outcome.failed() == b.outcome.failed());
+        let mut episodes = episodes.filter(|episode| episode.iter().any(|other| other.index == index));
+        let episode = episodes
             .next()
-            .filter(|streak| streak.iter().all(|other| other.outcome.failed()));
-        streak.unwrap_or_default().to_vec()
+            .filter(|episode| episode.iter().all(|other| other.outcome.failed()));
+        episode.unwrap_or_default().to_vec()
     }
 
     /// The latest final failures of a chain before a result, without any other result between.
-    fn latest_streak(&self, index: usize, chain: usize) -> Vec<&JudgedResult<'a, 'h>> {
+    fn latest_episode(&self, index: usize, chain: usize) -> Vec<&JudgedResult<'a, 'h>> {
         let before = self.before(index);
         let before: Vec<_> = before.filter(|other| other.chain == chain).collect();
-        let mut streaks = before
+        let mut episodes = before
             .chunk_by(|a, b| a.outcome.failed() == b.outcome.failed())
             .rev();
-        let streak = streaks.find(|streak| streak.iter().all(|other| other.outcome.failed()));
-        streak.unwrap_or_default().to_vec()
+        let episode = episodes.find(|episode| episode.iter().all(|other| other.outcome.failed()));
+        episode.unwrap_or_default().to_vec()
     }
 
     /// The text of a failure, if the text distinguishes failures.
@@ -272,12 +272,12 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             }
         }
         counts.run = self.share_of_run(failure.run, text)?;
-        let streak = self.streak_around(index, failure.chain);
-        let from_here = streak
+        let episode = self.episode_around(index, failure.chain);
+        let from_here = episode
             .iter()
             .position(|other| other.entry.revision == failure.entry.revision)
             .unwrap_or(0);
-        for (place, other) in streak
+        for (place, other) in episode
             .iter()
             .enumerate()
             .filter(|(_, other)| other.index != index)
@@ -291,11 +291,11 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             }
         }
         let stable = if chain.stable {
-            streak
+            episode
         } else {
             chain
                 .base
-                .map(|base| self.latest_streak(index, base))
+                .map(|base| self.latest_episode(index, base))
                 .unwrap_or_default()
         };
         for other in stable.iter().filter(|other| other.index != index) {
@@ -343,19 +343,19 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
         self.read_stable_end(&mut facts);
         self.count_good(failure, &mut facts);
         self.count_same_error(failure, &mut facts.same_error);
-        let streak = self.streak_around(index, failure.chain);
-        facts.streak_since = streak.first().map(|first| first.entry.source);
-        let begins = streak.first().map_or(index, |first| first.index);
+        let episode = self.episode_around(index, failure.chain);
+        facts.episode_since = episode.first().map(|first| first.entry.source);
+        let begins = episode.first().map_or(index, |first| first.index);
         facts.passed_before = self
             .before(begins)
             .any(|other| other.chain == failure.chain && !other.outcome.failed());
         if let Some(base) = chain.base.filter(|_| !chain.stable) {
             let mut before = self.before(index).filter(|other| other.chain == base);
             if before.next_back().is_some_and(|last| last.outcome.failed()) {
-                let streak = self.latest_streak(index, base);
-                facts.stable_since = streak.first().map(|first| first.entry.source);
+                let episode = self.latest_episode(index, base);
+                facts.stable_since = episode.first().map(|first| first.entry.source);
                 let text = failure.text;
-                facts.stable_same_error = text.is_some() && streak.iter().any(|other| other.text == text);
+                facts.stable_same_error = text.is_some() && episode.iter().any(|other| other.text == text);
             }
         }
         let of_branch = |other: &JudgedResult<'_, '_>| {

@@ -8,7 +8,7 @@ use super::parts::{BEFORE, CROWD, DRIFT, EARLIER, FLAKE, PARTS, Parts, THIS};
 
 /// The weight of smoothing for the texts of a test's flakes: flakes of one test often have other texts.
 const FLAKE_SPREAD: f64 = 0.35;
-/// The same for the failures of one streak, which usually have one text.
+/// The same for the failures of one episode, which usually have one text.
 const STREAK_SPREAD: f64 = 0.1;
 /// The share of breakages whose text other failures of the test have.
 const SEEN_BEFORE: f64 = 0.2;
@@ -143,11 +143,11 @@ pub(crate) struct TextCounts {
     pub(crate) known: Share,
     /// Among the other failures of its run.
     pub(crate) run: Share,
-    /// Among the failing streak around it, from its revision on.
+    /// Among the episode around it, from its revision on.
     pub(crate) this: Share,
-    /// Among the failing streak around it.
+    /// Among the episode around it.
     pub(crate) earlier: Share,
-    /// Among the stable chain's latest failing streak.
+    /// Among the stable chain's latest episode.
     pub(crate) before: Share,
     /// The number of other tests that failed with it.
     pub(crate) other_tests: f64,

@@ -7,24 +7,24 @@ use assay_testkit::TestDatabase;
 use crate::{
     checks::Scene,
     clock,
+    comparison::Comparison,
     generator::{self, Sketch},
     http::Client,
     importer, paging, scripted, small,
     stack::Stack,
-    tally::Tally,
     world::{Organization, Plan, Project, Way},
 };
 
 /// The programs over the test's own database, and the world that was imported into it.
-pub struct Product {
+pub struct GeneratedWorld {
     pub stack: Stack,
     /// A standard organization, a pro one, and a free one, which may not read.
-    pub world: Vec<Organization>,
+    pub organizations: Vec<Organization>,
     /// The time at which the world was generated.
     pub now: i64,
 }
 
-impl Product {
+impl GeneratedWorld {
     /// Imports every run of the world. The first test of a process imports them; each test has a copy of the database.
     pub fn whole() -> Self {
         static IMPORTED: OnceLock<ImportedWorld> = OnceLock::new();
@@ -38,26 +38,30 @@ impl Product {
     }
 
     /// Fails with a list if a check failed or the server panicked.
-    pub fn check(mut self, section: &str, checks: impl FnOnce(&mut Tally, &mut Self)) {
-        let mut tally = Tally::default();
-        tally.section(section);
-        checks(&mut tally, &mut self);
+    pub fn check(mut self, section: &str, checks: impl FnOnce(&mut Comparison, &mut Self)) {
+        let mut comparison = Comparison::default();
+        comparison.section(section);
+        checks(&mut comparison, &mut self);
         let log = self.stack.log();
-        tally.that(!log.contains("panicked"), || {
+        comparison.holds(!log.contains("panicked"), || {
             format!("the server panicked: {log}")
         });
-        println!("{}", tally.summary());
-        assert_eq!(tally.failed(), 0, "see the list above");
+        println!("{}", comparison.summary());
+        assert_eq!(comparison.failed(), 0, "see the list above");
     }
 
     /// Checks each project that its organization may read. Projects are checked in parallel.
-    pub fn each_project(&self, tally: &mut Tally, check: impl Fn(&mut Tally, &mut Scene<'_>) + Sync) {
-        let readers = self.world.iter().filter(|one| one.plan != Plan::Free);
+    pub fn each_project(
+        &self,
+        comparison: &mut Comparison,
+        check: impl Fn(&mut Comparison, &mut Scene<'_>) + Sync,
+    ) {
+        let readers = self.organizations.iter().filter(|one| one.plan != Plan::Free);
         let projects = readers.flat_map(|organization| {
             let projects = organization.projects.iter();
             projects.map(|project| self.scene(organization, project))
         });
-        tally.side_by_side(projects, |tally, mut scene| check(tally, &mut scene));
+        comparison.side_by_side(projects, |comparison, mut scene| check(comparison, &mut scene));
     }
 
     /// A client for a project.
@@ -75,7 +79,7 @@ impl Product {
 /// The initial state of each test.
 struct ImportedWorld {
     database: TestDatabase,
-    world: Vec<Organization>,
+    organizations: Vec<Organization>,
     now: i64,
 }
 
@@ -83,18 +87,18 @@ impl ImportedWorld {
     /// Imports this many runs of each project, and checks the importer's output.
     fn new(newest: usize) -> Self {
         let (now, stack) = (clock::now(), Stack::empty());
-        let world = import(&stack, now, newest);
+        let organizations = import(&stack, now, newest);
         Self {
             database: stack.into_database(),
-            world,
+            organizations,
             now,
         }
     }
 
-    fn served(&self) -> Product {
-        Product {
+    fn served(&self) -> GeneratedWorld {
+        GeneratedWorld {
             stack: Stack::serve(self.database.copy()),
-            world: self.world.clone(),
+            organizations: self.organizations.clone(),
             now: self.now,
         }
     }
@@ -104,26 +108,26 @@ impl ImportedWorld {
 pub fn import(stack: &Stack, now: i64, newest: usize) -> Vec<Organization> {
     let seed = std::env::var("ASSAY_ORACLE_SEED").unwrap_or_else(|_| "20261120".to_owned());
     let seed = seed.trim().parse().expect("ASSAY_ORACLE_SEED is a number");
-    let mut world = make(seed, now);
-    let mut tally = Tally::default();
-    tally.section("import");
-    for organization in &mut world {
-        importer::create_organization(stack, organization, &mut tally);
+    let mut organizations = make(seed, now);
+    let mut comparison = Comparison::default();
+    comparison.section("import");
+    for organization in &mut organizations {
+        importer::create_organization(stack, organization, &mut comparison);
         for project in &mut organization.projects {
-            importer::create_project(stack, &organization.id, project, &mut tally);
+            importer::create_project(stack, &organization.id, project, &mut comparison);
             if !project.name.starts_with("Paging") {
                 project.runs.drain(..project.runs.len().saturating_sub(newest));
             }
         }
     }
-    let projects = world
+    let projects = organizations
         .iter_mut()
         .flat_map(|organization| &mut organization.projects);
-    tally.side_by_side(projects, |tally, project| {
-        importer::import_runs(stack, project, tally);
+    comparison.side_by_side(projects, |comparison, project| {
+        importer::import_runs(stack, project, comparison);
     });
-    assert_eq!(tally.failed(), 0, "seed {seed}: {}", tally.summary());
-    world
+    assert_eq!(comparison.failed(), 0, "seed {seed}: {}", comparison.summary());
+    organizations
 }
 
 /// A standard organization, a pro one, and a free one, which may not read.

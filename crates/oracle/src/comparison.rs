@@ -21,20 +21,20 @@ pub const TIME: &str = "≈time";
 
 /// The number of successful checks, and the text of each failed one.
 #[derive(Default)]
-pub struct Tally {
+pub struct Comparison {
     section: String,
     sections: BTreeMap<String, (usize, usize)>,
     failures: Vec<String>,
 }
 
-impl Tally {
+impl Comparison {
     /// Begins a section of the summary.
     pub fn section(&mut self, name: &str) {
         self.section = name.to_owned();
     }
 
     /// Adds the counts of another.
-    pub fn absorb(&mut self, other: Tally) {
+    pub fn absorb(&mut self, other: Comparison) {
         for (name, (passed, failed)) in other.sections {
             let entry = self.sections.entry(name).or_default();
             entry.0 += passed;
@@ -47,7 +47,7 @@ impl Tally {
     pub fn side_by_side<T: Send>(
         &mut self,
         parts: impl Iterator<Item = T>,
-        check: impl Fn(&mut Tally, T) + Sync,
+        check: impl Fn(&mut Comparison, T) + Sync,
     ) {
         let section = self.section.clone();
         std::thread::scope(|scope| {
@@ -55,10 +55,10 @@ impl Tally {
                 .map(|part| {
                     let (section, check) = (&section, &check);
                     scope.spawn(move || {
-                        let mut tally = Tally::default();
-                        tally.section(section);
-                        check(&mut tally, part);
-                        tally
+                        let mut comparison = Comparison::default();
+                        comparison.section(section);
+                        check(&mut comparison, part);
+                        comparison
                     })
                 })
                 .collect();
@@ -69,7 +69,7 @@ impl Tally {
     }
 
     /// Records one check.
-    pub fn that(&mut self, holds: bool, what: impl FnOnce() -> String) -> bool {
+    pub fn holds(&mut self, holds: bool, what: impl FnOnce() -> String) -> bool {
         let entry = self.sections.entry(self.section.clone()).or_default();
         if holds {
             entry.0 += 1;
@@ -82,7 +82,7 @@ impl Tally {
 
     /// Records whether two values are equal.
     pub fn same<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, got: &T, expected: &T) -> bool {
-        self.that(got == expected, || {
+        self.holds(got == expected, || {
             format!("{what}: expected {expected:?}, got {got:?}")
         })
     }
@@ -96,7 +96,7 @@ impl Tally {
                     match got.get(name) {
                         Some(found) => self.matches(&place, found, value),
                         None => {
-                            self.that(false, || {
+                            self.holds(false, || {
                                 format!("{place}: the field is missing in {}", brief(got))
                             });
                         }
@@ -105,7 +105,7 @@ impl Tally {
             }
             Value::Array(items) => {
                 let found = got.as_array().map_or(usize::MAX, Vec::len);
-                let same = self.that(found == items.len(), || {
+                let same = self.holds(found == items.len(), || {
                     format!(
                         "{what}: expected {} items {}, got {}",
                         items.len(),
@@ -120,7 +120,7 @@ impl Tally {
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                self.that(agrees(got, expected), || {
+                self.holds(agrees(got, expected), || {
                     format!("{what}: expected {}, got {}", brief(expected), brief(got))
                 });
             }
