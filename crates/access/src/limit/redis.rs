@@ -21,7 +21,6 @@ if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return n";
 /// Time limit of a request to Redis.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(100);
-const CONNECTION_TIMEOUT: Duration = Duration::from_millis(200);
 /// The pause after a failure. Afterwards a single request tries Redis, so that other requests do not wait.
 const PAUSE_MS: i64 = 1_000;
 /// The value of `paused_until` while Redis answers.
@@ -49,9 +48,14 @@ impl Redis {
     /// Admits `limit` requests per window and id (0 admits all), counted at `url`. It connects on first use, so that a
     /// server can start while Redis is down. Must be called within a Tokio runtime.
     pub fn new(url: &str, limit: u32) -> Result<Self, BadRedisUrl> {
+        Self::with_time_limit(url, limit, RESPONSE_TIMEOUT)
+    }
+
+    /// The same with another time limit for an answer of Redis. Connecting may take twice as long.
+    pub fn with_time_limit(url: &str, limit: u32, response: Duration) -> Result<Self, BadRedisUrl> {
         let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(RESPONSE_TIMEOUT))
-            .set_connection_timeout(Some(CONNECTION_TIMEOUT))
+            .set_response_timeout(Some(response))
+            .set_connection_timeout(Some(response.saturating_mul(2)))
             .set_number_of_retries(0);
         let client = Client::open(url).map_err(BadRedisUrl)?;
         Ok(Self {
