@@ -11,8 +11,8 @@ use rustix::time::{ClockId, clock_gettime};
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// The memory in MiB (2^20 bytes) that any report may use in addition to a multiple of its size. A test takes about 300 bytes even
-/// with a short name, 500,000 tests are accepted, and lists grow by doubling.
+/// The memory in MiB (2^20 bytes) that any report may use in addition to a multiple of its size. A test takes about 300
+/// bytes even with a short name, 500,000 tests are accepted, and lists grow by doubling.
 const BASE_MB: usize = 512;
 /// The same for reports of few distinct tests.
 const SMALL_BASE_MB: usize = 16;

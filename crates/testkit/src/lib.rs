@@ -20,6 +20,7 @@ mod http;
 mod logins;
 mod program;
 mod server;
+mod wait;
 pub mod wire;
 mod world;
 
@@ -28,5 +29,6 @@ pub use database::{TestDatabase, execute, texts};
 pub use http::{Client, Response};
 pub use logins::Logins;
 pub use program::{Cli, program, stderr_text};
-pub use server::{PATIENCE, Server, free_address};
+pub use server::{Server, free_address};
+pub use wait::{PATIENCE, wait_until};
 pub use world::{ServedWorld, Template, World, junit, rfc3339, text};

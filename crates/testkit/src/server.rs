@@ -13,13 +13,10 @@ use std::{
 
 use anyhow::{Result, ensure};
 
-use crate::{Client, cluster, program};
+use crate::{Client, PATIENCE, cluster, program};
 
 /// Time limit for a server to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
-
-/// Time limit of all other operations.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Interval of checks of a condition.
 const STEP: Duration = Duration::from_millis(20);

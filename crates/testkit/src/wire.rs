@@ -3,13 +3,9 @@
 use std::{
     io::{ErrorKind, Read, Write},
     net::{SocketAddr, TcpStream},
-    time::Duration,
 };
 
-use crate::Response;
-
-/// Time limit of an answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::{PATIENCE, Response};
 
 /// Sends bytes on a new connection and reads the answer; none if the server closes without one.
 pub fn send(address: SocketAddr, request: &[u8], is_head: bool) -> Option<Response> {

@@ -152,9 +152,17 @@ fn every_code_block_of_every_page_has_a_kind() {
     assert!(checked > 40, "{checked}");
 }
 
+/// The pages in the folder docs, from the repository's folder.
+fn pages_of_docs() -> impl Iterator<Item = String> {
+    let names = fs::read_dir(root().join("docs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let pages = names.map(|name| format!("docs/{}", name.to_str().unwrap()));
+    pages.filter(|page| page.ends_with(".md"))
+}
+
 #[test]
 fn every_page_with_commands_is_tested() {
-    let root = root();
     let run = [
         "README.md",
         "docs/analyze.md",
@@ -162,15 +170,8 @@ fn every_page_with_commands_is_tested() {
         "docs/migrating.md",
         "docs/tutorial.md",
     ];
-    let pages = fs::read_dir(root.join("docs")).unwrap().map(|entry| {
-        let name = entry.unwrap().file_name();
-        format!("docs/{}", name.to_str().unwrap())
-    });
     let top = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
-    for page in pages
-        .chain(top.map(str::to_owned))
-        .filter(|page| page.ends_with(".md"))
-    {
+    for page in pages_of_docs().chain(top.map(str::to_owned)) {
         assert_eq!(!script(&page).is_empty(), run.contains(&page.as_str()), "{page}");
     }
 }
@@ -350,13 +351,8 @@ fn every_test_that_proves_a_guarantee_or_a_defence_exists() {
 
 #[test]
 fn every_rust_file_and_test_that_a_page_names_exists() {
-    let pages = fs::read_dir(root().join("docs")).unwrap().map(|entry| {
-        let name = entry.unwrap().file_name();
-        format!("docs/{}", name.to_str().unwrap())
-    });
-    let pages = pages.filter(|page| page.ends_with(".md"));
     let tops = ["README.md", "CONTRIBUTING.md"].map(str::to_owned);
-    let named: usize = pages
+    let named: usize = pages_of_docs()
         .chain(tops)
         .map(|page| assert_named_tests_exist(&page))
         .sum();

@@ -4,7 +4,6 @@ use std::{
     fs,
     io::Read as _,
     process::{Child, Command},
-    time::{Duration, Instant},
 };
 
 use crate::{
@@ -13,7 +12,7 @@ use crate::{
     receiver::{Receiver, error, reply, stored},
     upload::Job,
 };
-use assay_testkit::stderr_text;
+use assay_testkit::{stderr_text, wait_until};
 use serde_json::{Value, json};
 
 /// A shell command that writes a report.
@@ -195,11 +194,7 @@ fn wrong_usage_exits_with_2_before_the_command_runs() {
 
 /// Waits until a file exists.
 fn wait_for_file(job: &Job, name: &str) {
-    let began = Instant::now();
-    while !job.folder.path().join(name).exists() {
-        assert!(began.elapsed() < Duration::from_secs(60), "{name} does not come");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(name, || job.folder.path().join(name).exists());
 }
 
 fn signal(child: &Child, name: &str) {

@@ -5,17 +5,13 @@ use std::{
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
-    thread,
-    time::{Duration, Instant},
 };
 
-use assay_testkit::{Cli, TestDatabase, World, program, stderr_text};
+use assay_testkit::{Cli, TestDatabase, World, program, stderr_text, wait_until};
 use diesel::{PgConnection, connection::SimpleConnection as _};
 use serde_json::Value;
 
 use crate::pty::{Session, Streams};
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A database with runs, and a folder for its archive.
 fn world() -> (World, PathBuf) {
@@ -51,14 +47,6 @@ fn block(database: &TestDatabase) -> PgConnection {
         .batch_execute("BEGIN; LOCK TABLE run_pack IN ACCESS EXCLUSIVE MODE")
         .unwrap();
     connection
-}
-
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < PATIENCE, "not in time: {what}");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 fn others_waiting(database: &TestDatabase) -> Option<String> {

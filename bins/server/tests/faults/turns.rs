@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Cli, stderr_text};
+use assay_testkit::{Cli, stderr_text, wait_until};
 use diesel::{Connection as _, PgConnection, connection::SimpleConnection as _};
 
 use crate::{
@@ -35,14 +35,6 @@ fn assert_rebuilt_is_the_same(world: &World) {
     let rebuilt = &world.cli.json(&["rebuild", "--project", "web"])["projects"][0]["result"];
     for what in ["runsChanged", "verdictsChanged"] {
         assert_eq!(rebuilt[what], 0, "{rebuilt}");
-    }
-}
-
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
-        thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -119,7 +111,7 @@ fn a_frozen_import_that_holds_the_lock_is_ended_by_postgres_and_stored_once_it_i
     ));
     lock.batch_execute(LOCK).unwrap();
     let frozen = spawn(&mut world.import_command(&Report::whole(1, 50, 20)));
-    wait_until("the import does not wait for the lock", || {
+    wait_until("the import waits for the lock", || {
         database.text(WAITING).as_deref() == Some("1")
     });
     signal("STOP", &frozen);
@@ -127,9 +119,10 @@ fn a_frozen_import_that_holds_the_lock_is_ended_by_postgres_and_stored_once_it_i
     let began = Instant::now();
     let mut next = spawn(&mut world.import_command(&Report::whole(2, 50, 10)));
     // The default limit would end the frozen import after this wait.
-    wait_until("the frozen import still holds the lock", || {
-        next.try_wait().unwrap().is_some()
-    });
+    wait_until(
+        "the next import ends, so the frozen one no longer holds the lock",
+        || next.try_wait().unwrap().is_some(),
+    );
     succeeded(next);
     let took = began.elapsed();
     assert!(
@@ -168,7 +161,7 @@ fn an_import_is_stored_though_the_database_restarts_while_it_waits() {
 
     let lock = waiting(&mut world);
     let import = spawn(&mut world.import_command(&Report::whole(2, 20, 20)));
-    wait_until("the import does not wait for the lock", || is_waiting(&url));
+    wait_until("the import waits for the lock", || is_waiting(&url));
     world.postgres().stop();
     drop(lock);
     // Longer than the five seconds for which the connection pool retries.
@@ -185,7 +178,7 @@ fn an_import_is_stored_though_the_database_restarts_while_it_waits() {
     let lock = waiting(&mut world);
     let mut command = world.import_command(&Report::whole(3, 20, 10));
     let import = spawn(command.args(["--retry-for", "0"]));
-    wait_until("the import does not wait for the lock", || is_waiting(&url));
+    wait_until("the import waits for the lock", || is_waiting(&url));
     world.postgres().stop();
     drop(lock);
     let output = import.wait_with_output().unwrap();

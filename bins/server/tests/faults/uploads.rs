@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Client, Server, free_address, program, stderr_text, text};
+use assay_testkit::{Client, PATIENCE, Server, free_address, program, stderr_text, text};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use crate::{
@@ -20,9 +20,6 @@ use crate::{
 
 /// The number of uploads that are cut off. `ASSAY_KILLS` sets it.
 const CUTS: u32 = 9;
-
-/// Time limit of short operations on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A world with the ingest listener.
 struct Intake {

@@ -5,11 +5,11 @@ use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use assay_domain::intake::IngestTerms;
-use assay_testkit::text;
+use assay_testkit::{text, wait_until};
 use diesel::{PgConnection, connection::SimpleConnection as _};
 
 use crate::{
@@ -34,14 +34,6 @@ fn lock(intake: &Intake) -> PgConnection {
 
 fn release(mut lock: PgConnection) {
     lock.batch_execute("ROLLBACK").unwrap();
-}
-
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 fn wait_for_metric(intake: &Intake, sample: &str) {

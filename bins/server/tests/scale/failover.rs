@@ -1,9 +1,9 @@
 //! The primary is lost and a standby takes its place.
 
-use assay_testkit::Server;
+use assay_testkit::{Server, wait_until};
 
 use crate::{
-    node::{Node, NodeFolder, wait_until},
+    node::{Node, NodeFolder},
     world::World,
 };
 

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use assay_testkit::Server;
+use assay_testkit::{Server, wait_until};
 
 use crate::{
-    node::{Node, NodeFolder, wait_until},
+    node::{Node, NodeFolder},
     world::World,
 };
 

@@ -7,12 +7,9 @@ use std::{
     time::SystemTime,
 };
 
-use assay_testkit::{Server, TestDatabase};
+use assay_testkit::{Server, TestDatabase, wait_until};
 
-use crate::{
-    node::wait_until,
-    world::{World, new_key},
-};
+use crate::world::{World, new_key};
 
 /// A private redis-server that ends with the test.
 struct Redis {

@@ -12,20 +12,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::free_address;
+use assay_testkit::{PATIENCE, free_address};
 
 /// Time limit of all operations, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits for a condition.
-pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// A folder for Postgres, and the user for its programs.
 pub(crate) struct NodeFolder {
     folder: tempfile::TempDir,

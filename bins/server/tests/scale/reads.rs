@@ -7,11 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Server, program, text};
+use assay_testkit::{Server, program, text, wait_until};
 
 use crate::{
     gated::{BLOCKED, EXCUSED, GatedRun},
-    node::{Node, NodeFolder, wait_until},
+    node::{Node, NodeFolder},
     world::{World, new_key},
 };
 

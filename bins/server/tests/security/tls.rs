@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Response, Server, TestDatabase, World, program, wire};
+use assay_testkit::{PATIENCE, Response, Server, TestDatabase, World, program, wire};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
@@ -18,9 +18,6 @@ use rustls::{
     pki_types::{CertificateDer, ServerName},
     version::{TLS12, TLS13},
 };
-
-/// Time limit until a renewal takes effect.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Writes a new certificate for `localhost` and its key, and returns the certificate.
 pub(crate) fn issue(folder: &Path) -> CertificateDer<'static> {

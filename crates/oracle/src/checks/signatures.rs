@@ -92,7 +92,9 @@ fn list(comparison: &mut Comparison, scene: &mut Scene<'_>, days: i64) {
         };
         let known = class.filter(|class| counted.contains_key(class));
         let Some(class) = known else {
-            comparison.holds(false, || format!("GET {base}?days={days}: nobody wrote {entry}"));
+            comparison.holds(false, || {
+                format!("GET {base}?days={days}: no run has the error {entry}")
+            });
             continue;
         };
         note(

@@ -43,13 +43,13 @@ pub(crate) fn list(connection: &mut PgConnection, of: &Project) -> Read<Branches
         .limit(i64::try_from(MOST_BRANCHES).unwrap_or(i64::MAX).saturating_add(1))
         .select(branch::name)
         .load_iter::<String, PgRowByRowLoadingMode>(connection)?;
-    let (mut branches, mut name_bytes) = (Branches::default(), MOST_NAME_BYTES);
+    let (mut branches, mut bytes_left) = (Branches::default(), MOST_NAME_BYTES);
     for name in rows {
         let name = name?;
-        let bytes_left = name_bytes.checked_sub(name.len());
-        branches.truncated |= bytes_left.is_none() || branches.names.len() == MOST_BRANCHES;
+        let bytes_after = bytes_left.checked_sub(name.len());
+        branches.truncated |= bytes_after.is_none() || branches.names.len() == MOST_BRANCHES;
         if !branches.truncated {
-            name_bytes = bytes_left.unwrap_or(0);
+            bytes_left = bytes_after.unwrap_or(0);
             branches.names.push(name);
         }
     }

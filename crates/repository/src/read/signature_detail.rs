@@ -187,18 +187,18 @@ fn runs(
          ORDER BY shown.started_at DESC, shown.run_number DESC, shown.name, shown.file_path NULLS FIRST",
     )
     .load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
-    let (mut runs, mut name_bytes, mut truncated) = (Vec::new(), MOST_NAME_BYTES, false);
+    let (mut runs, mut bytes_left, mut truncated) = (Vec::new(), MOST_NAME_BYTES, false);
     for row in rows {
         let (number, id, branch, started_at, test_name, file_path, occurrences, attempts, final_status) =
             row?;
         let texts = [Some(&test_name), file_path.as_ref(), branch.as_ref()];
         let bytes: usize = texts.into_iter().flatten().map(String::len).sum();
-        let bytes_left = name_bytes.checked_sub(bytes);
-        truncated |= bytes_left.is_none() || runs.len() == MOST_ENTRIES;
+        let bytes_after = bytes_left.checked_sub(bytes);
+        truncated |= bytes_after.is_none() || runs.len() == MOST_ENTRIES;
         if truncated {
             continue;
         }
-        name_bytes = bytes_left.unwrap_or(0);
+        bytes_left = bytes_after.unwrap_or(0);
         runs.push(SignatureRun {
             run_id: RunId(id),
             run_number: number,

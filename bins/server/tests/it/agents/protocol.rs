@@ -134,14 +134,8 @@ fn only_a_read_key_from_an_allowed_host_calls_tools() {
     }
 
     // The session cookie of the pages is not accepted as a key.
-    let headers = [
-        ("Content-Type", "application/x-www-form-urlencoded"),
-        ("Origin", agents.front().base()),
-    ];
-    let form = format!("key={}", agents.world.key);
-    let signed_in = agents.front().post("/login", &headers, form.as_bytes());
-    let cookie = signed_in.header("set-cookie").unwrap();
-    let cookie = [("Cookie", cookie.split(';').next().unwrap())];
+    let cookie = agents.front().sign_in(&agents.world.key);
+    let cookie = [("Cookie", cookie.as_str())];
     let page = format!("/p/{}", agents.world.project);
     assert_eq!(agents.front().get_with(&page, &cookie).status, 200);
     let refused = post(agents.front(), &message, &cookie);

@@ -1,0 +1,24 @@
+//! Waits for conditions within a bound that a slow machine keeps.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The longest wait for a program or an answer. It only ends a test that would hang.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// The pause between two checks.
+const STEP: Duration = Duration::from_millis(20);
+
+/// Waits until a condition holds.
+///
+/// # Panics
+///
+/// If it does not hold within [`PATIENCE`].
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        thread::sleep(STEP);
+    }
+}
