@@ -181,7 +181,7 @@ fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
     let name = sources::display_path(Path::new(program));
     // Handles signals before the start, so that none is lost.
     let forwarding = Forwarding::start().context("signals cannot be forwarded")?;
-    let mut child = match forwarding.spawn(Command::new(program).args(arguments)) {
+    let mut child = match forwarding.run(Command::new(program).args(arguments)) {
         Ok(child) => child,
         Err(error) => {
             crate::print_error(&anyhow::anyhow!("{name}: {error}"));
@@ -191,7 +191,6 @@ fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
             }));
         }
     };
-    forwarding.until_ended(&child)?;
     Ok(CommandEnd::With(child.wait()?))
 }
 
