@@ -209,6 +209,10 @@ impl Measure {
 
     fn add(&mut self, bytes: usize) -> Result<(), IntakeError> {
         self.packed += u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.check()
+    }
+
+    fn check(&self) -> Result<(), IntakeError> {
         match self.packed + self.archives > self.limit {
             true => Err(self.too_large()),
             false => Ok(()),
@@ -258,7 +262,7 @@ impl Visit for Measure {
             self.archives += archive.get_ref().bytes;
         }
         self.archive = Archive::No;
-        Ok(())
+        self.check()
     }
 
     fn field(&mut self, _: &str, value: Vec<u8>) -> Result<(), IntakeError> {

@@ -105,12 +105,18 @@ fn bodies_that_unpack_beyond_the_limit_are_refused_at_every_level() {
         ("r", Some("a.xml"), &gzip(&spaces[..700_000])),
         ("r", Some("b.xml"), &gzip(&spaces[..700_000])),
     ]);
+    // Neither this archive nor its content exceeds the limit, but both together do.
+    let digits: String = (0..100_000_u64)
+        .map(|n| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        .collect();
+    let dense = multipart(&[("r", Some("a.xml"), &gzip(&digits.as_bytes()[..900_000]))]);
     for (coding, body) in [
         (Coding::Identity, body.clone()),
         (Coding::Gzip, gzip(&body)),
         (Coding::Zstd, zstd::encode_all(body.as_slice(), 3).unwrap()),
         (Coding::Identity, inner),
         (Coding::Identity, several),
+        (Coding::Identity, dense),
     ] {
         let error = measure(&spooled(&body), &shape(coding), &limits(1 << 20)).unwrap_err();
         assert_eq!(error.code(), "too_large", "{coding:?}: {error}");
