@@ -76,7 +76,8 @@ pub struct Occurrence {
     pub lost_ms: Option<u64>,
     /// Whether any attempt failed or timed out.
     pub any_failed_attempt: bool,
-    /// The branch and time under which the engine counts the run's revision; none outside of its window.
+    /// The branch and time under which the engine counts the run's revision; none outside of its window, and none for
+    /// a run that does not count in verdicts.
     #[serde(flatten)]
     pub revision: RevisionOrigin,
 }
@@ -87,9 +88,10 @@ pub struct Occurrence {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionOrigin {
-    /// The stable branch if a run of the window tested the revision there, else the branch of its first run.
+    /// The stable branch if a run of the window tested the revision there, else the branch of its first run; none for a
+    /// run that does not count in verdicts.
     pub revision_branch: Option<String>,
-    /// The start of the window's first run that tested the revision.
+    /// The start of the window's first run that tested the revision; none for a run that does not count in verdicts.
     pub revision_seen_at: Option<Timestamp>,
 }
 

@@ -65,6 +65,7 @@ struct Row {
     tested_revision: Option<String>,
     commit_sha: Option<String>,
     suite: Option<String>,
+    counts_in_verdicts: bool,
     started_at: At,
     status: i16,
     duration_ms: Option<i64>,
@@ -102,6 +103,7 @@ pub(crate) fn part(
             run::tested_revision,
             run::commit_sha,
             run::suite,
+            run::counts_in_verdicts,
             result::started_at,
             result::status,
             result::duration_ms,
@@ -128,11 +130,15 @@ pub(crate) fn part(
         .into_iter()
         .map(|row| {
             let retried_outcome = retried.remove(&row.run_number);
-            let revision = revisions.origin(
-                row.run_number,
-                tested_or_commit(row.tested_revision.as_deref(), row.commit_sha.as_deref()),
-                row.started_at.0,
-            );
+            let revision = if row.counts_in_verdicts {
+                revisions.origin(
+                    row.run_number,
+                    tested_or_commit(row.tested_revision.as_deref(), row.commit_sha.as_deref()),
+                    row.started_at.0,
+                )
+            } else {
+                RevisionOrigin::default()
+            };
             row.into_occurrence(retried_outcome, revision)
         })
         .collect::<Result<_, _>>()?;

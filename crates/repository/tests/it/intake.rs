@@ -6,8 +6,10 @@ use assay_domain::{
     key::{KeyHash, NewKey},
     recording::{Effect, ImportReceipt, Recording},
     rules::{RecordingRules, RuleViolation},
-    store::{Administration, KeyRotation, ReadKeys, RecordError, Recorder},
+    store::{Administration, KeyRotation, ReadKeys, RecordError, Recorder, Store},
+    test::TestLookup,
     timestamp::Timestamp,
+    window::Days,
 };
 
 use crate::fixture::*;
@@ -309,6 +311,38 @@ fn a_pull_request_key_sends_pull_requests_that_are_shown_and_do_not_count() {
     );
     assert_eq!(world.rebuild(world.project.id).runs_changed, 1);
     assert_eq!(world.history(14).runs.len(), 6);
+}
+
+#[test]
+fn a_run_of_a_pull_request_key_changes_neither_branch_nor_time_of_a_revision_in_a_history() {
+    let world = World::new();
+    let run = |name: &str, ago: i64, branch: &str| {
+        let mut recording = report(name).at(ago).branch(branch).test("x", "p");
+        recording.context.commit_sha = Some("aa".to_owned());
+        recording.context.pull_request_number = Some(7);
+        recording
+    };
+    send(&world, &run("fork", 3 * HOUR, "fork"), PULL_REQUESTS, NOW).unwrap();
+    send(&world, &run("topic", 2 * HOUR, "topic"), ANY, NOW).unwrap();
+    let TestLookup::Found(history) = world
+        .store
+        .history(&world.project, &any_file("x"), &window(Days::Seven))
+        .unwrap()
+    else {
+        panic!("the test was not found")
+    };
+    let origins: Vec<_> = history
+        .occurrences
+        .iter()
+        .map(|occurrence| {
+            let origin = &occurrence.revision;
+            (
+                origin.revision_branch.as_deref(),
+                origin.revision_seen_at.map(|at| NOW.since_ms(at) / HOUR),
+            )
+        })
+        .collect();
+    assert_eq!(origins, [(Some("topic"), Some(2)), (None, None)]);
 }
 
 #[test]
