@@ -329,13 +329,7 @@ fn a_long_history_is_read_in_parts() {
          INSERT INTO result SELECT run.project_id, run.started_at, 5, number, test, NULL, 0, 0, 0, 0 \
              FROM run, result WHERE number > 1",
     );
-    let lookup = world
-        .store
-        .history(&world.project, &any_file("x"), &window(Days::Seven))
-        .unwrap();
-    let TestLookup::Found(history) = lookup else {
-        panic!("the test was not found")
-    };
+    let history = world.test_history("x", Days::Seven);
     let mut parts = vec![history.occurrences];
     let mut rest = history.rest;
     while let Some(next) = rest {

@@ -7,6 +7,7 @@ use assay_domain::{
     cause::Cause,
     decision::ExcusedTest,
     execution::Executions,
+    history::TestHistory,
     id::{KeyId, ProjectId},
     key::{KeyHash, NewKey},
     observation::History,
@@ -20,7 +21,7 @@ use assay_domain::{
         Administration, FinalResult, PrunedCounts, ReadKeys, RecordError, Recorder, ResultKey, Store,
         StoreError, in_snapshot,
     },
-    test::{FileSelector, TestName, TestOrdinal, TestSelector},
+    test::{FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
     verdict::{Evidence, Figures, Judge, Judgement, Label, Signal, Verdict, VerdictStatus},
     window::{Days, Window},
@@ -81,6 +82,18 @@ impl World {
         self.store.run(&self.project, imported.run_id).unwrap().unwrap()
     }
 
+    /// The history of a test that one file has.
+    pub(crate) fn test_history(&self, name: &str, days: Days) -> TestHistory {
+        let lookup = self
+            .store
+            .history(&self.project, &any_file(name), &window(days))
+            .unwrap();
+        let TestLookup::Found(history) = lookup else {
+            panic!("the test was not found")
+        };
+        history
+    }
+
     /// The stored packs, by run.
     pub(crate) fn packs(&self) -> Vec<Option<String>> {
         self.database.texts("SELECT run_number || ' ' || started_at || ' ' || encode(pack, 'hex') FROM run_pack ORDER BY run_number")
@@ -126,6 +139,20 @@ fn create_project(store: &Database, caller: &Caller, name: &str) -> Project {
         .create_project(caller.organization, name, "main", NOW)
         .unwrap();
     store.project(caller, entry.id, NOW).unwrap().unwrap()
+}
+
+/// The branch of each occurrence's revision, and how many units of this length ago its first run started.
+pub(crate) fn revision_origins(history: &TestHistory, unit_ms: i64) -> Vec<(Option<&str>, Option<i64>)> {
+    let origins = history.occurrences.iter().map(|occurrence| &occurrence.revision);
+    let units_ago = |at| NOW.since_ms(at) / unit_ms;
+    origins
+        .map(|origin| {
+            (
+                origin.revision_branch.as_deref(),
+                origin.revision_seen_at.map(units_ago),
+            )
+        })
+        .collect()
 }
 
 pub(crate) fn window(days: Days) -> Window {

@@ -6,8 +6,7 @@ use assay_domain::{
     key::{KeyHash, NewKey},
     recording::{Effect, ImportReceipt, Recording},
     rules::{RecordingRules, RuleViolation},
-    store::{Administration, KeyRotation, ReadKeys, RecordError, Recorder, Store},
-    test::TestLookup,
+    store::{Administration, KeyRotation, ReadKeys, RecordError, Recorder},
     timestamp::Timestamp,
     window::Days,
 };
@@ -324,25 +323,11 @@ fn a_run_of_a_pull_request_key_changes_neither_branch_nor_time_of_a_revision_in_
     };
     send(&world, &run("fork", 3 * HOUR, "fork"), PULL_REQUESTS, NOW).unwrap();
     send(&world, &run("topic", 2 * HOUR, "topic"), ANY, NOW).unwrap();
-    let TestLookup::Found(history) = world
-        .store
-        .history(&world.project, &any_file("x"), &window(Days::Seven))
-        .unwrap()
-    else {
-        panic!("the test was not found")
-    };
-    let origins: Vec<_> = history
-        .occurrences
-        .iter()
-        .map(|occurrence| {
-            let origin = &occurrence.revision;
-            (
-                origin.revision_branch.as_deref(),
-                origin.revision_seen_at.map(|at| NOW.since_ms(at) / HOUR),
-            )
-        })
-        .collect();
-    assert_eq!(origins, [(Some("topic"), Some(2)), (None, None)]);
+    let history = world.test_history("x", Days::Seven);
+    assert_eq!(
+        revision_origins(&history, HOUR),
+        [(Some("topic"), Some(2)), (None, None)]
+    );
 }
 
 #[test]

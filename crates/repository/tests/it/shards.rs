@@ -6,6 +6,7 @@ use assay_domain::{
     store::Store,
     test::TestLookup,
     timestamp::Timestamp,
+    window::Days,
 };
 
 use crate::fixture::*;
@@ -155,17 +156,7 @@ fn a_late_shard_moves_the_start_of_all() {
         .map(|at| at.unwrap().parse().unwrap())
         .collect();
     assert_eq!(occurred, [start.unix_ms() / 1000, run_start.unix_ms() / 1000]);
-    let TestLookup::Found(history) = world
-        .store
-        .history(
-            &world.project,
-            &any_file("clean"),
-            &window(assay_domain::window::Days::Seven),
-        )
-        .unwrap()
-    else {
-        panic!("the test was not found")
-    };
+    let history = world.test_history("clean", Days::Seven);
     assert_eq!(history.occurrences[0].started_at, run_start);
 }
 
@@ -291,17 +282,7 @@ fn a_test_that_every_shard_runs_was_not_retried() {
         world.import(&report("a").shard(index, 3).test("setup", "p").test("own", "p p"));
     }
     let all = world.import(&report("b").test("setup", "fp fp").test("own", "p"));
-    let TestLookup::Found(history) = world
-        .store
-        .history(
-            &world.project,
-            &any_file("setup"),
-            &window(assay_domain::window::Days::Seven),
-        )
-        .unwrap()
-    else {
-        panic!("the test was not found")
-    };
+    let history = world.test_history("setup", Days::Seven);
     let occurrences: Vec<_> = history
         .occurrences
         .iter()

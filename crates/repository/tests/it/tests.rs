@@ -178,13 +178,7 @@ fn a_history_has_one_occurrence_a_run_newest_first() {
     world.import(&report("c").at(2 * DAY).test("x", "s"));
     world.import(&report("d").at(DAY).test("y", "p"));
     world.import(&report("e").at(8 * DAY).test("x", "p"));
-    let TestLookup::Found(history) = world
-        .store
-        .history(&world.project, &any_file("x"), &window(Days::Seven))
-        .unwrap()
-    else {
-        panic!("the test was not found")
-    };
+    let history = world.test_history("x", Days::Seven);
     let occurrences = &history.occurrences;
     assert_eq!(
         occurrences
@@ -232,13 +226,7 @@ fn a_history_has_one_occurrence_a_run_newest_first() {
             .collect::<Vec<_>>(),
         [Some(0), Some(0), Some(100)]
     );
-    let TestLookup::Found(all) = world
-        .store
-        .history(&world.project, &any_file("x"), &window(Days::Thirty))
-        .unwrap()
-    else {
-        panic!("the test was not found")
-    };
+    let all = world.test_history("x", Days::Thirty);
     assert_eq!(all.occurrences.len(), 4);
 }
 
@@ -262,26 +250,9 @@ fn a_history_has_the_branch_to_which_the_engine_assigns_a_revision() {
     skipped.context.commit_sha = Some("cc".to_owned());
     world.import(&skipped);
     run("last", 3 * DAY, Some("topic"), Some("cc"), "x");
-    let TestLookup::Found(history) = world
-        .store
-        .history(&world.project, &any_file("x"), &window(Days::Thirty))
-        .unwrap()
-    else {
-        panic!("the test was not found")
-    };
-    let occurrence: Vec<_> = history
-        .occurrences
-        .iter()
-        .map(|occurrence| {
-            let at = occurrence.revision.revision_seen_at;
-            (
-                occurrence.revision.revision_branch.as_deref(),
-                at.map(|at| NOW.since_ms(at) / DAY),
-            )
-        })
-        .collect();
+    let history = world.test_history("x", Days::Thirty);
     assert_eq!(
-        occurrence,
+        revision_origins(&history, DAY),
         [
             (Some("topic"), Some(3)),
             (None, Some(5)),
