@@ -12,7 +12,7 @@ use diesel::PgConnection;
 use crate::{
     clock, cluster,
     dataset::{OpenDataset, connect},
-    generate::{Later, ProjectPlan, recordings},
+    generate::{NoJudge, ProjectPlan, recordings},
     number::{float, median},
     statements, step,
     table::Table,
@@ -38,7 +38,7 @@ pub(crate) fn import(opened: &OpenDataset, times: u32) -> anyhow::Result<Table> 
     let (engine, tests) = (Engine::default(), importer.tests());
     let reports: [(&str, &dyn Judge, Kind, usize); 4] = [
         ("a whole run, every verdict judged", &engine, Kind::Whole, tests),
-        ("the same without verdicts", &Later, Kind::Whole, tests),
+        ("the same without verdicts", &NoJudge, Kind::Whole, tests),
         ("the last of its four shards", &engine, Kind::Shard, tests / 4),
         ("the same report again", &engine, Kind::Again, tests),
     ];
@@ -103,7 +103,7 @@ impl<'a> Importer<'a> {
         }
         let store = self.opened.store(1)?;
         for recording in &recordings {
-            store.record(self.project, recording, &Later, now)?;
+            store.record(self.project, recording, &NoJudge, now)?;
         }
         Ok((measured, now))
     }

@@ -44,7 +44,7 @@ enum Command {
         /// Also print recall by true rate, precision by score and the errors by kind of test.
         #[arg(long)]
         rates: bool,
-        /// Thresholds to try: the score with a contradiction, the score without, the episodes without.
+        /// Thresholds to try: the score after an incident, the score without, the episodes without.
         #[arg(long, value_parser = thresholds, default_value = "0.35,0.5,1")]
         thresholds: Thresholds,
     },
@@ -77,7 +77,7 @@ enum Command {
         /// Judge all windows, not only those of the later half.
         #[arg(long)]
         all: bool,
-        /// Thresholds to try: the score with a contradiction, the score without, the episodes without.
+        /// Thresholds to try: the score after an incident, the score without, the episodes without.
         #[arg(long, value_parser = thresholds, default_value = "0.35,0.5,1")]
         thresholds: Thresholds,
     },

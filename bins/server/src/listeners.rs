@@ -103,7 +103,10 @@ impl Servers {
                 ended.context("no listener is on")?.context("serving")?.context("serving")?;
                 bail!("a listener ended unexpectedly");
             }
-            name = signals.next() => log::info!("{name}: no new connections; requests under way may take {SHUTDOWN_WITHIN_S} s"),
+            name = signals.next() => log::info!(
+                "{name}: no new connections; requests under way may take {SHUTDOWN_WITHIN_S} s, uploads \
+                 {UPLOAD_SHUTDOWN_WITHIN_S} s"
+            ),
         }
         for action in self.on_stop.drain(..) {
             action();

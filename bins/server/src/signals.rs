@@ -1,4 +1,4 @@
-//! Signals: SIGINT and SIGTERM end the program. SIGHUP is logged and ignored.
+//! Signals: SIGINT and SIGTERM end the program. SIGHUP reloads the certificate of TLS; without one it is logged and ignored.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

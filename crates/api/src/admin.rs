@@ -1,4 +1,4 @@
-//! The second listener, for the platform that runs the server.
+//! The operators' listener, for the platform that runs the server.
 
 use std::{sync::Arc, time::Duration};
 

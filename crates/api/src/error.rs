@@ -1,4 +1,4 @@
-//! Errors, and the only place with their HTTP statuses.
+//! Errors and their HTTP statuses.
 
 use std::{error::Error, fmt::Write as _, io};
 

@@ -15,7 +15,7 @@ pub const VERDICTS: [Term; 4] = [
     (
         "Flaky",
         "The test fails although the code is good: it passed on retry, or it both passed and failed on one revision, \
-         or it fails in episodes that a break and its fix do not explain.",
+         or it fails in episodes that a breakage and its fix do not explain.",
     ),
     (
         "Failing now",

@@ -40,7 +40,7 @@ vocabulary!(
         SameShaFlip = "same_sha_flip",
         /// It passed on retry.
         RetryRate = "retry_rate",
-        /// Its failures form episodes that a break and its fix do not explain.
+        /// Its failures form episodes that a breakage and its fix do not explain.
         FailureRateFlaky = "failure_rate_flaky",
         /// It alternates between passing and failing.
         FlipRate = "flip_rate",
@@ -67,7 +67,7 @@ impl Signal {
             Self::FailureRateBroken => "Code under test probably broken",
             Self::SameShaFlip => "Passed and failed on the same revision",
             Self::RetryRate => "Passed on retry",
-            Self::FailureRateFlaky => "Failures that a break and its fix do not explain",
+            Self::FailureRateFlaky => "Failures that a breakage and its fix do not explain",
             Self::FlipRate => "Flips between passing and failing",
             Self::IsolatedFailure => "One isolated failure",
             Self::MassFailure => "Failed together with many other tests",

@@ -17,11 +17,11 @@ pub struct Config {
 /// The evidence that a flaky verdict requires.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Thresholds {
-    /// The score that is enough after a contradiction (passed on retry, or both outcomes on one revision).
+    /// The score that is enough after an incident.
     pub contradicted_score: f64,
-    /// The score that is enough without a contradiction.
+    /// The score that is enough without an incident.
     pub episodic_score: f64,
-    /// The number of failing episodes that is required without a contradiction.
+    /// The number of failing episodes that is required without an incident.
     pub episodes: u32,
 }
 
@@ -50,7 +50,7 @@ impl Default for Config {
     }
 }
 
-/// With fewer considered runs than this, a test without a contradiction gets no verdict.
+/// With fewer considered runs than this, a test without an incident gets no verdict.
 pub(crate) const ENOUGH_RUNS: u32 = 5;
 /// A failing streak from this length on may mean a breakage; a single failure does not.
 pub(crate) const STREAK: u32 = 2;

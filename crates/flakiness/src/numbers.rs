@@ -14,7 +14,7 @@ pub(crate) fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// `part` divided by `whole`; 0 if `whole` is 0.
+/// `part` divided by `whole`; `None` if `whole` is 0.
 pub(crate) fn share(part: u32, whole: u32) -> Option<f64> {
     (whole > 0).then(|| f64::from(part) / f64::from(whole))
 }

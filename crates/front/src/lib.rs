@@ -1,6 +1,6 @@
 //! The pages for people: rendered on the server over the port `Store` and the engine. Users sign in with a read key.
 //!
-//! [`Front::configure`] mounts the pages on an actix application. Every page goes through `answer`: it opens the
+//! [`Front::configure`] mounts the pages on an actix application. Every page goes through `Front::page`: it opens the
 //! session, applies the rate limit, looks up the key and renders the page on a blocking thread. A page is a plain
 //! function in `pages`.
 

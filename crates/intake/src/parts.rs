@@ -3,9 +3,11 @@
 //! A first pass measures the unpacked size, which determines the memory to reserve. A second pass reads the body. Both
 //! passes read one piece at a time and are bounded.
 
+mod measure;
+
 use std::{
     fs::File,
-    io::{self, Read, Seek as _, Write},
+    io::{self, Read, Seek as _},
     pin::{Pin, pin},
     task::{Context, Poll, Waker},
 };
@@ -16,15 +18,17 @@ use actix_web::{
 };
 use assay_ingest::values::LONGEST_FILE_NAME;
 use assay_reports::SourceFile;
-use flate2::{read::MultiGzDecoder, write::MultiGzDecoder as GzWriter};
+use flate2::read::MultiGzDecoder;
 use futures_util::Stream;
 
 use crate::{
-    admit::{in_words, too_long},
+    admit::too_long,
     error::IntakeError,
     fields::{self, RawFields},
     limits::{FIELDS, Limits},
 };
+
+pub(crate) use self::measure::measure;
 
 /// Bytes that are unpacked at a time.
 const PIECE: usize = 64 << 10;
@@ -137,18 +141,6 @@ trait Visit {
     fn field(&mut self, name: &str, value: Vec<u8>) -> Result<(), IntakeError>;
 }
 
-/// Measures the unpacked size of a body's files and fields, including files that are gzip themselves.
-pub(crate) fn measure(file: &File, shape: &Shape, limits: &Limits) -> Result<u64, IntakeError> {
-    let mut measure = Measure {
-        packed: 0,
-        archives: 0,
-        limit: limits.unpacked_bytes,
-        archive: Archive::Unknown,
-    };
-    walk(file, shape, limits, &mut measure)?;
-    Ok(measure.packed + measure.archives)
-}
-
 /// Reads the files and fields of a body.
 pub(crate) fn collect(
     file: &File,
@@ -158,116 +150,6 @@ pub(crate) fn collect(
     let mut parts = Parts::default();
     walk(file, shape, limits, &mut parts)?;
     Ok((parts.files, parts.fields))
-}
-
-/// Measures the unpacked size of a body's parts.
-struct Measure {
-    /// Bytes of the parts before their archives are unpacked.
-    packed: u64,
-    /// Unpacked bytes of the archives among them.
-    archives: u64,
-    limit: u64,
-    archive: Archive,
-}
-
-/// Whether the current file is an archive, by its first bytes.
-enum Archive {
-    Unknown,
-    No,
-    Gzip(Box<GzWriter<Counter>>),
-    /// The archive is damaged. The parser reports that with the file's name.
-    Broken,
-}
-
-/// Counts the unpacked bytes of an archive, up to a limit.
-struct Counter {
-    bytes: u64,
-    most: u64,
-}
-
-impl Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.bytes += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        if self.bytes > self.most {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Measure {
-    fn too_large(&self) -> IntakeError {
-        IntakeError::TooLarge {
-            subject: "The upload, unpacked,",
-            limit: in_words(self.limit),
-        }
-    }
-
-    fn add(&mut self, bytes: usize) -> Result<(), IntakeError> {
-        self.packed += u64::try_from(bytes).unwrap_or(u64::MAX);
-        self.check()
-    }
-
-    fn check(&self) -> Result<(), IntakeError> {
-        match self.packed + self.archives > self.limit {
-            true => Err(self.too_large()),
-            false => Ok(()),
-        }
-    }
-}
-
-impl Visit for Measure {
-    fn file(&mut self, _: String) -> Result<(), IntakeError> {
-        self.archive = Archive::Unknown;
-        Ok(())
-    }
-
-    fn data(&mut self, bytes: &[u8]) -> Result<(), IntakeError> {
-        self.add(bytes.len())?;
-        if let Archive::Unknown = self.archive
-            && !bytes.is_empty()
-        {
-            let counter = Counter {
-                bytes: 0,
-                most: self.limit.saturating_sub(self.packed + self.archives),
-            };
-            self.archive = match bytes.first() {
-                Some(0x1f) => Archive::Gzip(Box::new(GzWriter::new(counter))),
-                Some(_) | None => Archive::No,
-            };
-        }
-        if let Archive::Gzip(archive) = &mut self.archive
-            && let Err(error) = archive.write_all(bytes)
-        {
-            if error.kind() == io::ErrorKind::FileTooLarge {
-                return Err(self.too_large());
-            }
-            self.archives += archive.get_ref().bytes;
-            self.archive = Archive::Broken;
-        }
-        Ok(())
-    }
-
-    fn end(&mut self) -> Result<(), IntakeError> {
-        if let Archive::Gzip(archive) = &mut self.archive {
-            // A truncated archive is not an error here: its bytes up to the end count.
-            let finish = archive.try_finish();
-            if finish.is_err_and(|error| error.kind() == io::ErrorKind::FileTooLarge) {
-                return Err(self.too_large());
-            }
-            self.archives += archive.get_ref().bytes;
-        }
-        self.archive = Archive::No;
-        self.check()
-    }
-
-    fn field(&mut self, _: &str, value: Vec<u8>) -> Result<(), IntakeError> {
-        self.add(value.len())
-    }
 }
 
 /// Collects the parts of a body.

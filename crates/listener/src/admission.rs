@@ -1,11 +1,10 @@
 //! Admission control for blocking work: queueing, time limits and load shedding.
 //!
-//! A fixed number of requests may block a thread at a time, one fewer than there are database connections. All workers
-//! share this number. A request that finds all threads busy waits in a bounded queue for a bounded time. A request
+//! A fixed number of requests may block a thread at a time. All workers share this number. A request that finds all threads busy waits in a bounded queue for a bounded time. A request
 //! beyond either bound is rejected before any work is done, so that admitted requests stay fast.
 //!
-//! A key holds at most half of the threads and a quarter of the queue. Slow requests of one key therefore leave space
-//! for other keys.
+//! A key holds at most its share of the threads and of the queue, by default half of the threads and a quarter of the
+//! queue. Slow requests of one key therefore leave space for other keys.
 //!
 //! A thread that ends a request starts the next one itself. With a semaphore it would wake a worker, which would wake
 //! a thread, and a quarter of the throughput would be lost (docs/performance.md has the figures).

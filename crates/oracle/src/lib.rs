@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! cargo test -p assay-oracle                                # the default seed
-//! cargo test -p assay-oracle --test it error_signatures     # one topic
+//! cargo test -p assay-oracle --test oracle error_signatures # one topic
 //! ASSAY_ORACLE_SEED=99 cargo test -p assay-oracle           # another world
 //! ASSAY_TEST_PROGRAMS=/usr/local/bin cargo test -p assay-oracle   # programs built elsewhere
 //! ```

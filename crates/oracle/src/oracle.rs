@@ -261,7 +261,7 @@ pub fn history(runs: &[&Run], name: &str, file: Option<&str>) -> Vec<Value> {
                 "status": test.status(),
                 "durationMs": test.last().duration,
                 "attempts": test.max_attempts(),
-                "wastedMs": test.lost_ms(),
+                "wastedMs": test.wasted_ms(),
             })
         })
         .collect()

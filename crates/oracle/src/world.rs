@@ -227,7 +227,7 @@ impl ExpectedTest {
     }
 
     /// Time spent before the final attempt of each execution.
-    pub fn lost_ms(&self) -> i64 {
+    pub fn wasted_ms(&self) -> i64 {
         let before = |attempts: &[Attempt]| -> i64 {
             let before = attempts[..final_place(attempts)].iter();
             before.filter_map(|attempt| attempt.duration).sum()

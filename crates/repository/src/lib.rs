@@ -1,12 +1,13 @@
-//! The only user of the database: schema, pool, reads and the import transaction.
+//! The database: schema, pool, reads and the import transaction.
 //!
 //! [`Database`] implements the ports of [`assay_domain`]: `Store` for the read API (`store`), `Recorder` for the importer
 //! (`record`), `Administration` for the command line and `IngestKeys` for the ingest listener (both in `admin`).
 //!
 //! Each of these layers uses only those named before it: `db`, `read`, `record`, `admin`.
 //!
-//! Every statement on a per-project table binds the project as a constant, also for each joined table. It excludes
-//! results past the retention by the run's start, which each such table has.
+//! Every statement on a per-project table binds the project as a constant, also for each joined table. Reads
+//! for the API exclude results past the retention by the run's start, which `run`, `result`, `attempt` and `run_pack`
+//! have.
 
 mod admin;
 mod database;

@@ -63,7 +63,7 @@ usage; 3 the server or the history could not be read, so that nothing is excused
 #[derive(Debug, Args)]
 #[command(
     after_help = EXAMPLES,
-    // The gate stores nothing, so it has nothing to keep and is always a dry run.
+    // The gate stores no report, so it has none to keep and is always a dry run.
     mut_arg("dry_run", |flag| flag.hide(true)),
     mut_arg("spool", |flag| flag.hide(true)),
     mut_arg("best_effort", |flag| {

@@ -55,8 +55,8 @@ Examples:
     assay run --report junit.xml -- sh -c 'make test | tee log.txt'
 
 Exit status: the command's own, or 128 and the signal's number. If the command succeeded: 0 stored, 1 not stored. \
-With --gate: 0 if every failed test is excused. 2 wrong usage, and the command did not run. 126 or 127 if the command cannot \
-be run.";
+With --gate: 0 if every failed test is excused and the run is valid. 2 wrong usage, and the command did not run. 126 or 127 \
+if the command cannot be run.";
 
 /// Run a test command and send the reports that it writes
 ///
@@ -67,7 +67,8 @@ pub(crate) struct RunArgs {
     /// Reports that the command writes: files, folders (walked) or patterns such as 'out/**/*.xml'
     #[arg(long, value_name = "PATTERN", required = true, num_args = 1..)]
     report: Vec<PathBuf>,
-    /// Excuse failed tests that are most probably not this branch's: if all are excused, end with status 0
+    /// Excuse failed tests that this branch most probably did not break. If all are excused and the run is valid, end with
+    /// status 0
     #[arg(long, conflicts_with = "dry_run", help_heading = "The gate")]
     gate: bool,
     #[command(flatten)]

@@ -29,7 +29,7 @@ pub(crate) struct Rules {
     pub(crate) never: Vec<Pattern>,
     /// Whether tests may be excused that are broken on the stable branch.
     pub(crate) allow_broken: bool,
-    /// A test that failed first before this time is not excused.
+    /// A test whose first known failure is older than this is not excused.
     pub(crate) expire_after: Option<Duration>,
     /// The time of the decision.
     pub(crate) now: Timestamp,
@@ -98,7 +98,7 @@ impl Refusal {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Decision {
     pub(crate) outcome: GateOutcome,
-    /// Why the run is not sound, one sentence each.
+    /// Why the run is not valid, one sentence each.
     pub(crate) problems: Vec<String>,
     /// The failed tests, each with why it is not excused.
     pub(crate) failed: Vec<(JudgedFailure, Option<Refusal>)>,

@@ -68,7 +68,7 @@ pub(crate) fn store(
     }
 }
 
-/// Says that a decision is not stored, and why. It is a warning unless no ingest key was given.
+/// Prints that a decision is not stored, and why. It is a warning unless no ingest key was given.
 pub(crate) fn not_stored(provider: Option<CiProvider>, error: &anyhow::Error) {
     let text = |why: &str| {
         format!("the gate's decision is not stored, so the pages do not show what it excused: {why}")

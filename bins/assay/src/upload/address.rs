@@ -17,7 +17,7 @@ use crate::{environment, misuse::Misuse, sources::display_path};
 const INGEST: &str = "the ingest listener";
 /// Longest address, in characters.
 const LONGEST_ADDRESS: usize = 2_000;
-/// Longest key, in characters; a key has 43.
+/// Longest key, in characters. Keys are much shorter; a longer text is not read to its end.
 const LONGEST_KEY: u64 = 1_000;
 
 /// The address of an ingest listener, without the path of a route.

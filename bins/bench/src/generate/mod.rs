@@ -131,7 +131,7 @@ fn project(database: &Database, id: ProjectId, plan: &ProjectPlan) -> anyhow::Re
             if number + 1 == dataset_project.runs && place == shards.len() {
                 database.record(id, shard, &Engine::default(), plan.until)?;
             } else {
-                database.record(id, shard, &Later, early)?;
+                database.record(id, shard, &NoJudge, early)?;
             }
         }
     }
@@ -139,9 +139,9 @@ fn project(database: &Database, id: ProjectId, plan: &ProjectPlan) -> anyhow::Re
 }
 
 /// Judges nothing, because another import will.
-pub(crate) struct Later;
+pub(crate) struct NoJudge;
 
-impl Judge for Later {
+impl Judge for NoJudge {
     fn judge(&self, _: &History, _: Timestamp) -> Vec<Judgement> {
         Vec::new()
     }

@@ -1,6 +1,6 @@
 //! Generates the OpenAPI document and the reference page from the code's types.
 //!
-//! Both are checked in under `docs` and served by the second listener. A test here fails if they are out of date.
+//! Both are checked in under `docs` and served by the operators' listener. A test here fails if they are out of date.
 //! This command writes them:
 //!
 //! ```sh

@@ -159,11 +159,11 @@ fn branches_break(timeline: &Timeline<'_>, mass_failure: &[bool]) -> f64 {
 }
 
 /// Marks the recurring tests over the measured runs of both kinds. Returns whether there are any.
-fn find_recurring([push, pull_request]: &[Kind; 2], recurring: &mut [bool]) -> bool {
+fn find_recurring([on_stable, off_stable]: &[Kind; 2], recurring: &mut [bool]) -> bool {
     let mut is_any = false;
-    let streaks = push.streaks_begun.iter().zip(&pull_request.streaks_begun);
-    for (recurring, (push, pull_request)) in recurring.iter_mut().zip(streaks) {
-        *recurring = push.saturating_add(*pull_request) >= RECURRING;
+    let streaks = on_stable.streaks_begun.iter().zip(&off_stable.streaks_begun);
+    for (recurring, (on_stable, off_stable)) in recurring.iter_mut().zip(streaks) {
+        *recurring = on_stable.saturating_add(*off_stable) >= RECURRING;
         is_any |= *recurring;
     }
     is_any

@@ -61,7 +61,7 @@ fn is_active(
     }
 }
 
-/// Whether the test fails in episodes that a break and its fix do not explain.
+/// Whether the test fails in episodes that a breakage and its fix do not explain.
 fn is_episodic(failed_test: &FailedTest<'_, '_>) -> bool {
     failed_test.findings.chain_counts.episodes >= failed_test.thresholds.episodes
         && failed_test.closed_episodes() > 0
@@ -82,7 +82,7 @@ pub(crate) fn broken_reason(failed_test: &FailedTest<'_, '_>) -> Signal {
     }
 }
 
-/// The deciding signal for flaky, if any: the more frequent kind of contradiction, else the episodes.
+/// The deciding signal for flaky, if any: the more frequent kind of incident, else the episodes.
 pub(crate) fn flaky_reason(failed_test: &FailedTest<'_, '_>) -> Option<Signal> {
     if failed_test.incidents() > 0
         && failed_test.findings.belief.flake_score >= failed_test.thresholds.contradicted_score

@@ -43,7 +43,7 @@ impl FailedTest<'_, '_> {
         }
     }
 
-    /// Broken comes first: hiding a regression costs more than hiding a flake.
+    /// Broken comes first: hiding a breakage costs more than hiding a flake.
     pub(crate) fn decide(&self) -> (VerdictStatus, Option<Signal>) {
         if self
             .findings
@@ -97,7 +97,7 @@ impl FailedTest<'_, '_> {
         .collect()
     }
 
-    /// Contradictions that the state of the code does not explain.
+    /// The number of incidents.
     pub(crate) const fn incidents(&self) -> u32 {
         self.findings.runs.recovered + self.findings.chain_counts.contradictions
     }

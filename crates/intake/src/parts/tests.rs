@@ -1,4 +1,4 @@
-use std::io::Seek as _;
+use std::io::{Seek as _, Write as _};
 
 use super::*;
 

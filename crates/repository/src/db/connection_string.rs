@@ -122,7 +122,7 @@ impl ConnectionString {
             }
         }
         parsed.secrets.retain(|secret| !secret.is_empty());
-        // The longest first: a piece of a secret that was cut already would leave the rest of it.
+        // The longest first: to remove a shorter secret that is part of a longer one would leave the rest of the longer one.
         parsed
             .secrets
             .sort_by_key(|secret| std::cmp::Reverse(secret.len()));

@@ -14,7 +14,7 @@ use crate::{
 };
 
 define_sql_function! {
-    /// Creates the missing partitions for a run with this start. The migrations have more.
+    /// Creates the missing partitions for a run with this start. The migrations define this function.
     fn assay_make_room(at: Timestamptz, now: Timestamptz) -> diesel::sql_types::Bool;
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn span(starts: &[At]) -> Option<(At, At)> {
 }
 
 define_sql_function! {
-    /// Drops the partitions of this name; false if that is not possible now. The migrations have more.
+    /// Drops the partitions of this name; false if that is not possible now. The migrations define this function.
     fn assay_drop_period(period_name: Text) -> diesel::sql_types::Bool;
 }
 

@@ -77,8 +77,8 @@ impl Judgement {
         }
     }
 
-    /// Checks whether this import is the last one. Judges under the lock if judgements were postponed for too long, or if no
-    /// other import will judge.
+    /// Checks whether this import is the last one. Judges under the lock if judgements were postponed for too long, if the
+    /// project was never judged, or, by `may_hold_lock`, if judgements without the lock were invalidated several times.
     fn next_step(
         &self,
         connection: &mut PgConnection,

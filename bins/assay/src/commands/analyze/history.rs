@@ -82,7 +82,7 @@ pub(super) fn read(
 enum Batch {
     /// A history.
     Csv(Candidate),
-    /// Reports, each slot a run. Several files of a slot are the same run in several formats.
+    /// Reports: one entry per run. Several files of an entry are the same run in several formats.
     Reports(Vec<Vec<Candidate>>),
     /// Files that form one run.
     OneRun(Vec<Candidate>),

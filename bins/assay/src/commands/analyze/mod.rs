@@ -140,7 +140,10 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
     history::read(global, &reading, &mut collector, clock::now())?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
     if args.without_branch == WithoutBranch::Stable {
-        assume_stable(&mut collector);
+        assume_stable(
+            &mut collector,
+            "; --without-branch unknown judges them as on a separate branch",
+        );
     }
     print_branch_note(&collector);
     let mut analysis = collector.judge(args.now)?;
@@ -169,13 +172,14 @@ pub(crate) fn collect(
     };
     history::read(global, &reading, &mut collector, clock::now())?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
-    assume_stable(&mut collector);
+    assume_stable(&mut collector, "");
     print_branch_note(&collector);
     Ok(collector)
 }
 
-/// Judges runs without a branch as runs of the stable branch, and prints a note, because the user may know better.
-fn assume_stable(collector: &mut Collector) {
+/// Judges runs without a branch as runs of the stable branch, and prints a note, because the user may know better. The note
+/// ends with `alternative`.
+fn assume_stable(collector: &mut Collector, alternative: &str) {
     let assumed = collector.assume_stable();
     if assumed > 0 {
         let (are, name) = if assumed == 1 {
@@ -184,8 +188,7 @@ fn assume_stable(collector: &mut Collector) {
             ("are", "name")
         };
         eprintln!(
-            "assay: {assumed} of {} runs {name} no branch and {are} judged as on the stable branch {:?}; \
-             --without-branch unknown judges them as on a separate branch",
+            "assay: {assumed} of {} runs {name} no branch and {are} judged as on the stable branch {:?}{alternative}",
             collector.runs(),
             collector.stable_branch(),
         );

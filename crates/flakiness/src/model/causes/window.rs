@@ -22,7 +22,7 @@ use crate::{
 /// The probability of each cause. They add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Probabilities {
-    /// The test failed of itself.
+    /// The test is flaky: it failed although the code is good.
     pub flake: f64,
     /// A crowd of failures, or a change outside of the code.
     pub environment: f64,
