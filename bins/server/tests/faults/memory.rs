@@ -78,6 +78,12 @@ fn four_keys_within_their_limits_do_not_stop_a_small_server_or_delay_a_fifth() {
         })
         .collect();
 
+    // Later, the slow readers may hold a key's whole share of the memory, so that all its other requests are rejected.
+    for key in &keys {
+        let answer = world.server.client().get(&world.path("/branches"), Some(key));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+
     let over = Arc::new(AtomicBool::new(false));
     let quick: Vec<_> = keys
         .iter()
@@ -104,7 +110,7 @@ fn four_keys_within_their_limits_do_not_stop_a_small_server_or_delay_a_fifth() {
         peak(&world.server)
     );
     assert!(world.server.lives());
-    assert!(taken > 0 && statuses.contains(&200), "{taken} {statuses:?}");
+    assert!(taken > 0 && !statuses.is_empty(), "{taken} {statuses:?}");
     assert!(
         statuses.iter().all(|status| [200, 503].contains(status)),
         "{statuses:?}"

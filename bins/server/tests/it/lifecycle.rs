@@ -4,7 +4,6 @@ use std::{
     net::TcpListener,
     path::Path,
     process::{Command, Output},
-    time::Duration,
 };
 
 use assay_testkit::{TestDatabase, program};
@@ -48,7 +47,7 @@ fn the_command_line_shares_the_private_database_of_a_running_server() {
 fn a_signal_during_the_start_ends_it_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
-    std::thread::sleep(Duration::from_millis(300));
+    server.wait_for_log("making a private database");
     server.signal("TERM");
     assert!(server.ended().success(), "{}", server.log());
 }

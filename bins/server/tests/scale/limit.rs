@@ -118,6 +118,19 @@ impl Pair {
         wait_until("the servers share the limit", || self.admitted(40) == [30, 30]);
     }
 
+    /// The number of outages in each server's log, while Redis is down: one for each return, and the present one. A server
+    /// also logs an outage if Redis takes longer than a tenth of a second.
+    fn logged_outages(&self) -> [u64; 2] {
+        let outages = self.log_counts("Redis does not answer");
+        let returns = self.log_counts("Redis answers again");
+        assert_eq!(
+            outages,
+            returns.map(|times| times + 1),
+            "each outage is logged once"
+        );
+        outages
+    }
+
     /// The number of lines with this text in each server's log.
     fn log_counts(&self, text: &str) -> [u64; 2] {
         [0, 1].map(|index: usize| {
@@ -148,15 +161,9 @@ fn two_servers_share_the_limit_of_sixty_requests() {
 fn without_redis_each_server_counts_by_itself_until_it_is_back() {
     let mut pair = Pair::start();
     pair.wait_until_shared();
-    let begun = minute();
     pair.redis.kill();
     assert_eq!(pair.admitted(70), [60, 60], "each server applies the whole limit");
-    for times in pair.log_counts("Redis does not answer") {
-        assert!(
-            (1..=minute() - begun + 1).contains(&times),
-            "once an outage: {times}"
-        );
-    }
+    pair.logged_outages();
     pair.redis.restart();
     pair.wait_until_shared();
     assert!(
@@ -176,8 +183,11 @@ fn every_outage_of_redis_is_logged_though_two_begin_in_one_minute() {
         for outage in 1..=2 {
             pair.redis.kill();
             pair.admitted(5);
-            for (times, before) in pair.log_counts("Redis does not answer").iter().zip(before) {
-                assert_eq!(*times, before + outage, "outage {outage}");
+            for (times, before) in pair.logged_outages().iter().zip(before) {
+                assert!(
+                    *times >= before + outage,
+                    "outage {outage}: {before}, then {times}"
+                );
             }
             pair.redis.restart();
             pair.wait_until_shared();
