@@ -20,7 +20,7 @@ use assay_access::{
     limit::{Admission, Budget, WINDOW_MS},
 };
 use assay_domain::timestamp::Timestamp;
-use assay_listener::{Outcome, RATE_LIMITED, Rejected, RequestId, SUCCESS, observe};
+use assay_listener::{Outcome, RATE_LIMITED, Rejected, RequestId, SUCCESS, authorization, observe};
 
 use crate::{
     answer::{Answer, Body, Reply, RestOfBody},
@@ -67,7 +67,7 @@ async fn respond(
     id: &RequestId,
     now: Timestamp,
 ) -> (HttpResponse, &'static str) {
-    let authorization = authorization(request);
+    let authorization = authorization(request.headers());
     let admission = match &authorization {
         Some(header) => app.limiter.admit(budget_id(header), now).await,
         None => Admission::Unlimited,
@@ -254,13 +254,4 @@ fn policy(budget: &Budget) -> String {
 /// The remaining requests of the current window, and the seconds until it ends.
 fn remaining(budget: &Budget) -> String {
     format!("\"default\";r={};t={}", budget.remaining, budget.reset_s)
-}
-
-/// The value of the header. Several values are joined as a proxy would join them, which is not a valid key.
-fn authorization(request: &HttpRequest) -> Option<Vec<u8>> {
-    request
-        .headers()
-        .get_all(header::AUTHORIZATION)
-        .map(|value| value.as_bytes().to_vec())
-        .reduce(|before, value| [before, value].join(&b", "[..]))
 }

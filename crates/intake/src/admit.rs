@@ -6,8 +6,9 @@ use actix_web::http::{
 };
 use assay_access::{
     ingest::{IngestGrant, PresentedIngestKey},
-    limit::{Admission, WINDOW_MS},
+    limit::{Admission, reset_s},
 };
+use assay_listener::authorization;
 
 use crate::{app::AppState, error::IntakeError};
 
@@ -38,10 +39,8 @@ pub(crate) async fn admit(
     if *method == Method::POST
         && let Admission::Refused = app.limiter.admit(&grant.budget_id(), now).await
     {
-        let window_ms = u64::try_from(WINDOW_MS).unwrap_or(60_000);
-        let into_ms = u64::try_from(now.unix_ms()).unwrap_or(0) % window_ms;
         return Err(IntakeError::RateLimited {
-            after_s: (window_ms - into_ms).div_ceil(1_000),
+            after_s: reset_s(now).unsigned_abs(),
         });
     }
     if declared_length(headers).is_some_and(|length| length > longest) {
@@ -68,12 +67,4 @@ pub(crate) fn in_words(bytes: u64) -> String {
 
 fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
-}
-
-/// The value of the header. Several values are joined as a proxy would join them, which is not a valid key.
-fn authorization(headers: &HeaderMap) -> Option<Vec<u8>> {
-    headers
-        .get_all(header::AUTHORIZATION)
-        .map(|value| value.as_bytes().to_vec())
-        .reduce(|before, value| [before, value].join(&b", "[..]))
 }

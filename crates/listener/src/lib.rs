@@ -7,6 +7,7 @@
 
 mod access_log;
 mod admission;
+mod authorization;
 mod bind;
 mod connection;
 mod descriptors;
@@ -22,6 +23,7 @@ mod tls;
 pub use self::{
     access_log::{RATE_LIMITED, SUCCESS},
     admission::{AdmissionControl, Key, Rejected, Shares, TimeLimits},
+    authorization::authorization,
     bind::bind,
     connection::Answering,
     descriptors::room_for_connections,

@@ -16,7 +16,9 @@ use assay_access::{
 };
 use assay_domain::{store::Store, timestamp::Timestamp};
 use assay_flakiness::Diagnose;
-use assay_listener::{AdmissionControl, Answering, HttpMetrics, MetricsRegistry, Outcome, SUCCESS, observe};
+use assay_listener::{
+    AdmissionControl, Answering, HttpMetrics, MetricsRegistry, Outcome, SUCCESS, authorization, observe,
+};
 use http_body_util::{BodyExt as _, Full};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
@@ -189,14 +191,10 @@ async fn forward(endpoint: &Endpoint, client: Client, request: &HttpRequest, bod
 
 /// The client, or the response that refuses the request, with its code.
 async fn client(endpoint: &Endpoint, request: &HttpRequest) -> Result<Client, (HttpResponse, &'static str)> {
-    let mut values = request.headers().get_all(header::AUTHORIZATION);
-    let authorization = match (values.next(), values.next()) {
-        (Some(value), None) => Some(value.as_bytes()),
-        _ => None,
-    };
+    let authorization = authorization(request.headers());
     let server = endpoint.server.clone();
     let usage = Arc::clone(&endpoint.usage);
-    let key = PresentedKey::of_header(authorization).map_err(refusal)?;
+    let key = PresentedKey::of_header(authorization.as_deref()).map_err(refusal)?;
     let check = move || {
         let now = (server.clock)();
         let grant = server.directory.check(&key, now)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use assay_access::{
     check::{Grant, PresentedKey},
     directory::{AdmissionShare, Directory},
-    limit::{Admission, InProcess, RateLimiter as _, WINDOW_MS},
+    limit::{Admission, InProcess, RateLimiter as _, reset_s},
 };
 use assay_domain::{store::Store, timestamp::Timestamp};
 use assay_flakiness::Diagnose;
@@ -117,9 +117,9 @@ impl ToolServer {
         let now = (self.clock)();
         let id = client.grant.key.0.as_bytes();
         if self.limiter.admit(id, now).await == Admission::Refused {
-            let wait = (WINDOW_MS - now.unix_ms().rem_euclid(WINDOW_MS) + 999) / 1_000;
             return Err(ToolError::new(format!(
-                "Too many calls with this key. Wait {wait} seconds."
+                "Too many calls with this key. Wait {} seconds.",
+                reset_s(now)
             )));
         }
         let arguments = Arguments::new(arguments, &tool.properties())?;

@@ -62,11 +62,16 @@ impl Admission {
             Some(remaining) => Self::Admitted(Budget {
                 limit,
                 remaining,
-                reset_s: (WINDOW_MS - now.unix_ms().rem_euclid(WINDOW_MS) + 999) / 1_000,
+                reset_s: reset_s(now),
             }),
             None => Self::Refused,
         }
     }
+}
+
+/// Seconds from `now` until the next window begins, rounded up: from 1 to 60.
+pub const fn reset_s(now: Timestamp) -> i64 {
+    (WINDOW_MS - now.unix_ms().rem_euclid(WINDOW_MS) + 999) / 1_000
 }
 
 /// The window of `now`.
