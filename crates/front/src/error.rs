@@ -24,6 +24,10 @@ pub(crate) enum FrontError {
     ForeignForm,
     #[error("the form is too long")]
     LongForm,
+    #[error("the form arrived too slowly")]
+    SlowForm,
+    #[error("the form is incomplete")]
+    BrokenForm,
     #[error("{name} is not valid")]
     BadParameter { name: &'static str, rule: &'static str },
     #[error("no such project")]
@@ -84,6 +88,8 @@ impl FrontError {
             Self::NoSuchMethod => (StatusCode::METHOD_NOT_ALLOWED, "invalid_parameter"),
             Self::ForeignForm => (StatusCode::FORBIDDEN, "foreign_form"),
             Self::LongForm => (StatusCode::PAYLOAD_TOO_LARGE, "invalid_parameter"),
+            Self::SlowForm => (StatusCode::REQUEST_TIMEOUT, "invalid_parameter"),
+            Self::BrokenForm => (StatusCode::BAD_REQUEST, "invalid_parameter"),
             Self::BadParameter { .. } => (StatusCode::BAD_REQUEST, "invalid_parameter"),
             Self::ProjectNotFound => (StatusCode::NOT_FOUND, "project_not_found"),
             Self::RunNotFound => (StatusCode::NOT_FOUND, "run_not_found"),
@@ -124,6 +130,8 @@ impl FrontError {
                 "The form was not sent by this site; open the sign-in page and try again.".to_owned()
             }
             Self::LongForm => "The form is longer than 1,024 bytes.".to_owned(),
+            Self::SlowForm => "The form took longer than 10 seconds to arrive; send it again.".to_owned(),
+            Self::BrokenForm => "The form is incomplete; send it again.".to_owned(),
             Self::BadParameter { name, rule } => format!("The parameter {name} {rule}."),
             Self::ProjectNotFound => "No project of this organization has this id.".to_owned(),
             Self::RunNotFound => "No run of this project has this id.".to_owned(),

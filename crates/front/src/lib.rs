@@ -12,14 +12,15 @@ mod pages;
 mod session;
 mod view;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
     http::{
-        Method, StatusCode,
+        ConnectionType, Method, StatusCode,
         header::{self, AcceptEncoding, Header as _, HeaderValue},
     },
+    rt::time::timeout,
     web,
 };
 use assay_access::{
@@ -31,7 +32,7 @@ use assay_access::{
 use assay_domain::{store::Store, timestamp::Timestamp};
 use assay_flakiness::Diagnose;
 use assay_listener::{
-    AdmissionControl, Coding, HttpMetrics, MetricsRegistry, Outcome, RequestId, SUCCESS, observe,
+    AdmissionControl, Answering, Coding, HttpMetrics, MetricsRegistry, Outcome, RequestId, SUCCESS, observe,
 };
 use maud::html;
 use sha2::{Digest as _, Sha256};
@@ -47,6 +48,8 @@ use self::{
 const PAGES_A_MINUTE: u32 = 600;
 /// Longest body of a form, in bytes.
 const FORM_BYTES: usize = 1_024;
+/// Time limit for receiving a form.
+const FORM_WITHIN: Duration = Duration::from_secs(10);
 /// Longest address for the redirect after signing in.
 const NEXT_BYTES: usize = 4_096;
 
@@ -135,9 +138,19 @@ impl Front {
             web::resource("/login").to(move |request: HttpRequest, body: web::Payload| {
                 let front = login.clone();
                 async move {
+                    let answering = request.conn_data::<Answering>().cloned().unwrap_or_default();
+                    if *request.method() == Method::POST {
+                        answering.reads_body();
+                    }
                     observe(&front.metrics, &request, async |id| {
-                        let answer = front.login(&request, body).await;
-                        front.outcome("/login", answer, &request, id)
+                        let answer = front.login(&request, body, || answering.body_is_read()).await;
+                        let mut outcome = front.outcome("/login", answer, &request, id);
+                        if answering.is_reading_body() {
+                            // The rest of the body is not read, so the connection closes.
+                            let head = outcome.response.head_mut();
+                            head.set_connection_type(ConnectionType::Close);
+                        }
+                        outcome
                     })
                     .await
                 }
@@ -216,14 +229,19 @@ impl Front {
     }
 
     /// Shows the sign-in form, or checks the key that it sent.
-    async fn login(&self, request: &HttpRequest, payload: web::Payload) -> Result<HttpResponse, FrontError> {
+    async fn login(
+        &self,
+        request: &HttpRequest,
+        payload: web::Payload,
+        body_is_read: impl FnOnce(),
+    ) -> Result<HttpResponse, FrontError> {
         match *request.method() {
             Method::GET | Method::HEAD => {
                 let query = pairs(request.query_string());
                 let next = value(&query, "next").filter(|next| is_own_address(next));
                 body(layout::login(None, next), StatusCode::OK, request)
             }
-            Method::POST => self.sign_in(request, payload).await,
+            Method::POST => self.sign_in(request, payload, body_is_read).await,
             _ => Err(FrontError::NoSuchMethod),
         }
     }
@@ -232,16 +250,18 @@ impl Front {
         &self,
         request: &HttpRequest,
         payload: web::Payload,
+        body_is_read: impl FnOnce(),
     ) -> Result<HttpResponse, FrontError> {
         let now = (self.clock)();
-        let form = payload
-            .to_bytes_limited(FORM_BYTES)
-            .await
-            .map_err(|_| FrontError::LongForm)?
-            .map_err(|_| FrontError::LongForm)?;
         if !is_own_form(request) {
             return Err(FrontError::ForeignForm);
         }
+        let form = timeout(FORM_WITHIN, payload.to_bytes_limited(FORM_BYTES))
+            .await
+            .map_err(|_| FrontError::SlowForm)?
+            .map_err(|_| FrontError::LongForm)?
+            .map_err(|_| FrontError::BrokenForm)?;
+        body_is_read();
         let peer = request.peer_addr().map(|peer| peer.ip().to_string());
         let budget_id = format!("login {}", peer.unwrap_or_default());
         if let Admission::Refused = self.limiter.admit(budget_id.as_bytes(), now).await {

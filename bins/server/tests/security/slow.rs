@@ -65,9 +65,26 @@ fn a_body_without_end(served: &PlainAndTls, mut stream: Box<dyn Stream>) {
     send_until_disconnected(stream, b"1\r\na\r\n");
 }
 
+#[test]
+fn a_sign_in_form_that_does_not_arrive_ends_in_time() {
+    let database = TestDatabase::new();
+    let server = Server::start_with_front(database.url(), &[]);
+    let mut stream = connect(server.front().address(), 65_536);
+    stream
+        .write_all(b"POST /login HTTP/1.1\r\nHost: h\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 100\r\n\r\nkey=")
+        .unwrap();
+    stream.set_read_timeout(Some(HEAD_WITHIN)).unwrap();
+    let mut answer = Vec::new();
+    stream
+        .read_to_end(&mut answer)
+        .expect("the connection ends in time");
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+}
+
 /// Sends as many requests as the server accepts, and reads no answers.
 #[test]
-fn endless_requests_without_reading_answers_use_no_growing_memory() {
+fn endless_requests_without_reading_answers_use_no_processor_time() {
     let database = TestDatabase::new();
     let server = Server::start_with(database.url(), &[("RUST_LOG", "warn")]);
     let mut stream = connect(server.client().address(), 4_096);
