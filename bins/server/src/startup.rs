@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
+use assay_intake::CONNECTIONS_BESIDE_WRITERS;
 use assay_local_postgres::{Cluster, ClusterState, Settings, inspect};
 use assay_repository::{Database, PoolOptions};
 
@@ -17,11 +18,8 @@ use crate::{
 const CONNECTED_WITHIN: Duration = Duration::from_secs(2);
 /// The time limit of a statement: as long as a request may take.
 const STATEMENT_WITHIN: Duration = Duration::from_secs(10);
-
 /// The time limit of a statement of an import, which waits for the lock of a busy project.
 const STORED_WITHIN: Duration = Duration::from_secs(300);
-/// Connections for look-ups of ingest keys.
-const CONNECTIONS_FOR_KEYS: u32 = 2;
 
 /// The server's dependencies, ready for use.
 pub(crate) struct Resources {
@@ -96,11 +94,11 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Resources> 
     })
 }
 
-/// The database for reports, with a connection for each project that is written at the same time and some for keys.
+/// The database for reports, with a connection for each thread that uses it.
 fn ingest_database(config: &Config, url: &str) -> anyhow::Result<Database> {
     let url = config.ingest_database_url().unwrap_or(url);
     let options = PoolOptions {
-        size: config.uploads.ingest_writers + CONNECTIONS_FOR_KEYS,
+        size: config.uploads.ingest_writers + u32::try_from(CONNECTIONS_BESIDE_WRITERS)?,
         wait: CONNECTED_WITHIN,
         statement_timeout: STORED_WITHIN,
         ..PoolOptions::default()

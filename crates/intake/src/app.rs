@@ -28,6 +28,10 @@ const LOOK_UP_LIMITS: TimeLimits = TimeLimits {
 };
 /// Threads that look up keys.
 const LOOK_UP_THREADS: usize = 2;
+/// Threads that explain failures and store decisions of gates. A project holds at most half of them.
+const EXPLANATION_THREADS: usize = 4;
+/// Connections to the database beside those of the writers: one for each of these threads.
+pub const CONNECTIONS_BESIDE_WRITERS: usize = LOOK_UP_THREADS + EXPLANATION_THREADS;
 /// Time limit for storing an upload after its turn has begun. The store continues past it, but the client gets a retry
 /// answer.
 const STORED_WITHIN: Duration = Duration::from_secs(600);
@@ -55,6 +59,8 @@ pub(crate) struct AppState {
     pub(crate) metrics: UploadMetrics,
     /// Admission control for look-ups of keys.
     pub(crate) look_ups: AdmissionControl<AdmissionShare>,
+    /// Admission control for explaining failures and storing decisions.
+    pub(crate) explanations: AdmissionControl<ProjectId>,
     /// Admission control for storing: one upload per project at a time, in order of arrival.
     pub(crate) turns: AdmissionControl<ProjectId>,
     /// The uploads that `turns` admits, by their size.
@@ -99,6 +105,7 @@ impl App {
             http: HttpMetrics::of_listener("ingest", registry),
             metrics: UploadMetrics::registered(registry),
             look_ups: AdmissionControl::new(LOOK_UP_THREADS, LOOK_UP_LIMITS),
+            explanations: AdmissionControl::new(EXPLANATION_THREADS, turns),
             turns: AdmissionControl::with_shares(shares, turns),
             memory: Arc::new(Semaphore::new(units)),
             spooled: AtomicU64::new(0),

@@ -15,13 +15,8 @@ use assay_domain::{
 use serde::Serialize;
 
 use crate::{
-    answer::ProjectName,
-    app::AppState,
-    body,
-    error::IntakeError,
-    limits::DECISION_BYTES,
-    parts::Shape,
-    upload::{blocking, status_of},
+    answer::ProjectName, app::AppState, body, error::IntakeError, limits::DECISION_BYTES, parts::Shape,
+    upload::status_of,
 };
 
 /// The answer to a decision.
@@ -59,20 +54,20 @@ pub(crate) async fn store(
 ) -> Result<(StatusCode, DecisionAnswer), IntakeError> {
     let received = body::receive(app, payload, DECISION_BYTES).await?;
     body_is_read();
-    let app = Arc::clone(app);
-    blocking(move || {
+    let (project, storing) = (grant.project, Arc::clone(app));
+    let work = move || {
         let bytes = shape.unpacked(&received.file, DECISION_BYTES)?;
         let decision: GateDecision =
             serde_json::from_slice(&bytes).map_err(|error| IntakeError::bad("the body", error))?;
         decision
             .check()
             .map_err(|(field, rule)| IntakeError::bad(field, rule))?;
-        let now = (app.clock)();
+        let now = (storing.clock)();
         let DecisionReceipt {
             run_id,
             run_number,
             effect,
-        } = app
+        } = storing
             .keys
             .record_decision(grant.project, &decision, grant.rules(), now)?;
         let answer = DecisionAnswer {
@@ -82,6 +77,6 @@ pub(crate) async fn store(
             effect,
         };
         Ok((status_of(effect), answer))
-    })
-    .await
+    };
+    app.explanations.run(project, work).await?
 }

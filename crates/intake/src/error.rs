@@ -181,7 +181,7 @@ impl IntakeError {
             self,
             Self::Store(_)
                 | Self::Spool(_)
-                | Self::NotRecorded(RecordError::Store(_))
+                | Self::NotRecorded(RecordError::Store(_) | RecordError::NotJudged(_))
                 | Self::NotDecided(DecisionError::Store(_))
         );
         if !is_a_failure && self.status_and_code().0 != StatusCode::INTERNAL_SERVER_ERROR {

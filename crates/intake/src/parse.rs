@@ -9,7 +9,7 @@ use assay_reports::{Options, SourceFile};
 use percent_encoding::percent_decode_str;
 
 use crate::{
-    app::AppState,
+    app::{AppState, MemoryPermit},
     body::ReceivedBody,
     error::IntakeError,
     fields::{Fields, RawFields},
@@ -63,14 +63,17 @@ pub(crate) struct ParsedUpload {
     pub(crate) bytes: u64,
     pub(crate) files: u32,
     pub(crate) client: Option<String>,
+    /// The memory that the report takes.
+    _memory: MemoryPermit,
 }
 
-/// Reads fields and reports. Blocks.
+/// Reads fields and reports, within the reserved memory. Blocks.
 pub(crate) fn parse(
     app: &AppState,
     grant: &IngestGrant,
     head: Head,
     received: &ReceivedBody,
+    memory: MemoryPermit,
 ) -> Result<ParsedUpload, IntakeError> {
     let now = (app.clock)();
     let (files, fields) = parts::collect(&received.file, &head.shape, &app.limits)?;
@@ -94,6 +97,7 @@ pub(crate) fn parse(
         bytes: received.bytes,
         files: file_count,
         client: head.client,
+        _memory: memory,
     })
 }
 

@@ -9,6 +9,10 @@ use std::{
     fs::File,
     io::{self, Read, Seek as _},
     pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     task::{Context, Poll, Waker},
 };
 
@@ -28,10 +32,13 @@ use crate::{
     limits::{FIELDS, Limits},
 };
 
-pub(crate) use self::measure::measure;
+pub(crate) use self::measure::{measure, measure_with_zips};
 
 /// Bytes that are unpacked at a time.
 const PIECE: usize = 64 << 10;
+/// Most bytes in a row that belong to no content of a part: what precedes the first part and follows the last one, and the
+/// head of a part. The parser keeps them in memory.
+const LONGEST_HEAD: usize = 64 << 10;
 /// The largest window of Zstandard, as a power of two: enough for its levels up to 19. A decoder takes that much
 /// memory.
 const ZSTD_WINDOW: u32 = 23;
@@ -207,20 +214,19 @@ fn walk(file: &File, shape: &Shape, limits: &Limits, visit: &mut impl Visit) -> 
 }
 
 fn walk_multipart(
-    reader: Box<dyn Read + Send>,
+    mut reader: Box<dyn Read + Send>,
     boundary: &str,
     limits: &Limits,
     visit: &mut impl Visit,
 ) -> Result<(), IntakeError> {
-    let mut parts = multer::Multipart::new(
-        Pieces {
-            reader,
-            is_due: false,
-        },
-        boundary,
-    );
+    let demand = Arc::new(Demand::default());
+    let pieces = Pieces {
+        reader: &mut *reader,
+        demand: Arc::clone(&demand),
+    };
+    let mut parts = multer::Multipart::new(pieces, boundary);
     let (mut files, mut fields) = (0, 0);
-    while let Some(mut part) = complete(parts.next_field()).map_err(not_multipart)? {
+    while let Some(mut part) = complete(parts.next_field(), &demand).map_err(not_multipart)? {
         if let Some(name) = part.file_name() {
             files += 1;
             if files > limits.files {
@@ -230,7 +236,7 @@ fn walk_multipart(
                 });
             }
             visit.file(file_name(name)?)?;
-            while let Some(bytes) = complete(part.chunk()).map_err(not_multipart)? {
+            while let Some(bytes) = complete(part.chunk(), &demand).map_err(not_multipart)? {
                 visit.data(&bytes)?;
             }
             visit.end()?;
@@ -248,7 +254,7 @@ fn walk_multipart(
             .ok_or_else(|| IntakeError::BadMultipart("a part has neither a name nor a file name".to_owned()))?
             .to_owned();
         let mut value = Vec::new();
-        while let Some(bytes) = complete(part.chunk()).map_err(not_multipart)? {
+        while let Some(bytes) = complete(part.chunk(), &demand).map_err(not_multipart)? {
             value.extend_from_slice(&bytes);
             if value.len() > fields::longest(&name) {
                 return Err(IntakeError::bad(
@@ -258,6 +264,16 @@ fn walk_multipart(
             }
         }
         visit.field(&name, value)?;
+    }
+    drop(parts);
+    // What follows the last part is ignored, but an archive has its checksum at its end.
+    let most = u64::try_from(LONGEST_HEAD).unwrap_or(u64::MAX);
+    let rest = io::copy(&mut reader.take(most + 1), &mut io::sink()).map_err(not_unpacked)?;
+    if rest > most {
+        return Err(IntakeError::BadMultipart(format!(
+            "more than {} KiB follow the last part",
+            LONGEST_HEAD >> 10
+        )));
     }
     if files == 0 {
         return Err(IntakeError::BadMultipart(
@@ -301,6 +317,9 @@ fn not_unpacked(error: io::Error) -> IntakeError {
 fn not_multipart(error: multer::Error) -> IntakeError {
     if let multer::Error::StreamReadFailed(error) = error {
         return match error.downcast::<io::Error>() {
+            Ok(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                IntakeError::BadMultipart(error.to_string())
+            }
             Ok(error) => not_unpacked(*error),
             Err(error) => IntakeError::BadMultipart(error.to_string()),
         };
@@ -318,25 +337,39 @@ fn not_multipart(error: multer::Error) -> IntakeError {
     }
 }
 
-/// Streams a reader, one piece at a time. It is pending once between two pieces, because the parser takes over all
-/// ready data.
-struct Pieces {
-    reader: Box<dyn Read + Send>,
-    is_due: bool,
+/// Whether the parser needs more of a body. It takes over all ready data, so there must be no more than it needs.
+#[derive(Debug, Default)]
+struct Demand {
+    /// Whether it needs another piece.
+    is_due: AtomicBool,
+    /// Bytes since it last returned a part or some of its content. It keeps all of them.
+    unread: AtomicUsize,
 }
 
-impl Stream for Pieces {
+/// Streams a reader, one piece for each demand.
+struct Pieces<'r> {
+    reader: &'r mut (dyn Read + Send),
+    demand: Arc<Demand>,
+}
+
+impl Stream for Pieces<'_> {
     type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
-        self.is_due = !self.is_due;
-        if !self.is_due {
+        if !self.demand.is_due.swap(false, Ordering::Relaxed) {
             return Poll::Pending;
+        }
+        if self.demand.unread.load(Ordering::Relaxed) > LONGEST_HEAD {
+            return Poll::Ready(Some(Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("more than {} KiB begin no part", LONGEST_HEAD >> 10),
+            ))));
         }
         let mut piece = vec![0; PIECE];
         Poll::Ready(match self.reader.read(&mut piece) {
             Ok(0) => None,
             Ok(length) => {
+                self.demand.unread.fetch_add(length, Ordering::Relaxed);
                 piece.truncate(length);
                 Some(Ok(Bytes::from(piece)))
             }
@@ -345,14 +378,16 @@ impl Stream for Pieces {
     }
 }
 
-/// Completes a future over [`Pieces`], which is always ready at the second poll.
-fn complete<F: Future>(future: F) -> F::Output {
+/// Completes a future over [`Pieces`]. While it is pending, it needs another piece.
+fn complete<F: Future>(future: F, demand: &Demand) -> F::Output {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            demand.unread.store(0, Ordering::Relaxed);
             return output;
         }
+        demand.is_due.store(true, Ordering::Relaxed);
     }
 }
 

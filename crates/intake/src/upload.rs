@@ -23,8 +23,8 @@ use assay_listener::Rejected;
 
 use crate::{
     answer::Answer,
-    app::AppState,
-    body,
+    app::{AppState, MemoryPermit},
+    body::{self, ReceivedBody},
     error::IntakeError,
     metrics::Phase,
     parse::{Head, ParsedUpload, explain, parse},
@@ -51,27 +51,46 @@ pub(crate) async fn store(
     app.metrics.spent(Phase::receive, began.elapsed());
 
     let began = Instant::now();
-    let (measuring, shape) = (Arc::clone(app), head.shape.clone());
-    let (received, unpacked) = blocking(move || {
-        let unpacked = parts::measure(&received.file, &shape, &measuring.limits)?;
-        Ok((received, unpacked))
-    })
-    .await?;
-    let memory = app.memory_for(unpacked).await?;
+    let (received, memory) = reserve_memory(app, &head, received).await?;
     let (parsing, grant_of_job) = (Arc::clone(app), grant.clone());
-    let mut parsed = blocking(move || parse(&parsing, &grant_of_job, head, &received)).await?;
+    let mut parsed = blocking(move || parse(&parsing, &grant_of_job, head, &received, memory)).await?;
     app.metrics.spent(Phase::parse, began.elapsed());
     if parsed.includes_failures {
         let (reading, grant_of_job) = (Arc::clone(app), grant.clone());
         // The report is not stored yet, so its run is not compared with itself.
-        parsed = blocking(move || explain(&reading, &grant_of_job, parsed)).await?;
+        let explaining = move || explain(&reading, &grant_of_job, parsed);
+        parsed = app.explanations.run(grant.project, explaining).await??;
     }
     if parsed.dry_run {
         return Ok((StatusCode::OK, Answer::dry_run(&grant, parsed)));
     }
-    let stored = in_turn(app, &grant, parsed).await?;
-    drop(memory);
-    Ok(stored)
+    in_turn(app, &grant, parsed).await
+}
+
+/// Reserves the memory to parse a body.
+async fn reserve_memory(
+    app: &Arc<AppState>,
+    head: &Head,
+    received: ReceivedBody,
+) -> Result<(ReceivedBody, MemoryPermit), IntakeError> {
+    let (measuring, shape) = (Arc::clone(app), head.shape.clone());
+    let (received, measured) = blocking(move || {
+        let measured = parts::measure(&received.file, &shape, &measuring.limits)?;
+        Ok((received, measured))
+    })
+    .await?;
+    let memory = app.memory_for(measured.bytes).await?;
+    if !measured.has_zips {
+        return Ok((received, memory));
+    }
+    let (measuring, shape) = (Arc::clone(app), head.shape.clone());
+    let (received, bytes) = blocking(move || {
+        let _memory = memory;
+        let bytes = parts::measure_with_zips(&received.file, &shape, &measuring.limits, measured)?;
+        Ok((received, bytes))
+    })
+    .await?;
+    Ok((received, app.memory_for(bytes).await?))
 }
 
 /// Stores the upload at its project's turn.

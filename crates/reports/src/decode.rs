@@ -70,6 +70,25 @@ pub(crate) fn beginning(bytes: &[u8], max_bytes: usize) -> String {
     text(&head).into_owned()
 }
 
+/// Unpacked bytes of the report in a zip, counted until there are more than `most`. 0 for all other bytes.
+pub fn unpacked_zip_bytes(bytes: &[u8], most: u64) -> u64 {
+    let Some((mut archive, _)) = archive(bytes).filter(|(_, format)| *format == ZIP) else {
+        return 0;
+    };
+    let mut piece = vec![0; 64 << 10];
+    let mut counted: u64 = 0;
+    while counted <= most {
+        // A broken archive is reported when it is read. Its bytes up to the end count.
+        match archive.read(&mut piece) {
+            Ok(length) if length > 0 => {
+                counted = counted.saturating_add(u64::try_from(length).unwrap_or(u64::MAX));
+            }
+            Ok(_) | Err(_) => break,
+        }
+    }
+    counted
+}
+
 fn unpack<'a>(file: &'a SourceFile, unpacked_bytes: &UnpackedBytes) -> Result<Cow<'a, [u8]>, ReadError> {
     let too_large = || ReadError::TooLarge {
         file: file.name.clone(),
@@ -114,6 +133,9 @@ fn unpack<'a>(file: &'a SourceFile, unpacked_bytes: &UnpackedBytes) -> Result<Co
 /// The bytes of an archive that are unpacked at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
+/// The name of zip in messages.
+const ZIP: &str = "zip";
+
 /// A reader of an archive's contents, and the archive's name for messages. `None` if the bytes are not an archive.
 fn archive(bytes: &[u8]) -> Option<(Box<dyn Read + '_>, &'static str)> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
@@ -121,9 +143,9 @@ fn archive(bytes: &[u8]) -> Option<(Box<dyn Read + '_>, &'static str)> {
     }
     let entry = zip::report(bytes).filter(|_| zip::is_zip(bytes))?;
     Some(if entry.is_deflated {
-        (Box::new(DeflateDecoder::new(entry.bytes)), "zip")
+        (Box::new(DeflateDecoder::new(entry.bytes)), ZIP)
     } else {
-        (Box::new(entry.bytes), "zip")
+        (Box::new(entry.bytes), ZIP)
     })
 }
 

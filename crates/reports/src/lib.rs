@@ -46,6 +46,7 @@ mod zip;
 
 pub mod ci;
 
+pub use decode::unpacked_zip_bytes;
 pub use files::KnownFiles;
 pub use import::{
     NamedReport, Options, PartialReport, is_beside_allure, looks_like_report, read, read_each, read_readable,

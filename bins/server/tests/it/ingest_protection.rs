@@ -144,6 +144,23 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
             );
         });
         scope.spawn(|| {
+            // No boundary begins a part.
+            let bomb = zstd::encode_all(vec![b' '; 64 << 20].as_slice(), 3).unwrap();
+            let headers = [("Content-Encoding", "zstd"), ("Content-Type", &of_form())];
+            let answer = intake.post("/ingest/v1/reports", &intake.key, &headers, &bomb);
+            assert_eq!(
+                (answer.status, code(&answer).as_str()),
+                (400, "invalid_parameter"),
+                "{}",
+                answer.text()
+            );
+            assert!(
+                answer.text().contains("64 KiB begin no part"),
+                "{}",
+                answer.text()
+            );
+        });
+        scope.spawn(|| {
             let part = format!(
                 "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"r\"; filename=\"a\"\r\n\r\n\r\n"
             );

@@ -1,4 +1,4 @@
-//! Measures the unpacked size of a body without keeping it.
+//! Measures the unpacked size of a body, to determine the memory to reserve.
 
 use std::{
     fs::File,
@@ -7,19 +7,59 @@ use std::{
 
 use flate2::write::MultiGzDecoder;
 
-use super::{Shape, Visit, walk};
+use super::{Shape, Visit, collect, walk};
 use crate::{admit::in_words, error::IntakeError, limits::Limits};
 
-/// Measures the unpacked size of a body's files and fields, including files that are gzip themselves.
-pub(crate) fn measure(file: &File, shape: &Shape, limits: &Limits) -> Result<u64, IntakeError> {
+/// The size of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Measured {
+    /// Unpacked bytes of its files and fields, including files that are gzip themselves.
+    pub(crate) bytes: u64,
+    /// Whether some files may be zips, whose unpacked bytes are not included.
+    pub(crate) has_zips: bool,
+}
+
+/// Measures a body, one piece at a time.
+pub(crate) fn measure(file: &File, shape: &Shape, limits: &Limits) -> Result<Measured, IntakeError> {
     let mut measure = Measure {
         packed: 0,
         archives: 0,
         limit: limits.unpacked_bytes,
         archive: Archive::Unknown,
+        has_zips: false,
     };
     walk(file, shape, limits, &mut measure)?;
-    Ok(measure.packed + measure.archives)
+    Ok(Measured {
+        bytes: measure.packed + measure.archives,
+        has_zips: measure.has_zips,
+    })
+}
+
+/// Adds the unpacked bytes of the zips to the size of a body that has some. The directory of a zip is at its end, so this
+/// needs memory for the body as it was measured.
+pub(crate) fn measure_with_zips(
+    file: &File,
+    shape: &Shape,
+    limits: &Limits,
+    measured: Measured,
+) -> Result<u64, IntakeError> {
+    let (files, _) = collect(file, shape, limits)?;
+    let mut bytes = measured.bytes;
+    for file in &files {
+        let most = limits.unpacked_bytes.saturating_sub(bytes);
+        bytes += assay_reports::unpacked_zip_bytes(&file.bytes, most);
+        if bytes > limits.unpacked_bytes {
+            return Err(too_large(limits.unpacked_bytes));
+        }
+    }
+    Ok(bytes)
+}
+
+fn too_large(limit: u64) -> IntakeError {
+    IntakeError::TooLarge {
+        subject: "The upload, unpacked,",
+        limit: in_words(limit),
+    }
 }
 
 /// Measures the unpacked size of a body's parts.
@@ -30,6 +70,7 @@ struct Measure {
     archives: u64,
     limit: u64,
     archive: Archive,
+    has_zips: bool,
 }
 
 /// Whether the current file is an archive, by its first bytes.
@@ -62,13 +103,6 @@ impl Write for Counter {
 }
 
 impl Measure {
-    fn too_large(&self) -> IntakeError {
-        IntakeError::TooLarge {
-            subject: "The upload, unpacked,",
-            limit: in_words(self.limit),
-        }
-    }
-
     fn add(&mut self, bytes: usize) -> Result<(), IntakeError> {
         self.packed += u64::try_from(bytes).unwrap_or(u64::MAX);
         self.check()
@@ -76,7 +110,7 @@ impl Measure {
 
     fn check(&self) -> Result<(), IntakeError> {
         match self.packed + self.archives > self.limit {
-            true => Err(self.too_large()),
+            true => Err(too_large(self.limit)),
             false => Ok(()),
         }
     }
@@ -101,12 +135,13 @@ impl Visit for Measure {
                 Some(0x1f) => Archive::Gzip(Box::new(MultiGzDecoder::new(counter))),
                 Some(_) | None => Archive::No,
             };
+            self.has_zips |= bytes.first() == Some(&b'P');
         }
         if let Archive::Gzip(archive) = &mut self.archive
             && let Err(error) = archive.write_all(bytes)
         {
             if error.kind() == io::ErrorKind::FileTooLarge {
-                return Err(self.too_large());
+                return Err(too_large(self.limit));
             }
             self.archives += archive.get_ref().bytes;
             self.archive = Archive::Broken;
@@ -119,7 +154,7 @@ impl Visit for Measure {
             // A truncated archive is not an error here: its bytes up to the end count.
             let finish = archive.try_finish();
             if finish.is_err_and(|error| error.kind() == io::ErrorKind::FileTooLarge) {
-                return Err(self.too_large());
+                return Err(too_large(self.limit));
             }
             self.archives += archive.get_ref().bytes;
         }

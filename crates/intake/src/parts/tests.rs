@@ -1,6 +1,6 @@
 use std::io::{Seek as _, Write as _};
 
-use super::*;
+use super::{measure::Measured, *};
 
 const BOUNDARY: &str = "assay-test";
 
@@ -40,6 +40,37 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
+/// A zip of one file.
+fn zip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(bytes).unwrap();
+    let packed = packed.finish().unwrap();
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap().to_le_bytes();
+    let name = b"report.jsonl";
+    let deflated = [8, 0];
+    let mut archive = Vec::new();
+    archive.extend(b"PK\x03\x04\x14\0\0\0");
+    archive.extend(deflated);
+    archive.extend([0; 8]);
+    archive.extend([length(&packed), length(bytes)].concat());
+    archive.extend([12, 0, 0, 0]);
+    archive.extend(name);
+    archive.extend(&packed);
+    let directory = length(&archive);
+    archive.extend(b"PK\x01\x02\x14\0\x14\0\0\0");
+    archive.extend(deflated);
+    archive.extend([0; 8]);
+    archive.extend([length(&packed), length(bytes)].concat());
+    archive.extend([12, 0]);
+    archive.extend([0; 16]);
+    archive.extend(name);
+    archive.extend(b"PK\x05\x06\0\0\0\0\x01\0\x01\0");
+    archive.extend([58, 0, 0, 0]);
+    archive.extend(directory);
+    archive.extend([0, 0]);
+    archive
+}
+
 fn limits(unpacked_bytes: u64) -> Limits {
     Limits {
         unpacked_bytes,
@@ -65,9 +96,12 @@ fn files_and_fields_come_out_as_they_went_in_under_every_coding() {
     ] {
         let file = spooled(&body);
         let limits = limits(10 << 20);
-        let size = measure(&file, &shape(coding), &limits).unwrap();
-        let expected = 4 + 2 * long.len() + packed.len();
-        assert_eq!(size, u64::try_from(expected).unwrap(), "{coding:?}");
+        let measured = measure(&file, &shape(coding), &limits).unwrap();
+        let expected = Measured {
+            bytes: u64::try_from(4 + 2 * long.len() + packed.len()).unwrap(),
+            has_zips: false,
+        };
+        assert_eq!(measured, expected, "{coding:?}");
         let (files, _) = collect(&file, &shape(coding), &limits).unwrap();
         let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(names, ["a/b.xml", "c.xml.gz"]);
@@ -121,6 +155,40 @@ fn bodies_that_unpack_beyond_the_limit_are_refused_at_every_level() {
         let error = measure(&spooled(&body), &shape(coding), &limits(1 << 20)).unwrap_err();
         assert_eq!(error.code(), "too_large", "{coding:?}: {error}");
         assert!(error.to_string().contains("1 MiB"), "{error}");
+    }
+}
+
+#[test]
+fn the_report_in_a_zip_counts_with_its_unpacked_bytes() {
+    let packed = zip(&vec![b' '; 500_000]);
+    let file = spooled(&multipart(&[("r", Some("a.zip"), &packed)]));
+    let shape = shape(Coding::Identity);
+    let measured = measure(&file, &shape, &limits(1 << 20)).unwrap();
+    assert!(measured.has_zips);
+    let bytes = measure_with_zips(&file, &shape, &limits(1 << 20), measured).unwrap();
+    assert_eq!(bytes, u64::try_from(packed.len() + 500_000).unwrap());
+
+    let bomb = zip(&vec![b' '; 2 << 20]);
+    let file = spooled(&multipart(&[("r", Some("a.zip"), &bomb)]));
+    let measured = measure(&file, &shape, &limits(1 << 20)).unwrap();
+    let error = measure_with_zips(&file, &shape, &limits(1 << 20), measured).unwrap_err();
+    assert_eq!(error.code(), "too_large", "{error}");
+}
+
+#[test]
+fn bytes_that_begin_no_part_are_refused_before_they_are_read_to_their_end() {
+    let endless = vec![b'a'; 4 << 20];
+    let head = format!("--{BOUNDARY}\r\nX: ").into_bytes();
+    let padding = format!("--{BOUNDARY}").into_bytes();
+    for body in [
+        endless.clone(),
+        [head, endless].concat(),
+        [padding, vec![b' '; 4 << 20]].concat(),
+    ] {
+        let refused = measure(&spooled(&body), &shape(Coding::Identity), &limits(64 << 20));
+        let error = refused.unwrap_err();
+        assert_eq!(error.code(), "invalid_parameter");
+        assert!(error.to_string().contains("64 KiB begin no part"), "{error}");
     }
 }
 
