@@ -2,6 +2,10 @@
 //!
 //! Top-down: parse the command line, run the command, turn its error into the exit status.
 
+// First, because its macro `eprintln` applies to the modules after it.
+#[macro_use]
+mod terminal;
+
 mod advice;
 mod archive;
 mod changes;
@@ -24,15 +28,11 @@ mod report_flags;
 mod sources;
 mod suggest;
 mod table;
-mod terminal;
 mod upload;
 mod values;
 mod when;
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{io::Write as _, process::ExitCode};
 
 use anstyle::{AnsiColor, Style};
 use clap::FromArgMatches as _;
@@ -52,7 +52,6 @@ fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match commands::run(cli) {
         Ok(status) => status,
-        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             print_error(&error);
             match error.is::<misuse::Misuse>() {
@@ -73,11 +72,4 @@ fn print_error(error: &anyhow::Error) {
     }
     // If standard error is closed, the exit status is the only message.
     let _ = writeln!(terminal::err(), "{message}");
-}
-
-/// Whether the reader of the output has closed it, as `head` does.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<io::Error>()
-        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

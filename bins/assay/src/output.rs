@@ -1,6 +1,6 @@
 //! The output of a command: one JSON object, or text for people.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use assay_domain::run::Counts;
 use serde::Serialize;
@@ -15,7 +15,7 @@ pub(crate) fn print(
     human: impl FnOnce() -> String,
 ) -> anyhow::Result<()> {
     if json {
-        let mut out = io::stdout().lock();
+        let mut out = terminal::plain_out();
         writeln!(out, "{}", serde_json::to_string(value)?)?;
         out.flush()?;
     } else {

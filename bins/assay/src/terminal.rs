@@ -1,18 +1,88 @@
-//! Standard output and standard error: their styles and width, and whether they are terminals.
+//! Standard output and standard error: their styles and width, whether they are terminals, and what happens if they are
+//! closed.
 
-use std::io::{self, IsTerminal as _, StderrLock, StdoutLock};
+use std::{
+    fmt,
+    io::{self, IsTerminal as _, StderrLock, StdoutLock, Write},
+};
 
 use anstream::AutoStream;
 use terminal_size::{Width, terminal_size_of};
 
-/// Standard output. Styles are dropped without a terminal, with NO_COLOR, and on a dumb TERM.
-pub(crate) fn out() -> AutoStream<StdoutLock<'static>> {
-    AutoStream::auto(io::stdout().lock())
+/// Prints a line on standard error. It replaces std's macro, which panics if standard error is closed.
+macro_rules! eprintln {
+    ($($text:tt)+) => { $crate::terminal::print_message(format_args!($($text)+)) };
 }
 
-/// Standard error, with the rule of [`out`] for styles.
-pub(crate) fn err() -> AutoStream<StderrLock<'static>> {
-    AutoStream::auto(io::stderr().lock())
+/// A stream that drops text instead of returning certain errors. The exit status of a command then depends on its work, and
+/// not on who reads its output.
+pub(crate) struct Output<W> {
+    stream: W,
+    /// Whether the text is dropped after this error.
+    is_ignored: fn(&io::Error) -> bool,
+}
+
+impl<W: Write> Output<W> {
+    /// Standard output: its reader may close it early, as `head` does.
+    const fn stdout(stream: W) -> Self {
+        Self {
+            stream,
+            is_ignored: |error| error.kind() == io::ErrorKind::BrokenPipe,
+        }
+    }
+
+    /// Standard error: an error of a message cannot be reported.
+    const fn stderr(stream: W) -> Self {
+        Self {
+            stream,
+            // The caller repeats an interrupted write.
+            is_ignored: |error| error.kind() != io::ErrorKind::Interrupted,
+        }
+    }
+
+    fn unless_ignored<T>(&self, result: io::Result<T>, otherwise: T) -> io::Result<T> {
+        match result {
+            Err(error) if (self.is_ignored)(&error) => Ok(otherwise),
+            result => result,
+        }
+    }
+}
+
+impl<W: Write> Write for Output<W> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let written = self.stream.write(text);
+        self.unless_ignored(written, text.len())
+    }
+
+    fn write_all(&mut self, text: &[u8]) -> io::Result<()> {
+        let written = self.stream.write_all(text);
+        self.unless_ignored(written, ())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.stream.flush();
+        self.unless_ignored(flushed, ())
+    }
+}
+
+/// Standard output. Styles are dropped without a terminal, with NO_COLOR, and on a dumb TERM.
+pub(crate) fn out() -> Output<AutoStream<StdoutLock<'static>>> {
+    Output::stdout(AutoStream::auto(io::stdout().lock()))
+}
+
+/// Standard output for text that stays as it is, such as JSON.
+pub(crate) fn plain_out() -> Output<StdoutLock<'static>> {
+    Output::stdout(io::stdout().lock())
+}
+
+/// Standard error, with the rule of [`out`] for styles. Writing to it does not fail.
+pub(crate) fn err() -> Output<AutoStream<StderrLock<'static>>> {
+    Output::stderr(AutoStream::auto(io::stderr().lock()))
+}
+
+/// Prints a line on standard error without a change of its styles, for the macro `eprintln`.
+pub(crate) fn print_message(line: fmt::Arguments<'_>) {
+    let _ = writeln!(Output::stderr(io::stderr().lock()), "{line}");
 }
 
 /// The width of standard output in columns; `None` if it is not a terminal.

@@ -1,12 +1,12 @@
 //! `assay completions`: the completion script for a shell.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use clap::Args;
 use clap_complete::{Shell, generate};
 use serde_json::json;
 
-use crate::{cli::Global, help};
+use crate::{cli::Global, help, terminal};
 
 const EXAMPLES: &str = "\
 Examples, for shells that start afterwards:
@@ -32,7 +32,7 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn run(global: &Global, args: &CompletionsArgs) -> anyhow::Result<()> {
     let mut script = Vec::new();
     generate(args.shell, &mut help::command(), "assay", &mut script);
-    let mut out = io::stdout().lock();
+    let mut out = terminal::plain_out();
     if global.json {
         let script = String::from_utf8(script)?;
         writeln!(

@@ -115,8 +115,11 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
         }
     };
     let decision = policy::decide(&judged, &rules, None);
-    args.gate.write_files(&decision)?;
-    print(global, args.output, &decision)?;
+    args.gate.write_files(&decision);
+    // A decision that cannot be printed is stored, and has the same status.
+    if let Err(error) = print(global, args.output, &decision) {
+        crate::print_error(&error.context("the decision is not printed"));
+    }
     // A report is only judged, so there is no upload to store the decision with.
     if let Some(run) = args.stored.run {
         store_decision(global, args, run, &decision);

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{self, Write as _},
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
@@ -11,7 +11,7 @@ use clap::{Args, Command};
 use clap_mangen::Man;
 use serde_json::json;
 
-use crate::{cli::Global, help, output};
+use crate::{cli::Global, help, output, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,7 +42,7 @@ pub(crate) fn run(global: &Global, args: &ManArgs) -> anyhow::Result<()> {
 
 fn print(global: &Global, command: Command) -> anyhow::Result<()> {
     let page = page(command)?;
-    let mut out = io::stdout().lock();
+    let mut out = terminal::plain_out();
     if global.json {
         writeln!(out, "{}", json!({ "page": String::from_utf8(page)? }))?;
     } else {

@@ -73,8 +73,11 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
             continue;
         }
         if let Some(answer) = forwarder.forward(&line) {
-            writeln!(output, "{answer}")?;
-            output.flush()?;
+            match writeln!(output, "{answer}").and_then(|()| output.flush()) {
+                // The client has ended.
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
+                written => written?,
+            }
         }
     }
 }

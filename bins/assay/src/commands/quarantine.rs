@@ -1,10 +1,6 @@
 //! `assay quarantine`: the flaky tests as a list for a test runner.
 
-use std::{
-    io::{self, Write as _},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{io::Write as _, path::PathBuf, time::Duration};
 
 use assay_domain::{
     intake::IngestKeys as _,
@@ -18,7 +14,7 @@ use assay_runners::{Runner, RunnerList, Use};
 use clap::{ArgGroup, Args, ValueEnum};
 use serde_json::json;
 
-use crate::{cli::Global, clock, commands::analyze, database, lookup, output, values};
+use crate::{cli::Global, clock, commands::analyze, database, lookup, output, terminal, values};
 
 const EXAMPLES: &str = "\
 Only flaky tests are listed: never a broken test, and never one that fails now. A test that the runner cannot name exactly is \
@@ -150,7 +146,7 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
         });
         return output::print(true, &value, String::new);
     }
-    let mut out = io::stdout().lock();
+    let mut out = terminal::plain_out();
     out.write_all(list.text.as_bytes())?;
     out.flush()?;
     Ok(())

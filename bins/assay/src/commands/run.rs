@@ -105,10 +105,10 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
         match &sent {
             Ok(Some((server, upload))) => match decide(upload, code_of(status), rules) {
                 Ok(decision) => {
-                    let ended = print_decision(args, &decision, code_of(status))?;
+                    print_decision(args, &decision);
                     let target = DecisionTarget::of_answer(&upload.answer);
                     record::store(global, &args.flags, server, ci.provider, target, &decision);
-                    return Ok(ended);
+                    return Ok(status_of(args, &decision, code_of(status)));
                 }
                 Err(error) => {
                     crate::print_error(&error.context("nothing is excused"));
@@ -148,16 +148,20 @@ fn decide(sent: &Upload, code: u8, rules: &Rules) -> anyhow::Result<Decision> {
     Ok(policy::decide(&judged, rules, Some(status)))
 }
 
-/// Prints the decision and returns its exit status.
-fn print_decision(args: &RunArgs, decision: &Decision, code: u8) -> anyhow::Result<ExitCode> {
+/// Prints the decision. The exit status does not depend on whether that succeeds.
+fn print_decision(args: &RunArgs, decision: &Decision) {
     use std::io::Write as _;
     // Standard output is the command's.
-    write!(terminal::err(), "{}", show::text(decision))?;
-    args.excuses.write_files(decision)?;
-    Ok(match decision.outcome.passes() {
+    let _ = write!(terminal::err(), "{}", show::text(decision));
+    args.excuses.write_files(decision);
+}
+
+/// The exit status of a decision about a command that ended with `code`.
+fn status_of(args: &RunArgs, decision: &Decision, code: u8) -> ExitCode {
+    match decision.outcome.passes() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(args.excuses.exit_code.unwrap_or_else(|| failing(code))),
-    })
+    }
 }
 
 /// The command's status if it failed, else 1.

@@ -97,12 +97,24 @@ impl GateFlags {
         })
     }
 
-    /// Writes the decision to the files that were asked for.
-    pub(crate) fn write_files(&self, decision: &Decision) -> anyhow::Result<()> {
-        let markdown = || show::markdown(decision);
-        if let Some(path) = &self.comment {
-            fs::write(path, markdown()).with_context(|| format!("--comment {}", path.display()))?;
+    /// Writes the decision to the files that were asked for. A failure is printed, and does not change the exit status.
+    pub(crate) fn write_files(&self, decision: &Decision) {
+        let markdown = show::markdown(decision);
+        for written in [self.write_comment(&markdown), self.write_summary(&markdown)] {
+            if let Err(error) = written {
+                crate::print_error(&error.context("the decision is not written"));
+            }
         }
+    }
+
+    fn write_comment(&self, markdown: &str) -> anyhow::Result<()> {
+        let Some(path) = &self.comment else {
+            return Ok(());
+        };
+        fs::write(path, markdown).with_context(|| format!("--comment {}", path.display()))
+    }
+
+    fn write_summary(&self, markdown: &str) -> anyhow::Result<()> {
         let Some(named) = &self.summary else {
             return Ok(());
         };
@@ -122,7 +134,7 @@ impl GateFlags {
             .create(true)
             .open(&path)
             .with_context(|| format!("--summary {}", path.display()))?;
-        file.write_all(format!("{}\n", markdown()).as_bytes())
+        file.write_all(format!("{markdown}\n").as_bytes())
             .with_context(|| format!("--summary {}", path.display()))
     }
 }

@@ -5,7 +5,10 @@ use std::{fs, path::Path};
 use assay_testkit::Cli;
 use serde_json::Value;
 
-use crate::causes::{ctrf, folder};
+use crate::{
+    causes::{ctrf, folder},
+    run::closed_pipe,
+};
 
 /// Judges a report of a branch by the runs of main in a folder. Returns the exit status and the decision.
 fn gate(history: &Path, tests: &[(&str, Option<&str>)], arguments: &[&str]) -> (Option<i32>, Value) {
@@ -68,4 +71,30 @@ fn nothing_is_excused_without_a_history() {
     let empty = tempfile::tempdir().unwrap();
     let (status, stderr) = gate(empty.path(), &[("pays", None), ("odd", TIMEOUT)], &[]);
     assert_eq!(status, Some(3), "{stderr}");
+}
+
+#[test]
+fn a_closed_pipe_changes_no_status() {
+    let history = folder();
+    fs::remove_file(history.path().join("run-21.json")).unwrap();
+    let report = history.path().join("report.json").display().to_string();
+    let runs = history.path().display().to_string();
+    let broken = [("pays", Some("TypeError: tax is not a function"))];
+    for (tests, status) in [(&[("pays", None)], 0), (&broken, 1)] {
+        // The pattern below leaves out the report, which is in the same folder.
+        fs::write(&report, ctrf(22, "feature/tax", "f2", tests)).unwrap();
+        for output in ["text", "json"] {
+            let arguments = [
+                "gate",
+                &report,
+                "--history",
+                &format!("{runs}/run-*.json"),
+                "--output",
+                output,
+            ];
+            let mut gate = Cli::new("postgresql://127.0.0.1:1/nowhere").command(&arguments);
+            gate.stdout(closed_pipe()).stderr(closed_pipe());
+            assert_eq!(gate.status().unwrap().code(), Some(status), "{arguments:?}");
+        }
+    }
 }

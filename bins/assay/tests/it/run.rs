@@ -2,14 +2,14 @@
 
 use std::{
     fs,
-    io::Read as _,
-    process::{Child, Command},
+    io::{PipeWriter, Read as _},
+    process::{Child, Command, Stdio},
 };
 
 use crate::{
     junit,
     pty::{Session, Streams},
-    receiver::{Receiver, error, reply, stored},
+    receiver::{Receiver, Reply, error, reply, stored},
     upload::Job,
 };
 use assay_testkit::{stderr_text, wait_until};
@@ -218,10 +218,8 @@ fn signals_are_forwarded_and_written_reports_are_still_sent() {
         let script = format!(
             "got() {{ echo {name} >> got; {report}\nexit 5; }}\ntrap got {name}; touch ready; while :; do sleep 0.05; done"
         );
-        let mut child = job
-            .command(&["run", "--report", "r.xml", "--", "bash", "-c", &script])
-            .spawn()
-            .unwrap();
+        let mut command = job.command(&["run", "--report", "r.xml", "--", "bash", "-c", &script]);
+        let mut child = command.spawn().unwrap();
         wait_for_file(&job, "ready");
         signal(&child, name);
         let mut text = String::new();
@@ -234,19 +232,17 @@ fn signals_are_forwarded_and_written_reports_are_still_sent() {
         assert_eq!(names(&receiver), ["r.xml"], "{text}");
 
         // The signal ends a command that does not handle it.
-        let mut child = job
-            .command(&[
-                "run",
-                "--best-effort",
-                "--report",
-                "none.xml",
-                "--",
-                "sh",
-                "-c",
-                "touch up; exec sleep 60",
-            ])
-            .spawn()
-            .unwrap();
+        let mut command = job.command(&[
+            "run",
+            "--best-effort",
+            "--report",
+            "none.xml",
+            "--",
+            "sh",
+            "-c",
+            "touch up; exec sleep 60",
+        ]);
+        let mut child = command.spawn().unwrap();
         wait_for_file(&job, "up");
         signal(&child, name);
         assert_eq!(child.wait().unwrap().code(), Some(128 + number), "{name}");
@@ -262,9 +258,7 @@ fn the_command_uses_the_terminal_directly() {
         "read -r answer; tty -s && echo \"a terminal got $answer\"",
     );
     let mut command = job.command(&["run", "--report", "r.xml", "--", "sh", "-c", &script]);
-    command
-        .stdout(std::process::Stdio::inherit())
-        .stderr(std::process::Stdio::inherit());
+    command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
     let mut session = Session::start(command, 80, Streams::All);
     session.answer("forty-two");
     session.until("a terminal got forty-two");
@@ -302,18 +296,87 @@ fn ctrl_c_reaches_the_command_once() {
     assert_eq!(names(&receiver), ["r.xml"], "{shown}");
 }
 
+/// The end of a pipe whose reader has closed it.
+pub(crate) fn closed_pipe() -> PipeWriter {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer
+}
+
 #[test]
-fn a_server_that_stores_no_decisions_is_a_warning() {
-    let run = "019aa3f4-5b1c-7def-8a3b-000000000812";
+fn closed_output_changes_neither_the_status_nor_what_is_stored() {
+    let cases: [(&[&str], Reply, &str, i32); 8] = [
+        (&["--gate"], reply(201, &judged(RUN)), "exit 0", 0),
+        // No test failed, so the failure of the command is not excused.
+        (&["--gate"], reply(201, &judged(RUN)), "exit 3", 3),
+        (
+            &["--gate", "--exit-code", "42"],
+            reply(201, &judged(RUN)),
+            "exit 3",
+            42,
+        ),
+        (&["--gate", "--json"], reply(201, &judged(RUN)), "exit 3", 3),
+        (&[], stored(), "exit 0", 0),
+        (&["--json"], stored(), "exit 3", 3),
+        (&[], error(409, "slot_taken"), "exit 0", 1),
+        (&["--gate"], error(409, "slot_taken"), "exit 3", 3),
+    ];
+    for (flags, answer, script, status) in cases {
+        let is_judged = answer.body.contains(RUN);
+        let receiver = Receiver::start(vec![answer, reply(200, &json!({}))]);
+        let job = Job::new(&receiver.url);
+        let script = write_report_then("r.xml", script);
+        let arguments = [&["run", "--report", "r.xml"], flags, &["--", "sh", "-c", &script]].concat();
+        let mut command = job.command(&arguments);
+        command.stdout(closed_pipe()).stderr(closed_pipe());
+        assert_eq!(command.status().unwrap().code(), Some(status), "{arguments:?}");
+        let lines: Vec<_> = receiver
+            .requests()
+            .into_iter()
+            .map(|request| request.line)
+            .collect();
+        assert_eq!(
+            lines.iter().any(|line| line.contains("/decisions ")),
+            is_judged,
+            "{arguments:?}: {lines:?}"
+        );
+    }
+}
+
+#[test]
+fn a_summary_that_cannot_be_written_changes_no_status() {
+    let receiver = Receiver::start(vec![reply(201, &judged(RUN)), reply(200, &json!({}))]);
+    let job = Job::new(&receiver.url);
+    let script = write_report_then("r.xml", "exit 3");
+    let run = ["run", "--report", "r.xml", "--gate"];
+    let files = ["--summary", "none/summary.md", "--comment", "none/comment.md"];
+    let output = job.run(&[&run[..], &files, &["--", "sh", "-c", &script]].concat());
+    let stderr = stderr_text(&output);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    for file in files {
+        assert!(stderr.contains(file), "{file}: {stderr}");
+    }
+    assert_eq!(receiver.requests().len(), 2, "the decision is stored: {stderr}");
+}
+
+const RUN: &str = "019aa3f4-5b1c-7def-8a3b-000000000812";
+
+/// The answer to a stored report without failed tests, for the gate.
+fn judged(run: &str) -> Value {
     let mut answer: Value = serde_json::from_str(&stored().body).unwrap();
     answer["failures"] =
         json!({"gate": {"mine": 0.0, "action": "pass"}, "incomplete": null, "total": 0, "failures": []});
-    let unnamed = reply(201, &answer);
     (answer["runId"], answer["shardId"]) = (run.into(), run.into());
+    answer
+}
+
+#[test]
+fn a_server_that_stores_no_decisions_is_a_warning() {
+    let unnamed = reply(201, &judged("r1"));
     let older = error(404, "not_found");
     for (stored, why) in [
         (
-            reply(201, &answer),
+            reply(201, &judged(RUN)),
             "the server is older than this program; update it",
         ),
         (unnamed, "the server's answer does not name the stored report"),
@@ -342,7 +405,7 @@ fn a_server_that_stores_no_decisions_is_a_warning() {
         let body: Value = serde_json::from_slice(&decision.body).unwrap();
         assert_eq!(
             body,
-            json!({"runId": run, "shardId": run, "outcome": "clean", "failed": 0, "excused": []})
+            json!({"runId": RUN, "shardId": RUN, "outcome": "clean", "failed": 0, "excused": []})
         );
     }
 }

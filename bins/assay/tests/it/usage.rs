@@ -2,6 +2,8 @@
 
 use assay_testkit::{Cli, TestDatabase, stderr_text};
 
+use crate::run::closed_pipe;
+
 #[test]
 fn wrong_usage_exits_with_2_and_help_with_0() {
     let cli = Cli::new("postgresql:///nowhere");
@@ -181,4 +183,12 @@ fn a_closed_pipe_is_no_failure() {
             stderr_text(&output)
         );
     }
+    // A check that failed is still a failure.
+    let status = Cli::new("postgresql://127.0.0.1:1/nowhere")
+        .command(&["doctor"])
+        .stdout(closed_pipe())
+        .stderr(closed_pipe())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(1));
 }

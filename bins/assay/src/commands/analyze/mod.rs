@@ -212,7 +212,7 @@ fn print_branch_note(collector: &Collector) {
 }
 
 fn print(analysis: &Analysis, output: Output) -> anyhow::Result<()> {
-    let mut out = io::BufWriter::new(io::stdout());
+    let mut out = io::BufWriter::new(terminal::plain_out());
     match output {
         Output::Table => {
             let mut output = terminal::out();
@@ -220,7 +220,7 @@ fn print(analysis: &Analysis, output: Output) -> anyhow::Result<()> {
             output.flush()?;
         }
         Output::Json => {
-            serde_json::to_writer(&mut out, analysis).map_err(io::Error::from)?;
+            serde_json::to_writer(&mut out, analysis)?;
             out.write_all(b"\n")?;
         }
         Output::Html => out.write_all(assay_analysis::page(analysis).as_bytes())?,
