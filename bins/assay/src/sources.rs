@@ -1,6 +1,7 @@
 //! The files of an import: named, matched by a pattern, found in a folder, or read from standard input.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
@@ -201,14 +202,42 @@ pub(crate) fn display_path(path: &Path) -> String {
     assay_reports::shown_name(&path.display().to_string())
 }
 
-/// Every file that the paths name, each once, in a fixed order. A walk also reads files with these suffixes.
+/// Every file that the paths name, each once, in a fixed order. A walk also reads files with these suffixes. Unreadable
+/// folders that a pattern meets are skipped with a warning; one that is named, or lies in a named folder, is an error.
 pub(crate) fn candidates(paths: &[PathBuf], suffixes: &[&str]) -> anyhow::Result<Vec<Candidate>> {
-    look_up(paths, suffixes, Absent::IsAnError)
+    let mut unreadable = UnreadableFolders::default();
+    let found = look_up(paths, suffixes, Absent::IsAnError, &mut unreadable);
+    unreadable.warn();
+    found
 }
 
-/// The candidate files that the paths name. A path or pattern without a file is not an error.
-pub(crate) fn existing(paths: &[PathBuf]) -> anyhow::Result<Vec<Candidate>> {
-    look_up(paths, &[], Absent::IsSkipped)
+/// The candidate files that the paths name, and the folders that cannot be read. Neither such a folder nor a path or pattern
+/// without a file is an error.
+pub(crate) fn existing(paths: &[PathBuf]) -> anyhow::Result<(Vec<Candidate>, UnreadableFolders)> {
+    let mut unreadable = UnreadableFolders::default();
+    let found = look_up(paths, &[], Absent::IsSkipped, &mut unreadable)?;
+    Ok((found, unreadable))
+}
+
+/// The folders that could not be read, each with the reason.
+#[derive(Debug, Default)]
+pub(crate) struct UnreadableFolders(BTreeSet<String>);
+
+impl UnreadableFolders {
+    fn add(&mut self, path: &Path, problem: &io::Error) {
+        self.0.insert(unreadable(path, problem).to_string());
+    }
+
+    /// Names the first of them on standard error.
+    pub(crate) fn warn(&self) {
+        for folder in self.0.iter().take(MOST_NAMED) {
+            eprintln!("assay: warning: skipped a folder that cannot be read: {folder}");
+        }
+        let more = self.0.len().saturating_sub(MOST_NAMED);
+        if more > 0 {
+            eprintln!("assay: warning: skipped {more} more folders that cannot be read");
+        }
+    }
 }
 
 /// The description of a path or pattern without a file.
@@ -218,7 +247,12 @@ enum Absent {
     IsSkipped,
 }
 
-fn look_up(paths: &[PathBuf], suffixes: &[&str], absent: Absent) -> anyhow::Result<Vec<Candidate>> {
+fn look_up(
+    paths: &[PathBuf],
+    suffixes: &[&str],
+    absent: Absent,
+    unreadable: &mut UnreadableFolders,
+) -> anyhow::Result<Vec<Candidate>> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for path in paths {
         if path.as_os_str() == "-" || path.is_file() {
@@ -227,7 +261,8 @@ fn look_up(paths: &[PathBuf], suffixes: &[&str], absent: Absent) -> anyhow::Resu
                 from_walk: false,
             });
         } else if path.is_dir() {
-            walk(path, suffixes, &mut candidates)?;
+            let skipped = (absent == Absent::IsSkipped).then_some(&mut *unreadable);
+            walk(path, suffixes, skipped, &mut candidates)?;
         } else if path.exists() {
             // It is refused when it is read, with advice.
             candidates.push(Candidate {
@@ -235,7 +270,7 @@ fn look_up(paths: &[PathBuf], suffixes: &[&str], absent: Absent) -> anyhow::Resu
                 from_walk: false,
             });
         } else {
-            matching(path, suffixes, absent, &mut candidates)?;
+            matching(path, suffixes, absent, unreadable, &mut candidates)?;
         }
         ensure!(
             candidates.len() <= MOST_FILES,
@@ -247,8 +282,13 @@ fn look_up(paths: &[PathBuf], suffixes: &[&str], absent: Absent) -> anyhow::Resu
     Ok(candidates)
 }
 
-/// The candidate files of a folder, by name.
-fn walk(folder: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::Result<()> {
+/// The candidate files of a folder, by name. An unreadable folder in it is an error if there is no list of skipped ones.
+fn walk(
+    folder: &Path,
+    suffixes: &[&str],
+    mut skipped: Option<&mut UnreadableFolders>,
+    into: &mut Vec<Candidate>,
+) -> anyhow::Result<()> {
     let entries = WalkDir::new(folder)
         .sort_by_file_name()
         .into_iter()
@@ -257,10 +297,17 @@ fn walk(folder: &Path, suffixes: &[&str], into: &mut Vec<Candidate>) -> anyhow::
             entry.depth() == 0 || !(name.starts_with('.') || FOREIGN.contains(&name.as_ref()))
         });
     for entry in entries {
-        let entry = entry.map_err(|error| match (error.path(), error.io_error()) {
-            (Some(path), Some(problem)) => unreadable(path, problem),
-            _ => error.into(),
-        })?;
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => match (error.path(), error.io_error(), &mut skipped) {
+                (Some(path), Some(problem), Some(skipped)) => {
+                    skipped.add(path, problem);
+                    continue;
+                }
+                (Some(path), Some(problem), None) => return Err(unreadable(path, problem)),
+                _ => return Err(error.into()),
+            },
+        };
         let suffix = entry
             .path()
             .extension()
@@ -290,11 +337,12 @@ fn unreadable(path: &Path, problem: &io::Error) -> anyhow::Error {
     anyhow::anyhow!("{}: {problem}", display_path(path))
 }
 
-/// The files that a pattern matches. Matched folders are walked.
+/// The files that a pattern matches. Matched folders are walked, and unreadable ones are skipped.
 fn matching(
     pattern: &Path,
     suffixes: &[&str],
     absent: Absent,
+    unreadable: &mut UnreadableFolders,
     into: &mut Vec<Candidate>,
 ) -> anyhow::Result<()> {
     let text = pattern.to_string_lossy();
@@ -302,9 +350,15 @@ fn matching(
     let before = into.len();
     if text.contains(['*', '?', '[']) {
         for path in glob::glob(&text).with_context(|| format!("{name}: the pattern is not valid"))? {
-            let path = path.map_err(|error| unreadable(error.path(), error.error()))?;
+            let path = match path {
+                Ok(path) => path,
+                Err(error) => {
+                    unreadable.add(error.path(), error.error());
+                    continue;
+                }
+            };
             if path.is_dir() {
-                walk(&path, suffixes, into)?;
+                walk(&path, suffixes, Some(unreadable), into)?;
             } else {
                 into.push(Candidate {
                     path,

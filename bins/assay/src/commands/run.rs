@@ -92,7 +92,9 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
         true => Some(args.excuses.rules()?),
         false => None,
     };
-    let before = states(&sources::existing(&args.report)?);
+    // Folders that cannot be read are named once, after the command.
+    let (existing, _) = sources::existing(&args.report)?;
+    let before = states(&existing);
     let status = match run_command(&args.command)? {
         CommandEnd::With(status) => status,
         CommandEnd::NotRun(code) => return Ok(ExitCode::from(code)),
@@ -238,7 +240,9 @@ fn send_written(
     ci: &CiContext,
     before: &HashMap<PathBuf, State>,
 ) -> anyhow::Result<Upload> {
-    let (new, old): (Vec<_>, Vec<_>) = sources::existing(&args.report)?
+    let (existing, unreadable) = sources::existing(&args.report)?;
+    unreadable.warn();
+    let (new, old): (Vec<_>, Vec<_>) = existing
         .into_iter()
         .partition(|candidate| state(&candidate.path) != before.get(&candidate.path).copied());
     let patterns: Vec<_> = args

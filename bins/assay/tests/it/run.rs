@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{PipeWriter, Read as _},
+    os::unix::fs::PermissionsExt as _,
     process::{Child, Command, Stdio},
 };
 
@@ -357,6 +358,55 @@ fn a_summary_that_cannot_be_written_changes_no_status() {
         assert!(stderr.contains(file), "{file}: {stderr}");
     }
     assert_eq!(receiver.requests().len(), 2, "the decision is stored: {stderr}");
+}
+
+/// Creates a folder that nobody can read, because its path is too long, and one without permissions.
+fn make_unreadable_folders(job: &Job) {
+    let script = "mkdir -p out/deep && cd out/deep && name=$(printf %0200d 0)
+        for level in $(seq 25); do mkdir $name && cd -P ./$name || exit 1; done";
+    let made = Command::new("bash")
+        .args(["-c", script])
+        .current_dir(job.folder.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", stderr_text(&made));
+    let secret = job.folder.path().join("out/secret");
+    fs::create_dir(&secret).unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o000)).unwrap();
+}
+
+#[test]
+fn unreadable_folders_are_skipped_and_the_tests_run() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    make_unreadable_folders(&job);
+    // Root can read every folder whose path is not too long.
+    let is_root = fs::read_dir(job.folder.path().join("out/secret")).is_ok();
+    let warning = "assay: warning: skipped a folder that cannot be read: out/";
+    let folders = if is_root { 1 } else { 2 };
+    for report in ["out/**/*.xml", "out", "o*"] {
+        let script = write_report_then("out/new.xml", "exit 5");
+        let output = job.run(&["run", "--report", report, "--", "sh", "-c", &script]);
+        let stderr = stderr_text(&output);
+        assert_eq!(output.status.code(), Some(5), "{report}: {stderr}");
+        assert_eq!(stderr.matches(warning).count(), folders, "{report}: {stderr}");
+    }
+    assert_eq!(names(&receiver), ["out/new.xml"; 3]);
+    // A pattern of an upload skips them as well. A folder that is named is read completely, or not at all.
+    for (path, status) in [("out/**/*.xml", 0), ("out", 1)] {
+        let output = job.run(&["upload", path]);
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{path}: {}",
+            stderr_text(&output)
+        );
+    }
+    fs::set_permissions(
+        job.folder.path().join("out/secret"),
+        fs::Permissions::from_mode(0o700),
+    )
+    .unwrap();
 }
 
 const RUN: &str = "019aa3f4-5b1c-7def-8a3b-000000000812";
