@@ -3,12 +3,12 @@
 use std::{
     collections::HashSet,
     fs::{self, OpenOptions},
-    io::{self, Read as _, Write as _},
+    io::{self, Read, Write as _},
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use glob::Pattern;
 
@@ -139,20 +139,127 @@ impl GateFlags {
     }
 }
 
-/// The files that a list names, one a line.
+/// The files that the list at `path` names.
 fn changed_files(path: &Path) -> anyhow::Result<HashSet<String>> {
-    let mut text = String::new();
     let read = if path.as_os_str() == "-" {
-        io::stdin().lock().take(MOST_CHANGED).read_to_string(&mut text)
+        read_list(io::stdin().lock(), MOST_CHANGED)
     } else {
-        fs::File::open(path).and_then(|file| file.take(MOST_CHANGED).read_to_string(&mut text))
+        fs::File::open(path)
+            .map_err(anyhow::Error::new)
+            .and_then(|file| read_list(file, MOST_CHANGED))
     };
-    read.map_err(|error| Misuse(format!("--changed {}: {error}", path.display())))?;
-    let lines = text
-        .split(['\n', '\0'])
-        .map(str::trim)
-        .filter(|line| !line.is_empty());
-    Ok(lines
-        .map(|line| line.strip_prefix("./").unwrap_or(line).to_owned())
-        .collect())
+    let list = read.map_err(|error| Misuse(format!("--changed {}: {error}", path.display())))?;
+    Ok(names_in(&list))
+}
+
+/// Reads a list of at most `most` bytes. The rest of a longer list would name files whose failed tests must not be excused.
+fn read_list(from: impl Read, most: u64) -> anyhow::Result<Vec<u8>> {
+    let mut list = Vec::new();
+    from.take(most + 1).read_to_end(&mut list)?;
+    ensure!(
+        u64::try_from(list.len())? <= most,
+        "the list is longer than {} MiB; list only files of tests",
+        most >> 20
+    );
+    Ok(list)
+}
+
+/// The names in the output of `git diff --name-only`: one a line, or with `-z` each with a NUL after it.
+fn names_in(list: &[u8]) -> HashSet<String> {
+    let names: Vec<Vec<u8>> = match list.contains(&0) {
+        true => list.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect(),
+        false => list
+            .split(|&byte| byte == b'\n')
+            .map(|line| {
+                let line = line.trim_ascii();
+                unquoted(line).unwrap_or_else(|| line.to_vec())
+            })
+            .collect(),
+    };
+    names
+        .iter()
+        .map(|name| String::from_utf8_lossy(name.strip_prefix(b"./").unwrap_or(name)).into_owned())
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+/// The name in a line that Git has quoted as a string of C, because it has a quote, a control character, or a byte beyond
+/// ASCII (`core.quotePath`). None for a line that is not quoted so.
+fn unquoted(line: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = line.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let mut name = Vec::with_capacity(rest.len());
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'\\' {
+            name.push(byte);
+            continue;
+        }
+        let (&escape, after) = rest.split_first()?;
+        rest = after;
+        name.push(match escape {
+            b'a' => 0x07,
+            b'b' => 0x08,
+            b't' => b'\t',
+            b'n' => b'\n',
+            b'v' => 0x0b,
+            b'f' => 0x0c,
+            b'r' => b'\r',
+            b'"' | b'\\' => escape,
+            b'0'..=b'3' => {
+                let (&[middle, low], after) = rest.split_first_chunk()?;
+                rest = after;
+                let digits = [escape, middle, low];
+                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 8).ok()?
+            }
+            _ => return None,
+        });
+    }
+    Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_that_git_quotes_are_unquoted() {
+        let list = concat!(
+            "./tests/plain.ts\n",
+            r#""tests/\303\274ber \"uns\" \\ \a\b\t\n\v\f\r\001.ts""#,
+            "\r\n\n",
+            "  tests/größe.ts\n",
+            "\"tests/not \\quoted\"\n",
+            "\"tests/cut \\30\"",
+        );
+        let expected = [
+            "tests/plain.ts",
+            "tests/über \"uns\" \\ \u{7}\u{8}\t\n\u{b}\u{c}\r\u{1}.ts",
+            "tests/größe.ts",
+            "\"tests/not \\quoted\"",
+            "\"tests/cut \\30\"",
+        ];
+        assert_eq!(names_in(list.as_bytes()), expected.map(str::to_owned).into());
+    }
+
+    #[test]
+    fn names_with_a_nul_after_them_are_verbatim() {
+        let list = "tests/two\nlines.ts\0\"tests/\\303\\274.ts\"\0 tests/größe.ts\0";
+        let expected = [
+            "tests/two\nlines.ts",
+            "\"tests/\\303\\274.ts\"",
+            " tests/größe.ts",
+        ];
+        assert_eq!(names_in(list.as_bytes()), expected.map(str::to_owned).into());
+    }
+
+    #[test]
+    fn a_list_over_the_limit_is_refused() {
+        let list = vec![b'a'; (1 << 20) + 1];
+        let refused = read_list(&list[..], 1 << 20).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the list is longer than 1 MiB; list only files of tests"
+        );
+        assert_eq!(read_list(&list[1..], 1 << 20).unwrap().len(), 1 << 20);
+    }
 }

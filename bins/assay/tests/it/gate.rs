@@ -1,8 +1,12 @@
 //! `assay gate` with a history, without a server.
 
-use std::{fs, path::Path};
+use std::{
+    fs::{self, File},
+    path::Path,
+    process::Command,
+};
 
-use assay_testkit::Cli;
+use assay_testkit::{Cli, stderr_text};
 use serde_json::Value;
 
 use crate::{
@@ -97,4 +101,70 @@ fn a_closed_pipe_changes_no_status() {
             assert_eq!(gate.status().unwrap().code(), Some(status), "{arguments:?}");
         }
     }
+}
+
+#[test]
+fn a_test_in_a_changed_file_with_a_name_that_git_quotes_is_not_excused() {
+    let (history, checkout) = (folder(), tempfile::tempdir().unwrap());
+    // In the branch's own earlier run, `odd` failed, too.
+    fs::remove_file(history.path().join("run-21.json")).unwrap();
+    let renamed = |report: &str| report.replace("tests/cart.test.ts", "tests/größe \\\"cart\\\".ts");
+    for entry in fs::read_dir(history.path()).unwrap() {
+        let path = entry.unwrap().path();
+        fs::write(&path, renamed(&fs::read_to_string(&path).unwrap())).unwrap();
+    }
+    let git = |script: &str| {
+        let mut git = Command::new("sh");
+        git.args(["-euc", script])
+            .current_dir(&checkout)
+            .env("HOME", checkout.path());
+        let output = git.output().unwrap();
+        assert!(output.status.success(), "{}", stderr_text(&output));
+    };
+    git(
+        "git init --quiet . && git config user.name a && git config user.email a@example.org
+         git commit --quiet --allow-empty -m base
+         mkdir tests && touch 'tests/größe \"cart\".ts' && git add tests && git commit --quiet -m change",
+    );
+    let report = checkout.path().join("report.json");
+    fs::write(
+        &report,
+        renamed(&ctrf(
+            22,
+            "feature/tax",
+            "f2",
+            &[("pays", None), ("odd", TIMEOUT)],
+        )),
+    )
+    .unwrap();
+    let (report, runs) = (report.display().to_string(), history.path().display().to_string());
+    let gate = |list: &str| {
+        let arguments = ["gate", &report, "--history", &runs, "--json", "--changed", list];
+        let mut gate = Cli::new("postgresql://127.0.0.1:1/nowhere").command(&arguments);
+        gate.current_dir(&checkout).output().unwrap()
+    };
+    let decision = |list: &str| {
+        let output = gate(list);
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (
+            output.status.code(),
+            value["failed"][0]["refusal"].as_str().map(str::to_owned),
+        )
+    };
+    git(
+        ": > none; git diff --name-only HEAD~ > lines; git diff --name-only -z HEAD~ > nuls; grep -qF 303 lines",
+    );
+    assert_eq!(decision("none"), (Some(0), None));
+    assert_eq!(decision("lines"), (Some(1), Some("changed".to_owned())));
+    assert_eq!(decision("nuls"), (Some(1), Some("changed".to_owned())));
+    // The end of a list that is too long would be missing.
+    let long = File::create(checkout.path().join("long")).unwrap();
+    long.set_len((16 << 20) + 1).unwrap();
+    let output = gate("long");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr_text(&output));
+    assert!(
+        stderr_text(&output).contains("--changed long: the list is longer than 16 MiB"),
+        "{}",
+        stderr_text(&output)
+    );
 }
