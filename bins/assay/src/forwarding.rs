@@ -1,6 +1,7 @@
 //! Forwards signals to a command that runs on behalf of this program.
 
 use std::{
+    fs,
     process::{Child, Command},
     sync::{
         Arc,
@@ -19,7 +20,8 @@ use signal_hook::{
 /// The signals with which CI services, shells and people end or query a command.
 const FORWARDED: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
-/// Forwards signals to a command from its start to its end. Afterwards they have their default effect.
+/// Forwards signals to a command from its start to its end. Afterwards they have their default effect. Signals that were
+/// ignored at the start stay ignored, also by the command, as `nohup` and background jobs of a shell expect.
 pub(crate) struct Forwarding {
     signals: SignalsInfo<WithOrigin>,
     /// Whether signals have their default effect.
@@ -30,11 +32,18 @@ impl Forwarding {
     /// Starts to handle the signals.
     pub(crate) fn start() -> anyhow::Result<Self> {
         let has_ended = Arc::new(AtomicBool::new(false));
-        for signal in FORWARDED {
+        // A handler would give the signal its default effect in the command.
+        let ignored = ignored_signals();
+        let handled = || {
+            FORWARDED
+                .into_iter()
+                .filter(|signal| ignored & mask(*signal) == 0)
+        };
+        for signal in handled() {
             register_conditional_default(signal, Arc::clone(&has_ended))?;
         }
         // The system reports the end of the command by a signal, too.
-        let signals = SignalsInfo::new(FORWARDED.into_iter().chain([SIGCHLD]))?;
+        let signals = SignalsInfo::new(handled().chain([SIGCHLD]))?;
         Ok(Self { signals, has_ended })
     }
 
@@ -67,6 +76,25 @@ impl Drop for Forwarding {
     }
 }
 
+/// The signals that this process ignores, as a sum of their masks. Only Linux can be asked; elsewhere there are none.
+fn ignored_signals() -> u64 {
+    fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| ignored_in(&status))
+        .unwrap_or(0)
+}
+
+/// The ignored signals in the text of `/proc/self/status`.
+fn ignored_in(status: &str) -> Option<u64> {
+    let masks = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(masks.trim(), 16).ok()
+}
+
+/// The mask of a signal: signal 1 is the lowest bit.
+const fn mask(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
 fn forward(pid: Pid, origin: &Origin) {
     if origin.signal == SIGCHLD {
         return;
@@ -74,5 +102,22 @@ fn forward(pid: Pid, origin: &Origin) {
     if let Some(signal) = Signal::from_named_raw(origin.signal) {
         // A process that has just ended needs no signal.
         let _ = kill_process(pid, signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ignored_signals_are_read_from_the_status_of_a_process() {
+        let status =
+            "Name:\tassay\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000001007\nSigCgt:\t0000000000000010\n";
+        let ignored = ignored_in(status).unwrap();
+        assert_eq!(
+            FORWARDED.map(|signal| ignored & mask(signal) != 0),
+            [true, true, true, false, false, false]
+        );
+        assert_eq!(ignored_in("Name:\tassay\n"), None);
     }
 }

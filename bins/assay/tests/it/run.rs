@@ -209,6 +209,25 @@ fn signal(child: &Child, name: &str) {
     );
 }
 
+/// The command with signals that it does not ignore. A job in the background of a shell ignores some from its start.
+fn with_default_signals(command: &Command) -> Command {
+    let mut with = Command::new("env");
+    with.args(["--default-signal=HUP,INT,QUIT", "--"])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env_clear()
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+    if let Some(folder) = command.get_current_dir() {
+        with.current_dir(folder);
+    }
+    with.stdout(Stdio::piped()).stderr(Stdio::piped());
+    with
+}
+
 #[test]
 fn signals_are_forwarded_and_written_reports_are_still_sent() {
     for (name, number) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
@@ -219,8 +238,8 @@ fn signals_are_forwarded_and_written_reports_are_still_sent() {
         let script = format!(
             "got() {{ echo {name} >> got; {report}\nexit 5; }}\ntrap got {name}; touch ready; while :; do sleep 0.05; done"
         );
-        let mut command = job.command(&["run", "--report", "r.xml", "--", "bash", "-c", &script]);
-        let mut child = command.spawn().unwrap();
+        let command = job.command(&["run", "--report", "r.xml", "--", "bash", "-c", &script]);
+        let mut child = with_default_signals(&command).spawn().unwrap();
         wait_for_file(&job, "ready");
         signal(&child, name);
         let mut text = String::new();
@@ -233,7 +252,7 @@ fn signals_are_forwarded_and_written_reports_are_still_sent() {
         assert_eq!(names(&receiver), ["r.xml"], "{text}");
 
         // The signal ends a command that does not handle it.
-        let mut command = job.command(&[
+        let command = job.command(&[
             "run",
             "--best-effort",
             "--report",
@@ -243,11 +262,37 @@ fn signals_are_forwarded_and_written_reports_are_still_sent() {
             "-c",
             "touch up; exec sleep 60",
         ]);
-        let mut child = command.spawn().unwrap();
+        let mut child = with_default_signals(&command).spawn().unwrap();
         wait_for_file(&job, "up");
         signal(&child, name);
         assert_eq!(child.wait().unwrap().code(), Some(128 + number), "{name}");
     }
+}
+
+#[test]
+fn ignored_signals_stay_ignored_by_the_command() {
+    let receiver = Receiver::start(vec![stored()]);
+    for name in ["HUP", "INT", "QUIT"] {
+        let job = Job::new(&receiver.url);
+        let script = write_report_then("r.xml", &format!("kill -{name} $$; kill -{name} $PPID; exit 5"));
+        let command = job.command(&["run", "--report", "r.xml", "--", "sh", "-c", &script]);
+        // As `nohup` does, and a shell for a job in its background.
+        let mut ignoring = Command::new("sh");
+        ignoring
+            .args(["-c", &format!("trap '' {name}; exec \"$@\""), "sh"])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .env_clear()
+            .envs(
+                command
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .current_dir(job.folder.path());
+        let output = ignoring.output().unwrap();
+        assert_eq!(output.status.code(), Some(5), "{name}: {}", stderr_text(&output));
+    }
+    assert_eq!(names(&receiver), ["r.xml"; 3]);
 }
 
 #[test]
@@ -280,7 +325,7 @@ fn ctrl_c_reaches_the_command_once() {
     // A controlling terminal sends the signal to all processes in the foreground.
     let mut command = Command::new("setsid");
     command
-        .args(["--ctty", "--wait"])
+        .args(["--ctty", "--wait", "env", "--default-signal=HUP,INT,QUIT", "--"])
         .arg(plain.get_program())
         .args(plain.get_args());
     command.env_clear().current_dir(job.folder.path());
