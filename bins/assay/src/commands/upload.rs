@@ -24,7 +24,7 @@ use crate::{
         body::{Body, Facts, Field},
         retry::{self, Backoff},
         server::{Server, UploadError},
-        spool::Spool,
+        spool::{Claim, SentWith, Spool},
     },
     values,
 };
@@ -66,6 +66,9 @@ pub(crate) struct UploadArgs {
     /// Show whose key it is and what would be sent; send nothing
     #[arg(long, conflicts_with = "dry_run")]
     check: bool,
+    /// Also send the spool's uploads of other keys, with this key and so into its project
+    #[arg(long, requires = "spool", conflicts_with = "paths", help_heading = SERVER)]
+    any_key: bool,
     #[command(flatten)]
     flags: UploadFlags,
 }
@@ -85,7 +88,7 @@ pub(crate) struct UploadFlags {
     /// How long to retry while the server is unreachable or busy: 90s, 5m, 1h, or 0 for a single attempt
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::duration, help_heading = SERVER)]
     pub(crate) retry_for: Duration,
-    /// Keep unsent uploads in this folder, and send those that it holds first
+    /// Keep unsent uploads in this folder, and first send those that it holds of this key
     #[arg(long, value_name = "DIR", help_heading = SERVER)]
     spool: Option<PathBuf>,
     /// Only warn if the report cannot be stored
@@ -170,9 +173,21 @@ pub(crate) fn run(global: &Global, args: &UploadArgs) -> anyhow::Result<ExitCode
 fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> anyhow::Result<()> {
     if args.paths.is_empty() {
         let spool = Spool::open(args.flags.spool.as_deref().unwrap_or(".".as_ref()))?;
-        let count = send_waiting(global, server, &spool, &mut Backoff::new(args.flags.retry_for))?;
-        return output::print(global.json, &json!({ "sent": count }), || {
-            format!("Sent {} of {}", output::count(count, "upload"), spool.name())
+        let mut backoff = Backoff::new(args.flags.retry_for);
+        let waiting = send_waiting(global, server, &spool, args.any_key, &mut backoff)?;
+        if let Some(error) = waiting.failure {
+            return Err(anyhow::Error::new(error).context(format!(
+                "sent {} of {}, and others wait",
+                output::count(waiting.sent, "upload"),
+                spool.name()
+            )));
+        }
+        return output::print(global.json, &json!({ "sent": waiting.sent }), || {
+            format!(
+                "Sent {} of {}",
+                output::count(waiting.sent, "upload"),
+                spool.name()
+            )
         });
     }
     let format = args.flags.report.format.0;
@@ -224,26 +239,24 @@ pub(crate) fn send_or_spool(
     let spool = flags.spool.as_deref().map(Spool::open).transpose();
     let spool = spool.context("nothing was stored")?;
     let mut backoff = Backoff::new(flags.retry_for);
-    let sent = match spool.as_ref().filter(|_| !flags.dry_run) {
-        None => send_body(global, server, &body, &mut backoff).map_err(anyhow::Error::new),
-        Some(spool) => send_waiting(global, server, spool, &mut backoff)
-            .and_then(|_| send_body(global, server, &body, &mut backoff).map_err(anyhow::Error::new)),
-    };
-    let answer = match (sent, spool) {
-        (Ok(answer), _) => answer,
-        (Err(error), Some(spool)) if !flags.dry_run && is_worth_spooling(&error) => {
-            let spooled = spool.add(&body, clock::now());
-            return Err(match spooled {
-                Ok(()) => error.context(format!(
-                    "nothing was stored; the next `assay upload --spool {}` sends it",
-                    output::shell_word(&spool.name())
-                )),
-                Err(problem) => error.context(format!(
-                    "nothing was stored, and the upload is not kept ({problem:#})"
-                )),
-            });
+    let spool = spool.filter(|_| !flags.dry_run);
+    if let Some(spool) = &spool {
+        // The spool's failures are not this report's.
+        if let Err(problem) = send_waiting(global, server, spool, false, &mut backoff) {
+            eprintln!("assay: warning: the spool's uploads are not sent: {problem:#}");
         }
-        (Err(error), _) => return Err(error.context("nothing was stored")),
+    }
+    let answer = match send_body(global, server, &body, &mut backoff) {
+        Ok(answer) => answer,
+        Err(not_sent) => {
+            let spooled = spool.filter(|_| not_sent.error.is_worth_spooling()).map(|spool| {
+                (
+                    spool.add(&body, &server.key_identifier(), clock::now()),
+                    spool.name(),
+                )
+            });
+            return Err(not_sent.with_context(flags.dry_run, spooled));
+        }
     };
     print_text(&answer::warnings(&answer));
     let words = || match flags.dry_run {
@@ -277,7 +290,8 @@ pub(crate) fn explain(
     let (fields, warnings) = fields(flags, ci, files, asking)?;
     print_text(&warnings);
     let body = Body::new(&fields, files)?;
-    let answer = send_body(global, server, &body, &mut Backoff::new(flags.retry_for))?;
+    let answer = send_body(global, server, &body, &mut Backoff::new(flags.retry_for))
+        .map_err(|not_sent| not_sent.error)?;
     print_text(&answer::warnings(&answer));
     Ok(answer)
 }
@@ -291,11 +305,41 @@ struct Purpose {
     failures: bool,
 }
 
-/// Whether sending the report later may succeed.
-fn is_worth_spooling(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<UploadError>()
-        .is_some_and(|reason| !reason.is_the_reports_fault())
+/// A report that was not sent, or whose answer was lost.
+struct NotSent {
+    /// The error of the last attempt.
+    error: UploadError,
+    /// Whether an attempt may have stored the report.
+    may_be_stored: bool,
+}
+
+impl NotSent {
+    /// Adds whether the report is stored, and what happens next. `spooled` is the result of adding it to a spool, with
+    /// the spool's name.
+    fn with_context(self, dry_run: bool, spooled: Option<(anyhow::Result<()>, String)>) -> anyhow::Error {
+        let is_unknown = self.may_be_stored && !dry_run;
+        let stored = match is_unknown {
+            false => "nothing was stored",
+            // Its error contains what is known, for example that only the verdicts are not up to date.
+            true if self.error.is_failure_of_the_server() => "the server did not complete the upload",
+            true => "it is unknown whether the report was stored",
+        };
+        let context = match spooled {
+            Some((Ok(()), name)) => {
+                let spool = output::shell_word(&name);
+                match self.error.is_the_keys_fault() {
+                    true => format!(
+                        "{stored}; with a valid key, `assay upload --spool {spool} --any-key` sends it"
+                    ),
+                    false => format!("{stored}; the next `assay upload --spool {spool}` sends it"),
+                }
+            }
+            Some((Err(problem), _)) => format!("{stored}, and the upload is not kept ({problem:#})"),
+            None if is_unknown => format!("{stored}; sending the report again stores it once"),
+            None => stored.to_owned(),
+        };
+        anyhow::Error::new(self.error).context(context)
+    }
 }
 
 fn print_text(warnings: &[String]) {
@@ -329,48 +373,117 @@ fn fields(
     Ok(facts.fields())
 }
 
-/// Sends the uploads of a spool and prints their number. An upload that the server rejects permanently is set aside.
+/// The result of sending the uploads of a spool.
+struct SentWaiting {
+    sent: u64,
+    /// The last error of an upload that stays in the spool.
+    failure: Option<UploadError>,
+}
+
+/// Sends the uploads of a spool. An upload that the server refuses permanently is set aside. Any other upload that
+/// fails stays, and the next one is sent unless it would fail for the same reason.
 fn send_waiting(
     global: &Global,
     server: &Server,
     spool: &Spool,
+    any_key: bool,
     backoff: &mut Backoff,
-) -> anyhow::Result<u64> {
-    let mut count = 0;
+) -> anyhow::Result<SentWaiting> {
+    let key = server.key_identifier();
+    let with = SentWith { key: &key, any_key };
+    let (mut sent, mut of_other_keys, mut failure) = (0_u64, 0_u64, None);
     for path in spool.entries()? {
-        let Some(entry) = spool.claim(&path)? else {
-            continue;
+        let entry = match spool.claim(&path, with) {
+            Ok(Claim::Entry(entry)) => entry,
+            Ok(Claim::Taken) => continue,
+            Ok(Claim::OfAnotherKey) => {
+                of_other_keys += 1;
+                continue;
+            }
+            Err(problem) => {
+                eprintln!("assay: warning: an upload of the spool cannot be read, and stays: {problem:#}");
+                continue;
+            }
         };
-        match send_body(global, server, &entry.body, backoff) {
+        let name = entry.name();
+        let done = match send_waiting_body(global, server, &entry.body, backoff) {
             Ok(_) => {
-                eprintln!("assay: sent {}, which an earlier upload had kept", entry.name());
-                entry.remove()?;
-                count += 1;
+                eprintln!("assay: sent {name}, which an earlier upload had kept");
+                sent += 1;
+                entry.remove()
             }
-            Err(error) if error.is_the_reports_fault() => {
-                let name = entry.set_aside()?;
-                eprintln!("assay: warning: an earlier upload was refused, and is kept as {name}: {error}");
+            Err(error)
+                if error.is_the_reports_fault()
+                    || (entry.is_of_this_key && error.is_forbidden_to_the_key()) =>
+            {
+                entry.set_aside().map(|name| {
+                    eprintln!(
+                        "assay: warning: an earlier upload was refused, and is kept as {name}: {error}"
+                    );
+                })
             }
-            Err(error) => return Err(anyhow::Error::new(error)),
+            Err(error) => {
+                eprintln!("assay: warning: {name} is not sent, and stays: {error}");
+                let is_last = error.concerns_every_report();
+                failure = Some(error);
+                if is_last {
+                    break;
+                }
+                Ok(())
+            }
+        };
+        if let Err(problem) = done {
+            eprintln!("assay: warning: the upload stays in the spool: {problem:#}");
         }
     }
-    Ok(count)
+    if of_other_keys > 0 {
+        eprintln!(
+            "assay: {} in {} for another key; `assay upload --spool {} --any-key` sends with any key of the project",
+            match of_other_keys {
+                1 => "1 upload waits".to_owned(),
+                count => format!("{count} uploads wait"),
+            },
+            spool.name(),
+            output::shell_word(&spool.name()),
+        );
+    }
+    Ok(SentWaiting { sent, failure })
 }
 
-/// Sends a body until it is stored or refused, or the time is over.
-fn send_body(
+/// Sends a waiting body. An error that may be this body's alone is not retried, because the retries would take the
+/// time of the others. The next job sends the body again.
+fn send_waiting_body(
     global: &Global,
     server: &Server,
     body: &Body,
     backoff: &mut Backoff,
 ) -> Result<Value, UploadError> {
-    retry::until_expired(global, backoff, "not sent yet", || {
-        let length = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
-        let bar = progress::bar(global, "sending", length, Unit::SentBytes);
-        let sent = server.send(body, |bytes| bar.wrap_read(bytes));
-        bar.finish_and_clear();
-        sent
-    })
+    let sent = retry::until_expired(global, backoff, "not sent yet", || {
+        match send_once(global, server, body) {
+            Err(error) if error.concerns_every_report() => Err(error),
+            sent => Ok(sent),
+        }
+    });
+    sent.flatten()
+}
+
+/// Sends a body until it is stored or refused, or the time is over.
+fn send_body(global: &Global, server: &Server, body: &Body, backoff: &mut Backoff) -> Result<Value, NotSent> {
+    // The answer of an earlier attempt than the last one may be lost, too.
+    let mut may_be_stored = false;
+    let sent = retry::until_expired(global, backoff, "not sent yet", || {
+        send_once(global, server, body).inspect_err(|error| may_be_stored |= error.may_be_stored())
+    });
+    sent.map_err(|error| NotSent { error, may_be_stored })
+}
+
+/// Sends a body once, with a progress bar.
+fn send_once(global: &Global, server: &Server, body: &Body) -> Result<Value, UploadError> {
+    let length = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
+    let bar = progress::bar(global, "sending", length, Unit::SentBytes);
+    let sent = server.send(body, |bytes| bar.wrap_read(bytes));
+    bar.finish_and_clear();
+    sent
 }
 
 /// Shows the key's owner, and the files that would be sent.

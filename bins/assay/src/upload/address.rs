@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use assay_access::key::READ_PREFIX;
+use assay_access::key::{self, READ_PREFIX};
 use ureq::http::Uri;
 
 use crate::{environment, misuse::Misuse, sources::display_path};
@@ -19,6 +19,8 @@ const INGEST: &str = "the ingest listener";
 const LONGEST_ADDRESS: usize = 2_000;
 /// Longest key, in characters. Keys are much shorter; a longer text is not read to its end.
 const LONGEST_KEY: u64 = 1_000;
+/// The number of bytes of a key's hash that identify the key in a spool.
+const IDENTIFYING_BYTES: usize = 8;
 
 /// The address of an ingest listener, without the path of a route.
 #[derive(Debug, Clone)]
@@ -128,6 +130,15 @@ impl Key {
     /// Whether it is an organization's read key.
     pub(crate) fn is_read_key(&self) -> bool {
         self.0.starts_with(READ_PREFIX)
+    }
+
+    /// The beginning of the key's hash. It identifies the key and does not reveal it.
+    pub(crate) fn identifier(&self) -> String {
+        let hash = key::hash(self.0.as_bytes()).0;
+        hash.iter()
+            .take(IDENTIFYING_BYTES)
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 
     /// The value of the header `Authorization`.

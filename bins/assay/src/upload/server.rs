@@ -34,8 +34,10 @@ pub(crate) struct Server {
 /// The reason why a report was not stored.
 #[derive(Debug)]
 pub(crate) enum UploadError {
-    /// The server did not answer.
+    /// The server did not get the whole report.
     NoAnswer(NoAnswer),
+    /// The server got the whole report, and its answer was lost.
+    AnswerLost(NoAnswer),
     /// The read API answered. It refuses ingest keys.
     ReadApi(String),
     /// The server answered with an error.
@@ -55,7 +57,7 @@ pub(crate) struct Refusal {
 impl Transient for UploadError {
     fn is_transient(&self) -> bool {
         match self {
-            Self::NoAnswer(problem) => problem.is_transient(),
+            Self::NoAnswer(problem) | Self::AnswerLost(problem) => problem.is_transient(),
             Self::ReadApi(_) => false,
             Self::Refused(refusal) => http::is_transient(refusal.status),
         }
@@ -63,7 +65,7 @@ impl Transient for UploadError {
 
     fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::NoAnswer(_) | Self::ReadApi(_) => None,
+            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => None,
             Self::Refused(refusal) => refusal.retry_after,
         }
     }
@@ -73,21 +75,70 @@ impl UploadError {
     /// Whether the report itself is refused, so that sending it later or with another key does not help.
     pub(crate) fn is_the_reports_fault(&self) -> bool {
         match self {
-            Self::NoAnswer(_) | Self::ReadApi(_) => false,
+            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => false,
             Self::Refused(refusal) => matches!(refusal.status.as_u16(), 400 | 409 | 413 | 415 | 422),
+        }
+    }
+
+    /// Whether the key may not store this report, so that sending it later with the same key does not help.
+    pub(crate) fn is_forbidden_to_the_key(&self) -> bool {
+        match self {
+            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => false,
+            Self::Refused(refusal) => matches!(refusal.code.as_str(), "wrong_project" | "branch_not_allowed"),
+        }
+    }
+
+    /// Whether the server refuses the key itself, with any report.
+    pub(crate) fn is_the_keys_fault(&self) -> bool {
+        match self {
+            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => false,
+            Self::Refused(refusal) => refusal.status == StatusCode::UNAUTHORIZED,
+        }
+    }
+
+    /// Whether another report that is sent now fails for the same reason.
+    pub(crate) fn concerns_every_report(&self) -> bool {
+        match self {
+            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => true,
+            Self::Refused(refusal) => {
+                refusal.status.is_redirection()
+                    || matches!(refusal.status.as_u16(), 401 | 404 | 405 | 429 | 502..=504)
+            }
+        }
+    }
+
+    /// Whether sending the report later may succeed.
+    pub(crate) fn is_worth_spooling(&self) -> bool {
+        !self.is_the_reports_fault() && !self.is_forbidden_to_the_key()
+    }
+
+    /// Whether the server answered with a failure of its own.
+    pub(crate) fn is_failure_of_the_server(&self) -> bool {
+        match self {
+            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => false,
+            Self::Refused(refusal) => refusal.status.is_server_error(),
+        }
+    }
+
+    /// Whether the server may have stored the report.
+    pub(crate) fn may_be_stored(&self) -> bool {
+        match self {
+            Self::NoAnswer(_) | Self::ReadApi(_) => false,
+            Self::AnswerLost(_) => true,
+            Self::Refused(refusal) => refusal.status.is_success() || refusal.status.is_server_error(),
         }
     }
 
     /// Advice for the user.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         let refusal = match self {
-            Self::NoAnswer(NoAnswer::Unreachable(_)) => {
+            Self::NoAnswer(NoAnswer::Unreachable(_)) | Self::AnswerLost(NoAnswer::Unreachable(_)) => {
                 return Some(
                     "see whether ASSAY_INGEST_URL (or --url) names the ingest listener, and whether it runs and is \
                      reachable from here",
                 );
             }
-            Self::NoAnswer(NoAnswer::Untrusted(_)) => {
+            Self::NoAnswer(NoAnswer::Untrusted(_)) | Self::AnswerLost(NoAnswer::Untrusted(_)) => {
                 return Some(
                     "add the authority to this system's certificates, or set SSL_CERT_FILE to a file that holds it",
                 );
@@ -121,7 +172,7 @@ impl UploadError {
 impl std::fmt::Display for UploadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NoAnswer(problem) => problem.fmt(f),
+            Self::NoAnswer(problem) | Self::AnswerLost(problem) => problem.fmt(f),
             Self::ReadApi(reason) => f.write_str(reason),
             Self::Refused(Refusal {
                 status, code, reason, ..
@@ -152,6 +203,11 @@ impl Server {
         &self.address
     }
 
+    /// The identifier of the key.
+    pub(crate) fn key_identifier(&self) -> String {
+        self.key.identifier()
+    }
+
     /// Asks the server to describe the key.
     pub(crate) fn key(&self) -> Result<Value, UploadError> {
         let answer = self
@@ -178,8 +234,16 @@ impl Server {
         if body.bytes.len() > LARGE {
             request = request.header(header::EXPECT, "100-continue");
         }
-        let mut bytes = progress(std::io::Cursor::new(body.bytes.clone()));
-        self.read(request.send(SendBody::from_reader(&mut bytes)))
+        let mut bytes = Counted {
+            inner: progress(std::io::Cursor::new(body.bytes.clone())),
+            count: 0,
+        };
+        let answer = request.send(SendBody::from_reader(&mut bytes));
+        let is_complete = bytes.count >= body.bytes.len();
+        self.read(answer).map_err(|error| match (error, is_complete) {
+            (UploadError::NoAnswer(problem), true) => UploadError::AnswerLost(problem),
+            (error, _) => error,
+        })
     }
 
     /// Sends what a gate decided on an upload.
@@ -219,6 +283,20 @@ impl Server {
             reason,
             retry_after: answer.retry_after,
         }))
+    }
+}
+
+/// Counts the bytes that were read.
+struct Counted<R> {
+    inner: R,
+    count: usize,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.count += read;
+        Ok(read)
     }
 }
 

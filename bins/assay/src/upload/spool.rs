@@ -1,7 +1,7 @@
 //! Uploads that could not be sent, kept in a folder until they can be.
 //!
-//! An entry is a file: a line of JSON with the boundary of its parts, then the body. It is written under another name and
-//! then renamed, so that a killed program leaves no incomplete entry.
+//! An entry is a file: a line of JSON with the boundary of its parts and the identifier of its key, then the body. It
+//! is written under another name and then renamed, so that a killed program leaves no incomplete entry.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -35,12 +35,35 @@ pub(crate) struct Spool {
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     boundary: String,
+    /// The identifier of the key that the upload was to be sent with. Older versions did not write it.
+    key: Option<String>,
+}
+
+/// What an upload is sent with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SentWith<'a> {
+    /// The identifier of the job's key.
+    pub(crate) key: &'a str,
+    /// Whether uploads of other keys are sent with this key, too.
+    pub(crate) any_key: bool,
+}
+
+/// The result of opening an entry.
+pub(crate) enum Claim {
+    /// No other process sends it.
+    Entry(Entry),
+    /// It is sent with another key.
+    OfAnotherKey,
+    /// Another process sends it or has sent it.
+    Taken,
 }
 
 /// An upload that waits. No other process sends it while this value exists.
 pub(crate) struct Entry {
     path: PathBuf,
     pub(crate) body: Body,
+    /// Whether it was to be sent with this job's key.
+    pub(crate) is_of_this_key: bool,
     /// Holds the lock.
     _file: File,
 }
@@ -75,23 +98,14 @@ impl Spool {
         Ok(paths)
     }
 
-    /// Locks and reads an entry. None if another process sends it or has sent it.
-    pub(crate) fn claim(&self, path: &Path) -> anyhow::Result<Option<Entry>> {
+    /// Locks and reads an entry that may be sent.
+    pub(crate) fn claim(&self, path: &Path, with: SentWith<'_>) -> anyhow::Result<Claim> {
         let name = display_path(path);
         let file = match File::open(path) {
             Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Claim::Taken),
             Err(error) => return Err(error).context(name),
         };
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error).context(name),
-        }
-        // Another process may have sent and removed it between the opening and the lock.
-        if !path.exists() {
-            return Ok(None);
-        }
         let mut reader = BufReader::new(&file);
         let mut head = String::new();
         reader
@@ -100,20 +114,35 @@ impl Spool {
             .read_line(&mut head)
             .with_context(|| name.clone())?;
         let head: Head = serde_json::from_str(&head).with_context(|| format!("{name}: no upload"))?;
+        // An entry of another key is not locked, because the lock would hide it from a job with its key.
+        let is_of_this_key = head.key.as_deref() == Some(with.key);
+        if !is_of_this_key && !with.any_key {
+            return Ok(Claim::OfAnotherKey);
+        }
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(Claim::Taken),
+            Err(TryLockError::Error(error)) => return Err(error).context(name),
+        }
+        // Another process may have sent and removed it between the opening and the lock.
+        if !path.exists() {
+            return Ok(Claim::Taken);
+        }
         let mut bytes = Vec::new();
         reader.take(MOST_BYTES).read_to_end(&mut bytes).context(name)?;
-        Ok(Some(Entry {
+        Ok(Claim::Entry(Entry {
             path: path.to_path_buf(),
             body: Body {
                 boundary: head.boundary,
                 bytes,
             },
+            is_of_this_key,
             _file: file,
         }))
     }
 
-    /// Writes a body to the spool.
-    pub(crate) fn add(&self, body: &Body, now: Timestamp) -> anyhow::Result<()> {
+    /// Writes a body to the spool, to be sent with the key of this identifier.
+    pub(crate) fn add(&self, body: &Body, key: &str, now: Timestamp) -> anyhow::Result<()> {
         let mut used = 0;
         for entry in fs::read_dir(&self.folder)? {
             used += entry?.metadata().map_or(0, |metadata| metadata.len());
@@ -131,6 +160,7 @@ impl Spool {
             .with_context(context)?;
         let head = Head {
             boundary: body.boundary.clone(),
+            key: Some(key.to_owned()),
         };
         writeln!(file, "{}", serde_json::to_string(&head)?).with_context(context)?;
         file.write_all(&body.bytes).with_context(context)?;
@@ -148,12 +178,12 @@ impl Entry {
     }
 
     /// Removes the entry after it was stored.
-    pub(crate) fn remove(self) -> anyhow::Result<()> {
+    pub(crate) fn remove(&self) -> anyhow::Result<()> {
         fs::remove_file(&self.path).with_context(|| self.name())
     }
 
     /// Renames the entry so that it is not sent again, because the server refused it permanently.
-    pub(crate) fn set_aside(self) -> anyhow::Result<String> {
+    pub(crate) fn set_aside(&self) -> anyhow::Result<String> {
         let path = self.path.with_extension(REFUSED);
         fs::rename(&self.path, &path).with_context(|| self.name())?;
         Ok(display_path(&path))

@@ -72,7 +72,8 @@ impl Request {
 /// A prepared answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
-    status: u16,
+    /// None if the connection is closed without an answer.
+    status: Option<u16>,
     headers: String,
     pub(crate) body: String,
 }
@@ -80,9 +81,18 @@ pub(crate) struct Reply {
 /// An answer with a JSON body.
 pub(crate) fn reply(status: u16, body: &Value) -> Reply {
     Reply {
-        status,
+        status: Some(status),
         headers: String::new(),
         body: body.to_string(),
+    }
+}
+
+/// An answer that is lost: the connection is closed after the request.
+pub(crate) fn lost() -> Reply {
+    Reply {
+        status: None,
+        headers: String::new(),
+        body: String::new(),
     }
 }
 
@@ -219,6 +229,7 @@ fn answer(stream: impl Read + Write, reply: &Reply, record: impl FnOnce(Request)
         headers,
         body,
     } = reply;
+    let status = (*status)?;
     let head = format!(
         "HTTP/1.1 {status} x\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
         body.len()

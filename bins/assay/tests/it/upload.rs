@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::{
     junit,
     pty::{Session, Streams},
-    receiver::{Receiver, error, reply, stored},
+    receiver::{Receiver, error, lost, reply, stored},
 };
 
 pub(crate) const KEY: &str = "svc_0123456789abcdefghijABCDEFGHIJ01AAAAAA";
@@ -346,6 +346,59 @@ fn an_unreachable_server_exits_with_1_and_best_effort_makes_it_a_warning() {
         "{}",
         stderr_text(&retried)
     );
+}
+
+#[test]
+fn a_report_that_may_be_stored_is_not_called_unstored() {
+    let not_judged = reply(
+        503,
+        &json!({"error": "The report is stored, but its verdicts are not up to date yet", "code": "busy"}),
+    );
+    let over_limit = error(429, "rate_limited").with("Retry-After: 600");
+    for (replies, expected) in [
+        (
+            vec![lost()],
+            "assay: it is unknown whether the report was stored; sending the report again stores it once: http://",
+        ),
+        (
+            vec![not_judged],
+            "assay: the server did not complete the upload; sending the report again stores it once: The report is stored",
+        ),
+        // The first attempt may have stored it, and the last one did not.
+        (
+            vec![lost(), over_limit.clone()],
+            "assay: it is unknown whether the report was stored; sending the report again stores it once: made to answer",
+        ),
+        (vec![over_limit], "assay: nothing was stored: made to answer"),
+    ] {
+        let within = if replies.len() == 1 { "0" } else { "30s" };
+        let receiver = Receiver::start(replies.clone());
+        let output = Job::new(&receiver.url).run(&["upload", "--retry-for", within, "out"]);
+        assert_eq!(output.status.code(), Some(1), "{replies:?}");
+        assert_eq!(receiver.requests().len(), replies.len());
+        assert!(
+            stderr_text(&output).contains(expected),
+            "{expected}: {}",
+            stderr_text(&output)
+        );
+    }
+    let receiver = Receiver::start(vec![lost()]);
+    for (flags, expected) in [
+        (
+            ["--spool", "kept"].as_slice(),
+            "assay: it is unknown whether the report was stored; the next `assay upload --spool kept` sends it: ",
+        ),
+        (&["--dry-run"], "assay: nothing was stored: "),
+    ] {
+        let arguments = [&["upload", "--retry-for", "0", "out"], flags].concat();
+        let output = Job::new(&receiver.url).run(&arguments);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            stderr_text(&output).contains(expected),
+            "{expected}: {}",
+            stderr_text(&output)
+        );
+    }
 }
 
 #[test]
