@@ -138,9 +138,10 @@ pub(crate) fn new_pool(connection_string: &ConnectionString, options: PoolOption
 }
 
 impl Database {
-    /// Runs statements on the primary, and again on another one if the first is dead.
+    /// Runs statements on the primary, and again on another connection if the first is dead, or as often as the connection
+    /// does not see a partition.
     ///
-    /// The second run is safe: statements outside of a transaction are reads or can be repeated, and a transaction of
+    /// A further run is safe: statements outside of a transaction are reads or can be repeated, and a transaction of
     /// a dead connection was rolled back or can be repeated.
     pub(crate) fn on_primary<T, E: From<StoreError>>(
         &self,
@@ -150,6 +151,15 @@ impl Database {
         let mut connection = self.connection()?;
         let mut outcome = work(&mut connection);
         if matches!(&outcome, Err(WorkError::Query(error)) if is_dead(&mut connection, error)) {
+            drop(connection);
+            connection = self.live_connection()?;
+            outcome = work(&mut connection);
+        }
+        for _ in 0..self.pool.max_size() {
+            if !matches!(&outcome, Err(WorkError::Query(error)) if misses_partition(error)) {
+                break;
+            }
+            end_session(&mut connection);
             drop(connection);
             connection = self.live_connection()?;
             outcome = work(&mut connection);
@@ -234,6 +244,23 @@ pub(crate) fn prepare(
                  NOT BETWEEN interval '1 ms' AND interval '{idle_ms} ms'"
         ))
         .map_err(diesel::r2d2::Error::QueryError)
+}
+
+/// Whether an error means that there is no partition for a row. Imports create partitions first, so the session has an outdated
+/// list of them. That happens rarely while other sessions add partitions (seen with Postgres 15.18), and the session keeps the
+/// list.
+fn misses_partition(error: &QueryError) -> bool {
+    // The error has the code of a violated constraint, and its text is in the language of the server.
+    matches!(
+        error,
+        QueryError::DatabaseError(DatabaseErrorKind::CheckViolation, details) if details.constraint_name().is_none()
+    )
+}
+
+/// Ends the session of a connection, so that the pool replaces it.
+fn end_session(connection: &mut PgConnection) {
+    // It always fails, because it ends its own session.
+    let _ended = connection.batch_execute("SELECT pg_terminate_backend(pg_backend_pid())");
 }
 
 /// Whether an error means that the connection is dead, and not only that a statement failed.

@@ -1,8 +1,8 @@
 //! Errors for the caller when the database fails.
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
-use assay_domain::store::{Store, StoreError};
+use assay_domain::store::{RecordError, Store, StoreError};
 use assay_repository::{Database, PoolOptions};
 
 use crate::fixture::*;
@@ -31,6 +31,45 @@ fn a_dead_connection_is_replaced_without_an_error() {
     assert_eq!(
         world.database.text("SELECT count(*) FROM run").as_deref(),
         Some("1")
+    );
+}
+
+/// Postgres does so itself, but rarely: a session has an outdated list of partitions.
+#[test]
+fn sessions_that_do_not_see_a_partition_are_replaced_without_an_error() {
+    let world = World::new();
+    world.import(&report("a").test("x", "p"));
+    let read = || world.store.projects(&world.caller).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(read);
+        }
+    });
+    world.database.execute(
+        "CREATE TABLE outdated AS SELECT pid FROM pg_stat_activity WHERE datname = current_database();
+         CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             IF pg_backend_pid() IN (SELECT pid FROM outdated) THEN
+                 RAISE 'no partition of relation found for row' USING ERRCODE = 'check_violation', TABLE = 'result';
+             END IF;
+             RETURN NULL;
+         END $$;
+         CREATE TRIGGER refuse BEFORE INSERT ON result FOR EACH STATEMENT EXECUTE FUNCTION refuse()",
+    );
+    world.import(&report("b").test("x", "f"));
+    assert_eq!(
+        world.database.text("SELECT count(*) FROM result").as_deref(),
+        Some("2")
+    );
+    // Only without a partition in any session it is an error.
+    world.database.execute(
+        "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             RAISE 'no partition of relation found for row' USING ERRCODE = 'check_violation', TABLE = 'result';
+         END $$",
+    );
+    let refused = world.try_import(&report("c").test("x", "f"));
+    assert!(
+        matches!(refused, Err(RecordError::Store(StoreError::Failed { .. }))),
+        "{refused:?}"
     );
 }
 
