@@ -173,6 +173,13 @@ impl Browser {
         self.command(&format!("/element/{element}/click"), &json!({}));
     }
 
+    /// Clicks the first element of this CSS selector, and waits until the page that it opens is loaded.
+    pub fn follow(&self, selector: &str) {
+        self.run("window.isLeft = true");
+        self.click(selector);
+        self.until("return !window.isLeft && document.readyState === 'complete'");
+    }
+
     /// Types into the first element of this CSS selector.
     pub fn write(&self, selector: &str, text: &str) {
         let element = self.element(selector);

@@ -241,7 +241,7 @@ fn a_deep_link_is_opened_after_signing_in_and_a_revoked_key_ends_the_session() {
         browser.address()
     );
     browser.write("input[name=key]", &world.key);
-    browser.click("button.main");
+    browser.follow("button.main");
     assert_eq!(browser.address(), world.url(&deep));
 
     world.cli.json(&["key", "revoke", &world.key_id]);
@@ -363,7 +363,7 @@ fn the_page_of_projects_has_the_counts_and_the_last_run_of_each() {
             ["<b>app</b>", 0, 0, 0, "No run in the last 30 days"],
         ]);
         assert_eq!(shown, expected);
-        browser.click("section.panel:last-of-type h2 a");
+        browser.follow("section.panel:last-of-type h2 a");
         let id = second["id"].as_str().unwrap();
         assert_eq!(browser.address(), world.url(&format!("/p/{id}")));
         // A project without runs shows the next step.

@@ -237,7 +237,7 @@ fn a_runs_page_has_the_cause_of_each_failure_and_the_gate() {
     let answer = world.api(&format!("/projects/{}/runs/{run}/failures", world.project));
     let failure = &answer["failures"][0];
     browser.open(&world.url(&format!("/p/{}/runs/{run}?show=failed", world.project)));
-    browser.click(".failures .row a");
+    browser.follow(".failures .row a");
     assert_eq!(
         browser.text(".why"),
         format!(
@@ -246,7 +246,7 @@ fn a_runs_page_has_the_cause_of_each_failure_and_the_gate() {
             failure["explanation"].as_str().unwrap()
         )
     );
-    browser.click(".why a");
+    browser.follow(".why a");
     assert_eq!(browser.text("h1"), failure["title"].as_str().unwrap());
 }
 

@@ -61,7 +61,7 @@ fn the_list_is_filtered_by_branch_variant_error_and_what_is_new() {
             .text("#results")
             .contains("No test matches. Show all tests")
     );
-    browser.click("#results .empty a");
+    browser.follow("#results .empty a");
     assert_eq!(
         browser.run("return document.querySelectorAll('#results .row').length"),
         serde_json::json!(everything.len())
