@@ -10,17 +10,17 @@ mod layout;
 mod links;
 mod pages;
 mod session;
+mod sign_in;
 mod view;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
     http::{
-        ConnectionType, Method, StatusCode,
+        Method, StatusCode,
         header::{self, AcceptEncoding, Header as _, HeaderValue},
     },
-    rt::time::timeout,
     web,
 };
 use assay_access::{
@@ -46,10 +46,6 @@ use self::{
 
 /// Pages per minute and session.
 const PAGES_A_MINUTE: u32 = 600;
-/// Longest body of a form, in bytes.
-const FORM_BYTES: usize = 1_024;
-/// Time limit for receiving a form.
-const FORM_WITHIN: Duration = Duration::from_secs(10);
 /// Longest address for the redirect after signing in.
 const NEXT_BYTES: usize = 4_096;
 
@@ -145,11 +141,7 @@ impl Front {
                     observe(&front.metrics, &request, async |id| {
                         let answer = front.login(&request, body, || answering.body_is_read()).await;
                         let mut outcome = front.outcome("/login", answer, &request, id);
-                        if answering.is_reading_body() {
-                            // The rest of the body is not read, so the connection closes.
-                            let head = outcome.response.head_mut();
-                            head.set_connection_type(ConnectionType::Close);
-                        }
+                        answering.close_unless_read(&mut outcome.response);
                         outcome
                     })
                     .await
@@ -225,85 +217,6 @@ impl Front {
         if session.needs_renewal(now) {
             set_cookie(&mut response, &self.sessions.cookie(session.key, now)?);
         }
-        Ok(response)
-    }
-
-    /// Shows the sign-in form, or checks the key that it sent.
-    async fn login(
-        &self,
-        request: &HttpRequest,
-        payload: web::Payload,
-        body_is_read: impl FnOnce(),
-    ) -> Result<HttpResponse, FrontError> {
-        match *request.method() {
-            Method::GET | Method::HEAD => {
-                let query = pairs(request.query_string());
-                let next = value(&query, "next").filter(|next| is_own_address(next));
-                body(layout::login(None, next), StatusCode::OK, request)
-            }
-            Method::POST => self.sign_in(request, payload, body_is_read).await,
-            _ => Err(FrontError::NoSuchMethod),
-        }
-    }
-
-    async fn sign_in(
-        &self,
-        request: &HttpRequest,
-        payload: web::Payload,
-        body_is_read: impl FnOnce(),
-    ) -> Result<HttpResponse, FrontError> {
-        let now = (self.clock)();
-        if !is_own_form(request) {
-            return Err(FrontError::ForeignForm);
-        }
-        let form = timeout(FORM_WITHIN, payload.to_bytes_limited(FORM_BYTES))
-            .await
-            .map_err(|_| FrontError::SlowForm)?
-            .map_err(|_| FrontError::LongForm)?
-            .map_err(|_| FrontError::BrokenForm)?;
-        body_is_read();
-        let peer = request.peer_addr().map(|peer| peer.ip().to_string());
-        let budget_id = format!("login {}", peer.unwrap_or_default());
-        if let Admission::Refused = self.limiter.admit(budget_id.as_bytes(), now).await {
-            return Err(FrontError::TooMany);
-        }
-        let fields = pairs(std::str::from_utf8(&form).unwrap_or_default());
-        let query = pairs(request.query_string());
-        let next = value(&query, "next").filter(|next| is_own_address(next));
-        let key = match PresentedKey::of_text(value(&fields, "key").unwrap_or_default().trim().as_bytes()) {
-            Ok(key) => {
-                let directory = Arc::clone(&self.directory);
-                let granted = self
-                    .admission
-                    .run(self.directory.share(&key), move || directory.check(&key, now))
-                    .await?;
-                granted.map(|_| key).map_err(FrontError::from)
-            }
-            Err(refusal) => Err(refusal.into()),
-        };
-        match key {
-            Ok(key) => {
-                let mut response = see_other(next.unwrap_or("/"));
-                set_cookie(&mut response, &self.sessions.cookie(key.hash(), now)?);
-                Ok(response)
-            }
-            Err(error @ FrontError::Refused(_)) => {
-                let (status, _) = error.status_and_code();
-                body(layout::login(Some(&error.sentence()), next), status, request)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn logout(&self, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
-        if *request.method() != Method::POST {
-            return Err(FrontError::NoSuchMethod);
-        }
-        if !is_own_form(request) {
-            return Err(FrontError::ForeignForm);
-        }
-        let mut response = see_other("/login");
-        set_cookie(&mut response, &self.sessions.expired_cookie());
         Ok(response)
     }
 
@@ -445,18 +358,6 @@ fn cookies(request: &HttpRequest) -> Option<&str> {
     request.headers().get(header::COOKIE)?.to_str().ok()
 }
 
-/// Whether a page of this site sent the form, according to `Sec-Fetch-Site`, or to `Origin` and `Host`.
-fn is_own_form(request: &HttpRequest) -> bool {
-    let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
-    match (text("sec-fetch-site"), text("origin"), text("host")) {
-        (Some(site), _, _) => site == "same-origin",
-        (None, Some(origin), Some(host)) => {
-            origin.split_once("://").is_some_and(|(_, origin)| origin == host)
-        }
-        (None, _, _) => false,
-    }
-}
-
 /// Whether an address lies on this site, which prevents open redirects after signing in.
 fn is_own_address(address: &str) -> bool {
     address.starts_with('/')
@@ -496,35 +397,6 @@ mod tests {
             "/a b",
         ] {
             assert!(!is_own_address(address), "{address:?}");
-        }
-    }
-
-    #[test]
-    fn a_form_of_another_site_is_refused() {
-        use actix_web::test::TestRequest;
-        let is_accepted = |headers: &[(&'static str, &'static str)]| {
-            let mut request = TestRequest::post();
-            for header in headers {
-                request = request.insert_header(*header);
-            }
-            is_own_form(&request.to_http_request())
-        };
-        assert!(is_accepted(&[("sec-fetch-site", "same-origin")]));
-        assert!(is_accepted(&[("origin", "http://a:1"), ("host", "a:1")]));
-        for headers in [
-            &[][..],
-            &[("host", "a:1")],
-            &[
-                ("sec-fetch-site", "cross-site"),
-                ("origin", "http://a:1"),
-                ("host", "a:1"),
-            ],
-            &[("sec-fetch-site", "none")],
-            &[("sec-fetch-site", "same-site")],
-            &[("origin", "http://b:1"), ("host", "a:1")],
-            &[("origin", "null"), ("host", "a:1")],
-        ] {
-            assert!(!is_accepted(headers), "{headers:?}");
         }
     }
 }

@@ -133,12 +133,7 @@ async fn dispatch(app: Arc<AppState>, request: HttpRequest, payload: Payload) ->
                 (error.response(), error.code())
             }
         };
-        if has_body && answering.is_reading_body() {
-            // The rest of the body is not read, so the connection closes.
-            response
-                .head_mut()
-                .set_connection_type(actix_http::ConnectionType::Close);
-        }
+        answering.close_unless_read(&mut response);
         Outcome {
             response,
             route,

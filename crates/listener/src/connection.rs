@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use actix_web::{HttpResponse, http::ConnectionType};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -162,9 +163,11 @@ impl Answering {
         self.set_body(Body::Refused);
     }
 
-    /// Whether the handler has not read the whole body yet.
-    pub fn is_reading_body(&self) -> bool {
-        self.body() == Body::Read
+    /// Closes the connection after this response if the handler has not read the whole body.
+    pub fn close_unless_read(&self, response: &mut HttpResponse) {
+        if self.body() == Body::Read {
+            response.head_mut().set_connection_type(ConnectionType::Close);
+        }
     }
 
     fn set_body(&self, body: Body) {

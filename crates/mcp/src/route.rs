@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
-    http::{ConnectionType, StatusCode, header},
+    http::{StatusCode, header},
     rt::time::timeout,
     web::{self, Bytes, Payload, ServiceConfig},
 };
@@ -121,10 +121,7 @@ async fn post(endpoint: web::Data<Endpoint>, request: HttpRequest, payload: Payl
             }
             Err(refusal) => refusal,
         };
-        if answering.is_reading_body() {
-            // The rest of the body is not read, so the connection closes.
-            response.head_mut().set_connection_type(ConnectionType::Close);
-        }
+        answering.close_unless_read(&mut response);
         Outcome {
             response,
             route: PATH,

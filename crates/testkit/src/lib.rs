@@ -28,7 +28,7 @@ pub use browser::{Browser, Scripts};
 pub use database::{TestDatabase, execute, texts};
 pub use http::{Client, Response};
 pub use logins::Logins;
-pub use program::{Cli, program, stderr_text};
+pub use program::{Cli, program, started_by, stderr_text};
 pub use server::{Server, free_address};
 pub use wait::{PATIENCE, wait_until};
 pub use world::{ServedWorld, Template, World, junit, rfc3339, text};

@@ -71,6 +71,24 @@ impl Cli {
     }
 }
 
+/// A command that `wrapper` starts, as `env` and `sh -c` do with the arguments after their own. It keeps its environment and
+/// its working folder.
+pub fn started_by(mut wrapper: Command, command: &Command) -> Command {
+    wrapper
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env_clear()
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+    if let Some(folder) = command.get_current_dir() {
+        wrapper.current_dir(folder);
+    }
+    wrapper
+}
+
 /// The standard error of a program.
 pub fn stderr_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()

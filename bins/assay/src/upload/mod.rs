@@ -5,5 +5,6 @@ pub(crate) mod annotation;
 pub(crate) mod answer;
 pub(crate) mod body;
 pub(crate) mod retry;
+pub(crate) mod sending;
 pub(crate) mod server;
 pub(crate) mod spool;

@@ -64,36 +64,35 @@ impl Transient for UploadError {
     }
 
     fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => None,
-            Self::Refused(refusal) => refusal.retry_after,
-        }
+        self.refusal().and_then(|refusal| refusal.retry_after)
     }
 }
 
 impl UploadError {
+    /// The error that the ingest listener answered, if it did.
+    const fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => None,
+            Self::Refused(refusal) => Some(refusal),
+        }
+    }
+
     /// Whether the report itself is refused, so that sending it later or with another key does not help.
     pub(crate) fn is_the_reports_fault(&self) -> bool {
-        match self {
-            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => false,
-            Self::Refused(refusal) => matches!(refusal.status.as_u16(), 400 | 409 | 413 | 415 | 422),
-        }
+        self.refusal()
+            .is_some_and(|refusal| matches!(refusal.status.as_u16(), 400 | 409 | 413 | 415 | 422))
     }
 
     /// Whether the key may not store this report, so that sending it later with the same key does not help.
     pub(crate) fn is_forbidden_to_the_key(&self) -> bool {
-        match self {
-            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => false,
-            Self::Refused(refusal) => matches!(refusal.code.as_str(), "wrong_project" | "branch_not_allowed"),
-        }
+        self.refusal()
+            .is_some_and(|refusal| matches!(refusal.code.as_str(), "wrong_project" | "branch_not_allowed"))
     }
 
     /// Whether the server refuses the key itself, with any report.
     pub(crate) fn is_the_keys_fault(&self) -> bool {
-        match self {
-            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => false,
-            Self::Refused(refusal) => refusal.status == StatusCode::UNAUTHORIZED,
-        }
+        self.refusal()
+            .is_some_and(|refusal| refusal.status == StatusCode::UNAUTHORIZED)
     }
 
     /// Whether another report that is sent now fails for the same reason.
@@ -114,10 +113,8 @@ impl UploadError {
 
     /// Whether the server answered with a failure of its own.
     pub(crate) fn is_failure_of_the_server(&self) -> bool {
-        match self {
-            Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => false,
-            Self::Refused(refusal) => refusal.status.is_server_error(),
-        }
+        self.refusal()
+            .is_some_and(|refusal| refusal.status.is_server_error())
     }
 
     /// Whether the server may have stored the report.

@@ -1,7 +1,7 @@
 //! Hostile reports, imported by the real program into a real database. A refused report stores nothing, an accepted one
 //! is harmless, and both need little memory.
 
-use assay_testkit::{World, stderr_text};
+use assay_testkit::{World, started_by, stderr_text};
 use std::{
     fs,
     io::{BufWriter, Write as _},
@@ -21,16 +21,8 @@ fn import(world: &World, path: &str) -> Output {
     limited
         .arg("-c")
         .arg(format!("ulimit -v {MEMORY_KIB} && exec \"$0\" \"$@\""))
-        .arg(program.get_program())
-        .args(program.get_args())
-        .env_clear()
-        .envs(
-            program
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
         .stdin(Stdio::null());
-    limited.output().unwrap()
+    started_by(limited, &program).output().unwrap()
 }
 
 /// Every row that an import could have stored.

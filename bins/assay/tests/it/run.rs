@@ -13,7 +13,7 @@ use crate::{
     receiver::{Receiver, Reply, error, reply, stored},
     upload::Job,
 };
-use assay_testkit::{stderr_text, wait_until};
+use assay_testkit::{started_by, stderr_text, wait_until};
 use serde_json::{Value, json};
 
 /// A shell command that writes a report.
@@ -211,21 +211,11 @@ fn signal(child: &Child, name: &str) {
 
 /// The command with signals that it does not ignore. A job in the background of a shell ignores some from its start.
 fn with_default_signals(command: &Command) -> Command {
-    let mut with = Command::new("env");
-    with.args(["--default-signal=HUP,INT,QUIT", "--"])
-        .arg(command.get_program())
-        .args(command.get_args())
-        .env_clear()
-        .envs(
-            command
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        );
-    if let Some(folder) = command.get_current_dir() {
-        with.current_dir(folder);
-    }
-    with.stdout(Stdio::piped()).stderr(Stdio::piped());
-    with
+    let mut env = Command::new("env");
+    env.args(["--default-signal=HUP,INT,QUIT", "--"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    started_by(env, command)
 }
 
 #[test]
@@ -278,18 +268,8 @@ fn ignored_signals_stay_ignored_by_the_command() {
         let command = job.command(&["run", "--report", "r.xml", "--", "sh", "-c", &script]);
         // As `nohup` does, and a shell for a job in its background.
         let mut ignoring = Command::new("sh");
-        ignoring
-            .args(["-c", &format!("trap '' {name}; exec \"$@\""), "sh"])
-            .arg(command.get_program())
-            .args(command.get_args())
-            .env_clear()
-            .envs(
-                command
-                    .get_envs()
-                    .filter_map(|(name, value)| Some((name, value?))),
-            )
-            .current_dir(job.folder.path());
-        let output = ignoring.output().unwrap();
+        ignoring.args(["-c", &format!("trap '' {name}; exec \"$@\""), "sh"]);
+        let output = started_by(ignoring, &command).output().unwrap();
         assert_eq!(output.status.code(), Some(5), "{name}: {}", stderr_text(&output));
     }
     assert_eq!(names(&receiver), ["r.xml"; 3]);
@@ -323,14 +303,9 @@ fn ctrl_c_reaches_the_command_once() {
     );
     let plain = job.command(&["run", "--report", "r.xml", "--", "bash", "-c", &script]);
     // A controlling terminal sends the signal to all processes in the foreground.
-    let mut command = Command::new("setsid");
-    command
-        .args(["--ctty", "--wait", "env", "--default-signal=HUP,INT,QUIT", "--"])
-        .arg(plain.get_program())
-        .args(plain.get_args());
-    command.env_clear().current_dir(job.folder.path());
-    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mut session = Session::start(command, 80, Streams::All);
+    let mut setsid = Command::new("setsid");
+    setsid.args(["--ctty", "--wait", "env", "--default-signal=HUP,INT,QUIT", "--"]);
+    let mut session = Session::start(started_by(setsid, &plain), 80, Streams::All);
     session.until("the command is up");
     session.answer("\u{3}");
     let (status, shown) = session.end();
@@ -405,7 +380,7 @@ fn a_summary_that_cannot_be_written_changes_no_status() {
     assert_eq!(receiver.requests().len(), 2, "the decision is stored: {stderr}");
 }
 
-/// Creates a folder that nobody can read, because its path is too long, and one without permissions.
+/// Creates two folders that cannot be read: the path of one is too long, and the other has no permissions.
 fn make_unreadable_folders(job: &Job) {
     let script = "mkdir -p out/deep && cd out/deep && name=$(printf %0200d 0)
         for level in $(seq 25); do mkdir $name && cd -P ./$name || exit 1; done";

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use assay_testkit::{Cli, stderr_text};
+use assay_testkit::{Cli, started_by, stderr_text};
 
 use crate::junit;
 
@@ -16,16 +16,9 @@ const START: &str = "2026-11-20T10:00:00Z";
 /// Runs the program without a database, in little memory and time.
 fn bounded(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let program = Cli::new("postgres://nowhere.invalid/none").command(arguments);
-    Command::new("sh")
-        .args(["-c", "ulimit -v 2097152 && exec timeout 60 \"$0\" \"$@\""])
-        .arg(program.get_program())
-        .args(program.get_args())
-        .env_clear()
-        .envs(
-            program
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -v 2097152 && exec timeout 60 \"$0\" \"$@\""]);
+    started_by(limited, &program)
         .env("PATH", "/usr/bin:/bin")
         .envs(variables.iter().copied())
         .stdin(Stdio::null())

@@ -26,20 +26,25 @@ fn spooled(job: &Job, folder: &str, end: &str) -> usize {
     })
 }
 
+/// Sends a report with this run key, in one attempt and with a spool.
+fn upload_once(job: &Job, run_key: &str) -> Output {
+    job.run(&[
+        "upload",
+        "--retry-for",
+        "0",
+        "--spool",
+        "kept",
+        "--run-key",
+        run_key,
+        "out",
+    ])
+}
+
 #[test]
 fn unsent_reports_wait_in_the_spool_and_go_first() {
     let job = Job::new("http://127.0.0.1:1");
     for number in ["1", "2"] {
-        let output = job.run(&[
-            "upload",
-            "--retry-for",
-            "0",
-            "--spool",
-            "kept",
-            "--run-key",
-            number,
-            "out",
-        ]);
+        let output = upload_once(&job, number);
         assert_eq!(output.status.code(), Some(1));
         assert!(
             stderr_text(&output).contains("the next `assay upload --spool kept` sends it"),
@@ -128,16 +133,7 @@ fn a_refused_upload_is_not_kept_and_does_not_block_the_spool() {
 fn with_spooled(run_keys: &[&str], url: &str) -> Job {
     let gone = Job::new("http://127.0.0.1:1");
     for run_key in run_keys {
-        let output = gone.run(&[
-            "upload",
-            "--retry-for",
-            "0",
-            "--spool",
-            "kept",
-            "--run-key",
-            run_key,
-            "out",
-        ]);
+        let output = upload_once(&gone, run_key);
         assert_eq!(output.status.code(), Some(1), "{}", stderr_text(&output));
     }
     Job {
@@ -202,16 +198,7 @@ fn an_upload_that_cannot_be_stored_now_does_not_hold_back_the_others() {
     // An overloaded server gets no other upload of the spool, but the report of this job.
     let receiver = Receiver::start(vec![error(503, "busy"), stored()]);
     let job = with_spooled(&["1", "2"], &receiver.url);
-    let output = job.run(&[
-        "upload",
-        "--retry-for",
-        "0",
-        "--spool",
-        "kept",
-        "--run-key",
-        "3",
-        "out",
-    ]);
+    let output = upload_once(&job, "3");
     assert_ended(&output, 0, ".upload is not sent, and stays: made to answer");
     assert_eq!(sent(&receiver), ["1", "3"]);
     assert_eq!(spooled(&job, "kept", "upload"), 2);
