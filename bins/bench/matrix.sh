@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Measures the import of a matrix of jobs into one project: matrix.sh ASSAY [JOBS] [TESTS] [PROJECT_TESTS]
 #
-# Makes a private database in a temporary folder and imports three runs of PROJECT_TESTS tests. Then JOBS imports of TESTS
-# tests each, the shards of one run, start at once. Prints the seconds until the first and the last one ended, and how many
-# verdicts a rebuild changes afterwards.
+# Makes a private database in a temporary folder and imports three runs of PROJECT_TESTS tests. Then JOBS imports of
+# TESTS tests each, the shards of one run, start at once. Prints the seconds until the first and the last one ended, and
+# how many verdicts a rebuild changes afterwards.
 set -euo pipefail
 assay=$(realpath "$1") jobs=${2:-40} tests=${3:-1000} project_tests=${4:-40000}
 folder=$(mktemp -d)
@@ -13,7 +13,7 @@ cd "$folder"
 export ASSAY_DATA_DIR="$folder/data"
 unset ASSAY_DATABASE_URL
 
-# report FIRST LAST RUN: a JUnit report of these tests, of which one in 97 fails now and then.
+# report FIRST LAST RUN: a JUnit report of these tests. One test in 97 fails in every third run.
 report() {
     echo '<testsuite name="s">'
     seq "$1" "$2" | awk -v run="$3" '{

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures uploads beside imports, and the read API beside uploads: uploads.sh FOLDER [large]
 #
-# FOLDER holds `assay` and `assay-server`. Both work on a private database in a temporary folder. `large` adds 64 uploads of
-# 64 MiB at once, and the memory that the server had for them. Needs curl, and wrk for the read API.
+# FOLDER holds `assay` and `assay-server`. Both work on a private database in a temporary folder. `large` adds 64
+# uploads of 64 MiB at once, and the memory that the server used for them. Needs curl, and wrk for the read API.
 set -euo pipefail
 programs=$(realpath "$1") large=${2:-}
 export PATH=$programs:$PATH
@@ -32,7 +32,7 @@ project() {
 now() { date +%s.%N; }
 since() { awk -v from="$1" -v to="$(now)" 'BEGIN { printf "%.2f\n", to - from }'; }
 median() { sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
-# report FIRST LAST RUN: a JUnit report of these tests, of which one in 97 fails now and then.
+# report FIRST LAST RUN: a JUnit report of these tests. One test in 97 fails in every third run.
 report() {
     echo '<testsuite name="s">'
     seq "$1" "$2" | awk -v run="$3" '{

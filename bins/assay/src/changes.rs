@@ -10,7 +10,8 @@ use crate::output;
 /// Most changed verdicts that are shown to people.
 const MOST_SHOWN: usize = 20;
 
-/// The verdicts that changed: a sentence and a table. Tests that now have enough runs, and are healthy, are only counted.
+/// The verdicts that changed: a sentence and a table. Tests that now have enough runs, and are healthy, are only
+/// counted.
 pub(crate) fn in_words(changes: &VerdictChanges) -> String {
     let is_news = |change: &&VerdictChange| {
         (change.from, change.to) != (VerdictStatus::InsufficientData, VerdictStatus::Healthy)

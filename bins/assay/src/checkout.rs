@@ -63,7 +63,7 @@ impl Checkout {
         Some(self.file_names(format, files)?.into_iter().collect())
     }
 
-    /// Their names, relative to the root.
+    /// The names of the checkout's files relative to its root, if a report needs them.
     pub(crate) fn file_names(&self, format: Option<Format>, files: &[SourceFile]) -> Option<Vec<String>> {
         let looks_up_files = |file: &SourceFile| {
             format

@@ -96,11 +96,11 @@ pub(crate) struct MigrationReport {
     pub(crate) applied: Vec<String>,
     /// The tables that are distributed over several machines from now on.
     pub(crate) distributed: Vec<String>,
-    /// The statement that a more privileged user has to run, so that the roles for server and importer exist.
+    /// The statement that a more privileged user has to run, so that the roles exist and have their rights.
     pub(crate) roles: Option<String>,
 }
 
-/// Migrates the schema, grants the roles, and prints the changes.
+/// Migrates the schema, distributes its tables, and grants the roles. Returns the changes.
 pub(crate) fn migrate(global: &Global) -> anyhow::Result<MigrationReport> {
     let (url, _cluster) = locate(global)?;
     let applied = assay_repository::migrate(&url).map_err(|error| match error {

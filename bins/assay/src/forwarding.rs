@@ -20,8 +20,8 @@ use signal_hook::{
 /// The signals with which CI services, shells and people end or query a command.
 const FORWARDED: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
-/// Forwards signals to a command from its start to its end. Afterwards they have their default effect. Signals that were
-/// ignored at the start stay ignored, also by the command, as `nohup` and background jobs of a shell expect.
+/// Forwards signals to a command from its start to its end. Afterwards they have their default effect. Signals that
+/// were ignored at the start stay ignored, also by the command. `nohup` and the background jobs of a shell expect that.
 pub(crate) struct Forwarding {
     signals: SignalsInfo<WithOrigin>,
     /// Whether signals have their default effect.
@@ -76,7 +76,7 @@ impl Drop for Forwarding {
     }
 }
 
-/// The signals that this process ignores, as a sum of their masks. Only Linux can be asked; elsewhere there are none.
+/// The signals that this process ignores, as a sum of their masks. Only Linux reports them. Elsewhere the sum is 0.
 fn ignored_signals() -> u64 {
     fs::read_to_string("/proc/self/status")
         .ok()

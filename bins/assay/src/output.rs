@@ -57,7 +57,7 @@ pub(crate) fn shell_word(name: &str) -> String {
     }
 }
 
-/// `1.5 GiB`.
+/// `1.50 GiB`.
 pub(crate) fn bytes(bytes: i64) -> String {
     indicatif::HumanBytes(u64::try_from(bytes).unwrap_or_default()).to_string()
 }

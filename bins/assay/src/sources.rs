@@ -202,8 +202,9 @@ pub(crate) fn display_path(path: &Path) -> String {
     assay_reports::shown_name(&path.display().to_string())
 }
 
-/// Every file that the paths name, each once, in a fixed order. A walk also reads files with these suffixes. Unreadable
-/// folders that a pattern meets are skipped with a warning; one that is named, or lies in a named folder, is an error.
+/// Every file that the paths name, each once, in a fixed order. A walk also reads files with these suffixes. A folder
+/// that cannot be read is skipped with a warning if a pattern finds it. It is an error if it is named, or lies in a
+/// named folder.
 pub(crate) fn candidates(paths: &[PathBuf], suffixes: &[&str]) -> anyhow::Result<Vec<Candidate>> {
     let mut unreadable = UnreadableFolders::default();
     let found = look_up(paths, suffixes, Absent::IsAnError, &mut unreadable);
@@ -211,8 +212,8 @@ pub(crate) fn candidates(paths: &[PathBuf], suffixes: &[&str]) -> anyhow::Result
     found
 }
 
-/// The candidate files that the paths name, and the folders that cannot be read. Neither such a folder nor a path or pattern
-/// without a file is an error.
+/// The candidate files that the paths name, and the folders that cannot be read. Such a folder is no error, and neither
+/// is a path or pattern without a file.
 pub(crate) fn existing(paths: &[PathBuf]) -> anyhow::Result<(Vec<Candidate>, UnreadableFolders)> {
     let mut unreadable = UnreadableFolders::default();
     let found = look_up(paths, &[], Absent::IsSkipped, &mut unreadable)?;
@@ -228,7 +229,7 @@ impl UnreadableFolders {
         self.0.insert(unreadable(path, problem).to_string());
     }
 
-    /// Names the first of them on standard error.
+    /// Prints the first of these folders on standard error.
     pub(crate) fn warn(&self) {
         for folder in self.0.iter().take(MOST_NAMED) {
             eprintln!("assay: warning: skipped a folder that cannot be read: {folder}");
@@ -240,7 +241,7 @@ impl UnreadableFolders {
     }
 }
 
-/// The description of a path or pattern without a file.
+/// The handling of a path or pattern without a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Absent {
     IsAnError,
@@ -282,7 +283,8 @@ fn look_up(
     Ok(candidates)
 }
 
-/// The candidate files of a folder, by name. An unreadable folder in it is an error if there is no list of skipped ones.
+/// The candidate files of a folder, by name. An unreadable folder in it is an error if there is no list of skipped
+/// ones.
 fn walk(
     folder: &Path,
     suffixes: &[&str],

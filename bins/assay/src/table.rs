@@ -69,8 +69,8 @@ impl Tone {
 }
 
 /// A table without lines. Columns of numbers are right-aligned, and empty cells show a dash. On a narrow terminal long
-/// texts are cut with an ellipsis; ids and numbers are not. If the table still does not fit, each row becomes a block of
-/// lines. Without a terminal each row is one uncut line.
+/// texts are cut with an ellipsis; ids and numbers are not. If the table still does not fit, each row becomes a block
+/// of lines. Without a terminal each row is one uncut line.
 pub(crate) fn table<C: Into<Cell>>(header: &[&str], rows: impl IntoIterator<Item = Vec<C>>) -> String {
     let rows = rows
         .into_iter()
@@ -80,7 +80,8 @@ pub(crate) fn table<C: Into<Cell>>(header: &[&str], rows: impl IntoIterator<Item
     table.within(terminal::width())
 }
 
-/// A table with indented, wrapped notes below each row. No text is cut. None if the columns are too wide for the terminal.
+/// A table with indented, wrapped notes below each row. No text is cut. None if the columns are too wide for the
+/// terminal.
 pub(crate) fn table_with_notes(
     header: &[&str],
     rows: impl IntoIterator<Item = (Vec<Cell>, Vec<String>)>,

@@ -14,8 +14,8 @@ macro_rules! eprintln {
     ($($text:tt)+) => { $crate::terminal::print_message(format_args!($($text)+)) };
 }
 
-/// A stream that drops text instead of returning certain errors. The exit status of a command then depends on its work, and
-/// not on who reads its output.
+/// A stream that drops text instead of returning certain errors. The exit status of a command then depends on its work,
+/// and not on the reader of its output.
 pub(crate) struct Output<W> {
     stream: W,
     /// Whether the text is dropped after this error.

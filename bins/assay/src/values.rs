@@ -130,7 +130,7 @@ pub(crate) fn age(text: &str) -> Result<Duration, String> {
         .ok_or_else(wrong)
 }
 
-/// A time of at most the engine's window: 12h, 3d.
+/// A time of less than the engine's window: 12h, 3d.
 pub(crate) fn age_in_window(text: &str) -> Result<Duration, String> {
     let longest = u64::try_from(ENGINE_WINDOW_DAYS).unwrap_or(0) * 24 * 3_600;
     age(text)

@@ -32,7 +32,7 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
             .map(str::to_owned)
             .with_context(|| format!("the data set has no {what}"))
     };
-    // The newest whole run.
+    // The newest of the unsharded runs with the most tests.
     let runs = read(&format!("{base}/runs?perPage=50"))?;
     let all = runs
         .get("runs")

@@ -28,9 +28,9 @@ pub(crate) struct Client {
 /// A request to the server.
 #[derive(Debug, Clone)]
 pub(crate) enum Request {
-    /// Of a path of the read API.
+    /// A GET of this path of the read API.
     Get(String),
-    /// Of a tool for agents; the message.
+    /// A call of a tool for agents, as a message.
     Tool(String),
 }
 

@@ -11,7 +11,7 @@ use crate::{
     program::Program,
 };
 
-/// The number of statements of each of these requests, on separate servers.
+/// The number of statements of each of these requests, on a separate server.
 pub(crate) fn of_requests(opened: &OpenDataset, server: &Path, cases: &[Case]) -> anyhow::Result<Vec<usize>> {
     let url = with_settings(&opened.running.url(), &[("log_statement", "all")]);
     let program = Program::server(server, opened, &url)?;

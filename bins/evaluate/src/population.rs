@@ -45,7 +45,7 @@ pub(crate) struct Population {
     pub(crate) branches: f64,
     /// The maximum number of runs of a branch; the minimum is one.
     pub(crate) branch_runs: u32,
-    /// Whether the branch that a breakage of the stable branch came from had failed.
+    /// Whether a branch fails before each breakage of the stable branch, as if its merge brought the breakage.
     pub(crate) merges: bool,
     /// The variants of each run. With several, a flaky test is flaky on one of them only.
     pub(crate) variants: u32,

@@ -1,4 +1,5 @@
-//! Evaluates a real history by windows of 14 days: compares the truth that its revisions prove with the engine's verdicts.
+//! Evaluates a real history by windows of 14 days: compares the truth that its revisions prove with the engine's
+//! verdicts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -18,8 +18,8 @@ use crate::{log_format::LogFormat, upload_limits::UploadLimits};
 
 /// The maximum numbers of database connections and of workers.
 const MOST_CONNECTIONS: u32 = 1_024;
-/// The least number of blocking threads by default. One key uses half of them. With fewer, a processor is idle while
-/// requests wait for Postgres. With more, the system changes between threads more often.
+/// The least number of blocking threads by default. One key may use half of them. With fewer threads, a processor is
+/// idle while requests wait for Postgres. With more, the system switches between threads more often.
 const LEAST_BLOCKING_THREADS: u32 = 8;
 
 const EXAMPLES: &str = "\

@@ -1,4 +1,5 @@
-//! Signals: SIGINT and SIGTERM end the program. SIGHUP reloads the certificate of TLS; without one it is logged and ignored.
+//! Signals: SIGINT and SIGTERM end the program. SIGHUP reloads the certificate of TLS. Without a certificate, SIGHUP is
+//! logged and ignored.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

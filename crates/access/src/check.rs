@@ -28,7 +28,8 @@ impl PresentedKey {
 
     /// Reads the text of a key, without any look-up.
     ///
-    /// Refuses with [`Refusal::WrongKeyType`] (an ingest key's prefix) or [`Refusal::InvalidKey`] (not a read key's shape).
+    /// Refuses with [`Refusal::WrongKeyType`] (an ingest key's prefix) or [`Refusal::InvalidKey`] (not a read key's
+    /// shape).
     pub fn of_text(token: &[u8]) -> Result<Self, Refusal> {
         let is_read = token.starts_with(key::READ_PREFIX.as_bytes());
         if !is_read && token.starts_with(key::INGEST_PREFIX.as_bytes()) {

@@ -31,7 +31,8 @@ impl PresentedIngestKey {
     /// Reads the value of an `Authorization` header, without any look-up.
     ///
     /// Refuses with [`IngestRefusal::MissingKey`] (no header, another scheme, an empty token),
-    /// [`IngestRefusal::WrongKeyType`] (a read key's prefix) or [`IngestRefusal::InvalidKey`] (not an ingest key's shape).
+    /// [`IngestRefusal::WrongKeyType`] (a read key's prefix) or [`IngestRefusal::InvalidKey`] (not an ingest key's
+    /// shape).
     pub fn of_header(header: Option<&[u8]>) -> Result<Self, IngestRefusal> {
         let token = header.and_then(bearer_token).ok_or(IngestRefusal::MissingKey)?;
         if token.starts_with(key::READ_PREFIX.as_bytes()) {

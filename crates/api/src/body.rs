@@ -14,8 +14,8 @@ use actix_web::{
 
 use crate::{answer::RestOfBody, error::ApiError, memory::Reservation};
 
-/// Bytes that are passed to the connection at a time. The reservation ends with the last piece, so only this and the
-/// connection's buffer are not counted.
+/// Bytes that are passed to the connection at a time. The reservation ends with the last piece, so only this piece and
+/// the connection's buffer are not counted.
 const PIECE: usize = 32 << 10;
 
 /// A whole body.

@@ -132,7 +132,8 @@ impl ApiError {
     }
 
     /// Logs a failure of the server with its causes. Errors of the client are not logged. Rejections under overload are
-    /// not logged one by one, because that would cost more than the rejection. The admission control logs their number.
+    /// not logged one by one, because that would cost more than the rejection. The admission control and the memory of
+    /// answers log how many there are.
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
         if !self.status_and_code().0.is_server_error()
             || matches!(self, Self::Overloaded | Self::MemoryExhausted)

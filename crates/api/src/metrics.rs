@@ -43,7 +43,7 @@ enum Decision {
     uncounted,
 }
 
-/// A node of the database, by its address. The store bounds their number.
+/// A node of the database, by its address. The store bounds the number of nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct NodeLabels {
     node: String,

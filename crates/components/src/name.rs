@@ -135,7 +135,7 @@ fn without_middle(text: &str) -> String {
     format!("{head}{ELLIPSIS}{tail}")
 }
 
-/// A test's name, without its path, or another text of a report, bounded and isolated for the title of a page.
+/// The last part of a test's name, or another text of a report, for the title of a page. It is bounded and isolated.
 pub fn in_title(name: &str) -> String {
     let (_, leaf) = name.rsplit_once(SEPARATOR).unwrap_or(("", name));
     // Without isolation, marks for right-to-left text would turn the rest of the title around.

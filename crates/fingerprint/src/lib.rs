@@ -36,8 +36,8 @@ pub const VERSION: u16 = 2;
 
 /// The class of an error text; none if it is empty.
 ///
-/// The message is used. The stack replaces a message without information ("Failed", a panic's location) and provides
-/// the exception type if the message has none.
+/// The message is used. The stack replaces a message without information ("Failed", a panic's location), or one that is
+/// only the beginning of the stack's matcher. It also provides the exception type if the message has none.
 pub fn classify(error: &ErrorDetail) -> Option<ErrorClass> {
     if !error.has_text() {
         return None;

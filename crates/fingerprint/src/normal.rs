@@ -23,7 +23,7 @@ pub struct NormalForm {
     pub locator: Option<String>,
     /// The masked text on one line, at most 2,000 characters, without the exception type.
     pub text: String,
-    /// The first own frame of the stack, for a bare assertion without words of its own.
+    /// The first own frame of the stack, for an error without words of its own.
     pub frame: Option<String>,
     /// The first line of the masked text after the exception type, for the title.
     pub(crate) first_line: String,

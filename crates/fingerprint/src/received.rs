@@ -32,7 +32,8 @@ static INLINE: LazyLock<Regex> = LazyLock::new(|| {
         r"(?i)\b(?:but(?: the \w+)?:? (?:was|got|found|received|is|had|has)|(?:got|actual|actually|received|found)(?: (?:value|string|array|object))?)\b(?:\s*[:=])?\s*",
     )
 });
-/// The words of this list that occur in any sentence. They count only before a value, or in a line with an expectation.
+/// The words of [`INLINE`] that occur in any sentence. They count only before a value, or in a line with an
+/// expectation.
 static PLAIN_WORD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)^(?:actual|actually|received|found|got)(?: (?:value|string|array|object))?\s*$")
 });

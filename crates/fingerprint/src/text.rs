@@ -40,7 +40,7 @@ fn push(lines: &mut [String], next: char) {
     }
 }
 
-/// Control characters, invisible marks and the replacement character.
+/// Control characters, invisible marks, Jest's bullet and the replacement character.
 fn is_noise(next: char) -> bool {
     next.is_control()
         || literal::is_stand_in(next)

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  // The key of a link to the demonstration: taken from the address, which the server never sees, and sent as the form is.
+  // A link to the demonstration has the key after `#`, which is never sent to the server. The form sends the key.
   const key = document.querySelector("input[name=key]");
   const signIn = () => {
     if (!key || !location.hash.startsWith("#svc_")) return;
@@ -11,7 +11,8 @@
   addEventListener("hashchange", signIn);
   signIn();
 
-  // A browser omits the session's cookie after a link of another site. If this site's own request is answered, there is a session.
+  // A browser omits the session's cookie after a link of another site. If this site's own request is answered, there is
+  // a session.
   const next = document.getElementById("next");
   if (next && !location.hash) {
     fetch(next.href, { redirect: "manual" }).then(({ type, status }) => {
@@ -44,8 +45,8 @@
     });
   }
 
-  // Remembered choices: the tabs lead to the period and the order that were chosen last. A browser may have no storage, and a
-  // page that is an error forgets them, as a choice may be what it refuses.
+  // Remembered choices: the tabs lead to the period and the order that were chosen last. A browser may have no storage.
+  // A page with an error forgets the choices, because one of them may be its cause.
   const remember = (change) => { try { change(); } catch { /* Then nothing is remembered. */ } };
   if (!key && !document.querySelector(".top nav")) remember(() => localStorage.clear());
   for (const tab of document.querySelectorAll("a[data-remember]")) {

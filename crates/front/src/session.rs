@@ -66,7 +66,7 @@ impl Sessions {
         Ok(Self {
             key: Arc::new(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes)?)),
             random,
-            // A browser accepts the prefix only over TLS, and then only from the same host and path.
+            // A browser accepts a cookie with this prefix only over TLS, and sends it only to this host.
             cookie: if is_secure { "__Host-assay" } else { "assay" },
             is_secure,
         })

@@ -5,7 +5,7 @@ use assay_reports::{MOST_ATTEMPTS, MOST_TESTS, Report};
 /// Longest test name or file, in bytes of UTF-8.
 const LONGEST_TEST: usize = 8_000;
 
-/// An import above a limit of the store. The store rejects it as a whole.
+/// An import above a limit of the store. It is rejected as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
     /// Too many tests.

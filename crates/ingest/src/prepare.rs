@@ -51,7 +51,7 @@ impl PreparedReport {
         results::counts(&self.recording.tests)
     }
 
-    /// Warnings about the report for the user, one sentence each.
+    /// Warnings about the report for the user.
     pub fn warnings(&self) -> Vec<String> {
         self.warnings.iter().map(Warning::to_string).collect()
     }
@@ -133,8 +133,8 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
     })
 }
 
-/// The suite as part of the run key. CI uses a job's name as the suite if there is none; that name must not separate
-/// shards under a run key from the user.
+/// The suite as part of the run key. CI uses a job's name as the suite if there is none. That name must not
+/// separate the shards of a run whose key the user gave.
 fn suite_of_key<'a>(suite: Option<&'a str>, is_shard: bool, flags: &Flags) -> Option<&'a str> {
     suite.filter(|_| !is_shard || flags.run_key.is_none() || flags.context.suite.is_some())
 }

@@ -32,8 +32,8 @@ const LOOK_UP_THREADS: usize = 2;
 const EXPLANATION_THREADS: usize = 4;
 /// Connections to the database beside those of the writers: one for each of these threads.
 pub const CONNECTIONS_BESIDE_WRITERS: usize = LOOK_UP_THREADS + EXPLANATION_THREADS;
-/// Time limit for storing an upload after its turn has begun. The store continues past it, but the client gets a retry
-/// answer.
+/// The least time for storing an upload after its turn has begun. Storing continues past it, but the client gets a
+/// retry answer.
 const STORED_WITHIN: Duration = Duration::from_secs(600);
 /// The unit of memory for parsing, in bytes.
 const MEMORY_UNIT: u64 = 1 << 20;

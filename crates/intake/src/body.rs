@@ -108,7 +108,7 @@ impl Pace {
         self.check()
     }
 
-    /// Begins the next window if this one is over.
+    /// Begins the next interval if this one is over.
     fn check(&mut self) -> Result<(), IntakeError> {
         if tokio::time::Instant::now() < self.interval_end {
             return Ok(());

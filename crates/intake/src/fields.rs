@@ -33,7 +33,7 @@ pub(crate) const NAMES: [&str; 21] = [
     "testedRevision",
 ];
 
-/// The longest field of this name in bytes. Limits in characters are checked after decoding.
+/// Most bytes of a field of this name. Limits in characters are checked after decoding.
 pub(crate) fn longest(name: &str) -> usize {
     match name {
         "ci" => CI_BYTES,

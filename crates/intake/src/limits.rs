@@ -29,7 +29,7 @@ pub struct Limits {
     pub bytes_a_pace: u64,
 }
 
-/// The window in which a minimum of bytes must arrive.
+/// The interval in which a minimum of bytes must arrive.
 pub(crate) const PACE: Duration = Duration::from_secs(10);
 /// Parsing memory as a multiple of the unpacked size: the files, and four times as much to read them.
 pub(crate) const PARSING_FACTOR: u64 = 5;

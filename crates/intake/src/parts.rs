@@ -36,8 +36,8 @@ pub(crate) use self::measure::{measure, measure_with_zips};
 
 /// Bytes that are unpacked at a time.
 const PIECE: usize = 64 << 10;
-/// Most bytes in a row that belong to no content of a part: what precedes the first part and follows the last one, and the
-/// head of a part. The parser keeps them in memory.
+/// Most bytes in a row outside of the contents of parts: before the first part, after the last one, or in the head of a
+/// part. The parser keeps them in memory.
 const LONGEST_HEAD: usize = 64 << 10;
 /// The largest window of Zstandard, as a power of two: enough for its levels up to 19. A decoder takes that much
 /// memory.
@@ -337,12 +337,12 @@ fn not_multipart(error: multer::Error) -> IntakeError {
     }
 }
 
-/// Whether the parser needs more of a body. It takes over all ready data, so there must be no more than it needs.
+/// The parser's demand for more of a body. The parser buffers all ready data, so a piece is ready only on demand.
 #[derive(Debug, Default)]
 struct Demand {
-    /// Whether it needs another piece.
+    /// Whether the parser needs another piece.
     is_due: AtomicBool,
-    /// Bytes since it last returned a part or some of its content. It keeps all of them.
+    /// Bytes since the parser last returned a part or some content of a part. The parser keeps all of them.
     unread: AtomicUsize,
 }
 

@@ -43,8 +43,8 @@ pub fn configure(app: App) -> impl FnOnce(&mut ServiceConfig) {
     }
 }
 
-/// Decides whether a client that waits for `100 Continue` may send its body. A refusal has the same answer as on the
-/// route.
+/// Decides whether a client that waits for `100 Continue` may send its body. A refusal has the same status and body as
+/// on the route.
 pub fn on_continue(app: App) -> Continue {
     Arc::new(move |request: Request| {
         let app = Arc::clone(&app.0);

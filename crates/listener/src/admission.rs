@@ -1,7 +1,8 @@
 //! Admission control for blocking work: queueing, time limits and load shedding.
 //!
-//! A fixed number of requests may block a thread at a time. All workers share this number. A request that finds all threads busy waits in a bounded queue for a bounded time. A request
-//! beyond either bound is rejected before any work is done, so that admitted requests stay fast.
+//! A fixed number of requests may block a thread at a time. All workers share this number. A request that finds all
+//! threads busy waits in a bounded queue for a bounded time. A request beyond either bound is rejected before any work
+//! is done, so that admitted requests stay fast.
 //!
 //! A key holds at most its share of the threads and of the queue, by default half of the threads and a quarter of the
 //! queue. Slow requests of one key therefore leave space for other keys.

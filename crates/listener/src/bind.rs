@@ -11,8 +11,8 @@ use tokio::net::TcpSocket;
 /// How long sent data may stay unacknowledged.
 #[cfg(target_os = "linux")]
 const UNREAD_FOR: Duration = Duration::from_secs(30);
-/// The size of the kernel's send buffer. With a larger one, the kernel would accept megabytes for a client that reads
-/// nothing. The server could then not see the progress of a slow reader for minutes.
+/// The most unsent bytes that the kernel buffers. With a larger number, the kernel would accept megabytes for a client
+/// that reads nothing. The server could then not see the progress of a slow reader for minutes.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 128 * 1_024;
 /// The length of the accept queue.

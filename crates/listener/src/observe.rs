@@ -31,7 +31,7 @@ pub async fn observe(
         code,
     } = respond(&id).await;
     if id.is_the_clients() || !response.status().is_client_error() {
-        // Refusals get no such header: the answers for a missing project and for another customer's must be equal
+        // A refusal gets no random id: the answers for a missing project and for another organization's must be equal
         // bytes.
         response.headers_mut().insert(RequestId::HEADER, id.value());
     }

@@ -14,7 +14,7 @@ use crate::{ClusterError, ROLE, binaries::Binaries, layout::Layout};
 pub(crate) fn make_data(layout: &Layout, binaries: &Binaries) -> Result<(), ClusterError> {
     for abandoned in layout.abandoned_data() {
         if let Err(error) = remove_tree(&abandoned) {
-            // Its `initdb` is still writing. The next start removes the rest.
+            // Its `initdb` may still be writing. The next start removes the rest.
             log::warn!("{} was not removed: {error}", abandoned.display());
         }
     }

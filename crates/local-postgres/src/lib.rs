@@ -72,7 +72,7 @@ pub enum Durability {
     Ephemeral,
 }
 
-/// A running cluster in use by this program. Dropping it stops the cluster and only logs failures.
+/// A running cluster in use by this program. Dropping it has the effect of [`Cluster::stop`], but only logs failures.
 #[derive(Debug)]
 pub struct Cluster {
     layout: Layout,

@@ -22,7 +22,7 @@ use crate::{
 /// Interval of checks while a process starts or stops.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A start truncates a log that is longer than this.
+/// A start removes a log that is longer than this, in bytes.
 const LONGEST_LOG: u64 = 10 * 1024 * 1024;
 
 /// A running Postgres.
@@ -109,7 +109,8 @@ impl Postmaster {
                 thread::sleep(CHECK_INTERVAL);
             }
             // Postgres exited. After a kill, the remaining processes of the former Postgres need a moment to end, and
-            // until then the new one refuses to start. Any other failure repeats until the time limit.
+            // until then the new one refuses to start. Only this failure is tried again. Any other one would repeat
+            // until the time limit.
             let output = log_end(layout);
             if !output.contains("still in use") {
                 return Err(ClusterError::Ended {

@@ -20,7 +20,7 @@ const REPEATED: usize = 2_100;
 pub(crate) struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// Rejects arguments outside of the tool's schema, which has `properties`.
+    /// Rejects arguments that are not in `properties`, the properties of the tool's schema.
     pub(crate) fn new(
         arguments: Map<String, Value>,
         properties: &Map<String, Value>,

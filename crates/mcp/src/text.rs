@@ -19,8 +19,8 @@ fn is_hidden(character: char) -> bool {
         )
 }
 
-/// Keeps at most `limit` characters: the first two thirds and the end, with the number of omitted characters between
-/// them.
+/// Keeps at most `limit` characters: the first two thirds and the end. The number of omitted characters is between
+/// them. None if the text is not longer.
 pub(crate) fn shorten(text: &str, limit: usize) -> Option<String> {
     let length = text.chars().count();
     if length <= limit {

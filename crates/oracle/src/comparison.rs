@@ -127,7 +127,7 @@ impl Comparison {
         }
     }
 
-    /// The summary: one line per section, then every failure, then the result.
+    /// The summary: one line per section, then the first 400 failures, then the result.
     pub fn summary(&self) -> String {
         let mut lines: Vec<String> = self
             .sections

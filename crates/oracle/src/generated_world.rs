@@ -64,7 +64,7 @@ impl GeneratedWorld {
         comparison.side_by_side(projects, |comparison, mut scene| check(comparison, &mut scene));
     }
 
-    /// A client for a project.
+    /// The inputs of the checks of a project.
     pub fn scene<'a>(&self, organization: &'a Organization, project: &'a Project) -> Scene<'a> {
         Scene {
             client: Client::new(self.stack.address(), &organization.key),
@@ -84,7 +84,7 @@ struct ImportedWorld {
 }
 
 impl ImportedWorld {
-    /// Imports this many runs of each project, and checks the importer's output.
+    /// Imports the world of the current time as [`import`] does.
     fn new(newest: usize) -> Self {
         let (now, stack) = (clock::now(), Stack::empty());
         let organizations = import(&stack, now, newest);
@@ -104,7 +104,8 @@ impl ImportedWorld {
     }
 }
 
-/// Imports this many runs of each project of the world that is generated for this time, and checks the importer's output.
+/// Generates the world of this time and imports the last `newest` runs of each project, but all runs of the project for
+/// paging. Checks the importer's output.
 pub fn import(stack: &Stack, now: i64, newest: usize) -> Vec<Organization> {
     let seed = std::env::var("ASSAY_ORACLE_SEED").unwrap_or_else(|_| "20261120".to_owned());
     let seed = seed.trim().parse().expect("ASSAY_ORACLE_SEED is a number");

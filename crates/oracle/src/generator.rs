@@ -137,7 +137,7 @@ fn design(number: i64, dice: &mut Dice) -> Design {
         None if number == 18 => "long ".repeat(60),
         None => format!("does step {number}"),
     };
-    // Two browsers of one test are adjacent.
+    // A twin and its original, which precedes it, have different browsers.
     let browser = BROWSERS[(place / 3 + place % 2) % BROWSERS.len()].to_owned();
     let habit = match number % 20 {
         1 => Habit::Flaky(22),

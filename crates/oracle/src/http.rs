@@ -1,7 +1,7 @@
 //! Requests below `/api/v1`, byte for byte.
 //!
-//! They are built and read by testkit's [`wire`]. [`wire::ask`] does not serve, because the oracle sends header values
-//! that are not UTF-8, accepts that there is no answer, and also reads bytes after the declared length.
+//! Testkit's [`wire`] builds the requests and reads the answers. [`wire::ask`] is not used, because the oracle sends
+//! header values that are not UTF-8, accepts that there is no answer, and also reads bytes after the declared length.
 
 use std::{
     io::{Read as _, Write as _},

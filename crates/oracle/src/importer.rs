@@ -103,7 +103,7 @@ pub fn import_runs(stack: &Stack, project: &mut Project, comparison: &mut Compar
     }
 }
 
-/// Imports one shard of a run. Playwright or CI provides the shard's number.
+/// Imports one shard of a run. The report, CI's variables or a flag provides the shard's number.
 pub fn send(stack: &Stack, project: &Project, run: &Run, shard: usize) -> Value {
     let is_sharded_by_playwright = project.way != Way::Flags || run.number % 2 == 0;
     let report = playwright::report(run, &run.shards[shard], is_sharded_by_playwright);

@@ -8,7 +8,7 @@ use crate::{
     world::Organization,
 };
 
-/// Paths of every route, for one project and its resources.
+/// A path of each route except the causes of failures, with absent ids below the project.
 pub fn routes(project: &str) -> Vec<String> {
     let project = escape(project);
     let absent = "01920000-0000-7000-8000-000000000000";

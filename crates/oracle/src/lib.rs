@@ -1,10 +1,10 @@
 //! For development only: tests the programs against an oracle that is independent of their crates.
 //!
 //! A seed determines a generated world: organizations with plans and keys, projects with unusual branch names, and
-//! sharded runs with all outcomes. Error texts differ only in numbers, ids and times. [`GeneratedWorld`] writes it as
-//! Playwright's JSON reports and imports them with the real `assay`. The tests compare every route, field, page,
-//! filter, count and error of the real `assay-server` with answers that [`oracle`] computes naively from the same
-//! world. It is based on the specification and the decisions in docs/api-decisions.md.
+//! sharded runs with all outcomes. Error texts of one class differ only in numbers, ids and times. [`GeneratedWorld`]
+//! writes the world as Playwright's JSON reports and imports them with the real `assay`. The tests compare every route,
+//! field, page, filter, count and error of the real `assay-server` with answers that [`oracle`] computes naively from
+//! the same world. The oracle is based on the specification and the decisions in docs/api-decisions.md.
 //!
 //! ```text
 //! cargo test -p assay-oracle                                # the default seed

@@ -91,7 +91,7 @@ pub fn run_row(run: &Run) -> Value {
     })
 }
 
-/// The run detail, its tests as an object by name and file.
+/// The run detail without its tests.
 pub fn run_detail(project: &Project, run: &Run) -> Value {
     json!({
         "project": {"id": project.id, "name": project.name},

@@ -12,7 +12,7 @@ use crate::{
     world::{Organization, Project, Run},
 };
 
-/// A project of small runs, two of them with the same start.
+/// A project of small runs. Two consecutive runs have the same start.
 pub fn project(seed: u64, now: i64) -> Project {
     let mut dice = Dice::new(seed, "paging");
     let mut project = small::project("Paging / %41");

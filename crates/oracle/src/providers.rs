@@ -84,7 +84,8 @@ const PROVIDERS: [(&str, Variables, Option<Count>); 6] = [
     ),
 ];
 
-/// Two jobs of each service, which are two shards of one run if its variables identify shards.
+/// Two jobs of each service whose variables identify shards: they are two shards of one run. One job of each other
+/// service.
 pub fn providers(comparison: &mut Comparison, stack: &Stack, organization: &Organization, now: i64) {
     let mut project = small::project("Providers");
     importer::create_project(stack, &organization.id, &mut project, comparison);

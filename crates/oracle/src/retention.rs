@@ -245,7 +245,8 @@ fn check_visible(
     }
 }
 
-/// The signature that occurred only eighty days ago, if the plan shows it.
+/// Checks the signature that occurred only eighty days ago. Without a known fingerprint it must be visible, and its
+/// fingerprint is returned. With one, the signature must be hidden.
 fn check_old_error(
     comparison: &mut Comparison,
     client: &Client,

@@ -14,7 +14,7 @@ use crate::{
 /// The test whose attempts have no duration.
 const UNTIMED: &str = "recovered without durations";
 
-/// Title, results on main oldest first, verdict, and one of the reasons that it may have.
+/// Title, results on main oldest first, verdict, and the reasons that it may have.
 const SCRIPTS: [(&str, &str, &str, &[&str]); 13] = [
     ("always green", "PPPPPPPPPPPPPPPPPPPP", "healthy", &[]),
     (
@@ -56,7 +56,7 @@ const SCRIPTS: [(&str, &str, &str, &[&str]); 13] = [
     ("green after skips", "SSSSSPPPPPPPPPPPPPPP", "healthy", &[]),
 ];
 
-/// Runs of which the fifteenth and sixteenth (from 0) have the same commit.
+/// A project with the scripts' runs. The runs 15 and 16 of main, counted from 0, have the same commit.
 pub fn project(seed: u64, now: i64) -> Project {
     let mut dice = Dice::new(seed, "scripted");
     let mut project = small::project("Scripted verdicts");
@@ -87,7 +87,7 @@ pub fn project(seed: u64, now: i64) -> Project {
         }
         project.runs.push(run);
         if place % 7 == 3 {
-            // On other branches nearly everything fails. It does not count against tests on main.
+            // A test that fails only on another branch is not broken.
             let results = [("only fails elsewhere", 'F'), ("always green", 'P')];
             let run = small::run(
                 &format!("side-{place}"),
@@ -102,7 +102,7 @@ pub fn project(seed: u64, now: i64) -> Project {
     project
 }
 
-/// The answers of the status route and the flaky list about them.
+/// Checks the verdicts of the scripts in the status route and in the flaky list.
 pub fn verdicts(comparison: &mut Comparison, scene: &Scene<'_>, verdicts: &Verdicts) {
     for (title, letters, status, reasons) in SCRIPTS {
         let verdict = verdict_of(verdicts, title);

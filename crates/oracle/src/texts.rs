@@ -133,7 +133,7 @@ pub fn fault(kind: i64, word: &str, spot: &Spot, dice: &mut Dice) -> Fault {
     }
 }
 
-/// Texts of one line or two, without colours.
+/// The class and the text of the other kinds.
 fn plain(kind: i64, word: &str, dice: &mut Dice) -> (String, String) {
     let (n, m) = (dice.between(1, 90_000), dice.between(1, 99));
     let (uuid, hex) = (dice.uuid(), dice.hex(24));

@@ -18,7 +18,7 @@ impl Plan {
         }
     }
 
-    /// Days.
+    /// The retention in days.
     pub fn retention(self) -> i64 {
         match self {
             Self::Free | Self::Standard => 60,
@@ -324,7 +324,7 @@ impl Shard {
         self.started + self.duration
     }
 
-    /// Whether the run was interrupted.
+    /// Whether the shard was interrupted.
     pub fn interrupted(&self) -> bool {
         self.cases.iter().any(|case| {
             case.manner == Manner::NeverStarted
@@ -362,7 +362,7 @@ impl Run {
             .collect()
     }
 
-    /// The commit that the engine and the `sha` filter use for it.
+    /// The commits by which the `sha` filter finds the run.
     pub fn revisions(&self) -> Vec<&str> {
         [self.commit.as_deref(), self.tested_revision.as_deref()]
             .into_iter()

@@ -7,7 +7,7 @@ use assay_reports::{Options, SourceFile, looks_like_report, read};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::{Value, json};
 
-/// A Playwright report of `count` tests. Every fiftieth test failed twice before it passed.
+/// A Playwright report of `tests` tests. Every fiftieth test failed twice before it passed.
 fn playwright(tests: usize) -> Vec<u8> {
     let error = json!({
         "message": "Error: expect(received).toBe(expected)\n\nExpected: 201\nReceived: 503\n\n  17 | a\n> 18 | b\n     | ^\n  19 | c\n    at /r/tests/a.spec.ts:18:24",

@@ -149,7 +149,7 @@ impl TestResult {
     }
 
     fn file_and_titles(&self) -> FileAndTitles {
-        // In JavaScript `titlePath` begins with the package's name; the label holds the path as Playwright writes it.
+        // In JavaScript `titlePath` begins with the package's name. The full name shows the path without it.
         let path = &self.title_path;
         if let Some(at) = path.iter().position(|part| is_source_file(part)) {
             let whole = path.get(..=at).unwrap_or_default().join("/");

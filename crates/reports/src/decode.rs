@@ -16,8 +16,9 @@ use crate::{
     zip,
 };
 
-/// The file's text: gzip unpacked, then decoded by byte-order mark, declaration, UTF-8 or Windows-1252, whichever fits
-/// first. If the text ends inside a character, that character is dropped.
+/// The file's text: gzip or zip unpacked, then decoded. The encoding is that of the byte-order mark, UTF-16 without a
+/// mark, that of the declaration, UTF-8 or Windows-1252, whichever fits first. If the text ends inside a character,
+/// that character is dropped.
 pub(crate) fn decode<'a>(
     file: &'a SourceFile,
     unpacked_bytes: &UnpackedBytes,
@@ -170,8 +171,8 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Whether the bytes have more multi-byte characters than invalid bytes. They are then UTF-8 into which a test printed
-/// binary data.
+/// Whether the bytes have more multi-byte characters than invalid sequences. They are then UTF-8 into which a test
+/// printed binary data.
 fn mostly_utf8(bytes: &[u8]) -> bool {
     let (mut multi_byte, mut invalid) = (0usize, 0usize);
     for chunk in bytes.utf8_chunks() {

@@ -19,7 +19,7 @@ const DEEPEST: usize = 64;
 impl KnownFiles {
     /// The file of a dotted name: `org.shop.OrderTest` is `src/test/java/org/shop/OrderTest.java`,
     /// `tests.unit.test_orders.TestTotals` is `tests/unit/test_orders.py`. The longest part of the name that is a file
-    /// counts. None if no file or several files match, since a guess could be wrong.
+    /// counts. Of several files, only one whose path has exactly these parts counts, since a guess could be wrong.
     pub fn of_dotted(&self, dotted: &str) -> Option<&str> {
         let parts: Vec<&str> = dotted
             .split(['.', '$'])
@@ -33,8 +33,8 @@ impl KnownFiles {
         self.path(index?)
     }
 
-    /// The file for a path relative to some folder of the checkout: `a.spec.ts` is `e2e/a.spec.ts`. None if no file or
-    /// several files match.
+    /// The file for a path relative to some folder of the checkout: `a.spec.ts` is `e2e/a.spec.ts`. Of several files,
+    /// only one of exactly this path counts.
     pub fn of_path(&self, path: &str) -> Option<&str> {
         self.path(self.find_by_suffix(&self.by_name, |path| path, || path.rsplit('/'))?)
     }

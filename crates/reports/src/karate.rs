@@ -152,7 +152,7 @@ struct Scenario {
     name: Option<String>,
     #[serde(deserialize_with = "json::positive_integer")]
     line: Option<u32>,
-    /// Counted from 0 within an outline.
+    /// Counted from 0 within an outline; 0 is read as absent.
     #[serde(deserialize_with = "json::positive_integer")]
     example_index: Option<u32>,
     #[serde(deserialize_with = "json::flag")]

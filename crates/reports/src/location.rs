@@ -149,7 +149,7 @@ const JVM_CLIENTS: &[&str] = &[
 const SUFFIXES: &str = "js|jsx|ts|tsx|mjs|cjs|mts|cts|vue|svelte|py|rb|go|rs|java|kt|kts|scala|groovy|cs|fs|vb|php|c|cc|\
                         cpp|cxx|h|hh|hpp|m|mm|swift|dart|ex|exs|erl|clj|lua|pl|pm|t|sh|bash|bats|jl|hs|robot|feature";
 
-/// Compiles a constant pattern. A pattern that does not compile would match nothing; a test compiles each.
+/// Compiles a constant pattern. A test compiles each, because an invalid one would panic.
 fn pattern(text: &str) -> Regex {
     #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
     Regex::new(text).expect("a valid pattern")

@@ -198,7 +198,7 @@ pub struct Report {
     pub errors: Vec<ErrorDetail>,
     /// The tests, each name and file once, in the order of the report.
     pub tests: Vec<ReportedTest>,
-    /// Warnings of the reader, one sentence each.
+    /// Warnings of the reader.
     pub warnings: Vec<String>,
 }
 

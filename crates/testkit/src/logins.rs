@@ -11,8 +11,8 @@ pub struct Logins {
 }
 
 impl Logins {
-    /// Runs the script in the database of this connection string, which ends with the name of a superuser. The names of the
-    /// logins begin with `prefix`.
+    /// Runs the script in the database of this connection string, which ends with the name of a superuser. The names of
+    /// the logins begin with `prefix`.
     pub fn new(url: &str, prefix: &str) -> Self {
         let names = ["assay_owner", "assay_web", "assay_ci", "assay_intake"]
             .map(|login| (login, format!("{prefix}_{login}")));

@@ -71,8 +71,8 @@ impl Cli {
     }
 }
 
-/// A command that `wrapper` starts, as `env` and `sh -c` do with the arguments after their own. It keeps its environment and
-/// its working folder.
+/// A command that `wrapper` starts, as `env` and `sh -c` do with the arguments after their own. The command keeps its
+/// environment and its working folder.
 pub fn started_by(mut wrapper: Command, command: &Command) -> Command {
     wrapper
         .arg(command.get_program())

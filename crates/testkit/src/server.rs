@@ -259,8 +259,8 @@ impl Drop for Server {
 
 /// An address of this machine with a free port, for a program that listens on it later.
 ///
-/// The port is below the systems' range for clients (from 32768), and concurrent test programs begin at different ports.
-/// Other connections and tests therefore do not take it in the meantime.
+/// The port is below the systems' range for clients (from 32768), and concurrent test programs begin at different
+/// ports. Other connections and tests therefore do not take it in the meantime.
 pub fn free_address() -> String {
     const PORTS: Range<u32> = 10_000..32_000;
     static TAKEN: AtomicU32 = AtomicU32::new(0);

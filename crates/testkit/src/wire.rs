@@ -21,7 +21,7 @@ pub fn get(address: SocketAddr, path: &str, key: &str, head: &[(&str, &str)]) ->
     ask(address, "GET", path, Some(key), head)
 }
 
-/// Gets a path, which begins with a slash.
+/// Sends a request without a body for a path, which begins with a slash.
 pub fn ask(
     address: SocketAddr,
     method: &str,

@@ -264,7 +264,7 @@ fn xml(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// Text as the content of a JSON string.
+/// The content of a JSON string.
 pub fn text(value: &Value) -> String {
     let text = value.as_str().unwrap_or_else(|| panic!("no string: {value}"));
     text.to_owned()

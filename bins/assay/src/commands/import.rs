@@ -152,7 +152,7 @@ fn accept(unread: &[String], lenient: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The error for a report that was probably not stored.
+/// Adds to an error whether the report was stored.
 fn not_stored(error: RecordError) -> anyhow::Error {
     let context = match &error {
         // The connection may have been lost between the commit and its answer.
@@ -179,7 +179,7 @@ fn warn<'a>(warnings: impl IntoIterator<Item = &'a String>) {
     }
 }
 
-/// The note for a report that replaced an earlier one: jobs of one CI build share its run key by mistake.
+/// The note for a report that replaced an earlier one. Usually, jobs of one CI build share its run key by mistake.
 fn replaced_notice(project: &str, imported: &ImportReceipt) -> Option<String> {
     (imported.effect == Effect::Replaced).then(|| {
         format!(

@@ -223,8 +223,8 @@ fn state(path: &Path) -> Option<State> {
     ))
 }
 
-/// The states of the files. A later comparison with them is exact. A comparison with a clock is not, because the clock of
-/// a file system differs and is coarser.
+/// The states of the files. A later comparison with them is exact. A comparison with a clock is not, because the clock
+/// of a file system differs and is coarser.
 fn states(candidates: &[Candidate]) -> HashMap<PathBuf, State> {
     candidates
         .iter()

@@ -152,7 +152,8 @@ fn changed_files(path: &Path) -> anyhow::Result<HashSet<String>> {
     Ok(names_in(&list))
 }
 
-/// Reads a list of at most `most` bytes. The rest of a longer list would name files whose failed tests must not be excused.
+/// Reads a list of at most `most` bytes. A longer list is an error: its rest would name files whose failed tests must
+/// not be excused.
 fn read_list(from: impl Read, most: u64) -> anyhow::Result<Vec<u8>> {
     let mut list = Vec::new();
     from.take(most + 1).read_to_end(&mut list)?;
@@ -183,8 +184,8 @@ fn names_in(list: &[u8]) -> HashSet<String> {
         .collect()
 }
 
-/// The name in a line that Git has quoted as a string of C, because it has a quote, a control character, or a byte beyond
-/// ASCII (`core.quotePath`). None for a line that is not quoted so.
+/// The name in a line that Git has quoted as a string of C. Git quotes a name with a quote, a control character, or a
+/// byte beyond ASCII (`core.quotePath`). None for a line that is not quoted so.
 fn unquoted(line: &[u8]) -> Option<Vec<u8>> {
     let mut rest = line.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let mut name = Vec::with_capacity(rest.len());

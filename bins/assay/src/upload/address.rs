@@ -22,7 +22,7 @@ const LONGEST_KEY: u64 = 1_000;
 /// The number of bytes of a key's hash that identify the key in a spool.
 const IDENTIFYING_BYTES: usize = 8;
 
-/// The address of an ingest listener, without the path of a route.
+/// The address of a listener, without the path of a route.
 #[derive(Debug, Clone)]
 pub(crate) struct Address {
     base: String,
@@ -76,7 +76,7 @@ impl Address {
         })
     }
 
-    /// The address without a path.
+    /// The address without the path of a route.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }

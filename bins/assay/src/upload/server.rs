@@ -17,7 +17,8 @@ use super::{
 };
 use crate::http::{self, Answer, NoAnswer};
 
-/// A larger body is sent only after `100 Continue`. The server reads at most this many bytes of a body that it refuses.
+/// Before it sends a larger body, the client waits for `100 Continue`. The server reads at most this many bytes of a
+/// body that it refuses.
 const LARGE: usize = 1 << 20;
 
 /// Advice if another listener answers.
@@ -243,7 +244,7 @@ impl Server {
         })
     }
 
-    /// Sends what a gate decided on an upload.
+    /// Sends a gate's decision on an upload.
     pub(crate) fn decide(&self, decision: &GateDecision) -> Result<Value, UploadError> {
         let answer = self
             .agent

@@ -20,8 +20,8 @@ use tempfile::TempDir;
 
 use crate::junit;
 
-/// Labels of blocks of commands that this test does not run. `builds` compiles the project, which the tests do anyway. The
-/// others serve until they are stopped, change the machine or need a prepared one, or measure for minutes.
+/// Labels of blocks of commands that this test does not run. `builds` compiles the project, which the tests do anyway.
+/// The others serve until they are stopped, change the machine or need a prepared one, or measure for minutes.
 const NOT_RUN: [&str; 4] = ["builds", "serves", "deploys", "measures"];
 /// Languages of blocks without commands.
 const NO_COMMANDS: [&str; 11] = [
@@ -327,7 +327,8 @@ assay project create --org Elsewhere storefront
     }
 }
 
-/// The file and the function that a page names as a proof: `crates/…/x.rs::name`, `security/x.rs::name`, `faults::x::name`.
+/// The file and the function that a page names as a proof: `crates/…/x.rs::name`, `security/x.rs::name`,
+/// `faults::x::name`.
 fn quoted_test(quoted: &str) -> Option<(String, Option<&str>)> {
     let suites = ["faults", "it", "security", "scale", "pages", "oracle"];
     if let Some((file, function)) = quoted.split_once(".rs::") {

@@ -109,7 +109,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // It has ended already, unless the test failed.
+        // The program has ended already, unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

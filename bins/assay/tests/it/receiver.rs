@@ -185,8 +185,8 @@ impl Receiver {
     }
 }
 
-/// Receives a request and replies. The request is recorded before the reply, which may be the last thing that the client
-/// waits for.
+/// Receives a request and replies. The request is recorded before the reply, which may be the last thing that the
+/// client waits for.
 fn answer(stream: impl Read + Write, reply: &Reply, record: impl FnOnce(Request)) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();

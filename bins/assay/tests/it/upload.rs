@@ -42,7 +42,7 @@ impl Job {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        // The folder does not exist: a command that needs a database fails.
+        // No database has this address, so a command that needs one fails.
         let mut command = Cli::new("postgresql://127.0.0.1:1/nowhere").command(arguments);
         command
             .current_dir(self.folder.path())

@@ -78,7 +78,7 @@ fn unsent_reports_wait_in_the_spool_and_go_first() {
         .collect();
     assert_eq!(keys, ["1", "2", "3"]);
     assert_eq!(spooled(&back, "kept", "upload"), 0);
-    // The command does not wait.
+    // An empty spool is no error.
     let output = back.run(&["upload", "--spool", "kept"]);
     assert_eq!(output_text(&output), "Sent 0 uploads of kept\n");
 }

@@ -15,7 +15,7 @@ use super::{
     plan::{Nature, ProjectPlan, RunPlan, TestPlan},
 };
 
-/// Most attempts.
+/// The maximum number of attempts of a test.
 const ATTEMPTS: usize = 3;
 /// The number of tests that run in parallel.
 const WORKERS: u64 = 8;

@@ -41,7 +41,7 @@ pub(super) struct Import {
     /// The files, relative to the manifest.
     pub(super) files: Vec<String>,
     pub(super) run_key: String,
-    /// How long before the first start the run started.
+    /// How long before the reference time of the samples the run started.
     pub(super) minutes_ago: i64,
     /// The checkout's root as the report writes it.
     pub(super) root: Option<String>,

@@ -1,4 +1,5 @@
-//! The same reports into plain Postgres and into a distributed database: every program and every route answers the same.
+//! The same reports into plain Postgres and into a distributed database: every program and every route answers the
+//! same.
 
 use std::collections::HashMap;
 

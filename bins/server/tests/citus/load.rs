@@ -22,7 +22,8 @@ pub(crate) struct ProjectOnWorker {
     pub(crate) worker: Address,
 }
 
-/// An organization with projects on both workers, and a server that reads and takes reports, with the rights of the deployment.
+/// An organization with projects on both workers, and a server that reads and takes reports, with the rights of the
+/// deployment.
 pub(crate) struct Installation {
     pub(crate) server: Server,
     /// The world of the owner.
@@ -242,7 +243,7 @@ pub(crate) fn under_load<T>(
                 }
             });
         }
-        // Also if it panics, so that the test ends.
+        // The clients end even if `meanwhile` panics. Otherwise the test would never end.
         let _end = End(&over);
         meanwhile()
     })

@@ -143,7 +143,7 @@ fn imports_into_many_projects_at_once_all_succeed() {
         installation.projects.len()
     );
     assert!(imports > 40, "{imports}");
-    // Nothing that the programs keep in memory hides a fault.
+    // The rebuild reads the stored rows, so a cache of the server cannot hide a fault.
     let client = Client::new(format!("http://{}", installation.server.address()));
     for project in &installation.projects {
         for path in paths(project) {

@@ -31,7 +31,7 @@ fn an_import_that_does_not_fit_stores_nothing_and_reads_continue() {
     world.import(&Report::whole(1, 30, 60));
     let before = snapshot::of(&world);
 
-    // The journal has its file already, so only the rows need more space.
+    // The write-ahead log has its segment file already, so only the rows need more space.
     let Source::Own(postgres) = &world.database else {
         unreachable!()
     };

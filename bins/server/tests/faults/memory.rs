@@ -27,8 +27,8 @@ use crate::{
 const MEMORY: u64 = 512 << 20;
 /// The duration of the four keys' load.
 const LOAD_DURATION: Duration = Duration::from_secs(25);
-/// The number of answers that each of them requests and reads slowly. With the others it stays within 60 requests a
-/// minute.
+/// The number of answers that each key requests and reads slowly. With the quick requests, a key stays within 60
+/// requests a minute.
 const SLOW_READERS_PER_KEY: usize = 35;
 
 #[test]

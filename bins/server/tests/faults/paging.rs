@@ -35,7 +35,7 @@ fn pages_are_complete_and_without_repeats_while_runs_come_and_go() {
     let _shared = quiet::shared();
     let world = World::new();
     let acknowledged = Mutex::new(Vec::new());
-    // Many runs whose retention ends during the test, one every quarter of a second.
+    // Runs whose retention ends during the test, four in each second.
     for build in 1..=20 {
         import(&world, build, RETENTION_S - i64::from(build) / 4, &acknowledged);
     }
@@ -102,7 +102,7 @@ fn walk(world: &World, acknowledged: &Mutex<Vec<AcknowledgedRun>>, per_page: u32
         let acknowledged_runs: Vec<_> = acknowledged.lock().unwrap().clone();
         let on_last: HashSet<String> = ids(&last).into_iter().collect();
         let (back, _) = follow(world, per_page, cursor, "prevCursor", "prev");
-        // Runs on the first page are not returned again.
+        // The way back does not return the runs of the last page.
         let acknowledged_runs: Vec<_> = acknowledged_runs
             .into_iter()
             .filter(|run| !on_last.contains(&run.id))

@@ -69,7 +69,7 @@ impl Postgres {
         self.signal_all("CONT");
     }
 
-    /// Starts it again. Returns when it answers a connection.
+    /// Starts it again. Returns the time at which it accepts a connection.
     pub(crate) fn start_again(&mut self) -> Instant {
         drop(self.cluster.take());
         let began = Instant::now();
@@ -85,7 +85,7 @@ impl Postgres {
         self.answers()
     }
 
-    /// Waits until it answers a query, and returns the time.
+    /// Waits until it accepts a connection, and returns the time.
     pub(crate) fn answers(&self) -> Instant {
         let began = Instant::now();
         loop {
@@ -178,7 +178,7 @@ fn children(parent: i32) -> Vec<i32> {
         .collect()
 }
 
-/// The state of a process in the system.
+/// The state of a process, and the id of its parent.
 fn state_and_parent(pid: i32) -> Option<(char, i32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit(") ").next()?.split(' ');

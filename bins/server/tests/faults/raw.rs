@@ -100,7 +100,7 @@ pub(crate) fn request(path: &str, key: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\n\r\n")
 }
 
-/// Runs a function to its end on several threads.
+/// Runs a future to its end. The tasks that it spawns run on one other thread.
 pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

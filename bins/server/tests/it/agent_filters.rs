@@ -268,7 +268,7 @@ fn errors_are_listed_page_by_page() {
             (&json!(12), &json!(page), &json!(2))
         );
         listed.extend(fingerprints);
-        // The call that the answer names reads on with the same filters.
+        // The call that the answer names returns the next page with the same filters.
         let next = &answer["next"];
         assert_eq!(next.is_object(), page == 1, "{answer:#}");
         if page == 1 {

@@ -292,7 +292,7 @@ fn a_demonstration_has_a_database_of_its_own() {
         Some("0")
     );
 
-    // The project's folder is found again from a folder below it.
+    // Without a setting, the demonstration makes its own folder, even beside another private database.
     let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
     server.ready();
     server.wait_for_log("Stop with Ctrl-C.");

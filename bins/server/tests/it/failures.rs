@@ -3,8 +3,9 @@
 use assay_testkit::{ServedWorld, text};
 use serde_json::{Value, json};
 
-/// Twelve runs of main with different code, a rerun, and a branch whose newest revision has four failures. This
-/// revision broke `adds`, an earlier one of the branch broke `mails`, main broke `gone`, and `wobbles` is flaky.
+/// Twelve runs of main with different code, a rerun of one of them, and two revisions of a branch. The newest revision
+/// has four failures, and its rerun three. This revision broke `adds`, the earlier one broke `mails`, main broke
+/// `gone`, and `wobbles` is flaky.
 fn world_with_failures() -> (ServedWorld, Vec<String>) {
     let world = ServedWorld::new();
     let runs = import_failures(&world);

@@ -142,7 +142,7 @@ fn an_upload_may_request_the_causes_of_its_failures() {
         assert!(failure["firstFailedAt"].is_string(), "{name}: {failure}");
     }
 
-    // A passing rerun of a revision in which only the flaky test failed before.
+    // A report in which only the flaky test failed passes the gate.
     let flake = [("pays", None), ("odd", TIMEOUT), ("old", None)];
     let answer = explained(&intake, &intake.key, &[("dryRun", "true")], &flake);
     assert_eq!(answer["failures"]["gate"]["action"], "pass", "{answer}");

@@ -120,7 +120,7 @@ fn reports_are_read_equally_from_every_sender() {
             Receiver { sender, project, key }
         });
         for (number, path) in files.iter().enumerate() {
-            // The working folder is outside of the checkout, since only the command line reads its files.
+            // The working folder is outside of the checkout, because only the command line reads files of a checkout.
             let folder = tempfile::tempdir().unwrap();
             let name = path.file_name().unwrap().to_str().unwrap();
             fs::copy(path, folder.path().join(name)).unwrap();
@@ -230,7 +230,7 @@ fn without_ids(all: &[(String, String)], project: &str) -> Vec<(String, String)>
         }
         out + rest
     };
-    // The list of projects contains both.
+    // The list of projects contains the projects of all senders.
     all.iter()
         .filter(|(path, _)| path != "/projects")
         .map(|(path, body)| (replace(path), replace(body)))

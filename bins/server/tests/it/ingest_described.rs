@@ -19,7 +19,7 @@ pub(crate) fn assert_conforms(document: &Value, operation: &Value, answer: &Resp
     let response = &operation["responses"][answer.status.to_string()];
     assert!(response.is_object(), "{what}: {} is not described", answer.status);
     let mut schemas = document["components"]["schemas"].clone();
-    // Other schemas add fields to these.
+    // A schema that another one extends must accept the additional fields.
     let extended: Vec<String> = schemas
         .as_object()
         .unwrap()

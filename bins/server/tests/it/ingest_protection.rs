@@ -12,14 +12,14 @@ use assay_testkit::Client;
 
 use crate::ingest::{BOUNDARY, Intake, PASSES, code, now, of_form};
 
-/// Sends a head and a body over a new connection, and reads until the server closes or the answer is complete.
+/// Sends a head and a body over a new connection, and reads until the server closes it.
 pub(crate) fn exchange(client: &Client, head: &str, body: impl Fn(&mut TcpStream)) -> String {
     let mut stream = TcpStream::connect(client.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream.write_all(head.as_bytes()).unwrap();
     body(&mut stream);
     let mut answer = Vec::new();
-    // If the server closes while the client still sends, the connection is reset. Earlier bytes count.
+    // If the server closes while the client still sends, the connection is reset. The bytes before the reset count.
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).into_owned()
 }

@@ -280,7 +280,7 @@ fn peak(intake: &Intake) -> u64 {
 
 #[test]
 fn many_large_uploads_at_once_stay_within_the_memory_for_parsing() {
-    // A sixteenth of the limits. Each upload reserves a third of the memory.
+    // A sixteenth of the default memory. Each upload reserves a third of it.
     const MEMORY_MIB: u64 = 64;
     const UPLOADS: usize = 40;
     let memory = MEMORY_MIB.to_string();

@@ -142,7 +142,7 @@ impl Recount {
         chains
     }
 
-    /// The runs of each revision of a chain on which it both failed and did not.
+    /// The runs of each revision of a chain on which the test both failed and did not.
     pub(crate) fn contradictions(&self) -> Vec<Vec<String>> {
         let chains = self.chains();
         let revisions = chains
@@ -330,7 +330,8 @@ impl Recount {
         streaks.rev().max_by_key(Vec::len)
     }
 
-    /// The first failed runs of the branches other than the stable one between whose failures the test passed, newest first.
+    /// The first failed run of each branch other than the stable one, newest first. A branch counts only if the test
+    /// passed after the failure that was counted before.
     pub(crate) fn unrelated_branches(&self) -> Vec<String> {
         let mut known = BTreeSet::new();
         let mut first_failures = Vec::new();

@@ -86,7 +86,7 @@ const WRITES: [&str; 19] = [
     "SELECT assay_drop_period('20261116')",
 ];
 
-/// The rights of an import, and others.
+/// The statements of [`WRITES`] that an import may run, besides the one on `run_pack`.
 const IMPORTS: [&str; 6] = [
     "DELETE FROM result",
     "UPDATE result SET status = 1",
@@ -149,7 +149,7 @@ fn the_importers_login_imports_and_sees_no_key() {
     let mut importer = world();
     let login = Login::new(&importer.world.database, "assay_importer");
     importer.world.cli = Cli::new(login.url());
-    // New weeks, a shard that moves its run, a replaced shard, errors and a new browser.
+    // New weeks, a shard that moves its run, a replaced shard, and errors.
     importer.import_cases(30 * 24 * 60, &[("adds", false)], &["--run-key", "old"]);
     importer.import_cases(20, &[("adds", false)], &["--run-key", "s", "--shard", "1/2"]);
     importer.import_cases(

@@ -1,4 +1,4 @@
-//! Three weeks of a project's CI, generated from a seed: branches, pull requests, suites, shards, reruns, retries,
+//! Sixteen days of a project's CI, generated from a seed: branches, pull requests, suites, shards, reruns, retries,
 //! outages.
 
 use std::collections::BTreeMap;
@@ -256,7 +256,7 @@ impl Run {
         self.tested_revision.as_deref().or(self.commit.as_deref())
     }
 
-    /// The executions of each test: a shard's attempts are one.
+    /// The executions of each test: its attempts in one shard are one execution.
     pub(crate) fn executions(&self) -> BTreeMap<usize, Vec<Vec<Attempt>>> {
         let mut executions: BTreeMap<usize, Vec<Vec<Attempt>>> = BTreeMap::new();
         for result in self.parts.iter().flat_map(|part| &part.results) {

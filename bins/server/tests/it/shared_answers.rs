@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::failures::import_failures;
 
-/// The status and the body of every path, as a server with this store answers at this time.
+/// The routes over the world's database, with this clock and empty caches.
 macro_rules! service {
     ($world:expr, $now:expr) => {{
         let now = Arc::clone($now);
@@ -30,6 +30,7 @@ macro_rules! service {
     }};
 }
 
+/// The status and the body of every path.
 macro_rules! answers {
     ($service:expr, $world:expr, $paths:expr) => {{
         let mut answers = Vec::new();

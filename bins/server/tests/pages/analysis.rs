@@ -280,7 +280,7 @@ fn keystrokes_over_five_thousand_tests() {
         judged["tests"].as_array().unwrap().len(),
         flaky.count()
     );
-    // From the event until the frame after the next one begins: by then its drawing is done.
+    // From the event until the first task after the next frame's callbacks: by then the frame is drawn.
     let times = browser.run(
         "const field = document.querySelector('input[name=search]'); \
          const stroke = (text) => new Promise((done) => { \

@@ -1,4 +1,5 @@
-//! Checks that need a program from npm, and pictures for the documents. Each is started by hand, as docs/pages.md describes.
+//! Checks that need a program from npm, pictures for the documents, and measurements. Each is started by hand, as
+//! docs/pages.md describes.
 
 use std::{env, fs, time::Instant};
 
@@ -94,8 +95,8 @@ fn pictures_of_the_demonstration() {
     fs::write(format!("{folder}/analyze.png"), browser.picture()).unwrap();
 }
 
-/// Prints the median times of pages, and of the API's routes in their feet, which have the same data. A page may take 1.5
-/// times as long as its routes and 2 ms more.
+/// Prints the median times of pages, and of the API's routes in their feet, which have the same data. A page may take
+/// 1.5 times as long as its routes and 2 ms more.
 #[test]
 #[ignore = "a measurement: see docs/performance.md"]
 fn times_of_pages_beside_the_api() {

@@ -75,7 +75,7 @@ impl World {
         browser
     }
 
-    /// One page of each kind, with its name.
+    /// The paths of one page of each kind, and of the pages of each test of the newest run.
     pub(crate) fn pages(&self) -> Vec<String> {
         let project = format!("/p/{}", self.project);
         let runs = self.api(&format!("/projects/{}/runs", self.project));
@@ -136,7 +136,8 @@ impl World {
     }
 }
 
-/// Twelve daily runs: a test that breaks, one that flips, one that is new and fails, and those with hostile names.
+/// Twelve daily runs: a test that breaks, one that flips, one that fails in the newest run only, and those with hostile
+/// names.
 fn import_all(world: &assay_testkit::World) {
     let names = hostile_names();
     for run in 0..12_i64 {
@@ -160,7 +161,7 @@ fn import_all(world: &assay_testkit::World) {
             ("main", "0123456789abcdef0123456789abcdef01234567"),
         );
     }
-    // A branch of yesterday breaks a passing test. Tests that main broke also fail on it.
+    // An hour ago, a branch breaks a passing test. Two tests that fail on main also fail on the branch.
     let mut cases = vec![
         ("breaks <b>for good</b>".to_owned(), false),
         ("flips".to_owned(), false),

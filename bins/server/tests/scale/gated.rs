@@ -17,7 +17,8 @@ pub(crate) struct GatedRun {
 }
 
 impl GatedRun {
-    /// Starts a server over this database, signs in with a read key, and sends the report with an ingest key of the project.
+    /// Starts a server over this database, signs in with a read key, and sends the report with an ingest key of the
+    /// project.
     pub(crate) fn new(
         database_url: &str,
         environment: &[(&str, &str)],

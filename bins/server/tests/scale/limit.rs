@@ -118,8 +118,8 @@ impl Pair {
         wait_until("the servers share the limit", || self.admitted(40) == [30, 30]);
     }
 
-    /// The number of outages in each server's log, while Redis is down: one for each return, and the present one. A server
-    /// also logs an outage if Redis takes longer than a tenth of a second.
+    /// The number of outages in each server's log, while Redis is down: one for each return, and the present one. A
+    /// server also logs an outage if Redis takes longer than a tenth of a second.
     fn logged_outages(&self) -> [u64; 2] {
         let outages = self.log_counts("Redis does not answer");
         let returns = self.log_counts("Redis answers again");
@@ -152,8 +152,8 @@ fn minute() -> u64 {
 
 #[test]
 fn two_servers_share_the_limit_of_sixty_requests() {
-    // The sum over several rounds counts: if Redis takes longer than a tenth of a second, a server counts alone for a
-    // second.
+    // Rounds are repeated until one has the expected counts: if Redis takes longer than a tenth of a second, a server
+    // counts alone for a second.
     Pair::start().wait_until_shared();
 }
 

@@ -153,7 +153,7 @@ fn bad_parameters(
         let good = match values(&parameter.name).as_slice() {
             [] => parameter.name != "cursor" || values("direction") != [Some("prev".to_owned())],
             [Some(value)] => match parameter.name.as_str() {
-                // The caller's plan has sixty days.
+                // The retention of the caller's plan is sixty days.
                 "days" => value == "7" || value == "30",
                 // Any position is valid, even one of another project.
                 "cursor" => world.all_resources().iter().any(|of| of.cursors.contains(value)),

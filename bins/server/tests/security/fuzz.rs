@@ -77,7 +77,7 @@ fn every_request_gets_a_documented_answer() {
     assert_eq!(health.status, 200, "after all that");
 }
 
-/// The HTTP parser panics on it. Other connections must not be affected.
+/// The HTTP parser panics on such a name. Other connections must not be affected.
 #[test]
 fn a_header_name_of_any_length_ends_its_own_connection_only() {
     let database = TestDatabase::new();

@@ -4,7 +4,7 @@ use assay_testkit::{Server, wire};
 
 use crate::world::World;
 
-/// Texts that an attacker could try to write into a log.
+/// A line that an attacker could try to write into a log.
 const FORGED: &str = "2026-11-20T00:00:00.000Z INFO  access: forged";
 
 fn requests(key: &str) -> Vec<String> {

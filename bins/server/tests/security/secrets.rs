@@ -20,7 +20,7 @@ use crate::{
 /// A password that programs receive and must not print.
 const PASSWORD: &str = "hunter2hunter2";
 
-/// The forms in which a key could be written: as text, in base64, as the bytes of a debug print.
+/// The forms in which a key could be written: as text, as the bytes of a debug print, with every byte escaped.
 fn written_forms(key: &str) -> Vec<String> {
     // The part after the twelve characters that `assay key list` shows.
     let secret = &key[12..36];
@@ -104,7 +104,7 @@ fn a_key_is_written_nowhere() {
     assert!(loud.contains("api_key"), "Postgres does not log its statements");
     assert_no_secret(&world, "the log of Postgres at its loudest", &loud);
 
-    // A store that fails at the look-up of the key, and then one that is unreachable.
+    // A store that fails at the look-up of the key.
     world.database.execute("ALTER TABLE api_key RENAME TO gone");
     // A key that was just looked up is cached for a moment.
     let began = Instant::now();

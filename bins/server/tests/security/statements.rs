@@ -43,7 +43,7 @@ impl<'a> Statements<'a> {
 }
 
 impl World {
-    /// The log of the cluster, if it can be found.
+    /// The log of the cluster, which lies in a folder above its data. Panics if there is none.
     pub(crate) fn postgres_log(&self) -> PathBuf {
         let data = PathBuf::from(
             self.database

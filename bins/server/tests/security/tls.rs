@@ -34,7 +34,8 @@ pub(crate) fn start(database: &TestDatabase, folder: &Path) -> (Server, SocketAd
         &[
             ("ASSAY_TLS_CERT", &file("cert.pem")),
             ("ASSAY_TLS_KEY", &file("key.pem")),
-            // One worker has a small limit; more workers would share the connections.
+            // actix-tls limits the handshakes of each worker. With one worker, the silent connections of a test exceed
+            // its default limit, which the server raises.
             ("ASSAY_WORKERS", "1"),
         ],
     );

@@ -80,7 +80,8 @@ impl Shard {
             };
         }
         if self.counts.len() >= IDS_PER_SHARD && !self.counts.contains_key(&hash) {
-            // The sweep runs once per full shard of requests, which spreads its cost.
+            // After a sweep that frees nothing, the next one runs only after a full shard of requests, which spreads
+            // its cost.
             if self.uncounted.is_multiple_of(IDS_PER_SHARD) {
                 self.counts.retain(|_, count| *count > 1);
             }

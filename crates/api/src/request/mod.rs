@@ -1,4 +1,4 @@
-//! The request before its route is known.
+//! The parts of a request, as owned data. They are parsed only after the key is checked.
 
 mod query;
 pub(crate) mod text;

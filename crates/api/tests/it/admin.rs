@@ -1,4 +1,4 @@
-//! The second listener.
+//! The operators' listener.
 
 use actix_web::{
     App as Actix,

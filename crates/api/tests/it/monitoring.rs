@@ -19,7 +19,7 @@ fn names(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The metrics of a server after every kind of request.
+/// The metrics of a server after one request.
 async fn metrics_text() -> String {
     let api = Api::limited(100);
     api.get(&format!("/projects/{PROJECT}/flaky")).await.ok();

@@ -9,7 +9,7 @@ use crate::{
     store::Mode,
 };
 
-/// A route, the values of its path, and the not-found code of the last part.
+/// A route, the not-found code of its path's last parameter, and its query parameters.
 struct Row {
     path: &'static str,
     not_found: Option<&'static str>,

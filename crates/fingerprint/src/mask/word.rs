@@ -34,7 +34,7 @@ pub(super) fn first(part: &str, out: &mut String) -> usize {
     length
 }
 
-/// Hexadecimal digits: at least six with a digit among them, or at least eight.
+/// Whether a word is hexadecimal: at least six characters if one is a decimal digit, else at least eight.
 pub(super) fn is_hexadecimal(word: &str) -> bool {
     let needed = if word.bytes().any(|b| b.is_ascii_digit()) {
         6
@@ -44,11 +44,12 @@ pub(super) fn is_hexadecimal(word: &str) -> bool {
     word.len() >= needed && word.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Whether a token looks random: letters and digits, or lower-case and capital letters, alternate often.
+/// Whether a token looks random: letters and digits, or lower-case and capital letters, alternate often. A token of
+/// capital letters and at least two digits looks random, too.
 pub(super) fn is_random(token: &str) -> bool {
     let token = token.trim_end_matches('=');
     let mut pieces = token.split(['-', '_', '+']).filter(|piece| !piece.is_empty());
-    // Known words and ids are masked separately, so that a prefix such as `tx-` remains before every id.
+    // Plain words and ids are masked one by one, so that a prefix such as `tx-` remains before every id.
     if pieces.any(|piece| is_plain_word(piece) || (is_hexadecimal(piece) && piece != token)) {
         return false;
     }
@@ -73,7 +74,7 @@ pub(super) fn is_random(token: &str) -> bool {
         || (digits >= 2 && capitals_only)
 }
 
-/// `session`, `Order`, `API`: at least three letters in a usual case, without a long hexadecimal run.
+/// `session`, `Order`, `API`: at least three letters in a usual case, and not eight or more hexadecimal digits.
 fn is_plain_word(piece: &str) -> bool {
     let rest = piece.bytes().skip(1);
     piece.len() >= 3
@@ -82,7 +83,8 @@ fn is_plain_word(piece: &str) -> bool {
         && (rest.clone().all(|b| b.is_ascii_lowercase()) || piece.bytes().all(|b| b.is_ascii_uppercase()))
 }
 
-/// Capital letters are adjacent, and lower-case ones isolated, more often than in camel-case names.
+/// Whether neither capital nor lower-case letters are more than twice as frequent as the others, unlike in most
+/// camel-case names.
 fn has_scattered_capitals(token: &str) -> bool {
     let capitals = token.bytes().filter(u8::is_ascii_uppercase).count();
     let small = token.bytes().filter(u8::is_ascii_lowercase).count();

@@ -1,4 +1,4 @@
-//! What gates decided on a run in CI.
+//! The decisions of gates on a run in CI.
 
 use assay_components::{cause, words};
 use assay_domain::{

@@ -110,7 +110,7 @@ fn counted(project: ProjectId, tests: usize, status: VerdictStatus, word: &str) 
     }
 }
 
-/// The outcome of a run, if it is known. A run with recovered tests counts as passed on retry.
+/// The outcome of a run, if it is known. A passed run with recovered tests counts as passed on retry.
 fn cell(run: &RunRow) -> Option<Outcome> {
     match run.status {
         Some(RunOutcome::Failed) => Some(Outcome::Failed),

@@ -33,7 +33,7 @@ const REPORT_ERRORS: usize = 10;
 /// Tests per page by file.
 const PER_PAGE_BY_FILE: u32 = 80;
 
-/// The filter for tests of the run.
+/// The filters for the tests of the run.
 const TEST_FILTERS: [(&str, &str); 3] = [
     ("failed", "failed"),
     ("recovered", "passed on retry"),

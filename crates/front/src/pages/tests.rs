@@ -35,7 +35,7 @@ const STATUSES: [VerdictStatus; 5] = [
     VerdictStatus::InsufficientData,
 ];
 
-/// The order of the list.
+/// The orders of the list.
 const SORTS: [(&str, &str); 5] = [
     ("", "time lost"),
     ("score", "flake score"),
@@ -279,7 +279,7 @@ fn compare(
             .cmp(&rank(right))
             .then_with(|| right_figures.time_lost_ms.cmp(&left_figures.time_lost_ms)),
     };
-    // Equal tests have the order of the API's flaky list.
+    // Tests with equal figures have the order of the API's flaky list.
     by_figure
         .then_with(|| right_figures.flake_score.total_cmp(&left_figures.flake_score))
         .then_with(|| left_name.cmp(right_name))

@@ -1,8 +1,8 @@
 //! Encodes a recording as bytes for its content hash.
 //!
 //! A number takes 8 bytes. A text has its length first, a list its number of elements, and an optional value a byte
-//! that marks whether it is present. Two different recordings therefore never have the same bytes. Words are those of
-//! the database.
+//! that marks whether it is present. Two different recordings therefore never have the same bytes. A status or another
+//! closed value is encoded as the word that the database stores.
 //!
 //! Every struct is destructured in full: a new field does not compile until it is encoded here and has a new
 //! [`CONTENT_VERSION`].

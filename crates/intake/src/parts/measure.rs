@@ -35,8 +35,8 @@ pub(crate) fn measure(file: &File, shape: &Shape, limits: &Limits) -> Result<Mea
     })
 }
 
-/// Adds the unpacked bytes of the zips to the size of a body that has some. The directory of a zip is at its end, so this
-/// needs memory for the body as it was measured.
+/// Adds the unpacked bytes of the zips to the size of a body that has some. The directory of a zip is at its end, so
+/// this collects the whole body in memory. The caller has reserved that memory.
 pub(crate) fn measure_with_zips(
     file: &File,
     shape: &Shape,

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::{Call, Properties, rounded};
 use crate::{arguments::Arguments, budget::Draft, error::ToolError};
 
-/// Most failures of a run: all of them.
+/// The page size that holds all failures of a run.
 const FAILURES: u32 = u32::MAX;
 /// Most suites of a commit.
 const SUITES: usize = 10;

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use super::{Call, Properties, rounded};
 use crate::{budget::Draft, error::ToolError};
 
-/// Most outcomes per branch, newest first.
+/// Most outcomes per branch: the newest ones.
 const OUTCOMES: usize = 60;
 /// Most branches with outcomes.
 const BRANCHES: usize = 12;

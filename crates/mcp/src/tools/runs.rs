@@ -65,7 +65,6 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .entries("runs", runs))
 }
 
-/// One run as one line.
 fn run(run: &RunRow) -> Value {
     let shards = run.shards.map(|shards| match shards.expected {
         Some(expected) => format!("{} of {expected}", shards.received),

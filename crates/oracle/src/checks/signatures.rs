@@ -30,7 +30,7 @@ pub fn signatures(comparison: &mut Comparison, scene: &mut Scene<'_>) {
     let all = by_class(oracle::occurrences(&visible));
     for (class, stored) in &all {
         let Some(fingerprint) = scene.fingerprints.get(class).cloned() else {
-            // It occurred only in runs outside of the list's periods.
+            // The error occurred only in runs outside of the list's periods.
             continue;
         };
         for days in scene.periods() {

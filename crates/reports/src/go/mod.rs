@@ -24,7 +24,8 @@ use crate::{
 /// The format's name in messages.
 const FORMAT: &str = "go test -json";
 
-/// Reads a file. Fails if no line is an event; a file that is cut off returns its whole events.
+/// Reads a file. Fails if no line is an event, or if the first line that begins with `{` is none. A file that is cut
+/// off returns its whole events.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     let mut reader = GoReader::default();
     let mut lines = input.text.lines().enumerate().peekable();

@@ -96,7 +96,7 @@ impl From<TextOrNone> for Option<String> {
     }
 }
 
-/// Reads a list of `T`. A report may hold null or a single element instead.
+/// Reads a list of `T`. Anything else than a list becomes an empty one.
 struct List<E, T>(PhantomData<(E, T)>);
 
 impl<'de, E: Deserialize<'de> + Into<Option<T>>, T> Visitor<'de> for List<E, T> {

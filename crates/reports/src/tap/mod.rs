@@ -25,7 +25,7 @@ use crate::{
 /// The format's name in messages.
 const FORMAT: &str = "TAP";
 
-/// Reads a file. Fails if it has neither a result nor a plan.
+/// Reads a file. Fails if it has no result, no plan and no bail-out.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     let mut reader = TapReader::default();
     let mut yaml: Option<usize> = None;
@@ -98,7 +98,7 @@ struct TapReader {
     planned: Option<u64>,
     outer_results: u64,
     bail_out_reason: Option<String>,
-    /// Comments since the latest result. Node writes the output of a file that fails to load there.
+    /// Comments that do not belong to the latest result. Node writes the output of a file that fails to load there.
     comments: Diagnostics,
     /// The script that prove named.
     script: String,
@@ -152,7 +152,7 @@ impl TapReader {
             title,
             outcome: Some(outcome),
             duration_ms,
-            // Output before a passing result is not needed.
+            // Comments before a failed result may hold its error. Those of a passed result are not read.
             notes: std::mem::take(&mut self.comments),
             subtests,
         };

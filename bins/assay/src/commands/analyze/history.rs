@@ -190,7 +190,7 @@ fn is_history(bytes: &[u8]) -> bool {
     COLUMNS.iter().all(|column| titles.contains(column))
 }
 
-/// The result of reading a file.
+/// The content of a file, or of the files of one run.
 enum FileContent {
     /// The runs in it, by name.
     Recordings(Vec<(String, PreparedReport)>),
@@ -237,7 +237,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads the files of one run: its parts, or the same run in several formats, of which the most detailed counts.
+    /// Reads the files of one run: its parts, or the same run in several formats. The most detailed format counts.
     fn read_slot(&self, candidates: &[Candidate]) -> anyhow::Result<FileContent> {
         let format = match self.input_format {
             InputFormat::Report(format) => Some(format),
@@ -353,7 +353,7 @@ impl Reader {
     }
 }
 
-/// Whether a report contains the time of its run or the times of its tests.
+/// Whether a report has a start, a test or an error.
 fn identifies_run(report: &Report) -> bool {
     report.started_at.is_some() || !report.tests.is_empty() || !report.errors.is_empty()
 }

@@ -177,8 +177,8 @@ pub(crate) fn collect(
     Ok(collector)
 }
 
-/// Judges runs without a branch as runs of the stable branch, and prints a note, because the user may know better. The note
-/// ends with `alternative`.
+/// Judges runs without a branch as runs of the stable branch, and prints a note about them, because the user may know
+/// better. The note ends with `alternative`.
 fn assume_stable(collector: &mut Collector, alternative: &str) {
     let assumed = collector.assume_stable();
     if assumed > 0 {

@@ -12,7 +12,7 @@ use crate::{
 
 /// The oldest supported version.
 const OLDEST: i32 = 15;
-/// The roles that the programs should connect as. The migrations create them.
+/// The role that the server should connect as. The migrations create it.
 pub(super) const SERVER_ROLE: &str = "assay_server";
 const ROLES: &[&str] = &[SERVER_ROLE, "assay_importer", "assay_ingester"];
 /// The advice that restores the rights of these roles, for the owner of the tables.

@@ -1,5 +1,5 @@
-//! The pages about CI services. Every command of a job runs with the variables of that service and a test command that writes
-//! a report. The received fields must name the service and its build.
+//! The pages about CI services. Every command of a job runs with the variables of that service and a test command that
+//! writes a report. The received fields must name the service and its build.
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
@@ -129,8 +129,8 @@ const JOB_VARIABLES: [(&str, &str); 6] = [
     ("ASSAY_KEY_WEB", crate::upload::KEY),
 ];
 
-/// The commands of a page that a job runs, each with its section: the lines that call `assay run` or `assay upload`, without
-/// the syntax of the service's configuration.
+/// The commands of a page that a job runs, each with its section: the lines that call `assay run` or `assay upload`,
+/// without the syntax of the service's configuration.
 fn commands(page: &Path) -> Vec<(String, String)> {
     let (mut commands, mut section, mut in_block) = (Vec::new(), String::new(), false);
     for line in fs::read_to_string(page).unwrap().lines() {
@@ -292,7 +292,8 @@ fn every_command_of_every_page_stores_a_run_of_its_own() {
     assert_eq!(site.world.count(elsewhere), 0);
 }
 
-/// The additional variables of each service for a pull request of a fork, from the fork's `main` if the service names it.
+/// The additional variables of each service for a pull request of a fork, from the fork's `main` if the service names
+/// it.
 const FORK_VARIABLES: [(&str, Variables); 8] = [
     (
         "github-actions.md",

@@ -5,8 +5,8 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 
 use super::{blocks, elsewhere, folder, root, run};
 
-/// Script lines after the start of a server in the background: wait until it is ready, then stop it. They use its process id,
-/// because a shell forgets a job (`%%`) and its exit status as soon as the job ends.
+/// Script lines after the start of a server in the background: wait until it is ready, then stop it. They use its
+/// process id, because a shell forgets a job (`%%`) and its exit status as soon as the job ends.
 const ATTENDED: &str = " &
 curl -sf --retry 60 --retry-connrefused --retry-delay 1 http://127.0.0.1:9090/readyz
 kill $!

@@ -1,5 +1,5 @@
-//! The recipes of the page about the gate. Each runs with the variables of its service and a stand-in for its test tool, which
-//! writes the tool's reports. The gate must excuse a flake and block a breakage of the branch.
+//! The recipes of the page about the gate. Each runs with the variables of its service and a stand-in for its test
+//! tool, which writes the tool's reports. The gate must excuse a flake and block a breakage of the branch.
 
 use std::{
     fs,
@@ -19,8 +19,8 @@ use crate::ingest::{Site, now};
 /// A test's name with its error, where it failed.
 type Case = (String, Option<String>);
 
-/// The tests of a run, of which one failed. Each recipe breaks another test, because a test that fails on several branches is a
-/// flake.
+/// The tests of a run. `failed` is the failed one with its error. Each recipe breaks another test, because a test that
+/// fails on several branches is a flake.
 fn cases(failed: Option<(&str, &str)>) -> Vec<Case> {
     let names = ('a'..='j').map(|letter| format!("pays {letter}"));
     let names = names.chain(["odd".to_owned()]);
@@ -118,8 +118,8 @@ fn trx(cases: &[Case]) -> String {
     )
 }
 
-/// Creates a folder of the recipes' tools for the path. Each writes the prepared reports to its usual place, and exits as it
-/// does after failed tests.
+/// Creates a folder of stand-ins for the recipes' tools, and returns it for the path. Each writes the prepared reports
+/// to the usual place of its tool, and exits as the tool does after failed tests.
 fn install(folder: &Path) -> String {
     let bin = folder.join("bin");
     fs::create_dir(&bin).unwrap();

@@ -7,7 +7,8 @@ use assay_testkit::{Cli, TestDatabase};
 use super::{folder, root};
 use crate::junit;
 
-/// The rows of the page's table: a command's words, and the fields of its object in order. A command may have several rows.
+/// The rows of the page's table: a command's words, and the fields of its object in order. A command may have several
+/// rows.
 fn fields_by_command() -> BTreeMap<String, Vec<String>> {
     let page = fs::read_to_string(root().join("docs/cli.md")).unwrap();
     let (_, table) = page.split_once("| Command | Fields |\n|---|---|\n").unwrap();
