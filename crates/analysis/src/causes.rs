@@ -124,7 +124,7 @@ impl Collector {
         knowledge: Knowledge,
         now: Timestamp,
     ) -> Result<Causes, NoSuchRun> {
-        // The window before a run judges it, also at the beginning of the history's window.
+        // A run is judged with the window before it, so two windows are read.
         let runs = self.window(now.plus_days(-2 * ENGINE_WINDOW_DAYS), now);
         let history = self.history(&runs);
         let texts = texts(&history, &runs);

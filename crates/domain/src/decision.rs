@@ -1,6 +1,7 @@
 //! Decisions of the gate: whether a run passes, and which of its failed tests are excused.
 //!
-//! A client decides with its own rules and sends the [`GateDecision`]. The store keeps it with the upload that it is about.
+//! A client decides with its own rules and sends the [`GateDecision`]. The store keeps it with the upload that it is
+//! about.
 
 use serde::{Deserialize, Serialize};
 

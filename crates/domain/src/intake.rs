@@ -22,8 +22,8 @@ pub trait IngestKeys: Send + Sync {
     /// Records an upload with its key, and the key's use on that day.
     fn record_upload(&self, upload: &Upload) -> Result<(), StoreError>;
 
-    /// Stores a gate's decision with the newest upload that it is about, in the place of an earlier one. The same decision
-    /// again changes nothing.
+    /// Stores a gate's decision with the newest upload that it is about, in the place of an earlier one. The same
+    /// decision again changes nothing.
     fn record_decision(
         &self,
         project: ProjectId,
@@ -112,6 +112,6 @@ pub struct UploadEntry {
     pub files: u32,
     /// The client's own name.
     pub client: Option<String>,
-    /// What the gate decided on it.
+    /// The gate's decision on it.
     pub decision: Option<StoredDecision>,
 }

@@ -1,14 +1,14 @@
 //! The input of the flakiness engine: for each run its tests, with details only for those that did not simply pass.
 //!
-//! Almost every result is a clean pass. A run is therefore two or three bitmaps over the project's test ordinals and a
-//! short list of failures. The store has the same form in packs, and offline analysis builds it from reports.
+//! Almost every result is a clean pass. A run is therefore three bitmaps over the project's test ordinals and a short
+//! list of failures. The store has the same form in packs, and offline analysis builds it from reports.
 
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{execution::TestOutcome, test::TestOrdinal, timestamp::Timestamp};
 
-/// A set of test ordinals, one bit each, in whole 64-bit words. Clones share the words until one of them changes, because
-/// many requests hold the same runs.
+/// A set of test ordinals, one bit each, in whole 64-bit words. Clones share the words until one of them changes,
+/// because many requests hold the same runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bitmap {
     words: Arc<Vec<u64>>,

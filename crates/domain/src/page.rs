@@ -61,8 +61,8 @@ impl Page {
         Self::of_size(requested, per_page.count(), total)
     }
 
-    /// The page `requested` (from 1) of a list of `total` entries with this page size. A page past the end becomes the last
-    /// page.
+    /// The page `requested` (from 1) of a list of `total` entries with this page size. A page past the end becomes the
+    /// last page.
     pub fn of_size(requested: u64, per_page: u32, total: u64) -> Self {
         let page_count = total.div_ceil(u64::from(per_page.max(1))).max(1);
         Self {

@@ -45,7 +45,8 @@ fn skip_escape(rest: &mut Peekable<Chars<'_>>) {
             skip_control_sequence(rest);
         }
         Some(']') => {
-            // It ends with a bell or with escape and backslash. A line break means that it is not a command.
+            // It ends with a bell, U+009C, or escape and backslash. A line break ends it too, so that an unfinished
+            // command does not hide the following lines.
             while let Some(c) = rest.next_if(|c| *c != '\n') {
                 if c == '\u{7}' || c == '\u{9c}' || (c == '\u{1b}' && rest.next_if_eq(&'\\').is_some()) {
                     break;

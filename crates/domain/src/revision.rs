@@ -43,9 +43,9 @@ pub struct RevisionStart<'a> {
 }
 
 impl<'a> RevisionStart<'a> {
-    /// The revision with one more run. A revision that ever ran on the stable branch belongs to it, and any other to the
-    /// branch of its first run. The order of the runs does not matter. The caller also adds the run that it begins with:
-    /// if no branch is named, that run names no branch either, but its revision belongs to the stable one.
+    /// The revision with one more run. A revision that ever ran on the stable branch belongs to it, and any other to
+    /// the branch of its first run. The order of the runs does not matter. The caller must add the first run too: if no
+    /// run names a branch, only this assigns the revision to the stable branch.
     #[must_use]
     pub fn with_run(self, run: Self, stable: StableBranch<'a>) -> Self {
         let on_stable = stable.is(self.branch) || stable.is(run.branch);

@@ -264,7 +264,7 @@ pub struct RunRest {
 pub struct RunPart {
     /// Their numbers.
     pub tests: Vec<i32>,
-    /// Their error signatures.
+    /// The hash of their error signatures.
     pub signatures: [u8; 32],
 }
 

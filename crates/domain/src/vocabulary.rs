@@ -2,8 +2,8 @@
 
 /// Defines a closed set of words: an enum with its wire names, in one place.
 ///
-/// Generates `ALL`, `as_str`, `Display`, `FromStr` (error: [`UnknownWord`]) and
-/// `Serialize` as the wire name.
+/// Generates `ALL`, `as_str`, `Display`, `FromStr` (error: [`UnknownWord`]), and `Serialize` and `Deserialize` as the
+/// wire name.
 macro_rules! vocabulary {
     ($(#[doc = $doc:literal])* $name:ident {
         $($(#[doc = $variant_doc:literal])* $variant:ident = $word:literal),+ $(,)?

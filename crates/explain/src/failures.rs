@@ -61,7 +61,7 @@ pub fn run_failures(
     })
 }
 
-/// The cause of a test's failed attempts, judged by the runs that started until theirs; `None` if no attempt failed.
+/// The cause of a test's failed attempts, judged with the runs that started no later; `None` if no attempt failed.
 pub fn failure_of(
     store: &dyn Store,
     engine: &dyn Diagnose,
@@ -102,7 +102,7 @@ pub struct FailuresQuery {
     pub listed: ListedFailures,
 }
 
-/// Which failures of a run a list has.
+/// Selects the failures of a run for a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListedFailures {
     /// Every failed or recovered result, one for each variant.

@@ -55,7 +55,7 @@ pub fn of(
     of_size(project, attempts, attempt, explained, now, PROMPT)
 }
 
-/// The same in at most `bytes`, which are 4,000 to 12,000.
+/// The same in at most `bytes`, limited to the range of 4,000 to 12,000.
 pub fn of_size(
     project: &str,
     attempts: &TestAttempts,
@@ -348,7 +348,7 @@ fn cut(text: &str, chars: usize, bytes: usize) -> String {
     let start = if cost(start) <= room {
         start
     } else {
-        // If the text is mostly backticks, quoting takes twice as many bytes.
+        // If the text is mostly backticks, its quotation marks take twice as many bytes as the text.
         beginning(start, chars, room / 3)
     };
     let shown_chars = start.chars().count();

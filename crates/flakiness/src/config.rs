@@ -58,7 +58,8 @@ pub(crate) const STREAK: u32 = 2;
 pub(crate) const BROKEN: f64 = 0.9;
 /// A streak of this length is a breakage in 19 of 20 cases, so it is a sufficient reason for `broken`.
 pub(crate) const CONCLUSIVE_STREAK: u32 = 4;
-/// A chain without runs for longer than this, while the test runs on other chains, does not count for the current state.
+/// A chain without runs for longer than this, while the test runs on other chains, does not count for the current
+/// state.
 pub(crate) const SILENCE_MS: i64 = 3 * assay_domain::timestamp::DAY_MS;
 /// The flips that one breakage and its fix explain.
 pub(crate) const EXPLAINED_FLIPS: u32 = 2;
@@ -70,7 +71,8 @@ pub(crate) const RESOLVED_PASSES: u32 = 30;
 pub(crate) const RESOLVED_CHANCE: f64 = 0.0001;
 /// The background from which a run is a mass failure.
 pub(crate) const MASS_FAILURE: f64 = 0.1;
-/// The number of branches that must have failed a test, with passes in between, until their changes are unlikely causes.
+/// The number of branches that must have failed a test, with passes in between, until their changes are unlikely
+/// causes.
 pub(crate) const UNRELATED_BRANCHES: u32 = 3;
 /// The failures on one variant from which they are called specific to it.
 pub(crate) const VARIANT_FAILURES: u32 = 2;

@@ -16,8 +16,8 @@ pub trait Diagnose: Judge {
 
     /// The causes of the failures of a run, ascending by test, then variant run; empty if no run has this number.
     ///
-    /// [`Knowledge::AtTheTime`] reads the engine's window before the run. [`Knowledge::Hindsight`] also reads as many days
-    /// after it, until `now` at most.
+    /// [`Knowledge::AtTheTime`] reads the engine's window before the run. [`Knowledge::Hindsight`] also reads as many
+    /// days after it, until `now` at most.
     fn causes_of_run(
         &self,
         history: &History,

@@ -1,7 +1,8 @@
 //! The database: schema, pool, reads and the import transaction.
 //!
-//! [`Database`] implements the ports of [`assay_domain`]: `Store` for the read API (`store`), `Recorder` for the importer
-//! (`record`), `Administration` for the command line and `IngestKeys` for the ingest listener (both in `admin`).
+//! [`Database`] implements the ports of [`assay_domain`]: `Store` for the read API (`store`), `Recorder` for the
+//! importer (`record`), `Administration` for the command line and `IngestKeys` for the ingest listener (both in
+//! `admin`).
 //!
 //! Each of these layers uses only those named before it: `db`, `read`, `record`, `admin`.
 //!

@@ -3,8 +3,8 @@
 //! Reads of several statements run in one repeatable-read transaction, so that no answer mixes two states. A single
 //! statement needs no transaction, which saves two round trips.
 //!
-//! Keys and projects are read from the primary (`on_primary`). Data may come from a standby (`on_standby`, `in_snapshot`, and
-//! `find_in_snapshot` for one thing by its id).
+//! Keys and projects are read from the primary (`on_primary`). Data may come from a standby (`on_standby`,
+//! `in_snapshot`, and `find_in_snapshot` for one thing by its id).
 
 use std::{collections::HashMap, sync::Arc};
 

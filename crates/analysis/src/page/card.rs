@@ -248,7 +248,7 @@ impl Rows<'_> {
         }
     }
 
-    /// The indexes of the runs with a mass failure.
+    /// The indexes of the runs that the evidence names as mass failures.
     fn mass_failures(&self, entry: &VerdictEntry) -> HashSet<usize> {
         let Some(evidence) = entry
             .evidence

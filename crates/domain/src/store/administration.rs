@@ -21,8 +21,8 @@ pub trait Administration: Send + Sync {
     /// Renames an organization. Its name must be unique.
     fn rename_organization(&self, organization: OrganizationId, name: &str) -> Result<(), NameError>;
 
-    /// Deletes an organization with its projects and keys; none if there is no such organization. `progress` is called with
-    /// the number of rows deleted so far.
+    /// Deletes an organization with its projects and keys; none if there is no such organization. `progress` is called
+    /// with the number of rows deleted so far.
     ///
     /// Readers and importers stop finding it when the deletion begins. The next call completes a deletion that was
     /// killed.

@@ -149,8 +149,8 @@ pub trait Store: ReadKeys {
         window: &Window,
     ) -> Result<TestLookup<Vec<TestSignature>>, StoreError>;
 
-    /// A test in short: its verdict, and its outcomes, failures and signatures in a period. At most `failures` runs with a
-    /// failed attempt are read.
+    /// A test in short: its verdict, and its outcomes, failures and signatures in a period. At most `failures` runs
+    /// with a failed attempt are read.
     fn test_summary(
         &self,
         project: &Project,
@@ -189,8 +189,8 @@ pub trait Snapshot {
     /// The engine's input: the runs that started within `from..=to`.
     fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError>;
 
-    /// A value computed from the runs that started within `from..=to`. A store may return the value that another request
-    /// computed for the same key from the same runs. [`shared`] gives it its type.
+    /// A value computed from the runs that started within `from..=to`. A store may return the value that another
+    /// request computed for the same key from the same runs. [`shared`] gives it its type.
     fn shared_value(
         &mut self,
         key: SharedKey,
@@ -208,8 +208,8 @@ pub trait Snapshot {
     /// The run with this id. The id of any of its shards also identifies it.
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError>;
 
-    /// A run that does not count in verdicts, as the engine reads it. [`Self::observations`] leaves such runs out. None for
-    /// a run that counts.
+    /// A run that does not count in verdicts, as the engine reads it. [`Self::observations`] leaves such runs out. None
+    /// for a run that counts.
     fn uncounted_run(&mut self, run: &FailedRun) -> Result<Option<RunObservations>, StoreError>;
 
     /// The names of these tests with their final results in a run, in the same order.

@@ -23,8 +23,8 @@ pub trait OrganizationTransfer: Send + Sync {
         sink: &mut dyn RowSink,
     ) -> Result<ArchiveContents, ExportError>;
 
-    /// Stores all rows of an archive with their ids and keys, in one transaction. Before it commits, the stored verdicts
-    /// are compared with those that `judge` computes from the stored results.
+    /// Stores all rows of an archive with their ids and keys, in one transaction. Before it commits, the stored
+    /// verdicts are compared with those that `judge` computes from the stored results.
     fn import_organization(
         &self,
         contents: &ArchiveContents,
@@ -36,7 +36,8 @@ pub trait OrganizationTransfer: Send + Sync {
 
 /// Writes the rows of an export, one table after the other.
 pub trait RowSink {
-    /// Begins a table. Discards rows of a table of this name, because an export may start again after a lost connection.
+    /// Begins a table. Discards rows of a table of this name, because an export may start again after a lost
+    /// connection.
     fn begin_table(&mut self, table: &'static str) -> io::Result<()>;
 
     /// Writes one row of the current table, in Postgres' text format of `COPY`.

@@ -166,7 +166,7 @@ pub struct CauseEvidence {
 }
 
 impl CauseEvidence {
-    /// Removes a run without an id, because it is not stored.
+    /// Removes the run with this placeholder for an id, because it is not stored.
     pub(super) fn leave_out(&mut self, run_id: &str) {
         let before = self.runs.len();
         self.runs.retain(|run| run.run_id != run_id);

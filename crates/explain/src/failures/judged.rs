@@ -1,4 +1,4 @@
-//! The judgement of a run's failures: which causes they have, before they are paged.
+//! The judgement of a run's failures: their causes, before they are paged.
 
 use std::{
     cmp::Ordering,

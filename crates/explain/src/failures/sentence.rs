@@ -59,7 +59,7 @@ impl CauseSentences<'_> {
         self.history.runs.get(index?).map(|observed| &observed.run)
     }
 
-    /// `on main`, or empty if no run has a branch.
+    /// For example ` on main`; empty if no run has a branch.
     fn on_stable(&self) -> String {
         let any_branch = self
             .history

@@ -74,7 +74,7 @@ pub(super) fn without_framework(stack: &str) -> String {
     remaining
 }
 
-/// Whether a line contains a location of the stack.
+/// Whether a line is a frame of the stack.
 fn is_frame(line: &str) -> bool {
     let line = line.trim_start();
     ["at ", "File \"", "from ", "#", "testing.", "created by testing."]

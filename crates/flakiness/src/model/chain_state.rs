@@ -1,4 +1,5 @@
-//! The code state of a chain: two joint likelihoods, of its results so far with good code now and with broken code now.
+//! The code state of a chain. It consists of two joint likelihoods of the chain's results so far: one with good code
+//! now, and one with broken code now.
 //!
 //! Both are relative to the likelihoods of a test that passes everywhere ([`crate::model::always_passing`]). For such a
 //! test the two add up to 1. For any other test their sum is the likelihood of its results relative to passes. The two
@@ -31,7 +32,7 @@ pub(crate) struct RelativeLikelihood {
 }
 
 impl ChainState {
-    /// Before its first result.
+    /// The state before the first result.
     pub(crate) const START: Self = Self {
         good: [1.0; GRID],
         broken: [0.0; GRID],

@@ -147,8 +147,8 @@ impl<'t, 'h> Filter<'t, 'h> {
         }
     }
 
-    /// Filters the results of a chain from `first` on, until its state is that of a test that always passes. Returns the
-    /// next position.
+    /// Filters the results of a chain from `first` on, until its state is that of a test that always passes. Returns
+    /// the next position.
     fn follow_chain(&mut self, test_counts: TestCounts<'_, 'h>, first: usize) -> usize {
         let (timeline, always_passing) = (self.timeline, self.always_passing);
         let chain = &timeline.chains[timeline.entries[first].chain];
@@ -205,8 +205,8 @@ impl<'t, 'h> Filter<'t, 'h> {
         chain.positions.end
     }
 
-    /// The move of a chain, unless it is that of a test that always passes. `before` is the test's previous position in the
-    /// chain.
+    /// The move of a chain, unless it is that of a test that always passes. `before` is the test's previous position in
+    /// the chain.
     fn unusual_move(
         &mut self,
         test_counts: TestCounts<'_, 'h>,

@@ -51,8 +51,8 @@ const LATER_RERUN: (f64, f64) = (0.001, 0.001);
 const LATER_MS: i64 = 6 * 3_600_000;
 /// Probabilities of a breakage and of a fix by a new revision of the stable branch.
 const STABLE: (f64, f64) = (0.001, 0.05);
-/// The probability that a new revision of another branch breaks a test, in a project of which nothing else is known. The
-/// first revision of a branch breaks a test twice as often.
+/// The probability that a new revision of another branch breaks a test, in a project of which nothing else is known.
+/// The first revision of a branch breaks a test twice as often.
 pub(crate) const BRANCHES_USUALLY_BREAK: f64 = 0.0015;
 /// The probability that a new revision of another branch mends a test.
 const BRANCHES_MEND: f64 = 0.2;
@@ -163,9 +163,9 @@ pub(crate) struct Move {
 impl Move {
     /// The transition before an observation.
     ///
-    /// `stable` is P(Broken) of the stable chain of the same variant, for a chain off the stable branch, and `None` if that
-    /// is unknown. `breaks` is the probability that this revision breaks the test: [`break_probability`], unless another
-    /// variant or branch gives a better one.
+    /// `stable` is P(Broken) of the stable chain of the same variant, for a chain off the stable branch, and `None` if
+    /// that is unknown. `breaks` is the probability that this revision breaks the test: [`break_probability`], unless
+    /// another variant or branch gives a better one.
     pub(crate) fn new(step: Step, on_stable: bool, stable: Option<&PerRate>, breaks: &PerRate) -> Self {
         let inherited = |k: usize| stable.map_or(0.0, |b| INHERITED * b[k]);
         let constant = |(breaks, fixes): (f64, f64)| Self {
@@ -254,8 +254,8 @@ pub(crate) struct Likelihood {
 }
 
 impl Likelihood {
-    /// The likelihood of an outcome in a run with this background. `broken_passes` is the probability that a broken test
-    /// passes.
+    /// The likelihood of an outcome in a run with this background. `broken_passes` is the probability that a broken
+    /// test passes.
     pub(crate) fn of(outcome: Outcome, beta: f64, broken_passes: f64) -> Self {
         let first_fails = RATES.map(|rate| 1.0 - (1.0 - rate) * (1.0 - beta));
         let again = first_fails.map(|fails| fails.max(RETRY_FAILS));

@@ -26,7 +26,7 @@ impl Column<'_> {
             .is_some_and(|tests| self.is_in(*tests))
     }
 
-    /// Whether it ran at every position of the lane.
+    /// Whether it ran at every position of every lane.
     pub(crate) fn is_everywhere(&self) -> bool {
         let lanes = &self.participation.always_seen;
         lanes.iter().all(|tests| self.is_in(*tests))

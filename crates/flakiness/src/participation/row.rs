@@ -1,4 +1,4 @@
-//! A row of eight words: one cache line, which the compiler turns into vector instructions.
+//! A row of eight words, which is one cache line. The compiler turns operations on it into vector instructions.
 
 use assay_domain::observation::Bitmap;
 

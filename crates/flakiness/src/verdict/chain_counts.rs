@@ -16,11 +16,11 @@ use crate::{
 pub(crate) struct ChainCounts {
     /// Revisions of a chain on which it both failed and passed.
     pub(crate) contradictions: u32,
-    /// Maximal runs of final failures in a chain; those of several variants that begin on one revision are one.
+    /// Longest sequences of final failures in a chain; those of several variants that begin on one revision are one.
     pub(crate) episodes: u32,
     /// Whether some of these episodes are off the stable branch.
     pub(crate) episodes_off_stable: bool,
-    /// Changes between neighbouring results of a chain, with and without a failed attempt.
+    /// Pairs of neighbouring results of a chain, one with and one without a failed attempt.
     pub(crate) flips: u32,
     /// Flips beyond those that one breakage and its fix explain, chain by chain.
     pub(crate) excess_flips: u32,

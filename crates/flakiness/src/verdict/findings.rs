@@ -42,8 +42,8 @@ pub(crate) struct Findings {
 
 /// Computes the findings for one test after the other.
 ///
-/// If a third of a suite fails at once, thousands of tests ran everywhere and failed in the same few runs. Such tests have
-/// equal findings, which are computed once.
+/// If a third of a suite fails at once, thousands of tests ran everywhere and failed in the same few runs. Such tests
+/// have equal findings, which are computed once.
 #[derive(Debug)]
 pub(crate) struct Finder<'t, 'h> {
     search: Search<'t, 'h>,

@@ -21,7 +21,8 @@ pub(crate) struct LiveChains {
     pub(crate) breakage: Option<Breakage>,
     /// P(Broken) of the worst live stable chain.
     pub(crate) broken_probability: Option<f64>,
-    /// The longest failing streak of a live chain off the stable branch, if the live stable chains pass.
+    /// The longest failing streak of a live chain off the stable branch, if it has at least [`STREAK`] failures and the
+    /// live stable chains pass.
     pub(crate) off_stable: Option<FailingEnd>,
     /// The streak by which the test counts as failing now. It is that of `breakage`, else the longest one at the end of
     /// a live stable chain. For a test that never ran on a stable chain, it is the longest one among its newest chains.

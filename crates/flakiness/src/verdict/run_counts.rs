@@ -8,7 +8,7 @@ use crate::{
     verdict::test_counts::TestCounts,
 };
 
-/// The impact of a recovered run, where a failed run has 1.
+/// The impact of a run in which the test passed on retry. The failed tests of a run share an impact of 1.
 const RECOVERED_IMPACT: f64 = 0.1;
 
 /// The failures of a test in a logical run, over all variants.
@@ -52,7 +52,7 @@ pub(crate) struct RunFigures {
     pub(crate) streak: u32,
     /// The impact: its share of the failed runs of the stable branch.
     pub(crate) impact: f64,
-    /// Runs that count up to its last failure, that one included.
+    /// The runs that count, up to and including that of its last failure.
     pub(crate) until_last_failure: u32,
     /// The number of passes that `resolved` requires.
     pub(crate) passes_needed: u32,

@@ -98,7 +98,8 @@ pub(crate) fn flaky_reason(failed_test: &FailedTest<'_, '_>) -> Option<Signal> {
     is_episodic(failed_test).then_some(Signal::FailureRateFlaky)
 }
 
-/// The signal for the duration of a failure that is neither broken nor flaky; `None` after a single failure.
+/// The signal for the streak of a test that is neither broken nor flaky. `None` for a single failure, and if another
+/// branch has a longer streak.
 pub(crate) fn failing_reason(failed_test: &FailedTest<'_, '_>) -> Option<Signal> {
     let ends = &failed_test.findings.ends;
     let is_now = |end: FailingEnd| ends.failing_now.is_some_and(|now| now.chain == end.chain);

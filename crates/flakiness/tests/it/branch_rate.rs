@@ -22,8 +22,8 @@ fn project(tests: u32, broken: u32) -> History {
     project_with(tests, broken, &[BRANCHES - 10])
 }
 
-/// A run of the stable branch and one of a new branch, sixty times. Test 0 fails on some branches, and passes on the next
-/// revision of each. Each of `broken` other tests fails on one branch.
+/// A run of the stable branch and one of a new branch, sixty times. Test 0 fails on some branches, and passes on the
+/// next revision of each. Each of `broken` other tests fails on one branch.
 fn project_with(tests: u32, broken: u32, failing_branches: &[u32]) -> History {
     let mut runs: Vec<RunObservations> = Vec::new();
     let mut add_run = |branch: &str, fails: &dyn Fn(u32) -> bool| {

@@ -49,8 +49,8 @@ fn pull_requests(text: &str) -> Story {
     story
 }
 
-/// 13 failures in 198 runs. Two of the pull requests failed twice. Two failed right after another one, without a pass in
-/// between, so nine of the eleven count as unrelated.
+/// 13 failures in 198 runs. Two of the pull requests failed twice. Two failed right after another one, without a pass
+/// in between, so nine of the eleven count as unrelated.
 #[test]
 fn a_test_that_fails_on_eleven_unrelated_pull_requests_is_flaky() {
     let text = "47P F 6P FF 7P F 11P F 18P F 11P F 10P FF 7P F 4P F 16P F 12P F 36P";

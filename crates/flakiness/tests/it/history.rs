@@ -100,8 +100,8 @@ pub(crate) fn single(text: &str) -> (History, Timestamp) {
     )
 }
 
-/// A history of several runs, tests, branches, variants and revisions with all kinds of irregularities. In some histories
-/// no run names its branch.
+/// A history of several runs, tests, branches, variants and revisions with all kinds of irregularities. In some
+/// histories no run names its branch.
 pub(crate) fn arbitrary() -> impl Strategy<Value = History> {
     (1_u32..=70, proptest::bool::weighted(0.9)).prop_flat_map(|(tests, branches_named)| {
         proptest::collection::vec(arbitrary_run(tests), 0..60).prop_map(move |runs| History {

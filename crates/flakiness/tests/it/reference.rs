@@ -1,5 +1,5 @@
-//! A reference implementation of the model: one test, one rate and one result at a time, without shortcuts. It shares no
-//! code with the engine. It is slow and simple, and the engine must agree with it.
+//! A reference implementation of the model: one test, one rate and one result at a time, without shortcuts. It shares
+//! no code with the engine. It is slow and simple, and the engine must agree with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -212,7 +212,7 @@ impl Inspection {
 
     /// Every project, oldest first. The schema must be this program's.
     pub fn projects(&mut self) -> Result<Vec<ProjectState>, StoreError> {
-        // The only statement that crosses projects. Only the operator waits for it.
+        // This statement reads the runs of all projects. Only the operator waits for it.
         let sql = "SELECT project.name, project.evaluated_at, count(run.number) AS runs,
                        count(run.number) FILTER (WHERE run_pack.run_number IS NULL AND run.counts_in_verdicts)
                            AS without_pack

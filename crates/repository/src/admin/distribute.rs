@@ -1,8 +1,8 @@
 //! Distribution over several machines by Citus, where the database has that extension.
 //!
-//! All rows of a project are on one worker: `project` is distributed by its id, and each table with `project_id` with it.
-//! Organizations, keys, entries of projects, periods and migrations stay on the coordinator. No statement of this program
-//! names tables of both kinds.
+//! All rows of a project are on one worker: `project` is distributed by its id, and each table with `project_id` with
+//! it. Organizations, keys, entries of projects, periods and migrations stay on the coordinator. No statement of this
+//! program names tables of both kinds.
 
 use assay_domain::store::StoreError;
 use diesel::{
@@ -15,7 +15,7 @@ use diesel::{
 
 use crate::admin::migrate;
 
-/// The parts of a table change one after the other. Else one transaction could not change the schema twice.
+/// The parts of a table change one after the other. Otherwise one transaction could not change the schema twice.
 const SEQUENTIAL: &str = "SET citus.multi_shard_modify_mode = 'sequential'";
 
 /// Workers get the settings of a transaction, such as how long it waits for a lock.
@@ -23,8 +23,8 @@ const PASS_ON_SETTINGS: &str = "DO $$ BEGIN \
          EXECUTE format('ALTER DATABASE %I SET citus.propagate_set_commands = ''local''', current_database()); \
      END $$";
 
-/// The tables of projects that are not distributed yet, `project` first. Keys have a project too, but are looked up by their
-/// hash.
+/// The tables of projects that are not distributed yet, `project` first. Keys have a project too, but are looked up by
+/// their hash.
 const UNDISTRIBUTED: &str = "SELECT relname::text AS name FROM pg_class \
      WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition \
          AND relname <> 'api_key' \
@@ -65,8 +65,8 @@ pub(crate) fn prepare(connection: &mut PgConnection) -> QueryResult<()> {
     Ok(())
 }
 
-/// Distributes the tables of projects that are not distributed yet, and returns their names; none where the database does not
-/// have the extension. To be called after each migration. Safe to call from several programs at once.
+/// Distributes the tables of projects that are not distributed yet, and returns their names; none where the database
+/// does not have the extension. To be called after each migration. Safe to call from several programs at once.
 pub fn distribute(url: &str) -> Result<Vec<String>, StoreError> {
     let mut connection = migrate::for_changes(url)?;
     connection
@@ -111,7 +111,7 @@ fn distribute_tables(connection: &mut PgConnection) -> QueryResult<Vec<String>> 
     }
     connection.batch_execute(SEQUENTIAL)?;
     connection.batch_execute(PASS_ON_SETTINGS)?;
-    // A foreign key cannot lead from a distributed table to one that is not yet, or back.
+    // A foreign key cannot connect a distributed table with a table that is not distributed yet.
     let foreign_keys: Vec<ForeignKey> = sql_query(FOREIGN_KEYS)
         .bind::<Array<Text>, _>(&tables)
         .load(connection)?;

@@ -1,4 +1,4 @@
-//! The port of the ingest listener: ingest keys, and which key stored what.
+//! The port of the ingest listener: ingest keys and the record of uploads.
 //!
 //! Keys are looked up through a function of the database, so that the listener's role needs no right to read keys.
 
@@ -66,7 +66,7 @@ struct KeyRow {
 impl IngestKeys for Database {
     fn ingest_key(&self, hash: &KeyHash) -> Result<Option<StoredIngestKey>, StoreError> {
         self.on_primary("reading a key", |connection| {
-            // The query language has no functions that return rows.
+            // Diesel's query language has no functions that return rows.
             let row: Option<KeyRow> = sql_query("SELECT * FROM assay_ingest_key($1)")
                 .bind::<Bytea, _>(hash.0.as_slice())
                 .get_result(connection)

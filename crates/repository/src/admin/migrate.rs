@@ -23,8 +23,8 @@ const LOCK: i64 = 0x6173_7361_7930;
 const SET_LOCK_TIMEOUT: &str = "SET lock_timeout = '5s'";
 
 /// Updates the schema and returns the names of the applied migrations. Safe to call from several programs at once,
-/// and on a live database. [`grant_roles`] handles roles, and [`distribute`](crate::distribute) distribution over several
-/// machines.
+/// and on a live database. [`grant_roles`] handles roles, and [`distribute`](crate::distribute) distribution over
+/// several machines.
 pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
     let mut connection = for_changes(url)?;
     distribute::prepare(&mut connection).map_err(|error| failed(Box::new(error)))?;

@@ -1,4 +1,5 @@
-//! Administration: keys, projects, organizations, migrations, deletion, transfer, pruning and the recomputing of derived data.
+//! Administration: keys, projects, organizations, migrations, deletion, transfer, pruning and the recomputing of
+//! derived data.
 
 pub(crate) mod administration;
 pub(crate) mod deletion;

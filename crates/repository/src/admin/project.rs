@@ -1,7 +1,7 @@
 //! Projects and their configuration.
 //!
-//! A project is found and listed by its entry, a copy of some columns of its row: see [`write_entry`]. No statement names
-//! entries and tables with results, because a distributed database has them on different machines.
+//! A project is found and listed by its entry, a copy of some columns of its row: see [`write_entry`]. No statement
+//! names both entries and tables with results, because a distributed database has them on different machines.
 
 use assay_domain::{
     id::{OrganizationId, ProjectId},

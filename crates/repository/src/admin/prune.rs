@@ -214,7 +214,8 @@ fn lock(connection: &mut PgConnection, project: Uuid) -> Read<Option<i64>> {
     Ok(Some(word::<Plan>("plan", &plan)?.retention_days()))
 }
 
-/// Deletes the oldest runs that are due with everything in them.
+/// Deletes a batch of the oldest runs that are due. Their results are deleted with them, or with their whole partition
+/// (see [`ExpiringProject::bare_before`]).
 fn delete_batch(connection: &mut PgConnection, expiring: &ExpiringProject, now: Timestamp) -> Read<Counts> {
     let Some(days) = lock(connection, expiring.project)? else {
         return Ok(Counts::default());

@@ -141,7 +141,7 @@ pub(crate) fn corrupt(what: &'static str, value: &str) -> StoreError {
     }
 }
 
-/// Removes NUL characters, which Postgres cannot store in a text.
+/// Replaces NUL characters by U+FFFD, because Postgres cannot store NUL in a text.
 pub(crate) fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

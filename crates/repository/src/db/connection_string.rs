@@ -57,7 +57,7 @@ pub enum InvalidConnectionString {
     Quotation,
 }
 
-/// A connection string with one reading.
+/// A connection string that can be read in one way only.
 #[derive(Clone)]
 pub(crate) struct ConnectionString {
     text: String,
@@ -92,7 +92,8 @@ const TRANSIENT_ERRORS: [&str; 8] = [
     "is not yet accepting connections",
 ];
 
-/// Whether the database could not be reached for a reason that passes: all connections are in use, or it starts or stops.
+/// Whether the database could not be reached for a reason that passes: all connections are in use, or it starts or
+/// stops.
 pub fn is_transient(error: &(dyn std::error::Error + 'static)) -> bool {
     let failed = error.downcast_ref::<ConnectFailed>();
     failed
@@ -122,7 +123,8 @@ impl ConnectionString {
             }
         }
         parsed.secrets.retain(|secret| !secret.is_empty());
-        // The longest first: to remove a shorter secret that is part of a longer one would leave the rest of the longer one.
+        // The longest first. A shorter secret may be a part of a longer one; if it were removed first, the rest of the
+        // longer one would stay.
         parsed
             .secrets
             .sort_by_key(|secret| std::cmp::Reverse(secret.len()));

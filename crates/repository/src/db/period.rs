@@ -19,7 +19,8 @@ define_sql_function! {
 }
 
 define_sql_function! {
-    /// Protects the partitions for a run with this start from pruning until the transaction ends; false if there are none.
+    /// Protects the partitions for a run with this start from pruning until the transaction ends; false if there are
+    /// none.
     fn assay_hold_room(at: Timestamptz) -> diesel::sql_types::Bool;
 }
 
@@ -40,10 +41,9 @@ pub(crate) fn hold_partition(connection: &mut PgConnection, start: At) -> QueryR
     select(assay_hold_room(start)).get_result(connection)
 }
 
-/// Creates the missing partitions for runs with this start.
+/// Creates the missing partitions for runs with this start, in a transaction of its own.
 ///
-/// A transaction of its own: a distributed database allows no transaction to create tables as their owner and to write into
-/// them as another role.
+/// In a distributed database no transaction may create tables as their owner and write into them as another role.
 pub(crate) fn create_partition(database: &Database, start: At, now: Timestamp) -> Result<(), StoreError> {
     database.on_primary("adding a partition", |connection| {
         let _made: bool = select(assay_make_room(start, At(now))).get_result(connection)?;
@@ -54,8 +54,8 @@ pub(crate) fn create_partition(database: &Database, start: At, now: Timestamp) -
 /// Weeks for which [`create_partitions_ahead`] creates partitions, with the present one.
 const WEEKS_AHEAD: i64 = 3;
 
-/// Creates the partitions of this week and the next two. A distributed database needs all its machines for that, so imports
-/// should find them.
+/// Creates the partitions of this week and the next two. A distributed database needs all its machines for that, so
+/// imports should find them.
 pub(crate) fn create_partitions_ahead(database: &Database, now: Timestamp) -> Result<(), StoreError> {
     (0..WEEKS_AHEAD).try_for_each(|week| create_partition(database, At(now.plus_days(7 * week)), now))
 }
@@ -70,9 +70,9 @@ define_sql_function! {
     fn assay_drop_period(period_name: Text) -> diesel::sql_types::Bool;
 }
 
-/// Failures in a row to drop a period before the rest is left, and the pause between, in which readers and imports
-/// continue.
+/// The number of failures in a row after which the remaining periods are left.
 const MOST_FAILED_DROPS: u32 = 40;
+/// The pause after a failure. Readers and imports continue in it.
 const DROP_PAUSE: Duration = Duration::from_millis(250);
 
 /// The names of the periods that end at or before `by`, oldest first, and the end of the last one.
@@ -88,7 +88,7 @@ pub(crate) fn ended_periods(connection: &mut PgConnection, by: At) -> QueryResul
 
 /// Drops these periods with all rows in them, and reports their number after each. Periods in which a run still
 /// starts, and periods in constant use, are left. A transaction that blocks one period often blocks all, so the
-/// waiting is done once.
+/// periods wait together: a blocked one is tried again after the others.
 pub(crate) fn drop_all(
     database: &Database,
     periods: Vec<String>,

@@ -12,8 +12,8 @@ use diesel::{
 
 use crate::{Database, db::connection_string::ConnectionString};
 
-/// `tcp_user_timeout`: the milliseconds for which a client over TCP may leave sent rows unacknowledged. The limit of idle
-/// transactions does not end a client that is frozen while it reads.
+/// `tcp_user_timeout`: the milliseconds for which a client over TCP may leave sent rows unacknowledged. The limit of
+/// idle transactions does not end a client that is frozen while it reads.
 const TCP_USER_TIMEOUT_MS: u32 = 60_000;
 
 /// How a [`Database`] connects.
@@ -25,8 +25,8 @@ pub struct PoolOptions {
     pub wait: Duration,
     /// How long the server may work on a statement.
     pub statement_timeout: Duration,
-    /// How long a transaction may stay idle, at least a millisecond. Then Postgres ends it, so that a frozen program does not
-    /// hold its locks for longer.
+    /// How long a transaction may stay idle, at least a millisecond. Then Postgres ends it, so that a frozen program
+    /// does not hold its locks for longer.
     pub idle_timeout: Duration,
     /// How long an import waits for another one before it reports that and waits again.
     pub lock_round: Duration,
@@ -138,8 +138,8 @@ pub(crate) fn new_pool(connection_string: &ConnectionString, options: PoolOption
 }
 
 impl Database {
-    /// Runs statements on the primary, and again on another connection if the first is dead, or as often as the connection
-    /// does not see a partition.
+    /// Runs statements on the primary. Runs them again on another connection if the first one is dead, and as long as
+    /// the connection does not see a partition.
     ///
     /// A further run is safe: statements outside of a transaction are reads or can be repeated, and a transaction of
     /// a dead connection was rolled back or can be repeated.
@@ -246,9 +246,9 @@ pub(crate) fn prepare(
         .map_err(diesel::r2d2::Error::QueryError)
 }
 
-/// Whether an error means that there is no partition for a row. Imports create partitions first, so the session has an outdated
-/// list of them. That happens rarely while other sessions add partitions (seen with Postgres 15.18), and the session keeps the
-/// list.
+/// Whether an error means that there is no partition for a row. Imports create partitions first, so the session has an
+/// outdated list of them. That happens rarely while other sessions add partitions (seen with Postgres 15.18), and the
+/// session keeps the list.
 fn misses_partition(error: &QueryError) -> bool {
     // The error has the code of a violated constraint, and its text is in the language of the server.
     matches!(

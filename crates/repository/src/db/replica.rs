@@ -135,7 +135,7 @@ impl Database {
         std::iter::once(primary).chain(standbys).collect()
     }
 
-    /// How far the primary has written its log out.
+    /// The position up to which the primary has flushed its log.
     fn position(&self) -> Result<i64, StoreError> {
         self.on_primary("reading the primary's position", |connection| {
             let flushed = "pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint";

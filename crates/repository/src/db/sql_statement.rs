@@ -70,8 +70,8 @@ impl<'a, Row> SqlStatement<'a, Row> {
 
 /// A row that a statement returns only so that it is counted.
 ///
-/// A distributed database counts the rows of `INSERT … SELECT … ON CONFLICT` in the command tag even if its condition left them
-/// unchanged. `RETURNING` has the changed rows only.
+/// A distributed database counts the rows of `INSERT … SELECT … ON CONFLICT` in the command tag even if its condition
+/// left them unchanged. `RETURNING` has the changed rows only.
 pub(crate) struct ChangedRow;
 
 impl QueryableByName<Pg> for ChangedRow {

@@ -151,10 +151,11 @@ pub(crate) fn find(
     attempts.map(Some)
 }
 
-/// Most bytes of errors of the oldest attempts, and as many again of the newest. A whole answer may have as many.
+/// Most bytes of errors of the oldest attempts of a test, and as many again of the newest. Attempts in between are
+/// omitted.
 const MOST_ERROR_BYTES: usize = 4 << 20;
 
-/// The rows of one test: of too many the oldest and the newest.
+/// The rows of one test. If there are too many, only the oldest and the newest.
 #[derive(Debug, Default)]
 struct CappedRows {
     oldest: Vec<Row>,

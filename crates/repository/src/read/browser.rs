@@ -11,7 +11,7 @@ use crate::db::schema::browser;
 pub(crate) struct Browsers(HashMap<i32, String>);
 
 impl Browsers {
-    /// The names of these numbers, among which 0, for none, may be.
+    /// The names of these numbers. The number 0 means no browser.
     pub(crate) fn load(
         connection: &mut PgConnection,
         project: Uuid,

@@ -1,4 +1,4 @@
-//! What gates decided on the reports of a run.
+//! The decisions of gates on the reports of a run.
 
 use std::collections::HashSet;
 
@@ -32,7 +32,8 @@ const MOST_UPLOADS: i64 = 2_000;
 /// Shard, its number, effect, decision.
 type Row = (Option<Uuid>, Option<i32>, String, Option<Value>);
 
-/// The decisions on what is stored of the run that this id, or the id of any of its shards, names, newest first.
+/// The decisions on the stored reports of the run with this id, newest first. The id of any of its shards also
+/// identifies it.
 pub(crate) fn of_run(connection: &mut PgConnection, project: &Project, id: RunId) -> Read<Vec<RunDecision>> {
     let Some((run, _)) = run_detail::run(connection, project, id)? else {
         return Ok(Vec::new());

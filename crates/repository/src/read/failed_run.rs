@@ -66,7 +66,8 @@ pub(crate) fn final_statuses(
     Ok(ordinals.iter().map(of_test).collect::<Result<_, StoreError>>()?)
 }
 
-/// Test, run, error signature, whether the run counts in verdicts; of the failed run, the signature's fingerprint and title.
+/// Test, run, error signature, whether the run counts in verdicts; of the failed run, the signature's fingerprint and
+/// title.
 type ErrorRow = (i32, i32, Option<i32>, bool, Option<(String, String)>);
 
 /// The error signatures of a window for these tests, which failed in a run. `counts` are those of the window.

@@ -76,8 +76,8 @@ impl Pack {
         out
     }
 
-    /// Decodes a pack of a project with this number of tests. Rejects everything that `encode` does not write for
-    /// valid observations, so that a damaged pack can neither crash the engine nor exhaust its memory.
+    /// Decodes a pack of a project with this number of tests. Rejects bytes that do not describe valid
+    /// observations, so that a damaged pack can neither crash the engine nor exhaust its memory.
     pub(crate) fn decode(bytes: &[u8], tests: u32) -> Result<Self, BadPack> {
         let (version, bytes) = bytes.split_first().ok_or(BadPack::Short)?;
         if *version != VERSION {

@@ -33,9 +33,9 @@ pub(crate) struct Revisions {
 }
 
 impl Revisions {
-    /// The revisions of the window that ends at `to`, by the engine's rules. Runs that do not count in verdicts and runs
-    /// with only skipped results are left out. Reads nothing if the newest of the requested runs started before the
-    /// window.
+    /// The revisions of the window that ends at `to`, by the engine's rules. Runs that do not count in verdicts and
+    /// runs with only skipped results are left out. Reads nothing if the newest of the requested runs started before
+    /// the window.
     pub(crate) fn load(
         connection: &mut PgConnection,
         project: &Project,
@@ -84,8 +84,8 @@ impl Revisions {
         Ok(Self { from, to, origins })
     }
 
-    /// The branch and the time by which the engine orders the revision of a run that counts in verdicts. Empty for a run
-    /// outside of the window.
+    /// The branch and the time by which the engine orders the revision of a run that counts in verdicts. Empty for a
+    /// run outside of the window.
     pub(crate) fn origin(&self, run: i32, revision: Option<&str>, started_at: Timestamp) -> RevisionOrigin {
         if !(self.from..=self.to).contains(&started_at) {
             return RevisionOrigin::default();

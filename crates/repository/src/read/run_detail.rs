@@ -34,7 +34,7 @@ use crate::{
     },
 };
 
-/// The logical run that this id, or the id of any of its shards, names.
+/// The logical run with this id. The id of any of its shards also identifies it.
 pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) -> Read<Option<RunDetail>> {
     let Some((stored, context)) = run(connection, project, id)? else {
         return Ok(None);
@@ -58,7 +58,7 @@ pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) 
     }))
 }
 
-/// The run that this id, or the id of any of its shards, names, with only some of its tests.
+/// The same with only some of its tests.
 pub(crate) fn find_with(
     connection: &mut PgConnection,
     project: &Project,
@@ -140,7 +140,7 @@ pub(crate) fn part(
     tests(connection, project.id.0, &stored, &tags, Some(&part.tests)).map(Some)
 }
 
-/// Message, author, title, provider and suite, which only the detail shows.
+/// Message, author, title, provider, suite and page of the CI run, for the detail.
 type Context = (
     Option<String>,
     Option<String>,
@@ -150,7 +150,7 @@ type Context = (
     Option<String>,
 );
 
-/// The visible run that this id, or the id of any of its shards, names.
+/// The visible run with this id. The id of any of its shards also identifies it.
 pub(crate) fn run(
     connection: &mut PgConnection,
     project: &Project,
@@ -182,7 +182,7 @@ pub(crate) fn run(
         .optional()
 }
 
-/// The summary of the run that this id, or the id of any of its shards, names.
+/// The summary of the run with this id. The id of any of its shards also identifies it.
 pub(crate) fn failed_run(
     connection: &mut PgConnection,
     project: &Project,

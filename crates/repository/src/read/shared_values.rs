@@ -1,7 +1,7 @@
 //! Cache of values that were computed from the runs of a window: causes of a run's failures, pages of error signatures.
 //!
-//! Every request reads the project's state from the database, and the key of a value has that state. A value is therefore
-//! never used after a change. Requests for the same value wait for the first one, which computes it.
+//! Every request reads the project's state from the database, and the key of a value has that state. A value is
+//! therefore never used after a change. Requests for the same value wait for the first one, which computes it.
 
 use std::{
     any::{Any, type_name},
@@ -58,7 +58,7 @@ pub(crate) struct WindowState {
 }
 
 impl WindowState {
-    /// The runs of a history, which has no others, in the state that it was read in.
+    /// The runs of a history, in the state in which it was read.
     pub(crate) fn of(project: Uuid, observed: HistoryVersion, history: &History) -> Self {
         let starts = || history.runs.iter().map(|run| run.run.started_at);
         Self {
@@ -73,8 +73,8 @@ impl WindowState {
         }
     }
 
-    /// The visible runs, and those of them that started within `from..=to`, in the state that the connection's transaction
-    /// sees. Runs that do not count in verdicts are among them.
+    /// The visible runs, and those of them that started within `from..=to`, in the state that the connection's
+    /// transaction sees. Runs that do not count in verdicts are among them.
     pub(crate) fn read(
         connection: &mut PgConnection,
         project: &Project,
@@ -98,7 +98,8 @@ impl WindowState {
             Option<At>,
             Option<At>,
         );
-        /// Selects the first time of a run within `from..=to`. Without statistics, `min` and `max` would read all runs.
+        /// Selects the start of the first run within `from..=to` in this order. Without statistics, `min` and `max`
+        /// would read all runs.
         fn with_end<'a>(
             statement: SqlStatement<'a, Types>,
             id: Uuid,

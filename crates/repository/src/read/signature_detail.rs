@@ -33,8 +33,8 @@ use crate::{
 /// How many bytes the names of tests or runs of one answer may have.
 const MOST_NAME_BYTES: usize = 1 << 20;
 
-/// An error signature over a period, or over everything visible if it did not occur in the period. Requests over the same
-/// runs share it.
+/// An error signature over a period, or over everything visible if it did not occur in the period. Requests over the
+/// same runs share it.
 pub(crate) fn find_shared(
     connection: &mut PgConnection,
     shared: &SharedValues,

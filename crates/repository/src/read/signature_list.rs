@@ -1,7 +1,7 @@
 //! The list of error signatures of a period.
 //!
 //! Postgres counts, orders and cuts the list to a page. A search runs first: it reads the texts of all signatures of
-//! the period row by row and keeps the numbers of the matching ones.
+//! the project row by row and keeps the numbers of the matching ones.
 
 mod search;
 

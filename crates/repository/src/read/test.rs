@@ -32,9 +32,9 @@ pub(crate) struct FoundTest {
 
 /// The selected test, among those with a visible result. Needs several statements if a name is shared.
 ///
-/// The candidates are those of all runs within retention, unlike those of the attempts of a test in one run. The callers
-/// answer about many runs, so a second test of the name makes it ambiguous wherever it ran. A test whose results are all
-/// past retention is not a candidate: the API hides it, though its row remains until it is pruned.
+/// The candidates are those of all runs within retention, unlike those of the attempts of a test in one run. The
+/// callers answer about many runs, so a second test of the name makes it ambiguous wherever it ran. A test whose
+/// results are all past retention is not a candidate: the API hides it, though its row remains until it is pruned.
 pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
@@ -70,7 +70,7 @@ pub(crate) fn find(
 
 /// The numbers of the selected tests, among those with a visible result, in the same order.
 ///
-/// One statement finds each test whose name is its own. A shared name, and a test that was never in the engine's window,
+/// One statement finds each test whose name is unique. A shared name, and a test that was never in the engine's window,
 /// need a look-up of their own.
 pub(crate) fn ordinals(
     connection: &mut PgConnection,

@@ -1,4 +1,4 @@
-//! A test in short: its verdict, and what it did in the runs of a period.
+//! A test in short: its verdict, and its outcomes in the runs of a period.
 
 use assay_domain::{
     attempt::AttemptStatus,
@@ -90,8 +90,8 @@ impl Results<'_> {
 
     /// The outcomes in the newest runs, newest first.
     ///
-    /// `IN` reads the runs with a failed attempt once. A generic plan, which expects few rows, would search a joined list
-    /// of them for each run.
+    /// `IN` reads the runs with a failed attempt once. A generic plan, which expects few rows, would search a joined
+    /// list of them for each run.
     fn outcomes(&self, connection: &mut PgConnection) -> Read<Vec<RunOutcome>> {
         type Types = (Nullable<Text>, SmallInt, Bool);
         let rows = SqlStatement::<Types>::new(
@@ -146,7 +146,8 @@ impl Results<'_> {
 
     /// The newest runs with a failed attempt, newest first, each with the errors of its last failed attempt.
     ///
-    /// `+ 0` makes Postgres look up a result by its key instead of the index by run, which it prefers without statistics.
+    /// `+ 0` makes Postgres look up a result by its key instead of the index by run, which it prefers without
+    /// statistics.
     fn last_failures(&self, connection: &mut PgConnection, failures: u32) -> Read<Vec<FailedOccurrence>> {
         type Types = (
             SqlUuid,

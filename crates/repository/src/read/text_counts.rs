@@ -1,7 +1,7 @@
 //! Cache of the number of tests that showed each error signature of a period.
 //!
-//! Counting reads every failed attempt of the period, so it takes longer than the rest of the answer about a failed run.
-//! The count is repeated only if the state of the project changed, or the first or the last run of the period.
+//! Counting reads every failed attempt of the period, so it takes longer than the rest of the answer about a failed
+//! run. The count is repeated only if the state of the project changed, or the first or the last run of the period.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Stores what a gate decided on an upload.
+//! Stores the decision of a gate with an upload.
 
 use std::collections::HashSet;
 

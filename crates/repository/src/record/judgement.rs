@@ -1,11 +1,11 @@
 //! The judgement after an import: the last import judges.
 //!
-//! If another import stored a report meanwhile, an import leaves the judgement to that one. Waiting imports get the project's
-//! lock in the order of their arrival, so of forty only the last one judges. It reads and judges without the lock, and takes
-//! the lock again to store the changes.
+//! If another import stored a report meanwhile, an import leaves the judgement to that one. Waiting imports get the
+//! project's lock in the order of their arrival, so of forty only the last one judges. It reads and judges without the
+//! lock, and takes the lock again to store the changes.
 //!
-//! `project.judged` is the value of `project.observed` at the last judgement. If an import is killed before it judges, the
-//! two differ, so its repetition or the next import judges.
+//! `project.judged` is the value of `project.observed` at the last judgement. If an import is killed before it judges,
+//! the two differ, so its repetition or the next import judges.
 
 use assay_domain::{
     id::ProjectId,
@@ -77,8 +77,9 @@ impl Judgement {
         }
     }
 
-    /// Checks whether this import is the last one. Judges under the lock if judgements were postponed for too long, if the
-    /// project was never judged, or, by `may_hold_lock`, if judgements without the lock were invalidated several times.
+    /// Checks whether this import is the last one. Another one judges only if the project was never judged or if
+    /// judgements were postponed for too long, and it judges under the lock. The last one judges under the lock by
+    /// `may_hold_lock`, which is set if its judgements without the lock were invalidated several times.
     fn next_step(
         &self,
         connection: &mut PgConnection,

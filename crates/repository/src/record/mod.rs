@@ -145,8 +145,8 @@ impl ImportStart {
         }
     }
 
-    /// The time of the judgement: when the import began, or now if other imports stored reports meanwhile. Their runs may have
-    /// started later.
+    /// The time of the judgement: when the import began, or now if other imports stored reports meanwhile. Their runs
+    /// may have started later.
     fn as_of(self, others_stored: bool) -> Timestamp {
         let waited_ms = i64::try_from(self.at.elapsed().as_millis()).unwrap_or(0);
         self.now.plus_ms(if others_stored { waited_ms } else { 0 })

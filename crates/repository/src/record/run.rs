@@ -206,7 +206,7 @@ pub(super) struct NewRun {
 }
 
 impl NewRun {
-    /// The run of which these are all shards, the one that is being imported included and last.
+    /// The run with these shards. The last one is being imported.
     pub(super) fn of(
         import: &Import<'_>,
         number: i32,
@@ -311,8 +311,8 @@ pub(super) fn new_shard(recording: &Recording, slot: i16, id: Uuid, import: Uuid
     }
 }
 
-/// The outcome of a shard; `failed` is that of its tests and its report. Unknown if it was interrupted without a
-/// failure.
+/// The outcome of a shard; `failed` tells whether its tests or its report failed. Unknown if it was interrupted without
+/// a failure.
 pub(crate) fn shard_outcome(failed: bool, state: RunState) -> Option<Outcome> {
     match state {
         _ if failed => Some(Outcome::Failed),

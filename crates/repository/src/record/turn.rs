@@ -49,8 +49,8 @@ impl From<StoreError> for Interruption {
 }
 
 impl Database {
-    /// Runs `work` in a transaction that holds the project's lock. Reports after each round of waiting how long it has waited,
-    /// and gives up after the time that one statement may take.
+    /// Runs `work` in a transaction that holds the project's lock. Reports after each round of waiting how long it has
+    /// waited, and gives up after the time that one statement may take.
     pub(super) fn in_turn<T>(
         &self,
         doing: &'static str,

@@ -1,4 +1,4 @@
-//! Runs that do not count in verdicts. They have no pack, so that their failures are explained from their rows.
+//! Runs that do not count in verdicts. They have no pack, so their failures are explained from their rows.
 
 use assay_domain::{
     cause::FailedRun,

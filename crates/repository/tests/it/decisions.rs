@@ -1,4 +1,4 @@
-//! What gates decided on uploads.
+//! Decisions of gates on uploads.
 
 use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision, GateOutcome, RunDecision},
@@ -47,7 +47,7 @@ fn upload(world: &World, recording: &Recording, at: Timestamp) -> ImportReceipt 
     upload_under(world, recording, ANY, at)
 }
 
-/// An excuse of these tests in a shard, of this many failed ones.
+/// A decision on a shard with this many failed tests. These tests are excused.
 fn decision(of: &ImportReceipt, failed: u32, tests: &[&str]) -> GateDecision {
     let outcome = match usize::try_from(failed).unwrap() == tests.len() {
         true => GateOutcome::Excused,

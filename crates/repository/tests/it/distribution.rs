@@ -259,8 +259,8 @@ fn the_lint_of_migrations_rejects_what_a_distributed_database_refuses() {
 
 /// What a distributed database refuses in a migration, each once.
 ///
-/// The extension takes over each change of a distributed table, together with the statements that were sent with it. In a DO
-/// block each statement is on its own.
+/// The extension takes over each change of a distributed table, together with the statements that were sent with it. In
+/// a DO block each statement is on its own.
 fn obstacles(sql: &str) -> Vec<&'static str> {
     let code: String = sql
         .lines()
@@ -536,7 +536,7 @@ impl Statement {
         }
     }
 
-    /// The indexes of its tables.
+    /// Its tables, with their names in the statement.
     fn references(&self, tables: &BTreeSet<String>) -> Vec<TableReference> {
         let words: Vec<&str> = self
             .sql

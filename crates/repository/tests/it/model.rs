@@ -65,7 +65,7 @@ fn end(execution: &[AttemptStatus]) -> AttemptStatus {
     *ran.next().or(execution.last()).unwrap()
 }
 
-/// Each test's executions in a run: those of its shards and repeats, passed ones first.
+/// Each test's executions in a run: those of its shards and repeats, the worst one last.
 fn expected(shards: &BTreeMap<u32, Recording>) -> BTreeMap<String, Executions> {
     let mut tests: BTreeMap<String, Executions> = BTreeMap::new();
     for recording in shards.values() {

@@ -180,7 +180,7 @@ fn check(world: &World, events: &[Event]) {
 fn imports_and_reads_continue_during_pruning() {
     let world = World::new();
     for index in 0..200 {
-        // Over the 13 weeks before the limit of the retention and the 2 weeks after it.
+        // Over the 13 weeks before the limit of the retention and the 10 days after it.
         let old = report(&format!("old {index}")).at(80 * DAY + index * 12 * HOUR);
         world.import(
             &old.test("x", "fp")

@@ -177,7 +177,7 @@ fn every_row_of_an_organization_is_moved_and_none_of_another() {
         .sum();
     assert_eq!(stored, rows, "nothing of the other organization");
 
-    // What a gate excused stays visible.
+    // The excused tests stay visible.
     let uploads = store.uploads(world.project.id, 10).unwrap();
     assert_eq!(uploads.len(), 1);
     assert!(

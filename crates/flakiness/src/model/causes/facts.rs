@@ -41,9 +41,9 @@ pub struct CauseFacts {
     pub stable_streak: u32,
     /// Whether a crowd of failures is at least as probable as a change outside of the code.
     pub in_crowd: bool,
-    /// Other runs, except those with a failure that is a flake with a probability below 0.5.
+    /// Other runs with a pass, or with a failure that is a flake with a probability of at least 0.5.
     pub good_runs: u32,
-    /// Those of them with a failed attempt.
+    /// Those of them with such a failure.
     pub good_failed: u32,
     /// Those of these with the same error.
     pub good_same_error: u32,
@@ -61,9 +61,10 @@ pub struct CauseFacts {
     pub variants: (u32, u32),
     /// Tests that failed finally in the run.
     pub failed_in_run: u32,
-    /// A run of the same revision in which the test passed.
+    /// The first other run of this chain and revision in which the test passed.
     pub passed_on_revision: Option<usize>,
-    /// The last failure on another branch off the stable one in the two days before.
+    /// The last earlier result on another branch off the stable one, if it is a failure of the two days before this
+    /// failure.
     pub failed_elsewhere: Option<usize>,
     /// Whether the error has a text that can be recognised.
     pub recognisable: bool,

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::model::{Outcome, PRIOR};
 
-/// A time in days.
+/// The time this many days after the Unix epoch.
 fn at(day: f64) -> Timestamp {
     let since_start = Duration::from_secs_f64(day * 86_400.0);
     Timestamp::from_unix_ms(i64::try_from(since_start.as_millis()).unwrap())

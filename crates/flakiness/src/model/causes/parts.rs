@@ -1,7 +1,7 @@
 //! Forward-backward over the results of one test, with P(Broken) split by the origin of the breakage.
 //!
-//! The flake rates are independent of each other. The pass runs for all of them side by side, so that the compiler can use
-//! vector instructions. Only failures get parts: nothing reads those of a result that passed at once.
+//! The flake rates are independent of each other. The pass runs for all of them side by side, so that the compiler can
+//! use vector instructions. Only failures get parts: nothing reads those of a result that passed at once.
 #![expect(
     clippy::indexing_slicing,
     reason = "every index was made by the sequence that sized the vectors, or runs over the grid"
@@ -13,7 +13,7 @@ use assay_domain::timestamp::{DAY_MS, Timestamp};
 
 use crate::model::{GRID, Likelihood, Outcome, PerRate, RATES, Step};
 
-/// How many parts there are.
+/// The number of parts.
 pub(crate) const PARTS: usize = 6;
 /// The probability of each part.
 pub(crate) type Parts = [f64; PARTS];
@@ -47,7 +47,7 @@ const SAME_REVISION: (f64, f64) = (0.0003, 0.002);
 const SIBLING: f64 = 0.85;
 /// The share of another branch's P(Broken) that suggests a change outside of the code.
 const SHARED_WORLD: f64 = 0.3;
-/// The longest time between the two results.
+/// The longest time between the results of the two branches.
 const SHARED_WORLD_MS: i64 = 2 * DAY_MS;
 /// The number of likelihoods that are multiplied before a logarithm is taken. Each is at least 1e-7, so the product
 /// stays in the range of an `f64`.

@@ -16,14 +16,15 @@ const SEEN_BEFORE: f64 = 0.2;
 const SHARED_IN_RUN: f64 = 0.3;
 /// The same in a crowd.
 const SHARED_IN_CROWD: f64 = 0.6;
-/// The part of a factor that is independent of the text.
+/// The part of a factor that is equal for all causes.
 const FLOOR: f64 = 0.1;
 /// A text of this many tests distinguishes nothing.
 const COMMON: u32 = 20;
 
 /// The errors of a window: which text (fingerprint) each failure had.
 ///
-/// A failure is identified by the index of its run in the history and by its test. Failures without a text are left out.
+/// A failure is identified by the index of its run in the history and by its test. Failures without a text are left
+/// out.
 #[derive(Debug, Clone, Default)]
 pub struct ErrorTexts {
     by_failure: HashMap<(usize, TestOrdinal), u32>,
@@ -39,7 +40,7 @@ impl ErrorTexts {
         Self::default()
     }
 
-    /// Records the text of a failure, unless it has one.
+    /// Records the text of a failure, unless one is recorded already.
     pub fn insert(&mut self, run_index: usize, test: TestOrdinal, text: u32) {
         if self.by_failure.contains_key(&(run_index, test)) {
             return;

@@ -109,7 +109,7 @@ fn failed(error: &io::Error) -> QueryError {
 }
 
 impl CopyError {
-    /// The error of the work that copies, with the archive's error as `archive` makes it.
+    /// The error of the transaction that copies. `archive` converts an error of the archive.
     pub(crate) fn of_work<E>(self, archive: impl FnOnce(io::Error) -> E) -> WorkError<E> {
         match self {
             Self::Query(error) => WorkError::Query(error),

@@ -112,8 +112,7 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// The start of the newest run with each test. Stops at the oldest of these runs, and skips words without tests that
-/// are still missing.
+/// The start of the newest run with each test.
 fn newest_starts(history: &History) -> HashMap<i32, At> {
     let mut newest = HashMap::new();
     let mut newest_words = Vec::new();
