@@ -75,5 +75,6 @@ impl CandidateFiles {
     }
 }
 
-/// A test's number within its project: dense from 0, never reused. Bit positions of [`crate::observation`].
+/// A test's number within its project: counted from 0, never reused. Deleted tests leave gaps. Bit positions of
+/// [`crate::observation`].
 pub type TestOrdinal = u32;

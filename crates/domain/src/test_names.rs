@@ -36,61 +36,83 @@ impl TestName {
     }
 }
 
-/// Names by their tests' numbers, in one text, because a project may have 100,000 tests.
+/// Names by their tests' numbers, in one text, because a project may have 100,000 tests. Numbers of deleted tests have
+/// no name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TestNames {
     texts: String,
-    /// For each test, the ends of its name and of its file in `texts`.
-    ends: Vec<(usize, Option<usize>)>,
+    /// In the order of their numbers.
+    entries: Vec<Entry>,
+}
+
+/// A test's number, and the ends of its name and of its file in the texts. The name begins where the entry before ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    number: TestOrdinal,
+    name_end: usize,
+    file_end: Option<usize>,
 }
 
 impl TestNames {
-    /// Adds the name of the test with the next number.
-    pub fn push(&mut self, test: TestNameRef<'_>) {
+    /// Adds the name of a test with a higher number than all tests before.
+    pub fn push(&mut self, number: TestOrdinal, test: TestNameRef<'_>) {
         self.texts.push_str(test.name);
         let name_end = self.texts.len();
         let file_end = test.file_path.map(|file| {
             self.texts.push_str(file);
             self.texts.len()
         });
-        self.ends.push((name_end, file_end));
+        self.entries.push(Entry {
+            number,
+            name_end,
+            file_end,
+        });
     }
 
-    /// The name of a test; none if it has a higher number than all of these.
+    /// The name of a test; none if no test has this number.
     pub fn get(&self, test: TestOrdinal) -> Option<TestNameRef<'_>> {
-        self.at(usize::try_from(test).ok()?)
+        // Without gaps before it, a test is at the index of its number.
+        let index = usize::try_from(test).ok()?;
+        let is_at_index = self.entries.get(index).is_some_and(|entry| entry.number == test);
+        let index = match is_at_index {
+            true => index,
+            false => self
+                .entries
+                .binary_search_by_key(&test, |entry| entry.number)
+                .ok()?,
+        };
+        Some(self.at(index)?.1)
     }
 
-    /// All names in the order of their numbers.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = TestNameRef<'_>> {
+    /// All tests in the order of their numbers.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (TestOrdinal, TestNameRef<'_>)> {
         (0..self.len()).filter_map(|index| self.at(index))
     }
 
     /// The number of names.
     pub const fn len(&self) -> usize {
-        self.ends.len()
+        self.entries.len()
     }
 
     /// Whether there is no name.
     pub const fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.entries.is_empty()
     }
 
     /// Their approximate memory use in bytes.
     pub const fn bytes(&self) -> usize {
-        self.texts.capacity() + self.ends.capacity() * size_of::<(usize, Option<usize>)>()
+        self.texts.capacity() + self.entries.capacity() * size_of::<Entry>()
     }
 
-    fn at(&self, index: usize) -> Option<TestNameRef<'_>> {
-        let (name_end, file_end) = *self.ends.get(index)?;
-        let start = match index.checked_sub(1).and_then(|before| self.ends.get(before)) {
-            Some((name, file)) => file.unwrap_or(*name),
-            None => 0,
+    fn at(&self, index: usize) -> Option<(TestOrdinal, TestNameRef<'_>)> {
+        let entry = self.entries.get(index)?;
+        let before = index.checked_sub(1).and_then(|before| self.entries.get(before));
+        let start = before.map_or(0, |before| before.file_end.unwrap_or(before.name_end));
+        let name = TestNameRef {
+            name: self.texts.get(start..entry.name_end)?,
+            file_path: entry.file_end.and_then(|end| self.texts.get(entry.name_end..end)),
         };
-        Some(TestNameRef {
-            name: self.texts.get(start..name_end)?,
-            file_path: file_end.and_then(|end| self.texts.get(name_end..end)),
-        })
+        Some((entry.number, name))
     }
 }
 
@@ -119,14 +141,20 @@ mod tests {
 
     #[test]
     fn names_are_found_by_number() {
-        let mut names = TestNames::default();
-        for name in NAMES {
-            names.push(name);
+        for numbers in [[0, 1, 2, 3], [0, 1, 4, 5], [2, 3, 7, 4_000_000_000]] {
+            let mut names = TestNames::default();
+            for (number, name) in numbers.into_iter().zip(NAMES) {
+                names.push(number, name);
+            }
+            let expected: Vec<_> = numbers.into_iter().zip(NAMES).collect();
+            assert_eq!(names.iter().collect::<Vec<_>>(), expected);
+            for number in 0..10 {
+                let expected = expected.iter().find(|(expected, _)| *expected == number);
+                assert_eq!(names.get(number), expected.map(|(_, name)| *name), "{number}");
+            }
+            assert_eq!(names.get(numbers[3]), Some(NAMES[3]));
+            assert_eq!(names.len(), 4);
         }
-        assert_eq!(names.iter().collect::<Vec<_>>(), NAMES);
-        assert_eq!(names.get(2), Some(NAMES[2]));
-        assert_eq!(names.get(4), None);
-        assert_eq!(names.len(), 4);
     }
 
     #[test]
