@@ -7,8 +7,7 @@ use actix_web::{
     http::header::{self, Accept, ContentType},
     web::{self, ServiceConfig},
 };
-
-use assay_listener::{AdmissionControl, TimeLimits};
+use assay_listener::{AdmissionControl, TimeLimits, with_causes};
 
 use crate::{app::App, error::ApiError, exposition::Exposition, reference};
 
@@ -52,11 +51,7 @@ async fn readiness(app: App, admission: Arc<AdmissionControl<()>>) -> HttpRespon
 }
 
 fn not_ready(error: &dyn std::error::Error) -> HttpResponse {
-    let cause = error
-        .source()
-        .map(|source| format!(": {source}"))
-        .unwrap_or_default();
-    log::warn!("not ready: {error}{cause}");
+    log::warn!("not ready: {}", with_causes(error));
     HttpResponse::ServiceUnavailable().body("not ready\n")
 }
 

@@ -1,6 +1,6 @@
 //! Errors and their HTTP statuses.
 
-use std::{error::Error, fmt::Write as _, io};
+use std::{fmt::Write as _, io};
 
 use actix_web::{
     HttpResponse, HttpResponseBuilder,
@@ -11,7 +11,7 @@ use actix_web::{
 };
 use assay_access::check::{CheckError, Refusal};
 use assay_domain::{plan::Plan, store::StoreError, test::CandidateFiles, window::Days};
-use assay_listener::{Rejected, RequestId};
+use assay_listener::{Rejected, RequestId, with_causes};
 use serde::Serialize;
 
 use crate::{answer::Caching, memory::MemoryExhausted};
@@ -140,14 +140,7 @@ impl ApiError {
         {
             return;
         }
-        let mut causes = self.to_string();
-        let mut error: &dyn Error = self;
-        while let Some(source) = error.source() {
-            // Writing to a String cannot fail.
-            let _ = write!(causes, ": {source}");
-            error = source;
-        }
-        log::error!(request_id:% = id, route; "a request failed: {causes}");
+        log::error!(request_id:% = id, route; "a request failed: {}", with_causes(self));
     }
 
     pub(crate) const fn status_and_code(&self) -> (StatusCode, &'static str) {

@@ -1,11 +1,9 @@
 //! Errors of pages. Only this file maps the pages' errors to HTTP statuses.
 
-use std::error::Error;
-
 use actix_web::http::StatusCode;
 use assay_access::check::{CheckError, Refusal};
 use assay_domain::{store::StoreError, test::CandidateFiles};
-use assay_listener::{Rejected, RequestId};
+use assay_listener::{Rejected, RequestId, with_causes};
 
 /// The reason why there is no page. Not-found variants have no fields, so that such pages cannot differ.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +14,8 @@ pub(crate) enum FrontError {
     Refused(#[from] Refusal),
     #[error("too many pages")]
     TooMany,
+    #[error("too many sign-ins")]
+    TooManySignIns,
     #[error("no such page")]
     NoSuchPage,
     #[error("no such method")]
@@ -83,7 +83,7 @@ impl FrontError {
             Self::Refused(Refusal::KeyRevoked) => (StatusCode::UNAUTHORIZED, "key_revoked"),
             Self::Refused(Refusal::KeyExpired) => (StatusCode::UNAUTHORIZED, "key_expired"),
             Self::Refused(Refusal::TierTooLow) => (StatusCode::FORBIDDEN, "tier_too_low"),
-            Self::TooMany => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+            Self::TooMany | Self::TooManySignIns => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
             Self::NoSuchPage => (StatusCode::NOT_FOUND, "invalid_parameter"),
             Self::NoSuchMethod => (StatusCode::METHOD_NOT_ALLOWED, "invalid_parameter"),
             Self::ForeignForm => (StatusCode::FORBIDDEN, "foreign_form"),
@@ -124,6 +124,9 @@ impl FrontError {
             Self::TooMany => {
                 "This session asked for more than 600 pages in a minute; wait a minute.".to_owned()
             }
+            Self::TooManySignIns => {
+                "This address sent more than 600 sign-in forms in a minute; wait a minute.".to_owned()
+            }
             Self::NoSuchPage => "There is no such page.".to_owned(),
             Self::NoSuchMethod => "Pages are read-only: use GET or HEAD.".to_owned(),
             Self::ForeignForm => {
@@ -152,12 +155,6 @@ impl FrontError {
         if !self.status_and_code().0.is_server_error() || matches!(self, Self::Overloaded) {
             return;
         }
-        let mut causes = self.to_string();
-        let mut error: &dyn Error = self;
-        while let Some(source) = error.source() {
-            causes += &format!(": {source}");
-            error = source;
-        }
-        log::error!(request_id:% = id, route; "a page failed: {causes}");
+        log::error!(request_id:% = id, route; "a page failed: {}", with_causes(self));
     }
 }

@@ -58,7 +58,7 @@ impl Front {
         let peer = request.peer_addr().map(|peer| peer.ip().to_string());
         let budget_id = format!("login {}", peer.unwrap_or_default());
         if let Admission::Refused = self.limiter.admit(budget_id.as_bytes(), now).await {
-            return Err(FrontError::TooMany);
+            return Err(FrontError::TooManySignIns);
         }
         let fields = pairs(std::str::from_utf8(&form).unwrap_or_default());
         let query = pairs(request.query_string());

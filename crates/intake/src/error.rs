@@ -1,6 +1,6 @@
 //! Errors of uploads. Only this file maps them to HTTP statuses.
 
-use std::{error::Error, fmt::Write as _, io};
+use std::io;
 
 use actix_web::{
     HttpResponse, HttpResponseBuilder,
@@ -15,7 +15,7 @@ use assay_domain::{
     rules::RuleViolation,
     store::{RecordError, StoreError},
 };
-use assay_listener::{Rejected, RequestId};
+use assay_listener::{Rejected, RequestId, with_causes};
 use assay_reports::ReadError;
 use serde::Serialize;
 
@@ -96,7 +96,7 @@ impl From<Rejected> for IntakeError {
     fn from(rejected: Rejected) -> Self {
         match rejected {
             Rejected::Overloaded | Rejected::TimedOut => Self::Busy {
-                reason: "The server has more uploads than it can store",
+                reason: "The server has more requests than it can answer in time",
                 after_s: 5,
             },
             Rejected::Panicked => Self::Aborted,
@@ -187,14 +187,7 @@ impl IntakeError {
         if !is_a_failure && self.status_and_code().0 != StatusCode::INTERNAL_SERVER_ERROR {
             return;
         }
-        let mut causes = self.to_string();
-        let mut error: &dyn Error = self;
-        while let Some(source) = error.source() {
-            // Writing to a String cannot fail.
-            let _ = write!(causes, ": {source}");
-            error = source;
-        }
-        log::error!(request_id:% = id, route; "an upload failed: {causes}");
+        log::error!(request_id:% = id, route; "an upload failed: {}", with_causes(self));
     }
 
     const fn retry_after_s(&self) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! The routes, and the checks of every request.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use actix_http::Request;
 use actix_web::{
@@ -10,7 +10,7 @@ use actix_web::{
 };
 use assay_access::ingest::IngestGrant;
 use assay_domain::timestamp::Timestamp;
-use assay_listener::{Answering, Continue, Outcome, RequestId, SUCCESS, observe};
+use assay_listener::{Answering, Continue, Outcome, RequestId, SUCCESS, observe, record};
 use serde::Serialize;
 
 use crate::{
@@ -43,12 +43,13 @@ pub fn configure(app: App) -> impl FnOnce(&mut ServiceConfig) {
     }
 }
 
-/// Decides whether a client that waits for `100 Continue` may send its body. A refusal has the same status and body as
-/// on the route.
+/// Decides whether a client that waits for `100 Continue` may send its body. A refusal is the same answer as on the
+/// route.
 pub fn on_continue(app: App) -> Continue {
     Arc::new(move |request: Request| {
         let app = Arc::clone(&app.0);
         Box::pin(async move {
+            let started = Instant::now();
             let route = route(request.path(), request.method());
             if ![REPORTS, DECISIONS].contains(&route) {
                 // The handler rejects it regardless of the body.
@@ -60,9 +61,14 @@ pub fn on_continue(app: App) -> Continue {
                     Ok(request)
                 }
                 Err(error) => {
-                    let request_id = RequestId::of_headers(request.headers());
-                    error.log(route, &request_id);
-                    let mut response = error.response();
+                    let id = RequestId::of_headers(request.headers());
+                    error.log(route, &id);
+                    let outcome = Outcome {
+                        response: error.response(),
+                        route,
+                        code: error.code(),
+                    };
+                    let mut response = record(&app.http, request.method(), &id, started, outcome);
                     if let Some(answering) = request.conn_data::<Answering>() {
                         answering.refuse_body();
                     }

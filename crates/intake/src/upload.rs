@@ -20,6 +20,7 @@ use assay_domain::{
     store::{DueJudgement, StoredRecording},
 };
 use assay_listener::Rejected;
+use tokio::runtime::Handle;
 
 use crate::{
     answer::Answer,
@@ -108,13 +109,13 @@ async fn in_turn(
     let _waiting = app.metrics.waiting();
     let turn = Arc::new(Turn::default());
     let (storing, turn_of_job, grant_of_job) = (Arc::clone(app), Arc::clone(&turn), grant.clone());
-    let began = Instant::now();
+    let (began, runtime) = (Instant::now(), Handle::current());
     let work = move || {
         if !turn_of_job.begin() {
             return Err(closing());
         }
         storing.metrics.spent(Phase::wait, began.elapsed());
-        record(&storing, &grant_of_job, parsed, place)
+        record(&storing, &grant_of_job, parsed, place, runtime)
     };
     let mut stored = std::pin::pin!(app.turns.run(project, work));
     let StoredUpload {
@@ -129,7 +130,7 @@ async fn in_turn(
         },
     };
     let verdicts_changed = match due {
-        Some(due) => judge_now_or_later(app, project, due).await?,
+        Some(due) => judge_now_or_later(due).await?,
         None => VerdictChanges::default(),
     };
     let status = status_of(imported.effect);
@@ -150,24 +151,47 @@ pub(crate) const fn status_of(effect: Effect) -> StatusCode {
 
 /// Judges the project after an upload. If other uploads wait, one judgement after them suffices, and the client does
 /// not wait for it.
-async fn judge_now_or_later(
-    app: &Arc<AppState>,
+async fn judge_now_or_later(owed: OwedJudgement) -> Result<VerdictChanges, IntakeError> {
+    let others_wait = owed.app.turns.places_taken(&owed.project) > 0;
+    match owed.take().filter(|_| !others_wait) {
+        // A spawned task continues after the client disconnects.
+        Some(judging) => {
+            let judged = actix_web::rt::spawn(judging).await;
+            judged.map_err(|_| IntakeError::Aborted)?
+        }
+        None => Ok(VerdictChanges::default()),
+    }
+}
+
+/// The judgement that is due after a stored upload. If it is dropped, the judgement runs in the background: a report
+/// is stored even if its client has disconnected meanwhile.
+struct OwedJudgement {
+    app: Arc<AppState>,
     project: ProjectId,
-    due: DueJudgement,
-) -> Result<VerdictChanges, IntakeError> {
-    let others_wait = app.turns.places_taken(&project) > 0;
-    // A spawned task continues after the client disconnects.
-    let judging = judge_in_turn(Arc::clone(app), project, due);
-    if others_wait {
-        actix_web::rt::spawn(async move {
+    /// The judgement, until it is started.
+    due: Option<DueJudgement>,
+    runtime: Handle,
+}
+
+impl OwedJudgement {
+    /// The judgement as a future that the caller runs.
+    fn take(mut self) -> Option<impl Future<Output = Result<VerdictChanges, IntakeError>> + use<>> {
+        let due = self.due.take()?;
+        Some(judge_in_turn(Arc::clone(&self.app), self.project, due))
+    }
+}
+
+impl Drop for OwedJudgement {
+    fn drop(&mut self) {
+        let Some(due) = self.due.take() else { return };
+        let project = self.project;
+        let judging = judge_in_turn(Arc::clone(&self.app), project, due);
+        self.runtime.spawn(async move {
             if let Err(error) = judging.await {
                 log::error!("the verdicts of project {project} are not up to date: {error}");
             }
         });
-        return Ok(VerdictChanges::default());
     }
-    let judged = actix_web::rt::spawn(judging).await;
-    judged.map_err(|_| IntakeError::Aborted)?
 }
 
 /// Judges the project when no other upload into it waits, or after a minute.
@@ -232,16 +256,17 @@ impl Turn {
 /// A stored upload.
 struct StoredUpload {
     imported: ImportReceipt,
-    due: Option<DueJudgement>,
+    due: Option<OwedJudgement>,
     parsed: ParsedUpload,
 }
 
 /// Stores the report and records the upload. Blocks.
 fn record(
-    app: &AppState,
+    app: &Arc<AppState>,
     grant: &IngestGrant,
     parsed: ParsedUpload,
     place: QueuePlace,
+    runtime: Handle,
 ) -> Result<StoredUpload, IntakeError> {
     let now = (app.clock)();
     let began = Instant::now();
@@ -252,6 +277,12 @@ fn record(
         grant.rules(),
         now,
     )?;
+    let due = due.map(|due| OwedJudgement {
+        app: Arc::clone(app),
+        project: grant.project,
+        due: Some(due),
+        runtime,
+    });
     place.leave(began.elapsed());
     app.metrics.spent(Phase::store, began.elapsed());
     app.metrics.stored(imported.effect.as_str(), grant.project, now);

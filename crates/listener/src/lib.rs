@@ -9,6 +9,7 @@ mod access_log;
 mod admission;
 mod authorization;
 mod bind;
+mod causes;
 mod connection;
 mod descriptors;
 mod encoding;
@@ -25,11 +26,12 @@ pub use self::{
     admission::{AdmissionControl, Key, Rejected, Shares, TimeLimits},
     authorization::authorization,
     bind::bind,
+    causes::with_causes,
     connection::Answering,
     descriptors::room_for_connections,
     encoding::{Coding, Encoder},
     metrics::{HttpMetrics, MetricsRegistry},
-    observe::{Outcome, observe},
+    observe::{Outcome, observe, record},
     panic_level::PanicLevel,
     request_id::RequestId,
     server::{Continue, Listener},

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, http::Method};
 
 use crate::{RequestId, access_log::AccessLine, metrics::HttpMetrics};
 
@@ -25,11 +25,23 @@ pub async fn observe(
     let started = Instant::now();
     let id = RequestId::of(request);
     let _under_way = metrics.under_way();
+    let outcome = respond(&id).await;
+    record(metrics, request.method(), &id, started, outcome)
+}
+
+/// Measures and logs an answer to a request that arrived at `started`, and adds the request's id to it.
+pub fn record(
+    metrics: &HttpMetrics,
+    method: &Method,
+    id: &RequestId,
+    started: Instant,
+    outcome: Outcome,
+) -> HttpResponse {
     let Outcome {
         mut response,
         route,
         code,
-    } = respond(&id).await;
+    } = outcome;
     if id.is_the_clients() || !response.status().is_client_error() {
         // A refusal gets no random id: the answers for a missing project and for another organization's must be equal
         // bytes.
@@ -38,12 +50,12 @@ pub async fn observe(
     let took = started.elapsed();
     metrics.observe(route, response.status(), code, took);
     AccessLine {
-        method: request.method(),
+        method,
         route,
         status: response.status(),
         code,
         took,
-        id: &id,
+        id,
     }
     .log();
     response

@@ -2,6 +2,7 @@
 
 use assay_access::check::{CheckError, Refusal};
 use assay_domain::store::StoreError;
+use assay_listener::{RATE_LIMITED, RequestId, with_causes};
 use serde_json::Value;
 
 use crate::text::{shorten, visible};
@@ -9,21 +10,60 @@ use crate::text::{shorten, visible};
 /// Most candidates in an error.
 pub(crate) const CANDIDATES: usize = 5;
 
+/// The code of a call whose tool or arguments are wrong.
+pub(crate) const INVALID_CALL: &str = "invalid_call";
+/// The code of a server that is overloaded or cannot reach its database.
+pub(crate) const UNAVAILABLE: &str = "service_unavailable";
+
 /// The problem, candidates for the intended name, and the call to make instead.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct ToolError {
     message: String,
     candidates: Vec<String>,
     call: Option<Value>,
+    /// The code for the access log. The client does not get it.
+    code: &'static str,
+    /// The failure of the store that caused the error.
+    cause: Option<StoreError>,
 }
 
 impl ToolError {
-    /// An error with one or more sentences.
+    /// An error of the call, with one or more sentences.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
             candidates: Vec::new(),
             call: None,
+            code: INVALID_CALL,
+            cause: None,
+        }
+    }
+
+    /// The key made too many calls.
+    pub(crate) fn rate_limited(reset_s: i64) -> Self {
+        Self {
+            code: RATE_LIMITED,
+            ..Self::new(format!("Too many calls with this key. Wait {reset_s} seconds."))
+        }
+    }
+
+    /// No thread was free in time.
+    pub(crate) fn busy() -> Self {
+        Self {
+            code: UNAVAILABLE,
+            ..Self::new("The server is busy. Wait ten seconds and call again.")
+        }
+    }
+
+    /// The code for the access log.
+    pub(crate) const fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// Logs a failure of the store with its causes. Other errors are the client's, or admission control logs them.
+    pub(crate) fn log(&self, id: &RequestId) {
+        if let Some(cause) = &self.cause {
+            log::error!(request_id:% = id; "an agent's tool failed: {}", with_causes(cause));
         }
     }
 
@@ -71,8 +111,11 @@ impl ToolError {
 
 impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
-        log::error!(error:? = error; "an agent's tool could not read the store");
-        Self::new("The server could not read its database. Try again in a minute.")
+        Self {
+            code: UNAVAILABLE,
+            cause: Some(error),
+            ..Self::new("The server could not read its database. Try again in a minute.")
+        }
     }
 }
 

@@ -17,7 +17,8 @@ use assay_access::{
 use assay_domain::{store::Store, timestamp::Timestamp};
 use assay_flakiness::Diagnose;
 use assay_listener::{
-    AdmissionControl, Answering, HttpMetrics, MetricsRegistry, Outcome, SUCCESS, authorization, observe,
+    AdmissionControl, Answering, HttpMetrics, MetricsRegistry, Outcome, RequestId, SUCCESS, authorization,
+    observe, with_causes,
 };
 use http_body_util::{BodyExt as _, Full};
 use rmcp::transport::streamable_http_server::{
@@ -26,7 +27,7 @@ use rmcp::transport::streamable_http_server::{
 use serde_json::json;
 
 use crate::{
-    error::refusal_message,
+    error::{UNAVAILABLE, refusal_message},
     server::{Client, ToolServer},
 };
 
@@ -37,6 +38,8 @@ const BODY_WITHIN: Duration = Duration::from_secs(10);
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
+/// The code for the access log if the protocol's library refuses a message, for example for its origin.
+const REFUSED_BY_PROTOCOL: &str = "invalid_message";
 
 /// The endpoint for agents. Clones share its state.
 #[derive(Clone)]
@@ -113,11 +116,17 @@ async fn no_such_method() -> HttpResponse {
 async fn post(endpoint: web::Data<Endpoint>, request: HttpRequest, payload: Payload) -> HttpResponse {
     let answering = request.conn_data::<Answering>().cloned().unwrap_or_default();
     answering.reads_body();
-    observe(&endpoint.metrics, &request, async |_| {
-        let (mut response, code) = match authenticate_and_read(&endpoint, &request, payload).await {
+    observe(&endpoint.metrics, &request, async |id| {
+        let (mut response, code) = match authenticate_and_read(&endpoint, &request, payload, id).await {
             Ok((client, body)) => {
                 answering.body_is_read();
-                (forward(&endpoint, client, &request, body).await, SUCCESS)
+                let error_code = Arc::clone(&client.error_code);
+                let response = forward(&endpoint, client, &request, body).await;
+                let code = match response.status().is_success() {
+                    true => error_code.get().copied().unwrap_or(SUCCESS),
+                    false => REFUSED_BY_PROTOCOL,
+                };
+                (response, code)
             }
             Err(refusal) => refusal,
         };
@@ -136,8 +145,9 @@ async fn authenticate_and_read(
     endpoint: &Endpoint,
     request: &HttpRequest,
     payload: Payload,
+    id: &RequestId,
 ) -> Result<(Client, Bytes), (HttpResponse, &'static str)> {
-    let client = client(endpoint, request).await?;
+    let client = client(endpoint, request, id).await?;
     let body_error = |status: StatusCode, code: &'static str, error: &str| {
         let body = json!({"error": error, "code": code});
         (HttpResponseBuilder::new(status).json(body), code)
@@ -187,7 +197,11 @@ async fn forward(endpoint: &Endpoint, client: Client, request: &HttpRequest, bod
 }
 
 /// The client, or the response that refuses the request, with its code.
-async fn client(endpoint: &Endpoint, request: &HttpRequest) -> Result<Client, (HttpResponse, &'static str)> {
+async fn client(
+    endpoint: &Endpoint,
+    request: &HttpRequest,
+    id: &RequestId,
+) -> Result<Client, (HttpResponse, &'static str)> {
     let authorization = authorization(request.headers());
     let server = endpoint.server.clone();
     let usage = Arc::clone(&endpoint.usage);
@@ -201,10 +215,15 @@ async fn client(endpoint: &Endpoint, request: &HttpRequest) -> Result<Client, (H
     let share = endpoint.server.directory.share(&key);
     let grant = endpoint.server.admission.run(share, check).await;
     match grant.map_err(|_| unavailable())? {
-        Ok(grant) => Ok(Client { grant, key }),
+        Ok(grant) => Ok(Client {
+            grant,
+            key,
+            request_id: id.clone(),
+            error_code: Arc::default(),
+        }),
         Err(CheckError::Refused(reason)) => Err(refusal(reason)),
         Err(CheckError::Store(error)) => {
-            log::error!(error:? = error; "a key could not be looked up");
+            log::error!(request_id:% = id; "a key could not be looked up: {}", with_causes(&error));
             Err(unavailable())
         }
     }
@@ -230,9 +249,11 @@ fn refusal(refusal: Refusal) -> (HttpResponse, &'static str) {
 }
 
 fn unavailable() -> (HttpResponse, &'static str) {
-    let code = "service_unavailable";
     let error = "The server is busy or cannot reach its database. Try again.";
     let mut response = HttpResponse::ServiceUnavailable();
     response.insert_header((header::RETRY_AFTER, "10"));
-    (response.json(json!({"error": error, "code": code})), code)
+    (
+        response.json(json!({"error": error, "code": UNAVAILABLE})),
+        UNAVAILABLE,
+    )
 }

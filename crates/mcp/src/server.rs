@@ -1,6 +1,6 @@
 //! The server side of the protocol: server information, the list of tools, and tool calls.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use assay_access::{
     check::{Grant, PresentedKey},
@@ -9,7 +9,7 @@ use assay_access::{
 };
 use assay_domain::{store::Store, timestamp::Timestamp};
 use assay_flakiness::Diagnose;
-use assay_listener::AdmissionControl;
+use assay_listener::{AdmissionControl, RequestId};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use crate::{
     arguments::Arguments,
     budget::{self, Budget, FittedAnswer},
-    error::ToolError,
+    error::{INVALID_CALL, ToolError},
     tools::{Call, TOOLS, ToolEntry},
 };
 
@@ -50,6 +50,9 @@ pub(crate) struct ToolServer {
 pub(crate) struct Client {
     pub(crate) grant: Grant,
     pub(crate) key: PresentedKey,
+    pub(crate) request_id: RequestId,
+    /// The code of the tool's error, for the access log. The protocol answers 200 also for an error.
+    pub(crate) error_code: Arc<OnceLock<&'static str>>,
 }
 
 impl ServerHandler for ToolServer {
@@ -86,6 +89,7 @@ impl ServerHandler for ToolServer {
                 .iter()
                 .max_by(|left, right| similarity(left).total_cmp(&similarity(right)));
             let nearest = nearest.map_or("", |tool| tool.name);
+            client.error_code.get_or_init(|| INVALID_CALL);
             return Err(ErrorData::invalid_params(
                 format!("there is no tool {name:?}; did you mean {nearest:?}?"),
                 None,
@@ -100,7 +104,11 @@ impl ServerHandler for ToolServer {
                 result.structured_content = Some(answer);
                 result
             }
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.text(limit))]),
+            Err(error) => {
+                error.log(&client.request_id);
+                client.error_code.get_or_init(|| error.code());
+                CallToolResult::error(vec![ContentBlock::text(error.text(limit))])
+            }
         }
         .into())
     }
@@ -117,10 +125,7 @@ impl ToolServer {
         let now = (self.clock)();
         let id = client.grant.key.0.as_bytes();
         if self.limiter.admit(id, now).await == Admission::Refused {
-            return Err(ToolError::new(format!(
-                "Too many calls with this key. Wait {} seconds.",
-                reset_s(now)
-            )));
+            return Err(ToolError::rate_limited(reset_s(now)));
         }
         let arguments = Arguments::new(arguments, &tool.properties())?;
         let (bytes, skip) = (arguments.max_bytes()?, arguments.skip()?);
@@ -143,11 +148,10 @@ impl ToolServer {
                 repeat_with,
             }))
         };
-        let rejected = |_| ToolError::new("The server is busy. Wait ten seconds and call again.");
         self.admission
             .run(AdmissionShare::of(&client.key), work)
             .await
-            .map_err(rejected)?
+            .map_err(|_| ToolError::busy())?
     }
 }
 

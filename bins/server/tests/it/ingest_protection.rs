@@ -8,7 +8,7 @@ use std::{
 
 use assay_access::key::mint;
 use assay_domain::key::KeyKind;
-use assay_testkit::Client;
+use assay_testkit::{Client, wait_until};
 
 use crate::ingest::{BOUNDARY, Intake, PASSES, code, now, of_form};
 
@@ -57,6 +57,10 @@ fn a_request_refused_by_its_head_gets_no_continue_and_its_body_is_not_read() {
             let _ = stream.write_all(&[b' '; 1000]);
         });
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+    }
+    // The access log has both kinds of refusals.
+    for (status, refusals) in [("status=401", 4), ("status=413", 2), ("status=415", 2)] {
+        wait_until(status, || intake.server.log().matches(status).count() == refusals);
     }
     let length = PASSES.len();
     let more = format!("Content-Length: {length}\r\nExpect: 100-continue\r\n");

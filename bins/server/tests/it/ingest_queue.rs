@@ -117,6 +117,25 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
 }
 
 #[test]
+fn a_report_is_judged_although_its_client_disconnects_while_it_is_stored() {
+    let intake = Intake::new();
+    let project_lock = lock(&intake);
+    let begun = send(&intake, &intake.key, "build-1");
+    wait_until("the upload has its turn", || {
+        intake.database.text(AT_THE_LOCK).as_deref() == Some("1")
+    });
+    drop(begun);
+    wait_for_waiting_uploads(&intake, 0);
+    release(project_lock);
+    wait_until("the project is judged", || {
+        let judged = "SELECT coalesce(judged = observed, false)::text FROM project WHERE name = 'web'";
+        intake.database.text(judged).as_deref() == Some("true")
+    });
+    let runs = intake.database.text("SELECT count(*) FROM run");
+    assert_eq!(runs.as_deref(), Some("1"));
+}
+
+#[test]
 fn an_upload_with_too_long_a_queue_gets_a_retry_time() {
     let intake = Intake::with(&[("ASSAY_INGEST_TURN_WITHIN", "1")]);
     // One upload takes some seconds, which determines the estimate for the next ones.

@@ -263,6 +263,65 @@ fn a_key_may_call_60_tools_a_minute_apart_from_requests_to_the_read_api() {
 }
 
 #[test]
+fn the_log_has_the_code_and_the_cause_of_a_failed_call() {
+    let ServedWorld { mut server, world } = Agents::empty().world;
+    let bearer = format!("Bearer {}", world.key);
+    let mut expect = |id: &str, tool: &str, arguments: Value, origin: &str, line: &str| {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": tool, "arguments": arguments}});
+        let mut headers = vec![("Authorization", bearer.as_str()), ("X-Request-Id", id)];
+        if !origin.is_empty() {
+            headers.push(("Origin", origin));
+        }
+        post(server.front(), &message, &headers);
+        server.until(line, |server| {
+            let log = server.log();
+            log.lines()
+                .any(|logged| logged.contains(id) && logged.contains(line))
+        });
+    };
+    expect("call-1", "list_runs", json!({}), "", "status=200 code=ok");
+    expect(
+        "call-2",
+        "list_runs",
+        json!({"limit": 0}),
+        "",
+        "status=200 code=invalid_call",
+    );
+    expect(
+        "call-3",
+        "list_run",
+        json!({}),
+        "",
+        "status=200 code=invalid_call",
+    );
+    expect(
+        "call-4",
+        "list_runs",
+        json!({}),
+        "https://elsewhere.example",
+        "status=403 code=invalid_message",
+    );
+    world
+        .database
+        .execute("ALTER TABLE run RENAME TO run_of_another_name");
+    expect(
+        "call-5",
+        "list_runs",
+        json!({}),
+        "",
+        "status=200 code=service_unavailable",
+    );
+    expect(
+        "call-6",
+        "list_runs",
+        json!({}),
+        "",
+        "relation \"run\" does not exist",
+    );
+}
+
+#[test]
 fn the_program_prints_why_a_server_refuses() {
     let agents = Agents::empty();
     let ask = |url: &str, key: Option<&str>| {
