@@ -21,7 +21,7 @@ pub enum CsvError {
     /// The header lacks a column.
     #[error(
         "{file}:1: the header has no column {column:?}; expected test,run,started_at,status and optionally \
-         file,branch,revision,retry,duration_ms,variant,error, in any order"
+         file,branch,revision,execution,retry,duration_ms,variant,error, in any order"
     )]
     NoColumn {
         /// The file.
@@ -227,7 +227,7 @@ fn time(text: &str) -> Result<Timestamp, String> {
     }
     if let Ok(number) = text.parse::<i64>() {
         // Seconds reach this value in the year 5138; milliseconds passed it in March 1973.
-        let ms = if number.abs() < 100_000_000_000 {
+        let ms = if number.unsigned_abs() < 100_000_000_000 {
             number.saturating_mul(1_000)
         } else {
             number

@@ -1,7 +1,7 @@
 //! Explains the failures of a run that is not stored, such as one on a developer's machine, from the stored runs.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -143,20 +143,24 @@ fn add_texts(
     stored: HashMap<String, u32>,
 ) {
     let mut numbers = SignatureNumbers::new(stored);
-    let mut tests: HashMap<u32, u32> = HashMap::new();
+    let mut pairs: BTreeSet<(TestOrdinal, u32)> = errors
+        .failures
+        .iter()
+        .map(|(_, test, text)| (*test, *text))
+        .collect();
+    let mut tests: BTreeMap<u32, u32> = errors.tests.iter().copied().collect();
     for (test, failure) in failures {
         let Some(error) = &failure.error else {
             continue;
         };
         let number = numbers.number(&error.fingerprint);
         errors.failures.push((NUMBER, *test, number));
-        *tests.entry(number).or_default() += 1;
+        if pairs.insert((*test, number)) {
+            *tests.entry(number).or_default() += 1;
+        }
         errors.names.push((number, error.into()));
     }
-    for (number, _) in &errors.tests {
-        tests.remove(number);
-    }
-    errors.tests.extend(tests);
+    errors.tests = tests.into_iter().collect();
 }
 
 /// The variant runs of the unstored run: one for each variant on which its failed tests ran last, preferably on the
@@ -168,6 +172,9 @@ fn variant_runs(
     failures: &BTreeMap<TestOrdinal, &LocalFailure>,
     now: Timestamp,
 ) -> Vec<RunObservations> {
+    // If no run names its branch, all count as on the stable one. A placeholder would name one.
+    let is_any_named = history.runs.iter().any(|observed| observed.run.branch.is_some());
+    let branch = branch.or_else(|| is_any_named.then_some(NO_BRANCH));
     let mut variant_runs: Vec<RunObservations> = Vec::new();
     for (test, failure) in failures {
         let last = last_variant_run(history, *test);
@@ -181,7 +188,7 @@ fn variant_runs(
                 id: LOCAL.into(),
                 number: NUMBER,
                 started_at: now,
-                branch: Some(branch.unwrap_or(NO_BRANCH).into()),
+                branch: branch.map(Into::into),
                 revision: None,
                 variant,
             });

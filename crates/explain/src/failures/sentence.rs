@@ -217,7 +217,7 @@ impl CauseSentences<'_> {
 
 /// The age of an event relative to the failure.
 fn ago(milliseconds: i64) -> String {
-    let minutes = milliseconds / 60_000;
+    let minutes = milliseconds.unsigned_abs() / 60_000;
     let (count, unit) = match minutes {
         ..1 => return "at the same time".to_owned(),
         1..90 => (minutes, "minute"),
@@ -225,7 +225,8 @@ fn ago(milliseconds: i64) -> String {
         _ => ((minutes + 720) / 1_440, "day"),
     };
     let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {unit}{plural} before")
+    let relation = if milliseconds < 0 { "after" } else { "before" };
+    format!("{count} {unit}{plural} {relation}")
 }
 
 /// The abbreviated revision for a sentence.

@@ -53,6 +53,11 @@ pub(crate) fn of_clean(presence: Presence) -> String {
     let seen = presence.seen;
     if seen == 0 {
         format!("Skipped in all {}", runs(presence.skipped))
+    } else if presence.considered == 0 {
+        format!(
+            "Passed only in mass failures ({}); {ENOUGH_RUNS} other runs are needed",
+            runs(seen)
+        )
     } else if presence.considered < ENOUGH_RUNS {
         format!(
             "Passed in all {}; {ENOUGH_RUNS} are needed",

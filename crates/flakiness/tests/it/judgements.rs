@@ -206,7 +206,7 @@ fn an_outage_makes_no_test_flaky() {
 }
 
 #[test]
-fn a_recovered_test_is_not_part_of_a_mass_failure() {
+fn a_recovery_in_a_mass_failure_is_described_as_such() {
     let sentence = |text: &str, outages: &[i32]| {
         let verdict = Story::new().on("main", "", text).among(40, outages).verdict();
         assert_eq!(verdict.reason, Some(Signal::MassFailure));
@@ -219,6 +219,17 @@ fn a_recovered_test_is_not_part_of_a_mass_failure() {
     assert_eq!(
         sentence("20P F 9P R 9P F 20P", &[21, 31, 41]),
         "Failed in 2 runs in which many tests failed together, and passed on retry in 1 more"
+    );
+}
+
+#[test]
+fn a_test_that_passed_only_in_mass_failures_needs_other_runs() {
+    let story = Story::new().on("main", "", "20S P 9S P 20S");
+    let verdict = story.among(40, &[21, 31]).verdict();
+    assert_eq!(verdict.status, VerdictStatus::InsufficientData);
+    assert_eq!(
+        verdict.explanation,
+        "Passed only in mass failures (2 runs); 5 other runs are needed"
     );
 }
 

@@ -96,7 +96,12 @@ pub(crate) fn window_errors(
         .filter(attempt::signature.is_not_null())
         // A run that does not count in verdicts is no evidence for the causes of another one.
         .filter(run::counts_in_verdicts.or(attempt::run_number.eq(failed_run)))
-        .order((attempt::test, attempt::run_number, attempt::retry))
+        .order((
+            attempt::test,
+            attempt::run_number,
+            attempt::execution,
+            attempt::retry,
+        ))
         .select((
             attempt::test,
             attempt::run_number,

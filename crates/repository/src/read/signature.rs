@@ -34,6 +34,10 @@ pub(crate) fn by_fingerprint(
     project: Uuid,
     fingerprint_or_alias: &str,
 ) -> Read<Option<(i32, SignatureTitle)>> {
+    if fingerprint_or_alias.contains('\0') {
+        // No stored text has a NUL, and Postgres rejects a parameter with one.
+        return Ok(None);
+    }
     let former = signature_alias::table
         .filter(signature_alias::project_id.eq(project))
         .filter(signature_alias::fingerprint.eq(fingerprint_or_alias))

@@ -72,9 +72,6 @@ fn find(
     fingerprint: &str,
     window: &Window,
 ) -> Read<Option<SignatureDetail>> {
-    if fingerprint.contains('\0') {
-        return Ok(None);
-    }
     let Some((ordinal, head)) = by_fingerprint(connection, project.id.0, fingerprint)? else {
         return Ok(None);
     };

@@ -195,6 +195,30 @@ fn failures_of_a_local_run_are_judged_against_what_is_stored() {
     assert_eq!(judged["gate"]["action"], "block");
     let listed = agents.answer("list_runs", json!({}));
     assert_eq!(listed["total"], runs.len(), "nothing is stored");
+
+    // A test that fails with this error for the first time has one more other test with it.
+    let other_tests = |test: &str| {
+        let failure = json!({"test": test, "message": "expected 3, got 4", "stack": "at cart.test.ts:3:1"});
+        let judged = agents.answer("explain_failures", json!({"failures": [failure]}));
+        judged["failures"][0]["sameError"]["otherTests"].as_u64().unwrap()
+    };
+    let sums = name("adds").replace("adds", "sums");
+    assert_eq!(other_tests(&sums), other_tests(&name("wobbles")) + 1);
+}
+
+#[test]
+fn without_branches_a_local_run_is_compared_with_all_runs() {
+    let agents = Agents::empty();
+    for ago in [500, 400, 300, 200, 100, 10] {
+        let run_key = format!("build-{ago}");
+        agents
+            .world
+            .import_cases(ago, &[("adds", true), ("pays", true)], &["--run-key", &run_key]);
+    }
+    let failure = json!({"test": "cart > pays", "message": "expected 3, got 4"});
+    let judged = agents.answer("explain_failures", json!({"failures": [failure]}));
+    let why = text(&judged["failures"][0]["why"]);
+    assert!(why.contains("6 runs") && !why.contains("Never ran"), "{judged:#}");
 }
 
 #[test]
