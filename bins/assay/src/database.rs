@@ -59,11 +59,11 @@ fn open_with(global: &Global, options: PoolOptions) -> anyhow::Result<OpenDataba
     if cluster.is_some() {
         assay_repository::migrate(&url)?;
     } else {
-        let standing = assay_repository::schema_standing(&url)?;
-        if !standing.pending.is_empty() {
+        let schema = assay_repository::compare_schema(&url)?;
+        if !schema.pending.is_empty() {
             bail!("the database's schema is not up to date; run `assay migrate`");
         }
-        if let Some(newest) = standing.unknown.last() {
+        if let Some(newest) = schema.unknown.last() {
             log::warn!(
                 "the database's schema is newer than this program (it has {newest}); use the newer version of assay"
             );

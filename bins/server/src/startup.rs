@@ -52,14 +52,14 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Resources> 
             );
         }
     } else {
-        let standing = assay_repository::schema_standing(&url).context("ASSAY_DATABASE_URL")?;
-        if !standing.pending.is_empty() {
+        let schema = assay_repository::compare_schema(&url).context("ASSAY_DATABASE_URL")?;
+        if !schema.pending.is_empty() {
             bail!(
                 "the database's schema is not up to date; run `assay migrate` with the same ASSAY_DATABASE_URL first"
             );
         }
         // A newer schema is accepted, so that the old version keeps serving while the next one is rolled out.
-        if let Some(newest) = standing.unknown.last() {
+        if let Some(newest) = schema.unknown.last() {
             log::warn!(
                 "the database's schema is newer than this program (it has {newest}); use the newer version soon"
             );

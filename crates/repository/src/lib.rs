@@ -20,8 +20,8 @@ mod store;
 pub use admin::{
     diagnosis::{Inspection, ProjectState, Rights, ServerFacts, TableSize},
     distribute::{distribute, undistributed},
-    migrate::{Standing, grant_roles, migrate, pending, revert_all, schema_standing},
-    rebuild::Rebuilt,
+    migrate::{SchemaComparison, compare_schema, grant_roles, migrate, pending, revert_all},
+    rebuild::RebuildCounts,
 };
 pub use database::{Database, WaitingFor};
 pub use db::{

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use assay_flakiness::Engine;
-use assay_repository::Rebuilt;
+use assay_repository::RebuildCounts;
 use clap::Args;
 use serde_json::json;
 
@@ -72,7 +72,7 @@ pub(crate) fn run(global: &Global, args: &RebuildArgs) -> anyhow::Result<()> {
     })
 }
 
-fn row(project: &str, result: &Rebuilt) -> Vec<String> {
+fn row(project: &str, result: &RebuildCounts) -> Vec<String> {
     vec![
         project.to_owned(),
         result.runs.to_string(),

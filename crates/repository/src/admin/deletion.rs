@@ -40,6 +40,15 @@ pub(crate) fn delete_project(
     if hidden_at == now {
         thread::sleep(CACHE_WAIT);
     }
+    delete_rows(database, id, progress).map(Some)
+}
+
+/// Deletes a hidden project with all its data.
+fn delete_rows(
+    database: &Database,
+    id: ProjectId,
+    progress: &mut dyn FnMut(u64),
+) -> Result<DeletionReport, StoreError> {
     let mut report = DeletionReport::default();
     for table in &PROJECT_TABLES {
         loop {
@@ -65,7 +74,7 @@ pub(crate) fn delete_project(
         Ok::<_, WorkError<StoreError>>(())
     })?;
     report.projects = 1;
-    Ok(Some(report))
+    Ok(report)
 }
 
 /// Hides a project and deletes its keys. Returns the time since which it is hidden; none if there is no such project.
@@ -116,16 +125,18 @@ pub(crate) fn delete_organization(
                 .load(connection)?,
         )
     })?;
+    let mut is_just_hidden = false;
     for project in &all {
-        hide_project(database, ProjectId(*project), now)?;
+        is_just_hidden |= hide_project(database, ProjectId(*project), now)? == Some(now);
+    }
+    if is_just_hidden {
+        thread::sleep(CACHE_WAIT);
     }
     let mut report = DeletionReport::default();
     for project in all {
         let before = report.rows;
-        let of_project = delete_project(database, ProjectId(project), now, &mut |rows| {
-            progress(before + rows)
-        })?;
-        report.add(of_project.unwrap_or_default());
+        let of_project = delete_rows(database, ProjectId(project), &mut |rows| progress(before + rows))?;
+        report.add(of_project);
     }
     database.in_transaction("deleting an organization", |connection| {
         diesel::delete(api_key::table.filter(api_key::organization_id.eq(id.0))).execute(connection)?;

@@ -12,7 +12,7 @@ use diesel::{
 };
 
 use crate::{
-    admin::migrate::{self, Standing},
+    admin::migrate::{self, SchemaComparison},
     db::{column::At, connection_string::establish},
 };
 
@@ -161,8 +161,8 @@ impl Inspection {
     }
 
     /// The database's schema compared with this program's.
-    pub fn schema(&mut self) -> Result<Standing, StoreError> {
-        migrate::standing(&mut self.0)
+    pub fn schema(&mut self) -> Result<SchemaComparison, StoreError> {
+        migrate::compare(&mut self.0)
     }
 
     /// The rights of the connected role and of each existing one of the named roles. The tables must exist.

@@ -68,7 +68,7 @@ pub(crate) fn prepare(connection: &mut PgConnection) -> QueryResult<()> {
 /// Distributes the tables of projects that are not distributed yet, and returns their names; none where the database
 /// does not have the extension. To be called after each migration. Safe to call from several programs at once.
 pub fn distribute(url: &str) -> Result<Vec<String>, StoreError> {
-    let mut connection = migrate::for_changes(url)?;
+    let mut connection = migrate::with_lock_timeout(url)?;
     connection
         .transaction(|connection| {
             if !has_extension(connection)? {
@@ -82,7 +82,7 @@ pub fn distribute(url: &str) -> Result<Vec<String>, StoreError> {
 /// The tables that [`distribute`] would distribute, in its order. Only for tests.
 #[doc(hidden)]
 pub fn undistributed(url: &str) -> Result<Vec<String>, StoreError> {
-    find_undistributed(&mut migrate::alone(url)?).map_err(failed)
+    find_undistributed(&mut migrate::with_migration_lock(url)?).map_err(failed)
 }
 
 fn failed(error: diesel::result::Error) -> StoreError {

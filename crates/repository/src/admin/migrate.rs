@@ -26,7 +26,7 @@ const SET_LOCK_TIMEOUT: &str = "SET lock_timeout = '5s'";
 /// and on a live database. [`grant_roles`] handles roles, and [`distribute`](crate::distribute) distribution over
 /// several machines.
 pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
-    let mut connection = for_changes(url)?;
+    let mut connection = with_lock_timeout(url)?;
     distribute::prepare(&mut connection).map_err(|error| failed(Box::new(error)))?;
     let names = connection.run_pending_migrations(MIGRATIONS).map_err(failed)?;
     Ok(names.iter().map(ToString::to_string).collect())
@@ -35,15 +35,15 @@ pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
 /// Creates the missing roles for server and importer, and grants them their rights in this database, whose schema is
 /// up to date. Returns the SQL that a role with more rights must run first; none if all is done.
 pub fn grant_roles(url: &str) -> Result<Option<String>, StoreError> {
-    let mut connection = alone(url)?;
+    let mut connection = with_migration_lock(url)?;
     diesel::select(assay_grant_roles())
         .get_result(&mut connection)
         .map_err(|error| failed(Box::new(error)))
 }
 
-/// The same as [`alone`], with the time limit for other locks.
-pub(crate) fn for_changes(url: &str) -> Result<PgConnection, StoreError> {
-    let mut connection = alone(url)?;
+/// The same as [`with_migration_lock`], with the time limit for other locks.
+pub(crate) fn with_lock_timeout(url: &str) -> Result<PgConnection, StoreError> {
+    let mut connection = with_migration_lock(url)?;
     connection
         .batch_execute(SET_LOCK_TIMEOUT)
         .map_err(|error| failed(Box::new(error)))?;
@@ -51,7 +51,7 @@ pub(crate) fn for_changes(url: &str) -> Result<PgConnection, StoreError> {
 }
 
 /// A connection that holds the lock of migrations. The lock ends with the connection.
-pub(crate) fn alone(url: &str) -> Result<PgConnection, StoreError> {
+pub(crate) fn with_migration_lock(url: &str) -> Result<PgConnection, StoreError> {
     let mut connection = establish(url)?;
     connection
         .batch_execute(&format!(
@@ -67,8 +67,8 @@ diesel::define_sql_function! {
 }
 
 /// Compares the schema of this database with this program's. Changes nothing.
-pub fn schema_standing(url: &str) -> Result<Standing, StoreError> {
-    standing(&mut establish(url)?)
+pub fn compare_schema(url: &str) -> Result<SchemaComparison, StoreError> {
+    compare(&mut establish(url)?)
 }
 
 /// The names of the migrations that are yet to be applied, oldest first. Changes nothing.
@@ -80,7 +80,7 @@ pub fn pending(url: &str) -> Result<Vec<String>, StoreError> {
 
 /// Compares a database's schema with this program's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct SchemaComparison {
     /// The newest migration that both have, if any.
     pub newest: Option<String>,
     /// Migrations that are yet to be applied, oldest first.
@@ -90,7 +90,7 @@ pub struct Standing {
 }
 
 /// Compares the schema of this connection's database with this program's. Changes nothing.
-pub(crate) fn standing(connection: &mut PgConnection) -> Result<Standing, StoreError> {
+pub(crate) fn compare(connection: &mut PgConnection) -> Result<SchemaComparison, StoreError> {
     let expected: Vec<(String, String)> = MigrationSource::<Pg>::migrations(&MIGRATIONS)
         .map_err(failed)?
         .iter()
@@ -105,7 +105,7 @@ pub(crate) fn standing(connection: &mut PgConnection) -> Result<Standing, StoreE
     present.sort_unstable();
     let is_present = |version: &String| present.contains(version);
     let (applied, pending): (Vec<_>, Vec<_>) = expected.iter().partition(|(version, _)| is_present(version));
-    Ok(Standing {
+    Ok(SchemaComparison {
         newest: applied.last().map(|(_, name)| name.clone()),
         pending: pending.into_iter().map(|(_, name)| name.clone()).collect(),
         unknown: present

@@ -24,7 +24,7 @@ use crate::{
 /// The result of recomputing derived rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Rebuilt {
+pub struct RebuildCounts {
     /// Runs looked at.
     pub runs: u64,
     /// Runs whose rows, pack, counts or status differed from the attempts and shards.
@@ -49,7 +49,7 @@ impl Database {
         judge: &dyn Judge,
         now: Timestamp,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Option<Rebuilt>, StoreError> {
+    ) -> Result<Option<RebuildCounts>, StoreError> {
         let numbers: Vec<i32> = self.on_primary("reading runs", |connection| {
             Ok::<_, WorkError<StoreError>>(
                 run::table
@@ -60,7 +60,7 @@ impl Database {
             )
         })?;
         let total = u64::try_from(numbers.len()).unwrap_or(u64::MAX);
-        let mut rebuilt = Rebuilt::default();
+        let mut rebuilt = RebuildCounts::default();
         for number in numbers {
             let outcome = self.in_transaction("rebuilding a run", |connection| {
                 rebuild_run(connection, project.0, number, self.new_id(now))
@@ -87,7 +87,7 @@ impl Database {
             }
             verdict::rebuild(connection, project.0, judge, now).map(Some)
         })?;
-        Ok(changed.map(|verdicts_changed| Rebuilt {
+        Ok(changed.map(|verdicts_changed| RebuildCounts {
             verdicts_changed,
             ..rebuilt
         }))

@@ -212,7 +212,7 @@ fn later_migrations_run_on_a_distributed_database() {
         assert_eq!(obstacles(&sql), Vec::<&str>::new(), "{}", path.display());
         checked += 1;
     }
-    println!("{checked} migrations are younger than distribution");
+    assert!(checked > 0, "no migration is younger than distribution");
 }
 
 #[test]

@@ -26,7 +26,7 @@ use assay_domain::{
     verdict::{Evidence, Figures, Judge, Judgement, Label, Signal, Verdict, VerdictStatus},
     window::{Days, Window},
 };
-use assay_repository::{Database, Rebuilt};
+use assay_repository::{Database, RebuildCounts};
 use assay_testkit::TestDatabase;
 
 /// The time of most imports and requests.
@@ -100,7 +100,7 @@ impl World {
     }
 
     /// Recomputes all derived rows.
-    pub(crate) fn rebuild(&self, project: ProjectId) -> Rebuilt {
+    pub(crate) fn rebuild(&self, project: ProjectId) -> RebuildCounts {
         let rebuilt = self.store.rebuild(project, &CountingJudge, NOW, &mut |_, _| ());
         rebuilt.unwrap().unwrap()
     }

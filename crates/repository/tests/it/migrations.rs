@@ -1,7 +1,7 @@
 //! Migrations go up, down and up again. The tables are those that the program expects.
 
 use assay_domain::store::{Store, StoreError};
-use assay_repository::{Database, grant_roles, migrate, pending, revert_all, schema_standing};
+use assay_repository::{Database, compare_schema, grant_roles, migrate, pending, revert_all};
 use assay_testkit::TestDatabase;
 
 const TABLES: &str = "SELECT string_agg(table_name || '.' || column_name || ' ' || udt_name || ' ' || is_nullable, E'\n' \
@@ -74,11 +74,11 @@ fn readiness_needs_every_migration() {
 #[test]
 fn a_newer_schema_is_distinguished_from_an_older_one() {
     let database = TestDatabase::new();
-    let standing = schema_standing(database.url()).unwrap();
-    assert_eq!((standing.pending.len(), standing.unknown.len()), (0, 0));
+    let schema = compare_schema(database.url()).unwrap();
+    assert_eq!((schema.pending.len(), schema.unknown.len()), (0, 0));
     database.execute("INSERT INTO __diesel_schema_migrations VALUES ('29990101000000', now())");
-    let standing = schema_standing(database.url()).unwrap();
-    assert_eq!(standing.unknown, ["29990101000000"]);
+    let schema = compare_schema(database.url()).unwrap();
+    assert_eq!(schema.unknown, ["29990101000000"]);
 }
 
 #[test]

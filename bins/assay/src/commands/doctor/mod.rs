@@ -87,12 +87,12 @@ fn connected(url: &str, is_private: bool) -> Vec<Check> {
     let mut checks = Vec::new();
     let facts = inspection.server();
     checks.push(check_or_failure("postgres", facts.as_ref().map(server::version)));
-    let standing = inspection.schema();
+    let comparison = inspection.schema();
     checks.push(check_or_failure(
         "schema",
-        standing
+        comparison
             .as_ref()
-            .map(|standing| server::schema(standing, is_private)),
+            .map(|comparison| server::schema(comparison, is_private)),
     ));
     let before = clock::now();
     let database_clock = inspection.clock();
@@ -108,7 +108,7 @@ fn connected(url: &str, is_private: bool) -> Vec<Check> {
         checks.push(check_or_failure("size", sizes.as_ref().map(Check::clone)));
     }
     // Stored data can only be read with the schema of this program.
-    if standing.is_ok_and(|standing| standing.pending.is_empty()) {
+    if comparison.is_ok_and(|comparison| comparison.pending.is_empty()) {
         checks.extend(check_stored_data(&mut inspection, url, is_private));
     }
     checks

@@ -1,7 +1,7 @@
 //! Postgres itself: its version, the schema, roles, clocks and sizes.
 
 use assay_domain::{store::StoreError, timestamp::Timestamp};
-use assay_repository::{Inspection, Rights, ServerFacts, Standing};
+use assay_repository::{Inspection, Rights, SchemaComparison, ServerFacts};
 
 use super::check::{Check, Status};
 use crate::{
@@ -50,9 +50,9 @@ pub(super) fn version(facts: &ServerFacts) -> Check {
 }
 
 /// Whether the schema is that of this program. Every other command migrates a private database.
-pub(super) fn schema(standing: &Standing, is_private: bool) -> Check {
-    let newest = standing.newest.as_deref().unwrap_or("none");
-    match (standing.pending.as_slice(), standing.unknown.as_slice()) {
+pub(super) fn schema(comparison: &SchemaComparison, is_private: bool) -> Check {
+    let newest = comparison.newest.as_deref().unwrap_or("none");
+    match (comparison.pending.as_slice(), comparison.unknown.as_slice()) {
         ([], []) => Check::ok("schema", format!("up to date: {newest}")),
         ([], unknown) => Check::warn(
             "schema",
@@ -197,15 +197,18 @@ mod tests {
 
     #[test]
     fn a_schema_is_behind_ahead_or_current() {
-        let standing = |pending: &[&str], unknown: &[&str]| Standing {
+        let comparison = |pending: &[&str], unknown: &[&str]| SchemaComparison {
             newest: Some("1_create".to_owned()),
             pending: pending.iter().map(ToString::to_string).collect(),
             unknown: unknown.iter().map(ToString::to_string).collect(),
         };
-        assert_eq!(schema(&standing(&[], &[]), false).status, Status::Ok);
-        assert_eq!(schema(&standing(&[], &["3"]), false).status, Status::Warn);
-        assert_eq!(schema(&standing(&["2_more"], &[]), true).status, Status::Warn);
-        assert_eq!(schema(&standing(&["2_more"], &["3"]), false).status, Status::Fail);
+        assert_eq!(schema(&comparison(&[], &[]), false).status, Status::Ok);
+        assert_eq!(schema(&comparison(&[], &["3"]), false).status, Status::Warn);
+        assert_eq!(schema(&comparison(&["2_more"], &[]), true).status, Status::Warn);
+        assert_eq!(
+            schema(&comparison(&["2_more"], &["3"]), false).status,
+            Status::Fail
+        );
     }
 
     #[test]

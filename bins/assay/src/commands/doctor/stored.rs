@@ -196,15 +196,12 @@ fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
     };
     let stale: Vec<_> = projects.iter().filter(stale).collect();
     for project in stale.iter().take(NAMED) {
-        let age = project.evaluated_at.map_or_else(
-            || "never judged".to_owned(),
-            |at| format!("judged {}", distance(at, now)),
+        let name = &project.name;
+        let finding = project.evaluated_at.map_or_else(
+            || format!("{name:?} was never judged"),
+            |at| format!("{name:?} was judged {}, at its last import", distance(at, now)),
         );
-        check = check.with_finding(
-            Status::Warn,
-            format!("{:?} was {age}, at its last import", project.name),
-            "see whether CI still runs `assay import`",
-        );
+        check = check.with_finding(Status::Warn, finding, "see whether CI still runs `assay import`");
     }
     match stale.len().saturating_sub(NAMED) {
         0 => check,

@@ -128,10 +128,10 @@ fn lock(connection: &mut PgConnection, project: Uuid, name: &str) -> Work<()> {
 
 /// The newest migration of the database, which must have no migration that this program does not know.
 fn known_schema(connection: &mut PgConnection) -> Work<String> {
-    let standing = migrate::standing(connection)?;
-    match standing.unknown.into_iter().next_back() {
+    let schema = migrate::compare(connection)?;
+    match schema.unknown.into_iter().next_back() {
         Some(newest) => Err(WorkError::Refused(ExportError::NewerSchema(newest))),
-        None => Ok(standing.newest.unwrap_or_default()),
+        None => Ok(schema.newest.unwrap_or_default()),
     }
 }
 

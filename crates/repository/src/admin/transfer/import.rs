@@ -122,8 +122,8 @@ fn tables() -> impl Iterator<Item = &'static CopyTable> {
 }
 
 fn check_schema(connection: &mut PgConnection, contents: &ArchiveContents) -> Work<()> {
-    let standing = migrate::standing(connection)?;
-    let newest = standing.unknown.into_iter().next_back().or(standing.newest);
+    let schema = migrate::compare(connection)?;
+    let newest = schema.unknown.into_iter().next_back().or(schema.newest);
     let database = newest.unwrap_or_default();
     match database == contents.schema {
         true => Ok(()),
