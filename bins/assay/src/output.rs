@@ -26,6 +26,13 @@ pub(crate) fn print(
     Ok(())
 }
 
+/// Prints warnings on standard error.
+pub(crate) fn print_warnings(warnings: &[String]) {
+    for warning in warnings {
+        eprintln!("assay: warning: {warning}");
+    }
+}
+
 /// `1 test`, `2 tests`.
 pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
     let number = number.into();

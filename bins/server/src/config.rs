@@ -42,6 +42,7 @@ If the server does not find the programs of Postgres, set PG_BIN to their folder
 #[command(name = "assay-server", version, after_help = EXAMPLES, max_term_width = 110)]
 #[validate(
     schema(function = demo_has_its_own_database),
+    schema(function = reports_are_read_where_they_are_stored),
     schema(function = standbys_have_a_primary),
     schema(function = tls_has_both_files),
     schema(function = workers_have_connections)
@@ -333,6 +334,17 @@ fn demo_has_its_own_database(config: &Config) -> Result<(), ValidationError> {
         return Err(refused(
             "--demo fills a private database of its own and never the one that ASSAY_DATABASE_URL or --database-url \
              names; try it with: env -u ASSAY_DATABASE_URL assay-server --demo",
+        ));
+    }
+    Ok(())
+}
+
+fn reports_are_read_where_they_are_stored(config: &Config) -> Result<(), ValidationError> {
+    let takes_reports = config.ingest_listen() != Address::Off;
+    if takes_reports && config.ingest_database_url().is_some() && config.database_url().is_none() {
+        return Err(refused(
+            "ASSAY_INGEST_DATABASE_URL is set without ASSAY_DATABASE_URL, so reports would be stored in another database \
+             than the private one that is read; set both or neither",
         ));
     }
     Ok(())

@@ -71,7 +71,8 @@ impl Arguments {
         longest: usize,
         properties: &Value,
     ) -> Result<Option<Vec<Self>>, ToolError> {
-        let (Some(value), Value::Object(properties)) = (self.0.get(name), properties) else {
+        let value = self.0.get(name).filter(|value| !value.is_null());
+        let (Some(value), Value::Object(properties)) = (value, properties) else {
             return Ok(None);
         };
         let wrong = || ToolError::new(format!("`{name}` must be a list of at most {longest} objects."));

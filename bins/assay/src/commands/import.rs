@@ -82,7 +82,7 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
         eprintln!("assay: not read: {reason}");
     }
     if dry_run {
-        warn(&prepared.warnings());
+        output::print_warnings(&prepared.warnings());
         show(global, &prepared, &unread)?;
         return accept(&unread, lenient);
     }
@@ -106,13 +106,13 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     );
     storing.finish_and_clear();
     let imported = imported
-        .inspect_err(|_| warn(&prepared.warnings()))
+        .inspect_err(|_| output::print_warnings(&prepared.warnings()))
         .map_err(not_stored)?;
     let warnings: Vec<_> = replaced_notice(&project.name, &imported)
         .into_iter()
         .chain(prepared.warnings_of(&imported.context))
         .collect();
-    warn(&warnings);
+    output::print_warnings(&warnings);
     let value = json!({
         "runId": imported.run_id,
         "runNumber": imported.run_number,
@@ -170,13 +170,6 @@ fn not_stored(error: RecordError) -> anyhow::Error {
         }
     };
     anyhow::Error::new(error).context(context)
-}
-
-/// Prints the warnings on standard error.
-fn warn<'a>(warnings: impl IntoIterator<Item = &'a String>) {
-    for warning in warnings {
-        eprintln!("assay: warning: {warning}");
-    }
 }
 
 /// The note for a report that replaced an earlier one. Usually, jobs of one CI build share its run key by mistake.

@@ -45,11 +45,11 @@ pub(crate) struct McpArgs {
 
 /// Forwards messages until standard input ends.
 pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
-    let missing = |what: &str| Misuse(format!("{what} is not set"));
+    let missing = |name: &str, value: &str| Misuse(format!("{name} is not set; set it to {value}"));
     let url = args.url.as_deref().filter(|url| !url.trim().is_empty());
-    let url = url.ok_or_else(|| missing("ASSAY_URL"))?;
+    let url = url.ok_or_else(|| missing("ASSAY_URL", "the address of the pages, or use --url"))?;
     let key = environment::read_key().filter(|key| !key.trim().is_empty());
-    let key = key.ok_or_else(|| missing("ASSAY_READ_KEY"))?;
+    let key = key.ok_or_else(|| missing("ASSAY_READ_KEY", "a read key (`assay key create`)"))?;
     let address = Address::parse("the listener for pages", url, args.insecure_http)?;
     let mut forwarder = Forwarder {
         agent: http::agent(&address)?,

@@ -234,7 +234,7 @@ pub(crate) fn send_or_spool(
             failures,
         },
     )?;
-    print_text(&warnings);
+    output::print_warnings(&warnings);
     let body = Body::new(&fields, files)?;
     let spool = flags.spool.as_deref().map(Spool::open).transpose();
     let spool = spool.context("nothing was stored")?;
@@ -258,7 +258,7 @@ pub(crate) fn send_or_spool(
             return Err(not_sent.with_context(flags.dry_run, spooled));
         }
     };
-    print_text(&answer::warnings(&answer));
+    output::print_warnings(&answer::warnings(&answer));
     let words = || match flags.dry_run {
         true => answer::of_dry_run(&answer),
         false => answer::in_words(&answer),
@@ -288,11 +288,11 @@ pub(crate) fn explain(
         failures: true,
     };
     let (fields, warnings) = fields(flags, ci, files, asking)?;
-    print_text(&warnings);
+    output::print_warnings(&warnings);
     let body = Body::new(&fields, files)?;
     let answer = send_body(global, server, &body, &mut Backoff::new(flags.retry_for))
         .map_err(|not_sent| not_sent.error)?;
-    print_text(&answer::warnings(&answer));
+    output::print_warnings(&answer::warnings(&answer));
     Ok(answer)
 }
 
@@ -303,12 +303,6 @@ struct Purpose {
     dry_run: bool,
     /// The answer explains the failures.
     failures: bool,
-}
-
-fn print_text(warnings: &[String]) {
-    for warning in warnings {
-        eprintln!("assay: warning: {warning}");
-    }
 }
 
 /// The fields of the request, and warnings.
@@ -350,7 +344,7 @@ fn check(
         failures: false,
     };
     let (fields, warnings) = fields(flags, ci, files, purpose)?;
-    print_text(&warnings);
+    output::print_warnings(&warnings);
     let body = Body::new(&fields, files)?;
     let file_names: Vec<_> = files
         .iter()

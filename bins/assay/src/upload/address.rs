@@ -15,7 +15,7 @@ use crate::{environment, misuse::Misuse, sources::display_path};
 
 /// The name of the ingest listener in messages.
 const INGEST: &str = "the ingest listener";
-/// Longest address, in characters.
+/// Longest address, in bytes.
 const LONGEST_ADDRESS: usize = 2_000;
 /// Longest key, in characters. Keys are much shorter; a longer text is not read to its end.
 const LONGEST_KEY: u64 = 1_000;
@@ -38,7 +38,7 @@ impl Address {
         let wrong = |why: &str| Misuse(format!("the address of {listener} {why}"));
         let text = text.trim();
         if text.len() > LONGEST_ADDRESS {
-            return Err(wrong(&format!("exceeds {LONGEST_ADDRESS} characters")));
+            return Err(wrong(&format!("exceeds {LONGEST_ADDRESS} bytes")));
         }
         let uri: Uri = text
             .parse()
@@ -47,7 +47,9 @@ impl Address {
             .authority()
             .ok_or_else(|| wrong("has no host; give one such as https://assay.example.org"))?;
         if authority.as_str().contains('@') {
-            return Err(wrong("contains a password; put the key into ASSAY_INGEST_KEY"));
+            return Err(wrong(
+                "contains a password; remove it, because the key has an environment variable of its own",
+            ));
         }
         if uri.query().is_some() {
             return Err(wrong("has a query; remove it"));
@@ -62,7 +64,7 @@ impl Address {
             host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         if !is_encrypted && !is_loopback && !insecure_http {
             return Err(wrong(
-                "is plain http://, which sends the key and the reports unencrypted; use https://, or add --insecure-http",
+                "is plain http://, which sends the key unencrypted; use https://, or add --insecure-http",
             ));
         }
         // Users may copy the address of the route instead of the listener's.

@@ -144,16 +144,19 @@ impl Spool {
     /// Writes a body to the spool, to be sent with the key of this identifier.
     pub(crate) fn add(&self, body: &Body, key: &str, now: Timestamp) -> anyhow::Result<()> {
         let mut used = 0;
-        for entry in fs::read_dir(&self.folder)? {
-            used += entry?.metadata().map_or(0, |metadata| metadata.len());
+        let context = || format!("--spool {}", self.name());
+        for entry in fs::read_dir(&self.folder).with_context(context)? {
+            used += entry
+                .with_context(context)?
+                .metadata()
+                .map_or(0, |metadata| metadata.len());
         }
         ensure!(
             used.saturating_add(u64::try_from(body.bytes.len())?) <= MOST_BYTES,
-            "--spool {}: it would exceed {} MiB",
+            "--spool {}: it would exceed {} MiB; remove its .{REFUSED} files after reading them",
             self.name(),
             MOST_BYTES >> 20
         );
-        let context = || format!("--spool {}", self.name());
         let mut file = tempfile::Builder::new()
             .prefix(".upload-")
             .tempfile_in(&self.folder)

@@ -117,13 +117,35 @@ fn an_unusable_setting_ends_the_start_with_its_name() {
 
 #[test]
 fn values_that_do_not_go_together_are_refused() {
-    let output = Command::new(program("assay-server"))
-        .env("ASSAY_POOL_SIZE", "2")
-        .env("ASSAY_WORKERS", "8")
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("ASSAY_POOL_SIZE is 2 and ASSAY_WORKERS 8"));
+    for (settings, expected) in [
+        (
+            [("ASSAY_POOL_SIZE", "2"), ("ASSAY_WORKERS", "8")],
+            "ASSAY_POOL_SIZE is 2 and ASSAY_WORKERS 8",
+        ),
+        (
+            [
+                ("ASSAY_INGEST_LISTEN", "127.0.0.1:0"),
+                ("ASSAY_INGEST_DATABASE_URL", "postgresql://localhost/other"),
+            ],
+            "ASSAY_INGEST_DATABASE_URL is set without ASSAY_DATABASE_URL",
+        ),
+        (
+            [
+                ("ASSAY_REPLICA_URL", "postgresql://localhost/other"),
+                ("ASSAY_DATABASE_URL", ""),
+            ],
+            "ASSAY_REPLICA_URL is set without ASSAY_DATABASE_URL",
+        ),
+    ] {
+        let output = Command::new(program("assay-server"))
+            .env_remove("ASSAY_DATABASE_URL")
+            .envs(settings)
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    }
 }
 
 #[test]

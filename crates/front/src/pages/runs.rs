@@ -26,7 +26,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_sha.then(|| sha.to_ascii_lowercase())
     })?;
-    let position = view.parse("cursor", "must be of a link of the list", cursor::decode)?;
+    let position = view.parse("cursor", "must come from a link of the list", cursor::decode)?;
     let direction = view.parse("direction", "must be one of next, prev", |word| match word {
         "next" => Some(Direction::Next),
         "prev" => Some(Direction::Prev),

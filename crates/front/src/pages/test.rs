@@ -72,7 +72,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         title: format!("{}, {}", name::in_title(&test.name), project.name),
         api: vec![
             links::with_query(&route, &[("days", Some(days.as_str())), file]),
-            links::with_query(&format!("{route}/status"), &[("explain", Some("true")), file]),
+            links::with_query(&format!("{route}/status"), &[file]),
         ],
         project: Some(project),
         tab: Tab::Tests,

@@ -14,19 +14,15 @@ impl Call<'_> {
         match self.project_if_one()? {
             Ok(project) => Ok(project),
             Err(projects) => {
-                let names: Vec<_> = projects.into_iter().map(|project| project.name).collect();
-                let message = if names.is_empty() {
-                    "The key has access to no project yet. A project is created with `assay project create`."
-                } else {
-                    "The key has access to several projects: name one with `project`."
-                };
+                let names = projects.into_iter().map(|project| project.name).collect();
+                let message = "The key has access to several projects: name one with `project`.";
                 Err(ToolError::new(message).with_candidates(names))
             }
         }
     }
 
-    /// The project in the arguments, or the key's only project. If the call names no project and the key does not have
-    /// exactly one, returns the key's projects as the inner error.
+    /// The project in the arguments, or the key's only project. If the call names no project and the key has several,
+    /// returns them as the inner error.
     pub(super) fn project_if_one(&self) -> Result<Result<Project, Vec<ProjectEntry>>, ToolError> {
         let selector = self.arguments.text("project")?;
         if let Some(id) = selector.as_ref().and_then(|text| text.parse::<ProjectId>().ok())
@@ -37,6 +33,11 @@ impl Call<'_> {
         let projects = self.store.projects(&self.caller)?;
         let entry = match &selector {
             Some(name) => projects.iter().find(|project| project.name == *name),
+            None if projects.is_empty() => {
+                return Err(ToolError::new(
+                    "The key has access to no project yet. A project is created with `assay project create`.",
+                ));
+            }
             None if projects.len() == 1 => projects.first(),
             None => return Ok(Err(projects)),
         };
