@@ -86,8 +86,9 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
         waiting.push(send(&intake, &intake.key, &format!("build-{number}")));
         wait_for_waiting_uploads(&intake, number);
     }
-    // The first upload has its turn. The other three use no connection.
-    assert_eq!(intake.database.text(AT_THE_LOCK).as_deref(), Some("1"));
+    let at_the_lock = || intake.database.text(AT_THE_LOCK).as_deref() == Some("1");
+    // An upload already counts as waiting before it reaches the lock.
+    wait_until("the first upload has its turn", at_the_lock);
 
     // The queue is full: a fifth upload is refused immediately, with the time to wait.
     let (status, refused) = answer(send(&intake, &intake.key, "build-5"));
@@ -96,6 +97,7 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
     assert!(refused.to_lowercase().contains("\r\nretry-after: "), "{refused}");
     let (status, stored) = answer(send(&intake, &other, "build-1"));
     assert_eq!(status, "201", "{stored}");
+    assert!(at_the_lock(), "the other three use no connection");
 
     // A client that disconnects loses its turn.
     drop(waiting.remove(2));
