@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Scene, refused, runs::periods, window};
+use super::{Scene, refused, runs::periods};
 use crate::{comparison::Comparison, http::form, oracle};
 
 /// The history of every visible test.
@@ -25,7 +25,7 @@ pub fn history(comparison: &mut Comparison, scene: &Scene<'_>) {
                 path = scene.path(&["tests", name]) + "?";
             }
             path.push_str(&days.map(|days| format!("&days={days}")).unwrap_or_default());
-            let answer = scene.get(comparison, &path);
+            let answer = scene.get_window(comparison, &path, days.unwrap_or(30));
             comparison.matches(
                 &format!("GET {path}"),
                 &answer,
@@ -35,7 +35,6 @@ pub fn history(comparison: &mut Comparison, scene: &Scene<'_>) {
                     "occurrences": oracle::history(&runs, name, file.as_deref()),
                 }),
             );
-            window(comparison, &path, &answer, days.unwrap_or(30));
         }
     }
     let Some((name, _)) = tests.first() else { return };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Scene, refused, window};
+use super::{Scene, refused};
 use crate::{
     comparison::Comparison,
     http::{escape, form},
@@ -190,7 +190,7 @@ fn walk(comparison: &mut Comparison, scene: &Scene<'_>, filter: &Filter, per_pag
     let mut path = first.clone();
     let mut backwards = None;
     for (number, page) in pages.iter().enumerate() {
-        let answer = scene.get(comparison, &path);
+        let answer = scene.get_window(comparison, &path, filter.days.unwrap_or(30));
         let rows: Vec<Value> = page.iter().map(|run| oracle::run_row(run)).collect();
         comparison.matches(
             &format!("GET {path}"),
@@ -202,7 +202,6 @@ fn walk(comparison: &mut Comparison, scene: &Scene<'_>, filter: &Filter, per_pag
                 "total": expected.len(),
             }),
         );
-        window(comparison, &path, &answer, filter.days.unwrap_or(30));
         let last = number + 1 == pages.len();
         comparison.holds(answer["nextCursor"].is_null() == last, || {
             format!("GET {path}: nextCursor {}", answer["nextCursor"])

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{Scene, window};
+use super::Scene;
 use crate::{
     clock::{self, DAY},
     comparison::{ANY, Comparison, TEXT},
@@ -41,8 +41,7 @@ pub(super) fn detail(
     let counted = if empty { stored.to_vec() } else { within };
     let class = &stored[0].class;
     let path = format!("{}?days={days}", scene.path(&["errors", fingerprint]));
-    let answer = scene.get(comparison, &path);
-    window(comparison, &path, &answer, days);
+    let answer = scene.get_window(comparison, &path, days);
     comparison.matches(
         &format!("GET {path}"),
         &answer,

@@ -9,7 +9,6 @@ use super::{
     run_detail::note,
     runs::periods,
     signature::{CATEGORIES, detail, figures, signature},
-    window,
 };
 use crate::{
     clock::DAY,
@@ -38,12 +37,10 @@ pub fn signatures(comparison: &mut Comparison, scene: &mut Scene<'_>) {
         }
     }
     let base = scene.path(&["errors"]);
-    let answer = scene.get(comparison, &base);
-    window(comparison, &base, &answer, 30);
+    scene.get_window(comparison, &base, 30);
     if let Some(print) = scene.fingerprints.values().next() {
         let path = scene.path(&["errors", print]);
-        let answer = scene.get(comparison, &path);
-        window(comparison, &path, &answer, 30);
+        scene.get_window(comparison, &path, 30);
     }
     refusals(comparison, scene);
 }
@@ -122,13 +119,12 @@ fn list(comparison: &mut Comparison, scene: &mut Scene<'_>, days: i64) {
         &found,
         &counted.keys().cloned().collect(),
     );
-    let answer = scene.get(comparison, &format!("{base}?days={days}"));
+    let answer = scene.get_window(comparison, &format!("{base}?days={days}"), days);
     comparison.same(
         &format!("GET {base}?days={days}: unfingerprintedCount"),
         &answer["unfingerprintedCount"].as_u64(),
         &Some(oracle::speechless(&runs) as u64),
     );
-    window(comparison, &base, &answer, days);
     comparison.same(
         "the default sort of errors",
         &answer["sort"],
