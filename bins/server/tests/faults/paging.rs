@@ -99,10 +99,10 @@ fn walk(world: &World, acknowledged: &Mutex<Vec<AcknowledgedRun>>, per_page: u32
     is_complete(&there, &acknowledged_runs);
     let before: Vec<_> = there.iter().rev().take(1).cloned().collect();
     if let Some(cursor) = last["prevCursor"].as_str() {
-        let acknowledged_runs: Vec<_> = acknowledged.lock().unwrap().clone();
         let on_last: HashSet<String> = ids(&last).into_iter().collect();
         let (back, _) = follow(world, per_page, cursor, "prevCursor", "prev");
-        // The way back does not return the runs of the last page.
+        // The way back does not return the runs of the last page. A run that was acknowledged since the walk began may
+        // be older than that page.
         let acknowledged_runs: Vec<_> = acknowledged_runs
             .into_iter()
             .filter(|run| !on_last.contains(&run.id))
