@@ -28,7 +28,7 @@ pub(crate) struct Session {
     child: Child,
     terminal: File,
     shown: Receiver<Vec<u8>>,
-    output: String,
+    output: Vec<u8>,
 }
 
 /// The streams that are connected to the terminal. The others stay those of the command.
@@ -66,18 +66,18 @@ impl Session {
             child,
             terminal,
             shown,
-            output: String::new(),
+            output: Vec::new(),
         }
     }
 
     /// Waits until the terminal shows a text.
     pub(crate) fn until(&mut self, text: &str) {
         let deadline = Instant::now() + PATIENCE;
-        while !self.output.contains(text) {
+        while !self.text().contains(text) {
             let remaining = deadline.saturating_duration_since(Instant::now());
             match self.shown.recv_timeout(remaining) {
-                Ok(bytes) => self.output += &String::from_utf8_lossy(&bytes),
-                Err(error) => panic!("{text:?} was not shown ({error}): {}", self.output),
+                Ok(bytes) => self.output.extend(bytes),
+                Err(error) => panic!("{text:?} was not shown ({error}): {}", self.text()),
             }
         }
     }
@@ -98,12 +98,17 @@ impl Session {
         loop {
             let remaining = deadline.saturating_duration_since(Instant::now());
             match self.shown.recv_timeout(remaining) {
-                Ok(bytes) => self.output += &String::from_utf8_lossy(&bytes),
+                Ok(bytes) => self.output.extend(bytes),
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
-                Err(error) => panic!("it did not end ({error}): {}", self.output),
+                Err(error) => panic!("it did not end ({error}): {}", self.text()),
             }
         }
-        (self.child.wait().unwrap(), std::mem::take(&mut self.output))
+        (self.child.wait().unwrap(), self.text())
+    }
+
+    /// The output until now. A read may end inside a character, so all bytes are decoded together.
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.output).into_owned()
     }
 }
 
