@@ -10,7 +10,7 @@ use std::{
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use ureq::Agent;
+use ureq::{Agent, Body, http::Response};
 
 use crate::{cluster, server::free_address};
 
@@ -100,17 +100,13 @@ impl Browser {
     /// Sends a command of WebDriver and returns its value.
     fn command(&self, path: &str, body: &Value) -> Value {
         let url = format!("{}{path}", self.session);
-        let answer = self.agent.post(&url).send_json(body);
-        let mut answer = answer.unwrap_or_else(|error| panic!("{path}: {error}"));
-        let status = answer.status();
-        let value: Value = answer
-            .body_mut()
-            .with_config()
-            .limit(1 << 28)
-            .read_json()
-            .unwrap_or_else(|error| panic!("{path}: {error}"));
-        assert!(status.is_success(), "{path}: {value}");
-        value["value"].clone()
+        value(path, self.agent.post(&url).send_json(body))
+    }
+
+    /// Asks WebDriver for a value.
+    fn query(&self, path: &str) -> Value {
+        let url = format!("{}{path}", self.session);
+        value(path, self.agent.get(&url).call())
     }
 
     /// Opens an address and waits until it is loaded.
@@ -120,15 +116,10 @@ impl Browser {
 
     /// Opens a new tab and switches to it. Returns the name of the previous tab.
     pub fn new_tab(&self) -> String {
-        let before = self.agent.get(format!("{}/window", self.session)).call();
-        let before: Value = before
-            .expect("a tab is shown")
-            .body_mut()
-            .read_json()
-            .expect("WebDriver answers JSON");
+        let before = self.query("/window");
         let new = self.command("/window/new", &json!({ "type": "tab" }));
         self.show_tab(new["handle"].as_str().expect("a tab has a name"));
-        before["value"].as_str().expect("a tab has a name").to_owned()
+        before.as_str().expect("a tab has a name").to_owned()
     }
 
     /// Switches to the tab of this name.
@@ -160,11 +151,8 @@ impl Browser {
     /// The visible text of the first element of this CSS selector.
     pub fn text(&self, selector: &str) -> String {
         let element = self.element(selector);
-        let url = format!("{}/element/{element}/text", self.session);
-        let answer = self.agent.get(&url).call();
-        let mut answer = answer.unwrap_or_else(|error| panic!("{selector}: {error}"));
-        let value: Value = answer.body_mut().read_json().expect("WebDriver answers JSON");
-        value["value"].as_str().unwrap_or_default().to_owned()
+        let text = self.query(&format!("/element/{element}/text"));
+        text.as_str().expect("an element has a text").to_owned()
     }
 
     /// Clicks the first element of this CSS selector.
@@ -246,16 +234,9 @@ impl Browser {
 
     /// The page as a PNG.
     pub fn picture(&self) -> Vec<u8> {
-        let url = format!("{}/screenshot", self.session);
-        let mut answer = self.agent.get(&url).call().expect("a page can be drawn");
-        let value: Value = answer
-            .body_mut()
-            .with_config()
-            .limit(1 << 28)
-            .read_json()
-            .expect("WebDriver answers JSON");
+        let picture = self.query("/screenshot");
         BASE64_STANDARD
-            .decode(value["value"].as_str().unwrap_or_default())
+            .decode(picture.as_str().expect("a picture is text"))
             .expect("WebDriver writes base64")
     }
 
@@ -275,6 +256,20 @@ impl Browser {
             .map(|line| line["message"].as_str().unwrap_or_default().to_owned())
             .collect()
     }
+}
+
+/// The value of WebDriver's answer, which must be a success.
+fn value(path: &str, answer: Result<Response<Body>, ureq::Error>) -> Value {
+    let mut answer = answer.unwrap_or_else(|error| panic!("{path}: {error}"));
+    let status = answer.status();
+    let value: Value = answer
+        .body_mut()
+        .with_config()
+        .limit(1 << 28)
+        .read_json()
+        .unwrap_or_else(|error| panic!("{path}: {error}"));
+    assert!(status.is_success(), "{path}: {value}");
+    value["value"].clone()
 }
 
 impl Drop for Browser {
