@@ -151,17 +151,21 @@ fn newest_source() -> Result<SystemTime> {
     for part in [
         "Cargo.toml",
         "Cargo.lock",
-        "crates",
         "bins",
+        "crates",
+        "docs/openapi.json",
+        "docs/reference.html",
         "migrations",
         "testdata",
     ] {
-        for entry in WalkDir::new(workspace().join(part)) {
+        // Tests are not part of a program. The workspace's own path may contain any name.
+        let files = WalkDir::new(workspace().join(part))
+            .into_iter()
+            .filter_entry(|entry| entry.file_name() != "tests");
+        for entry in files {
             let Ok(entry) = entry else { continue };
-            // Tests are not part of a program, and backup files of editors change a folder's time.
-            let is_source = entry.file_type().is_file()
-                && !entry.path().components().any(|part| part.as_os_str() == "tests");
-            if is_source {
+            // Backup files of editors change a folder's time.
+            if entry.file_type().is_file() {
                 newest = newest.max(entry.metadata()?.modified()?);
             }
         }
