@@ -81,7 +81,7 @@ fn onset(ordinal: TestOrdinal, test: &Test) -> Option<Onset> {
 struct Waits {
     /// The test's runs from the onset to the verdict, one entry per verdict.
     runs: Vec<u32>,
-    /// The test's failures in these runs.
+    /// The number of these runs in which the test failed, on any variant.
     failures: Vec<u32>,
     /// The number of onsets, with or without a verdict.
     onsets: u32,
@@ -91,12 +91,16 @@ impl Waits {
     fn add(&mut self, world: &World, verdicts: &[Vec<Verdict>], onset: &Onset) {
         self.onsets += 1;
         let (mut runs, mut failures) = (0, 0);
-        for ((run, observed), verdicts) in world.runs.iter().zip(&world.history.runs).zip(verdicts) {
-            if run.at < onset.day || !observed.present.contains(onset.test) {
+        for ((run, observed), verdicts) in world.observed_runs().zip(verdicts) {
+            let is_present = observed
+                .iter()
+                .any(|observed| observed.present.contains(onset.test));
+            if run.at < onset.day || !is_present {
                 continue;
             }
             runs += 1;
-            failures += u32::from(observed.failures.iter().any(|failure| failure.test == onset.test));
+            let mut failed = observed.iter().flat_map(|observed| &observed.failures);
+            failures += u32::from(failed.any(|failure| failure.test == onset.test));
             let verdict = verdicts.iter().find(|verdict| verdict.test == onset.test);
             if verdict.is_some_and(|verdict| verdict.status == onset.expected) {
                 self.runs.push(runs);

@@ -50,6 +50,12 @@ impl World {
         };
         Self { history, tests, runs }
     }
+
+    /// Each run with the history's entries for its variants.
+    pub(crate) fn observed_runs(&self) -> impl Iterator<Item = (&SimulatedRun, &[RunObservations])> {
+        let variants = self.history.runs.len() / self.runs.len().max(1);
+        self.runs.iter().zip(self.history.runs.chunks(variants.max(1)))
+    }
 }
 
 /// Runs the tests of a run.
@@ -144,19 +150,32 @@ mod tests {
     }
 
     #[test]
+    fn a_run_is_observed_once_for_each_variant() {
+        let world = World::new(&Name::Variants.population(), 5);
+        assert_eq!(world.observed_runs().count(), world.runs.len());
+        for (run, observed) in world.observed_runs() {
+            assert_eq!(observed.len(), 3);
+            assert!(
+                observed
+                    .iter()
+                    .all(|observed| observed.run.started_at == time(run.at))
+            );
+        }
+    }
+
+    #[test]
     fn a_broken_test_fails_where_its_code_is_broken() {
         let world = World::new(&Name::S1.population(), 3);
         let (ordinal, test) = (0..)
             .zip(&world.tests)
             .find(|(_, test)| !test.breakages.is_empty())
             .unwrap();
-        let broken = world
-            .runs
-            .iter()
-            .zip(&world.history.runs)
-            .filter(|(run, _)| test.is_broken_in(run));
+        let broken = world.observed_runs().filter(|(run, _)| test.is_broken_in(run));
         let (mut failed, mut all) = (0, 0);
-        for (_, observed) in broken.filter(|(_, observed)| observed.present.contains(ordinal)) {
+        for observed in broken
+            .flat_map(|(_, observed)| observed)
+            .filter(|observed| observed.present.contains(ordinal))
+        {
             all += 1;
             failed += u32::from(observed.failures.iter().any(|failure| failure.test == ordinal));
         }
