@@ -18,7 +18,7 @@ use assay_flakiness::{
 
 use crate::{
     results::{Result, by_test},
-    rival::{contradictions, flip_rate},
+    rival::{Rival, contradictions, flip_rate},
     score::{Calls, ranking},
     simulate::outages,
 };
@@ -42,6 +42,7 @@ pub(crate) fn table(history: &History, all: bool, thresholds: Thresholds) -> Str
             thresholds,
             ..Config::default()
         }),
+        contradicted_score: thresholds.contradicted_score,
         ..Report::default()
     };
     let mut end = first.plus_days(14);
@@ -57,11 +58,11 @@ pub(crate) fn table(history: &History, all: bool, thresholds: Thresholds) -> Str
 #[derive(Default)]
 struct Report {
     engine: Engine,
+    /// The engine's threshold after an incident.
+    contradicted_score: f64,
     full: Calls,
     hidden: Calls,
-    flips: Calls,
-    same_commit: Calls,
-    outside: Calls,
+    rivals: [Calls; Rival::ALL.len()],
     forward: BTreeMap<&'static str, Vec<(f64, bool)>>,
     recurring: Calls,
     still_broken: (u32, u32),
@@ -94,12 +95,12 @@ impl Report {
             *self.verdicts.entry(verdict.status.as_str()).or_default() += 1;
             let is_crowd = |result: &&Result| crowds.contains(&(result.run, test));
             if let Some(truth) = truth(results, |result| is_crowd(&result)) {
-                let outside = contradictions(results.iter().filter(|result| !outages.contains(&result.run)));
-                self.full.add(is_flaky(verdict), truth);
-                self.hidden.add(without.get(&test).is_some_and(is_flaky), truth);
-                self.flips.add(flip_rate(results) > 0.1, truth);
-                self.same_commit.add(contradictions(results.iter()) > 0, truth);
-                self.outside.add(outside > 0, truth);
+                self.full.add(self.is_flaky(verdict), truth);
+                let is_flaky = without.get(&test).is_some_and(|verdict| self.is_flaky(verdict));
+                self.hidden.add(is_flaky, truth);
+                for (calls, rival) in self.rivals.iter_mut().zip(Rival::ALL) {
+                    calls.add(rival.is_flaky(results, &outages), truth);
+                }
             }
             self.look_forward(verdict, results, next, |result| is_crowd(&result), &outages);
         }
@@ -139,7 +140,17 @@ impl Report {
         ] {
             self.forward.entry(name).or_default().push((score, recurs));
         }
-        self.recurring.add(is_flaky(verdict), recurs);
+        self.recurring.add(self.is_flaky(verdict), recurs);
+    }
+
+    /// Whether the engine has signals of a flaky test, with any verdict.
+    fn is_flaky(&self, verdict: &Verdict) -> bool {
+        let contradicted = [Signal::SameShaFlip, Signal::RetryRate]
+            .iter()
+            .any(|signal| verdict.signals.contains(signal));
+        verdict.status == VerdictStatus::Flaky
+            || verdict.signals.contains(&Signal::FailureRateFlaky)
+            || (contradicted && verdict.figures.flake_score >= self.contradicted_score)
     }
 
     fn text(&self) -> String {
@@ -150,13 +161,9 @@ impl Report {
             "labelled windows: {} of flaky tests",
             self.full.positives()
         );
-        for (name, calls) in [
-            ("engine, revisions hidden", self.hidden),
-            ("engine", self.full),
-            ("flip rate > 0.1", self.flips),
-            ("same commit >= 1", self.same_commit),
-            ("same commit >= 1 outside outages", self.outside),
-        ] {
+        let engine = [("engine, revisions hidden", self.hidden), ("engine", self.full)];
+        let rivals = Rival::ALL.map(Rival::name).into_iter().zip(self.rivals);
+        for (name, calls) in engine.into_iter().chain(rivals) {
             let _ = writeln!(table, "  {name:<34} P/R/F1 {calls}");
         }
         let _ = writeln!(
@@ -190,16 +197,6 @@ impl Report {
         let _ = writeln!(table, "  verdicts {:?}", self.verdicts);
         table
     }
-}
-
-/// Whether the engine has signals of a flaky test, with any verdict.
-fn is_flaky(verdict: &Verdict) -> bool {
-    let contradicted = [Signal::SameShaFlip, Signal::RetryRate]
-        .iter()
-        .any(|signal| verdict.signals.contains(signal));
-    verdict.status == VerdictStatus::Flaky
-        || verdict.signals.contains(&Signal::FailureRateFlaky)
-        || (contradicted && verdict.figures.flake_score >= 0.35)
 }
 
 /// The truth that the revisions prove: flaky, not flaky, or unknown.
