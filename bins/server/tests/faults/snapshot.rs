@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use assay_testkit::text;
+use assay_testkit::{text, wire::escape};
 use serde_json::Value;
 
 use crate::world::World;
@@ -150,17 +150,6 @@ fn without_times(body: &str) -> String {
 }
 
 fn of_test(before: &str, (name, file): &(String, Option<String>), after: &str) -> String {
-    let query = file.as_deref().map(|file| format!("?filePath={}", encoded(file)));
-    format!("{before}/{}{after}{}", encoded(name), query.unwrap_or_default())
-}
-
-fn encoded(text: &str) -> String {
-    let encoded = text.bytes().map(|byte| {
-        if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {
-            char::from(byte).to_string()
-        } else {
-            format!("%{byte:02X}")
-        }
-    });
-    encoded.collect()
+    let query = file.as_deref().map(|file| format!("?filePath={}", escape(file)));
+    format!("{before}/{}{after}{}", escape(name), query.unwrap_or_default())
 }

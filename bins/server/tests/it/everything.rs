@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use assay_testkit::{Client, text};
+use assay_testkit::{Client, text, wire::escape};
 use serde_json::Value;
 
 /// Path and body of every route, for a project with at least one run, test and error. All requests must succeed.
@@ -30,10 +30,10 @@ pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) ->
         let run = text(&run["id"]);
         let detail = ask(below(&format!("/runs/{run}")));
         for test in detail["tests"].as_array().unwrap() {
-            let name = encoded(&text(&test["testName"]));
+            let name = escape(&text(&test["testName"]));
             // Tests of several files may share a name. An empty file means none.
             let file = test["filePath"].as_str().unwrap_or_default();
-            let query = format!("filePath={}", encoded(file));
+            let query = format!("filePath={}", escape(file));
             ask(below(&format!("/runs/{run}/tests/{name}?{query}")));
             if known_paths.insert(format!("{name}?{query}")) {
                 ask(below(&format!("/tests/{name}?days={days}&{query}")));
@@ -67,16 +67,4 @@ fn without_times(mut value: Value) -> Value {
         }
     }
     value
-}
-
-fn encoded(name: &str) -> String {
-    name.bytes()
-        .map(|byte| {
-            if byte.is_ascii_alphanumeric() {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
 }

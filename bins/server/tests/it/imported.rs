@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use assay_testkit::{ServedWorld, text};
+use assay_testkit::{ServedWorld, text, wire::escape};
 use serde_json::Value;
 
 use crate::season::{STABLE, Season, identity, instant};
@@ -101,16 +101,8 @@ impl ImportedSeason {
 
     /// The answer of a route below a test's path.
     pub(crate) fn get_test(&self, (name, file): &Test, rest: &str) -> Value {
-        let encode = |text: &str| -> String {
-            text.bytes()
-                .map(|byte| match byte {
-                    b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' => char::from(byte).to_string(),
-                    other => format!("%{other:02X}"),
-                })
-                .collect()
-        };
         self.world
-            .get(&format!("/tests/{}{rest}filePath={}", encode(name), encode(file)))
+            .get(&format!("/tests/{}{rest}filePath={}", escape(name), escape(file)))
     }
 
     /// The stored verdict of every test.

@@ -1,6 +1,6 @@
 //! Signing in, following links, and reading with and without scripts, in a browser.
 
-use assay_testkit::{Browser, Scripts, Server};
+use assay_testkit::{Browser, Scripts, Server, wire::escape};
 use serde_json::json;
 
 use crate::world::{World, hostile_names};
@@ -232,7 +232,7 @@ fn a_deep_link_is_opened_after_signing_in_and_a_revoked_key_ends_the_session() {
     let deep = world
         .pages()
         .into_iter()
-        .find(|page| page.contains("/test?") && page.contains(&crate::world::escaped(&name)))
+        .find(|page| page.contains("/test?") && page.contains(&escape(&name)))
         .unwrap();
     browser.open(&world.url(&deep));
     assert!(

@@ -2,7 +2,9 @@
 
 use std::sync::OnceLock;
 
-use assay_testkit::{Browser, Client, Response, Scripts, ServedWorld, Server, Template, junit, text};
+use assay_testkit::{
+    Browser, Client, Response, Scripts, ServedWorld, Server, Template, junit, text, wire::escape,
+};
 use serde_json::Value;
 
 /// Names that try to break out of their markup.
@@ -97,8 +99,8 @@ impl World {
         for test in detail["tests"].as_array().unwrap() {
             let query = format!(
                 "name={}&file={}",
-                escaped(test["testName"].as_str().unwrap()),
-                escaped(test["filePath"].as_str().unwrap_or_default())
+                escape(test["testName"].as_str().unwrap()),
+                escape(test["filePath"].as_str().unwrap_or_default())
             );
             pages.push(format!("{project}/test?{query}"));
             pages.push(format!("{project}/runs/{run}/test?{query}"));
@@ -204,18 +206,6 @@ pub(crate) fn routes(page: &str) -> Vec<String> {
             let (address, _) = link.split_once('"').unwrap();
             let (_, route) = address.split_once("/api/v1").unwrap();
             route.replace("&amp;", "&")
-        })
-        .collect()
-}
-
-pub(crate) fn escaped(text: &str) -> String {
-    text.bytes()
-        .map(|byte| {
-            if byte.is_ascii_alphanumeric() {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
         })
         .collect()
 }
