@@ -43,7 +43,7 @@ pub(crate) fn greeting(
     }
     if let (Some(ingest), Some(key)) = (ingest, &demo.ingest_key) {
         text += &format!(
-            "\nReports are taken on {scheme}://{0}. Send one, which changes the first answer:\n\n  \
+            "\nReports are taken on {scheme}://{0}.\nSend one, which changes the first answer:\n\n  \
              curl -H 'Authorization: Bearer {key}' \\\n    \
              -F branch=main -F commit=abc1234 \\\n    \
              -F {1} \\\n    \
