@@ -71,14 +71,8 @@ impl Manifest {
 impl Import {
     /// The shard's place, if the run is sharded.
     pub(super) fn shard(&self) -> anyhow::Result<Option<ShardIndex>> {
-        let Some(text) = &self.shard else {
-            return Ok(None);
-        };
-        let (index, total) = text.split_once('/').context("a shard is written as 2/3")?;
-        Ok(Some(ShardIndex {
-            index: index.parse()?,
-            total: Some(total.parse()?),
-        }))
+        let shard = self.shard.as_deref().map(assay_ingest::values::shard);
+        shard.transpose().map_err(anyhow::Error::msg)
     }
 
     /// The facts about the run.
