@@ -90,7 +90,7 @@ impl Dataset {
         let data = serde_json::from_slice(&fs::read(&path)?);
         data.map(Some).with_context(|| {
             format!(
-                "{} is not of this version; run generate --replace",
+                "{} has the format of another version; run `assay-bench generate --replace`",
                 path.display()
             )
         })

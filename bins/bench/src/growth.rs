@@ -51,8 +51,8 @@ pub(crate) fn growth(options: &Options, shape: &Shape, sizes: &[Size]) -> anyhow
         table.row(figure, &values);
     }
     table.note(
-        "A size has the root of that many tests, and of runs a day. The exponent is the slope of the line through the logarithms: \
-         0 does not grow with the results, 0.5 grows with the tests of a run, 1 with all results.",
+        "A size multiplies the tests, and also the runs per day, by its square root. The exponent is the slope of the \
+         line through the logarithms: 0 does not grow with the results, 0.5 grows with the tests of a run, 1 with all results.",
     );
     Ok(table)
 }

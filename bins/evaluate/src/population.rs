@@ -20,7 +20,8 @@ pub(crate) enum Name {
     /// S1 with clusters of 15 tests that fail together.
     #[value(name = "S5")]
     S5,
-    /// Hundreds of branches of one run; a few break a test, and those that break it on the stable branch did so before.
+    /// Hundreds of branches with one run each. Some break a test. A breakage of the stable branch fails first on the
+    /// branch that is merged.
     PullRequests,
     /// Three variants: breakages on all of them, flakes on one.
     Variants,

@@ -332,8 +332,8 @@ fn refused(why: impl Into<Cow<'static, str>>) -> ValidationError {
 fn demo_has_its_own_database(config: &Config) -> Result<(), ValidationError> {
     if config.demo && config.database_url().is_some() {
         return Err(refused(
-            "--demo fills a private database of its own and never the one that ASSAY_DATABASE_URL or --database-url \
-             names; try it with: env -u ASSAY_DATABASE_URL assay-server --demo",
+            "--demo cannot be used with ASSAY_DATABASE_URL or --database-url. It fills a private database of its own. \
+             Start it without the setting: env -u ASSAY_DATABASE_URL assay-server --demo",
         ));
     }
     Ok(())
@@ -378,7 +378,8 @@ fn tls_has_both_files(config: &Config) -> Result<(), ValidationError> {
 fn workers_have_connections(config: &Config) -> Result<(), ValidationError> {
     match (config.pool_size, config.workers) {
         (Some(pool), Some(workers)) if pool < workers => Err(refused(format!(
-            "ASSAY_POOL_SIZE is {pool} and ASSAY_WORKERS {workers}: more workers than connections would only wait"
+            "ASSAY_POOL_SIZE is {pool} and ASSAY_WORKERS is {workers}. A worker without a connection would only wait. \
+             Set ASSAY_POOL_SIZE to {workers} or more, or ASSAY_WORKERS to {pool} or less"
         ))),
         (Some(_) | None, Some(_) | None) => Ok(()),
     }
@@ -422,7 +423,7 @@ impl FromStr for Address {
         addresses
             .next()
             .map(Self::At)
-            .ok_or_else(|| format!("the host of {text} has no address"))
+            .ok_or_else(|| format!("the host of {text} has no address; try an IP address, such as 127.0.0.1"))
     }
 }
 

@@ -49,7 +49,7 @@ fn revoking_a_key_needs_confirmation_only_on_a_terminal() {
     let id = key(&other);
     assert!(
         other.cli.run(&["key", "revoke", &id]).status.success(),
-        "a pipe is not question"
+        "without a terminal there is no question"
     );
     assert!(is_revoked(&other));
 }

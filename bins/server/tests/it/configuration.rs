@@ -120,7 +120,7 @@ fn values_that_do_not_go_together_are_refused() {
     for (settings, expected) in [
         (
             [("ASSAY_POOL_SIZE", "2"), ("ASSAY_WORKERS", "8")],
-            "ASSAY_POOL_SIZE is 2 and ASSAY_WORKERS 8",
+            "ASSAY_POOL_SIZE is 2 and ASSAY_WORKERS is 8",
         ),
         (
             [
