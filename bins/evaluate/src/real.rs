@@ -17,7 +17,7 @@ use assay_flakiness::{
 };
 
 use crate::{
-    results::{Result, by_test},
+    results::{TestResult, by_test},
     rival::{Rival, contradictions, flip_rate},
     score::{Calls, ranking},
     simulate::outages,
@@ -93,7 +93,7 @@ impl Report {
         for ((test, results), next) in (0..).zip(&results).zip(&next) {
             let Some(verdict) = full.get(&test) else { continue };
             *self.verdicts.entry(verdict.status.as_str()).or_default() += 1;
-            let is_crowd = |result: &&Result| crowds.contains(&(result.run, test));
+            let is_crowd = |result: &&TestResult| crowds.contains(&(result.run, test));
             if let Some(truth) = truth(results, |result| is_crowd(&result)) {
                 self.full.add(self.is_flaky(verdict), truth);
                 let is_flaky = without.get(&test).is_some_and(|verdict| self.is_flaky(verdict));
@@ -110,9 +110,9 @@ impl Report {
     fn look_forward(
         &mut self,
         verdict: &Verdict,
-        results: &[Result],
-        next: &[Result],
-        is_crowd: impl Fn(&Result) -> bool,
+        results: &[TestResult],
+        next: &[TestResult],
+        is_crowd: impl Fn(&TestResult) -> bool,
         outages: &BTreeSet<usize>,
     ) {
         if verdict.status == VerdictStatus::Broken
@@ -122,11 +122,12 @@ impl Report {
             self.still_broken.0 += u32::from(first.failed);
         }
         if verdict.reason == Some(Signal::Resolved) && !next.is_empty() {
-            let fails = |result: &Result| (result.failed || result.recovered) && !is_crowd(result);
+            let fails = |result: &TestResult| (result.failed || result.recovered) && !is_crowd(result);
             self.resolved_fails.1 += 1;
             self.resolved_fails.0 += u32::from(next.iter().any(fails));
         }
-        let isolated = |results: &[Result]| contradictions(results.iter().filter(|result| !is_crowd(result)));
+        let isolated =
+            |results: &[TestResult]| contradictions(results.iter().filter(|result| !is_crowd(result)));
         if next.is_empty() || isolated(results) == 0 {
             return;
         }
@@ -200,8 +201,8 @@ impl Report {
 }
 
 /// The truth that the revisions prove: flaky, not flaky, or unknown.
-fn truth(results: &[Result], is_crowd: impl Fn(&Result) -> bool) -> Option<bool> {
-    let mut groups: BTreeMap<_, Vec<&Result>> = BTreeMap::new();
+fn truth(results: &[TestResult], is_crowd: impl Fn(&TestResult) -> bool) -> Option<bool> {
+    let mut groups: BTreeMap<_, Vec<&TestResult>> = BTreeMap::new();
     let mut recovered = 0;
     for result in results {
         recovered += u32::from(result.recovered && !is_crowd(result));
@@ -294,8 +295,8 @@ fn without_revisions(history: &History) -> History {
 mod tests {
     use super::*;
 
-    fn results(outcomes: &[(&str, char)]) -> Vec<Result> {
-        let result = |(run, (revision, letter)): (usize, &(&str, char))| Result {
+    fn results(outcomes: &[(&str, char)]) -> Vec<TestResult> {
+        let result = |(run, (revision, letter)): (usize, &(&str, char))| TestResult {
             run,
             chain: (None, "".into()),
             stable: true,
@@ -308,7 +309,7 @@ mod tests {
 
     #[test]
     fn revisions_label_a_test_as_flaky_or_sound_or_unknown() {
-        let no_crowds = |_: &Result| false;
+        let no_crowds = |_: &TestResult| false;
         assert_eq!(
             truth(&results(&[("a", 'P'), ("a", 'F'), ("a", 'P')]), no_crowds),
             Some(true)

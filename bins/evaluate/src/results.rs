@@ -6,7 +6,7 @@ use assay_flakiness::domain::{observation::History, timestamp::Timestamp};
 
 /// One result.
 #[derive(Debug, Clone)]
-pub(crate) struct Result {
+pub(crate) struct TestResult {
     /// The run's index in the history.
     pub(crate) run: usize,
     /// The branch and the variant.
@@ -22,7 +22,7 @@ pub(crate) struct Result {
 }
 
 /// The results of every test within a period, by test, oldest first.
-pub(crate) fn by_test(history: &History, from: Timestamp, to: Timestamp) -> Vec<Vec<Result>> {
+pub(crate) fn by_test(history: &History, from: Timestamp, to: Timestamp) -> Vec<Vec<TestResult>> {
     let mut runs: Vec<usize> = (0..history.runs.len()).collect();
     runs.sort_by_key(|run| {
         history
@@ -51,7 +51,7 @@ pub(crate) fn by_test(history: &History, from: Timestamp, to: Timestamp) -> Vec<
             let Some(of_test) = usize::try_from(test).ok().and_then(|test| results.get_mut(test)) else {
                 continue;
             };
-            of_test.push(Result {
+            of_test.push(TestResult {
                 run,
                 chain: (facts.branch.clone(), Arc::clone(&facts.variant)),
                 stable: !named || facts.branch.as_deref() == Some(&*history.stable_branch),

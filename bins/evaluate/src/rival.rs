@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::results::Result;
+use crate::results::TestResult;
 
 /// All rivals call a test with a failing streak of this length broken.
 const BROKEN_STREAK: usize = 3;
@@ -34,7 +34,7 @@ impl Rival {
     }
 
     /// Whether the rule calls a test flaky. `outages` are the runs that the engine excluded.
-    pub(crate) fn is_flaky(self, results: &[Result], outages: &BTreeSet<usize>) -> bool {
+    pub(crate) fn is_flaky(self, results: &[TestResult], outages: &BTreeSet<usize>) -> bool {
         match self {
             Self::FlipRate => flip_rate(results) > FLIP_RATE,
             Self::SameCommit => contradictions(results.iter()) > 0,
@@ -46,7 +46,7 @@ impl Rival {
 }
 
 /// Whether a stable chain ends in a failing streak.
-pub(crate) fn is_broken(results: &[Result]) -> bool {
+pub(crate) fn is_broken(results: &[TestResult]) -> bool {
     let mut chains: BTreeMap<_, Vec<bool>> = BTreeMap::new();
     for result in results.iter().filter(|result| result.stable) {
         chains.entry(&result.chain).or_default().push(result.failed);
@@ -57,7 +57,7 @@ pub(crate) fn is_broken(results: &[Result]) -> bool {
 }
 
 /// Changes between neighbours of a chain, as a share of the neighbours.
-pub(crate) fn flip_rate(results: &[Result]) -> f64 {
+pub(crate) fn flip_rate(results: &[TestResult]) -> f64 {
     let mut last = BTreeMap::new();
     let (mut flips, mut pairs) = (0_u32, 0_u32);
     for result in results {
@@ -75,7 +75,7 @@ pub(crate) fn flip_rate(results: &[Result]) -> f64 {
 }
 
 /// Recovered runs, and revisions of a chain with both outcomes.
-pub(crate) fn contradictions<'r>(results: impl Iterator<Item = &'r Result>) -> u32 {
+pub(crate) fn contradictions<'r>(results: impl Iterator<Item = &'r TestResult>) -> u32 {
     let mut recovered = 0;
     let mut outcomes: BTreeMap<_, (bool, bool)> = BTreeMap::new();
     for result in results {

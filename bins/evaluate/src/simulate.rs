@@ -14,7 +14,7 @@ use assay_flakiness::{
 use crate::{
     breakdown::Breakdown,
     population::Name,
-    results::by_test,
+    results::{TestResult, by_test},
     rival::{Rival, is_broken},
     runs::time,
     score::Calls,
@@ -147,11 +147,7 @@ pub(crate) fn outages(history: &History, now: Timestamp) -> BTreeSet<usize> {
         .collect()
 }
 
-fn rival_status(
-    rival: Rival,
-    results: &[crate::results::Result],
-    outages: &BTreeSet<usize>,
-) -> VerdictStatus {
+fn rival_status(rival: Rival, results: &[TestResult], outages: &BTreeSet<usize>) -> VerdictStatus {
     if is_broken(results) {
         VerdictStatus::Broken
     } else if rival.is_flaky(results, outages) {

@@ -183,7 +183,7 @@ pub(crate) fn draw(
         if ordinal < clustered {
             test.nature = Nature::Cluster {
                 id: ordinal / CLUSTER,
-                rate: random_rate(ordinal / CLUSTER),
+                rate: cluster_rate(ordinal / CLUSTER),
             };
         } else if kind < flaky {
             test.nature = flake(kind / flaky, rate, random);
@@ -211,7 +211,7 @@ pub(crate) fn draw(
     tests
 }
 
-fn random_rate(cluster: u32) -> f64 {
+fn cluster_rate(cluster: u32) -> f64 {
     0.03 * f64::from(cluster % 3 + 1)
 }
 
