@@ -280,7 +280,7 @@ fn the_tutorial_runs() {
     assert!(commands(&script) > 8);
     let (folder, database) = (folder(), TestDatabase::new());
     let output = run(&elsewhere(&script), folder.path(), &database);
-    let fence = String::from_utf8(output.stdout).unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
     for expected in [
         "\"statusReason\":\"retry_rate\"",
         "\"evidence\":",
@@ -288,7 +288,7 @@ fn the_tutorial_runs() {
         "\"awaitingFirstWrite\":false",
         "Passed on retry in ",
     ] {
-        assert!(fence.contains(expected), "{expected} is missing in:\n{fence}");
+        assert!(printed.contains(expected), "{expected} is missing in:\n{printed}");
     }
     assert!(fs::metadata(folder.path().join("storefront.html")).unwrap().len() > 10_000);
 }
@@ -305,10 +305,10 @@ sed -n 's/^  export/export/p' demo.txt > exports.sh
 ";
     let (folder, database) = (folder(), TestDatabase::new());
     let output = run(&elsewhere(&format!("{demo}{script}")), folder.path(), &database);
-    let fence = String::from_utf8(output.stdout).unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
-        fence.contains("\"testName\":\"webkit > shop.spec.ts > shop > flaky on webkit only\""),
-        "{fence}"
+        printed.contains("\"testName\":\"webkit > shop.spec.ts > shop > flaky on webkit only\""),
+        "{printed}"
     );
     assert!(fs::metadata(folder.path().join("report.html")).unwrap().len() > 1_000);
 }

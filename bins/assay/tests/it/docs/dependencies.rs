@@ -22,8 +22,8 @@ fn every_dependency_is_documented() {
     let named: BTreeSet<_> = page
         .split(|char: char| !char.is_ascii_alphanumeric() && char != '-' && char != '_')
         .collect();
-    let untold: Vec<_> = used.difference(&named).collect();
-    assert!(untold.is_empty(), "not on the page: {untold:?}");
+    let undocumented: Vec<_> = used.difference(&named).collect();
+    assert!(undocumented.is_empty(), "not on the page: {undocumented:?}");
 
     let (programs, _) = page.split_once("## For development only").unwrap();
     let rows = programs.lines().filter_map(|line| line.strip_prefix("| "));
