@@ -35,7 +35,7 @@ fn the_server_answers_when_other_programs_use_every_connection() {
     assert!(world.server.is_healthy());
 
     drop(crowd);
-    let answered = world.postgres().answers();
+    let answered = world.postgres().wait_for_connection();
     thread::sleep(RECOVERED_WITHIN.saturating_sub(answered.elapsed()));
     assert_eq!(world.get("/runs")["runs"], before);
     assert!(world.server.lives());

@@ -53,7 +53,7 @@ fn postgres_frozen() {
         assert!(world.server.is_healthy());
         assert_not_ready(world);
         world.postgres().thaw();
-        world.postgres().answers()
+        world.postgres().wait_for_connection()
     });
 }
 

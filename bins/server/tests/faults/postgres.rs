@@ -82,11 +82,11 @@ impl Postgres {
         };
         self.pid = cluster.pid();
         self.cluster = Some(cluster);
-        self.answers()
+        self.wait_for_connection()
     }
 
     /// Waits until it accepts a connection, and returns the time.
-    pub(crate) fn answers(&self) -> Instant {
+    pub(crate) fn wait_for_connection(&self) -> Instant {
         let began = Instant::now();
         loop {
             match self.connect() {
