@@ -7,7 +7,7 @@ use std::{
 
 use assay_testkit::{Server, TestDatabase, World, program, stderr_text, text};
 
-use crate::{everything, imported::ImportedSeason, ingest};
+use crate::{everything, imported::ImportedHistory, ingest};
 
 /// The blocks of commands of the page, without the one that copies the folder to another machine.
 fn commands() -> Vec<String> {
@@ -40,8 +40,8 @@ fn run(script: &str, read_key: &str) -> Output {
 
 #[test]
 fn an_organization_that_was_moved_by_the_page_answers_the_same_on_every_route() {
-    let season = ImportedSeason::new(5, true);
-    let world = &season.world;
+    let history = ImportedHistory::new(5, true);
+    let world = &history.world;
     world.cli.json(&["org", "rename", "Shop", "Example Shop"]);
     world
         .cli
@@ -135,7 +135,7 @@ fn an_organization_that_was_moved_by_the_page_answers_the_same_on_every_route() 
         .ingest()
         .post("/ingest/v1/reports", &headers, &report);
     assert_eq!(stored.status, 201, "{}", stored.text());
-    assert_eq!(stored.json()["runNumber"], season.run_ids.len() + 1);
+    assert_eq!(stored.json()["runNumber"], history.run_ids.len() + 1);
     let rebuilt = target.cli.json(&["rebuild", "--project", &world.project]);
     let result = &rebuilt["projects"][0]["result"];
     for derived in ["runsChanged", "branchesChanged", "daysChanged"] {

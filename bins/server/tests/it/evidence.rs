@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::{
-    imported::{ImportedSeason, test_of},
+    generated_history::instant,
+    imported::{ImportedHistory, test_of},
     recount::Recount,
-    season::instant,
 };
 
 #[test]
 fn every_count_can_be_recomputed_from_the_history_route() {
-    let imported = ImportedSeason::new(4, true);
+    let imported = ImportedHistory::new(4, true);
     let (live, _) = imported.flaky_list();
     let mut shown = BTreeSet::new();
     for entry in &live {

@@ -1,4 +1,4 @@
-//! A season, imported by the real command line.
+//! A generated history, imported by the real command line.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,34 +9,34 @@ use std::{
 use assay_testkit::{ServedWorld, text, wire::escape};
 use serde_json::Value;
 
-use crate::season::{STABLE, Season, identity, instant};
+use crate::generated_history::{GeneratedHistory, STABLE, identity, instant};
 
 /// A test by name and file.
 pub(crate) type Test = (String, String);
 
-/// A season in a served database, with the reports that were imported.
-pub(crate) struct ImportedSeason {
+/// A history in a served database, with the reports that were imported.
+pub(crate) struct ImportedHistory {
     pub(crate) world: ServedWorld,
-    pub(crate) season: Season,
+    pub(crate) history: GeneratedHistory,
     /// The ids by run.
     pub(crate) run_ids: Vec<String>,
     /// Each run's name in the evidence of an analysis: the name of its first file.
     pub(crate) files: BTreeMap<String, String>,
 }
 
-impl ImportedSeason {
-    /// Imports a season that ends now, run by run, with shards in any order.
+impl ImportedHistory {
+    /// Imports a history that ends now, run by run, with shards in any order.
     pub(crate) fn new(seed: u64, full: bool) -> Self {
         let now = (time::OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000) as i64;
         let mut imported = Self {
             world: ServedWorld::new(),
-            season: Season::new(seed, now, full),
+            history: GeneratedHistory::new(seed, now, full),
             run_ids: Vec::new(),
             files: BTreeMap::new(),
         };
         fs::create_dir(imported.reports()).unwrap();
-        for number in 0..imported.season.runs.len() {
-            if number == imported.season.renamed_after {
+        for number in 0..imported.history.runs.len() {
+            if number == imported.history.renamed_after {
                 imported
                     .world
                     .cli
@@ -53,7 +53,7 @@ impl ImportedSeason {
     }
 
     fn import(&mut self, number: usize, full: bool) {
-        let run = &self.season.runs[number];
+        let run = &self.history.runs[number];
         let mut order: Vec<usize> = (0..run.parts.len()).collect();
         // A late first shard must not change the result.
         if number % 2 == 1 {
@@ -92,7 +92,7 @@ impl ImportedSeason {
 
     /// Every test in a run.
     pub(crate) fn tests(&self) -> BTreeSet<Test> {
-        let parts = self.season.runs.iter().flat_map(|run| &run.parts);
+        let parts = self.history.runs.iter().flat_map(|run| &run.parts);
         parts
             .flat_map(|part| &part.results)
             .map(|result| identity(result.test))
@@ -124,12 +124,12 @@ impl ImportedSeason {
         (tests, list["gatheringDataCount"].as_u64().unwrap())
     }
 
-    /// The season as a table of attempts.
+    /// The history as a table of attempts.
     pub(crate) fn table(&self) -> String {
         let mut rows =
             "test,file,run,started_at,status,branch,revision,execution,retry,duration_ms,variant\n"
                 .to_owned();
-        for (run, id) in self.season.runs.iter().zip(&self.run_ids) {
+        for (run, id) in self.history.runs.iter().zip(&self.run_ids) {
             for (test, executions) in run.executions() {
                 let (name, file) = identity(test);
                 let executions = executions.iter().enumerate();

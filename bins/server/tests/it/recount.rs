@@ -304,14 +304,14 @@ impl Recount {
     }
 
     /// The streak of two or more failures at the end of a stable chain. If several suites end with one, the model
-    /// selects the worst, and `position` has the runs that it selected.
-    pub(crate) fn breakage(&self, position: &Value) -> Option<Vec<String>> {
+    /// selects the worst, and `evidence_runs` are the runs that it selected.
+    pub(crate) fn breakage(&self, evidence_runs: &Value) -> Option<Vec<String>> {
         let ends = self.stable_ends().into_iter();
         let mut ends: Vec<Vec<String>> = ends.filter(|streak| streak.len() >= 2).collect();
-        let position = ends
+        let selected = ends
             .iter()
-            .position(|end| position == &json!(end[..end.len().min(20)]));
-        (!ends.is_empty()).then(|| ends.swap_remove(position.unwrap_or(0)))
+            .position(|end| evidence_runs == &json!(end[..end.len().min(20)]));
+        (!ends.is_empty()).then(|| ends.swap_remove(selected.unwrap_or(0)))
     }
 
     /// The longest streak of two or more at the end of a chain of another branch, if the stable chains pass.

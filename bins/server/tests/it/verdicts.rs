@@ -6,19 +6,19 @@ use assay_testkit::text;
 use serde_json::{Value, json};
 
 use crate::{
-    imported::{ImportedSeason, Test, test_of},
-    season::STABLE,
+    generated_history::STABLE,
+    imported::{ImportedHistory, Test, test_of},
 };
 
 #[test]
 fn verdicts_agree_in_the_store_in_the_live_list_and_offline() {
-    let imported = ImportedSeason::new(1, false);
+    let imported = ImportedHistory::new(1, false);
     assert_equal_verdicts(&imported, &imported.reports());
 }
 
 #[test]
 fn a_table_of_attempts_is_judged_like_reports_with_suites_and_pull_requests() {
-    let imported = ImportedSeason::new(3, true);
+    let imported = ImportedHistory::new(3, true);
     let table = imported.world.folder.path().join("attempts.csv");
     std::fs::write(&table, imported.table()).unwrap();
     assert_equal_verdicts(&imported, &table);
@@ -26,7 +26,7 @@ fn a_table_of_attempts_is_judged_like_reports_with_suites_and_pull_requests() {
 
 /// Compares every field of every test.
 #[track_caller]
-fn assert_equal_verdicts(imported: &ImportedSeason, history: &Path) {
+fn assert_equal_verdicts(imported: &ImportedHistory, history: &Path) {
     let stored = imported.stored_verdicts();
     let judged: BTreeMap<&Test, &Value> = stored
         .iter()
@@ -60,7 +60,7 @@ fn assert_equal_verdicts(imported: &ImportedSeason, history: &Path) {
 }
 
 /// The tests of an offline analysis, with runs named as in the store.
-fn analyze(imported: &ImportedSeason, history: &Path, now: &str) -> Vec<Value> {
+fn analyze(imported: &ImportedHistory, history: &Path, now: &str) -> Vec<Value> {
     let path = history.to_str().unwrap();
     // The service has no branch if none is stored.
     let apart = ["--without-branch", "unknown"];
@@ -92,7 +92,7 @@ fn analyze(imported: &ImportedSeason, history: &Path, now: &str) -> Vec<Value> {
 }
 
 /// Replaces the file name of a run in an analysis with the run's id.
-fn rename(imported: &ImportedSeason, run: &mut Value) {
+fn rename(imported: &ImportedHistory, run: &mut Value) {
     let Some(name) = run.as_str() else { return };
     let file = Path::new(name).file_name().and_then(|file| file.to_str());
     if let Some(id) = file.and_then(|file| imported.files.get(file)) {

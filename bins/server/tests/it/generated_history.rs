@@ -18,7 +18,7 @@ const BUILDS: usize = 62;
 const TESTS: usize = 40;
 
 /// A generated history.
-pub(crate) struct Season {
+pub(crate) struct GeneratedHistory {
     /// Oldest first. All starts differ.
     pub(crate) runs: Vec<Run>,
     /// The number of runs before the stable branch is renamed.
@@ -81,8 +81,8 @@ fn file(test: usize) -> String {
     }
 }
 
-impl Season {
-    /// The season of a seed that ends at `now`. Only a `full` one has values that a report lacks: suites, and the
+impl GeneratedHistory {
+    /// The history of a seed that ends at `now`. Only a `full` one has values that a report lacks: suites, and the
     /// tested revisions of pull requests.
     pub(crate) fn new(seed: u64, now: i64, full: bool) -> Self {
         let mut dice = Dice(seed);
