@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::{
-    checks::{Scene, verdicts::Verdicts},
+    checks::{ProjectChecks, verdicts::Verdicts},
     clock,
     comparison::Comparison,
     oracle,
@@ -26,9 +26,9 @@ const FIELDS: [&str; 8] = [
 ];
 
 /// Compares the status route's verdicts of a project with an analysis of its runs.
-pub fn analyze(comparison: &mut Comparison, stack: &Stack, scene: &Scene<'_>, verdicts: &Verdicts) {
-    let file = stack.file("attempts.csv", table(scene).as_bytes());
-    let now = clock::text(scene.now + clock::MINUTE);
+pub fn analyze(comparison: &mut Comparison, stack: &Stack, checks: &ProjectChecks<'_>, verdicts: &Verdicts) {
+    let file = stack.file("attempts.csv", table(checks).as_bytes());
+    let now = clock::text(checks.now + clock::MINUTE);
     let arguments = [
         "analyze",
         "--format",
@@ -41,7 +41,7 @@ pub fn analyze(comparison: &mut Comparison, stack: &Stack, scene: &Scene<'_>, ve
         "--without-branch",
         "unknown",
         "--stable-branch",
-        &scene.project.stable,
+        &checks.project.stable,
         &file,
     ]
     .map(str::to_owned);
@@ -83,11 +83,11 @@ pub fn analyze(comparison: &mut Comparison, stack: &Stack, scene: &Scene<'_>, ve
 }
 
 /// One row per attempt of the last thirty days.
-fn table(scene: &Scene<'_>) -> String {
+fn table(checks: &ProjectChecks<'_>) -> String {
     let mut rows = vec![
         "ignored,test,file,run,started_at,status,branch,revision,execution,retry,duration_ms".to_owned(),
     ];
-    for run in oracle::within(scene.project, 30, scene.now) {
+    for run in oracle::within(checks.project, 30, checks.now) {
         let revision = run.tested_revision.as_deref().or(run.commit.as_deref());
         for test in run.tests() {
             for (execution, retry, attempt) in test.numbered() {

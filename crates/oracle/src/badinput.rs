@@ -2,7 +2,7 @@
 //! with 500.
 
 use crate::{
-    checks::{Scene, refused},
+    checks::{ProjectChecks, refused},
     comparison::Comparison,
     hostile::{CODES, FREE, ROUTES, Route, SEGMENTS, VALUES},
     http::{self, Response},
@@ -10,26 +10,26 @@ use crate::{
 };
 
 /// Runs all checks.
-pub fn bad_input(comparison: &mut Comparison, scene: &Scene<'_>, run: &Run) {
+pub fn bad_input(comparison: &mut Comparison, checks: &ProjectChecks<'_>, run: &Run) {
     for route in &ROUTES {
-        segments(comparison, scene, route, run);
+        segments(comparison, checks, route, run);
         for parameter in route.parameters {
-            values(comparison, scene, &path_of(scene, route, run, None), parameter);
+            values(comparison, checks, &path_of(checks, route, run, None), parameter);
         }
-        unknown(comparison, scene, &path_of(scene, route, run, None));
+        unknown(comparison, checks, &path_of(checks, route, run, None));
     }
-    raw(comparison, scene);
+    raw(comparison, checks);
 }
 
-fn path_of(scene: &Scene<'_>, route: &Route, run: &Run, hostile: Option<(&str, &str)>) -> String {
+fn path_of(checks: &ProjectChecks<'_>, route: &Route, run: &Run, hostile: Option<(&str, &str)>) -> String {
     let test = run.tests().swap_remove(0);
     let mut path = "/projects".to_owned();
     for segment in route.segments {
         let known = match *segment {
-            "{project}" => http::escape(&scene.project.id),
+            "{project}" => http::escape(&checks.project.id),
             "{run}" => http::escape(&run.id),
             "{test}" => http::escape(&test.name),
-            "{fingerprint}" => scene
+            "{fingerprint}" => checks
                 .fingerprints
                 .values()
                 .next()
@@ -46,7 +46,7 @@ fn path_of(scene: &Scene<'_>, route: &Route, run: &Run, hostile: Option<(&str, &
     path
 }
 
-fn segments(comparison: &mut Comparison, scene: &Scene<'_>, route: &Route, run: &Run) {
+fn segments(comparison: &mut Comparison, checks: &ProjectChecks<'_>, route: &Route, run: &Run) {
     for segment in route.segments.iter().filter(|segment| segment.starts_with('{')) {
         let code = match *segment {
             "{project}" => "project_not_found",
@@ -56,28 +56,28 @@ fn segments(comparison: &mut Comparison, scene: &Scene<'_>, route: &Route, run: 
         };
         let long = "a".repeat(3_000);
         for value in SEGMENTS.iter().copied().chain([long.as_str()]) {
-            let path = path_of(scene, route, run, Some((segment, value)));
-            let Some(answer) = ask(scene, &path) else {
+            let path = path_of(checks, route, run, Some((segment, value)));
+            let Some(answer) = ask(checks, &path) else {
                 comparison.holds(false, || format!("GET {path}: no answer"));
                 continue;
             };
             refused(comparison, &path, &answer, 404, code);
         }
-        let path = path_of(scene, route, run, Some((segment, &"a".repeat(200_000))));
-        let answer = ask(scene, &path);
+        let path = path_of(checks, route, run, Some((segment, &"a".repeat(200_000))));
+        let answer = ask(checks, &path);
         comparison.holds(
             answer.is_none_or(|answer| (400..500).contains(&answer.status)),
             || "a segment of 200,000 characters is no server's failure".to_owned(),
         );
-        let path = path_of(scene, route, run, Some((segment, "")));
-        let answer = ask(scene, &path);
+        let path = path_of(checks, route, run, Some((segment, "")));
+        let answer = ask(checks, &path);
         comparison.holds(answer.is_some_and(|answer| answer.status == 404), || {
             format!("GET {path}: an empty segment")
         });
     }
 }
 
-fn values(comparison: &mut Comparison, scene: &Scene<'_>, base: &str, parameter: &str) {
+fn values(comparison: &mut Comparison, checks: &ProjectChecks<'_>, base: &str, parameter: &str) {
     let code = if parameter == "days" {
         "invalid_period"
     } else {
@@ -86,7 +86,7 @@ fn values(comparison: &mut Comparison, scene: &Scene<'_>, base: &str, parameter:
     let free = FREE.contains(&parameter);
     for (value, is_text) in VALUES {
         let path = format!("{base}?{parameter}={value}");
-        let Some(answer) = ask(scene, &path) else {
+        let Some(answer) = ask(checks, &path) else {
             comparison.holds(false, || format!("GET {path}: no answer"));
             continue;
         };
@@ -103,13 +103,15 @@ fn values(comparison: &mut Comparison, scene: &Scene<'_>, base: &str, parameter:
         format!("{parameter}=a&x=1&{parameter}=b"),
     ] {
         let path = format!("{base}?{twice}");
-        if let Some(answer) = ask(scene, &path) {
+        if let Some(answer) = ask(checks, &path) {
             refused(comparison, &path, &answer, 400, code);
         }
     }
     for length in [201, 5_000] {
         let path = format!("{base}?{parameter}={}", "9".repeat(length));
-        let Some(answer) = ask(scene, &path) else { continue };
+        let Some(answer) = ask(checks, &path) else {
+            continue;
+        };
         // The specification does not limit page numbers.
         if parameter == "filePath" || parameter == "page" {
             check_form(comparison, &path, &answer);
@@ -118,12 +120,12 @@ fn values(comparison: &mut Comparison, scene: &Scene<'_>, base: &str, parameter:
         }
     }
     let path = format!("{base}?{parameter}={}", "%F0%9F%9B%92".repeat(40_000));
-    let answer = ask(scene, &path);
+    let answer = ask(checks, &path);
     comparison.holds(answer.is_none_or(|answer| answer.status < 500), || {
         format!("{parameter} of 480,000 characters")
     });
     let path = format!("{base}?{parameter}");
-    if let Some(answer) = ask(scene, &path) {
+    if let Some(answer) = ask(checks, &path) {
         check_form(comparison, &path, &answer);
     }
 }
@@ -140,7 +142,7 @@ fn allowed(parameter: &str, value: &str) -> bool {
 }
 
 /// Unknown parameters are ignored if they are text.
-fn unknown(comparison: &mut Comparison, scene: &Scene<'_>, base: &str) {
+fn unknown(comparison: &mut Comparison, checks: &ProjectChecks<'_>, base: &str) {
     for query in [
         "zzz=1",
         "zzz=1&zzz=2",
@@ -153,7 +155,7 @@ fn unknown(comparison: &mut Comparison, scene: &Scene<'_>, base: &str) {
         "DAYS=x",
     ] {
         let path = format!("{base}?{query}");
-        let answer = ask(scene, &path);
+        let answer = ask(checks, &path);
         comparison.holds(answer.as_ref().is_some_and(|answer| answer.status == 200), || {
             format!(
                 "GET {path}: an unknown parameter is ignored, got {:?}",
@@ -165,16 +167,16 @@ fn unknown(comparison: &mut Comparison, scene: &Scene<'_>, base: &str) {
         "zzz=%00", "zzz=%FF", "%FF=1", "%00=%00", "%zz=%zz", "a[]=1", "a;b;c",
     ] {
         let path = format!("{base}?{query}");
-        if let Some(answer) = ask(scene, &path) {
+        if let Some(answer) = ask(checks, &path) {
             check_form(comparison, &path, &answer);
         }
     }
 }
 
 /// Bytes that no path may contain.
-fn raw(comparison: &mut Comparison, scene: &Scene<'_>) {
-    let key = format!("Bearer {}", scene.organization.key);
-    let project = scene.project.id.as_bytes();
+fn raw(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
+    let key = format!("Bearer {}", checks.organization.key);
+    let project = checks.project.id.as_bytes();
     for hostile in [
         &b"\xff"[..],
         b"\x00",
@@ -205,7 +207,7 @@ fn raw(comparison: &mut Comparison, scene: &Scene<'_>) {
                 }
             }
             let answer = http::ask(
-                scene.client.address(),
+                checks.client.address(),
                 "GET",
                 &path,
                 &[("Authorization", key.as_bytes())],
@@ -221,19 +223,19 @@ fn raw(comparison: &mut Comparison, scene: &Scene<'_>) {
         "GET /api/v1/projects HTTP/9.9\r\n\r\n",
         "BREW /api/v1/projects HTTP/1.1\r\nHost: x\r\n\r\n",
     ] {
-        let answer = http::send(scene.client.address(), request.as_bytes(), false);
+        let answer = http::send(checks.client.address(), request.as_bytes(), false);
         comparison.holds(answer.is_none_or(|answer| answer.status < 500), || {
             format!("raw {request:?}")
         });
     }
-    let fine = scene.client.get("/projects");
+    let fine = checks.client.get("/projects");
     comparison.same("after all that", &fine.status, &200);
 }
 
-fn ask(scene: &Scene<'_>, path: &str) -> Option<Response> {
-    let key = format!("Bearer {}", scene.organization.key);
+fn ask(checks: &ProjectChecks<'_>, path: &str) -> Option<Response> {
+    let key = format!("Bearer {}", checks.organization.key);
     http::ask(
-        scene.client.address(),
+        checks.client.address(),
         "GET",
         path.as_bytes(),
         &[("Authorization", key.as_bytes())],

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The inputs of one project's checks.
-pub struct Scene<'a> {
+pub struct ProjectChecks<'a> {
     pub client: Client,
     pub organization: &'a Organization,
     pub project: &'a Project,
@@ -34,7 +34,7 @@ pub struct Scene<'a> {
     pub fingerprints: Fingerprints,
 }
 
-impl Scene<'_> {
+impl ProjectChecks<'_> {
     /// The path of this project with the given segments, each escaped.
     pub fn path(&self, parts: &[&str]) -> String {
         let mut path = format!("/projects/{}", escape(&self.project.id));
@@ -165,7 +165,7 @@ pub struct List<'a, K> {
 /// All entries of a list, which must be the same in pages of 10, 25 and 50. A page past the end is the last page.
 pub fn all_pages<K: PartialEq>(
     comparison: &mut Comparison,
-    scene: &Scene<'_>,
+    checks: &ProjectChecks<'_>,
     query: &str,
     list: &List<'_, K>,
     total: usize,
@@ -177,7 +177,7 @@ pub fn all_pages<K: PartialEq>(
         let pages = total.div_ceil(per_page).max(1);
         for number in 1..=pages {
             let path = format!("{query}{joint}perPage={per_page}&page={number}");
-            let answer = scene.get(comparison, &path);
+            let answer = checks.get(comparison, &path);
             page(comparison, &path, &answer, number as i64, per_page as i64, total);
             comparison.same(
                 &format!("GET {path}: sort"),
@@ -187,7 +187,7 @@ pub fn all_pages<K: PartialEq>(
             entries.extend(answer[list.field].as_array().cloned().unwrap_or_default());
         }
         let path = format!("{query}{joint}perPage={per_page}&page=99999");
-        let last = scene.get(comparison, &path);
+        let last = checks.get(comparison, &path);
         page(comparison, &path, &last, pages as i64, per_page as i64, total);
         match &first_entries {
             Some(first) => {

@@ -5,14 +5,14 @@ use std::sync::OnceLock;
 use assay_testkit::TestDatabase;
 
 use crate::{
-    checks::Scene,
+    checks::ProjectChecks,
     clock,
     comparison::Comparison,
     generator::{self, Sketch},
     http::Client,
     importer, paging, scripted, small,
     stack::Stack,
-    world::{Organization, Plan, Project, Way},
+    world::{Organization, Plan, Project, ReportSource},
 };
 
 /// The programs over the test's own database, and the world that was imported into it.
@@ -54,19 +54,23 @@ impl GeneratedWorld {
     pub fn each_project(
         &self,
         comparison: &mut Comparison,
-        check: impl Fn(&mut Comparison, &mut Scene<'_>) + Sync,
+        check: impl Fn(&mut Comparison, &mut ProjectChecks<'_>) + Sync,
     ) {
         let readers = self.organizations.iter().filter(|one| one.plan != Plan::Free);
         let projects = readers.flat_map(|organization| {
             let projects = organization.projects.iter();
-            projects.map(|project| self.scene(organization, project))
+            projects.map(|project| self.project_checks(organization, project))
         });
-        comparison.side_by_side(projects, |comparison, mut scene| check(comparison, &mut scene));
+        comparison.side_by_side(projects, |comparison, mut checks| check(comparison, &mut checks));
     }
 
     /// The inputs of the checks of a project.
-    pub fn scene<'a>(&self, organization: &'a Organization, project: &'a Project) -> Scene<'a> {
-        Scene {
+    pub fn project_checks<'a>(
+        &self,
+        organization: &'a Organization,
+        project: &'a Project,
+    ) -> ProjectChecks<'a> {
+        ProjectChecks {
             client: Client::new(self.stack.address(), &organization.key),
             organization,
             project,
@@ -145,7 +149,7 @@ fn make(seed: u64, now: i64) -> Vec<Organization> {
         Sketch {
             name: "Shop 🛒",
             stable: "main",
-            way: Way::Github,
+            source: ReportSource::Github,
             days: 72,
             runs: 44,
             tests: 48,
@@ -153,7 +157,7 @@ fn make(seed: u64, now: i64) -> Vec<Organization> {
         Sketch {
             name: "warehouse \"quoted\" & <b>",
             stable: "trunk/stable",
-            way: Way::Gitlab,
+            source: ReportSource::Gitlab,
             days: 104,
             runs: 40,
             tests: 52,
@@ -161,7 +165,7 @@ fn make(seed: u64, now: i64) -> Vec<Organization> {
         Sketch {
             name: "Flags",
             stable: "main",
-            way: Way::Flags,
+            source: ReportSource::Flags,
             days: 20,
             runs: 36,
             tests: 46,

@@ -5,14 +5,14 @@ use crate::{
     dice::Dice,
     habits::{Design, Habit, failing, generate_case},
     texts,
-    world::{Attempt, Case, Manner, Project, Run, Shard, Way},
+    world::{Attempt, Case, Manner, Project, ReportSource, Run, Shard},
 };
 
 /// The properties of a project.
 pub struct Sketch {
     pub name: &'static str,
     pub stable: &'static str,
-    pub way: Way,
+    pub source: ReportSource,
     /// The age in days of its first run.
     pub days: i64,
     pub runs: i64,
@@ -87,7 +87,7 @@ pub fn project(seed: u64, sketch: &Sketch, now: i64) -> Project {
         id: String::new(),
         name: sketch.name.to_owned(),
         stable: sketch.stable.to_owned(),
-        way: sketch.way,
+        source: sketch.source,
         chat_events: None,
         pr_comments: None,
         runs: Vec::new(),
@@ -177,7 +177,7 @@ fn run(designs: &[Design], sketch: &Sketch, number: i64, share: i64, started: i6
         dice.pick(&branches()).clone()
     };
     let pull_request = !on_stable && dice.percent(60);
-    let by_flags = sketch.way == Way::Flags;
+    let by_flags = sketch.source == ReportSource::Flags;
     let expected = dice.percent(40).then(|| dice.between(2, 4) as u32);
     let mut run = Run {
         id: String::new(),
@@ -190,10 +190,10 @@ fn run(designs: &[Design], sketch: &Sketch, number: i64, share: i64, started: i6
         tested_revision: pull_request.then(|| dice.hex(40)),
         pr: pull_request.then(|| dice.between(1, 9_000)),
         pr_title: pull_request.then(|| format!("Warm up the <gateway> no. {number}")),
-        ci: match sketch.way {
-            Way::Github => Some("github-actions"),
-            Way::Gitlab => Some("gitlab-ci"),
-            Way::Flags => *dice.pick(&[None, Some("jenkins"), Some("teamcity"), Some("other")]),
+        ci: match sketch.source {
+            ReportSource::Github => Some("github-actions"),
+            ReportSource::Gitlab => Some("gitlab-ci"),
+            ReportSource::Flags => *dice.pick(&[None, Some("jenkins"), Some("teamcity"), Some("other")]),
         },
         suite: None,
         expected,

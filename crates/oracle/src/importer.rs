@@ -9,7 +9,7 @@ use crate::{
     oracle::{self, Outcome},
     playwright,
     stack::{CommandOutput, Stack},
-    world::{CHECKOUT, Organization, Project, Run, Way},
+    world::{CHECKOUT, Organization, Project, ReportSource, Run},
 };
 
 /// Creates the organization with its key.
@@ -105,7 +105,7 @@ pub fn import_runs(stack: &Stack, project: &mut Project, comparison: &mut Compar
 
 /// Imports one shard of a run. The report, CI's variables or a flag provides the shard's number.
 pub fn send(stack: &Stack, project: &Project, run: &Run, shard: usize) -> Value {
-    let is_sharded_by_playwright = project.way != Way::Flags || run.number % 2 == 0;
+    let is_sharded_by_playwright = project.source != ReportSource::Flags || run.number % 2 == 0;
     let report = playwright::report(run, &run.shards[shard], is_sharded_by_playwright);
     let output = send_report(stack, project, run, shard, &report, &[]);
     assert_eq!(output.status, 0, "assay import: {}", output.err);
@@ -129,10 +129,10 @@ pub fn send_report(
         .map(str::to_owned)
         .to_vec();
     let mut variables = BTreeMap::new();
-    match project.way {
-        Way::Github => github(stack, run, &mut variables),
-        Way::Gitlab => gitlab(run, shard, &mut variables),
-        Way::Flags => flags(run, shard, &mut arguments),
+    match project.source {
+        ReportSource::Github => github(stack, run, &mut variables),
+        ReportSource::Gitlab => gitlab(run, shard, &mut variables),
+        ReportSource::Flags => flags(run, shard, &mut arguments),
     }
     arguments.extend_from_slice(more);
     arguments.push(file);

@@ -8,7 +8,9 @@ use crate::{
     clock::{self, DAY},
     comparison::ANY,
     texts,
-    world::{Attempt, ExpectedTest, Fault, MENDED_CLASS, Plan, Project, Run, Way, is_failure},
+    world::{
+        Attempt, ExpectedTest, Fault, Plan, Project, ReportSource, Run, UNEXPECTED_PASS_CLASS, is_failure,
+    },
 };
 
 /// The outcome of a run.
@@ -102,7 +104,7 @@ pub fn run_detail(project: &Project, run: &Run) -> Value {
             "commitSha": run.commit,
             // The oracle does not predict values that git provides if CI does not.
             "commitMessage": expected_text(project, run.message.as_deref()),
-            "authorName": if project.way == Way::Gitlab { json!(ANY) } else { expected_text(project, run.author.as_deref()) },
+            "authorName": if project.source == ReportSource::Gitlab { json!(ANY) } else { expected_text(project, run.author.as_deref()) },
             "testedRevision": run.tested_revision,
             "pullRequestNumber": run.pr,
             "pullRequestTitle": run.pr_title,
@@ -122,8 +124,8 @@ pub fn run_detail(project: &Project, run: &Run) -> Value {
 }
 
 fn expected_text(project: &Project, text: Option<&str>) -> Value {
-    match (text, project.way) {
-        (None, Way::Github | Way::Gitlab) => json!(ANY),
+    match (text, project.source) {
+        (None, ReportSource::Github | ReportSource::Gitlab) => json!(ANY),
         (text, _) => json!(text),
     }
 }
@@ -174,7 +176,7 @@ pub fn test_entry(run: &Run, test: &ExpectedTest, fingerprints: &Fingerprints) -
         "attempts": test.max_attempts(),
         "durationMs": last.duration,
         "errorMessage": match last.faults.first() {
-            Some(fault) if fault.class == MENDED_CLASS => json!(ANY),
+            Some(fault) if fault.class == UNEXPECTED_PASS_CLASS => json!(ANY),
             _ => json!(message),
         },
         "fingerprint": class(last).map(|class| fingerprints.get(class).map_or(json!(ANY), |known| json!(known))),
@@ -299,7 +301,7 @@ pub fn occurrences<'a>(runs: &[&'a Run]) -> Vec<Occurrence<'a>> {
 }
 
 /// The number of failed attempts of these runs without an error text.
-pub fn speechless(runs: &[&Run]) -> usize {
+pub fn failures_without_text(runs: &[&Run]) -> usize {
     runs.iter()
         .flat_map(|run| run.tests())
         .flat_map(|test| test.attempts)

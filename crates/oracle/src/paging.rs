@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    checks::Scene,
+    checks::ProjectChecks,
     clock::{HOUR, MINUTE},
     comparison::Comparison,
     dice::Dice,
@@ -43,14 +43,14 @@ pub fn paging(
     let mut arrived: Vec<String> = Vec::new();
     let client = crate::http::Client::new(stack.address(), &organization.key);
     let base = {
-        let scene = Scene {
+        let checks = ProjectChecks {
             client: client.clone(),
             organization,
             project,
             now,
             fingerprints: Default::default(),
         };
-        scene.path(&["runs"])
+        checks.path(&["runs"])
     };
     let mut path = format!("{base}?perPage=10");
     let mut back = None;

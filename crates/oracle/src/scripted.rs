@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    checks::{Scene, verdicts::Verdicts},
+    checks::{ProjectChecks, verdicts::Verdicts},
     clock::{DAY, HOUR},
     comparison::Comparison,
     dice::Dice,
@@ -103,7 +103,7 @@ pub fn project(seed: u64, now: i64) -> Project {
 }
 
 /// Checks the verdicts of the scripts in the status route and in the flaky list.
-pub fn verdicts(comparison: &mut Comparison, scene: &Scene<'_>, verdicts: &Verdicts) {
+pub fn verdicts(comparison: &mut Comparison, checks: &ProjectChecks<'_>, verdicts: &Verdicts) {
     for (title, letters, status, reasons) in SCRIPTS {
         let verdict = verdict_of(verdicts, title);
         comparison.same(
@@ -131,9 +131,9 @@ pub fn verdicts(comparison: &mut Comparison, scene: &Scene<'_>, verdicts: &Verdi
     });
     let filler = verdict_of(verdicts, "filler 3");
     comparison.same("a filler", &filler["status"].as_str(), &Some("healthy"));
-    let list = scene.get(
+    let list = checks.get(
         comparison,
-        &format!("{}?status=broken&perPage=50", scene.path(&["flaky"])),
+        &format!("{}?status=broken&perPage=50", checks.path(&["flaky"])),
     );
     comparison.same("broken tests", &list["page"]["total"].as_i64(), &Some(2));
 }

@@ -1,7 +1,7 @@
 //! Shards that arrive late, again or never.
 
 use crate::{
-    checks::{Scene, run_detail::run_detail, verdicts},
+    checks::{ProjectChecks, run_detail::run_detail, verdicts},
     clock::{HOUR, MINUTE},
     comparison::Comparison,
     dice::Dice,
@@ -115,15 +115,20 @@ fn check_shards_at_once(
             "the run's id is not the id of one of its shards".to_owned()
         });
         project.runs.push(run.clone());
-        let mut scene = scene(stack, organization, &project, now);
-        run_detail(comparison, &mut scene, &run);
-        verdicts::verdicts(comparison, &scene);
+        let mut checks = project_checks(stack, organization, &project, now);
+        run_detail(comparison, &mut checks, &run);
+        verdicts::verdicts(comparison, &checks);
     }
 }
 
-fn scene<'a>(stack: &Stack, organization: &'a Organization, project: &'a Project, now: i64) -> Scene<'a> {
+fn project_checks<'a>(
+    stack: &Stack,
+    organization: &'a Organization,
+    project: &'a Project,
+    now: i64,
+) -> ProjectChecks<'a> {
     let client = Client::new(stack.address(), &organization.key);
-    Scene {
+    ProjectChecks {
         client,
         organization,
         project,
@@ -165,10 +170,10 @@ fn import_and_check_shard(
     comparison.same("runId of a late shard", &text("runId"), &project.runs[0].id);
     project.runs[0].shards[shard].id = text("shardId");
     let run = project.runs[0].clone();
-    let mut scene = scene(stack, organization, project, now);
-    run_detail(comparison, &mut scene, &run);
+    let mut checks = project_checks(stack, organization, project, now);
+    run_detail(comparison, &mut checks, &run);
     for status in ["", "&status=passed", "&status=failed"] {
-        let answer = scene.get(comparison, &format!("{}?days=7{status}", scene.path(&["runs"])));
+        let answer = checks.get(comparison, &format!("{}?days=7{status}", checks.path(&["runs"])));
         let wanted = match (status, oracle::outcome(&run)) {
             ("", _)
             | ("&status=passed", oracle::Outcome::Passed)
@@ -189,8 +194,8 @@ fn import_and_check_shard(
         }
     }
     for test in run.tests() {
-        let path = scene.path(&["tests", &test.name]);
-        let answer = scene.get(comparison, &path);
+        let path = checks.path(&["tests", &test.name]);
+        let answer = checks.get(comparison, &path);
         let expected = oracle::history(&[&run], &test.name, test.file.as_deref());
         comparison.matches(
             &format!("GET {path}"),
@@ -198,7 +203,7 @@ fn import_and_check_shard(
             &serde_json::Value::Array(expected),
         );
     }
-    verdicts::verdicts(comparison, &scene);
+    verdicts::verdicts(comparison, &checks);
 }
 
 /// A test that its shard no longer contains is removed from the run.
@@ -209,22 +214,34 @@ fn check_replaced_test(
     project: &Project,
     now: i64,
 ) {
-    let scene = scene(stack, organization, project, now);
+    let checks = project_checks(stack, organization, project, now);
     let name = "chromium > small.spec.ts > small > a three";
-    let path = scene.path(&["runs", &project.runs[0].id, "tests", name]);
-    crate::checks::refused(comparison, &path, &scene.client.get(&path), 404, "test_not_found");
+    let path = checks.path(&["runs", &project.runs[0].id, "tests", name]);
+    crate::checks::refused(
+        comparison,
+        &path,
+        &checks.client.get(&path),
+        404,
+        "test_not_found",
+    );
     for path in [
-        scene.path(&["tests", name]),
-        scene.path(&["tests", name, "status"]),
+        checks.path(&["tests", name]),
+        checks.path(&["tests", name, "status"]),
     ] {
-        crate::checks::refused(comparison, &path, &scene.client.get(&path), 404, "test_not_found");
+        crate::checks::refused(
+            comparison,
+            &path,
+            &checks.client.get(&path),
+            404,
+            "test_not_found",
+        );
     }
-    let answer = scene.get(comparison, &scene.path(&["flaky"]));
+    let answer = checks.get(comparison, &checks.path(&["flaky"]));
     let listed = answer["tests"].to_string().contains("a three");
     comparison.holds(!listed, || {
         "the flaky list holds a test that was replaced".to_owned()
     });
-    let answer = scene.get(comparison, &scene.path(&["errors"]));
+    let answer = checks.get(comparison, &checks.path(&["errors"]));
     let hits: u64 = answer["errors"]
         .as_array()
         .into_iter()

@@ -4,7 +4,7 @@ use crate::{
     clock::MINUTE,
     dice::Dice,
     texts,
-    world::{Attempt, CHECKOUT, Case, Manner, Project, Run, Shard, Spot, TEST_DIR, Way},
+    world::{Attempt, CHECKOUT, Case, Manner, Project, ReportSource, Run, Shard, Spot, TEST_DIR},
 };
 
 /// A project without runs, for reports with flags.
@@ -13,7 +13,7 @@ pub fn project(name: &str) -> Project {
         id: String::new(),
         name: name.to_owned(),
         stable: "main".to_owned(),
-        way: Way::Flags,
+        source: ReportSource::Flags,
         chat_events: None,
         pr_comments: None,
         runs: Vec::new(),

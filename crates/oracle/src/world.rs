@@ -40,7 +40,7 @@ pub struct Organization {
 
 /// The way in which a project's reports reach the importer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum ReportSource {
     /// From GitHub Actions: all values in variables and the event file. The checkout is known.
     Github,
     /// From GitLab CI, likewise.
@@ -55,7 +55,7 @@ pub struct Project {
     pub id: String,
     pub name: String,
     pub stable: String,
-    pub way: Way,
+    pub source: ReportSource,
     pub chat_events: Option<Vec<&'static str>>,
     pub pr_comments: Option<bool>,
     /// In the order of their first import.
@@ -175,7 +175,7 @@ pub const CHECKOUT: &str = "/home/runner/work/shop/shop";
 pub const TEST_DIR: &str = "tests";
 
 /// The class of the error of a test that was expected to fail and passed.
-pub const MENDED_CLASS: &str = "expected to fail, but passed";
+pub const UNEXPECTED_PASS_CLASS: &str = "expected to fail, but passed";
 
 impl ExpectedTest {
     /// The attempts of each execution.
@@ -305,8 +305,8 @@ impl Case {
                 Manner::UnexpectedPass => {
                     attempt.status = "failed";
                     attempt.faults = vec![Fault {
-                        class: MENDED_CLASS.to_owned(),
-                        message: MENDED_CLASS.to_owned(),
+                        class: UNEXPECTED_PASS_CLASS.to_owned(),
+                        message: UNEXPECTED_PASS_CLASS.to_owned(),
                         frames: Vec::new(),
                         snippet: None,
                         spot: None,

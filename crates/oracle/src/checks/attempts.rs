@@ -2,45 +2,45 @@
 
 use serde_json::Value;
 
-use super::{Scene, refused};
+use super::{ProjectChecks, refused};
 use crate::{
     comparison::Comparison,
     http::escape,
     oracle, playwright, texts,
-    world::{Attempt, ExpectedTest, Fault, MENDED_CLASS, Run, is_failure},
+    world::{Attempt, ExpectedTest, Fault, Run, UNEXPECTED_PASS_CLASS, is_failure},
 };
 
 /// Checks every test that did not simply pass, and some that did, in every visible run.
-pub fn attempts(comparison: &mut Comparison, scene: &Scene<'_>) {
-    for (number, run) in oracle::visible(scene.project, scene.organization.plan, scene.now)
+pub fn attempts(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
+    for (number, run) in oracle::visible(checks.project, checks.organization.plan, checks.now)
         .iter()
         .enumerate()
     {
         for (place, test) in run.tests().iter().enumerate() {
             if test.attempts.len() > 1 || test.status() != "passed" || (place + number) % 12 == 0 {
-                check_test(comparison, scene, run, test);
+                check_test(comparison, checks, run, test);
             }
         }
     }
-    if let Some(run) = oracle::visible(scene.project, scene.organization.plan, scene.now).first() {
-        refusals(comparison, scene, run);
+    if let Some(run) = oracle::visible(checks.project, checks.organization.plan, checks.now).first() {
+        refusals(comparison, checks, run);
     }
 }
 
-fn check_test(comparison: &mut Comparison, scene: &Scene<'_>, run: &Run, test: &ExpectedTest) {
+fn check_test(comparison: &mut Comparison, checks: &ProjectChecks<'_>, run: &Run, test: &ExpectedTest) {
     let id = &run.shards[test.shard].id;
-    let mut path = scene.path(&["runs", id, "tests", &test.name]);
+    let mut path = checks.path(&["runs", id, "tests", &test.name]);
     if test.attempts.len().is_multiple_of(2) {
         path.push_str(&format!(
             "?filePath={}",
             escape(test.file.as_deref().unwrap_or_default())
         ));
     }
-    let answer = scene.get(comparison, &path);
+    let answer = checks.get(comparison, &path);
     comparison.matches(
         &format!("GET {path}"),
         &answer,
-        &oracle::attempts(scene.project, run, test),
+        &oracle::attempts(checks.project, run, test),
     );
     for (place, attempt) in test.attempts.iter().enumerate() {
         let got = &answer["attempts"][place];
@@ -50,7 +50,7 @@ fn check_test(comparison: &mut Comparison, scene: &Scene<'_>, run: &Run, test: &
             for (number, fault) in attempt.faults.iter().enumerate() {
                 error(
                     comparison,
-                    scene,
+                    checks,
                     &format!("{what}.errors[{number}]"),
                     &got["errors"][number],
                     fault,
@@ -58,13 +58,13 @@ fn check_test(comparison: &mut Comparison, scene: &Scene<'_>, run: &Run, test: &
                 );
             }
         }
-        prompt(comparison, scene, &what, &got["copyPrompt"], test, attempt);
+        prompt(comparison, checks, &what, &got["copyPrompt"], test, attempt);
     }
 }
 
 fn error(
     comparison: &mut Comparison,
-    scene: &Scene<'_>,
+    checks: &ProjectChecks<'_>,
     what: &str,
     got: &Value,
     fault: &Fault,
@@ -82,10 +82,10 @@ fn error(
             format!("{what}: {name} holds control characters: {got}")
         });
     }
-    if fault.class == MENDED_CLASS {
+    if fault.class == UNEXPECTED_PASS_CLASS {
         let message = text("message").to_lowercase();
-        comparison.holds(message.contains(MENDED_CLASS), || {
-            format!("{what}: expected {MENDED_CLASS:?}, got {message:?}")
+        comparison.holds(message.contains(UNEXPECTED_PASS_CLASS), || {
+            format!("{what}: expected {UNEXPECTED_PASS_CLASS:?}, got {message:?}")
         });
         return;
     }
@@ -96,7 +96,7 @@ fn error(
     );
     match &fault.spot {
         Some(spot) => {
-            let file = scene.project.stored_path(&spot.file);
+            let file = checks.project.stored_path(&spot.file);
             let expected = serde_json::json!({"file": file, "line": spot.line, "column": spot.column});
             comparison.matches(&format!("{what}.location"), &got["location"], &expected);
         }
@@ -125,7 +125,7 @@ fn error(
 
 fn prompt(
     comparison: &mut Comparison,
-    scene: &Scene<'_>,
+    checks: &ProjectChecks<'_>,
     what: &str,
     got: &Value,
     test: &ExpectedTest,
@@ -139,9 +139,13 @@ fn prompt(
     let mut parts = vec![
         test.name.clone(),
         test.file.clone().unwrap_or_default(),
-        scene.project.name.clone(),
+        checks.project.name.clone(),
     ];
-    if let Some(fault) = attempt.faults.first().filter(|fault| fault.class != MENDED_CLASS) {
+    if let Some(fault) = attempt
+        .faults
+        .first()
+        .filter(|fault| fault.class != UNEXPECTED_PASS_CLASS)
+    {
         parts.push(
             oracle::message(fault)
                 .lines()
@@ -190,7 +194,7 @@ fn ticks(text: &str) -> usize {
         .unwrap_or_default()
 }
 
-fn refusals(comparison: &mut Comparison, scene: &Scene<'_>, run: &Run) {
+fn refusals(comparison: &mut Comparison, checks: &ProjectChecks<'_>, run: &Run) {
     let test = &run.tests()[0];
     let absent = "01920000-0000-7000-8000-000000000000";
     for (parts, query, code) in [
@@ -213,17 +217,17 @@ fn refusals(comparison: &mut Comparison, scene: &Scene<'_>, run: &Run) {
             "test_not_found",
         ),
     ] {
-        let path = format!("{}{query}", scene.path(&parts));
-        refused(comparison, &path, &scene.client.get(&path), 404, code);
+        let path = format!("{}{query}", checks.path(&parts));
+        refused(comparison, &path, &checks.client.get(&path), 404, code);
     }
     let path = format!(
         "{}?filePath=a&filePath=a",
-        scene.path(&["runs", &run.id, "tests", &test.name])
+        checks.path(&["runs", &run.id, "tests", &test.name])
     );
     refused(
         comparison,
         &path,
-        &scene.client.get(&path),
+        &checks.client.get(&path),
         400,
         "invalid_parameter",
     );

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{
-    List, Scene, all_pages, refused,
+    List, ProjectChecks, all_pages, refused,
     verdicts::{Verdicts, count},
 };
 use crate::{
@@ -16,14 +16,14 @@ use crate::{
 };
 
 /// Checks the list in every order, filter and page, and against the stored verdicts.
-pub fn flaky(comparison: &mut Comparison, scene: &Scene<'_>, verdicts: &Verdicts) {
-    let base = scene.path(&["flaky"]);
+pub fn flaky(comparison: &mut Comparison, checks: &ProjectChecks<'_>, verdicts: &Verdicts) {
+    let base = checks.path(&["flaky"]);
     let judged: Vec<&(String, Option<String>)> = verdicts
         .iter()
         .filter(|(_, verdict)| verdict["status"] == "flaky" || verdict["status"] == "broken")
         .map(|(test, _)| test)
         .collect();
-    let entries = flaky_entries(comparison, scene, &base, "timeLost", judged.len());
+    let entries = flaky_entries(comparison, checks, &base, "timeLost", judged.len());
     let listed: BTreeSet<(String, Option<String>)> = entries.iter().map(key).collect();
     comparison.same(
         &format!("GET {base}: tests"),
@@ -38,12 +38,12 @@ pub fn flaky(comparison: &mut Comparison, scene: &Scene<'_>, verdicts: &Verdicts
         .values()
         .filter(|verdict| verdict["status"] == "failing")
         .count();
-    let answer = scene.get(comparison, &base);
+    let answer = checks.get(comparison, &base);
     comparison.matches(
         &format!("GET {base}"),
         &answer,
         &json!({
-            "project": {"id": scene.project.id, "name": scene.project.name},
+            "project": {"id": checks.project.id, "name": checks.project.name},
             "windowDays": 14,
             "sort": "timeLost",
             "gatheringDataCount": young,
@@ -51,11 +51,11 @@ pub fn flaky(comparison: &mut Comparison, scene: &Scene<'_>, verdicts: &Verdicts
         }),
     );
     for listed in &entries {
-        entry(comparison, scene, listed, verdicts);
+        entry(comparison, checks, listed, verdicts);
     }
-    orders(comparison, scene, &entries);
-    filters(comparison, scene, &entries);
-    refusals(comparison, scene);
+    orders(comparison, checks, &entries);
+    filters(comparison, checks, &entries);
+    refusals(comparison, checks);
 }
 
 fn key(entry: &Value) -> (String, Option<String>) {
@@ -66,7 +66,7 @@ fn key(entry: &Value) -> (String, Option<String>) {
 /// All entries of a flaky list. Pages are compared by their tests.
 fn flaky_entries(
     comparison: &mut Comparison,
-    scene: &Scene<'_>,
+    checks: &ProjectChecks<'_>,
     query: &str,
     sort: &str,
     total: usize,
@@ -76,13 +76,13 @@ fn flaky_entries(
         sort,
         key,
     };
-    all_pages(comparison, scene, query, &list, total)
+    all_pages(comparison, checks, query, &list, total)
 }
 
-fn entry(comparison: &mut Comparison, scene: &Scene<'_>, entry: &Value, verdicts: &Verdicts) {
+fn entry(comparison: &mut Comparison, checks: &ProjectChecks<'_>, entry: &Value, verdicts: &Verdicts) {
     let test = key(entry);
-    let what = format!("GET {}: {test:?}", scene.path(&["flaky"]));
-    let figures = count(scene, &test.0, test.1.as_deref());
+    let what = format!("GET {}: {test:?}", checks.path(&["flaky"]));
+    let figures = count(checks, &test.0, test.1.as_deref());
     let (last_run, seen) = figures.last.clone().unwrap_or((json!(ANY), ANY.to_owned()));
     comparison.matches(
         &what,
@@ -145,9 +145,9 @@ fn entry(comparison: &mut Comparison, scene: &Scene<'_>, entry: &Value, verdicts
     comparison.holds(reasons.contains(&reason), || {
         format!("{what}: {} because of {reason:?}", entry["status"])
     });
-    let explained = scene.get(
+    let explained = checks.get(
         comparison,
-        &format!("{}?explain=true&perPage=50", scene.path(&["flaky"])),
+        &format!("{}?explain=true&perPage=50", checks.path(&["flaky"])),
     );
     let found = explained["tests"]
         .as_array()
@@ -164,14 +164,14 @@ fn entry(comparison: &mut Comparison, scene: &Scene<'_>, entry: &Value, verdicts
     });
 }
 
-fn orders(comparison: &mut Comparison, scene: &Scene<'_>, entries: &[Value]) {
+fn orders(comparison: &mut Comparison, checks: &ProjectChecks<'_>, entries: &[Value]) {
     for (sort, field) in [
         ("timeLost", "timeLostMs"),
         ("rate", "failureRate"),
         ("impact", "impact"),
     ] {
-        let query = format!("{}?sort={sort}", scene.path(&["flaky"]));
-        let sorted = flaky_entries(comparison, scene, &query, sort, entries.len());
+        let query = format!("{}?sort={sort}", checks.path(&["flaky"]));
+        let sorted = flaky_entries(comparison, checks, &query, sort, entries.len());
         // Unknown figures come last. Equal ones are ordered by score, then name, then file.
         let inverse = |value: &Value| -value.as_f64().unwrap_or(f64::NEG_INFINITY);
         let rank = |entry: &Value| (inverse(&entry[field]), inverse(&entry["flakeScore"]), key(entry));
@@ -187,8 +187,8 @@ fn orders(comparison: &mut Comparison, scene: &Scene<'_>, entries: &[Value]) {
     }
 }
 
-fn filters(comparison: &mut Comparison, scene: &Scene<'_>, entries: &[Value]) {
-    let base = scene.path(&["flaky"]);
+fn filters(comparison: &mut Comparison, checks: &ProjectChecks<'_>, entries: &[Value]) {
+    let base = checks.path(&["flaky"]);
     for status in ["flaky", "broken"] {
         let wanted: Vec<_> = entries
             .iter()
@@ -197,7 +197,7 @@ fn filters(comparison: &mut Comparison, scene: &Scene<'_>, entries: &[Value]) {
             .collect();
         let got = flaky_entries(
             comparison,
-            scene,
+            checks,
             &format!("{base}?status={status}"),
             "timeLost",
             wanted.len(),
@@ -237,7 +237,7 @@ fn filters(comparison: &mut Comparison, scene: &Scene<'_>, entries: &[Value]) {
             })
             .collect();
         let query = format!("{base}?search={}", escape(needle));
-        let got = flaky_entries(comparison, scene, &query, "timeLost", wanted.len());
+        let got = flaky_entries(comparison, checks, &query, "timeLost", wanted.len());
         comparison.same(
             &format!("GET {query}"),
             &got.iter().map(key).collect::<Vec<_>>(),
@@ -246,8 +246,8 @@ fn filters(comparison: &mut Comparison, scene: &Scene<'_>, entries: &[Value]) {
     }
 }
 
-fn refusals(comparison: &mut Comparison, scene: &Scene<'_>) {
-    let base = scene.path(&["flaky"]);
+fn refusals(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
+    let base = checks.path(&["flaky"]);
     let long = format!("search={}", "x".repeat(201));
     for query in [
         "status=healthy",
@@ -268,7 +268,7 @@ fn refusals(comparison: &mut Comparison, scene: &Scene<'_>) {
         "explain=perhaps",
     ] {
         let path = format!("{base}?{query}");
-        let answer = scene.client.get(&path);
+        let answer = checks.client.get(&path);
         refused(comparison, &path, &answer, 400, "invalid_parameter");
         let parameter = query.split('=').next().unwrap_or_default();
         comparison.holds(answer.sentence().contains(parameter), || {
@@ -276,6 +276,6 @@ fn refusals(comparison: &mut Comparison, scene: &Scene<'_>) {
         });
     }
     // The list has no period: an unknown parameter is ignored.
-    let answer = scene.client.get(&format!("{base}?days=8"));
+    let answer = checks.client.get(&format!("{base}?days=8"));
     comparison.same("GET flaky?days=8", &answer.status, &200);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Scene, refused};
+use super::{ProjectChecks, refused};
 use crate::{
     comparison::Comparison,
     oracle,
@@ -12,30 +12,30 @@ use crate::{
 };
 
 /// Checks every field of every visible run, by its own id and by each of its shards' ids.
-pub fn run_details(comparison: &mut Comparison, scene: &mut Scene<'_>) {
-    for run in oracle::visible(scene.project, scene.organization.plan, scene.now) {
-        run_detail(comparison, scene, run);
+pub fn run_details(comparison: &mut Comparison, checks: &mut ProjectChecks<'_>) {
+    for run in oracle::visible(checks.project, checks.organization.plan, checks.now) {
+        run_detail(comparison, checks, run);
     }
     let hidden =
-        scene.project.runs.iter().filter(|run| {
-            run.started() < scene.now - scene.organization.plan.retention() * crate::clock::DAY
+        checks.project.runs.iter().filter(|run| {
+            run.started() < checks.now - checks.organization.plan.retention() * crate::clock::DAY
         });
     for run in hidden {
-        let path = scene.path(&["runs", &run.id]);
-        refused(comparison, &path, &scene.client.get(&path), 404, "run_not_found");
+        let path = checks.path(&["runs", &run.id]);
+        refused(comparison, &path, &checks.client.get(&path), 404, "run_not_found");
     }
 }
 
 /// One run.
-pub fn run_detail(comparison: &mut Comparison, scene: &mut Scene<'_>, run: &Run) {
-    let path = scene.path(&["runs", &run.id]);
-    let answer = scene.client.get(&path);
+pub fn run_detail(comparison: &mut Comparison, checks: &mut ProjectChecks<'_>, run: &Run) {
+    let path = checks.path(&["runs", &run.id]);
+    let answer = checks.client.get(&path);
     super::good(comparison, &path, &answer);
     let body = answer.json_or_null();
     comparison.matches(
         &format!("GET {path}"),
         &body,
-        &oracle::run_detail(scene.project, run),
+        &oracle::run_detail(checks.project, run),
     );
     let tests = run.tests();
     let got: BTreeMap<(String, Option<String>), &Value> = body["tests"]
@@ -58,15 +58,15 @@ pub fn run_detail(comparison: &mut Comparison, scene: &mut Scene<'_>, run: &Run)
             comparison.holds(false, || format!("{what} is missing"));
             continue;
         };
-        record_fingerprints(comparison, scene, test, entry);
-        let mut expected = oracle::test_entry(run, test, &scene.fingerprints);
+        record_fingerprints(comparison, checks, test, entry);
+        let mut expected = oracle::test_entry(run, test, &checks.fingerprints);
         trim_ends(&mut expected);
         let mut entry = (*entry).clone();
         trim_ends(&mut entry);
         comparison.matches(&what, &entry, &expected);
     }
     for shard in &run.shards {
-        let same = scene.client.get(&scene.path(&["runs", &shard.id]));
+        let same = checks.client.get(&checks.path(&["runs", &shard.id]));
         comparison.holds(same.body == answer.body, || {
             format!("GET {path}: shard id {} answers otherwise", shard.id)
         });
@@ -83,17 +83,17 @@ fn trim_ends(entry: &mut Value) {
 /// A class has one fingerprint, and two classes have different ones.
 fn record_fingerprints(
     comparison: &mut Comparison,
-    scene: &mut Scene<'_>,
+    checks: &mut ProjectChecks<'_>,
     test: &ExpectedTest,
     entry: &Value,
 ) {
     if let (Some(class), Some(fingerprint)) = (oracle::class(test.last()), entry["fingerprint"].as_str()) {
-        note(comparison, scene, class, fingerprint);
+        note(comparison, checks, class, fingerprint);
     }
 }
 
 /// Records the stored fingerprint of a class.
-pub fn note(comparison: &mut Comparison, scene: &mut Scene<'_>, class: &str, fingerprint: &str) {
+pub fn note(comparison: &mut Comparison, checks: &mut ProjectChecks<'_>, class: &str, fingerprint: &str) {
     let shaped = (1..=128).contains(&fingerprint.len())
         && fingerprint
             .chars()
@@ -101,7 +101,7 @@ pub fn note(comparison: &mut Comparison, scene: &mut Scene<'_>, class: &str, fin
     comparison.holds(shaped, || {
         format!("the fingerprint {fingerprint:?} has another shape")
     });
-    if let Some(known) = scene.fingerprints.get(class) {
+    if let Some(known) = checks.fingerprints.get(class) {
         let known = known.clone();
         comparison.same(
             &format!("the fingerprint of {class:?}"),
@@ -109,11 +109,14 @@ pub fn note(comparison: &mut Comparison, scene: &mut Scene<'_>, class: &str, fin
             &known,
         );
     } else {
-        let other = scene.fingerprints.iter().find(|(_, known)| *known == fingerprint);
+        let other = checks
+            .fingerprints
+            .iter()
+            .find(|(_, known)| *known == fingerprint);
         comparison.holds(other.is_none(), || {
             format!("{class:?} has the fingerprint of {other:?}")
         });
-        scene
+        checks
             .fingerprints
             .insert(class.to_owned(), fingerprint.to_owned());
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Scene, refused};
+use super::{ProjectChecks, refused};
 use crate::{
     comparison::Comparison,
     http::{escape, form},
@@ -53,14 +53,14 @@ impl Filter {
 }
 
 /// Checks filters alone and together. Each list is walked from end to end and back.
-pub fn runs(comparison: &mut Comparison, scene: &Scene<'_>) {
-    let all = oracle::visible(scene.project, scene.organization.plan, scene.now);
+pub fn runs(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
+    let all = oracle::visible(checks.project, checks.organization.plan, checks.now);
     let mut filters = vec![Filter::default()];
-    filters.extend(scene.periods().into_iter().map(|days| Filter {
+    filters.extend(checks.periods().into_iter().map(|days| Filter {
         days: Some(days),
         ..Filter::default()
     }));
-    let longest = scene.periods().last().copied();
+    let longest = checks.periods().last().copied();
     for status in ["passed", "failed"] {
         filters.push(Filter {
             status: Some(status),
@@ -72,7 +72,7 @@ pub fn runs(comparison: &mut Comparison, scene: &Scene<'_>) {
     branches.sort();
     branches.dedup();
     branches.push(Some("no such branch".to_owned()));
-    branches.push(Some(scene.project.stable.to_uppercase()));
+    branches.push(Some(checks.project.stable.to_uppercase()));
     for branch in branches.into_iter().flatten() {
         filters.push(Filter {
             branch: Some(branch.clone()),
@@ -105,27 +105,27 @@ pub fn runs(comparison: &mut Comparison, scene: &Scene<'_>) {
         ..Filter::default()
     });
     for filter in &filters {
-        walk(comparison, scene, filter, 10);
+        walk(comparison, checks, filter, 10);
     }
-    walk(comparison, scene, &filters[0], 25);
+    walk(comparison, checks, &filters[0], 25);
     walk(
         comparison,
-        scene,
+        checks,
         &Filter {
             days: longest,
             ..Filter::default()
         },
         50,
     );
-    elsewhere(comparison, scene, &all);
-    refusals(comparison, scene);
+    elsewhere(comparison, checks, &all);
+    refusals(comparison, checks);
 }
 
 /// A cursor is only a position. It works with other filters, too.
-fn elsewhere(comparison: &mut Comparison, scene: &Scene<'_>, all: &[&Run]) {
-    let base = scene.path(&["runs"]);
-    let recent = oracle::within(scene.project, 30, scene.now);
-    let first = scene.get(comparison, &base);
+fn elsewhere(comparison: &mut Comparison, checks: &ProjectChecks<'_>, all: &[&Run]) {
+    let base = checks.path(&["runs"]);
+    let recent = oracle::within(checks.project, 30, checks.now);
+    let first = checks.get(comparison, &base);
     if let Some(cursor) = first["nextCursor"].as_str() {
         let filter = Filter {
             status: Some("failed"),
@@ -139,7 +139,7 @@ fn elsewhere(comparison: &mut Comparison, scene: &Scene<'_>, all: &[&Run]) {
             .take(25)
             .collect();
         let path = format!("{base}?status=failed&perPage=25&cursor={cursor}");
-        let answer = scene.get(comparison, &path);
+        let answer = checks.get(comparison, &path);
         comparison.same(&format!("GET {path}: ids"), &ids(&answer), &older);
         let count = recent.iter().filter(|run| filter.admits(run)).count();
         comparison.same(
@@ -156,7 +156,7 @@ fn elsewhere(comparison: &mut Comparison, scene: &Scene<'_>, all: &[&Run]) {
         .take(1)
     {
         let path = format!("{base}?perPage=50&branch={}", form(branch));
-        let answer = scene.get(comparison, &path);
+        let answer = checks.get(comparison, &path);
         let wanted: Vec<&str> = recent
             .iter()
             .filter(|run| run.branch.as_ref() == Some(branch))
@@ -175,8 +175,8 @@ fn ids(answer: &Value) -> Vec<&str> {
         .collect()
 }
 
-fn walk(comparison: &mut Comparison, scene: &Scene<'_>, filter: &Filter, per_page: usize) {
-    let expected: Vec<&Run> = oracle::within(scene.project, filter.days.unwrap_or(30), scene.now)
+fn walk(comparison: &mut Comparison, checks: &ProjectChecks<'_>, filter: &Filter, per_page: usize) {
+    let expected: Vec<&Run> = oracle::within(checks.project, filter.days.unwrap_or(30), checks.now)
         .into_iter()
         .filter(|run| filter.admits(run))
         .collect();
@@ -185,19 +185,19 @@ fn walk(comparison: &mut Comparison, scene: &Scene<'_>, filter: &Filter, per_pag
     } else {
         expected.chunks(per_page).collect()
     };
-    let base = scene.path(&["runs"]);
+    let base = checks.path(&["runs"]);
     let first = format!("{base}?{}&perPage={per_page}", filter.query());
     let mut path = first.clone();
     let mut backwards = None;
     for (number, page) in pages.iter().enumerate() {
-        let answer = scene.get_window(comparison, &path, filter.days.unwrap_or(30));
+        let answer = checks.get_window(comparison, &path, filter.days.unwrap_or(30));
         let rows: Vec<Value> = page.iter().map(|run| oracle::run_row(run)).collect();
         comparison.matches(
             &format!("GET {path}"),
             &answer,
             &json!({
-                "project": {"id": scene.project.id, "name": scene.project.name},
-                "stableBranch": scene.project.stable,
+                "project": {"id": checks.project.id, "name": checks.project.name},
+                "stableBranch": checks.project.stable,
                 "runs": rows,
                 "total": expected.len(),
             }),
@@ -230,7 +230,7 @@ fn walk(comparison: &mut Comparison, scene: &Scene<'_>, filter: &Filter, per_pag
     for page in pages.iter().rev().skip(1) {
         let Some(cursor) = backwards else { break };
         let path = format!("{first}&cursor={cursor}&direction=prev");
-        let answer = scene.get(comparison, &path);
+        let answer = checks.get(comparison, &path);
         let expected: Vec<&str> = page.iter().map(|run| run.id.as_str()).collect();
         comparison.same(&format!("GET {path}: ids"), &ids(&answer), &expected);
         comparison.holds(answer["nextCursor"].is_string(), || {
@@ -240,8 +240,8 @@ fn walk(comparison: &mut Comparison, scene: &Scene<'_>, filter: &Filter, per_pag
     }
 }
 
-fn refusals(comparison: &mut Comparison, scene: &Scene<'_>) {
-    let base = scene.path(&["runs"]);
+fn refusals(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
+    let base = checks.path(&["runs"]);
     let long = "x".repeat(201);
     for (query, parameter) in [
         ("status=incomplete", "status"),
@@ -267,7 +267,7 @@ fn refusals(comparison: &mut Comparison, scene: &Scene<'_>) {
         ("direction=older", "direction"),
     ] {
         let path = format!("{base}?{query}");
-        let answer = scene.client.get(&path);
+        let answer = checks.client.get(&path);
         if refused(comparison, &path, &answer, 400, "invalid_parameter") {
             let sentence = answer.sentence();
             comparison.holds(sentence.contains(parameter), || {
@@ -276,19 +276,19 @@ fn refusals(comparison: &mut Comparison, scene: &Scene<'_>) {
         }
     }
     // The longest permitted text.
-    let answer = scene.get(comparison, &format!("{base}?branch={}", "y".repeat(200)));
+    let answer = checks.get(comparison, &format!("{base}?branch={}", "y".repeat(200)));
     comparison.same("a branch of 200 characters", &answer["total"].as_i64(), &Some(0));
-    let answer = scene.get(comparison, &format!("{base}?branch={}", escape(&"ü".repeat(200))));
+    let answer = checks.get(comparison, &format!("{base}?branch={}", escape(&"ü".repeat(200))));
     comparison.same(
         "a branch of 200 wide characters",
         &answer["total"].as_i64(),
         &Some(0),
     );
-    periods(comparison, scene, &base);
+    periods(comparison, checks, &base);
 }
 
 /// `days` has its own error code on every route that has it.
-pub fn periods(comparison: &mut Comparison, scene: &Scene<'_>, base: &str) {
+pub fn periods(comparison: &mut Comparison, checks: &ProjectChecks<'_>, base: &str) {
     let mut bad = vec![
         "days=8",
         "days=0",
@@ -299,11 +299,17 @@ pub fn periods(comparison: &mut Comparison, scene: &Scene<'_>, base: &str) {
         "days=7&days=7",
         "days=4294967303",
     ];
-    if scene.organization.plan.retention() < 90 {
+    if checks.organization.plan.retention() < 90 {
         bad.push("days=90");
     }
     for query in bad {
         let path = format!("{base}?{query}");
-        refused(comparison, &path, &scene.client.get(&path), 400, "invalid_period");
+        refused(
+            comparison,
+            &path,
+            &checks.client.get(&path),
+            400,
+            "invalid_period",
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::Scene;
+use super::ProjectChecks;
 use crate::{
     comparison::{BOOL, Comparison},
     oracle,
@@ -12,10 +12,10 @@ use crate::{
 };
 
 /// Checks the configuration, which must contain no secret.
-pub fn settings(comparison: &mut Comparison, scene: &Scene<'_>) {
-    let path = scene.path(&["settings"]);
-    let answer = scene.get(comparison, &path);
-    let project = scene.project;
+pub fn settings(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
+    let path = checks.path(&["settings"]);
+    let answer = checks.get(comparison, &path);
+    let project = checks.project;
     comparison.matches(
         &format!("GET {path}"),
         &answer,
@@ -23,7 +23,7 @@ pub fn settings(comparison: &mut Comparison, scene: &Scene<'_>) {
             "project": {"id": project.id, "name": project.name},
             "settings": {
                 "stableBranch": project.stable,
-                "retentionDays": scene.organization.plan.retention(),
+                "retentionDays": checks.organization.plan.retention(),
                 "chat": {"configured": project.chat_events.is_some()},
                 "repohost": {"prCommentsEnabled": project.pr_comments.map_or(json!(BOOL), |on| json!(on))},
             },
@@ -55,11 +55,11 @@ pub fn settings(comparison: &mut Comparison, scene: &Scene<'_>) {
 }
 
 /// Every branch with a visible run, in alphabetical order ignoring case.
-pub fn branches(comparison: &mut Comparison, scene: &Scene<'_>) {
-    let path = scene.path(&["branches"]);
-    let answer = scene.get(comparison, &path);
+pub fn branches(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
+    let path = checks.path(&["branches"]);
+    let answer = checks.get(comparison, &path);
     let names: BTreeSet<(String, String)> =
-        oracle::visible(scene.project, scene.organization.plan, scene.now)
+        oracle::visible(checks.project, checks.organization.plan, checks.now)
             .into_iter()
             .filter_map(|run| run.branch.clone())
             .map(|name| (folded(&name), name))
@@ -68,6 +68,6 @@ pub fn branches(comparison: &mut Comparison, scene: &Scene<'_>) {
     comparison.matches(
         &format!("GET {path}"),
         &answer,
-        &json!({"project": {"id": scene.project.id, "name": scene.project.name}, "branches": expected}),
+        &json!({"project": {"id": checks.project.id, "name": checks.project.name}, "branches": expected}),
     );
 }

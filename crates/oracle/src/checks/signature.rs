@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::Scene;
+use super::ProjectChecks;
 use crate::{
     clock::{self, DAY},
     comparison::{ANY, Comparison, TEXT},
     oracle::{Occurrence, excerpt},
-    world::MENDED_CLASS,
+    world::UNEXPECTED_PASS_CLASS,
 };
 
 /// The kinds of errors.
@@ -26,12 +26,12 @@ pub(super) const CATEGORIES: [&str; 7] = [
 /// Checks one signature over one period.
 pub(super) fn detail(
     comparison: &mut Comparison,
-    scene: &Scene<'_>,
+    checks: &ProjectChecks<'_>,
     fingerprint: &str,
     stored: &[Occurrence<'_>],
     days: i64,
 ) {
-    let from = scene.now - days * DAY;
+    let from = checks.now - days * DAY;
     let within: Vec<Occurrence<'_>> = stored
         .iter()
         .filter(|occurrence| occurrence.run.started() >= from)
@@ -40,13 +40,13 @@ pub(super) fn detail(
     let empty = within.is_empty();
     let counted = if empty { stored.to_vec() } else { within };
     let class = &stored[0].class;
-    let path = format!("{}?days={days}", scene.path(&["errors", fingerprint]));
-    let answer = scene.get_window(comparison, &path, days);
+    let path = format!("{}?days={days}", checks.path(&["errors", fingerprint]));
+    let answer = checks.get_window(comparison, &path, days);
     comparison.matches(
         &format!("GET {path}"),
         &answer,
         &json!({
-            "project": {"id": scene.project.id, "name": scene.project.name},
+            "project": {"id": checks.project.id, "name": checks.project.name},
             "windowEmpty": empty,
             "signature": signature(class, &counted, stored, from, empty),
         }),
@@ -204,7 +204,7 @@ pub(super) fn figures(
         || format!("{what}: title {title:?}"),
     );
     let newest = counted.iter().max_by_key(|occurrence| occurrence.at).unwrap();
-    if class != MENDED_CLASS {
+    if class != UNEXPECTED_PASS_CLASS {
         let message = got["message"].as_str().unwrap_or_default().trim().to_owned();
         comparison.same(
             &format!("{what}: message"),

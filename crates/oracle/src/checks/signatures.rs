@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::{
-    List, Scene, all_pages, refused,
+    List, ProjectChecks, all_pages, refused,
     run_detail::note,
     runs::periods,
     signature::{CATEGORIES, detail, figures, signature},
@@ -16,33 +16,33 @@ use crate::{
     http::escape,
     oracle::{self, Occurrence},
     texts::folded,
-    world::{MENDED_CLASS, is_failure},
+    world::{UNEXPECTED_PASS_CLASS, is_failure},
 };
 
 /// Checks the list in every order, filter and page, then every signature over every period.
-pub fn signatures(comparison: &mut Comparison, scene: &mut Scene<'_>) {
-    for days in scene.periods() {
-        list(comparison, scene, days);
+pub fn signatures(comparison: &mut Comparison, checks: &mut ProjectChecks<'_>) {
+    for days in checks.periods() {
+        list(comparison, checks, days);
     }
-    let project = scene.project;
-    let visible = oracle::visible(project, scene.organization.plan, scene.now);
+    let project = checks.project;
+    let visible = oracle::visible(project, checks.organization.plan, checks.now);
     let all = by_class(oracle::occurrences(&visible));
     for (class, stored) in &all {
-        let Some(fingerprint) = scene.fingerprints.get(class).cloned() else {
+        let Some(fingerprint) = checks.fingerprints.get(class).cloned() else {
             // The error occurred only in runs outside of the list's periods.
             continue;
         };
-        for days in scene.periods() {
-            detail(comparison, scene, &fingerprint, stored, days);
+        for days in checks.periods() {
+            detail(comparison, checks, &fingerprint, stored, days);
         }
     }
-    let base = scene.path(&["errors"]);
-    scene.get_window(comparison, &base, 30);
-    if let Some(print) = scene.fingerprints.values().next() {
-        let path = scene.path(&["errors", print]);
-        scene.get_window(comparison, &path, 30);
+    let base = checks.path(&["errors"]);
+    checks.get_window(comparison, &base, 30);
+    if let Some(print) = checks.fingerprints.values().next() {
+        let path = checks.path(&["errors", print]);
+        checks.get_window(comparison, &path, 30);
     }
-    refusals(comparison, scene);
+    refusals(comparison, checks);
 }
 
 fn by_class(occurrences: Vec<Occurrence<'_>>) -> BTreeMap<String, Vec<Occurrence<'_>>> {
@@ -56,16 +56,16 @@ fn by_class(occurrences: Vec<Occurrence<'_>>) -> BTreeMap<String, Vec<Occurrence
     classes
 }
 
-fn list(comparison: &mut Comparison, scene: &mut Scene<'_>, days: i64) {
-    let (project, now) = (scene.project, scene.now);
+fn list(comparison: &mut Comparison, checks: &mut ProjectChecks<'_>, days: i64) {
+    let (project, now) = (checks.project, checks.now);
     let runs = oracle::within(project, days, now);
-    let visible = oracle::visible(project, scene.organization.plan, now);
+    let visible = oracle::visible(project, checks.organization.plan, now);
     let stored = by_class(oracle::occurrences(&visible));
     let counted = by_class(oracle::occurrences(&runs));
-    let base = scene.path(&["errors"]);
+    let base = checks.path(&["errors"]);
     let entries = signature_entries(
         comparison,
-        scene,
+        checks,
         &format!("{base}?days={days}"),
         "occurrences",
         counted.len(),
@@ -82,8 +82,8 @@ fn list(comparison: &mut Comparison, scene: &mut Scene<'_>, days: i64) {
     let mut found = BTreeSet::new();
     for entry in &entries {
         let message = entry["message"].as_str().unwrap_or_default().trim();
-        let class = if message.to_lowercase().contains(MENDED_CLASS) {
-            Some(MENDED_CLASS.to_owned())
+        let class = if message.to_lowercase().contains(UNEXPECTED_PASS_CLASS) {
+            Some(UNEXPECTED_PASS_CLASS.to_owned())
         } else {
             classes.get(message).cloned()
         };
@@ -96,7 +96,7 @@ fn list(comparison: &mut Comparison, scene: &mut Scene<'_>, days: i64) {
         };
         note(
             comparison,
-            scene,
+            checks,
             &class,
             entry["fingerprint"].as_str().unwrap_or_default(),
         );
@@ -119,25 +119,25 @@ fn list(comparison: &mut Comparison, scene: &mut Scene<'_>, days: i64) {
         &found,
         &counted.keys().cloned().collect(),
     );
-    let answer = scene.get_window(comparison, &format!("{base}?days={days}"), days);
+    let answer = checks.get_window(comparison, &format!("{base}?days={days}"), days);
     comparison.same(
         &format!("GET {base}?days={days}: unfingerprintedCount"),
         &answer["unfingerprintedCount"].as_u64(),
-        &Some(oracle::speechless(&runs) as u64),
+        &Some(oracle::failures_without_text(&runs) as u64),
     );
     comparison.same(
         "the default sort of errors",
         &answer["sort"],
         &json!("occurrences"),
     );
-    orders(comparison, scene, days, &entries);
-    filters(comparison, scene, days, &entries, &counted);
+    orders(comparison, checks, days, &entries);
+    filters(comparison, checks, days, &entries, &counted);
 }
 
 /// All entries of a list of signatures.
 fn signature_entries(
     comparison: &mut Comparison,
-    scene: &Scene<'_>,
+    checks: &ProjectChecks<'_>,
     query: &str,
     sort: &str,
     total: usize,
@@ -147,18 +147,18 @@ fn signature_entries(
         sort,
         key: Value::clone,
     };
-    all_pages(comparison, scene, query, &list, total)
+    all_pages(comparison, checks, query, &list, total)
 }
 
-fn orders(comparison: &mut Comparison, scene: &Scene<'_>, days: i64, entries: &[Value]) {
+fn orders(comparison: &mut Comparison, checks: &ProjectChecks<'_>, days: i64, entries: &[Value]) {
     for (sort, field) in [
         ("occurrences", "occurrenceCount"),
         ("tests", "testCount"),
         ("lastSeen", "lastSeen"),
         ("firstSeen", "firstSeen"),
     ] {
-        let query = format!("{}?days={days}&sort={sort}", scene.path(&["errors"]));
-        let sorted = signature_entries(comparison, scene, &query, sort, entries.len());
+        let query = format!("{}?days={days}&sort={sort}", checks.path(&["errors"]));
+        let sorted = signature_entries(comparison, checks, &query, sort, entries.len());
         let keys: Vec<String> = sorted
             .iter()
             .map(|entry| {
@@ -170,19 +170,19 @@ fn orders(comparison: &mut Comparison, scene: &Scene<'_>, days: i64, entries: &[
         comparison.holds(keys.windows(2).all(|pair| pair[0] >= pair[1]), || {
             format!("GET {query} is not sorted: {keys:?}")
         });
-        let answer = scene.get(comparison, &query);
+        let answer = checks.get(comparison, &query);
         comparison.same(&format!("GET {query}: sort"), &answer["sort"], &json!(sort));
     }
 }
 
 fn filters(
     comparison: &mut Comparison,
-    scene: &Scene<'_>,
+    checks: &ProjectChecks<'_>,
     days: i64,
     entries: &[Value],
     counted: &BTreeMap<String, Vec<Occurrence<'_>>>,
 ) {
-    let base = scene.path(&["errors"]);
+    let base = checks.path(&["errors"]);
     let prints = |entries: &[Value]| -> BTreeSet<String> {
         entries
             .iter()
@@ -191,10 +191,10 @@ fn filters(
     };
     let ask = |comparison: &mut Comparison, query: &str| -> Vec<Value> {
         let path = format!("{base}?days={days}&{query}&perPage=50");
-        let first = scene.get(comparison, &path);
+        let first = checks.get(comparison, &path);
         let mut entries = first["errors"].as_array().cloned().unwrap_or_default();
         for number in 2..=first["page"]["pageCount"].as_i64().unwrap_or(1) {
-            let more = scene.get(comparison, &format!("{path}&page={number}"));
+            let more = checks.get(comparison, &format!("{path}&page={number}"));
             entries.extend(more["errors"].as_array().cloned().unwrap_or_default());
         }
         entries
@@ -242,7 +242,7 @@ fn filters(
             .iter()
             .map(|(class, some)| {
                 (
-                    scene.fingerprints.get(*class).cloned().unwrap_or_default(),
+                    checks.fingerprints.get(*class).cloned().unwrap_or_default(),
                     some.len() as u64,
                 )
             })
@@ -271,7 +271,7 @@ fn filters(
             let shown = ["title", "message", "filePath"]
                 .iter()
                 .any(|name| holds(entry[*name].as_str()));
-            let class = scene
+            let class = checks
                 .fingerprints
                 .iter()
                 .find(|(_, known)| *known == print)
@@ -293,16 +293,16 @@ fn filters(
     }
 }
 
-fn refusals(comparison: &mut Comparison, scene: &Scene<'_>) {
-    let base = scene.path(&["errors"]);
-    periods(comparison, scene, &base);
-    let known = scene
+fn refusals(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
+    let base = checks.path(&["errors"]);
+    periods(comparison, checks, &base);
+    let known = checks
         .fingerprints
         .values()
         .next()
         .cloned()
         .unwrap_or_else(|| "0".repeat(32));
-    periods(comparison, scene, &scene.path(&["errors", &known]));
+    periods(comparison, checks, &checks.path(&["errors", &known]));
     for query in [
         "category=timeouts",
         "category=",
@@ -317,7 +317,7 @@ fn refusals(comparison: &mut Comparison, scene: &Scene<'_>) {
         "sort=tests&sort=tests",
     ] {
         let path = format!("{base}?{query}");
-        let answer = scene.client.get(&path);
+        let answer = checks.client.get(&path);
         refused(comparison, &path, &answer, 400, "invalid_parameter");
         let parameter = query.split('=').next().unwrap_or_default();
         comparison.holds(answer.sentence().contains(parameter), || {
@@ -328,7 +328,7 @@ fn refusals(comparison: &mut Comparison, scene: &Scene<'_>) {
     refused(
         comparison,
         &path,
-        &scene.client.get(&path),
+        &checks.client.get(&path),
         400,
         "invalid_parameter",
     );
@@ -340,19 +340,19 @@ fn refusals(comparison: &mut Comparison, scene: &Scene<'_>) {
         "ü".to_owned(),
         "x.y".to_owned(),
     ] {
-        let path = scene.path(&["errors", &absent]);
+        let path = checks.path(&["errors", &absent]);
         refused(
             comparison,
             &path,
-            &scene.client.get(&path),
+            &checks.client.get(&path),
             404,
             "error_not_found",
         );
     }
-    let any_failed = oracle::visible(scene.project, scene.organization.plan, scene.now)
+    let any_failed = oracle::visible(checks.project, checks.organization.plan, checks.now)
         .iter()
         .any(|run| run.tests().iter().any(|test| is_failure(test.status())));
-    comparison.holds(!any_failed || !scene.fingerprints.is_empty(), || {
+    comparison.holds(!any_failed || !checks.fingerprints.is_empty(), || {
         format!("GET {base}: no signature at all")
     });
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{Scene, refused};
+use super::{ProjectChecks, refused};
 use crate::{
     clock::{self, DAY},
     comparison::{ANY, BOOL, Comparison, NUMBER},
@@ -45,9 +45,9 @@ pub struct Figures {
 }
 
 /// Counts the figures.
-pub fn count(scene: &Scene<'_>, name: &str, file: Option<&str>) -> Figures {
-    let project = scene.project;
-    let window: Vec<(&Run, ExpectedTest)> = oracle::within(project, 14, scene.now)
+pub fn count(checks: &ProjectChecks<'_>, name: &str, file: Option<&str>) -> Figures {
+    let project = checks.project;
+    let window: Vec<(&Run, ExpectedTest)> = oracle::within(project, 14, checks.now)
         .into_iter()
         .filter_map(|run| oracle::find(run, name, file).map(|test| (run, test)))
         .filter(|(_, test)| !test.skipped())
@@ -124,43 +124,49 @@ fn flip_rate(window: &[(&Run, ExpectedTest)]) -> Option<f64> {
 }
 
 /// Checks the stored verdict of every visible test against the counted figures.
-pub fn verdicts(comparison: &mut Comparison, scene: &Scene<'_>) -> Verdicts {
-    let visible = oracle::visible(scene.project, scene.organization.plan, scene.now);
+pub fn verdicts(comparison: &mut Comparison, checks: &ProjectChecks<'_>) -> Verdicts {
+    let visible = oracle::visible(checks.project, checks.organization.plan, checks.now);
     let mut all = Verdicts::new();
     for (name, file) in oracle::tests_of(&visible) {
-        let path = scene.path(&["tests", &name, "status"])
+        let path = checks.path(&["tests", &name, "status"])
             + &format!("?filePath={}", escape(file.as_deref().unwrap_or_default()));
-        let answer = scene.get(comparison, &path);
-        let bare = scene.client.get(&scene.path(&["tests", &name, "status"]));
+        let answer = checks.get(comparison, &path);
+        let bare = checks.client.get(&checks.path(&["tests", &name, "status"]));
         comparison.holds(bare.json_or_null() == answer, || {
             format!("GET {path}: otherwise without filePath")
         });
-        verdict(comparison, scene, &path, &answer, (&name, file.as_deref()));
+        verdict(comparison, checks, &path, &answer, (&name, file.as_deref()));
         all.insert((name, file), answer);
     }
-    let path = scene.path(&["tests", "no such test", "status"]);
-    refused(comparison, &path, &scene.client.get(&path), 404, "test_not_found");
+    let path = checks.path(&["tests", "no such test", "status"]);
+    refused(
+        comparison,
+        &path,
+        &checks.client.get(&path),
+        404,
+        "test_not_found",
+    );
     all
 }
 
 fn verdict(
     comparison: &mut Comparison,
-    scene: &Scene<'_>,
+    checks: &ProjectChecks<'_>,
     path: &str,
     answer: &Value,
     (name, file): (&str, Option<&str>),
 ) {
     let what = format!("GET {path}");
-    let in_window = oracle::within(scene.project, 14, scene.now)
+    let in_window = oracle::within(checks.project, 14, checks.now)
         .into_iter()
         .any(|run| oracle::find(run, name, file).is_some());
-    let figures = count(scene, name, file);
+    let figures = count(checks, name, file);
     let judged = !figures.runs.is_empty();
     comparison.matches(
         &what,
         answer,
         &json!({
-            "project": {"id": scene.project.id, "name": scene.project.name},
+            "project": {"id": checks.project.id, "name": checks.project.name},
             "test": {"name": name, "filePath": file},
             // The specification does not define whether skips alone lead to a verdict.
             "awaitingFirstWrite": if in_window && !judged { json!(BOOL) } else { json!(!in_window) },

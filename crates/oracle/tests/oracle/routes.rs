@@ -2,26 +2,26 @@
 
 use assay_oracle::{
     GeneratedWorld, analyze,
-    checks::{self, Scene},
+    checks::{self, ProjectChecks},
     comparison::Comparison,
     http::Client,
     scripted,
-    world::{Plan, Way},
+    world::{Plan, ReportSource},
 };
 
 /// A project without any data of the other projects' tests and errors.
-fn empty(world: &GeneratedWorld) -> Scene<'_> {
+fn empty(world: &GeneratedWorld) -> ProjectChecks<'_> {
     let organization = &world.organizations[0];
     let project = organization
         .projects
         .last()
         .expect("the empty project is the last");
-    world.scene(organization, project)
+    world.project_checks(organization, project)
 }
 
 /// The fingerprint of each error of a project, from the details of its runs.
-fn record_fingerprints(comparison: &mut Comparison, scene: &mut Scene<'_>) {
-    checks::run_detail::run_details(comparison, scene);
+fn record_fingerprints(comparison: &mut Comparison, checks: &mut ProjectChecks<'_>) {
+    checks::run_detail::run_details(comparison, checks);
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn projects() {
 #[test]
 fn settings_and_branches() {
     GeneratedWorld::whole().check("settings and branches", |comparison, world| {
-        world.each_project(comparison, |comparison, scene| {
-            checks::settings(comparison, scene);
-            checks::branches(comparison, scene);
+        world.each_project(comparison, |comparison, checks| {
+            checks::settings(comparison, checks);
+            checks::branches(comparison, checks);
         });
     });
 }
@@ -54,8 +54,8 @@ fn run_details() {
 #[test]
 fn runs() {
     GeneratedWorld::whole().check("runs", |comparison, world| {
-        world.each_project(comparison, |comparison, scene| {
-            checks::runs::runs(comparison, scene)
+        world.each_project(comparison, |comparison, checks| {
+            checks::runs::runs(comparison, checks)
         });
     });
 }
@@ -63,9 +63,9 @@ fn runs() {
 #[test]
 fn attempts() {
     GeneratedWorld::whole().check("attempts", |comparison, world| {
-        world.each_project(comparison, |comparison, scene| {
-            record_fingerprints(comparison, scene);
-            checks::attempts::attempts(comparison, scene);
+        world.each_project(comparison, |comparison, checks| {
+            record_fingerprints(comparison, checks);
+            checks::attempts::attempts(comparison, checks);
         });
     });
 }
@@ -73,9 +73,9 @@ fn attempts() {
 #[test]
 fn history() {
     GeneratedWorld::whole().check("history", |comparison, world| {
-        world.each_project(comparison, |comparison, scene| {
-            record_fingerprints(comparison, scene);
-            checks::history(comparison, scene);
+        world.each_project(comparison, |comparison, checks| {
+            record_fingerprints(comparison, checks);
+            checks::history(comparison, checks);
         });
     });
 }
@@ -84,10 +84,10 @@ fn history() {
 fn error_signatures() {
     GeneratedWorld::whole().check("signatures", |comparison, world| {
         let empty = empty(world);
-        world.each_project(comparison, |comparison, scene| {
-            record_fingerprints(comparison, scene);
-            checks::signatures::signatures(comparison, scene);
-            for print in scene.fingerprints.values() {
+        world.each_project(comparison, |comparison, checks| {
+            record_fingerprints(comparison, checks);
+            checks::signatures::signatures(comparison, checks);
+            for print in checks.fingerprints.values() {
                 let path = empty.path(&["errors", print]);
                 checks::refused(
                     comparison,
@@ -105,13 +105,13 @@ fn error_signatures() {
 fn verdicts_and_the_flaky_list() {
     GeneratedWorld::whole().check("verdicts", |comparison, world| {
         let empty = empty(world);
-        world.each_project(comparison, |comparison, scene| {
-            let verdicts = checks::verdicts::verdicts(comparison, scene);
+        world.each_project(comparison, |comparison, checks| {
+            let verdicts = checks::verdicts::verdicts(comparison, checks);
             comparison.section("flaky list");
-            checks::flaky::flaky(comparison, scene, &verdicts);
-            if scene.project.way == Way::Flags && !verdicts.is_empty() {
+            checks::flaky::flaky(comparison, checks, &verdicts);
+            if checks.project.source == ReportSource::Flags && !verdicts.is_empty() {
                 comparison.section("analyze");
-                analyze::analyze(comparison, &world.stack, scene, &verdicts);
+                analyze::analyze(comparison, &world.stack, checks, &verdicts);
             }
             comparison.section("other projects");
             for ((name, _), _) in verdicts.iter().take(5) {
@@ -119,8 +119,8 @@ fn verdicts_and_the_flaky_list() {
                 checks::refused(comparison, &path, &empty.client.get(&path), 404, "test_not_found");
             }
             comparison.section("scripted verdicts");
-            match scene.project.name.as_str() {
-                "Scripted verdicts" => scripted::verdicts(comparison, scene, &verdicts),
+            match checks.project.name.as_str() {
+                "Scripted verdicts" => scripted::verdicts(comparison, checks, &verdicts),
                 "Outage" => scripted::after_the_outage(comparison, &verdicts),
                 _ => {}
             }

@@ -9,10 +9,10 @@ use assay_oracle::{
 fn bad_input() {
     GeneratedWorld::newest().check("bad input", |comparison, world| {
         let organization = &world.organizations[0];
-        let mut scene = world.scene(organization, &organization.projects[0]);
-        let run = oracle::visible(scene.project, organization.plan, world.now)[0].clone();
-        checks::run_detail::run_detail(comparison, &mut scene, &run);
-        badinput::bad_input(comparison, &scene, &run);
+        let mut checks = world.project_checks(organization, &organization.projects[0]);
+        let run = oracle::visible(checks.project, organization.plan, world.now)[0].clone();
+        checks::run_detail::run_detail(comparison, &mut checks, &run);
+        badinput::bad_input(comparison, &checks, &run);
     });
 }
 
