@@ -63,22 +63,21 @@ pub(crate) const READABLE_FORMATS: &str = "Playwright JSON, JUnit XML, CTRF, Jes
 fn xml(text: &str) -> Option<(usize, Format)> {
     let mut is_first = true;
     elements(text).find_map(|(at, name)| {
-        // Other XML also has elements of these names, inside another element.
-        let as_root = |is_report: bool, format| (is_first && is_report).then_some((at, format));
-        let beginning = || text.get(at..).unwrap_or_default();
+        // Other XML also has elements of these names, inside another element. The text is searched only for the root.
+        let is_root = std::mem::replace(&mut is_first, false);
+        let is_root_with = |part: &str| is_root && text.get(at..).is_some_and(|rest| rest.contains(part));
         let format = match name {
-            "testsuites" | "testsuite" | "testcase" => Some((at, Format::Junit)),
-            "TestRun" => Some((at, Format::Trx)),
-            "testng-results" => Some((at, Format::Testng)),
-            "robot" => as_root(beginning().contains("<suite"), Format::Robot),
-            "test-run" | "test-results" => as_root(true, Format::Nunit),
-            "assemblies" => as_root(beginning().contains("<assembly"), Format::Xunit),
-            "assembly" => as_root(beginning().contains("test-framework"), Format::Xunit),
-            "Site" => as_root(beginning().contains("<Testing"), Format::Ctest),
-            _ => None,
+            "testsuites" | "testsuite" | "testcase" => Format::Junit,
+            "TestRun" => Format::Trx,
+            "testng-results" => Format::Testng,
+            "robot" if is_root_with("<suite") => Format::Robot,
+            "test-run" | "test-results" if is_root => Format::Nunit,
+            "assemblies" if is_root_with("<assembly") => Format::Xunit,
+            "assembly" if is_root_with("test-framework") => Format::Xunit,
+            "Site" if is_root_with("<Testing") => Format::Ctest,
+            _ => return None,
         };
-        is_first = false;
-        format
+        Some((at, format))
     })
 }
 

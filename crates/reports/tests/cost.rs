@@ -122,6 +122,10 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
             );
             (text.len(), vec![file("r.json", text)])
         }),
+        ("a page with elements that are named like a report's root", SMALL_BASE_MB, {
+            let text = format!("<page>{}</page>", "<robot/>".repeat(400_000));
+            (text.len(), vec![file("page.xml", text)])
+        }),
         ("a Go test below two million others", SMALL_BASE_MB, {
             let name = "/".repeat(2_000_000);
             let text: String = ["run", "pass"]
