@@ -122,6 +122,14 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
             );
             (text.len(), vec![file("r.json", text)])
         }),
+        ("a failure of Surefire's with many escapes", SMALL_BASE_MB, {
+            let text = format!(
+                "<testsuite xsi:noNamespaceSchemaLocation='surefire.xsd'><testcase name='a'><failure>{}</failure>\
+                 </testcase></testsuite>",
+                "&#x&amp#".repeat(500_000)
+            );
+            (text.len(), vec![file("r.xml", text)])
+        }),
         ("a page with elements that are named like a report's root", SMALL_BASE_MB, {
             let text = format!("<page>{}</page>", "<robot/>".repeat(400_000));
             (text.len(), vec![file("page.xml", text)])

@@ -280,24 +280,46 @@ fn unescaped_twice(text: &str) -> Cow<'_, str> {
     }
     let mut unescaped = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find("&#").into_iter().chain(rest.find("&amp#")).min() {
+    while let Some(at) = rest.find('&') {
         let (before, reference) = rest.split_at(at);
         unescaped.push_str(before);
-        let digits = reference.trim_start_matches("&amp#").trim_start_matches("&#");
-        let control = digits
-            .split_once(';')
-            .filter(|(number, _)| number.parse::<u8>().is_ok_and(|code| code < 32));
+        let numbered = reference.trim_start_matches("&amp#").trim_start_matches("&#");
+        let end = numbered.find(|c: char| !c.is_ascii_digit() && c != '+');
+        let (number, after) = numbered.split_at(end.unwrap_or(numbered.len()));
+        let control = after
+            .strip_prefix(';')
+            .filter(|_| number.parse::<u8>().is_ok_and(|code| code < 32));
         match control {
-            Some((_, after)) => {
+            Some(after) => {
                 unescaped.push(char::REPLACEMENT_CHARACTER);
                 rest = after;
             }
+            // All marks before a number that is not of a control character stay, and an ampersand without a mark.
             None => {
-                unescaped.push('&');
-                rest = reference.get(1..).unwrap_or_default();
+                let (mark, after) = reference.split_at((reference.len() - numbered.len()).max(1));
+                unescaped.push_str(mark);
+                rest = after;
             }
         }
     }
     unescaped.push_str(rest);
     Cow::Owned(unescaped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_control_characters_are_unescaped_twice() {
+        for (text, expected) in [
+            ("a&#7;b&amp#27;[0m", "a\u{fffd}b\u{fffd}[0m"),
+            ("&amp#&#+07;", "\u{fffd}"),
+            ("&#32;&#x7;&#;&#7 ;&amp#", "&#32;&#x7;&#;&#7 ;&amp#"),
+            ("&&#&#65;&#1;&", "&&#&#65;\u{fffd}&"),
+            ("a & b &lt;", "a & b &lt;"),
+        ] {
+            assert_eq!(unescaped_twice(text), expected);
+        }
+    }
 }
