@@ -12,7 +12,7 @@ use crate::{
     files::KnownFiles,
     go,
     input::Input,
-    jest, junit, karate, libtest, limits,
+    jest, junit, karate, libtest, limits, memory,
     merge::{Piece, merge},
     mocha, nunit, paths, playwright, pytest_json,
     report::{Format, ReadError, Report, SourceFile},
@@ -188,7 +188,7 @@ fn read_file(
     unpacked_bytes: &UnpackedBytes,
 ) -> Result<Vec<Piece>, ReadError> {
     let text = decode::decode(file, unpacked_bytes)?;
-    let mut input = Input {
+    let input = Input {
         name: &file.name,
         text: text.trim_start_matches('\u{feff}'),
         root: options.root.filter(|root| paths::is_absolute(root)),
@@ -203,9 +203,15 @@ fn read_file(
         Some(format) => format,
         None => detect::detect(input.text).map_err(unrecognised)?,
     };
+    memory::within(input.text.len(), || read_pieces(file, input, format))
+}
+
+/// The reports in a file of a known format. Together they are within one budget of memory.
+fn read_pieces(file: &SourceFile, mut input: Input<'_>, format: Format) -> Result<Vec<Piece>, ReadError> {
     let mut pieces = Vec::new();
     loop {
         let (report, history_id, next_report) = read_one(&input, format)?;
+        memory::check(input.name)?;
         pieces.push(Piece {
             name: file.name.clone(),
             modified: file.modified,

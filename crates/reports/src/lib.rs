@@ -26,6 +26,7 @@ mod karate;
 mod libtest;
 mod limits;
 mod location;
+mod memory;
 mod merge;
 mod mocha;
 mod nunit;

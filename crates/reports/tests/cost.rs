@@ -107,6 +107,14 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
                 "]}",
             ),
         ),
+        ("lists in a line of a blob report", BASE_MB, {
+            let errors = vec!["{}"; 4_000_000].join(",");
+            let text = format!(
+                "{{\"method\":\"onBlobReportMetadata\",\"params\":{{}}}}\n\
+                 {{\"method\":\"onTestEnd\",\"params\":{{\"result\":{{\"errors\":[{errors}]}}}}}}\n"
+            );
+            (text.len(), vec![file("r.jsonl", text)])
+        }),
         ("a message with a section a test", 2 * SMALL_BASE_MB, {
             let section = |number: usize| format!("  ● t{number}\\n\\n    expected {number}\\n\\n");
             let message: String = (0..20_000).map(section).collect();

@@ -1,7 +1,6 @@
 //! JSON as tools write it in practice: preceded by other text, cut off, with fields of the wrong type.
 
 mod lenient;
-mod memory;
 mod surrogate;
 mod walk;
 
@@ -45,7 +44,7 @@ pub(crate) fn parse<T: DeserializeOwned>(
     input: &Input<'_>,
     shape: Shape,
 ) -> Result<JsonReport<T>, ReadError> {
-    memory::within(input.text.len(), || parse_report(input, shape, |_, at| at))
+    parse_report(input, shape, |_, at| at)
 }
 
 /// Parses a report that is a list of objects with the key, or one such object. Otherwise like [`parse`].
@@ -53,13 +52,11 @@ pub(crate) fn parse_list<T>(input: &Input<'_>, shape: Shape) -> Result<JsonRepor
 where
     T: for<'de> Deserialize<'de>,
 {
-    memory::within(input.text.len(), || {
-        let parsed = parse_report::<OneOrMany<T>>(input, shape, list_around)?;
-        Ok(JsonReport {
-            value: parsed.value.0,
-            cut_at: parsed.cut_at,
-            another_at: parsed.another_at,
-        })
+    let parsed = parse_report::<OneOrMany<T>>(input, shape, list_around)?;
+    Ok(JsonReport {
+        value: parsed.value.0,
+        cut_at: parsed.cut_at,
+        another_at: parsed.another_at,
     })
 }
 
