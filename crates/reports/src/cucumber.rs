@@ -13,6 +13,7 @@ use crate::{
     failure,
     input::Input,
     json::{self, Shape},
+    memory,
     report::{Format, ReadError, Report},
     text, time,
 };
@@ -113,6 +114,8 @@ impl Feature {
     fn executions(&self, input: &Input<'_>) -> Vec<(TestName, Vec<Attempt>)> {
         let uri = self.uri.as_deref().unwrap_or_default();
         let file_path = feature_file(input, uri);
+        let outer_bytes =
+            self.name.as_deref().map_or(0, str::len) + file_path.as_deref().map_or(0, str::len);
         let mut executions: Vec<(TestName, Vec<Attempt>)> = Vec::new();
         let mut lines: HashMap<String, Vec<Option<u32>>> = HashMap::new();
         let mut background: &[Step] = &[];
@@ -121,6 +124,9 @@ impl Feature {
             if element.kind.as_deref() == Some("background") {
                 background = &element.steps;
                 continue;
+            }
+            if !memory::charge(outer_bytes) {
+                break;
             }
             let attempt = element.attempt(input, std::mem::take(&mut background));
             let id = element.id.as_deref().unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::{
     events::Events,
     failure,
     input::Input,
-    json, limits,
+    json, limits, memory,
     report::{Format, Report},
     text, time,
 };
@@ -228,6 +228,11 @@ impl Run {
         // Tests run on `vm` unless another platform is chosen.
         let browser = if platform == "vm" { "" } else { platform };
         let path = suite.and_then(|suite| suite.path.as_deref()).unwrap_or_default();
+        let browser_bytes = browser.len().saturating_mul(1 + test.attempts.len());
+        let groups_bytes = self.groups_of(&test).map(str::len).sum::<usize>();
+        if !memory::charge(browser_bytes.saturating_add(groups_bytes + path.len())) {
+            return;
+        }
         let name = TestName {
             name: self.name_of(&test, browser),
             file_path: (!path.is_empty()).then(|| input.stored_path(path)),
@@ -240,16 +245,21 @@ impl Run {
         self.tests.add(name, attempts);
     }
 
+    /// The names of the groups around a test, the outermost first.
+    fn groups_of(&self, test: &Test) -> impl Iterator<Item = &str> {
+        let names = test
+            .group_ids
+            .iter()
+            .filter_map(move |group| self.groups.get(&id(*group)?));
+        names.map(String::as_str).take(limits::DEPTH)
+    }
+
     /// Platform > groups > test. Every name begins with the name of the group around it.
     fn name_of(&self, test: &Test, browser: &str) -> String {
         let full = test.name.as_deref().unwrap_or_default();
         let mut parts = vec![browser];
         let mut outer_name = "";
-        let groups = test
-            .group_ids
-            .iter()
-            .filter_map(|group| self.groups.get(&id(*group)?));
-        for group in groups.take(limits::DEPTH) {
+        for group in self.groups_of(test) {
             parts.push(without_group(group, outer_name));
             outer_name = group;
         }

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     input::Input,
-    json, limits,
+    json, limits, memory,
     report::{ReadError, Report},
 };
 
@@ -42,6 +42,7 @@ pub(crate) fn read<E: Events>(input: &Input<'_>) -> Result<Report, ReadError> {
             Err(error) if error.is_eof() => cut_at = Some(number + 1),
             Err(_) => {}
         }
+        memory::check(input.name)?;
         if reader.results() > limits::TESTS {
             return Err(ReadError::TooLarge {
                 file: input.name.to_owned(),

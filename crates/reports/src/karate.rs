@@ -13,6 +13,7 @@ use crate::{
     cucumber, failure,
     input::Input,
     json::{self, Shape},
+    memory,
     report::{Format, ReadError, Report},
     text, time,
 };
@@ -58,10 +59,15 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
     let mut report = Report::empty(Format::Karate);
     let mut tests = Collector::default();
     let file_path = path.and_then(|path| cucumber::feature_file(input, path));
+    let outer_name = feature_name.or(path).unwrap_or_default();
+    let outer_bytes = outer_name.len() + file_path.as_deref().map_or(0, str::len);
     let mut examples: HashMap<String, Vec<Example>> = HashMap::new();
     for scenario in &feature.scenario_results {
+        if !memory::charge(outer_bytes) {
+            break;
+        }
         let title = scenario.name.as_deref().unwrap_or_default();
-        let name = text::joined([feature_name.or(path).unwrap_or_default(), title]);
+        let name = text::joined([outer_name, title]);
         let examples_of_name = examples.entry(name.clone()).or_default();
         let example = (scenario.line, scenario.example_index);
         let index = examples_of_name

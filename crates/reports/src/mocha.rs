@@ -13,7 +13,7 @@ use crate::{
     failure,
     input::Input,
     json::{self, Shape},
-    limits,
+    limits, memory,
     report::{Format, ReadError, Report},
     text, time,
 };
@@ -225,7 +225,11 @@ impl Suite {
         let is_not_blank = |file: &&str| !file.trim().is_empty();
         let full_path = self.full_file.as_deref().filter(is_not_blank);
         let file = full_path.or(self.file.as_deref().filter(is_not_blank)).or(file);
+        let outer_bytes = titles.iter().map(|title| title.len()).sum::<usize>() + file.map_or(0, str::len);
         for test in &self.tests {
+            if !memory::charge(outer_bytes) {
+                return;
+            }
             let title = test.title.as_deref().unwrap_or_default();
             // Mocha's own reporters also join titles with spaces.
             let composed = || {

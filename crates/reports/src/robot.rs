@@ -1,6 +1,6 @@
 //! Robot Framework's `output.xml`, of versions 3 to 7.
 
-use std::{borrow::Cow, sync::LazyLock};
+use std::{borrow::Cow, rc::Rc, sync::LazyLock};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
@@ -13,7 +13,7 @@ use crate::{
     collect::Collector,
     failure,
     input::Input,
-    limits,
+    limits, memory,
     report::{Format, Report},
     text, time,
     xml::{Document, Tag, append},
@@ -22,12 +22,12 @@ use crate::{
 /// Reads one file.
 #[derive(Default)]
 pub(crate) struct Run<'a> {
-    suites: Vec<Suite<'a>>,
+    suites: Vec<Suite>,
     test: Option<Test<'a>>,
     status: Status<'a>,
     tests: Vec<Test<'a>>,
     /// The suites whose tear-down failed, with the messages.
-    broken: Vec<(String, Cow<'a, str>)>,
+    broken: Vec<(Rc<str>, Cow<'a, str>)>,
 }
 
 /// The kind of an open element.
@@ -41,18 +41,18 @@ pub(crate) enum ElementKind {
     Other,
 }
 
-#[derive(Default)]
-struct Suite<'a> {
-    name: Cow<'a, str>,
-    source: Cow<'a, str>,
+/// The texts that a suite shares with its tests.
+#[derive(Clone, Default)]
+struct Suite {
+    /// Its name after those of the enclosing suites, joined with dots as in Robot Framework.
+    full_name: Rc<str>,
+    source: Rc<str>,
 }
 
 #[derive(Default)]
 struct Test<'a> {
-    /// The names of the enclosing suites, joined with dots as in Robot Framework.
-    suites: String,
+    suite: Suite,
     name: Cow<'a, str>,
-    source: Cow<'a, str>,
     line: Option<u32>,
     status: Status<'a>,
 }
@@ -80,23 +80,23 @@ impl<'a> Document<'a> for Run<'a> {
         match (parent, tag.name) {
             (None, _) => ElementKind::Root,
             (Some(ElementKind::Root | ElementKind::Suite), "suite") => {
-                let source = value("source");
+                let full_name: Rc<str> = match self.suites.last() {
+                    Some(outer) => Rc::from([&*outer.full_name, &*value("name")].join(".")),
+                    None => Rc::from(value("name")),
+                };
+                memory::charge(full_name.len());
                 self.suites.push(Suite {
-                    name: value("name"),
-                    source,
+                    full_name,
+                    source: Rc::from(value("source")),
                 });
                 ElementKind::Suite
             }
             (Some(ElementKind::Suite), "test") => {
-                let suites: Vec<&str> = self.suites.iter().map(|suite| &*suite.name).collect();
+                let suite = self.suites.last().cloned().unwrap_or_default();
+                memory::charge(suite.full_name.len() + suite.source.len());
                 self.test = Some(Test {
-                    suites: suites.join("."),
+                    suite,
                     name: value("name"),
-                    source: self
-                        .suites
-                        .last()
-                        .map(|suite| suite.source.clone())
-                        .unwrap_or_default(),
                     line: value("line").trim().parse().ok(),
                     status: Status::default(),
                 });
@@ -147,11 +147,12 @@ impl<'a> Document<'a> for Run<'a> {
         let mut report = Report::empty(Format::Robot);
         let mut tests = Collector::default();
         for test in &self.tests {
-            let attempts = test.attempts(input);
+            let file = test.file(input);
+            let attempts = test.attempts(input, file.as_deref());
             for attempt in &attempts {
                 report.widen(attempt.started_at, attempt.duration_ms);
             }
-            tests.add(test.name(input), attempts);
+            tests.add(test.name(file), attempts);
         }
         report.tests = tests.finish();
         report.mark_interrupted_by_tests();
@@ -168,37 +169,47 @@ impl<'a> Run<'a> {
     fn close_suite(&mut self, status: Status<'a>) {
         let is_teardown = status.message.trim_start().starts_with("Suite teardown failed");
         if status.word == "FAIL" && is_teardown && self.broken.len() < limits::REPORT_ERRORS {
-            let names: Vec<&str> = self.suites.iter().map(|suite| &*suite.name).collect();
-            self.broken.push((names.join("."), status.message));
+            let suite = self.suites.last().cloned().unwrap_or_default();
+            self.broken.push((suite.full_name, status.message));
         }
     }
 }
 
 impl Test<'_> {
-    fn name(&self, input: &Input<'_>) -> TestName {
-        let file = (!self.source.trim().is_empty()).then(|| input.stored_path(&self.source));
+    fn file(&self, input: &Input<'_>) -> Option<String> {
+        let source = &*self.suite.source;
+        (!source.trim().is_empty()).then(|| input.stored_path(source))
+    }
+
+    fn name(&self, file: Option<String>) -> TestName {
         TestName {
-            name: text::joined([self.suites.as_str(), &*self.name]),
+            name: text::joined([&*self.suite.full_name, &*self.name]),
             file_path: file.filter(|file| !file.is_empty()),
         }
     }
 
     /// The attempts: the last one, and those that `rebot --merge` put into its message.
-    fn attempts(&self, input: &Input<'_>) -> Vec<Attempt> {
+    fn attempts(&self, input: &Input<'_>, file: Option<&str>) -> Vec<Attempt> {
         let message = self.status.message.trim();
         let merged = merged_attempts(message);
         if merged.is_empty() {
-            return vec![self.attempt(input, &self.status.word, message, true)];
+            return vec![self.attempt(input, file, (&self.status.word, message), true)];
         }
         let last = merged.len() - 1;
         let attempts = merged.iter().enumerate();
         attempts
-            .map(|(index, (word, message))| self.attempt(input, word, message, index == last))
+            .map(|(index, (word, message))| self.attempt(input, file, (word, message), index == last))
             .collect()
     }
 
-    /// One attempt. The file has the times of the last attempt only.
-    fn attempt(&self, input: &Input<'_>, word: &str, message: &str, is_last: bool) -> Attempt {
+    /// One attempt by its status and message. The report has the times of the last attempt only.
+    fn attempt(
+        &self,
+        input: &Input<'_>,
+        file: Option<&str>,
+        (word, message): (&str, &str),
+        is_last: bool,
+    ) -> Attempt {
         let status = match word {
             "PASS" => AttemptStatus::Passed,
             "SKIP" | "NOT RUN" | "NOT_RUN" => AttemptStatus::Skipped,
@@ -207,8 +218,8 @@ impl Test<'_> {
         };
         let error = input.error(Some(message), None, None).map(|error| ErrorDetail {
             location: error.location.or_else(|| {
-                let file = (!self.source.trim().is_empty()).then(|| input.stored_path(&self.source))?;
                 let (line, column) = (Some(self.line?), None);
+                let file = file?.to_owned();
                 Some(Location { file, line, column })
             }),
             ..error

@@ -1,6 +1,6 @@
 //! TestNG's own results, `testng-results.xml`.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, collections::HashMap, rc::Rc};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
@@ -11,7 +11,7 @@ use crate::{
     collect::Collector,
     failure,
     input::Input,
-    limits,
+    limits, memory,
     report::{Format, Report},
     text, time,
     xml::{Document, Tag, append},
@@ -21,8 +21,8 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Run<'a> {
     /// The open `<test>` of the configuration and the open class.
-    test: Cow<'a, str>,
-    class: Cow<'a, str>,
+    test: Rc<str>,
+    class: Rc<str>,
     method: Option<Method<'a>>,
     methods: Vec<Method<'a>>,
 }
@@ -40,8 +40,8 @@ pub(crate) enum ElementKind {
 /// A `test-method`: one execution of a method.
 #[derive(Debug, Default)]
 struct Method<'a> {
-    test: Cow<'a, str>,
-    class: Cow<'a, str>,
+    test: Rc<str>,
+    class: Rc<str>,
     name: Cow<'a, str>,
     status: Cow<'a, str>,
     started_at: Cow<'a, str>,
@@ -66,17 +66,18 @@ impl<'a> Document<'a> for Run<'a> {
         let value = |name: &str| tag.attribute(name).unwrap_or_default();
         match (tag.name, &mut self.method) {
             ("test", None) => {
-                self.test = value("name");
+                self.test = Rc::from(value("name"));
                 ElementKind::Other
             }
             ("class", None) => {
-                self.class = value("name");
+                self.class = Rc::from(value("name"));
                 ElementKind::Other
             }
             ("test-method", None) => {
+                memory::charge(self.test.len() + self.class.len());
                 self.method = Some(Method {
-                    test: self.test.clone(),
-                    class: self.class.clone(),
+                    test: Rc::clone(&self.test),
+                    class: Rc::clone(&self.class),
                     name: value("name"),
                     status: value("status"),
                     started_at: value("started-at"),
@@ -158,6 +159,7 @@ impl<'a> Document<'a> for Run<'a> {
                 executions.push(method);
             }
         }
+        drop(index_of_test);
         let mut tests = Collector::default();
         for (test, executions) in groups {
             for attempts in attempts(input, &executions) {

@@ -12,7 +12,7 @@ use crate::{
     collect::Collector,
     input::Input,
     junit::names,
-    limits,
+    limits, memory,
     report::{Format, Report},
     text, time,
     xml::{Document, Tag, append},
@@ -138,6 +138,9 @@ impl<'a> Document<'a> for Run<'a> {
         let mut tests = Collector::default();
         for result in &self.results {
             let class = self.classes.get(&result.id).map_or("", |class| &**class);
+            if !memory::charge(class.len()) {
+                break;
+            }
             // `Shop.OrderTests, Shop.Tests, Version=1.0.0.0`
             let class = class.split(',').next().unwrap_or_default().trim();
             let test = TestName {

@@ -16,7 +16,7 @@ use crate::{
     failure,
     input::Input,
     json::{self, Shape},
-    limits,
+    limits, memory,
     report::{Format, ReadError, Report},
     text, time,
 };
@@ -135,6 +135,10 @@ fn name(input: &Input<'_>, test: &Test, dialect: Dialect) -> TestName {
 }
 
 fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Attempt> {
+    let browser_bytes = browser.as_ref().map_or(0, String::len);
+    if !memory::charge(browser_bytes.saturating_mul(test.retry_attempts.len())) {
+        return Vec::new();
+    }
     let last = attempt(input, test, browser);
     let mut earlier: Vec<&Test> = test.retry_attempts.iter().collect();
     // The sort is stable: attempts without a number stay in order.

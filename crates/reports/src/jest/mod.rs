@@ -17,7 +17,7 @@ use crate::{
     frame::{Parts, dedent},
     input::Input,
     json::{self, Shape},
-    limits,
+    limits, memory,
     report::{Format, ReadError, Report},
     text, time,
 };
@@ -50,6 +50,9 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         let has_name = |test: &&Assertion| test.title.is_some() || !test.ancestor_titles.is_empty();
         let sections = Sections::of(file);
         for test in file.assertion_results.iter().filter(has_name) {
+            if !memory::charge(file_path.as_deref().map_or(0, str::len)) {
+                break;
+            }
             // Vitest calls a skipped test "skipped". A pending one did not end: its worker did, or the run was stopped.
             if vitest && test.status.as_deref() == Some("pending") {
                 report.state = RunState::Interrupted;

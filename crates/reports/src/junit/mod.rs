@@ -30,7 +30,7 @@ use self::{
 };
 use crate::{
     input::Input,
-    limits,
+    limits, memory,
     report::{Format, ReadError, Report},
     xml::{Node, Xml, append, cut_before_first_test},
 };
@@ -255,6 +255,9 @@ impl<'a> JunitReader<'a> {
                 limit: format!("{} (line {})", limits::TESTS, self.xml.line()),
             });
         }
+        // Every outcome of the case may be an attempt, which names the browser.
+        memory::charge(suite.outer_bytes.saturating_mul(1 + self.case.children.len()));
+        memory::check(self.input.name)?;
         self.span.case(&self.case);
         let dialect = Dialect::of_case(suite, &self.case);
         // pytest writes a nameless case: at the end if it was interrupted, in between if a worker crashed.
@@ -271,6 +274,10 @@ impl<'a> JunitReader<'a> {
 
     fn close_suite_error(&mut self) {
         let Some(child) = self.child.take() else { return };
+        let outer_bytes = self.suites.last().map_or(0, |suite| suite.outer_bytes);
+        if self.errors.len() >= limits::REPORT_ERRORS || !memory::charge(outer_bytes) {
+            return;
+        }
         let dialect = self.suites.last().map_or(Dialect::Other, |suite| suite.dialect);
         let mut error = errors::of(&self.input, dialect, &child);
         if let (Some(error), Some(suite)) = (&mut error, self.suites.last())
@@ -279,11 +286,7 @@ impl<'a> JunitReader<'a> {
         {
             *message = format!("{}: {message}", suite.name);
         }
-        if let Some(error) = error
-            && self.errors.len() < limits::REPORT_ERRORS
-        {
-            self.errors.push(error);
-        }
+        self.errors.extend(error);
     }
 
     fn finish(self) -> Result<Report, ReadError> {

@@ -26,6 +26,8 @@ pub(super) struct Suite<'a> {
     pub(super) has_fine_clock: bool,
     /// Whether its time or an enclosing suite's time is in nanoseconds.
     pub(super) is_in_nanoseconds: bool,
+    /// The bytes of its texts and of those of the enclosing suites, which its cases may copy.
+    pub(super) outer_bytes: usize,
     /// The browser or system in its name or in the nearest enclosing suite's name.
     pub(super) variant: Option<Variant>,
 }
@@ -52,6 +54,7 @@ impl<'a> Suite<'a> {
             is_group: tag.name == "testsuites",
             has_fine_clock: false,
             is_in_nanoseconds: false,
+            outer_bytes: 0,
             variant: None,
         };
         for (key, value) in tag.attributes() {
@@ -64,6 +67,10 @@ impl<'a> Suite<'a> {
                 _ => {}
             }
         }
+        suite.outer_bytes = parent.map_or(0, |parent| parent.outer_bytes)
+            + suite.name.len()
+            + suite.hostname.len()
+            + suite.file.map_or(0, str::len);
         suite.has_fine_clock = parent.is_some_and(|parent| parent.has_fine_clock)
             || suite
                 .time

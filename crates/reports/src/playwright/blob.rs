@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::model::{Config, Error, File, Shard, SourceLocation, Spec, Stats, Suite, Test, TestResult};
-use crate::{input::Input, json, limits, report::ReadError};
+use crate::{input::Input, json, limits, memory, report::ReadError};
 
 /// Whether a text begins with the events of a blob report.
 pub(crate) fn is_blob(text: &str) -> bool {
@@ -159,6 +159,9 @@ impl Entry {
             ..Suite::default()
         };
         for entry in self.entries {
+            if !memory::charge(project.len()) {
+                break;
+            }
             match &entry.test_id {
                 Some(id) => {
                     let mut test = results.remove(id).unwrap_or_default();

@@ -20,7 +20,7 @@ use crate::{
     collect::Collector,
     input::Input,
     json::{self, Shape},
-    paths,
+    memory, paths,
     report::{Format, ReadError, Report, outcome},
     text, time,
 };
@@ -122,15 +122,19 @@ impl PlaywrightReader<'_> {
     }
 
     fn spec(&mut self, spec: &Spec, titles: &[Cow<'_, str>], file: Option<&str>) {
-        let file_path = spec
-            .file
-            .as_deref()
-            .or(file)
-            .filter(|file| !file.trim().is_empty())
-            .map(|file| self.path(file));
+        let file = spec.file.as_deref().or(file).unwrap_or_default();
+        let folder = self.config.root_dir.as_deref().unwrap_or_default();
+        if !memory::charge(folder.len() + file.len()) {
+            return;
+        }
+        let file_path = (!file.trim().is_empty()).then(|| self.path(file));
+        let title = spec.title.as_deref().unwrap_or_default();
+        let titles_bytes = titles.iter().map(|title| title.len()).sum::<usize>() + title.len();
         for test in &spec.tests {
+            if !memory::charge(titles_bytes + file_path.as_ref().map_or(0, String::len)) {
+                return;
+            }
             let project = test.project_name.as_deref().unwrap_or_default();
-            let title = spec.title.as_deref().unwrap_or_default();
             let parts = std::iter::once(project)
                 .chain(titles.iter().map(|title| &**title))
                 .chain(std::iter::once(title));
@@ -170,6 +174,10 @@ impl PlaywrightReader<'_> {
                 browser,
                 errors: Vec::new(),
             }];
+        }
+        let browser_bytes = browser.as_ref().map_or(0, String::len);
+        if !memory::charge(browser_bytes.saturating_mul(test.results.len())) {
+            return Vec::new();
         }
         let mut attempts: Vec<Attempt> = test
             .results

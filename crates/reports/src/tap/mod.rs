@@ -17,7 +17,7 @@ use crate::{
     collect::Collector,
     failure,
     input::Input,
-    limits, paths,
+    limits, memory, paths,
     report::{Format, ReadError, Report},
     text,
 };
@@ -51,6 +51,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
             continue;
         }
         reader.line(line, indent);
+        memory::check(input.name)?;
         if reader.results > limits::TESTS {
             return Err(ReadError::TooLarge {
                 file: input.name.to_owned(),
@@ -143,7 +144,7 @@ impl TapReader {
             self.levels.push(Vec::new());
         }
         let title = title.replace("\\#", "#");
-        let title = if depth == 0 && !self.script.is_empty() {
+        let title = if depth == 0 && !self.script.is_empty() && memory::charge(self.script.len()) {
             format!("{}{}{title}", self.script, text::JOINT)
         } else {
             title
@@ -258,7 +259,7 @@ impl TestPoint {
                         ..error
                     }));
                 }
-            } else {
+            } else if memory::charge(titles.iter().map(String::len).sum()) {
                 let name = TestName {
                     name: text::joined(titles.iter().map(String::as_str)),
                     file_path: None,

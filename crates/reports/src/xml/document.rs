@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Node, Tag, Xml};
 use crate::{
     input::Input,
-    limits,
+    limits, memory,
     report::{ReadError, Report},
 };
 
@@ -71,6 +71,7 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
             Node::End => break None,
             Node::CutOff => break Some(xml.line()),
         }
+        memory::check(input.name)?;
         if document.results() > limits::TESTS {
             return Err(ReadError::TooLarge {
                 file: input.name.to_owned(),

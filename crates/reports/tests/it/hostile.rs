@@ -325,3 +325,129 @@ fn a_cut_off_report_of_many_levels_is_read_in_linear_time() {
     let report = plain(vec![support::inline("r.json", text)]).unwrap();
     assert_eq!(report.tests.len(), 1);
 }
+
+#[test]
+fn names_that_many_tests_share_are_bounded() {
+    const TESTS: usize = 30_000;
+    // 20,000 bytes; a shortened one has about 8,000.
+    let name = "😀".repeat(5_000);
+    let xml = |before: &str, test: &str, after: &str| {
+        format!("{}{}{after}", before.replace("NAME", &name), test.repeat(TESTS))
+    };
+    let json = |before: &str, test: &str, after: &str| {
+        format!(
+            "{}{}{after}",
+            before.replace("NAME", &name),
+            vec![test; TESTS].join(",")
+        )
+    };
+    for (format, text) in [
+        (
+            Format::Junit,
+            xml("<testsuite name='NAME'>", "<testcase name='a'/>", "</testsuite>"),
+        ),
+        (
+            Format::Robot,
+            xml(
+                "<robot><suite name='NAME' source='NAME'>",
+                "<test name='a'><status status='PASS'/></test>",
+                "</suite></robot>",
+            ),
+        ),
+        (
+            Format::Testng,
+            xml(
+                "<testng-results><class name='&amp;NAME'>",
+                "<test-method name='a' status='PASS'/>",
+                "</class></testng-results>",
+            ),
+        ),
+        (
+            Format::Trx,
+            xml(
+                "<TestRun><UnitTest id='1'><TestMethod className='NAME'/></UnitTest>",
+                "<UnitTestResult testId='1' testName='a' outcome='Passed'/>",
+                "</TestRun>",
+            ),
+        ),
+        (
+            Format::Playwright,
+            json(
+                r#"{"config":{},"suites":[{"title":"NAME","specs":[{"tests":["#,
+                "{}",
+                "]}]}]}",
+            ),
+        ),
+        (
+            Format::Playwright,
+            json(
+                r#"{"config":{},"suites":[{"specs":[{"tests":[{"projectName":"NAME","results":["#,
+                "{}",
+                "]}]}]}]}",
+            ),
+        ),
+        (
+            Format::Playwright,
+            json(
+                "{\"method\":\"onBlobReportMetadata\",\"params\":{}}\n{\"method\":\"onProject\",\"params\":{\"project\":\
+                 {\"name\":\"NAME\",\"suites\":[{\"entries\":[",
+                r#"{"testId":"1"}"#,
+                "]}]}}}\n{\"method\":\"onEnd\"}\n",
+            ),
+        ),
+        (
+            Format::Cucumber,
+            json(r#"[{"uri":"a","name":"NAME","elements":["#, "{}", "]}]"),
+        ),
+        (
+            Format::Karate,
+            json(r#"{"name":"NAME","scenarioResults":["#, "{}", "]}"),
+        ),
+        (
+            Format::Jest,
+            json(
+                r#"{"testResults":[{"name":"NAME","assertionResults":["#,
+                r#"{"title":"a"}"#,
+                "]}]}",
+            ),
+        ),
+        (
+            Format::Mochawesome,
+            json(
+                r#"{"stats":{},"results":[{"title":"NAME","tests":["#,
+                "{}",
+                "]}]}",
+            ),
+        ),
+        (
+            Format::Ctrf,
+            json(
+                r#"{"results":{"tool":{},"tests":[{"name":"a","browser":"NAME","retryAttempts":["#,
+                "{}",
+                "]}]}}",
+            ),
+        ),
+        (Format::Tap, xml("t/NAME.t ..\n", "ok\n", "1..1\n")),
+        (
+            Format::Dart,
+            xml(
+                "{\"type\":\"group\",\"group\":{\"id\":1,\"name\":\"NAME\"}}\n",
+                "{\"type\":\"testStart\",\"test\":{\"id\":1,\"groupIDs\":[1]}}\n\
+                 {\"type\":\"testDone\",\"testID\":1,\"result\":\"success\"}\n",
+                "",
+            ),
+        ),
+    ] {
+        let options = Options {
+            format: Some(format),
+            ..Options::default()
+        };
+        let read = read(vec![support::inline("r", text)], &options);
+        assert_eq!(
+            read.map(|report| report.tests.len()).unwrap_err().to_string(),
+            "r: the memory of its lists, and of names that many of its tests share, exceeds the limit of 192 MiB and \
+             twice its size",
+            "{format}"
+        );
+    }
+}
