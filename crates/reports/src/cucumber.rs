@@ -117,7 +117,7 @@ impl Feature {
         let outer_bytes =
             self.name.as_deref().map_or(0, str::len) + file_path.as_deref().map_or(0, str::len);
         let mut executions: Vec<(TestName, Vec<Attempt>)> = Vec::new();
-        let mut lines: HashMap<String, Vec<Option<u32>>> = HashMap::new();
+        let mut lines: HashMap<String, HashMap<Option<u32>, usize>> = HashMap::new();
         let mut background: &[Step] = &[];
         let mut last: Option<(&str, Option<u32>)> = None;
         for element in &self.elements {
@@ -140,11 +140,8 @@ impl Feature {
             last = Some((id, element.line));
             let name = self.name_of(element);
             let lines_of_name = lines.entry(name.clone()).or_default();
-            let index = lines_of_name.iter().position(|line| *line == element.line);
-            let index = index.unwrap_or_else(|| {
-                lines_of_name.push(element.line);
-                lines_of_name.len() - 1
-            });
+            let next = lines_of_name.len();
+            let index = *lines_of_name.entry(element.line).or_insert(next);
             let name = numbered(name, index);
             let file_path = file_path.clone();
             executions.push((TestName { name, file_path }, vec![attempt]));

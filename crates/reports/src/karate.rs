@@ -61,7 +61,7 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
     let file_path = path.and_then(|path| cucumber::feature_file(input, path));
     let outer_name = feature_name.or(path).unwrap_or_default();
     let outer_bytes = outer_name.len() + file_path.as_deref().map_or(0, str::len);
-    let mut examples: HashMap<String, Vec<Example>> = HashMap::new();
+    let mut examples: HashMap<String, HashMap<Example, usize>> = HashMap::new();
     for scenario in &feature.scenario_results {
         if !memory::charge(outer_bytes) {
             break;
@@ -69,14 +69,10 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
         let title = scenario.name.as_deref().unwrap_or_default();
         let name = text::joined([outer_name, title]);
         let examples_of_name = examples.entry(name.clone()).or_default();
-        let example = (scenario.line, scenario.example_index);
-        let index = examples_of_name
-            .iter()
-            .position(|other| *other == example)
-            .unwrap_or_else(|| {
-                examples_of_name.push(example);
-                examples_of_name.len() - 1
-            });
+        let next = examples_of_name.len();
+        let index = *examples_of_name
+            .entry((scenario.line, scenario.example_index))
+            .or_insert(next);
         let attempt = scenario.attempt(input, file_path.as_deref());
         report.widen(attempt.started_at, attempt.duration_ms);
         let test = TestName {

@@ -130,6 +130,16 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
             );
             (text.len(), vec![file("r.json", text)])
         }),
+        ("examples of one name in Cucumber", BASE_MB, {
+            let elements: Vec<String> = (1..=300_000).map(|line| format!("{{\"line\":{line}}}")).collect();
+            let text = format!("[{{\"uri\":\"a\",\"elements\":[{}]}}]", elements.join(","));
+            (text.len(), vec![file("r.json", text)])
+        }),
+        ("examples of one name in Karate", BASE_MB, {
+            let scenarios: Vec<String> = (1..=300_000).map(|line| format!("{{\"line\":{line}}}")).collect();
+            let text = format!("{{\"name\":\"f\",\"scenarioResults\":[{}]}}", scenarios.join(","));
+            (text.len(), vec![file("r.json", text)])
+        }),
         ("a failure of Surefire's with many escapes", SMALL_BASE_MB, {
             let text = format!(
                 "<testsuite xsi:noNamespaceSchemaLocation='surefire.xsd'><testcase name='a'><failure>{}</failure>\
@@ -138,10 +148,14 @@ fn the_cost_of_a_report_is_in_proportion_to_its_size() {
             );
             (text.len(), vec![file("r.xml", text)])
         }),
-        ("a page with elements that are named like a report's root", SMALL_BASE_MB, {
-            let text = format!("<page>{}</page>", "<robot/>".repeat(400_000));
-            (text.len(), vec![file("page.xml", text)])
-        }),
+        (
+            "a page with elements that are named like a report's root",
+            SMALL_BASE_MB,
+            {
+                let text = format!("<page>{}</page>", "<robot/>".repeat(400_000));
+                (text.len(), vec![file("page.xml", text)])
+            },
+        ),
         ("a Go test below two million others", SMALL_BASE_MB, {
             let name = "/".repeat(2_000_000);
             let text: String = ["run", "pass"]
