@@ -25,6 +25,7 @@ pub(crate) fn decode<'a>(
 ) -> Result<Cow<'a, str>, ReadError> {
     match unpack(file, unpacked_bytes)? {
         Cow::Borrowed(bytes) => Ok(text(bytes)),
+        Cow::Owned(bytes) if named_encoding(&bytes).is_some() => Ok(Cow::Owned(text(&bytes).into_owned())),
         // A text that is UTF-8 already is not copied.
         Cow::Owned(bytes) => Ok(Cow::Owned(match String::from_utf8(bytes) {
             Ok(text) => text,
@@ -151,13 +152,10 @@ fn archive(bytes: &[u8]) -> Option<(Box<dyn Read + '_>, &'static str)> {
 }
 
 fn text(bytes: &[u8]) -> Cow<'_, str> {
-    if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
+    if let Some((encoding, mark)) = named_encoding(bytes) {
         return encoding
             .decode_without_bom_handling(bytes.get(mark..).unwrap_or_default())
             .0;
-    }
-    if let Some(encoding) = unmarked_utf16(bytes).or_else(|| declared(bytes)) {
-        return encoding.decode_without_bom_handling(bytes).0;
     }
     match str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -169,6 +167,11 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
         Err(_) if mostly_utf8(bytes) => String::from_utf8_lossy(bytes),
         Err(_) => WINDOWS_1252.decode_without_bom_handling(bytes).0,
     }
+}
+
+/// The encoding that the beginning of the bytes shows, and the length of a byte-order mark.
+fn named_encoding(bytes: &[u8]) -> Option<(&'static Encoding, usize)> {
+    Encoding::for_bom(bytes).or_else(|| Some((unmarked_utf16(bytes).or_else(|| declared(bytes))?, 0)))
 }
 
 /// Whether the bytes have more multi-byte characters than invalid sequences. They are then UTF-8 into which a test
@@ -237,6 +240,17 @@ mod tests {
         assert!(decoded(&utf16).ends_with("<a b='é'/>"));
         let unmarked: Vec<u8> = "<a b='é'/>".encode_utf16().flat_map(u16::to_be_bytes).collect();
         assert_eq!(decoded(&unmarked), "<a b='é'/>");
+    }
+
+    #[test]
+    fn a_packed_text_has_the_encoding_of_the_unpacked_one() {
+        let utf16: Vec<u8> = "{\"a\": 1}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let declared = b"<?xml version=\"1.0\" encoding='iso-8859-2'?><a b='\xc2\xb3'/>";
+        for bytes in [&*utf16, declared, b"{\"a\":\"caf\xc3\xa9\"}"] {
+            let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            packed.write_all(bytes).unwrap();
+            assert_eq!(decoded(&packed.finish().unwrap()), decoded(bytes));
+        }
     }
 
     #[test]
