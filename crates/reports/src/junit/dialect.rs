@@ -196,5 +196,5 @@ fn begins_with(tag: &Tag<'_, '_>, order: &[&str]) -> bool {
 /// `3` or `3 - adds up`.
 fn is_tap(name: &str) -> bool {
     let rest = name.trim_start_matches(|c: char| c.is_ascii_digit());
-    rest.len() < name.len() && (rest.is_empty() || rest.starts_with(" - ") || rest.starts_with(' '))
+    rest.len() < name.len() && (rest.is_empty() || rest.starts_with(' '))
 }
