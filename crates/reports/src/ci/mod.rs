@@ -194,7 +194,7 @@ impl EnvironmentReader<'_> {
     fn attempt(&mut self, variable: &'static str, base: i64) {
         let attempt = self.number("attempt", &[variable]);
         self.detected.attempt = attempt
-            .and_then(|number| u32::try_from(number - base + 1).ok())
+            .and_then(|number| counted_from_one(number, base))
             .filter(|number| *number > 0);
     }
 
@@ -204,7 +204,7 @@ impl EnvironmentReader<'_> {
         let (Some(index), Some(total)) = (number(index_variable), number(total_variable)) else {
             return;
         };
-        let (Ok(index), Ok(total)) = (u32::try_from(index - base + 1), u32::try_from(total)) else {
+        let (Some(index), Ok(total)) = (counted_from_one(index, base), u32::try_from(total)) else {
             return;
         };
         if total > 1 && index >= 1 && index <= total {
@@ -215,4 +215,10 @@ impl EnvironmentReader<'_> {
             });
         }
     }
+}
+
+/// A number that its service counts from `base`, counted from 1.
+fn counted_from_one(number: i64, base: i64) -> Option<u32> {
+    let number = number.checked_sub(base)?.checked_add(1)?;
+    u32::try_from(number).ok()
 }

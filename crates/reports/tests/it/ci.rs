@@ -231,6 +231,20 @@ fn the_pull_request_of_buildkite_is_false_without_one() {
 }
 
 #[test]
+fn numbers_at_the_bounds_of_a_variable_are_no_attempt_and_no_shard() {
+    for number in [i64::MIN, -1, i64::MAX] {
+        let buildkite = detected(&format!(
+            "BUILDKITE=true\nBUILDKITE_RETRY_COUNT={number}\nBUILDKITE_PARALLEL_JOB={number}\nBUILDKITE_PARALLEL_JOB_COUNT=3"
+        ));
+        assert_eq!((buildkite.attempt, buildkite.shard), (None, None));
+        let azure = detected(&format!(
+            "TF_BUILD=True\nSYSTEM_JOBATTEMPT={number}\nSYSTEM_JOBPOSITIONINPHASE={number}\nSYSTEM_TOTALJOBSINPHASE=3"
+        ));
+        assert_eq!((azure.attempt, azure.shard), (None, None));
+    }
+}
+
+#[test]
 fn jenkins_azure_bitbucket_and_teamcity_are_known() {
     let jenkins = detected(
         "JENKINS_URL=https://ci\nGIT_BRANCH=origin/main\nGIT_COMMIT=a\nBUILD_TAG=jenkins-shop-9\nWORKSPACE=/ws\nCHANGE_ID=3\n\
