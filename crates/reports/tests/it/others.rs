@@ -386,7 +386,7 @@ fn a_cut_off_allure_result_is_named_with_its_line() {
 }
 
 #[test]
-fn an_allure_failure_without_an_error_is_reported_as_interrupted() {
+fn an_allure_failure_without_an_error_gets_one_that_names_its_possible_causes() {
     // allure-playwright 3 writes this for a test that --max-failures stopped.
     let result = json!({"uuid": "e1", "name": "is interrupted", "historyId": "h", "status": "failed", "statusDetails": {}, "stage": "finished",
         "parameters": [{"name": "Project", "value": "api"}], "labels": [{"name": "framework", "value": "playwright"}],

@@ -72,7 +72,10 @@ fn a_truncated_report_yields_no_other_tests_and_is_never_complete() {
             let Ok(cut) = read(vec![inline("r", &text.as_bytes()[..end])], &options) else {
                 continue;
             };
-            assert!(cut.tests.len() <= whole.tests.len(), "{path} {share}/8");
+            for test in &cut.tests {
+                let is_known = whole.tests.iter().any(|known| known.test == test.test);
+                assert!(is_known, "{path} {share}/8: {:?}", test.test);
+            }
             // Text after the tests may be missing, such as prove's summary.
             let is_noted = !cut.warnings.is_empty() || !cut.errors.is_empty() || cut.tests == whole.tests;
             assert!(cut.state == RunState::Interrupted || is_noted, "{path} {share}/8");
@@ -123,8 +126,8 @@ fn depths_numbers_and_types_that_no_tool_writes_are_bounded() {
 
     let odd = r#"{"stats": [], "passes": 1, "pending": null, "failures": {}, "tests": [{"title": 5, "fullTitle": [], "duration": 1e300,
         "currentRetry": 1e300, "err": {"message": {}, "stack": 7}}, null, {}]}"#;
-    let report = read(vec![inline("r.json", odd)], &options(Format::Mocha));
-    assert!(report.is_err() || report.unwrap().tests[0].attempts.len() == 21);
+    let report = read(vec![inline("r.json", odd)], &options(Format::Mocha)).unwrap();
+    assert_eq!(report.tests[0].attempts.len(), 21);
     let odd = r#"{"stats": {}, "passes": 1, "tests": [{"title": 5, "duration": 1e300, "currentRetry": 1e300, "err": {}}]}"#;
     let report = plain(vec![inline("r.json", odd)]).unwrap();
     assert_eq!(report.tests[0].test.name, "5");
