@@ -79,12 +79,11 @@ mod tests {
         for name in ["full", "shard-1-of-3", "shard-2-of-3", "shard-3-of-3"] {
             let (json, junit) = (classes(&format!("{name}.json")), classes(&format!("{name}.xml")));
             assert!(junit.len() > 1, "{name}");
-            let mut differing = Vec::new();
-            for (test, class) in &junit {
-                if let Some(other) = json.get(test).filter(|other| *other != class) {
-                    differing.push((test, class, other));
-                }
-            }
+            let differing: Vec<_> = junit
+                .iter()
+                .map(|(test, class)| (test, class, json.get(test)))
+                .filter(|(_, class, other)| *other != Some(*class))
+                .collect();
             assert!(differing.is_empty(), "{name}: {differing:#?}");
         }
     }
