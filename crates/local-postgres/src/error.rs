@@ -3,6 +3,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    process::ExitStatus,
     time::Duration,
 };
 
@@ -104,10 +105,12 @@ pub enum ClusterError {
         output: String,
     },
     /// A Postgres program failed.
-    #[error("{program} failed: {output}")]
+    #[error("{program} failed ({status}): {output}")]
     Program {
         /// Its name.
         program: &'static str,
+        /// Its exit status.
+        status: ExitStatus,
         /// The end of its output.
         output: String,
     },

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{self, Write},
     path::Path,
     process::{Command, Stdio},
 };
@@ -63,17 +63,23 @@ fn run(program: &'static str, mut command: Command, input: Option<&str>) -> Resu
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
+    let mut has_read_input = true;
     if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
-        stdin.write_all(input.as_bytes()).map_err(failed)?;
+        match stdin.write_all(input.as_bytes()) {
+            // The program ended early. Its output has the reason.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => has_read_input = false,
+            written => written.map_err(failed)?,
+        }
     }
     let ended = child.wait_with_output().map_err(failed)?;
     let output = String::from_utf8_lossy(&ended.stderr);
     // In single-user mode Postgres prints a failed statement and still exits with 0.
-    if ended.status.success() && !output.contains("ERROR:") {
+    if ended.status.success() && has_read_input && !output.contains("ERROR:") {
         return Ok(());
     }
     Err(ClusterError::Program {
         program,
+        status: ended.status,
         output: tail(&output),
     })
 }
@@ -81,9 +87,7 @@ fn run(program: &'static str, mut command: Command, input: Option<&str>) -> Resu
 /// Removes a folder with its contents, if it exists.
 pub(crate) fn remove_tree(path: &Path) -> Result<(), ClusterError> {
     match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(ClusterError::io("remove", path, error))
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ClusterError::io("remove", path, error)),
         Ok(()) | Err(_) => Ok(()),
     }
 }
@@ -95,4 +99,27 @@ pub(crate) fn tail(text: &str) -> String {
         .get(lines.len().saturating_sub(5)..)
         .unwrap_or_default()
         .join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_ends_before_it_reads_its_input_is_reported_with_status_and_output() {
+        // More than a pipe holds.
+        let input = "x".repeat(1 << 20);
+        for (script, expected) in [
+            (
+                "echo no space >&2; exit 3",
+                "sh failed (exit status: 3): no space",
+            ),
+            ("exec true", "sh failed (exit status: 0): "),
+        ] {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            let error = run("sh", command, Some(&input)).unwrap_err().to_string();
+            assert_eq!(error, expected);
+        }
+    }
 }

@@ -69,7 +69,8 @@ impl Installer {
             if !ended.success() {
                 return Err(ClusterError::Program {
                     program: "the package manager",
-                    output: format!("`{self}` ended with {ended}"),
+                    status: ended,
+                    output: format!("`{self}`"),
                 });
             }
         }
