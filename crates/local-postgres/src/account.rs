@@ -80,7 +80,7 @@ impl Account {
     pub(crate) fn give_ownership(&self, path: &Path) -> Result<(), ClusterError> {
         if self.foreign {
             chown(path, Some(self.uid), Some(self.gid))
-                .map_err(|source| ClusterError::io("give the database's user", path, source))?;
+                .map_err(|source| ClusterError::io("change the owner of", path, source))?;
         }
         Ok(())
     }

@@ -60,7 +60,7 @@ pub enum ClusterError {
     /// A file or folder of the cluster exists but is not private to the cluster's user.
     #[error(
         "{} belongs to another user, or other users may enter it; make the user that runs Postgres its only user (chown, \
-         chmod go-rwx), or name another folder with ASSAY_DATA_DIR",
+         chmod go-rwx)",
         .0.display()
     )]
     NotPrivate(PathBuf),

@@ -197,7 +197,7 @@ pub(crate) fn open_private(path: &Path, account: Account) -> Result<File, Cluste
 
 /// Removes every permission beyond `mode` from a file or folder.
 fn close(path: &Path, mode: u32, account: Account) -> Result<(), ClusterError> {
-    let failed = |source| ClusterError::io("close to other users", path, source);
+    let failed = |source| ClusterError::io("change the permissions of", path, source);
     let meta = fs::metadata(path).map_err(failed)?;
     if account.owns(meta.uid()) && meta.mode() & 0o777 & !mode != 0 {
         fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)?;
