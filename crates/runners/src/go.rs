@@ -9,8 +9,11 @@ use crate::{class_and_method, literal};
 /// `example.com/shop > TestTotal/empty` as the package, a tab and `^TestTotal$/^empty$`.
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
     let (package, name) = class_and_method(test).ok_or("its name is not of a package and a test")?;
-    if name.contains('\t') || package.contains(char::is_whitespace) {
+    if name.contains('\t') {
         return Err("its name has a tab");
+    }
+    if package.contains(char::is_whitespace) {
+        return Err("the name of its package has white space");
     }
     let levels: Vec<String> = name
         .split('/')
