@@ -4,7 +4,7 @@ use assay_domain::{recording::RunContext, run::CiProvider};
 
 use crate::{
     choice::{Chooser, Origin},
-    text::{self, storable_line},
+    text::{self, storable_text},
     values::{LONGEST_LINE, LONGEST_MESSAGE},
 };
 
@@ -30,7 +30,7 @@ pub(crate) fn resolve(
                 what,
                 sources
                     .iter()
-                    .map(|(from, source)| (*from, field(source).and_then(|text| storable_line(text, limit)))),
+                    .map(|(from, source)| (*from, field(source).and_then(|text| storable_text(text, limit)))),
             )
         };
 
@@ -79,7 +79,7 @@ pub(crate) fn resolve(
                     source
                         .pull_request_title
                         .as_deref()
-                        .and_then(|title| storable_line(title, LONGEST_LINE)),
+                        .and_then(|title| storable_text(title, LONGEST_LINE)),
                 )
             }),
     );

@@ -14,7 +14,7 @@ use crate::{
     context,
     flags::Flags,
     results, run_key,
-    text::storable_line,
+    text::storable_text,
     times,
     values::LONGEST_LINE,
     warnings::{self, Warning},
@@ -111,11 +111,11 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         shard: shard.map(|shard| shard.0),
         context,
         sender: Sender {
-            job: ci.job.as_deref().and_then(|job| storable_line(job, LONGEST_LINE)),
+            job: ci.job.as_deref().and_then(|job| storable_text(job, LONGEST_LINE)),
             runner: ci
                 .runner
                 .as_deref()
-                .and_then(|runner| storable_line(runner, LONGEST_LINE)),
+                .and_then(|runner| storable_text(runner, LONGEST_LINE)),
         },
         started_at: times.started_at,
         finished_at: times.finished_at,

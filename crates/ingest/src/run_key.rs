@@ -3,7 +3,7 @@
 use crate::{
     bounds::TooLarge,
     choice::{Chooser, Origin},
-    text::storable_line,
+    text::storable_text,
 };
 
 /// Longest run key that can be stored, in characters.
@@ -20,7 +20,7 @@ pub(crate) fn resolve(
     suite: Option<&str>,
     chooser: &mut Chooser,
 ) -> Result<String, TooLarge> {
-    let storable_key = |key: Option<&str>| key.and_then(|key| storable_line(key, usize::MAX));
+    let storable_key = |key: Option<&str>| key.and_then(|key| storable_text(key, usize::MAX));
     let key = chooser
         .first(
             "run key",

@@ -87,10 +87,10 @@ pub(crate) fn branch(name: &str) -> String {
 
 /// A text of a report or of CI, ready for storing: without control characters other than line breaks and tabs, and cut
 /// to `limit` characters. None if it is empty.
-pub(crate) fn storable_line(text: &str, limit: usize) -> Option<String> {
-    let line: String = text.chars().filter(|c| !is_removable(*c)).take(limit).collect();
-    let line = line.trim();
-    (!line.is_empty()).then(|| line.to_owned())
+pub(crate) fn storable_text(text: &str, limit: usize) -> Option<String> {
+    let storable: String = text.chars().filter(|c| !is_removable(*c)).take(limit).collect();
+    let storable = storable.trim();
+    (!storable.is_empty()).then(|| storable.to_owned())
 }
 
 #[cfg(test)]
@@ -129,10 +129,10 @@ mod tests {
     #[test]
     fn foreign_text_is_made_storable_rather_than_refused() {
         assert_eq!(
-            storable_line("fix\u{0} it\r\n\nbody\u{1b}", 100).as_deref(),
+            storable_text("fix\u{0} it\r\n\nbody\u{1b}", 100).as_deref(),
             Some("fix it\n\nbody")
         );
-        assert_eq!(storable_line("abcdef", 3).as_deref(), Some("abc"));
-        assert_eq!(storable_line(" \u{0} ", 3), None);
+        assert_eq!(storable_text("abcdef", 3).as_deref(), Some("abc"));
+        assert_eq!(storable_text(" \u{0} ", 3), None);
     }
 }

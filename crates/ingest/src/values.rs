@@ -18,7 +18,7 @@ pub const LONGEST_FIELD: usize = 2_000;
 /// Longest name of an uploaded file, in characters.
 pub const LONGEST_FILE_NAME: usize = 300;
 /// Most bytes of the checkout's file names in an upload.
-pub const MOST_KNOWN_FILES: usize = 4 << 20;
+pub const MOST_KNOWN_FILE_BYTES: usize = 4 << 20;
 /// Longest duration of a run, in milliseconds: a year.
 pub const LONGEST_DURATION_MS: u64 = 31_536_000_000;
 

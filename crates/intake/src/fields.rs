@@ -37,7 +37,7 @@ pub(crate) const NAMES: [&str; 21] = [
 pub(crate) fn longest(name: &str) -> usize {
     match name {
         "ci" => CI_BYTES,
-        "knownFiles" => values::MOST_KNOWN_FILES,
+        "knownFiles" => values::MOST_KNOWN_FILE_BYTES,
         "message" => values::LONGEST_MESSAGE * 4,
         _ => values::LONGEST_FIELD * 4,
     }

@@ -359,7 +359,7 @@ impl Field {
             "root" | "runUrl" => Some(values::LONGEST_FIELD),
             "message" => Some(values::LONGEST_MESSAGE),
             "ci" => Some(CI_BYTES),
-            "knownFiles" => Some(values::MOST_KNOWN_FILES),
+            "knownFiles" => Some(values::MOST_KNOWN_FILE_BYTES),
             _ => None,
         }
     }

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context as _;
 use assay_ingest::{
     CiValues, Flags, shard_text,
-    values::{LONGEST_FILE_NAME, MOST_KNOWN_FILES},
+    values::{LONGEST_FILE_NAME, MOST_KNOWN_FILE_BYTES},
 };
 use assay_reports::{Format, SourceFile, ci::CiContext};
 use serde_json::{Value, json};
@@ -137,11 +137,11 @@ impl Facts<'_> {
         let known_files = self.known_files.as_ref().map(|names| names.join("\n"));
         if known_files
             .as_ref()
-            .is_some_and(|names| names.len() > MOST_KNOWN_FILES)
+            .is_some_and(|names| names.len() > MOST_KNOWN_FILE_BYTES)
         {
             warnings.push(format!(
                 "the checkout's file names exceed {} MiB; tests of reports that name only classes have no file",
-                MOST_KNOWN_FILES >> 20
+                MOST_KNOWN_FILE_BYTES >> 20
             ));
         }
         let text = |value: Option<&str>| value.map(str::to_owned);
@@ -172,7 +172,7 @@ impl Facts<'_> {
             ("ci", self.ci.provider.map(|_| ci_values(self.ci).to_string())),
             (
                 "knownFiles",
-                known_files.filter(|names| !names.is_empty() && names.len() <= MOST_KNOWN_FILES),
+                known_files.filter(|names| !names.is_empty() && names.len() <= MOST_KNOWN_FILE_BYTES),
             ),
             ("dryRun", self.dry_run.then(|| "true".to_owned())),
             ("failures", self.failures.then(|| "true".to_owned())),

@@ -69,8 +69,8 @@ pub(super) fn is_random(token: &str) -> bool {
     let digits = token.bytes().filter(u8::is_ascii_digit).count();
     let capitals_only = !token.bytes().any(|b| b.is_ascii_lowercase());
     alternations(token) >= 3
-        || (letters >= 16 && case_changes * 3 >= letters && has_scattered_capitals(token))
-        || (letters >= 12 && digits >= 1 && has_scattered_capitals(token))
+        || (letters >= 16 && case_changes * 3 >= letters && has_balanced_case(token))
+        || (letters >= 12 && digits >= 1 && has_balanced_case(token))
         || (digits >= 2 && capitals_only)
 }
 
@@ -85,7 +85,7 @@ fn is_plain_word(piece: &str) -> bool {
 
 /// Whether neither capital nor lower-case letters are more than twice as frequent as the others, unlike in most
 /// camel-case names.
-fn has_scattered_capitals(token: &str) -> bool {
+fn has_balanced_case(token: &str) -> bool {
     let capitals = token.bytes().filter(u8::is_ascii_uppercase).count();
     let small = token.bytes().filter(u8::is_ascii_lowercase).count();
     capitals * 2 >= small && small * 2 >= capitals
