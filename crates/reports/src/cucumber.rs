@@ -26,9 +26,19 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         array_key: "elements",
     };
     let parsed = json::parse_list::<Feature>(input, shape)?;
+    let mut features = parsed.value;
+    if let Some(line) = parsed.cut_at
+        && features.last().is_some_and(Feature::is_incomplete)
+    {
+        features.pop();
+        if features.is_empty() {
+            let problem = "the file ends here before the feature's name and path, expected more JSON; its writer was stopped";
+            return Err(input.broken(line, shape.format, problem));
+        }
+    }
     let mut report = Report::empty(Format::Cucumber);
     let mut tests = Collector::default();
-    for feature in &parsed.value {
+    for feature in &features {
         for (test, attempts) in feature.executions(input) {
             for attempt in &attempts {
                 report.widen(attempt.started_at, attempt.duration_ms);
@@ -110,12 +120,16 @@ struct Outcome {
 }
 
 impl Feature {
+    /// Whether its name or file is missing. Some tools write them after the scenarios, where a file may be cut off.
+    fn is_incomplete(&self) -> bool {
+        self.name.is_none() || self.uri.is_none()
+    }
+
     /// The executions of the scenarios, in the order of the report.
     fn executions(&self, input: &Input<'_>) -> Vec<(TestName, Vec<Attempt>)> {
         let uri = self.uri.as_deref().unwrap_or_default();
         let file_path = feature_file(input, uri);
-        let outer_bytes =
-            self.name.as_deref().map_or(0, str::len) + file_path.as_deref().map_or(0, str::len);
+        let outer_bytes = self.name.as_deref().map_or(0, str::len) + file_path.as_deref().map_or(0, str::len);
         let mut executions: Vec<(TestName, Vec<Attempt>)> = Vec::new();
         let mut lines: HashMap<String, HashMap<Option<u32>, usize>> = HashMap::new();
         let mut background: &[Step] = &[];

@@ -33,7 +33,8 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     while let Some((number, line)) = lines.next() {
         let may_be_cut = lines.peek().is_none() && !input.text.ends_with('\n');
         // A result that is cut off would have the name of another test.
-        if may_be_cut && is_result(line.trim()) && reader.planned != Some(reader.outer_results + 1) {
+        let is_result = matches!(Line::of(line.trim()), Line::Result(..));
+        if may_be_cut && is_result && reader.planned != Some(reader.outer_results + 1) {
             break;
         }
         let indent = line.len() - line.trim_start_matches(' ').len();
@@ -189,7 +190,9 @@ impl TapReader {
     fn finish(mut self, input: &Input<'_>) -> Report {
         let mut report = Report::empty(Format::Tap);
         let mut tests = Collector::default();
-        for point in std::mem::take(&mut self.levels).into_iter().flatten() {
+        // Inner results without an outer one after them lack the outer names: the report ends within their test.
+        let outer = std::mem::take(&mut self.levels).into_iter().next();
+        for point in outer.into_iter().flatten() {
             point.collect(input, &mut Vec::new(), &mut tests, &mut report.errors);
         }
         report.tests = tests.finish();
