@@ -21,7 +21,7 @@ mod tests {
 
     #[derive(Debug, thiserror::Error)]
     #[error("{text}")]
-    struct Wrapped {
+    struct OuterError {
         text: &'static str,
         #[source]
         cause: Box<dyn Error>,
@@ -30,11 +30,11 @@ mod tests {
     #[test]
     fn the_text_lists_all_causes_in_order() {
         let innermost = io::Error::other("no route to host");
-        let middle = Wrapped {
+        let middle = OuterError {
             text: "cannot connect",
             cause: Box::new(innermost),
         };
-        let outermost = Wrapped {
+        let outermost = OuterError {
             text: "the database is unreachable",
             cause: Box::new(middle),
         };
