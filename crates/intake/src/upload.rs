@@ -152,19 +152,20 @@ pub(crate) const fn status_of(effect: Effect) -> StatusCode {
 /// Judges the project after an upload. If other uploads wait, one judgement after them suffices, and the client does
 /// not wait for it.
 async fn judge_now_or_later(owed: OwedJudgement) -> Result<VerdictChanges, IntakeError> {
-    let others_wait = owed.app.turns.places_taken(&owed.project) > 0;
-    match owed.take().filter(|_| !others_wait) {
-        // A spawned task continues after the client disconnects.
-        Some(judging) => {
-            let judged = actix_web::rt::spawn(judging).await;
-            judged.map_err(|_| IntakeError::Aborted)?
-        }
-        None => Ok(VerdictChanges::default()),
+    if owed.app.turns.places_taken(&owed.project) > 0 {
+        drop(owed);
+        return Ok(VerdictChanges::default());
     }
+    let Some(judging) = owed.take() else {
+        return Ok(VerdictChanges::default());
+    };
+    // A spawned task continues after the client disconnects.
+    let judged = actix_web::rt::spawn(judging).await;
+    judged.map_err(|_| IntakeError::Aborted)?
 }
 
-/// The judgement that is due after a stored upload. If it is dropped, the judgement runs in the background: a report
-/// is stored even if its client has disconnected meanwhile.
+/// The judgement that is due after a stored upload. Dropping it runs the judgement in the background, because a report
+/// stays stored after its client has disconnected.
 struct OwedJudgement {
     app: Arc<AppState>,
     project: ProjectId,
