@@ -172,9 +172,6 @@ fn variant_runs(
     failures: &BTreeMap<TestOrdinal, &LocalFailure>,
     now: Timestamp,
 ) -> Vec<RunObservations> {
-    // If no run names its branch, all count as on the stable one. A placeholder would name one.
-    let is_any_named = history.runs.iter().any(|observed| observed.run.branch.is_some());
-    let branch = branch.or_else(|| is_any_named.then_some(NO_BRANCH));
     let mut variant_runs: Vec<RunObservations> = Vec::new();
     for (test, failure) in failures {
         let last = last_variant_run(history, *test);
@@ -188,7 +185,7 @@ fn variant_runs(
                 id: LOCAL.into(),
                 number: NUMBER,
                 started_at: now,
-                branch: branch.map(Into::into),
+                branch: Some(branch.unwrap_or(NO_BRANCH).into()),
                 revision: None,
                 variant,
             });

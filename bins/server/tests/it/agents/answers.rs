@@ -207,21 +207,6 @@ fn failures_of_a_local_run_are_judged_against_what_is_stored() {
 }
 
 #[test]
-fn without_branches_a_local_run_is_compared_with_all_runs() {
-    let agents = Agents::empty();
-    for ago in [500, 400, 300, 200, 100, 10] {
-        let run_key = format!("build-{ago}");
-        agents
-            .world
-            .import_cases(ago, &[("adds", true), ("pays", true)], &["--run-key", &run_key]);
-    }
-    let failure = json!({"test": "cart > pays", "message": "expected 3, got 4"});
-    let judged = agents.answer("explain_failures", json!({"failures": [failure]}));
-    let why = text(&judged["failures"][0]["why"]);
-    assert!(why.contains("6 runs") && !why.contains("Never ran"), "{judged:#}");
-}
-
-#[test]
 fn every_candidate_for_a_file_selects_its_test() {
     let agents = Agents::empty();
     let report = "<testsuite name=\"s\">\
