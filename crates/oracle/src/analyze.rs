@@ -27,7 +27,9 @@ const FIELDS: [&str; 8] = [
 
 /// Compares the status route's verdicts of a project with an analysis of its runs.
 pub fn analyze(comparison: &mut Comparison, stack: &Stack, checks: &ProjectChecks<'_>, verdicts: &Verdicts) {
-    let file = stack.file("attempts.csv", table(checks).as_bytes());
+    // Projects are checked in parallel.
+    let name = format!("attempts-{}.csv", checks.project.id);
+    let file = stack.file(&name, table(checks).as_bytes());
     let now = clock::text(checks.now + clock::MINUTE);
     let arguments = [
         "analyze",
