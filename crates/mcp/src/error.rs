@@ -20,11 +20,11 @@ pub(crate) const UNAVAILABLE: &str = "service_unavailable";
 pub(crate) struct ToolError {
     message: String,
     candidates: Vec<String>,
-    call: Option<Value>,
+    call: Option<Box<Value>>,
     /// The code for the access log. The client does not get it.
     code: &'static str,
     /// The failure of the store that caused the error.
-    cause: Option<StoreError>,
+    cause: Option<Box<StoreError>>,
 }
 
 impl ToolError {
@@ -63,7 +63,7 @@ impl ToolError {
     /// Logs a failure of the store with its causes. Other errors are the client's, or admission control logs them.
     pub(crate) fn log(&self, id: &RequestId) {
         if let Some(cause) = &self.cause {
-            log::error!(request_id:% = id; "an agent's tool failed: {}", with_causes(cause));
+            log::error!(request_id:% = id; "an agent's tool failed: {}", with_causes(&**cause));
         }
     }
 
@@ -75,7 +75,7 @@ impl ToolError {
 
     /// Adds the call to make instead.
     pub(crate) fn with_call(mut self, call: Value) -> Self {
-        self.call = Some(call);
+        self.call = Some(Box::new(call));
         self
     }
 
@@ -113,7 +113,7 @@ impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
         Self {
             code: UNAVAILABLE,
-            cause: Some(error),
+            cause: Some(Box::new(error)),
             ..Self::new("The server could not read its database. Try again in a minute.")
         }
     }
