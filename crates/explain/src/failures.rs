@@ -29,7 +29,9 @@ pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
 pub use report::{ReportFailures, report_failures};
 pub use sentence::explanation;
 
-use judged::{JudgedFailure, JudgedFailures, SignatureNumbers, UnpagedFailures, listed_before, texts};
+use judged::{
+    JudgedFailure, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, listed_before, texts,
+};
 
 /// The failures of a run as of one state of the project, the most probable breakages of the branch first. `None` if the
 /// project has no such run.

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Ordering,
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -239,6 +239,23 @@ impl SignatureNumbers {
         self.numbers.insert(fingerprint.to_owned(), self.unused);
         self.unused
     }
+}
+
+/// Counts the tests of a run, each with its error, among the tests that the window has with these errors. A test that
+/// has its error in the window already is counted.
+pub(super) fn count_tests(errors: &mut WindowErrors, of_run: impl IntoIterator<Item = (TestOrdinal, u32)>) {
+    let mut pairs: HashSet<(TestOrdinal, u32)> = errors
+        .failures
+        .iter()
+        .map(|(_, test, text)| (*test, *text))
+        .collect();
+    let mut tests: BTreeMap<u32, u32> = errors.tests.iter().copied().collect();
+    for (test, text) in of_run {
+        if pairs.insert((test, text)) {
+            *tests.entry(text).or_default() += 1;
+        }
+    }
+    errors.tests = tests.into_iter().collect();
 }
 
 /// The errors of a window as the engine reads them.

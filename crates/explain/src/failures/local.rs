@@ -1,7 +1,7 @@
 //! Explains the failures of a run that is not stored, such as one on a developer's machine, from the stored runs.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
@@ -17,7 +17,9 @@ use assay_domain::{
 };
 use assay_flakiness::Diagnose;
 
-use super::{ExplainedFailure, Gate, JudgedFailures, SignatureNumbers, UnpagedFailures, gate, texts};
+use super::{
+    ExplainedFailure, Gate, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, gate, texts,
+};
 
 /// The number of the unstored run. All stored runs have smaller numbers.
 const NUMBER: i32 = i32::MAX;
@@ -143,24 +145,18 @@ fn add_texts(
     stored: HashMap<String, u32>,
 ) {
     let mut numbers = SignatureNumbers::new(stored);
-    let mut pairs: BTreeSet<(TestOrdinal, u32)> = errors
-        .failures
-        .iter()
-        .map(|(_, test, text)| (*test, *text))
-        .collect();
-    let mut tests: BTreeMap<u32, u32> = errors.tests.iter().copied().collect();
+    let mut of_run = Vec::new();
     for (test, failure) in failures {
         let Some(error) = &failure.error else {
             continue;
         };
         let number = numbers.number(&error.fingerprint);
-        errors.failures.push((NUMBER, *test, number));
-        if pairs.insert((*test, number)) {
-            *tests.entry(number).or_default() += 1;
-        }
+        of_run.push((*test, number));
         errors.names.push((number, error.into()));
     }
-    errors.tests = tests.into_iter().collect();
+    count_tests(errors, of_run.iter().copied());
+    let of_run = of_run.into_iter().map(|(test, number)| (NUMBER, test, number));
+    errors.failures.extend(of_run);
 }
 
 /// The variant runs of the unstored run: one for each variant on which its failed tests ran last, preferably on the

@@ -4,7 +4,7 @@
 //! ones, as in an import.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -21,7 +21,7 @@ use assay_domain::{
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use serde::Serialize;
 
-use super::{ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, gate, listed_before};
+use super::{ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, count_tests, gate, listed_before};
 
 /// Most failures in an answer.
 const MOST_FAILURES: usize = 200;
@@ -215,7 +215,7 @@ impl<'r> Overlay<'r> {
             .copied()
             .filter(|test| stored.contains(test))
             .collect();
-        let errors = snapshot.window_errors(self.number, &known_tests, self.window.0, self.window.1)?;
+        let mut errors = snapshot.window_errors(self.number, &known_tests, self.window.0, self.window.1)?;
         let index_of_run: HashMap<i32, usize> = self
             .history
             .runs
@@ -227,20 +227,13 @@ impl<'r> Overlay<'r> {
         for (test, text) in &text_of_test {
             texts.insert(self.index, *test, *text);
         }
-        let mut pairs: BTreeSet<(TestOrdinal, u32)> = BTreeSet::new();
         for (run_number, test, text) in &errors.failures {
-            pairs.insert((*test, *text));
             if let Some(index) = index_of_run.get(run_number).filter(|index| **index != self.index) {
                 texts.insert(*index, *test, *text);
             }
         }
-        let mut tests: HashMap<u32, u32> = errors.tests.into_iter().collect();
-        for (test, text) in text_of_test {
-            if pairs.insert((test, text)) {
-                *tests.entry(text).or_default() += 1;
-            }
-        }
-        texts.set_window(tests);
+        count_tests(&mut errors, text_of_test);
+        texts.set_window(errors.tests);
         Ok((texts, names))
     }
 }
