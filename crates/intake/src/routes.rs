@@ -10,7 +10,7 @@ use actix_web::{
 };
 use assay_access::ingest::IngestGrant;
 use assay_domain::timestamp::Timestamp;
-use assay_listener::{Answering, Continue, Outcome, RequestId, SUCCESS, observe, record};
+use assay_listener::{Answering, Continue, Outcome, RequestId, SUCCESS, observe, record_answer};
 use serde::Serialize;
 
 use crate::{
@@ -68,7 +68,7 @@ pub fn on_continue(app: App) -> Continue {
                         route,
                         code: error.code(),
                     };
-                    let mut response = record(&app.http, request.method(), &id, started, outcome);
+                    let mut response = record_answer(&app.http, request.method(), &id, started, outcome);
                     if let Some(answering) = request.conn_data::<Answering>() {
                         answering.refuse_body();
                     }

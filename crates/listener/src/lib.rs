@@ -31,7 +31,7 @@ pub use self::{
     descriptors::room_for_connections,
     encoding::{Coding, Encoder},
     metrics::{HttpMetrics, MetricsRegistry},
-    observe::{Outcome, observe, record},
+    observe::{Outcome, observe, record_answer},
     panic_level::PanicLevel,
     request_id::RequestId,
     server::{Continue, Listener},

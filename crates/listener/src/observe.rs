@@ -26,11 +26,11 @@ pub async fn observe(
     let id = RequestId::of(request);
     let _under_way = metrics.under_way();
     let outcome = respond(&id).await;
-    record(metrics, request.method(), &id, started, outcome)
+    record_answer(metrics, request.method(), &id, started, outcome)
 }
 
 /// Measures and logs an answer to a request that arrived at `started`, and adds the request's id to it.
-pub fn record(
+pub fn record_answer(
     metrics: &HttpMetrics,
     method: &Method,
     id: &RequestId,
