@@ -12,7 +12,7 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder};
 
 use crate::{
     limits,
-    report::{ReadError, SourceFile, WHOLE_IMPORT},
+    report::{ReadError, SourceFile, whole_import},
     zip,
 };
 
@@ -52,7 +52,7 @@ impl UnpackedBytes {
             .map(|_| ())
             .map_err(|_| ReadError::TooLarge {
                 file: file.name.clone(),
-                what: WHOLE_IMPORT,
+                what: whole_import::BYTES,
                 limit: format!("{} MiB", limits::IMPORT_BYTES >> 20),
             })
     }

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     karate,
     merge::Piece,
+    paths,
     report::{Format, Report, SourceFile},
 };
 
@@ -23,13 +24,13 @@ pub(crate) fn originals<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
     let writer_folders: Vec<(&'a str, Writer)> = files
         .iter()
         .zip(&writers)
-        .filter_map(|(file, writer)| Some((folder(&file.name), (*writer)?)))
+        .filter_map(|(file, writer)| Some((paths::folder(&file.name), (*writer)?)))
         .collect();
     let features: HashMap<&str, &'a str> = files
         .iter()
         .filter_map(|file| Some((file.name.strip_suffix(karate::FEATURE_SUFFIX)?, &*file.name)))
         .collect();
-    let feature_folders: HashSet<&str> = features.keys().map(|stem| folder(stem)).collect();
+    let feature_folders: HashSet<&str> = features.keys().map(|stem| paths::folder(stem)).collect();
     files
         .iter()
         .zip(&writers)
@@ -41,7 +42,7 @@ pub(crate) fn originals<'a>(files: &[&'a SourceFile]) -> Vec<Option<&'a str>> {
                         .or_insert(&file.name)
                 })
                 .filter(|name| *name != file.name);
-            let own_folder = folder(&file.name);
+            let own_folder = paths::folder(&file.name);
             let of_karate = || {
                 if file.name.ends_with(karate::SUMMARY) && feature_folders.contains(own_folder) {
                     return Some(own_folder);
@@ -97,12 +98,8 @@ fn is_written_beside(own: &str, other: &str, writer: Writer) -> bool {
         Writer::Surefire | Writer::TestNg => own
             .strip_prefix(other)
             .is_some_and(|rest| rest.is_empty() || other.is_empty() || rest.starts_with(['/', '\\'])),
-        Writer::TestNgClass | Writer::TestNgTest => folder(own) == folder(other),
+        Writer::TestNgClass | Writer::TestNgTest => paths::folder(own) == paths::folder(other),
     }
-}
-
-fn folder(name: &str) -> &str {
-    name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
 }
 
 /// Removes JUnit XML files that repeat the results of another file, and returns one warning for each.
@@ -147,7 +144,7 @@ pub(crate) fn remove_repetitions(pieces: &mut Vec<Piece>) -> Vec<String> {
                 let is_larger = (other_results.keys.len(), std::cmp::Reverse(**other))
                     > (results.keys.len(), std::cmp::Reverse(index));
                 is_larger
-                    && is_related(folder(&piece.name), folder(&other_piece.name))
+                    && is_related(paths::folder(&piece.name), paths::folder(&other_piece.name))
                     && is_within(&piece.report, &other_piece.report)
                     && results.keys.is_subset(&other_results.keys)
             };

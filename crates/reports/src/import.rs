@@ -1,6 +1,9 @@
 //! Reads all files of one import into one report.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use assay_domain::timestamp::Timestamp;
 use rayon::prelude::*;
@@ -15,7 +18,7 @@ use crate::{
     jest, junit, karate, libtest, limits, memory,
     merge::{Piece, merge},
     mocha, nunit, paths, playwright, pytest_json,
-    report::{Format, ReadError, Report, SourceFile},
+    report::{Format, ReadError, Report, SourceFile, whole_import},
     robot, rspec, tap, testng, trx, xml, xunit,
 };
 
@@ -58,11 +61,11 @@ pub struct PartialReport {
 /// The first file's error if no file is readable, and an error if all files together are too large.
 pub fn read_readable(files: &[SourceFile], options: &Options<'_>) -> Result<PartialReport, ReadError> {
     let (pieces, mut unread) = read_all(files, options);
-    if pieces.is_empty() && !unread.is_empty() {
-        return Err(unread.swap_remove(0));
-    }
     if let Some(at) = unread.iter().position(ReadError::is_of_whole_import) {
         return Err(unread.swap_remove(at));
+    }
+    if pieces.is_empty() && !unread.is_empty() {
+        return Err(unread.swap_remove(0));
     }
     Ok(PartialReport {
         report: merge(pieces)?,
@@ -122,14 +125,15 @@ fn all_readable(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece
 
 /// The reports of the readable files, and the errors of the others.
 fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<ReadError>) {
-    let unpacked_bytes = UnpackedBytes::new(limits::IMPORT_BYTES);
+    let budget = Budget::new();
     let results = files.iter().filter(|file| file.name.ends_with("-result.json"));
-    let allure_folders: HashSet<&str> = results.map(|file| folder(&file.name)).collect();
-    let is_candidate =
-        |file: &&SourceFile| !(is_beside_allure(&file.name) && allure_folders.contains(folder(&file.name)));
+    let allure_folders: HashSet<&str> = results.map(|file| paths::folder(&file.name)).collect();
+    let is_candidate = |file: &&SourceFile| {
+        !(is_beside_allure(&file.name) && allure_folders.contains(paths::folder(&file.name)))
+    };
     match files {
         // For this little work another thread costs more than it saves.
-        [only] => match read_file(only, options, &unpacked_bytes) {
+        [only] => match read_file(only, options, &budget) {
             Ok(pieces) => (pieces, Vec::new()),
             Err(error) => (Vec::new(), vec![error]),
         },
@@ -140,7 +144,7 @@ fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<Rea
                 .par_iter()
                 .zip(&originals)
                 .filter(|(_, original)| original.is_none())
-                .map(|(file, _)| read_file(file, options, &unpacked_bytes))
+                .map(|(file, _)| read_file(file, options, &budget))
                 .collect();
             let (mut pieces, mut unread) = (Vec::new(), Vec::new());
             for file in read {
@@ -177,17 +181,40 @@ pub fn is_beside_allure(name: &str) -> bool {
     file.ends_with("-container.json") || file.contains("-attachment") || OTHER_FILES.contains(&file)
 }
 
-fn folder(name: &str) -> &str {
-    name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
+/// What all files of an import may use together.
+struct Budget {
+    unpacked_bytes: UnpackedBytes,
+    memory: memory::ImportBudget,
+    /// Tests that were read.
+    tests: AtomicUsize,
+}
+
+impl Budget {
+    fn new() -> Self {
+        Self {
+            unpacked_bytes: UnpackedBytes::new(limits::IMPORT_BYTES),
+            memory: memory::ImportBudget::new(),
+            tests: AtomicUsize::new(0),
+        }
+    }
+
+    /// Counts the tests of a file. Fails if the files have too many.
+    fn take_tests(&self, file: &SourceFile, tests: usize) -> Result<(), ReadError> {
+        let so_far = self.tests.fetch_add(tests, Ordering::Relaxed);
+        if so_far.saturating_add(tests) <= limits::TESTS_OF_FILES {
+            return Ok(());
+        }
+        Err(ReadError::TooLarge {
+            file: file.name.clone(),
+            what: whole_import::TESTS,
+            limit: limits::TESTS_OF_FILES.to_string(),
+        })
+    }
 }
 
 /// The report in a file; several if one JSON report follows another.
-fn read_file(
-    file: &SourceFile,
-    options: &Options<'_>,
-    unpacked_bytes: &UnpackedBytes,
-) -> Result<Vec<Piece>, ReadError> {
-    let text = decode::decode(file, unpacked_bytes)?;
+fn read_file(file: &SourceFile, options: &Options<'_>, budget: &Budget) -> Result<Vec<Piece>, ReadError> {
+    let text = decode::decode(file, &budget.unpacked_bytes)?;
     let input = Input {
         name: &file.name,
         text: text.trim_start_matches('\u{feff}'),
@@ -203,7 +230,15 @@ fn read_file(
         Some(format) => format,
         None => detect::detect(input.text).map_err(unrecognised)?,
     };
-    memory::within(input.text.len(), || read_pieces(file, input, format))
+    let pieces = memory::within(input.text.len(), &budget.memory, || {
+        let pieces = read_pieces(file, input, format);
+        // A reader may fail because the budget is used up. Then that is the reason.
+        memory::check(&file.name)?;
+        pieces
+    })?;
+    let tests = pieces.iter().map(|piece| piece.report.tests.len()).sum();
+    budget.take_tests(file, tests)?;
+    Ok(pieces)
 }
 
 /// The reports in a file of a known format. Together they are within one budget of memory.
@@ -271,7 +306,7 @@ fn read_one(input: &Input<'_>, format: Format) -> Result<FirstReport, ReadError>
 
 /// A key that all files of one run share. `None` for a file that is a run by itself.
 fn run_group(piece: &Piece) -> Option<String> {
-    let folder = folder(&piece.name);
+    let folder = paths::folder(&piece.name);
     let file = piece
         .name
         .get(folder.len()..)
@@ -311,7 +346,7 @@ fn run_group(piece: &Piece) -> Option<String> {
 fn merge_run(pieces: Vec<Piece>) -> Result<NamedReport, ReadError> {
     let modified = pieces.iter().filter_map(|piece| piece.modified).max();
     let first = pieces.first().map(|piece| piece.name.clone()).unwrap_or_default();
-    let name = match (pieces.len(), folder(&first)) {
+    let name = match (pieces.len(), paths::folder(&first)) {
         (0 | 1, _) => first,
         (_, "") => ".".to_owned(),
         (_, folder) => folder.to_owned(),
@@ -321,4 +356,26 @@ fn merge_run(pieces: Vec<Piece>) -> Result<NamedReport, ReadError> {
         modified,
         report: merge(pieces)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tests_of_all_files_are_bounded_together() {
+        let file = SourceFile {
+            name: "r.xml".to_owned(),
+            bytes: Vec::new(),
+            modified: None,
+        };
+        let budget = Budget::new();
+        for _ in 0..4 {
+            budget.take_tests(&file, limits::TESTS).unwrap();
+        }
+        assert_eq!(
+            budget.take_tests(&file, 1).unwrap_err().to_string(),
+            "r.xml: the number of tests in all files of the import exceeds the limit of 2000000"
+        );
+    }
 }

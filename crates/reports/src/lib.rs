@@ -41,6 +41,7 @@ mod testng;
 mod text;
 mod time;
 mod trx;
+mod vitest;
 mod xml;
 mod xunit;
 mod zip;

@@ -43,6 +43,11 @@ pub(crate) fn within(path: &str, root: Option<&str>) -> Option<String> {
     relative(&normalized(path), root).map(str::to_owned)
 }
 
+/// The folder of a file; empty if its name has none.
+pub(crate) fn folder(name: &str) -> &str {
+    name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
+}
+
 /// A path below a folder. An absolute path stays unchanged.
 pub(crate) fn join(folder: &str, path: &str) -> String {
     if is_absolute(path) {

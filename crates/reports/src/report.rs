@@ -312,12 +312,21 @@ pub enum ReadError {
     },
 }
 
-/// Names all files of an import as the part that is too large.
-pub(crate) const WHOLE_IMPORT: &str = "the import as a whole, unpacked,";
+/// What all files of an import may exceed together, in the words of an error.
+pub(crate) mod whole_import {
+    /// Their size.
+    pub(crate) const BYTES: &str = "the import as a whole, unpacked,";
+    /// Their memory beyond a multiple of their size.
+    pub(crate) const MEMORY: &str = "the memory for the import's lists and shared names";
+    /// Their tests.
+    pub(crate) const TESTS: &str = "the number of tests in all files of the import";
+}
 
 impl ReadError {
-    /// Whether all files of the import together are too large, so that skipping one file does not help.
+    /// Whether all files of the import together exceed a limit. The error has the file at which
+    /// that was found.
     pub(crate) fn is_of_whole_import(&self) -> bool {
-        matches!(self, Self::TooLarge { what, .. } if *what == WHOLE_IMPORT)
+        let of_whole_import = [whole_import::BYTES, whole_import::MEMORY, whole_import::TESTS];
+        matches!(self, Self::TooLarge { what, .. } if of_whole_import.contains(what))
     }
 }

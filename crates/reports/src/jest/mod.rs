@@ -19,7 +19,7 @@ use crate::{
     json::{self, Shape},
     limits, memory,
     report::{Format, ReadError, Report},
-    text, time,
+    text, time, vitest,
 };
 
 /// The report of one run.
@@ -264,34 +264,12 @@ fn first_line(text: &str) -> &str {
     text.split('\n').next().unwrap_or_default()
 }
 
-/// Vitest does not report the number of attempts; one list holds the errors of all. An error at a location where the
-/// attempt already has one begins the next attempt. Soft assertions stay in one attempt by this rule.
+/// The attempts of a test of Vitest.
 fn vitest_attempts(input: &Input<'_>, test: &Assertion) -> Vec<Attempt> {
-    let mut attempts: Vec<Vec<ErrorDetail>> = Vec::new();
-    let identity = |error: &ErrorDetail| {
-        (
-            error.location.clone(),
-            error.location.is_none().then(|| error.message.clone()),
-        )
-    };
-    for error in test
-        .failure_messages
-        .iter()
-        .filter_map(|message| input.error_of_stack(message, None))
-    {
-        match attempts.last_mut() {
-            Some(attempt)
-                if attempt
-                    .iter()
-                    .take(limits::ERRORS)
-                    .all(|earlier| identity(earlier) != identity(&error)) =>
-            {
-                attempt.push(error);
-            }
-            _ => attempts.push(vec![error]),
-        }
-    }
-    let mut attempts: Vec<Attempt> = attempts.into_iter().map(vitest_failed).collect();
+    let messages = test.failure_messages.iter();
+    let errors = messages.filter_map(|message| input.error_of_stack(message, None));
+    let failed_attempts = vitest::attempts(errors).into_iter();
+    let mut attempts: Vec<Attempt> = failed_attempts.map(vitest_failed).collect();
     match final_status(test) {
         FinalStatus::Passed => attempts.push(attempt(AttemptStatus::Passed, Vec::new())),
         // The messages of a skipped test are its reasons, not errors.

@@ -7,9 +7,8 @@ use super::{
     dialect::Dialect,
     errors, playwright,
     suite::Suite,
-    vitest,
 };
-use crate::{failure, input::Input, limits, time};
+use crate::{failure, input::Input, limits, time, vitest};
 
 /// The attempts of a case, at least one; the final one last.
 pub(super) fn of<'i>(
@@ -30,7 +29,7 @@ pub(super) fn of<'i>(
         has_reruns: case.has(ChildKind::Rerun),
     };
     if case.children.is_empty() && case.output.is_empty() {
-        let status = if dialect == Dialect::Vitest && vitest::never_ran(suite, case) {
+        let status = if dialect == Dialect::Vitest && vitest_never_ran(suite, case) {
             AttemptStatus::Skipped
         } else {
             status_by_attributes(case)
@@ -38,6 +37,13 @@ pub(super) fn of<'i>(
         return vec![reader.attempt(status, case.time, case.timestamp)];
     }
     reader.of_children(case)
+}
+
+/// Whether a case of Vitest without an outcome never ran, for example after `--bail`. Vitest lists it like a passed
+/// case, but without any duration. Vitest 1 measures whole milliseconds, so there a duration of 0 may be a test that
+/// ran.
+fn vitest_never_ran(suite: &Suite<'_>, case: &Case<'_>) -> bool {
+    suite.has_fine_clock && case.time == Some("0")
 }
 
 /// The status that CTest and GoogleTest write as attributes of a case without outcomes.

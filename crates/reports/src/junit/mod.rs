@@ -12,7 +12,6 @@ mod playwright;
 mod repeats;
 mod span;
 mod suite;
-mod vitest;
 
 pub(crate) use self::errors::of_output as error_of_output;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use assay_domain::run::RunState;
-use assay_reports::{Format, Options, ReadError, looks_like_report, read};
+use assay_reports::{Format, Options, ReadError, SourceFile, looks_like_report, read, read_readable};
 
 use crate::support::{self, plain};
 
@@ -445,9 +445,44 @@ fn names_that_many_tests_share_are_bounded() {
         let read = read(vec![support::inline("r", text)], &options);
         assert_eq!(
             read.map(|report| report.tests.len()).unwrap_err().to_string(),
-            "r: the memory of its lists, and of names that many of its tests share, exceeds the limit of 192 MiB and \
-             twice its size",
+            "r: the memory for the import's lists and shared names exceeds the limit of 192 MiB plus twice the size of \
+             each file",
             "{format}"
         );
+    }
+}
+
+#[test]
+fn many_files_are_bounded_as_one_is() {
+    let shared_names = |file: usize| {
+        let name = format!("{file}{}", "😀".repeat(2_000));
+        let tests = "<testcase name='a'/>".repeat(3_000);
+        format!("<testsuite name='{name}'>{tests}</testsuite>")
+    };
+    let many_elements = |file: usize| {
+        let assertions = vec![r#"{"title":"a"}"#; 100_000].join(",");
+        format!("{{\"testResults\":[{{\"name\":\"{file}\",\"assertionResults\":[{assertions}]}}]}}")
+    };
+    let files = |count: usize, text: &dyn Fn(usize) -> String| -> Vec<SourceFile> {
+        (0..count)
+            .map(|file| support::inline(&format!("r{file}"), text(file)))
+            .collect()
+    };
+    let options = Options::default();
+    let names = files(10, &shared_names);
+    plain(vec![names[0].clone()]).unwrap();
+    let elements = files(20, &many_elements);
+    plain(vec![elements[0].clone()]).unwrap();
+    for error in [
+        read(names, &options)
+            .map(|report| report.tests.len())
+            .unwrap_err(),
+        // No file is skipped, although each is small enough.
+        read_readable(&elements, &options)
+            .map(|partial| partial.report.tests.len())
+            .unwrap_err(),
+    ] {
+        let expected = "the memory for the import's lists and shared names exceeds the limit of 192 MiB";
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }
