@@ -107,12 +107,12 @@ pub struct FailedRun {
     pub incomplete: Option<String>,
 }
 
-/// The final result of a test in a run.
+/// The status of a test in a run, with its number of attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FinalStatus {
     /// The final attempt's status.
     pub status: AttemptStatus,
-    /// The number of attempts.
+    /// The largest number of attempts of one execution: 1 without a retry.
     pub attempts: u32,
 }
 

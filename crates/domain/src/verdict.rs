@@ -168,7 +168,8 @@ pub struct Figures {
     pub runs_considered: u32,
     /// Failed runs at the end of the stable branch's history, or of all branches' history if the test never ran there.
     pub failure_streak: u32,
-    /// Failed runs of the stable branch that the test caused, by fair share.
+    /// The test's share of the stable branch's failed runs: 1 divided by the number of failed tests for each run in
+    /// which it failed, and 0.1 for each in which it passed on retry.
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub impact: f64,
 }

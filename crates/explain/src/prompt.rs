@@ -1,7 +1,7 @@
 //! The prompt for an assistant that has the repository open.
 //!
 //! All text of reports is quoted. A fence is longer than any run of backticks inside it. A report's text therefore
-//! cannot end its quotation and imitate our instructions.
+//! cannot end its quotation and imitate Assay's instructions.
 
 mod frames;
 

@@ -48,7 +48,7 @@ pub struct ExplainedFailure {
     pub file_path: Option<String>,
     /// The final attempt's status: `passed` where a retry passed.
     pub status: AttemptStatus,
-    /// Attempts in this run.
+    /// The largest number of attempts of one execution in this run: 1 without a retry.
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub attempts: u32,
     /// The most probable cause, or `unclear` if none reaches 0.6.
@@ -163,16 +163,6 @@ pub struct CauseEvidence {
     pub runs: Vec<EvidenceRun>,
     /// The total number of them.
     pub runs_total: u32,
-}
-
-impl CauseEvidence {
-    /// Removes the run with this placeholder for an id, because it is not stored.
-    pub(super) fn leave_out(&mut self, run_id: &str) {
-        let before = self.runs.len();
-        self.runs.retain(|run| run.run_id != run_id);
-        let left_out = u32::try_from(before - self.runs.len()).unwrap_or(u32::MAX);
-        self.runs_total = self.runs_total.saturating_sub(left_out);
-    }
 }
 
 /// A run of the evidence.

@@ -36,7 +36,7 @@ pub struct Gate {
 pub struct ByCause {
     /// The test is flaky.
     pub flake: u32,
-    /// A mass failure, or a change outside of the code.
+    /// A crowd of failures, or a change outside of the code.
     pub environment: u32,
     /// Broken before this branch.
     pub broken_before: u32,
@@ -76,21 +76,28 @@ pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
     for failure in worst.values() {
         by_cause.add(cause(failure));
     }
-    let excused = worst.values().map(|failure| 1.0 - failure.probabilities.mine());
-    let mine = (1.0 - excused.product::<f64>()).clamp(0.0, 1.0);
-    Gate {
-        action: action(mine),
-        mine,
-        by_cause,
+    let not_mine = worst.values().map(|failure| 1.0 - failure.probabilities.mine());
+    Gate::of(not_mine.product(), by_cause)
+}
+
+impl Gate {
+    /// The gate of a run with this probability that its branch broke none of the failed tests.
+    fn of(not_mine: f64, by_cause: ByCause) -> Self {
+        let mine = (1.0 - not_mine).clamp(0.0, 1.0);
+        Self {
+            action: action(mine),
+            mine,
+            by_cause,
+        }
     }
 }
 
 /// The combined gate of several runs of one commit, one for each suite.
 pub fn combined(gates: impl IntoIterator<Item = Gate>) -> Gate {
     let mut by_cause = ByCause::default();
-    let mut excused = 1.0;
+    let mut not_mine = 1.0;
     for gate in gates {
-        excused *= 1.0 - gate.mine;
+        not_mine *= 1.0 - gate.mine;
         by_cause.flake += gate.by_cause.flake;
         by_cause.environment += gate.by_cause.environment;
         by_cause.broken_before += gate.by_cause.broken_before;
@@ -98,12 +105,7 @@ pub fn combined(gates: impl IntoIterator<Item = Gate>) -> Gate {
         by_cause.this_change += gate.by_cause.this_change;
         by_cause.unclear += gate.by_cause.unclear;
     }
-    let mine = (1.0 - excused).clamp(0.0, 1.0);
-    Gate {
-        action: action(mine),
-        mine,
-        by_cause,
-    }
+    Gate::of(not_mine, by_cause)
 }
 
 /// The action for this probability of a breakage by the branch.

@@ -10,6 +10,7 @@ use assay_domain::{
     cause::{FinalStatus, Knowledge, WindowErrors},
     observation::{Failure, History, RunFacts, RunObservations},
     project::Project,
+    revision::StableBranch,
     signature::ErrorClass,
     store::{Snapshot, Store, StoreError, in_snapshot},
     test::{CandidateFiles, TestLookup, TestOrdinal, TestSelector},
@@ -25,13 +26,14 @@ use super::{
 const NUMBER: i32 = i32::MAX;
 /// The id of the unstored run.
 const LOCAL: &str = "local";
-/// The branch if the caller names none. No stored branch contains a control character.
-const NO_BRANCH: &str = "\u{1}";
+/// A branch or a revision that no stored run has, because stored names have no control characters.
+const NEW: &str = "\u{1}";
 
 /// A run that is not stored.
 #[derive(Debug, Clone)]
 pub struct LocalRun {
-    /// The branch whose history counts as this run's own.
+    /// The branch whose history counts as this run's own. Without one, the run counts as the first of a new branch.
+    /// Ignored if the window has runs and none of them has a branch: then this run counts as the next one after them.
     pub branch: Option<String>,
     /// The tests that failed.
     pub failures: Vec<LocalFailure>,
@@ -90,11 +92,7 @@ pub fn local_failures(
         let gate = gate(explained.causes());
         let count = u32::try_from(known_failures.len().max(1)).unwrap_or(u32::MAX);
         let all_failures = explained.only(|_| true);
-        let (_, mut failures) =
-            explained.entries(snapshot, Knowledge::AtTheTime, &all_failures, (1, count))?;
-        for failure in &mut failures {
-            failure.evidence.leave_out(LOCAL);
-        }
+        let (_, failures) = explained.entries(snapshot, Knowledge::AtTheTime, &all_failures, (1, count))?;
         Ok(LocalFailures {
             gate,
             failures,
@@ -168,6 +166,14 @@ fn variant_runs(
     failures: &BTreeMap<TestOrdinal, &LocalFailure>,
     now: Timestamp,
 ) -> Vec<RunObservations> {
+    let branches = history.runs.iter().map(|observed| observed.run.branch.as_deref());
+    let stable_branch = StableBranch::among(&history.stable_branch, branches);
+    let (branch, revision) = if stable_branch.any_branch_named || history.runs.is_empty() {
+        (Some(branch.unwrap_or(NEW)), None)
+    } else {
+        // All runs of the window count as on the stable branch, and so does this one.
+        (None, Some(NEW))
+    };
     let mut variant_runs: Vec<RunObservations> = Vec::new();
     for (test, failure) in failures {
         let last = last_variant_run(history, *test);
@@ -181,8 +187,8 @@ fn variant_runs(
                 id: LOCAL.into(),
                 number: NUMBER,
                 started_at: now,
-                branch: Some(branch.unwrap_or(NO_BRANCH).into()),
-                revision: None,
+                branch: branch.map(Into::into),
+                revision: revision.map(Into::into),
                 variant,
             });
             if let Some(last) = last {

@@ -174,10 +174,13 @@ impl<'r> Overlay<'r> {
             let error = cause.text.and_then(|text| names.get(&text));
             let facts = facts.get(&cause.test).copied().unwrap_or_default();
             let judged = JudgedFailure::new(&self.history, cause, final_status, test.test.clone());
-            let mut failure =
-                ExplainedFailure::of(&self.history, &judged, Knowledge::AtTheTime, facts, error);
-            failure.evidence.leave_out(&self.recording.run_key);
-            Some(failure)
+            Some(ExplainedFailure::of(
+                &self.history,
+                &judged,
+                Knowledge::AtTheTime,
+                facts,
+                error,
+            ))
         });
         Ok(ReportFailures {
             mode: Knowledge::AtTheTime,

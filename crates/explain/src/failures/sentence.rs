@@ -55,8 +55,10 @@ impl CauseSentences<'_> {
         }
     }
 
-    fn run(&self, index: Option<usize>) -> Option<&RunFacts> {
-        self.history.runs.get(index?).map(|observed| &observed.run)
+    /// The run with this index, if it is another than that of the failure.
+    fn other_run(&self, index: Option<usize>) -> Option<&RunFacts> {
+        let index = index.filter(|index| *index != self.failure.run_index)?;
+        self.history.runs.get(index).map(|observed| &observed.run)
     }
 
     /// For example ` on main`; empty if no run has a branch.
@@ -100,22 +102,20 @@ impl CauseSentences<'_> {
     }
 
     fn earlier_on_branch(&self) -> String {
-        let since = self
-            .run(self.facts.episode_since)
-            .map_or_else(String::new, |run| {
-                let revision = run.revision.as_deref().map(short);
-                let run = run.number;
-                match revision {
-                    Some(revision) => format!(" since revision {revision} (run {run})"),
-                    None => format!(" since run {run}"),
-                }
-            });
+        let Some(run) = self.other_run(self.facts.episode_since) else {
+            return "Probably broken by an earlier revision of this branch".to_owned();
+        };
+        let number = run.number;
+        let since = match run.revision.as_deref().map(short) {
+            Some(revision) => format!("revision {revision} (run {number})"),
+            None => format!("run {number}"),
+        };
         let passed = if self.facts.passed_before {
             "; passed before it"
         } else {
             ""
         };
-        format!("Fails on this branch{since}{passed}")
+        format!("Fails on this branch since {since}{passed}")
     }
 
     fn broken_before(&self) -> String {
@@ -126,8 +126,9 @@ impl CauseSentences<'_> {
         } else {
             facts.stable_since
         };
-        let Some(run) = self.run(index) else {
-            return format!("Most probably broken{stable} before this branch");
+        let Some(run) = self.other_run(index) else {
+            let this = if facts.on_stable { "run" } else { "branch" };
+            return format!("Probably broken{stable} before this {this}");
         };
         let error = if facts.stable_same_error {
             ", with the same error"
@@ -141,7 +142,7 @@ impl CauseSentences<'_> {
         let facts = self.facts;
         let mut sentence = if self.failure.recovered {
             "Passed on retry in this run".to_owned()
-        } else if let Some(run) = self.run(facts.passed_on_revision) {
+        } else if let Some(run) = self.other_run(facts.passed_on_revision) {
             let started = self
                 .history
                 .runs
@@ -198,10 +199,10 @@ impl CauseSentences<'_> {
             .runs
             .get(self.failure.run_index)
             .map(|here| here.run.started_at);
-        let elsewhere = self.run(facts.failed_elsewhere).zip(here);
+        let elsewhere = self.other_run(facts.failed_elsewhere).zip(here);
         let Some((run, here)) = elsewhere else {
             let passed = self
-                .run(facts.passed_on_revision)
+                .other_run(facts.passed_on_revision)
                 .map_or_else(String::new, |run| {
                     format!(": the same revision passed in run {}", run.number)
                 });

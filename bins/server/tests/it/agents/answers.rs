@@ -207,6 +207,62 @@ fn failures_of_a_local_run_are_judged_against_what_is_stored() {
 }
 
 #[test]
+fn a_local_run_follows_stored_runs_without_branches() {
+    let agents = Agents::empty();
+    for run in 0..12 {
+        let key = run.to_string();
+        agents
+            .world
+            .import_cases(200 - run, &[("adds", true), ("pays", true)], &["--run-key", &key]);
+    }
+    let name = text(&agents.answer("explain_test", json!({"test": "adds"}))["test"]);
+    let failure = json!({"test": name, "message": "expected 3, got 4", "stack": "at cart.test.ts:3:1"});
+    let judged = |arguments: Value| {
+        let judged = agents.answer("explain_failures", arguments);
+        let failure = &judged["failures"][0];
+        (failure["cause"].clone(), text(&failure["why"]))
+    };
+    let local = judged(json!({"failures": [failure]}));
+    assert!(
+        local
+            .1
+            .contains("assed in all 12 runs before and failed on this revision"),
+        "{local:?}"
+    );
+    assert_eq!(judged(json!({"failures": [failure], "branch": "topic"})), local);
+
+    let flags = ["--run-key", "next", "--commit", "aa00c0ffee"];
+    let stored = agents
+        .world
+        .import_cases(0, &[("adds", false), ("pays", true)], &flags);
+    assert_eq!(
+        judged(json!({"run": stored["runId"]})),
+        local,
+        "the same run, stored"
+    );
+}
+
+#[test]
+fn a_local_failure_is_never_dated_by_its_own_run() {
+    let agents = Agents::empty();
+    agents.world.import_cases(
+        20 * 24 * 60,
+        &[("adds", true)],
+        &["--branch", "main", "--commit", "aa00c0ffee"],
+    );
+    let runs = agents.answer("list_runs", json!({}));
+    assert_eq!(runs["total"], 1);
+    let run = agents
+        .world
+        .get(&format!("/runs/{}", text(&runs["runs"][0]["run"])));
+    let local = json!({"failures": [{"test": run["tests"][0]["testName"]}], "branch": "main"});
+    let judged = agents.answer("explain_failures", local);
+    let why = text(&judged["failures"][0]["why"]);
+    assert!(why.contains("roken on main before this run"), "{judged:#}");
+    assert!(!why.contains(&i32::MAX.to_string()), "{judged:#}");
+}
+
+#[test]
 fn every_candidate_for_a_file_selects_its_test() {
     let agents = Agents::empty();
     let report = "<testsuite name=\"s\">\
