@@ -91,7 +91,7 @@ pub(crate) fn read_candidates(
     print_skipped(&skipped);
     ensure!(
         !files.is_empty(),
-        "no test report was found in {}",
+        "no test report was found in {}; name the files that the test runner writes",
         display_paths(paths)
     );
     Ok(files)
@@ -191,7 +191,7 @@ fn read_on(from: &mut impl Read, into: &mut Vec<u8>, most: usize, budget: &ByteB
     from.by_ref().take(u64::try_from(limit)?).read_to_end(into)?;
     ensure!(
         into.len() <= MOST_FILE_BYTES,
-        "exceeds {} MiB",
+        "exceeds {} MiB; split the report, and import its parts as shards",
         MOST_FILE_BYTES >> 20
     );
     budget.add(into.len() - before)

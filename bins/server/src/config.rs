@@ -356,7 +356,7 @@ fn standbys_have_a_primary(config: &Config) -> Result<(), ValidationError> {
     };
     if config.database_url().is_none() {
         return Err(refused(
-            "ASSAY_REPLICA_URL is set without ASSAY_DATABASE_URL; the private database has no standbys",
+            "ASSAY_REPLICA_URL is set without ASSAY_DATABASE_URL; the private database has no standbys, so set both or none",
         ));
     }
     check_connection_string(url).map_err(|error| refused(format!("ASSAY_REPLICA_URL: {error}")))

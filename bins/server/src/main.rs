@@ -24,6 +24,9 @@ use clap::FromArgMatches as _;
 
 use crate::config::Config;
 
+/// The exit status of a setting that is invalid, as clap's. A service manager does not start the server again after it.
+const WRONG_USAGE: u8 = 2;
+
 fn main() -> ExitCode {
     let matches = manual::command()
         .try_get_matches()
@@ -37,6 +40,10 @@ fn main() -> ExitCode {
         }
     }
     let config = Config::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if let Err(error) = config.check() {
+        eprintln!("assay-server: {error}");
+        return ExitCode::from(WRONG_USAGE);
+    }
     guard::start(&config.log, config.log_format);
     match run(config) {
         Ok(()) => ExitCode::SUCCESS,
@@ -55,7 +62,6 @@ fn main() -> ExitCode {
 
 fn run(config: Config) -> anyhow::Result<()> {
     let processors = thread::available_parallelism().unwrap_or(std::num::NonZeroUsize::MIN);
-    config.check().map_err(anyhow::Error::msg)?;
     let sizes = config.sizes(processors);
     // Signals are not caught yet, so that Ctrl-C ends the question and the package manager.
     if config.demo {

@@ -124,7 +124,7 @@ pub enum NothingToJudge {
     NoRuns,
     /// All runs are outside of the window.
     #[error(
-        "none of the {read} runs started in the {ENGINE_WINDOW_DAYS} days before {now}; the newest started at {newest}"
+        "none of the {read} runs started in the {ENGINE_WINDOW_DAYS} days before {now}; the newest started at {newest}; `assay analyze --now TIME` judges another window"
     )]
     NoneInWindow {
         /// Runs that were read.

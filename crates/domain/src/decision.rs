@@ -142,13 +142,15 @@ pub enum DecisionError {
     )]
     NoRun,
     /// No upload of the run is recorded.
-    #[error("no upload of run {run_number} is recorded, for example because `assay import` stored it")]
+    #[error(
+        "no upload of run {run_number} is recorded; `assay import` records none, so send the report with `assay run` or `assay upload`"
+    )]
     NoUpload {
         /// The run's number.
         run_number: i32,
     },
     /// An excused test did not run.
-    #[error("run {run_number} has no result of the test {test_name:?}")]
+    #[error("run {run_number} has no result of the test {test_name:?}; excuse only tests of this run")]
     NoTest {
         /// The run's number.
         run_number: i32,

@@ -128,7 +128,10 @@ impl FrontError {
                 "This address sent more than 600 sign-in forms in a minute; wait a minute.".to_owned()
             }
             Self::NoSuchPage => "There is no such page.".to_owned(),
-            Self::NoSuchMethod => "Pages are read-only: use GET or HEAD.".to_owned(),
+            Self::NoSuchMethod => {
+                "This address does not accept this method; the header Allow has those that it accepts."
+                    .to_owned()
+            }
             Self::ForeignForm => {
                 "The form was not sent by this site; open the sign-in page and try again.".to_owned()
             }

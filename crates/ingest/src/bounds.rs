@@ -39,7 +39,9 @@ pub enum TooLarge {
         limit: usize,
     },
     /// The run key is too long.
-    #[error("a run key of {length} characters; at most {limit} are stored")]
+    #[error(
+        "the run key with its suite has {length} characters, and at most {limit} are stored; shorten --run-key or --suite"
+    )]
     RunKey {
         /// Its length.
         length: usize,

@@ -125,7 +125,7 @@ pub enum ClusterError {
         output: String,
     },
     /// Postgres did not stop in time.
-    #[error("Postgres (process {pid}) did not stop within {} s", waited.as_secs())]
+    #[error("Postgres (process {pid}) did not stop within {} s; stop it with `kill -INT {pid}`", waited.as_secs())]
     NotStopped {
         /// Its process id.
         pid: i32,

@@ -146,7 +146,7 @@ fn print_waiting(bar: &ProgressBar, project: &str, waiting_for: WaitingFor, wait
 fn accept(unread: &[String], lenient: bool) -> anyhow::Result<()> {
     ensure!(
         unread.is_empty() || lenient,
-        "{} could not be read; only the others count (--lenient accepts this)",
+        "{} could not be read, so only the others were used; with --lenient this is a success",
         output::count(u64::try_from(unread.len())?, "file")
     );
     Ok(())
@@ -244,7 +244,7 @@ fn summary(project: &str, imported: &ImportReceipt, prepared: &PreparedReport) -
     };
     let repeated = match effect {
         Effect::Added => "",
-        Effect::Replaced => "\nIt replaces what was stored of this run before",
+        Effect::Replaced => "\nIt replaced the earlier report",
         Effect::Unchanged => "\nIt was already stored; nothing changed",
     };
     format!(

@@ -99,7 +99,7 @@ Examples:
         #[arg(value_parser = values::key_name)]
         name: String,
     },
-    /// Revoke a key, at once and on every server
+    /// Revoke a key, on every server within a second
     ///
     /// This cannot be undone. On a terminal the command asks first; elsewhere it does not ask.
     #[command(after_help = "\
@@ -204,7 +204,7 @@ fn revoke(
     now: Timestamp,
 ) -> anyhow::Result<()> {
     confirm(yes, || {
-        format!("Revoke the key {id} for good? Requests with it are rejected immediately.")
+        format!("Revoke the key {id} for good? Requests with it are rejected within a second.")
     })?;
     if !store.revoke_key(id, now).context("revoking a key")? {
         return Err(lookup::no_key(store, id)?);
@@ -231,8 +231,10 @@ fn create_read(
     );
     if !organization.plan.has_read_api() {
         eprintln!(
-            "assay: {:?} is on the plan {}, which has no read API: the key is refused until `assay org set-plan`",
-            organization.name, organization.plan
+            "assay: {:?} is on the plan {}, which has no read API; requests with the key are refused until `assay org set-plan {} standard` (or pro)",
+            organization.name,
+            organization.plan,
+            output::shell_word(&organization.name)
         );
     }
     let value = json!({ "id": new.id, "key": secret.reveal(), "expiresAt": expires_at });

@@ -42,9 +42,9 @@ Examples:
   assay org list
   assay org list --json | jq -r '.organizations[].name'")]
     List,
-    /// Change an organization's plan, at once and on every server
+    /// Change an organization's plan, on every server within a second
     ///
-    /// A shorter retention hides older results at once. The next `assay prune` deletes them; until then a longer
+    /// A shorter retention hides older results. The next `assay prune` deletes them; until then a longer
     /// retention shows them again.
     #[command(after_help = "Example:\n  assay org set-plan \"Example Shop\" standard")]
     SetPlan {

@@ -116,8 +116,8 @@ fn text(dry_run: bool, report: &PruneReport, results: u64) -> String {
     };
     let periods_left = if report.periods_left > 0 {
         format!(
-            "\nNot dropped because in use: {} past all retention; no route shows them, and the next prune tries again",
-            output::count(report.periods_left, "period")
+            "\nNot dropped because in use: {} past all retention; no route shows their results, and the next prune tries again",
+            output::count(report.periods_left, "partition")
         )
     } else {
         String::new()
@@ -144,7 +144,7 @@ fn runs(report: &PruneReport) -> u64 {
 fn show(bar: &ProgressBar, step: PruneStep<'_>) {
     let (done, of, what) = match step {
         PruneStep::Runs { project, done, of } => (done, of, format!("runs of {project}")),
-        PruneStep::Periods { done, of } => (done, of, "periods".to_owned()),
+        PruneStep::Periods { done, of } => (done, of, "partitions".to_owned()),
     };
     bar.set_length(of);
     bar.set_position(done);

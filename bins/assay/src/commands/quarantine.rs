@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::{cli::Global, clock, commands::analyze, database, lookup, output, terminal, values};
 
 const EXAMPLES: &str = "\
-Only flaky tests are listed: never a broken test, and never one that fails now. A test that the runner cannot name exactly is \
+Only tests with the verdict flaky are listed, never broken or failing ones. A test that the runner cannot name exactly is \
 left out, and standard error says why.
 
 Examples:

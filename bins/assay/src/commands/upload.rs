@@ -82,13 +82,13 @@ pub(crate) struct UploadFlags {
     /// The file with the ingest key; without it the variable ASSAY_INGEST_KEY
     #[arg(long, value_name = "FILE", help_heading = SERVER)]
     key_file: Option<PathBuf>,
-    /// Send key and reports over plain http:// to another machine
+    /// Allow plain http:// to another machine, which sends key and reports unencrypted
     #[arg(long, help_heading = SERVER)]
     pub(crate) insecure_http: bool,
     /// How long to retry while the server is unreachable or busy: 90s, 5m, 1h, or 0 for a single attempt
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::duration, help_heading = SERVER)]
     pub(crate) retry_for: Duration,
-    /// Keep unsent uploads in this folder, and first send those that it holds of this key
+    /// Keep unsent uploads in this folder, and first send those in it that wait for this key
     #[arg(long, value_name = "DIR", help_heading = SERVER)]
     spool: Option<PathBuf>,
     /// Only warn if the report cannot be stored

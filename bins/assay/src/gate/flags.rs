@@ -26,7 +26,7 @@ const MOST_CHANGED: u64 = 16 << 20;
 /// What the gate excuses, and where it writes its decision.
 #[derive(Debug, Args)]
 pub(crate) struct GateFlags {
-    /// The probability of a breakage by this branch from which the gate does not pass: of one failed test, or of all together
+    /// The gate does not pass if the probability that this branch broke one failed test, or any of them, is at least this
     #[arg(long, value_name = "P", default_value_t = 0.05, value_parser = probability, help_heading = GATE)]
     risk: f64,
     /// How many failed tests may be excused

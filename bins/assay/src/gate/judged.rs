@@ -134,7 +134,7 @@ impl JudgedRun {
         let answer = Answer::deserialize(answer)
             .map_err(|error| anyhow::anyhow!("the server's answer does not explain the failures: {error}"))?;
         let answered_failures = answer.failures.ok_or_else(|| {
-            anyhow::anyhow!("the server does not explain failures; it is older than this program")
+            anyhow::anyhow!("the server does not explain failures, because it is older than this program; update the server")
         })?;
         Ok(Self {
             mine: answered_failures.gate.mine,
@@ -154,7 +154,7 @@ impl JudgedRun {
     pub(crate) fn of_stored_run(answer: &Value) -> anyhow::Result<Self> {
         let stored_run = StoredRun::deserialize(answer).map_err(|error| {
             anyhow::anyhow!(
-                "the server's answer does not explain the failures, or it is older than this program: {error}"
+                "the server's answer does not explain the failures ({error}); if the server is older than this program, update it"
             )
         })?;
         Ok(Self {

@@ -47,15 +47,16 @@ impl StoredRunFlags {
         run: RunId,
         flags: &UploadFlags,
     ) -> anyhow::Result<JudgedRun> {
-        let missing = |what: &str| {
-            Misuse(format!(
-                "{what} is not set; --run asks the read API with a read key"
-            ))
-        };
+        let missing = |what: &str, value: &str| Misuse(format!("{what} is not set; set it to {value}"));
         let url = self.api_url.as_deref().filter(|url| !url.trim().is_empty());
-        let url = url.ok_or_else(|| missing("ASSAY_API_URL"))?;
+        let url = url.ok_or_else(|| {
+            missing(
+                "ASSAY_API_URL",
+                "the address of the read API, such as https://assay.example.org/api/v1",
+            )
+        })?;
         let key = environment::read_key().filter(|key| !key.trim().is_empty());
-        let key = key.ok_or_else(|| missing("ASSAY_READ_KEY"))?;
+        let key = key.ok_or_else(|| missing("ASSAY_READ_KEY", "a read key (`assay key create`)"))?;
         let address = Address::parse("the read API", url, flags.insecure_http)?;
         let api = ReadApi {
             agent: http::agent(&address)?,
@@ -96,15 +97,22 @@ fn select_project(answer: &Value, wanted: Option<&str>) -> anyhow::Result<Projec
             let project = projects
                 .iter()
                 .find(|project| Some(project.id) == id || project.name == wanted);
-            let project =
-                project.ok_or_else(|| anyhow!("the read key has no project {:?}", shown_name(wanted)))?;
+            let project = project.ok_or_else(|| {
+                anyhow!(
+                    "the read key's organization has no project {:?}",
+                    shown_name(wanted)
+                )
+            })?;
             Ok(project.id)
         }
         (None, [only]) => Ok(only.id),
-        (None, []) => Err(anyhow!("the read key has no project")),
-        (None, [_, _, ..]) => {
-            Err(Misuse("the read key has several projects; select one with --project".to_owned()).into())
-        }
+        (None, []) => Err(anyhow!(
+            "the read key's organization has no project; create one with `assay project create`"
+        )),
+        (None, [_, _, ..]) => Err(Misuse(
+            "the read key's organization has several projects; select one with --project".to_owned(),
+        )
+        .into()),
     }
 }
 

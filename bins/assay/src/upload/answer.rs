@@ -98,7 +98,7 @@ pub(crate) fn in_words(answer: &Value) -> String {
     };
     let repeated = match stored.effect.as_str() {
         "unchanged" => "\nIt was already stored; nothing changed",
-        "replaced" => "\nIt replaces what was stored of this run before",
+        "replaced" => "\nIt replaced the earlier report",
         _ => "",
     };
     let changes: Vec<_> = stored.verdicts_changed.iter().filter_map(Change::known).collect();

@@ -120,7 +120,7 @@ pub(crate) fn send_waiting(
     }
     if of_other_keys > 0 {
         eprintln!(
-            "assay: {} in {} for another key; `assay upload --spool {} --any-key` sends with any key of the project",
+            "assay: {} in {} for another key; to send with the key of this job, if it is of the same project: `assay upload --spool {} --any-key`",
             match of_other_keys {
                 1 => "1 upload waits".to_owned(),
                 count => format!("{count} uploads wait"),

@@ -113,7 +113,8 @@ impl Spool {
             .take(LONGEST_HEAD)
             .read_line(&mut head)
             .with_context(|| name.clone())?;
-        let head: Head = serde_json::from_str(&head).with_context(|| format!("{name}: no upload"))?;
+        let head: Head = serde_json::from_str(&head)
+            .with_context(|| format!("{name}: not an upload of this program; remove the file"))?;
         // An entry of another key is not locked, because the lock would hide it from a job with its key.
         let is_of_this_key = head.key.as_deref() == Some(with.key);
         if !is_of_this_key && !with.any_key {

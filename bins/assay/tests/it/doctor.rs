@@ -113,6 +113,7 @@ fn missing_expired_and_expiring_keys_are_reported() {
         .database
         .execute("UPDATE api_key SET expires_at = now() + interval '5 days'");
     assert_contains(&keys(), "in 5 d");
+    assert_contains(&keys(), "assay key rotate ");
     assert_eq!(keys()["status"], "warn");
     world
         .database

@@ -564,7 +564,7 @@ fn a_check_shows_the_owner_of_the_key_and_sends_nothing() {
 fn the_output_names_the_replacement_of_a_report() {
     let body: Value = serde_json::from_str(&stored().body).unwrap();
     for (effect, sentence) in [
-        ("replaced", "It replaces"),
+        ("replaced", "It replaced the earlier report"),
         ("unchanged", "It was already stored"),
     ] {
         let mut body = body.clone();

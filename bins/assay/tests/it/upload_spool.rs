@@ -234,7 +234,8 @@ fn an_upload_is_sent_with_its_own_key_unless_any_key_is_allowed() {
     assert_ended(
         &output,
         0,
-        "assay: 1 upload waits in kept for another key; `assay upload --spool kept --any-key`",
+        "assay: 1 upload waits in kept for another key; to send with the key of this job, if it is of the same project: \
+         `assay upload --spool kept --any-key`",
     );
     assert_eq!(sent(&receiver), ["2"]);
     assert_eq!(

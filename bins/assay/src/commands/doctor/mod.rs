@@ -26,9 +26,10 @@ Exit status: 0 if everything works or there are only warnings, else 1.";
 
 /// Check the installation and print what to do
 ///
-/// Checks the database and its version, the schema, roles and rights, clocks, sizes, and keys that are about to expire.
-/// Checks names, results past their retention and stale verdicts. Checks the private database's state and disk, and
-/// Redis where it is used. Changes nothing. Checks that the connected role has no rights for are named and do not fail.
+/// Checks the database and its version, the schema, roles and rights, clocks, sizes, and read keys that are about to
+/// expire. Checks names, results past their retention and stale verdicts. Checks the private database's state and disk,
+/// and Redis where it is used. Changes nothing. Checks that the connected role has no rights for are named and do not
+/// fail.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {

@@ -69,7 +69,7 @@ fn read_key_findings(
         return Vec::new();
     }
     let name = &organization.name;
-    let renew = format!("assay key create --org {} --days 90", shell_word(name));
+    let create = format!("assay key create --org {} --days 90", shell_word(name));
     let (expired, valid): (Vec<_>, Vec<_>) = keys.iter().partition(|key| is_expired(key, now));
     if valid.is_empty() {
         let last = expired.iter().filter_map(|key| key.expires_at).max();
@@ -80,18 +80,15 @@ fn read_key_findings(
             ),
             None => format!("{name:?} has no read key"),
         };
-        return vec![(state, renew)];
+        return vec![(state, create)];
     }
     let soon = now.plus_days(SOON_DAYS);
     let ends_soon = |key: &&&KeyEntry| key.expires_at.is_some_and(|at| at <= soon);
     let describe = |key: &&KeyEntry| {
         let at = key.expires_at.map(|at| when(at, now)).unwrap_or_default();
         (
-            format!(
-                "the key {}… of {name:?} expires {at}; there is no renewal",
-                key.prefix
-            ),
-            renew.clone(),
+            format!("the read key {}… of {name:?} expires {at}", key.prefix),
+            format!("assay key rotate {}", key.id),
         )
     };
     valid.iter().filter(ends_soon).map(describe).collect()
@@ -201,7 +198,11 @@ fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
             || format!("{name:?} was never judged"),
             |at| format!("{name:?} was judged {}, at its last import", distance(at, now)),
         );
-        check = check.with_finding(Status::Warn, finding, "see whether CI still runs `assay import`");
+        check = check.with_finding(
+            Status::Warn,
+            finding,
+            "check that CI still sends reports with `assay run`, `assay upload` or `assay import`",
+        );
     }
     match stale.len().saturating_sub(NAMED) {
         0 => check,
