@@ -19,7 +19,7 @@ use crate::{
 /// Time limit for the server's first answer.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// The running server. It ends with the value.
+/// The running server. Dropping the value ends it.
 #[derive(Debug)]
 pub(crate) struct Program {
     child: Child,

@@ -36,7 +36,7 @@ impl Breakdown {
         let flaky = called == Some(VerdictStatus::Flaky);
         let kind = self.kinds.entry((kind(test), test.sparse)).or_default();
         match truth {
-            Truth::Either => {}
+            Truth::Ambiguous => {}
             Truth::Flaky => {
                 kind.flaky += 1;
                 if !flaky {

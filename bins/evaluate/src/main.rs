@@ -44,7 +44,7 @@ enum Command {
         /// Also print recall by true rate, precision by score and the errors by kind of test.
         #[arg(long)]
         rates: bool,
-        /// Thresholds to try: the score after an incident, the score without, the episodes without.
+        /// Thresholds to try: the score of a test with an incident; the score, and the episodes, of a test without.
         #[arg(long, value_parser = thresholds, default_value = "0.35,0.5,1")]
         thresholds: Thresholds,
     },
@@ -77,7 +77,7 @@ enum Command {
         /// Judge all windows, not only those of the later half.
         #[arg(long)]
         all: bool,
-        /// Thresholds to try: the score after an incident, the score without, the episodes without.
+        /// Thresholds to try: the score of a test with an incident; the score, and the episodes, of a test without.
         #[arg(long, value_parser = thresholds, default_value = "0.35,0.5,1")]
         thresholds: Thresholds,
     },
@@ -87,7 +87,7 @@ enum Command {
 enum Format {
     /// One attempt per row.
     Csv,
-    /// `runs.csv`, `variants.csv`, `tests.csv` and `results.csv.gz`.
+    /// `runs.csv` and `results.csv.gz`.
     Dask,
 }
 
@@ -100,7 +100,9 @@ fn thresholds(text: &str) -> Result<Thresholds, String> {
     Ok(Thresholds {
         contradicted_score: score(contradicted)?,
         episodic_score: score(episodic)?,
-        episodes: episodes.parse().map_err(|_| format!("{episodes} is no count"))?,
+        episodes: episodes
+            .parse()
+            .map_err(|_| format!("expected a whole number of episodes, not {episodes:?}"))?,
     })
 }
 

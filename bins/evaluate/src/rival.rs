@@ -15,31 +15,39 @@ pub(crate) enum Rival {
     /// The flip rate exceeds a tenth.
     FlipRate,
     /// The test passed and failed on one revision, or passed on retry, at least once.
-    SameCommit,
-    /// [`Self::SameCommit`] without the runs that the engine calls mass failures.
-    SameCommitOutsideOutages,
+    SameRevision,
+    /// [`Self::SameRevision`] without the runs that the engine calls mass failures.
+    SameRevisionOutsideMassFailures,
 }
 
 impl Rival {
     /// Every rule.
-    pub(crate) const ALL: [Self; 3] = [Self::FlipRate, Self::SameCommit, Self::SameCommitOutsideOutages];
+    pub(crate) const ALL: [Self; 3] = [
+        Self::FlipRate,
+        Self::SameRevision,
+        Self::SameRevisionOutsideMassFailures,
+    ];
 
     /// Its name in a table.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::FlipRate => "flip rate > 0.1",
-            Self::SameCommit => "same commit >= 1",
-            Self::SameCommitOutsideOutages => "same commit >= 1 outside outages",
+            Self::SameRevision => "same commit >= 1",
+            Self::SameRevisionOutsideMassFailures => "same commit >= 1 outside outages",
         }
     }
 
-    /// Whether the rule calls a test flaky. `outages` are the runs that the engine excluded.
-    pub(crate) fn is_flaky(self, results: &[TestResult], outages: &BTreeSet<usize>) -> bool {
+    /// Whether the rule calls a test flaky. `mass_failures` are the runs that the engine excluded.
+    pub(crate) fn is_flaky(self, results: &[TestResult], mass_failures: &BTreeSet<usize>) -> bool {
         match self {
             Self::FlipRate => flip_rate(results) > FLIP_RATE,
-            Self::SameCommit => contradictions(results.iter()) > 0,
-            Self::SameCommitOutsideOutages => {
-                contradictions(results.iter().filter(|result| !outages.contains(&result.run))) > 0
+            Self::SameRevision => contradictions(results.iter()) > 0,
+            Self::SameRevisionOutsideMassFailures => {
+                contradictions(
+                    results
+                        .iter()
+                        .filter(|result| !mass_failures.contains(&result.run)),
+                ) > 0
             }
         }
     }

@@ -38,7 +38,7 @@ impl Row {
         let was_flaky = truth == Truth::Broken && test.nature != Nature::Stable;
         let flaky = called == Some(VerdictStatus::Flaky);
         let broken = called == Some(VerdictStatus::Broken);
-        if truth == Truth::Either {
+        if truth == Truth::Ambiguous {
             return;
         }
         // Both verdicts are correct for a flaky test that broke. A missing `broken` counts below.
@@ -102,7 +102,7 @@ pub(crate) fn table(name: Name, seeds: &[u64], rates: bool, thresholds: Threshol
                     );
                 }
                 if let Some((_, score)) =
-                    sensitive.filter(|_| truth != Truth::Either && truth != Truth::Broken)
+                    sensitive.filter(|_| truth != Truth::Ambiguous && truth != Truth::Broken)
                 {
                     let band = [0.5, 0.7, 0.9].iter().filter(|bound| score >= **bound).count();
                     if let Some(band) = bands.get_mut(band) {

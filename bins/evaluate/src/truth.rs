@@ -57,8 +57,8 @@ pub(crate) enum Truth {
     Flaky,
     /// The code under test is broken on the stable branch.
     Broken,
-    /// Ambiguous: it has just begun or just ended.
-    Either,
+    /// It has just begun or just ended to fail.
+    Ambiguous,
 }
 
 impl Test {
@@ -126,7 +126,7 @@ impl Test {
                 return if failed_runs >= 2 && !self.sparse {
                     Truth::Broken
                 } else {
-                    Truth::Either
+                    Truth::Ambiguous
                 };
             }
         }
@@ -135,9 +135,9 @@ impl Test {
             Nature::Cluster { .. } => Truth::Flaky,
             Nature::Flaky { from, until, .. } => match day {
                 day if day < from => Truth::Healthy,
-                day if day < from + 3.0 && from > 0.0 => Truth::Either,
+                day if day < from + 3.0 && from > 0.0 => Truth::Ambiguous,
                 day if day < until + 1.0 => Truth::Flaky,
-                day if day < until + 10.0 => Truth::Either,
+                day if day < until + 10.0 => Truth::Ambiguous,
                 _ => Truth::Healthy,
             },
             Nature::Bursty { bursts, .. } => {
@@ -146,9 +146,9 @@ impl Test {
                     .filter(|begins| **begins < day)
                     .map(|begins| day - begins);
                 match since.fold(f64::INFINITY, f64::min) {
-                    since if since < 1.0 => Truth::Either,
+                    since if since < 1.0 => Truth::Ambiguous,
                     since if since < BURST + 3.0 => Truth::Flaky,
-                    since if since < f64::INFINITY => Truth::Either,
+                    since if since < f64::INFINITY => Truth::Ambiguous,
                     _ => Truth::Healthy,
                 }
             }

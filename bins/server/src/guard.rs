@@ -2,15 +2,16 @@
 
 use std::{borrow::Cow, panic};
 
+use assay_access::key::{INGEST_PREFIX, RECOGNISED_CHARS};
 use assay_listener::PanicLevel;
 use log::{Level, Log, Metadata, Record};
 
 use crate::log_format::LogFormat;
 
 /// The prefix of every key's text.
-const KEY: &str = "svc_";
-/// The number of characters from which a key is redacted; `assay key list` shows twelve of them.
-const HIDDEN_FROM: usize = 13;
+const KEY: &str = INGEST_PREFIX;
+/// The number of characters from which a key is redacted; `assay key list` shows one fewer.
+const HIDDEN_FROM: usize = RECOGNISED_CHARS + 1;
 
 /// This target logs each request that is not HTTP as an error. Clients could fill the log with such errors.
 const REQUEST_PARSER: &str = "actix_http::h1";

@@ -4,7 +4,7 @@ use std::{io, io::Write as _, net::SocketAddr, sync::Arc};
 
 use actix_web::{App, HttpServer, dev::Server, rt};
 use anyhow::Context as _;
-use assay_access::limit::{InProcess, RateLimiter, Redis};
+use assay_access::limit::{InProcessLimiter, RateLimiter, RedisLimiter};
 use assay_domain::store::Store;
 use assay_flakiness::Engine;
 use assay_front::Sessions;
@@ -102,10 +102,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             &app.metrics_registry(),
             app.admission(),
             tool_calls_a_minute,
-            assay_mcp::AllowedOrigins {
-                hosts: mcp_hosts,
-                origins: Vec::new(),
-            },
+            mcp_hosts,
         );
         let front = assay_front::Front::new(
             store,
@@ -214,7 +211,7 @@ fn limiter(config: &Config) -> anyhow::Result<Arc<dyn RateLimiter>> {
 
 fn limiter_of(config: &Config, limit: u32) -> anyhow::Result<Arc<dyn RateLimiter>> {
     Ok(match config.redis_url() {
-        Some(url) => Arc::new(Redis::new(url, limit).context("ASSAY_REDIS_URL")?),
-        None => Arc::new(InProcess::new(limit)),
+        Some(url) => Arc::new(RedisLimiter::new(url, limit).context("ASSAY_REDIS_URL")?),
+        None => Arc::new(InProcessLimiter::new(limit)),
     })
 }

@@ -65,7 +65,7 @@ pub(crate) fn bearer_token(header: &[u8]) -> Option<&[u8]> {
     (scheme.eq_ignore_ascii_case(b"Bearer") && !token.is_empty()).then_some(token)
 }
 
-/// The grant of a checked key.
+/// The rights of a checked read key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
     /// The organization whose data the key reads.

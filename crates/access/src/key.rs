@@ -24,7 +24,7 @@ pub const INGEST_PREFIX: &str = "svc_";
 const RANDOM_CHARS: usize = 32;
 const CHECK_CHARS: usize = 6;
 /// Characters of a key's text that are stored to recognize it.
-const RECOGNISED_CHARS: usize = 12;
+pub const RECOGNISED_CHARS: usize = 12;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// The text of a new key, shown to its owner once. `Debug` does not print it.

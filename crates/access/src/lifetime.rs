@@ -53,13 +53,10 @@ impl FromStr for Lifetime {
 
     /// Parses the number of days.
     fn from_str(days: &str) -> Result<Self, Self::Err> {
-        match days {
-            "30" => Ok(Self::Thirty),
-            "60" => Ok(Self::Sixty),
-            "90" => Ok(Self::Ninety),
-            "180" => Ok(Self::HundredEighty),
-            _ => Err(NotALifetime),
-        }
+        let named = Self::ALL
+            .into_iter()
+            .find(|lifetime| lifetime.to_string() == days);
+        named.ok_or(NotALifetime)
     }
 }
 

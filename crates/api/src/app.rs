@@ -7,7 +7,7 @@ use assay_access::{
     limit::RateLimiter,
     usage::KeyUsage,
 };
-use assay_domain::{store::Store, timestamp::Timestamp};
+use assay_domain::{store::Store, timestamp::Clock};
 use assay_flakiness::Diagnose;
 use assay_listener::{AdmissionControl, MetricsRegistry, TimeLimits};
 
@@ -17,9 +17,6 @@ use crate::{cors::Origins, memory::AnswerMemory, metrics::Metrics};
 const THREADS: usize = 512;
 /// Default limit of the answers in memory, in bytes.
 const ANSWER_BYTES: usize = 256 << 20;
-
-/// Returns the time of a request.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The state of the routes. Clones share everything.
 #[derive(Clone)]

@@ -25,7 +25,7 @@ mod routes;
 
 pub use self::{
     admin::admin,
-    app::{App, Clock},
+    app::App,
     cors::{BadOrigin, Origins},
     routes::{BASE, ROUTES, Route, configure},
 };

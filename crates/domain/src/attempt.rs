@@ -104,7 +104,7 @@ pub struct Attempt {
     pub errors: Vec<ErrorDetail>,
 }
 
-/// The attempts of one test in one run, in the form of the route's answer.
+/// The attempts of one test in one run, and the facts about the run that the prompt names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TestAttempts {
     /// The run: id, number, branch.

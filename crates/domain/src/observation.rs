@@ -122,7 +122,7 @@ pub struct RunFacts {
     pub branch: Option<Arc<str>>,
     /// The tested revision, else the commit. If both are unknown, the run is a revision of its own.
     pub revision: Option<Arc<str>>,
-    /// The suite, job or browser, which separates executions of the same test. Empty for the default one.
+    /// The suite, job or browser. Results on different variants are in different chains. Empty for the default variant.
     pub variant: Arc<str>,
 }
 

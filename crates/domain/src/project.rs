@@ -92,6 +92,11 @@ impl Project {
         }
     }
 
+    /// The visible part of a span of starts.
+    pub fn visible_part(&self, from: Timestamp, to: Timestamp) -> (Timestamp, Timestamp) {
+        (from.max(self.visible_from), to.min(self.visible_to))
+    }
+
     /// Its tag, which every response has.
     pub fn tag(&self) -> ProjectTag {
         ProjectTag {

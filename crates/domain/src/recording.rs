@@ -1,5 +1,7 @@
 //! A report in the form for storing.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::{
@@ -71,6 +73,16 @@ pub struct ShardIndex {
     pub index: u32,
     /// The expected number, if known; at least `index`.
     pub total: Option<u32>,
+}
+
+impl fmt::Display for ShardIndex {
+    /// Writes `2/5`, or `2` without the total.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.total {
+            Some(total) => write!(f, "{}/{total}", self.index),
+            None => write!(f, "{}", self.index),
+        }
+    }
 }
 
 /// The CI job that sent a report; both fields are empty outside of CI.

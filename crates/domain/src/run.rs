@@ -217,7 +217,7 @@ pub struct RunPage {
     pub has_newer: bool,
 }
 
-/// One logical run with every test's final attempt.
+/// One run with every test's final attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunDetail {

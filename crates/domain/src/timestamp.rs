@@ -1,6 +1,6 @@
 //! Points in time, to the millisecond, in UTC.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
@@ -13,6 +13,9 @@ pub const DAY_MS: i64 = 86_400_000;
 /// The text form is ISO 8601 with milliseconds and a trailing Z: `2026-11-20T18:46:03.120Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
+
+/// Returns the current time. A program passes it, because libraries do not read the clock.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// 0000-01-01T00:00:00Z.
 const EARLIEST_MS: i64 = -62_167_219_200_000;

@@ -50,7 +50,7 @@ impl Default for Config {
     }
 }
 
-/// With fewer considered runs than this, a test without an incident gets no verdict.
+/// With fewer considered runs than this, a test without an incident has insufficient data, unless it fails now.
 pub(crate) const ENOUGH_RUNS: u32 = 5;
 /// A failing streak from this length on may mean a breakage; a single failure does not.
 pub(crate) const STREAK: u32 = 2;

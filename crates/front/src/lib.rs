@@ -26,10 +26,10 @@ use actix_web::{
 use assay_access::{
     check::PresentedKey,
     directory::{AdmissionShare, Directory},
-    limit::{Admission, InProcess, RateLimiter},
+    limit::{Admission, InProcessLimiter, RateLimiter},
     usage::KeyUsage,
 };
-use assay_domain::{store::Store, timestamp::Timestamp};
+use assay_domain::{store::Store, timestamp::Clock};
 use assay_flakiness::Diagnose;
 use assay_listener::{
     AdmissionControl, Answering, Coding, HttpMetrics, MetricsRegistry, Outcome, RequestId, SUCCESS, observe,
@@ -58,9 +58,6 @@ enum RenderedPage {
     Redirect(String),
 }
 
-/// Returns the time of a request.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
 /// The dependencies of the pages. Clones share them.
 #[derive(Clone)]
 pub struct Front {
@@ -69,7 +66,7 @@ pub struct Front {
     engine: Arc<dyn Diagnose>,
     clock: Clock,
     usage: Arc<KeyUsage>,
-    limiter: Arc<InProcess>,
+    limiter: Arc<InProcessLimiter>,
     admission: Arc<AdmissionControl<AdmissionShare>>,
     metrics: HttpMetrics,
     sessions: Sessions,
@@ -93,7 +90,7 @@ impl Front {
             engine,
             clock,
             usage: Arc::default(),
-            limiter: Arc::new(InProcess::new(PAGES_A_MINUTE)),
+            limiter: Arc::new(InProcessLimiter::new(PAGES_A_MINUTE)),
             admission,
             metrics: HttpMetrics::of_listener("front", metrics),
             sessions,

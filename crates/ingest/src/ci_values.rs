@@ -92,7 +92,7 @@ impl From<&CiContext> for CiValues {
             attempt: *attempt,
             job: value(job),
             runner: value(runner),
-            shard: shard.map(shard_text),
+            shard: shard.map(|shard| shard.to_string()),
             branch: value(&context.branch),
             commit: value(&context.commit_sha),
             tested_revision: value(&context.tested_revision),
@@ -111,15 +111,7 @@ impl From<&CiContext> for CiValues {
     }
 }
 
-/// A shard as `2/5`, or as `2` without the total.
-pub fn shard_text(shard: ShardIndex) -> String {
-    match shard.total {
-        Some(total) => format!("{}/{total}", shard.index),
-        None => shard.index.to_string(),
-    }
-}
-
-/// The opposite of [`shard_text`].
+/// Parses the text of a [`ShardIndex`].
 fn shard(text: &str) -> Result<ShardIndex, String> {
     match text.parse() {
         Ok(index @ 1..) => Ok(ShardIndex { index, total: None }),

@@ -22,7 +22,7 @@ mod warnings;
 
 pub use bounds::TooLarge;
 pub use choice::{Choice, Origin};
-pub use ci_values::{CiValues, shard_text};
+pub use ci_values::CiValues;
 pub use content::Files;
 pub use flags::Flags;
 pub use prepare::{Arrival, PreparedReport, prepare};

@@ -1,7 +1,7 @@
 //! Converts a report to a recording.
 
 use assay_domain::{
-    recording::{Recording, RunContext, Sender, ShardIndex},
+    recording::{Recording, RunContext, Sender},
     run::Counts,
     timestamp::Timestamp,
 };
@@ -81,8 +81,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
             (Origin::Flag, flags.shard),
             (Origin::Report, report.shard),
             (Origin::Variables, ci.shard),
-        ]
-        .map(|(from, shard)| (from, shard.map(ShardText))),
+        ],
     );
     let times = times::resolve(
         &times::SourceTimes {
@@ -108,7 +107,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         run_key,
         content: [0; 32],
         former_content: [0; 32],
-        shard: shard.map(|shard| shard.0),
+        shard,
         context,
         sender: Sender {
             job: ci.job.as_deref().and_then(|job| storable_text(job, LONGEST_LINE)),
@@ -139,22 +138,11 @@ fn suite_of_key<'a>(suite: Option<&'a str>, is_shard: bool, flags: &Flags) -> Op
     suite.filter(|_| !is_shard || flags.run_key.is_none() || flags.context.suite.is_some())
 }
 
-/// A shard in the form of the flag.
-struct ShardText(ShardIndex);
-
-impl std::fmt::Display for ShardText {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0.total {
-            Some(total) => write!(f, "{}/{total}", self.0.index),
-            None => write!(f, "{}", self.0.index),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use assay_domain::{
         attempt::{Attempt, AttemptStatus, ErrorDetail},
+        recording::ShardIndex,
         run::RunState,
         test::TestName,
     };

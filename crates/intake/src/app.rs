@@ -13,7 +13,7 @@ use assay_domain::{
     id::ProjectId,
     intake::IngestKeys,
     store::{Recorder, Store},
-    timestamp::Timestamp,
+    timestamp::Clock,
 };
 use assay_flakiness::Diagnose;
 use assay_listener::{AdmissionControl, HttpMetrics, MetricsRegistry, Shares, TimeLimits};
@@ -37,9 +37,6 @@ pub const CONNECTIONS_BESIDE_WRITERS: usize = LOOK_UP_THREADS + EXPLANATION_THRE
 const STORED_WITHIN: Duration = Duration::from_secs(600);
 /// The unit of memory for parsing, in bytes.
 const MEMORY_UNIT: u64 = 1 << 20;
-
-/// Returns the current time.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The dependencies and shared state of the routes. Clones share both.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use crate::{
     admit::too_long,
     app::{AppState, SpoolRoom},
     error::IntakeError,
-    limits::PACE,
+    limits::PACE_INTERVAL,
 };
 
 /// The size of the buffer, in bytes. A full buffer is written to the file.
@@ -40,7 +40,7 @@ pub(crate) async fn receive(
         .map_err(IntakeError::Spool)?;
     let mut piece = Vec::new();
     let mut bytes = 0;
-    let mut pace = Pace::begin(limits.bytes_a_pace);
+    let mut pace = Pace::begin(limits.least_bytes_per_interval);
     let end = tokio::time::Instant::now() + limits.body_within;
     loop {
         let deadline = end.min(pace.interval_end);
@@ -97,7 +97,7 @@ struct Pace {
 impl Pace {
     fn begin(least_bytes: u64) -> Self {
         Self {
-            interval_end: tokio::time::Instant::now() + PACE,
+            interval_end: tokio::time::Instant::now() + PACE_INTERVAL,
             received_bytes: 0,
             least_bytes,
         }

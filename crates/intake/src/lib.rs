@@ -24,7 +24,7 @@ mod routes;
 mod upload;
 
 pub use self::{
-    app::{App, CONNECTIONS_BESIDE_WRITERS, Clock},
+    app::{App, CONNECTIONS_BESIDE_WRITERS},
     limits::Limits,
     routes::{BASE, configure, on_continue},
 };

@@ -25,19 +25,20 @@ pub struct Limits {
     pub writers: usize,
     /// Time limit for receiving a body.
     pub body_within: Duration,
-    /// Bytes that must arrive in each `PACE`.
-    pub bytes_a_pace: u64,
+    /// The fewest bytes that must arrive in each interval of 10 seconds.
+    pub least_bytes_per_interval: u64,
 }
 
 /// The interval in which a minimum of bytes must arrive.
-pub(crate) const PACE: Duration = Duration::from_secs(10);
+pub(crate) const PACE_INTERVAL: Duration = Duration::from_secs(10);
 /// Parsing memory as a multiple of the unpacked size: the files, and four times as much to read them.
 pub(crate) const PARSING_FACTOR: u64 = 5;
 /// Bytes of the field `ci`.
 pub(crate) const CI_BYTES: usize = 64 << 10;
 /// Bytes of a gate's decision, on the wire and unpacked.
 pub(crate) const DECISION_BYTES: u64 = 1 << 20;
-/// Fields of an upload; there are fewer names.
+/// Most fields of an upload. The pass that measures does not check their names; the one that reads rejects unknown and
+/// repeated ones.
 pub(crate) const FIELDS: usize = 64;
 
 impl Default for Limits {
@@ -53,7 +54,7 @@ impl Default for Limits {
             turn_within: Duration::from_secs(60),
             writers: 4,
             body_within: Duration::from_secs(600),
-            bytes_a_pace: 100_000,
+            least_bytes_per_interval: 100_000,
         }
     }
 }

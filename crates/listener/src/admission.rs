@@ -25,7 +25,7 @@ use std::{
 use actix_web::rt::{task::spawn_blocking, time::timeout};
 use tokio::sync::oneshot;
 
-/// The length of the queue for each thread. A quarter of it is about what the rate limit admits in half a minute.
+/// The length of the queue for each thread. A key may fill a quarter of the whole queue.
 const QUEUE_PER_THREAD: usize = 128;
 /// The shortest time between two log lines about rejections.
 const LOG_EVERY: Duration = Duration::from_secs(10);
@@ -74,7 +74,7 @@ pub enum Rejected {
 /// Admits work to a fixed number of blocking threads, with fair shares by key.
 pub struct AdmissionControl<K: Key>(Arc<Shared<K>>);
 
-/// The unit of a share.
+/// Requests with equal keys have one share, such as those of an access key or of a project.
 pub trait Key: Hash + Eq + Copy + Send + 'static {}
 
 impl<K: Hash + Eq + Copy + Send + 'static> Key for K {}
@@ -89,7 +89,7 @@ struct Start<K: Key> {
 }
 
 impl<K: Key> AdmissionControl<K> {
-    /// Creates an admission to this many threads, at least one.
+    /// Creates admission control for this many threads, at least one.
     pub fn new(threads: usize, limits: TimeLimits) -> Self {
         let threads = threads.max(1);
         let queue = threads.saturating_mul(QUEUE_PER_THREAD);
@@ -102,7 +102,7 @@ impl<K: Key> AdmissionControl<K> {
         Self::with_shares(shares, limits)
     }
 
-    /// Creates an admission with these shares.
+    /// Creates admission control with these shares.
     pub fn with_shares(shares: Shares, limits: TimeLimits) -> Self {
         Self(Arc::new(Shared {
             limits,

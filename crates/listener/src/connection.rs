@@ -120,7 +120,7 @@ struct RequestState {
     body: Body,
 }
 
-/// What happens to a request's body.
+/// The handling of a request's body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Body {
     /// There is none, or the handler does not read it.

@@ -1,6 +1,6 @@
 //! The arguments of a tool call.
 
-use std::ops::RangeInclusive;
+use std::{fmt::Display, ops::RangeInclusive};
 
 use assay_domain::test::{FileSelector, TestSelector};
 use serde_json::{Map, Value, json};
@@ -120,19 +120,19 @@ impl Arguments {
         }
     }
 
-    /// One of a closed set of words; none if the argument is absent.
-    pub(crate) fn word<T>(
-        &self,
-        name: &str,
-        words: &'static str,
-        of: impl Fn(&str) -> Option<T>,
-    ) -> Result<Option<T>, ToolError> {
+    /// One of these words; none if the argument is absent.
+    pub(crate) fn word<T: Copy + Display>(&self, name: &str, words: &[T]) -> Result<Option<T>, ToolError> {
         let Some(text) = self.text(name)? else {
             return Ok(None);
         };
-        match of(&text) {
-            Some(value) => Ok(Some(value)),
-            None => Err(ToolError::new(format!("`{name}` must be one of {words}."))),
+        let names: Vec<String> = words.iter().map(T::to_string).collect();
+        let word = words.iter().zip(&names).find(|(_, name)| **name == text);
+        match word {
+            Some((word, _)) => Ok(Some(*word)),
+            None => Err(ToolError::new(format!(
+                "`{name}` must be one of {}.",
+                names.join(", ")
+            ))),
         }
     }
 

@@ -11,10 +11,10 @@ use actix_web::{
 use assay_access::{
     check::{CheckError, PresentedKey, Refusal},
     directory::{AdmissionShare, Directory},
-    limit::InProcess,
+    limit::InProcessLimiter,
     usage::KeyUsage,
 };
-use assay_domain::{store::Store, timestamp::Timestamp};
+use assay_domain::{store::Store, timestamp::Clock};
 use assay_flakiness::Diagnose;
 use assay_listener::{
     AdmissionControl, Answering, HttpMetrics, MetricsRegistry, Outcome, RequestId, SUCCESS, authorization,
@@ -50,32 +50,24 @@ pub struct Endpoint {
     protocol: StreamableHttpService<ToolServer, NeverSessionManager>,
 }
 
-/// The permitted origins of requests, besides loopback.
-#[derive(Debug, Clone, Default)]
-pub struct AllowedOrigins {
-    /// Permitted values of `Host`, each with or without a port.
-    pub hosts: Vec<String>,
-    /// Permitted values of `Origin`. Pages of any other origin are refused.
-    pub origins: Vec<String>,
-}
-
 impl Endpoint {
     /// Creates an endpoint whose tools read from `store`, on the threads of `admission`. Each key may make
-    /// `calls_a_minute` calls; 0 means no limit.
+    /// `calls_a_minute` calls; 0 means no limit. `allowed_hosts` are the permitted values of `Host` besides loopback,
+    /// each with or without a port. Pages of other origins are refused.
     pub fn new(
         store: Arc<dyn Store>,
         engine: Arc<dyn Diagnose>,
-        clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+        clock: Clock,
         metrics: &MetricsRegistry,
         admission: Arc<AdmissionControl<AdmissionShare>>,
         calls_a_minute: u32,
-        allowed: AllowedOrigins,
+        allowed_hosts: Vec<String>,
     ) -> Self {
         let server = ToolServer {
             directory: Arc::new(Directory::new(Arc::<dyn Store>::clone(&store))),
             store,
             engine,
-            limiter: Arc::new(InProcess::new(calls_a_minute)),
+            limiter: Arc::new(InProcessLimiter::new(calls_a_minute)),
             clock,
             admission,
         };
@@ -84,9 +76,9 @@ impl Endpoint {
             .with_json_response(true)
             .with_sse_keep_alive(None)
             .with_max_request_body_bytes(BODY)
-            .with_allowed_origins(allowed.origins)
+            .with_allowed_origins(Vec::<String>::new())
             .enforce_origin_validation();
-        config.allowed_hosts.extend(allowed.hosts);
+        config.allowed_hosts.extend(allowed_hosts);
         let tools = server.clone();
         let protocol = StreamableHttpService::new(move || Ok(tools.clone()), Arc::default(), config);
         Self {

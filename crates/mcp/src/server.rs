@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use assay_access::{
     check::{Grant, PresentedKey},
     directory::{AdmissionShare, Directory},
-    limit::{Admission, InProcess, RateLimiter as _, reset_s},
+    limit::{Admission, InProcessLimiter, RateLimiter as _, reset_s},
 };
-use assay_domain::{store::Store, timestamp::Timestamp};
+use assay_domain::{store::Store, timestamp::Clock};
 use assay_flakiness::Diagnose;
 use assay_listener::{AdmissionControl, RequestId};
 use rmcp::{
@@ -40,8 +40,8 @@ pub(crate) struct ToolServer {
     pub(crate) directory: Arc<Directory>,
     pub(crate) engine: Arc<dyn Diagnose>,
     /// The rate limit of calls, separate from the read API's.
-    pub(crate) limiter: Arc<InProcess>,
-    pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    pub(crate) limiter: Arc<InProcessLimiter>,
+    pub(crate) clock: Clock,
     pub(crate) admission: Arc<AdmissionControl<AdmissionShare>>,
 }
 

@@ -13,7 +13,7 @@ use crate::{
     db::{
         connection_string::ConnectionString,
         pool::{PoolOptions, PrimaryPool, WorkError, new_pool},
-        replica::Replicas,
+        standbys::Standbys,
     },
     read::{
         history_cache::HistoryCache, shared_values::SharedValues, test_name_cache::TestNameCache,
@@ -30,7 +30,7 @@ pub struct Database {
     pub(crate) text_counts: TextCountsCache,
     pub(crate) test_names: TestNameCache,
     pub(crate) shared_values: SharedValues,
-    pub(crate) replicas: Option<Replicas>,
+    pub(crate) standbys: Option<Standbys>,
     /// Reads of data that the primary answered.
     pub(crate) primary_reads: AtomicU64,
     pub(crate) options: PoolOptions,
@@ -63,7 +63,7 @@ impl Database {
             text_counts: TextCountsCache::default(),
             test_names: TestNameCache::default(),
             shared_values: SharedValues::default(),
-            replicas: None,
+            standbys: None,
             primary_reads: AtomicU64::new(0),
             options,
             waiting: None,

@@ -272,14 +272,6 @@ struct StateSnapshot<'a> {
 }
 
 impl StateSnapshot<'_> {
-    /// The visible part of a window.
-    fn visible(&self, from: Timestamp, to: Timestamp) -> (Timestamp, Timestamp) {
-        (
-            from.max(self.project.visible_from),
-            to.min(self.project.visible_to),
-        )
-    }
-
     /// The runs of this window, if they were read last.
     fn runs_of(&self, window: (Timestamp, Timestamp)) -> Option<WindowState> {
         let (last_window, state) = self.window.as_ref()?;
@@ -289,7 +281,7 @@ impl StateSnapshot<'_> {
 
 impl Snapshot for StateSnapshot<'_> {
     fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError> {
-        let (from, to) = self.visible(from, to);
+        let (from, to) = self.project.visible_part(from, to);
         let project = self.project.id.0;
         let (observed, history) =
             observation::cached_or_read(self.connection, self.histories, project, from, to)
@@ -305,11 +297,11 @@ impl Snapshot for StateSnapshot<'_> {
         to: Timestamp,
         compute: &mut ComputeShared<'_>,
     ) -> Result<SharedValue, StoreError> {
-        if self.runs_of(self.visible(from, to)).is_none() {
+        if self.runs_of(self.project.visible_part(from, to)).is_none() {
             self.observations(from, to)?;
         }
         // A project that was deleted after the caller's look-up has no state.
-        let Some(window) = self.runs_of(self.visible(from, to)) else {
+        let Some(window) = self.runs_of(self.project.visible_part(from, to)) else {
             return compute(self);
         };
         let values = self.shared_values;
@@ -352,7 +344,7 @@ impl Snapshot for StateSnapshot<'_> {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<WindowErrors, StoreError> {
-        let (from, to) = self.visible(from, to);
+        let (from, to) = self.project.visible_part(from, to);
         let mut read = || {
             let counts = match self.runs_of((from, to)) {
                 Some(window) => {
@@ -396,7 +388,7 @@ impl Snapshot for StateSnapshot<'_> {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Option<SignatureHits>, StoreError> {
-        let (from, to) = self.visible(from, to);
+        let (from, to) = self.project.visible_part(from, to);
         signature::tests_with(self.connection, self.project, fingerprint, (from, to))
             .map_err(|error| error.during("reading the tests of an error signature"))
     }

@@ -27,7 +27,7 @@ pub enum Scripts {
     Off,
 }
 
-/// A browser with its own session and profile, which end with the value.
+/// A browser with its own session and profile. Dropping the value ends them.
 #[derive(Debug)]
 pub struct Browser {
     driver: Child,

@@ -16,7 +16,7 @@ use walkdir::WalkDir;
 
 use crate::cluster;
 
-/// An empty, migrated database for one test. It is dropped with the value.
+/// An empty, migrated database for one test. Dropping the value drops it.
 #[derive(Debug)]
 pub struct TestDatabase {
     name: String,

@@ -21,7 +21,7 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 /// Interval of checks of a condition.
 const STEP: Duration = Duration::from_millis(20);
 
-/// The real server on free ports. It is killed with the value.
+/// The real server on free ports. Dropping the value kills it.
 #[derive(Debug)]
 pub struct Server {
     child: Child,

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context as _;
 use assay_ingest::{
-    CiValues, Flags, shard_text,
+    CiValues, Flags,
     values::{LONGEST_FILE_NAME, MOST_KNOWN_FILE_BYTES},
 };
 use assay_reports::{Format, SourceFile, ci::CiContext};
@@ -148,7 +148,7 @@ impl Facts<'_> {
         let fields = [
             ("project", text(self.project)),
             ("runKey", run_key.clone()),
-            ("shard", shard.map(shard_text)),
+            ("shard", shard.map(|shard| shard.to_string())),
             ("suite", context.suite.clone()),
             ("branch", context.branch.clone()),
             ("commit", context.commit_sha.clone()),

@@ -42,7 +42,7 @@ pub(crate) struct TestPlan {
 pub(crate) enum Nature {
     /// It never fails.
     Steady,
-    /// It is never run.
+    /// It is skipped in every run.
     Skipped,
     /// At random.
     Flaky { rate: f64, recovers: f64 },

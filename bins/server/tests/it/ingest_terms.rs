@@ -1,4 +1,4 @@
-//! What an ingest key may send, and until when a run can be replaced.
+//! The terms of ingest keys, and the time until which a run can be replaced.
 
 use std::{fs, time::Duration};
 

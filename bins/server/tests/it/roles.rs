@@ -15,7 +15,7 @@ use diesel::{Connection, PgConnection, connection::SimpleConnection};
 
 use crate::{everything, gate_decisions::Pages};
 
-/// The test's own login as a member of a group. It is dropped with the value.
+/// The test's own login as a member of a group. Dropping the value drops it.
 struct Login<'a> {
     name: String,
     database: &'a TestDatabase,
@@ -363,7 +363,7 @@ fn a_login_that_may_not_create_roles_gets_the_command_to_run() {
     database.execute(&format!("DROP OWNED BY {name} CASCADE; DROP ROLE {name}"));
 }
 
-/// The logins of the deployment in a database. They are dropped with the value.
+/// The logins of the deployment in a database. Dropping the value drops them.
 struct OwnLogins<'a> {
     logins: Logins,
     database: &'a TestDatabase,

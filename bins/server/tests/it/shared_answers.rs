@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use actix_web::{App as Actix, test as web};
-use assay_access::limit::InProcess;
+use assay_access::limit::InProcessLimiter;
 use assay_api::{App, BASE};
 use assay_domain::timestamp::{DAY_MS, Timestamp};
 use assay_flakiness::Engine;
@@ -23,7 +23,7 @@ macro_rules! service {
         let app = App::new(
             Arc::new($world.database.connect()),
             Arc::new(Engine::default()),
-            Arc::new(InProcess::new(0)),
+            Arc::new(InProcessLimiter::new(0)),
             Arc::new(clock),
         );
         web::init_service(Actix::new().configure(assay_api::configure(app))).await

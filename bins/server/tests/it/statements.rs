@@ -7,7 +7,7 @@ use std::{
 };
 
 use actix_web::{App as Actix, test as web};
-use assay_access::limit::InProcess;
+use assay_access::limit::InProcessLimiter;
 use assay_api::{App, BASE, ROUTES};
 use assay_domain::timestamp::Timestamp;
 use assay_flakiness::Engine;
@@ -87,7 +87,7 @@ async fn every_route_runs_the_documented_number_of_statements() {
     let app = App::new(
         store,
         Arc::new(Engine::default()),
-        Arc::new(InProcess::new(0)),
+        Arc::new(InProcessLimiter::new(0)),
         clock,
     );
     let service = web::init_service(Actix::new().configure(assay_api::configure(app))).await;

@@ -5,7 +5,7 @@ use crate::{
     dice::Dice,
     expected::Versions,
     hostile::{SEGMENTS, VALUES},
-    words::{FIELDS, METHODS, REQUEST_IDS, STRAY_PATHS, VERSIONS},
+    request_parts::{FIELDS, METHODS, REQUEST_IDS, STRAY_PATHS, VERSIONS},
     world::{Keys, ProjectResources, World},
 };
 use assay_testkit::wire::escape;

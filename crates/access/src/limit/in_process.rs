@@ -19,13 +19,13 @@ const IDS_PER_SHARD: usize = 16_384;
 /// A budget's id is stored as a keyed 64-bit hash, so that a client cannot choose colliding ids. Memory is bounded: a
 /// full shard drops the ids with a single request in this window, such as random ones. If it is still full, new ids are
 /// admitted without counting.
-pub struct InProcess {
+pub struct InProcessLimiter {
     limit: u32,
     hasher: RandomState,
     shards: Vec<Mutex<Shard>>,
 }
 
-impl InProcess {
+impl InProcessLimiter {
     /// Admits `limit` requests per window and id; 0 admits all.
     pub fn new(limit: u32) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl InProcess {
     }
 }
 
-impl RateLimiter for InProcess {
+impl RateLimiter for InProcessLimiter {
     fn admit<'a>(&'a self, budget_id: &'a [u8], now: Timestamp) -> Admitting<'a> {
         Box::pin(std::future::ready(self.count(budget_id, now)))
     }
@@ -110,13 +110,13 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_360_000);
 
-    fn is_admitted(limiter: &InProcess, header: &[u8], now: Timestamp) -> bool {
+    fn is_admitted(limiter: &InProcessLimiter, header: &[u8], now: Timestamp) -> bool {
         limiter.count(header, now) != Admission::Refused
     }
 
     #[test]
     fn the_sixty_first_request_of_a_window_is_refused() {
-        let limiter = InProcess::new(60);
+        let limiter = InProcessLimiter::new(60);
         for request in 0..60 {
             let at = NOW.plus_ms(request * 999);
             assert!(is_admitted(&limiter, b"Bearer a", at), "{request}");
@@ -128,13 +128,13 @@ mod tests {
 
     #[test]
     fn a_limit_of_zero_is_none() {
-        let limiter = InProcess::new(0);
+        let limiter = InProcessLimiter::new(0);
         assert!((0..1_000).all(|_| limiter.count(b"a", NOW) == Admission::Unlimited));
     }
 
     #[test]
     fn a_clock_that_lags_at_the_end_of_a_window_does_not_reset_it() {
-        let limiter = InProcess::new(1);
+        let limiter = InProcessLimiter::new(1);
         limiter.count(b"a", NOW);
         assert!(!is_admitted(&limiter, b"a", NOW.plus_ms(-1)));
         assert!(!is_admitted(&limiter, b"a", NOW));
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn random_headers_neither_grow_the_maps_nor_free_a_busy_header() {
-        let limiter = InProcess::new(60);
+        let limiter = InProcessLimiter::new(60);
         for _ in 0..60 {
             limiter.count(b"busy", NOW);
         }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn headers_that_repeat_do_not_grow_the_maps_either() {
-        let limiter = InProcess::new(60);
+        let limiter = InProcessLimiter::new(60);
         for header in 0u32..300_000 {
             limiter.count(&header.to_le_bytes(), NOW);
             limiter.count(&header.to_le_bytes(), NOW);
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn threads_admit_exactly_the_limit() {
-        let limiter = InProcess::new(60);
+        let limiter = InProcessLimiter::new(60);
         let admitted: usize = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
                 .map(|_| scope.spawn(|| (0..50).filter(|_| is_admitted(&limiter, b"a", NOW)).count()))
@@ -190,7 +190,7 @@ mod tests {
             limit in 1u32..5,
             requests in proptest::collection::vec((0u8..4, 0i64..40_000), 1..200),
         ) {
-            let limiter = InProcess::new(limit);
+            let limiter = InProcessLimiter::new(limit);
             let mut plain = HashMap::new();
             let mut now = NOW;
             for (header, pause) in requests {

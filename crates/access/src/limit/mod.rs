@@ -1,8 +1,10 @@
 //! The rate limit of requests per key in a window of 60 seconds.
 //!
-//! Windows are fixed and aligned to the Unix epoch, so that several processes agree on them. A limiter counts by an
-//! id, the [`budget_id`](crate::check::budget_id) of the request's `Authorization` header. A request without the
-//! header is not counted, because it is rejected without cost.
+//! Windows are fixed and aligned to the Unix epoch, so that several processes agree on them. A limiter counts by an id
+//! that the listener chooses. The read API uses [`budget_id`](crate::check::budget_id) of the `Authorization` header; a
+//! request without the header is not counted, because it is rejected without cost. Uploads use
+//! [`IngestGrant::budget_id`](crate::ingest::IngestGrant::budget_id), pages the key's hash, tool calls the key's id,
+//! and sign-ins the client's address.
 
 mod in_process;
 mod ping;
@@ -13,9 +15,9 @@ use std::{future::Future, pin::Pin};
 use assay_domain::timestamp::Timestamp;
 
 pub use self::{
-    in_process::InProcess,
+    in_process::InProcessLimiter,
     ping::{RedisUnreachable, ping},
-    redis::{BadRedisUrl, Redis},
+    redis::{BadRedisUrl, RedisLimiter},
 };
 
 /// The length of a window in milliseconds.

@@ -13,7 +13,7 @@ use redis::{
 };
 use sha2::{Digest, Sha256};
 
-use super::{Admission, Admitting, InProcess, RateLimiter, WINDOW_MS, window_of};
+use super::{Admission, Admitting, InProcessLimiter, RateLimiter, WINDOW_MS, window_of};
 
 /// Increments and sets the expiry in one step, so that every counter expires.
 const COUNT: &str = "local n = redis.call('INCR', KEYS[1])
@@ -28,11 +28,11 @@ const NOT_PAUSED: i64 = i64::MIN;
 
 /// Counts in Redis, by a hash of the budget's id. If Redis fails, it counts in this process until Redis answers
 /// again. The beginning and the end of each outage are logged.
-pub struct Redis {
+pub struct RedisLimiter {
     limit: u32,
     connection: ConnectionManager,
     count: Script,
-    fallback: InProcess,
+    fallback: InProcessLimiter,
     /// The end of the pause (Unix milliseconds). After it, one request tries Redis.
     paused_until: AtomicI64,
     /// Whether the beginning of the current outage was logged.
@@ -44,7 +44,7 @@ pub struct Redis {
 #[error("the address of Redis is not valid; expected redis://HOST:PORT/ or redis+unix:///PATH")]
 pub struct BadRedisUrl(#[source] RedisError);
 
-impl Redis {
+impl RedisLimiter {
     /// Admits `limit` requests per window and id (0 admits all), counted at `url`. It connects on first use, so that a
     /// server can start while Redis is down. Must be called within a Tokio runtime.
     pub fn new(url: &str, limit: u32) -> Result<Self, BadRedisUrl> {
@@ -62,7 +62,7 @@ impl Redis {
             limit,
             connection: ConnectionManager::new_lazy_with_config(client, config).map_err(BadRedisUrl)?,
             count: Script::new(COUNT),
-            fallback: InProcess::new(limit),
+            fallback: InProcessLimiter::new(limit),
             paused_until: AtomicI64::new(NOT_PAUSED),
             is_out: AtomicBool::new(false),
         })
@@ -130,7 +130,7 @@ impl Redis {
     }
 }
 
-impl RateLimiter for Redis {
+impl RateLimiter for RedisLimiter {
     fn admit<'a>(&'a self, budget_id: &'a [u8], now: Timestamp) -> Admitting<'a> {
         Box::pin(self.count(budget_id, now))
     }
@@ -161,7 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_redis_this_process_counts() {
-        let limiter = Redis::new("redis+unix:///nowhere/at/all", 2).unwrap();
+        let limiter = RedisLimiter::new("redis+unix:///nowhere/at/all", 2).unwrap();
         let now = Timestamp::from_unix_ms(1_795_200_360_000);
         let mut answers = Vec::new();
         for _ in 0..3 {
@@ -182,6 +182,6 @@ mod tests {
 
     #[test]
     fn a_bad_address_is_refused_at_the_start() {
-        assert!(Redis::new("http://localhost", 60).is_err());
+        assert!(RedisLimiter::new("http://localhost", 60).is_err());
     }
 }

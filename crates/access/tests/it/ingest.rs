@@ -9,7 +9,7 @@ use assay_access::{
         PresentedIngestKey,
     },
     key::{SecretKey, mint},
-    limit::{Admission, InProcess, RateLimiter},
+    limit::{Admission, InProcessLimiter, RateLimiter},
 };
 use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision},
@@ -189,7 +189,7 @@ fn a_failing_store_does_not_invalidate_an_ingest_key() {
 async fn a_key_may_send_six_hundred_uploads_a_minute() {
     let (secret, _, directory) = a_key(IngestTerms::default());
     let grant = directory.check(&presented(&secret), NOW).unwrap();
-    let limiter = InProcess::new(DEFAULT_UPLOAD_LIMIT);
+    let limiter = InProcessLimiter::new(DEFAULT_UPLOAD_LIMIT);
     let header = format!("Bearer {}", secret.reveal());
     assert_ne!(grant.budget_id(), budget_id(header.as_bytes()));
     for _ in 0..600 {

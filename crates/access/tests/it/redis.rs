@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_access::limit::{Admission, Budget, RateLimiter, Redis};
+use assay_access::limit::{Admission, Budget, RateLimiter, RedisLimiter};
 use assay_domain::timestamp::Timestamp;
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_360_000);
@@ -78,16 +78,16 @@ fn launch(folder: &Path) -> Child {
 }
 
 /// A limiter that waits for a Redis on a busy machine. One that does not would count in this process.
-fn patient(server: &Server, limit: u32) -> Redis {
-    Redis::with_time_limit(&server.url(), limit, Duration::from_secs(60)).unwrap()
+fn patient(server: &Server, limit: u32) -> RedisLimiter {
+    RedisLimiter::with_time_limit(&server.url(), limit, Duration::from_secs(60)).unwrap()
 }
 
-async fn admitted(limiter: &Redis, requests: usize, at: Timestamp) -> usize {
+async fn admitted(limiter: &RedisLimiter, requests: usize, at: Timestamp) -> usize {
     admitted_and_waited(limiter, requests, at).await.0
 }
 
 /// The number of requests that were admitted, and the number of those that waited for an answer of Redis.
-async fn admitted_and_waited(limiter: &Redis, requests: usize, at: Timestamp) -> (usize, usize) {
+async fn admitted_and_waited(limiter: &RedisLimiter, requests: usize, at: Timestamp) -> (usize, usize) {
     let (mut admitted, mut waited) = (0, 0);
     for _ in 0..requests {
         let mut request = limiter.admit(b"Bearer a", at);
@@ -171,7 +171,7 @@ async fn without_redis_the_process_counts_until_redis_is_back() {
 async fn a_hanging_redis_delays_one_request_a_second() {
     let server = Server::start();
     // Longer than the server's own limit, so that Redis answers the first requests also on a busy machine.
-    let limiter = Redis::with_time_limit(&server.url(), 1_000, Duration::from_secs(2)).unwrap();
+    let limiter = RedisLimiter::with_time_limit(&server.url(), 1_000, Duration::from_secs(2)).unwrap();
     assert_eq!(admitted(&limiter, 5, NOW).await, 5);
     server.signal("STOP");
     for second in 0..3 {

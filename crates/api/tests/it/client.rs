@@ -8,7 +8,7 @@ use actix_web::{
     test::{TestRequest, call_service, init_service, read_body},
     web::Bytes,
 };
-use assay_access::limit::{InProcess, RateLimiter};
+use assay_access::limit::{InProcessLimiter, RateLimiter};
 use assay_api::{App, BASE};
 use assay_flakiness::Engine;
 use serde_json::Value;
@@ -34,7 +34,7 @@ impl Api {
     }
 
     pub(crate) fn limited(limit: u32) -> Self {
-        Self::with(Arc::new(InProcess::new(limit)))
+        Self::with(Arc::new(InProcessLimiter::new(limit)))
     }
 
     pub(crate) fn in_mode(mode: Mode) -> Self {

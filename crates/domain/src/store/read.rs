@@ -346,7 +346,7 @@ pub struct ResultKey {
     pub run_started_at: Timestamp,
 }
 
-/// The final result of a test in a run.
+/// The status of a test in a run, with the start of its final attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FinalResult {
     /// The final attempt's status.

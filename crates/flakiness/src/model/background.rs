@@ -39,9 +39,9 @@ const HALFWAY: f64 = 10.0;
 pub(crate) struct Background {
     /// By position.
     pub(crate) beta: Vec<f64>,
-    /// Whether the position is in a mass-failure run, which counts in no incident and no rate; by position.
+    /// Whether the variant run at the position is a mass failure, which counts in no incident and no rate; by position.
     pub(crate) mass_failure: Vec<bool>,
-    /// The logical runs with such a position, newest first.
+    /// The runs with such a variant run, newest first.
     pub(crate) mass_failure_runs: Vec<usize>,
     /// The share of unreliable tests in this project.
     pub(crate) unreliable: f64,
@@ -58,10 +58,10 @@ impl Background {
         let mut recurring_anywhere = recurring.clone();
         for lane in &timeline.lanes {
             recurring.fill(false);
-            let [push, pull_request] = &mut kinds;
+            let [on_stable, off_stable] = &mut kinds;
             rayon::join(
-                || push.observe(timeline, lane),
-                || pull_request.observe(timeline, lane),
+                || on_stable.observe(timeline, lane),
+                || off_stable.observe(timeline, lane),
             );
             for kind in &mut kinds {
                 kind.measure(timeline, &recurring, &mut beta);
@@ -100,7 +100,7 @@ impl Background {
         }
     }
 
-    /// Whether a position is in a mass-failure run.
+    /// Whether the variant run at a position is a mass failure.
     pub(crate) fn is_mass_failure(&self, position: usize) -> bool {
         self.mass_failure.get(position).copied().unwrap_or(false)
     }
@@ -118,7 +118,7 @@ fn unreliable(timeline: &Timeline<'_>, recurring: &[bool]) -> f64 {
 enum FailedOn<'h> {
     Nothing,
     OneBranch(Option<&'h str>),
-    /// On several branches, on the stable branch, or only for some attempts: no sign of a branch that broke it.
+    /// On several branches or the stable one, or it passed on retry: no sign of a branch that broke it.
     More,
 }
 

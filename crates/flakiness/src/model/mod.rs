@@ -16,7 +16,7 @@ pub(crate) mod scaled_product;
 
 use std::array::from_fn;
 
-use assay_domain::timestamp::Timestamp;
+use assay_domain::{observation::Failure, timestamp::Timestamp};
 
 /// The number of flake rates.
 pub(crate) const GRID: usize = 10;
@@ -85,6 +85,15 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// The outcome of a test with this failure; `None` is a pass.
+    pub(crate) const fn of(failure: Option<&Failure>) -> Self {
+        match failure {
+            None => Self::Passed,
+            Some(failure) if failure.recovered => Self::Recovered,
+            Some(failure) => Self::Failed(failure.failed_attempts),
+        }
+    }
+
     /// Whether any attempt failed.
     pub(crate) const fn had_failure(self) -> bool {
         match self {
@@ -229,7 +238,13 @@ pub(crate) const fn break_probability(step: Step, on_stable: bool, on_branches: 
 /// variant before.
 pub(crate) fn breaks_like_sibling(on_stable: bool, on_branches: f64, broke: &PerRate) -> PerRate {
     let alone = break_probability(Step::NewRevision, on_stable, on_branches);
-    from_fn(|k| SIBLING * broke[k] + (1.0 - SIBLING) * alone * (1.0 - broke[k]))
+    broke.map(|broke| break_beside_sibling(alone, broke))
+}
+
+/// The probability that a revision breaks a test on a variant, if it broke the test with probability `broke` on the
+/// variant before, and breaks it with probability `alone` otherwise.
+const fn break_beside_sibling(alone: f64, broke: f64) -> f64 {
+    SIBLING * broke + (1.0 - SIBLING) * alone * (1.0 - broke)
 }
 
 /// The probability that a stable revision breaks a test that failed in the last `streak` runs of another branch.

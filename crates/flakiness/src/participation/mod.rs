@@ -51,9 +51,9 @@ pub(crate) struct Participation {
     pub(crate) seen: Vec<u64>,
     /// The tests that ran at every position of a lane, by lane.
     pub(crate) always_seen: Vec<u64>,
-    /// The tests that ran, by logical run.
+    /// The tests that ran, by run.
     pub(crate) seen_in_run: Vec<u64>,
-    /// The tests that ran without a mass failure, by logical run.
+    /// The tests that ran without a mass failure, by run.
     pub(crate) considered_in_run: Vec<u64>,
 }
 

@@ -63,7 +63,7 @@ impl Failures {
             if let Some(place) = by_test.get_mut(*next) {
                 *place = FailureAt {
                     position,
-                    outcome: outcome(failure),
+                    outcome: Outcome::of(Some(failure)),
                     lost_ms: failure.lost_ms.unwrap_or(0),
                 };
             }
@@ -78,14 +78,6 @@ impl Failures {
         bounds
             .and_then(|(start, end)| self.by_test.get(*start..*end))
             .unwrap_or_default()
-    }
-}
-
-const fn outcome(failure: &Failure) -> Outcome {
-    if failure.recovered {
-        Outcome::Recovered
-    } else {
-        Outcome::Failed(failure.failed_attempts)
     }
 }
 

@@ -37,13 +37,13 @@ pub(crate) struct Timeline<'h> {
     pub(crate) chains: Vec<Chain<'h>>,
     /// The positions of each revision, variant by variant, by its rank; empty with one variant.
     pub(crate) variants: Vec<Vec<Range<usize>>>,
-    /// The logical runs, oldest first.
+    /// The runs, oldest first.
     pub(crate) runs: Vec<Run<'h>>,
     /// The positions, newest first.
     pub(crate) newest_first: Vec<usize>,
-    /// The logical run of each position.
+    /// The run of each position.
     pub(crate) run_of: Vec<usize>,
-    /// Whether a logical run has several variants.
+    /// Whether a run has several variants.
     pub(crate) has_variants: bool,
     /// The stable branch of the runs in which at least one test was not skipped.
     pub(crate) stable_branch: StableBranch<'h>,
@@ -107,7 +107,7 @@ pub(crate) struct Chain<'h> {
     pub(crate) positions: Range<usize>,
 }
 
-/// A logical run with its variants.
+/// A run with its variants.
 #[derive(Debug)]
 pub(crate) struct Run<'h> {
     /// Its facts, from its first variant run.

@@ -147,10 +147,9 @@ impl ChainCounts {
 
 /// Whether the revision of a final failure also passed in its chain.
 fn is_contradicted(test_counts: TestCounts<'_, '_>, failure: CountedResult<'_, '_>) -> bool {
-    let same = |other: &CountedResult<'_, '_>| other.entry.revision == failure.entry.revision;
-    let passed = |other: CountedResult<'_, '_>| !other.outcome.failed();
-    test_counts.before(failure.position).take_while(same).any(passed)
-        || test_counts.after(failure.position).take_while(same).any(passed)
+    test_counts
+        .others_on_revision(failure)
+        .any(|other| !other.outcome.failed())
 }
 
 /// The streak that ends with the `last` failure of a chain.

@@ -13,7 +13,7 @@ use crate::{
     numbers::{at, count},
     participation::Presence,
     verdict::{
-        chain_counts::FailingEnd, explanation, run_counts::FailedRun, status::FailedTest,
+        chain_counts::FailingEnd, explanation, run_counts::FailuresInRun, status::FailedTest,
         test_counts::CountedResult,
     },
 };
@@ -127,9 +127,9 @@ fn value(failed_test: &FailedTest<'_, '_>, signal: Signal) -> (f64, f64) {
     }
 }
 
-/// The logical runs behind a signal, by index.
+/// The runs behind a signal, by index.
 fn runs_of(failed_test: &FailedTest<'_, '_>, signal: Signal) -> Vec<usize> {
-    let failed_where = |is_included: fn(&FailedRun) -> bool| -> Vec<usize> {
+    let failed_where = |is_included: fn(&FailuresInRun) -> bool| -> Vec<usize> {
         failed_test
             .findings
             .failed_runs
@@ -231,10 +231,8 @@ fn contradictions(failed_test: &FailedTest<'_, '_>) -> Vec<Contradiction> {
             continue;
         }
         let mut runs = Contradiction::default();
-        let same = |other: &CountedResult<'_, '_>| other.entry.revision == failure.entry.revision;
-        let before = failed_test.test_counts.before(failure.position).take_while(same);
-        let after = failed_test.test_counts.after(failure.position).take_while(same);
-        for result in before.chain(after).chain([failure]) {
+        let others = failed_test.test_counts.others_on_revision(failure);
+        for result in others.chain([failure]) {
             let same_outcome = if result.outcome.failed() {
                 &mut runs.failed
             } else {

@@ -158,7 +158,7 @@ pub(crate) fn sentence(failed_test: &FailedTest<'_, '_>, signal: Signal) -> Stri
     }
 }
 
-/// The addition of a piece of evidence's detail to the sentence. `pair` has the numbers of the runs that failed and
+/// The text after the sentence in the detail of a signal. `pair` has the numbers of the runs that failed and
 /// passed on the last contradicted revision.
 pub(crate) fn addition(failed_test: &FailedTest<'_, '_>, signal: Signal, pair: Option<(i32, i32)>) -> String {
     match signal {

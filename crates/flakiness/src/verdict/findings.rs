@@ -14,7 +14,7 @@ use crate::{
     verdict::{
         chain_counts::{self, ChainCounts},
         live_chains::LiveChains,
-        run_counts::{self, FailedRun, RunFigures},
+        run_counts::{self, FailuresInRun, RunFigures},
         test_counts::TestCounts,
         unrelated_branches,
     },
@@ -26,8 +26,8 @@ const FEW: usize = 8;
 /// All counts and probabilities that follow from a test's failures.
 #[derive(Debug)]
 pub(crate) struct Findings {
-    /// Its failures by logical run, oldest first.
-    pub(crate) failed_runs: Vec<FailedRun>,
+    /// Its failures by run, oldest first.
+    pub(crate) failed_runs: Vec<FailuresInRun>,
     /// The first failed run of each unrelated branch, oldest first.
     pub(crate) unrelated_branches: Vec<usize>,
     /// The counts by run.

@@ -1,4 +1,4 @@
-//! The counts of a failing test by logical run, in the order of time: rates, streak, impact, and whether it is
+//! The counts of a failing test by run, in the order of time: rates, streak, impact, and whether it is
 //! resolved.
 
 use crate::{
@@ -11,9 +11,9 @@ use crate::{
 /// The impact of a run in which the test passed on retry. The failed tests of a run share an impact of 1.
 const RECOVERED_IMPACT: f64 = 0.1;
 
-/// The failures of a test in a logical run, over all variants.
+/// The failures of a test in a run, over all variants.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct FailedRun {
+pub(crate) struct FailuresInRun {
     /// The run.
     pub(crate) run: usize,
     /// It failed finally on a variant, outside of mass failures.
@@ -28,14 +28,14 @@ pub(crate) struct FailedRun {
     pub(crate) failed_in_mass_failure: bool,
 }
 
-impl FailedRun {
+impl FailuresInRun {
     /// Whether any attempt failed outside of mass failures.
     pub(crate) const fn counts(self) -> bool {
         self.failed || self.recovered
     }
 }
 
-/// The counts over all logical runs.
+/// The counts over all runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunFigures {
     /// Runs that count.
@@ -50,7 +50,8 @@ pub(crate) struct RunFigures {
     pub(crate) recovered_in_mass_failures: u32,
     /// Failed runs at the end of the stable branch's history (of all branches, if it never ran there).
     pub(crate) streak: u32,
-    /// The impact: its share of the failed runs of the stable branch.
+    /// The impact: 1 divided by the number of failed tests for each run of the stable branch in which it failed, and
+    /// 0.1 for each in which it passed on retry.
     pub(crate) impact: f64,
     /// The runs that count, up to and including that of its last failure.
     pub(crate) until_last_failure: u32,
@@ -75,12 +76,12 @@ impl RunFigures {
     }
 }
 
-/// Joins a test's failures by logical run, oldest first.
-pub(crate) fn join(test_counts: TestCounts<'_, '_>) -> Vec<FailedRun> {
+/// Joins a test's failures by run, oldest first.
+pub(crate) fn join(test_counts: TestCounts<'_, '_>) -> Vec<FailuresInRun> {
     let runs = test_counts.failures.iter().filter_map(|failure| {
         let counts = !test_counts.background.is_mass_failure(failure.position);
         let failed = failure.outcome.failed();
-        Some(FailedRun {
+        Some(FailuresInRun {
             run: *test_counts.timeline.run_of.get(failure.position)?,
             failed: failed && counts,
             recovered: !failed && counts,
@@ -108,7 +109,7 @@ pub(crate) fn join(test_counts: TestCounts<'_, '_>) -> Vec<FailedRun> {
 /// The counts of a test from its failed runs. `failed_tests_by_run` caches the number of tests that failed in a run.
 pub(crate) fn figures(
     test_counts: TestCounts<'_, '_>,
-    failed: &[FailedRun],
+    failed: &[FailuresInRun],
     failed_tests_by_run: &mut [Option<u32>],
 ) -> RunFigures {
     let timeline = test_counts.timeline;
@@ -154,7 +155,7 @@ pub(crate) fn figures(
 }
 
 /// Failed runs at the end of the stable branch's history (of all branches, if the test never ran there).
-fn streak(test_counts: TestCounts<'_, '_>, failed: &[FailedRun]) -> u32 {
+fn streak(test_counts: TestCounts<'_, '_>, failed: &[FailuresInRun]) -> u32 {
     let stable_only = test_counts.column.presence.on_stable_branch;
     let mut failed = failed.iter().rev().filter(|run| run.failed_at_all).peekable();
     let mut streak = 0;

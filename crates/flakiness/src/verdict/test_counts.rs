@@ -1,4 +1,4 @@
-//! The results of one failing test.
+//! The results of one failing test, from which its counts are taken.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::{
     timeline::{Entry, Timeline, failures::FailureAt},
 };
 
-/// The results of one test.
+/// The results of one failing test.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TestCounts<'a, 'h> {
     /// The runs.
@@ -62,6 +62,16 @@ impl<'a, 'h> TestCounts<'a, 'h> {
         let test_counts = *self;
         let positions = position + 1..self.chain_of(position).end;
         positions.filter_map(move |position| test_counts.considered(position))
+    }
+
+    /// The other results of this result's revision in its chain that count.
+    pub(crate) fn others_on_revision(
+        &self,
+        result: CountedResult<'a, 'h>,
+    ) -> impl Iterator<Item = CountedResult<'a, 'h>> + use<'a, 'h> {
+        let same = move |other: &CountedResult<'a, 'h>| other.entry.revision == result.entry.revision;
+        let before = self.before(result.position).take_while(same);
+        before.chain(self.after(result.position).take_while(same))
     }
 
     fn chain_of(&self, position: usize) -> Range<usize> {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::verdict::{run_counts::FailedRun, test_counts::TestCounts};
+use crate::verdict::{run_counts::FailuresInRun, test_counts::TestCounts};
 
 /// The first failed run of each unrelated branch, oldest first. Two branches other than the stable one are unrelated if
 /// the test passed in a run between its failures on them. Mass failures do not count.
-pub(crate) fn runs(test_counts: TestCounts<'_, '_>, failed: &[FailedRun]) -> Vec<usize> {
+pub(crate) fn runs(test_counts: TestCounts<'_, '_>, failed: &[FailuresInRun]) -> Vec<usize> {
     let timeline = test_counts.timeline;
     let of_failures = test_counts
         .failures

@@ -44,7 +44,7 @@ const TESTS: usize = 10;
 /// Most runs in the chart.
 const RUNS: usize = 40;
 /// Days in the charts of failed runs and lost time.
-const DAYS: i64 = 14;
+const DAYS: i64 = ENGINE_WINDOW_DAYS;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;

@@ -15,7 +15,7 @@ use crate::{links, view::NamedVerdict};
 /// Most runs in a row's strip.
 const RUNS: usize = 24;
 
-/// What a row shows of its test.
+/// The detail of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Row {
     /// One line.

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::{Call, PAGES, Properties};
 use crate::{budget::Draft, error::ToolError};
 
-const CATEGORIES: &str = "assertion, timeout, element, network, crash, setup, other";
 /// Most tests and runs of one signature in an answer.
 const MOST_ENTRIES: usize = 20;
 
@@ -30,10 +29,7 @@ pub(super) fn properties() -> Properties {
             "search",
             json!({"type": "string", "description": "part of the title, the message or the file"}),
         ),
-        (
-            "category",
-            json!({"enum": ["assertion", "timeout", "element", "network", "crash", "setup", "other"]}),
-        ),
+        ("category", json!({"enum": Category::ALL})),
         ("page", json!({"type": "integer", "minimum": 1, "default": 1})),
     ]
 }
@@ -42,9 +38,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let arguments = &call.arguments;
     let window = Window::ending(call.now, call.days(Days::Seven)?);
     let page = arguments.number("page", PAGES)?.unwrap_or(1);
-    let category = arguments.word("category", CATEGORIES, |word| {
-        serde_json::from_value::<Category>(json!(word)).ok()
-    })?;
+    let category = arguments.word("category", Category::ALL)?;
     let project = call.project()?;
     if let Some(fingerprint) = arguments.text("fingerprint")? {
         return one_signature(call, &project, &fingerprint, &window);

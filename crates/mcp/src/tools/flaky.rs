@@ -10,12 +10,15 @@ use serde_json::{Value, json};
 use super::{Call, PAGES, Properties, rounded};
 use crate::{budget::Draft, error::ToolError};
 
+/// The statuses of the tests in the list.
+const LISTED: [VerdictStatus; 2] = [VerdictStatus::Flaky, VerdictStatus::Broken];
+
 pub(super) fn properties() -> Properties {
     vec![
-        ("status", json!({"enum": ["flaky", "broken"]})),
+        ("status", json!({"enum": LISTED})),
         (
             "sort",
-            json!({"enum": ["timeLost", "rate", "impact"], "default": "timeLost"}),
+            json!({"enum": FlakySort::ALL, "default": FlakySort::TimeLost}),
         ),
         (
             "search",
@@ -29,18 +32,9 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let arguments = &call.arguments;
     let page = arguments.number("page", PAGES)?.unwrap_or(1);
     let query = FlakyQuery {
-        status: arguments.word("status", "flaky, broken", |word| match word {
-            "flaky" => Some(VerdictStatus::Flaky),
-            "broken" => Some(VerdictStatus::Broken),
-            _ => None,
-        })?,
+        status: arguments.word("status", &LISTED)?,
         sort: arguments
-            .word("sort", "timeLost, rate, impact", |word| match word {
-                "timeLost" => Some(FlakySort::TimeLost),
-                "rate" => Some(FlakySort::Rate),
-                "impact" => Some(FlakySort::Impact),
-                _ => None,
-            })?
+            .word("sort", FlakySort::ALL)?
             .unwrap_or(FlakySort::TimeLost),
         search: arguments.text("search")?,
         page: page.unsigned_abs(),

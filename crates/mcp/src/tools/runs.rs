@@ -21,7 +21,7 @@ pub(super) fn properties() -> Properties {
             json!({"type": "string", "description": "a commit or the beginning of one, at least 4 digits"}),
         ),
         ("pullRequest", json!({"type": "integer", "minimum": 1})),
-        ("status", json!({"enum": ["passed", "failed"]})),
+        ("status", json!({"enum": Outcome::ALL})),
         (
             "limit",
             json!({"type": "integer", "minimum": 1, "maximum": 50, "default": RUNS}),
@@ -43,13 +43,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         branch: call.arguments.text("branch")?,
         sha: call.commit()?,
         pull_request: call.arguments.number("pullRequest", 1..=i64::MAX)?,
-        status: call
-            .arguments
-            .word("status", "passed, failed", |word| match word {
-                "passed" => Some(Outcome::Passed),
-                "failed" => Some(Outcome::Failed),
-                _ => None,
-            })?,
+        status: call.arguments.word("status", Outcome::ALL)?,
         per_page: PerPage::of(if limit <= 10 { 10 } else { 50 }).unwrap_or(PerPage::Fifty),
         position: None,
         direction: Direction::Next,

@@ -1,7 +1,7 @@
 //! The checks of `assay doctor` on a database that may be faulty. They only read, and each is independent, so that a
 //! failing check does not affect the others.
 //!
-//! The statements are raw SQL, because they read Postgres' catalogs, which our schema does not describe.
+//! The statements are raw SQL, because they read Postgres' catalogs, which `schema.rs` does not describe.
 
 use assay_domain::{store::StoreError, timestamp::Timestamp};
 use diesel::{
@@ -96,7 +96,7 @@ pub struct TableSize {
 pub struct ProjectState {
     /// Its name.
     pub name: String,
-    /// Its logical runs.
+    /// Its runs.
     pub runs: i64,
     /// Runs that count in verdicts, without the pack that the engine reads.
     pub without_pack: i64,

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use assay_domain::{
-    attempt::AttemptStatus,
     id::ProjectId,
     signature::{Classifier, ErrorClass},
     store::{RefingerprintCounts, StoreError},
@@ -18,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, status_code, storable},
+        column::{At, failure_codes, storable},
         pool::Read,
         schema::{attempt, project, run, signature, signature_alias},
     },
@@ -91,12 +90,11 @@ fn failed_attempts(
         return Ok(Vec::new());
     };
     let numbers: Vec<i32> = runs.iter().map(|(number, _)| *number).collect();
-    let failures = [AttemptStatus::Failed, AttemptStatus::TimedOut].map(status_code);
     attempt::table
         .filter(attempt::project_id.eq(project))
         .filter(attempt::run_number.eq_any(numbers))
         .filter(attempt::started_at.between(*from, *to))
-        .filter(attempt::status.eq_any(failures))
+        .filter(attempt::status.eq_any(failure_codes()))
         .order((attempt::run_number, attempt::test, attempt::slot, attempt::place))
         .select((
             attempt::run_number,

@@ -36,6 +36,17 @@ define_sql_function! {
 /// text.
 pub(crate) const LISTED_CHARS: i32 = 2_001;
 
+/// The stored numbers of the statuses that are failures.
+pub(crate) fn failure_codes() -> impl Iterator<Item = i16> {
+    let statuses = AttemptStatus::ALL.iter().copied();
+    statuses.filter(|status| status.is_failure()).map(status_code)
+}
+
+/// Whether a stored text can equal this one. No stored text has a NUL, and Postgres rejects a parameter with one.
+pub(crate) fn can_be_stored(text: &str) -> bool {
+    !text.contains('\0')
+}
+
 /// A point in time in a `timestamptz` column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, AsExpression, FromSqlRow)]
 #[diesel(sql_type = Timestamptz)]

@@ -26,8 +26,8 @@ define_sql_function! {
 
 /// Bounds of the start of visible runs in a period.
 pub(crate) fn visible(project: &Project, window: &Window) -> (At, At) {
-    let (from, to) = retention_bounds(project);
-    (from.max(At(window.from)), to.min(At(window.to)))
+    let (from, to) = project.visible_part(window.from, window.to);
+    (At(from), At(to))
 }
 
 /// Bounds of the start of all visible runs.

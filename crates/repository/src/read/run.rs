@@ -9,7 +9,7 @@ use diesel::{Queryable, Selectable, pg::Pg};
 use uuid::Uuid;
 
 use crate::db::{
-    column::{At, count, optional_word, word},
+    column::{At, count, optional_word},
     schema::run,
 };
 
@@ -77,7 +77,7 @@ impl StoredRun {
         Ok(RunRow {
             id: RunId(self.id),
             run_number: self.number,
-            status: optional_word("run status", self.status.as_deref())?,
+            status: outcome(self.status.as_deref())?,
             started_at: self.started_at.0,
             finished_at: self.finished_at.map(|at| at.0),
             duration_ms: self.duration_ms(),
@@ -93,10 +93,6 @@ impl StoredRun {
 }
 
 /// The status of a run, as stored.
-pub(crate) fn outcome(stored: &StoredRun) -> Result<Option<assay_domain::run::Outcome>, StoreError> {
-    stored
-        .status
-        .as_deref()
-        .map(|status| word("run status", status))
-        .transpose()
+pub(crate) fn outcome(status: Option<&str>) -> Result<Option<assay_domain::run::Outcome>, StoreError> {
+    optional_word("run status", status)
 }

@@ -1,4 +1,4 @@
-//! One logical run with every test's final attempt.
+//! One run with every test's final attempt.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ use crate::{
     },
 };
 
-/// The logical run with this id. The id of any of its shards also identifies it.
+/// The run with this id. The id of any of its shards also identifies it.
 pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) -> Read<Option<RunDetail>> {
     let Some((stored, context)) = run(connection, project, id)? else {
         return Ok(None);
@@ -218,7 +218,7 @@ pub(crate) fn failed_run(
     Ok(Some(FailedRun {
         id: RunId(stored.id),
         run_number: stored.number,
-        status: outcome(&stored)?.into(),
+        status: outcome(stored.status.as_deref())?.into(),
         tests: stored.counts.counts()?.total,
         started_at: stored.started_at.0,
         incomplete: why_incomplete(connection, project, &stored, &shards)?,
@@ -270,7 +270,7 @@ fn detail_run(
     Ok(Run {
         id: RunId(stored.id),
         run_number: stored.number,
-        status: outcome(&stored)?.into(),
+        status: outcome(stored.status.as_deref())?.into(),
         started_at: stored.started_at.0,
         finished_at: stored.finished_at.map(|at| at.0),
         duration_ms: stored.duration_ms(),

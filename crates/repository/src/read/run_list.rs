@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, long_count},
+        column::{At, can_be_stored, long_count},
         period::visible,
         pool::Read,
         sql_statement::{Part, SqlStatement},
@@ -105,8 +105,7 @@ impl<'a> List<'a> {
         ];
         let mut day_matching = Vec::new();
         let texts = [&query.branch, &query.sha];
-        if texts.into_iter().flatten().any(|text| text.contains('\0')) {
-            // No stored text has a NUL, and Postgres rejects a parameter with one.
+        if !texts.into_iter().flatten().all(|text| can_be_stored(text)) {
             matching.push(Part::Sql(" AND false"));
         } else {
             if let Some(branch) = &query.branch {

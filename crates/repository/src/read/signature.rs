@@ -21,7 +21,7 @@ use diesel::{
 use uuid::Uuid;
 
 use crate::db::{
-    column::{At, LISTED_CHARS, count, long_count, word},
+    column::{At, LISTED_CHARS, can_be_stored, count, long_count, word},
     period::retention_bounds,
     pool::Read,
     schema::{attempt, signature, signature_alias},
@@ -34,8 +34,7 @@ pub(crate) fn by_fingerprint(
     project: Uuid,
     fingerprint_or_alias: &str,
 ) -> Read<Option<(i32, SignatureTitle)>> {
-    if fingerprint_or_alias.contains('\0') {
-        // No stored text has a NUL, and Postgres rejects a parameter with one.
+    if !can_be_stored(fingerprint_or_alias) {
         return Ok(None);
     }
     let former = signature_alias::table

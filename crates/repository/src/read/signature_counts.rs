@@ -18,7 +18,7 @@ use diesel::{
 
 use crate::{
     db::{
-        column::{At, corrupt, long_count, word},
+        column::{At, can_be_stored, corrupt, long_count, word},
         period::visible,
         pool::Read,
         schema::{attempt, signature},
@@ -52,7 +52,7 @@ pub(crate) fn by_day(
         project: project.id.0,
         from,
         to,
-        branch: branch.filter(|branch| !branch.contains('\0')),
+        branch: branch.filter(|branch| can_be_stored(branch)),
     };
     let rows: Vec<(i32, i64, i64)> = SqlStatement::<(Integer, BigInt, BigInt)>::new(
         "SELECT attempt.signature, ",

@@ -6,7 +6,6 @@
 mod search;
 
 use assay_domain::{
-    attempt::AttemptStatus,
     page::{Page, PerPage},
     project::Project,
     signature::{Category, NewSignature, Signature, SignaturePage, SignatureQuery, SignatureSort},
@@ -20,7 +19,7 @@ use diesel::{
 
 use crate::{
     db::{
-        column::{At, corrupt, long_count, status_code, word},
+        column::{At, can_be_stored, corrupt, failure_codes, long_count, word},
         period::{retention_bounds, visible},
         pool::Read,
         sql_statement::{Part, SqlStatement},
@@ -100,7 +99,7 @@ pub(crate) fn bytes(signature: &Signature) -> usize {
 
 /// One page of the signatures that occurred in a period.
 fn page(connection: &mut PgConnection, project: &Project, query: &SignatureQuery) -> Read<SignaturePage> {
-    if query.branch.as_ref().is_some_and(|branch| branch.contains('\0')) {
+    if query.branch.as_ref().is_some_and(|branch| !can_be_stored(branch)) {
         let page = Page::of(query.page, query.per_page, 0);
         return Ok(SignaturePage {
             page,
@@ -191,16 +190,13 @@ pub(crate) fn new(
         .collect::<Result<_, StoreError>>()?)
 }
 
-/// The statuses that count as a failure.
-const FAILURES: [AttemptStatus; 2] = [AttemptStatus::Failed, AttemptStatus::TimedOut];
-
 /// How many failed attempts have no signature.
 fn unfingerprinted(connection: &mut PgConnection, filter: &OccurrenceFilter<'_>) -> Read<u64> {
-    let codes = FAILURES.map(|status| i32::from(status_code(status)));
+    let failures: Vec<i32> = failure_codes().map(i32::from).collect();
     let count: i64 = SqlStatement::<BigInt>::new("SELECT count(*) FROM attempt WHERE ")
         .all(&filter.condition())
         .sql(" AND attempt.signature IS NULL AND attempt.status = ANY(")
-        .bind(codes.as_slice())
+        .bind(failures.as_slice())
         .sql(")")
         .get_result(connection)?;
     Ok(long_count(count)?)

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use assay_domain::{
-    attempt::AttemptStatus,
     cause::{StoredFacts, VerdictTag},
     project::Project,
     store::StoreError,
@@ -17,7 +16,7 @@ use diesel::{
 use serde::Deserialize;
 
 use crate::db::{
-    column::{At, corrupt, count, int, status_code, word},
+    column::{At, corrupt, count, failure_codes, int, word},
     period::retention_bounds,
     pool::Read,
     sql_statement::SqlStatement,
@@ -49,11 +48,7 @@ pub(crate) fn of_tests(
         return Ok(HashMap::new());
     }
     let tests: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
-    let failures: Vec<i32> = AttemptStatus::ALL
-        .iter()
-        .filter(|status| status.is_failure())
-        .map(|status| i32::from(status_code(*status)))
-        .collect();
+    let failures: Vec<i32> = failure_codes().map(i32::from).collect();
     let (from, to) = retention_bounds(project);
     // One index search for each test, oldest partition first: grouping by test would read all of its attempts.
     let rows = SqlStatement::<RowTypes>::new(

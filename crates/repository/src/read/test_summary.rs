@@ -1,7 +1,6 @@
 //! A test in short: its verdict, and its outcomes in the runs of a period.
 
 use assay_domain::{
-    attempt::AttemptStatus,
     history::{FailedOccurrence, RunOutcome, TestSummary},
     id::RunId,
     project::Project,
@@ -20,7 +19,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, status, status_code},
+        column::{At, failure_codes, status},
         period::visible,
         pool::Read,
         sql_statement::{Part, SqlStatement},
@@ -41,8 +40,7 @@ pub(crate) fn find(
 ) -> Read<TestLookup<TestSummary>> {
     let lookup = test::find(connection, project, selector)?;
     test::map_found(lookup, |test| {
-        let failed = AttemptStatus::ALL.iter().filter(|status| status.is_failure());
-        let failed: Vec<i32> = failed.map(|status| i32::from(status_code(*status))).collect();
+        let failed: Vec<i32> = failure_codes().map(i32::from).collect();
         let (from, to) = visible(project, window);
         let results = Results {
             project: project.id.0,

@@ -20,8 +20,8 @@ use crate::{
         column::{At, corrupt, file_hash, short_hash, status, word},
         period::retention_bounds,
         pool::Read,
-        replica::in_one_state,
         schema::{project as projects, run, test, verdict},
+        standbys::in_one_state,
     },
     read::{
         observation::final_start,

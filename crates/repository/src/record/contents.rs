@@ -1,4 +1,4 @@
-//! The tests of one logical run, put together from its shards.
+//! The tests of one run, put together from its shards.
 //!
 //! A test that several shards ran, or that a shard ran several times, has several executions. In the run they are one
 //! test. The worst outcome is last, and its final attempt is the test's.

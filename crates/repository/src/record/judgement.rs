@@ -20,7 +20,7 @@ use uuid::Uuid;
 use super::{ImportStart, Work, turn::LockedProject};
 use crate::{
     Database,
-    db::{pool::Read, replica::in_one_state},
+    db::{pool::Read, standbys::in_one_state},
     read::observation::{self, Mark},
     record::verdict::{self, ImportChanges, ProjectJudgement},
 };
@@ -40,7 +40,7 @@ enum NextStep {
 
 /// The judgement that is due after an import.
 #[derive(Debug)]
-pub(super) struct Judgement {
+pub(super) struct PendingJudgement {
     pub(super) project: Uuid,
     pub(super) began: ImportStart,
     /// The time as of which the project is judged, if this import is the last one.
@@ -51,7 +51,7 @@ pub(super) struct Judgement {
     pub(super) import_changes: ImportChanges,
 }
 
-impl Judgement {
+impl PendingJudgement {
     /// Judges the project, unless another import follows. Returns what changed.
     pub(super) fn judge(
         &self,

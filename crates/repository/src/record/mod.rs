@@ -1,4 +1,4 @@
-//! The import transaction: stores one shard's report in its logical run, and updates everything derived.
+//! The import transaction: stores one shard's report in its run, and updates everything derived.
 //!
 //! The project's row is locked first, so imports into one project are serial. Run numbers therefore have no gaps, two
 //! shards of one run always see each other, and a verdict never overwrites a later one. The number of statements does
@@ -54,7 +54,7 @@ use crate::{
 };
 use contents::Execution;
 use intern::{Numbers, RecordingOrdinals};
-use judgement::Judgement;
+use judgement::PendingJudgement;
 use run::{KnownRun, RunKey};
 use turn::LockedProject;
 use verdict::ImportChanges;
@@ -109,7 +109,7 @@ impl Recorder for Database {
     }
 
     fn judge_after(&self, due: &DueJudgement, judge: &dyn Judge) -> Result<VerdictChanges, RecordError> {
-        let judgement: &Judgement = due.details().ok_or_else(|| StoreError::Failed {
+        let judgement: &PendingJudgement = due.details().ok_or_else(|| StoreError::Failed {
             doing: "judging a project",
             source: "the judgement is of another store".into(),
         })?;
@@ -168,7 +168,7 @@ struct Import<'a> {
 type Work<T> = Result<T, WorkError<RecordError>>;
 
 /// The receipt of a stored report, and the judgement that is due.
-type ReceiptAndJudgement = (ImportReceipt, Option<Judgement>);
+type ReceiptAndJudgement = (ImportReceipt, Option<PendingJudgement>);
 
 /// Nothing is stored, because there are no partitions for a run with this start.
 struct NoPartition(At);
@@ -186,7 +186,7 @@ impl Import<'_> {
             mut numbers,
             mark,
         } = locked;
-        let judgement = |observed, import_changes| Judgement {
+        let judgement = |observed, import_changes| PendingJudgement {
             project: self.project,
             began: self.began,
             as_of: self.began.as_of(mark.observed != self.observed_before),

@@ -311,7 +311,7 @@ pub(super) fn new_shard(recording: &Recording, slot: i16, id: Uuid, import: Uuid
     }
 }
 
-/// The outcome of a shard; `failed` tells whether its tests or its report failed. Unknown if it was interrupted without
+/// The outcome of a shard; `failed` is whether its tests or its report failed. Unknown if it was interrupted without
 /// a failure.
 pub(crate) fn shard_outcome(failed: bool, state: RunState) -> Option<Outcome> {
     match state {

@@ -257,7 +257,7 @@ fn the_lint_of_migrations_rejects_what_a_distributed_database_refuses() {
     assert_eq!(obstacles(fine), Vec::<&str>::new());
 }
 
-/// What a distributed database refuses in a migration, each once.
+/// The statements of a migration that a distributed database refuses, each once.
 ///
 /// The extension takes over each change of a distributed table, together with the statements that were sent with it. In
 /// a DO block each statement is on its own.

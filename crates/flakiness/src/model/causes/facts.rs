@@ -10,7 +10,7 @@ use assay_domain::test::TestOrdinal;
 use super::{
     parts::{CROWD, ChainFacts, DRIFT, FLAKE, Parts, ResultFacts},
     sequence::TestResults,
-    texts::{ErrorTexts, Share, TextCounts, WindowTexts},
+    texts::{ErrorTexts, Share, TextShares, WindowTexts},
 };
 use crate::{
     config::NAMED_RUNS,
@@ -91,7 +91,7 @@ pub struct SameError {
 
 /// The failures of one run, counted once for all its tests.
 #[derive(Debug, Default)]
-pub(crate) struct RunFailures {
+pub(crate) struct FailureCounts {
     /// Tests that failed finally.
     failed: u32,
     /// Failures with a text.
@@ -106,7 +106,7 @@ struct SharedText {
     tests: u32,
 }
 
-impl RunFailures {
+impl FailureCounts {
     /// The failures of a run on all its variants.
     pub(crate) fn of(timeline: &Timeline<'_>, texts: &ErrorTexts, run: usize) -> Self {
         let mut failed: BTreeSet<TestOrdinal> = BTreeSet::new();
@@ -150,7 +150,7 @@ pub(crate) struct WindowContext<'a, 'h> {
     pub(crate) texts: &'a ErrorTexts,
     pub(crate) window_texts: &'a WindowTexts,
     /// The failures of the runs in question, by run.
-    pub(crate) runs: &'a BTreeMap<usize, RunFailures>,
+    pub(crate) runs: &'a BTreeMap<usize, FailureCounts>,
 }
 
 /// One test's results with the model's probabilities.
@@ -257,14 +257,14 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
     }
 
     /// The places where the text of a failure occurs; `None` if it has no text that distinguishes failures.
-    pub(crate) fn text_counts(&self, index: usize) -> Option<TextCounts> {
+    pub(crate) fn text_counts(&self, index: usize) -> Option<TextShares> {
         let failure = self.results.get(index)?;
         let text = self.recognisable(failure)?;
         let chain = self.chains.get(failure.chain)?;
-        let mut counts = TextCounts {
+        let mut counts = TextShares {
             pairs: self.shared.window_texts.pairs,
             other_tests: f64::from(self.shared.window_texts.tests(text).saturating_sub(1)),
-            ..TextCounts::default()
+            ..TextShares::default()
         };
         for other in self.results().filter(|other| other.index != index) {
             if let Some(of_other) = other.text {

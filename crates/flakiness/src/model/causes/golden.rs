@@ -6,7 +6,7 @@ use assay_domain::timestamp::Timestamp;
 
 use super::{
     parts::{BreakRates, ChainFacts, Parts, ResultFacts, Sequence, smooth},
-    texts::{Share, TextCounts},
+    texts::{Share, TextShares},
 };
 use crate::model::{Outcome, PRIOR};
 
@@ -130,7 +130,7 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
 }
 
 #[track_caller]
-fn check(case: &str, letters: &[Letter], wanted: usize, counts: Option<TextCounts>, expected: [f64; 7]) {
+fn check(case: &str, letters: &[Letter], wanted: usize, counts: Option<TextShares>, expected: [f64; 7]) {
     let (parts, unreliable) = judge(letters, &letters[wanted]);
     let parts = counts.map_or(parts, |counts| counts.weigh(&parts));
     for (actual, expected) in parts.iter().chain([&unreliable]).zip(expected) {
@@ -203,11 +203,11 @@ fn share(of_text: f64, of_all: f64) -> Share {
 #[test]
 fn a_failure_with_the_text_of_earlier_flakes_is_a_flake() {
     let story = flaky_on_main();
-    let counts = TextCounts {
+    let counts = TextShares {
         flake: share(2.9, 3.0),
         known: share(3.0, 3.0),
         pairs: 40.0,
-        ..TextCounts::default()
+        ..TextShares::default()
     };
     let expected = [0.98807020, 0.0, 0.0, 0.00000319, 0.0, 0.01192661, 1.0];
     check("6", &story, last(&story), Some(counts), expected);
@@ -216,11 +216,11 @@ fn a_failure_with_the_text_of_earlier_flakes_is_a_flake() {
 #[test]
 fn a_new_text_makes_the_change_more_probable() {
     let story = flaky_on_main();
-    let counts = TextCounts {
+    let counts = TextShares {
         flake: share(0.0, 2.9),
         known: share(0.0, 3.0),
         pairs: 40.0,
-        ..TextCounts::default()
+        ..TextShares::default()
     };
     let expected = [0.82736915, 0.0, 0.0, 0.00004619, 0.0, 0.17258466, 1.0];
     check("7", &story, last(&story), Some(counts), expected);

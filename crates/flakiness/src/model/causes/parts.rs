@@ -11,7 +11,10 @@ use std::{array::from_fn, collections::BTreeMap};
 
 use assay_domain::timestamp::{DAY_MS, Timestamp};
 
-use crate::model::{GRID, Likelihood, Outcome, PerRate, RATES, Step};
+use crate::model::{
+    CAUGHT, FIRST_STABLE, GRID, INHERITED, Likelihood, Outcome, PerRate, RATES, SIBLING, Step,
+    break_beside_sibling,
+};
 
 /// The number of parts.
 pub(crate) const PARTS: usize = 6;
@@ -31,20 +34,13 @@ pub(crate) const EARLIER: usize = 4;
 /// Broken by this revision.
 pub(crate) const THIS: usize = 5;
 
-/// The probability that a broken test passes nevertheless.
+/// The probability that a broken test passes nevertheless. Verdicts use a smaller one
+/// ([`crate::model::BROKEN_PASSES`]).
 const BROKEN_PASSES: f64 = 0.002;
-/// P(Broken) of a stable chain before its first result.
-const FIRST_STABLE: f64 = 0.015;
-/// The share of the stable chain's P(Broken) that another chain inherits.
-const INHERITED: f64 = 0.7;
-/// The probability that a running branch takes over a breakage of the stable branch.
-const CAUGHT: f64 = 0.3;
 /// The probability that a new revision mends a breakage: on the stable branch, on another one.
 const MENDS: (f64, f64) = (0.05, 0.2);
-/// Probabilities of a breakage and of a fix within one revision.
+/// Probabilities of a breakage and of a fix within one revision. Verdicts have another one of a fix.
 const SAME_REVISION: (f64, f64) = (0.0003, 0.002);
-/// The probability that a revision that breaks a test on one variant breaks it on the next variant.
-const SIBLING: f64 = 0.85;
 /// The share of another branch's P(Broken) that suggests a change outside of the code.
 const SHARED_WORLD: f64 = 0.3;
 /// The longest time between the results of the two branches.
@@ -372,7 +368,7 @@ fn predict(
     let h = match link.sibling {
         Some(sibling) => {
             let broke = states[sequence.results[sibling].chain].this;
-            broke.map(|broke| SIBLING * broke + (1.0 - SIBLING) * alone * (1.0 - broke))
+            broke.map(|broke| break_beside_sibling(alone, broke))
         }
         None if link.step == Step::First => [2.0 * alone; GRID],
         None => [alone; GRID],

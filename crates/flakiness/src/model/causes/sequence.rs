@@ -94,9 +94,5 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
 }
 fn outcome(entry: &Entry<'_>, test: TestOrdinal) -> Outcome {
     let failure = entry.failures.binary_search_by_key(&test, |failure| failure.test);
-    match failure.ok().and_then(|place| entry.failures.get(place)) {
-        None => Outcome::Passed,
-        Some(failure) if failure.recovered => Outcome::Recovered,
-        Some(failure) => Outcome::Failed(failure.failed_attempts),
-    }
+    Outcome::of(failure.ok().and_then(|place| entry.failures.get(place)))
 }

@@ -137,7 +137,7 @@ impl Share {
 
 /// The places where the text of a failure occurs.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct TextCounts {
+pub(crate) struct TextShares {
     /// Among the test's other failures, each weighted by its own flake part.
     pub(crate) flake: Share,
     /// Among the test's other failures.
@@ -156,7 +156,7 @@ pub(crate) struct TextCounts {
     pub(crate) pairs: f64,
 }
 
-impl TextCounts {
+impl TextShares {
     /// The parts, given the text.
     pub(crate) fn weigh(&self, parts: &Parts) -> Parts {
         let factors = self.factors();

@@ -7,7 +7,7 @@ use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, Paral
 
 use super::{
     crowds,
-    facts::{CauseFacts, RunFailures, TestDiagnosis, WindowContext},
+    facts::{CauseFacts, FailureCounts, TestDiagnosis, WindowContext},
     parts::{self, BEFORE, BreakRates, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
     sequence::{self, TestResults},
     texts::{ErrorTexts, WindowTexts},
@@ -176,7 +176,7 @@ impl<'h> WindowModel<'h> {
     /// The causes of the failures of the runs for whose numbers `is_requested` holds.
     fn causes(&self, is_requested: impl Fn(i32) -> bool) -> Vec<FailureCause> {
         let mut by_test: BTreeMap<TestOrdinal, Vec<usize>> = BTreeMap::new();
-        let mut runs: BTreeMap<usize, RunFailures> = BTreeMap::new();
+        let mut runs: BTreeMap<usize, FailureCounts> = BTreeMap::new();
         for ((position, entry), run) in self
             .timeline
             .entries
@@ -186,7 +186,7 @@ impl<'h> WindowModel<'h> {
         {
             if is_requested(entry.observed.run.number) {
                 runs.entry(*run)
-                    .or_insert_with(|| RunFailures::of(&self.timeline, self.texts, *run));
+                    .or_insert_with(|| FailureCounts::of(&self.timeline, self.texts, *run));
                 for failure in entry.failures.iter() {
                     by_test.entry(failure.test).or_default().push(position);
                 }
@@ -206,7 +206,7 @@ impl<'h> WindowModel<'h> {
         &self,
         test: TestOrdinal,
         positions: &[usize],
-        runs: &BTreeMap<usize, RunFailures>,
+        runs: &BTreeMap<usize, FailureCounts>,
     ) -> Vec<(usize, FailureCause)> {
         let results = TestResults::of(&self.timeline, &self.order, &self.background, &self.odds, test);
         let smoothed = parts::smooth(&results.sequence, BreakRates::default(), &PRIOR);

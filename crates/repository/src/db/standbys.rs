@@ -52,8 +52,8 @@ impl Database {
     ///
     /// Returns immediately. While no standby is reached, the primary answers. Fails only if the connection string is
     /// invalid.
-    pub fn with_replicas(mut self, url: &str, options: impl Into<PoolOptions>) -> Result<Self, StoreError> {
-        self.replicas = Some(Replicas::new(ConnectionString::new(url)?, options.into()));
+    pub fn with_standbys(mut self, url: &str, options: impl Into<PoolOptions>) -> Result<Self, StoreError> {
+        self.standbys = Some(Standbys::new(ConnectionString::new(url)?, options.into()));
         Ok(self)
     }
 
@@ -105,8 +105,8 @@ impl Database {
         doing: &'static str,
         work: impl FnMut(&mut PgConnection) -> Read<T>,
     ) -> Result<Option<T>, StoreError> {
-        match &self.replicas {
-            Some(replicas) => replicas.answer(doing, || self.position(), work),
+        match &self.standbys {
+            Some(standbys) => standbys.answer(doing, || self.position(), work),
             None => Ok(None),
         }
     }
@@ -128,10 +128,7 @@ impl Database {
             reads: self.primary_reads.load(Ordering::Relaxed),
             standby_connections: None,
         };
-        let standbys = self
-            .replicas
-            .iter()
-            .flat_map(|replicas| replicas.standbys.counts());
+        let standbys = self.standbys.iter().flat_map(|standbys| standbys.nodes.counts());
         std::iter::once(primary).chain(standbys).collect()
     }
 
@@ -157,23 +154,19 @@ pub(crate) fn in_one_state<T>(
 }
 
 /// The standbys.
-pub(crate) struct Replicas {
+pub(crate) struct Standbys {
     pool: Pool<StandbyManager>,
     positions: Mutex<PrimaryPositions>,
     failover_log: Arc<FailoverLog>,
-    standbys: Arc<KnownStandbys>,
+    nodes: Arc<KnownStandbys>,
     statement_timeout: Duration,
 }
 
-impl Replicas {
+impl Standbys {
     fn new(connection_string: ConnectionString, options: PoolOptions) -> Self {
         let failover_log = Arc::new(FailoverLog::default());
-        let standbys = Arc::new(KnownStandbys::default());
-        let manager = StandbyManager::new(
-            &connection_string,
-            options.statement_timeout,
-            Arc::clone(&standbys),
-        );
+        let nodes = Arc::new(KnownStandbys::default());
+        let manager = StandbyManager::new(&connection_string, options.statement_timeout, Arc::clone(&nodes));
         let pool = Pool::builder()
             .max_size(options.size.max(1))
             .connection_timeout(RECONNECT)
@@ -188,7 +181,7 @@ impl Replicas {
             pool,
             positions: Mutex::default(),
             failover_log,
-            standbys,
+            nodes,
             statement_timeout: options.statement_timeout,
         }
     }
