@@ -40,9 +40,7 @@ pub(super) fn of(history: &History, failure: &FailureCause) -> CauseEvidence {
 /// Adds the runs that support a cause, and returns their number.
 fn add(cause: Cause, failure: &FailureCause, runs: &mut Vec<(usize, EvidenceWord)>) -> u32 {
     let facts = &failure.facts;
-    // An episode may begin with the failure itself.
     let add_run = |index: Option<usize>, word: EvidenceWord, runs: &mut Vec<(usize, EvidenceWord)>| {
-        let index = index.filter(|index| *index != failure.run_index);
         runs.extend(index.map(|index| (index, word)));
         u32::from(index.is_some())
     };

@@ -176,7 +176,7 @@ fn variant_runs(
     };
     let mut variant_runs: Vec<RunObservations> = Vec::new();
     for (test, failure) in failures {
-        let last = last_variant_run(history, *test);
+        let last = last_variant_run(history, stable_branch, *test);
         let variant = last.map_or_else(|| "".into(), |last| Arc::clone(&last.run.variant));
         let index = variant_runs
             .iter()
@@ -210,13 +210,17 @@ fn variant_runs(
 }
 
 /// The newest variant run with a test: on the stable branch, else on any branch.
-fn last_variant_run(history: &History, test: TestOrdinal) -> Option<&RunObservations> {
+fn last_variant_run<'h>(
+    history: &'h History,
+    stable_branch: StableBranch<'_>,
+    test: TestOrdinal,
+) -> Option<&'h RunObservations> {
     let ran = history
         .runs
         .iter()
         .filter(|observed| observed.present.contains(test));
     ran.max_by_key(|observed| {
-        let is_stable = observed.run.branch.as_deref() == Some(&*history.stable_branch);
+        let is_stable = stable_branch.is(observed.run.branch.as_deref());
         (is_stable, observed.run.started_at, observed.run.number)
     })
 }

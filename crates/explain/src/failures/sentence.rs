@@ -55,10 +55,8 @@ impl CauseSentences<'_> {
         }
     }
 
-    /// The run with this index, if it is another than that of the failure.
-    fn other_run(&self, index: Option<usize>) -> Option<&RunFacts> {
-        let index = index.filter(|index| *index != self.failure.run_index)?;
-        self.history.runs.get(index).map(|observed| &observed.run)
+    fn run(&self, index: Option<usize>) -> Option<&RunFacts> {
+        self.history.runs.get(index?).map(|observed| &observed.run)
     }
 
     /// For example ` on main`; empty if no run has a branch.
@@ -102,7 +100,7 @@ impl CauseSentences<'_> {
     }
 
     fn earlier_on_branch(&self) -> String {
-        let Some(run) = self.other_run(self.facts.episode_since) else {
+        let Some(run) = self.run(self.facts.episode_since) else {
             return "Probably broken by an earlier revision of this branch".to_owned();
         };
         let number = run.number;
@@ -126,7 +124,7 @@ impl CauseSentences<'_> {
         } else {
             facts.stable_since
         };
-        let Some(run) = self.other_run(index) else {
+        let Some(run) = self.run(index) else {
             let this = if facts.on_stable { "run" } else { "branch" };
             return format!("Probably broken{stable} before this {this}");
         };
@@ -142,7 +140,7 @@ impl CauseSentences<'_> {
         let facts = self.facts;
         let mut sentence = if self.failure.recovered {
             "Passed on retry in this run".to_owned()
-        } else if let Some(run) = self.other_run(facts.passed_on_revision) {
+        } else if let Some(run) = self.run(facts.passed_on_revision) {
             let started = self
                 .history
                 .runs
@@ -199,10 +197,10 @@ impl CauseSentences<'_> {
             .runs
             .get(self.failure.run_index)
             .map(|here| here.run.started_at);
-        let elsewhere = self.other_run(facts.failed_elsewhere).zip(here);
+        let elsewhere = self.run(facts.failed_elsewhere).zip(here);
         let Some((run, here)) = elsewhere else {
             let passed = self
-                .other_run(facts.passed_on_revision)
+                .run(facts.passed_on_revision)
                 .map_or_else(String::new, |run| {
                     format!(": the same revision passed in run {}", run.number)
                 });

@@ -49,7 +49,7 @@ pub struct CauseFacts {
     pub good_same_error: u32,
     /// The newest of the runs on good code that failed, at most 20.
     pub flakes: Vec<usize>,
-    /// The first run of the episode around this failure in its chain.
+    /// The first run of the episode around this failure in its chain; none if the failure itself begins it.
     pub episode_since: Option<usize>,
     /// Whether the test passed in its chain before that episode.
     pub passed_before: bool,
@@ -345,7 +345,8 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
         self.count_good(failure, &mut facts);
         self.count_same_error(failure, &mut facts.same_error);
         let episode = self.episode_around(index, failure.chain);
-        facts.episode_since = episode.first().map(|first| first.entry.source);
+        let earlier = episode.first().filter(|first| first.index != index);
+        facts.episode_since = earlier.map(|first| first.entry.source);
         let begins = episode.first().map_or(index, |first| first.index);
         facts.passed_before = self
             .before(begins)
