@@ -232,7 +232,7 @@ fn read_file(file: &SourceFile, options: &Options<'_>, budget: &Budget) -> Resul
     };
     let pieces = memory::within(input.text.len(), &budget.memory, || {
         let pieces = read_pieces(file, input, format);
-        // A reader may fail because the budget is used up. Then that is the reason.
+        // A reader may end early because the budget is used up. Then that is the error.
         memory::check(&file.name)?;
         pieces
     })?;
@@ -246,7 +246,6 @@ fn read_pieces(file: &SourceFile, mut input: Input<'_>, format: Format) -> Resul
     let mut pieces = Vec::new();
     loop {
         let (report, history_id, next_report) = read_one(&input, format)?;
-        memory::check(input.name)?;
         pieces.push(Piece {
             name: file.name.clone(),
             modified: file.modified,

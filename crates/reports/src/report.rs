@@ -323,8 +323,7 @@ pub(crate) mod whole_import {
 }
 
 impl ReadError {
-    /// Whether all files of the import together exceed a limit. The error has the file at which
-    /// that was found.
+    /// Whether all files of the import together exceed a limit. The error has the file at which that was found.
     pub(crate) fn is_of_whole_import(&self) -> bool {
         let of_whole_import = [whole_import::BYTES, whole_import::MEMORY, whole_import::TESTS];
         matches!(self, Self::TooLarge { what, .. } if of_whole_import.contains(what))
