@@ -1,6 +1,7 @@
 //! The tools for coding agents.
 
 mod answers;
+mod local_runs;
 mod protocol;
 mod sizes;
 

@@ -15,6 +15,7 @@ mod go;
 mod hostile;
 mod identity;
 mod junit;
+mod memory;
 mod others;
 mod own;
 mod playwright;
