@@ -22,6 +22,7 @@ pub mod plain;
 pub mod plan;
 pub mod project;
 pub mod recording;
+pub mod rerun;
 pub mod revision;
 pub mod rules;
 pub mod run;
