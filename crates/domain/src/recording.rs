@@ -113,18 +113,13 @@ impl std::fmt::Display for Sender {
     }
 }
 
-/// The version of the computation of [`Recording::content`]. It is stored before each hash.
-pub const CONTENT_VERSION: u8 = 2;
-
 /// One shard's report (or an unsharded run's only one), parsed, fingerprinted and ready for storing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
     /// The key that all shards of one run share, at most 1,000 characters.
     pub run_key: String,
-    /// Hash of the content in the version [`CONTENT_VERSION`]. Importing the same content again changes nothing.
+    /// Hash of the content. Importing the same content again changes nothing.
     pub content: [u8; 32],
-    /// The hash as programs before [`CONTENT_VERSION`] 2 would have stored it.
-    pub former_content: [u8; 32],
     /// The shard's index; none for a run that is not sharded.
     pub shard: Option<ShardIndex>,
     /// The run's context.

@@ -106,7 +106,6 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
     let mut recording = Recording {
         run_key,
         content: [0; 32],
-        former_content: [0; 32],
         shard,
         context,
         sender: Sender {

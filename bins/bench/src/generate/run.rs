@@ -43,7 +43,6 @@ pub(crate) fn recordings(plan: &ProjectPlan, run: &RunPlan, salt: u64) -> Vec<Re
             Recording {
                 run_key: format!("run-{seed:x}"),
                 content,
-                former_content: content,
                 shard: run.sharded.then_some(ShardIndex {
                     index: shard + 1,
                     total: Some(SHARDS),

@@ -4,12 +4,11 @@
 //! that marks whether it is present. Two different recordings therefore never have the same bytes. A status or another
 //! closed value is encoded as the word that the database stores.
 //!
-//! Every struct is destructured in full: a new field does not compile until it is encoded here and has a new
-//! [`CONTENT_VERSION`].
+//! Every struct is destructured in full, so a new field does not compile until it is encoded here.
 
 use assay_domain::{
     attempt::{Attempt, ErrorDetail, Location},
-    recording::{CONTENT_VERSION, RecordedAttempt, RecordedTest, Recording, RunContext, ShardIndex},
+    recording::{RecordedAttempt, RecordedTest, Recording, RunContext, ShardIndex},
     signature::ErrorClass,
     test::TestName,
     timestamp::Timestamp,
@@ -27,7 +26,6 @@ pub(super) fn encode(
     let Recording {
         run_key,
         content: _,
-        former_content: _,
         shard,
         context,
         sender: _,
@@ -38,7 +36,6 @@ pub(super) fn encode(
         tests,
     } = recording;
     let mut encoder = Encoder(sink);
-    encoder.bytes(&[CONTENT_VERSION]);
     encoder.text(run_key);
     encoder.optional(shard.as_ref(), Encoder::shard);
     encoder.context(context);
@@ -112,7 +109,7 @@ impl Encoder<'_> {
             pull_request_title,
             ci_provider,
             suite,
-            // The address of the CI run is not content. Without it, stored hashes stay valid.
+            // The address of the CI run is not content.
             run_url: _,
         } = context;
         for text in [branch, commit_sha, commit_message, author_name, tested_revision] {

@@ -1,7 +1,6 @@
 //! Identifies the content of files and recordings.
 
 mod encoding;
-mod former;
 #[cfg(test)]
 mod tests;
 
@@ -50,7 +49,7 @@ fn key_of(files: &[SourceFile]) -> String {
     key
 }
 
-/// Computes the content hashes of a recording and stores them in it.
+/// Computes the content hash of a recording and stores it in it.
 ///
 /// A start from the clock or the file's time is left out: the same report imported again an hour later has the same
 /// content.
@@ -59,11 +58,7 @@ pub(crate) fn digest(recording: &mut Recording, repeatable_start: bool) {
     let duration = recording
         .finished_at
         .map(|end| end.since_ms(recording.started_at));
-    let hash = || {
-        let mut hash = Sha256::new();
-        encoding::encode(recording, start, duration, &mut |bytes| hash.update(bytes));
-        hash.finalize().into()
-    };
-    let (content, former) = rayon::join(hash, || former::hash_of(recording, start, duration));
-    (recording.content, recording.former_content) = (content, former);
+    let mut hash = Sha256::new();
+    encoding::encode(recording, start, duration, &mut |bytes| hash.update(bytes));
+    recording.content = hash.finalize().into();
 }

@@ -207,7 +207,7 @@ impl Import<'_> {
             .map(|shard| crate::db::column::int(shard.index));
         let former = shards.iter().find(|shard| shard.index == index);
         if let (Some(stored_run), Some(former)) = (&stored_run, former)
-            && run::is_content_of(&former.content, self.recording)
+            && former.content == self.recording.content
         {
             let imported = match first_attempt {
                 Some(imported) if former.import_id == Some(self.new_id) => imported,

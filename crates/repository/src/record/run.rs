@@ -1,7 +1,7 @@
 //! The rows of the run and of its shards.
 
 use assay_domain::{
-    recording::{CONTENT_VERSION, RecordedTest, Recording, RunContext},
+    recording::{RecordedTest, Recording, RunContext},
     run::{Counts, Outcome, RunState},
     store::StoreError,
     timestamp::Timestamp,
@@ -298,7 +298,7 @@ pub(super) fn new_shard(recording: &Recording, slot: i16, id: Uuid, import: Uuid
         slot,
         id,
         index: recording.shard.map(|shard| int(shard.index)),
-        content: stored_content(recording),
+        content: recording.content.to_vec(),
         state: recording.state.as_str().to_owned(),
         status: shard_outcome(failed, recording.state).map(|outcome| outcome.as_str().to_owned()),
         started_at: At(recording.started_at),
@@ -319,18 +319,6 @@ pub(crate) fn shard_outcome(failed: bool, state: RunState) -> Option<Outcome> {
         RunState::Completed => Some(Outcome::Passed),
         RunState::Interrupted => None,
     }
-}
-
-/// A recording's content as it is stored: after the version of its hash.
-pub(super) fn stored_content(recording: &Recording) -> Vec<u8> {
-    std::iter::once(CONTENT_VERSION)
-        .chain(recording.content)
-        .collect()
-}
-
-/// Whether a shard's stored content is that of a recording. Programs before version 2 stored the bare hash.
-pub(super) fn is_content_of(stored: &[u8], recording: &Recording) -> bool {
-    stored == stored_content(recording) || stored == recording.former_content
 }
 
 /// Stores a shard, in the place of its former content if there is any.

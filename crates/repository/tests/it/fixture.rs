@@ -205,7 +205,6 @@ pub(crate) fn report(run_key: &str) -> Recording {
     Recording {
         run_key: run_key.to_owned(),
         content,
-        former_content: [7; 32],
         shard: None,
         context: RunContext {
             branch: Some("main".to_owned()),

@@ -438,29 +438,3 @@ fn a_report_of_another_job_does_not_replace_the_stored_one() {
         assert!(error.contains(part), "{part}: {error}");
     }
 }
-
-#[test]
-fn content_that_a_former_program_stored_is_recognised() {
-    let world = World::new();
-    let recording = report("a").test("x", "f");
-    let first = world.import(&recording);
-    let stored = || {
-        world
-            .database
-            .text("SELECT encode(content, 'hex') FROM shard")
-            .unwrap()
-    };
-    assert!(stored().starts_with("02") && stored().len() == 66, "{}", stored());
-    let former = "07".repeat(32);
-    world
-        .database
-        .execute(&format!("UPDATE shard SET content = decode('{former}', 'hex')"));
-    let again = world.import(&recording);
-    assert_eq!((again.effect, again.run_id), (Effect::Unchanged, first.run_id));
-    assert_eq!(stored(), former);
-    // A bare hash of the new version does not match the old version.
-    let mut other = recording.content(1);
-    other.former_content = [8; 32];
-    other.content = [7; 32];
-    assert_eq!(world.import(&other).effect, Effect::Replaced);
-}
