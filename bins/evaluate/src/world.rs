@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_flakiness::domain::observation::{Bitmap, Failure, History, RunFacts, RunObservations};
+use assay_flakiness::domain::observation::{Bitmap, Failure, History, RunEnding, RunFacts, RunObservations};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::{
@@ -91,6 +91,7 @@ fn execute(
         skipped: Bitmap::default(),
         untimed: Bitmap::default(),
         failures: Vec::new(),
+        ending: RunEnding::default(),
     };
     // The failure of a cluster is drawn once per run.
     let mut clusters: BTreeMap<u32, bool> = BTreeMap::new();

@@ -1,15 +1,16 @@
 //! Collects results by run.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
 use assay_domain::{
     attempt::ErrorDetail,
     execution::TestOutcome,
-    observation::{History, RunFacts, RunObservations},
+    observation::{History, RunEnding, RunFacts, RunObservations},
     recording::Recording,
+    run::RunState,
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
 };
@@ -51,6 +52,24 @@ struct Run {
     url: Option<Arc<str>>,
     /// Its shards by index; 0 for the only part of an unsharded run.
     parts: BTreeMap<u32, Part>,
+    /// The expected number of shards, if a report names it.
+    expected_shards: u32,
+    /// The shards whose report was cut short.
+    cut_short: BTreeSet<u32>,
+    /// The shards whose report has an error that belongs to no test.
+    with_errors: BTreeSet<u32>,
+}
+
+impl Run {
+    /// How the run with these results ended.
+    fn ending(&self, observed: &RunObservations) -> RunEnding {
+        let received = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
+        let has_failed_test = observed.failures.iter().any(|failure| !failure.recovered);
+        RunEnding {
+            complete: received >= self.expected_shards && self.cut_short.is_empty(),
+            failed_outside_tests: !self.with_errors.is_empty() && !has_failed_test,
+        }
+    }
 }
 
 /// The run's values in a row of a CSV history.
@@ -119,6 +138,8 @@ impl Collector {
             shard,
             context,
             started_at,
+            state,
+            report_errors,
             tests,
             ..
         } = recording;
@@ -159,7 +180,20 @@ impl Collector {
             run.variant = suite.into();
         }
         run.url = run.url.take().or_else(|| context.run_url.map(Into::into));
-        run.parts.insert(shard.map_or(0, |shard| shard.index), part);
+        let place = shard.map_or(0, |shard| shard.index);
+        run.parts.insert(place, part);
+        let of_shard = shard.map_or(0, |shard| shard.total.unwrap_or(shard.index));
+        run.expected_shards = run.expected_shards.max(of_shard);
+        for (shards, applies) in [
+            (&mut run.cut_short, state == RunState::Interrupted),
+            (&mut run.with_errors, !report_errors.is_empty()),
+        ] {
+            if applies {
+                shards.insert(place);
+            } else {
+                shards.remove(&place);
+            }
+        }
         Arc::clone(&run.id)
     }
 
@@ -241,6 +275,9 @@ impl Collector {
             variant: "".into(),
             url: None,
             parts: BTreeMap::new(),
+            expected_shards: 0,
+            cut_short: BTreeSet::new(),
+            with_errors: BTreeSet::new(),
         });
         self.keys.insert(key.to_owned(), index);
         index
@@ -335,6 +372,7 @@ impl RunResults<'_> {
             for (test, outcome) in only.other() {
                 observed.add(test, &outcome);
             }
+            observed.ending = run.ending(&observed);
             return observed;
         }
         let mut tests: Vec<TestOrdinal> = run.parts.values().flat_map(Part::tests).collect();
@@ -345,6 +383,7 @@ impl RunResults<'_> {
                 observed.add(test, &outcome);
             }
         }
+        observed.ending = run.ending(&observed);
         observed
     }
 

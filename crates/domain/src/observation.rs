@@ -141,6 +141,28 @@ pub struct RunObservations {
     pub untimed: Bitmap,
     /// Those of `present` without `skipped` that had a failed attempt, ascending by test, each test once.
     pub failures: Vec<Failure>,
+    /// How the run ended, apart from its tests.
+    pub ending: RunEnding,
+}
+
+/// How a run ended, apart from its tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunEnding {
+    /// Whether every expected shard has reported, and no report was cut short. A test that is missing in a complete run
+    /// was not part of it.
+    pub complete: bool,
+    /// Whether the run failed although none of its tests did: a report has an error that belongs to no test.
+    pub failed_outside_tests: bool,
+}
+
+impl Default for RunEnding {
+    /// A complete run without errors outside of its tests.
+    fn default() -> Self {
+        Self {
+            complete: true,
+            failed_outside_tests: false,
+        }
+    }
 }
 
 impl RunObservations {
@@ -152,6 +174,7 @@ impl RunObservations {
             skipped: Bitmap::default(),
             untimed: Bitmap::default(),
             failures: Vec::new(),
+            ending: RunEnding::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 //! different failure rates. Some changes break tests, and in a few outages a third of the suite fails.
 
 use assay_flakiness::domain::{
-    observation::{Bitmap, Failure, History, RunFacts, RunObservations},
+    observation::{Bitmap, Failure, History, RunEnding, RunFacts, RunObservations},
     timestamp::{DAY_MS, Timestamp},
 };
 
@@ -68,6 +68,7 @@ pub(crate) fn history(failing: Failing, runs: i64, tests: u32, now_ms: i64) -> H
                 skipped: Bitmap::default(),
                 untimed: Bitmap::default(),
                 failures: Vec::new(),
+                ending: RunEnding::default(),
             };
             for (test, nature) in (0..).zip(&natures) {
                 run.present.insert(test);

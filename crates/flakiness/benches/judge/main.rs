@@ -14,7 +14,7 @@ use assay_flakiness::{
     Diagnose as _, Engine, ErrorTexts,
     domain::{
         cause::Knowledge,
-        observation::{Bitmap, Failure, History, RunFacts, RunObservations},
+        observation::{Bitmap, Failure, History, RunEnding, RunFacts, RunObservations},
         timestamp::{DAY_MS, Timestamp},
         verdict::Judge,
     },
@@ -59,6 +59,7 @@ fn history(failing_share: f64, main_share: f64, absent_share: f64) -> History {
                 skipped: Bitmap::default(),
                 untimed: Bitmap::default(),
                 failures: Vec::new(),
+                ending: RunEnding::default(),
             };
             for test in 0..TESTS {
                 if random() < absent_share {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use assay_flakiness::domain::{
-    observation::{Bitmap, Failure, History, RunFacts, RunObservations},
+    observation::{Bitmap, Failure, History, RunEnding, RunFacts, RunObservations},
     timestamp::{DAY_MS, Timestamp},
 };
 use proptest::prelude::*;
@@ -59,6 +59,7 @@ pub(crate) fn run(
         skipped: Bitmap::default(),
         untimed: Bitmap::default(),
         failures: Vec::new(),
+        ending: RunEnding::default(),
     }
 }
 

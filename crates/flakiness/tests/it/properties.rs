@@ -5,7 +5,7 @@ use std::sync::Arc;
 use assay_flakiness::{
     Engine,
     domain::{
-        observation::{Bitmap, Failure, History, RunFacts, RunObservations},
+        observation::{Bitmap, Failure, History, RunEnding, RunFacts, RunObservations},
         timestamp::Timestamp,
         verdict::{Judge, Judgement, Verdict, VerdictStatus},
     },
@@ -48,6 +48,7 @@ fn renumbered(history: &History, ordinals: &[u32]) -> History {
             skipped: renumbered_set(&run.skipped),
             untimed: renumbered_set(&run.untimed),
             failures,
+            ending: run.ending,
         }
     });
     History {
@@ -269,6 +270,7 @@ fn wild() -> impl Strategy<Value = History> {
                     skipped,
                     untimed,
                     failures,
+                    ending: RunEnding::default(),
                 }
             },
         );

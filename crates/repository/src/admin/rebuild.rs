@@ -109,17 +109,18 @@ fn rebuild_run(
     if !lock(connection, project)? {
         return Ok(None);
     }
-    let stored: Option<(At, Option<String>, StoredCounts, bool)> = run::table
+    let stored: Option<(At, Option<String>, StoredCounts, bool, bool)> = run::table
         .find((project, number))
         .select((
             run::started_at,
             run::status,
             StoredCounts::as_select(),
             run::counts_in_verdicts,
+            run::complete,
         ))
         .first(connection)
         .optional()?;
-    let Some((started_at, status, counts, counts_in_verdicts)) = stored else {
+    let Some((started_at, status, counts, counts_in_verdicts, complete)) = stored else {
         return Ok(None);
     };
     let mut contents = RunContents::load(connection, project, number, started_at)?;
@@ -133,14 +134,17 @@ fn rebuild_run(
         observation::mark_changed(connection, project, observed)?;
     }
     let expected_counts = contents.counts();
-    let outcome = record::outcome(&shards.iter().collect::<Vec<&StoredShard>>())?.map(Outcome::as_str);
+    let ending = record::Ending::of(&shards.iter().collect::<Vec<&StoredShard>>())?;
+    let outcome = ending.outcome.map(Outcome::as_str);
     // Stored counts that are out of range are wrong, too.
-    let is_counted =
-        counts.counts().is_ok_and(|counts| counts == expected_counts) && status.as_deref() == outcome;
+    let is_counted = counts.counts().is_ok_and(|counts| counts == expected_counts)
+        && status.as_deref() == outcome
+        && complete == ending.complete;
     if !is_counted {
         diesel::update(run::table.find((project, number)))
             .set((
                 run::status.eq(outcome),
+                run::complete.eq(ending.complete),
                 run::total.eq(int(expected_counts.total)),
                 run::passed.eq(int(expected_counts.passed)),
                 run::failed.eq(int(expected_counts.failed)),

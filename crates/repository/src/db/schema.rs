@@ -87,6 +87,7 @@ diesel::table! {
         skipped -> Integer,
         recovered -> Integer,
         counts_in_verdicts -> Bool,
+        complete -> Bool,
     }
 }
 

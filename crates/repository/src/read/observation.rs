@@ -3,8 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use assay_domain::{
-    observation::{History, RunFacts, RunObservations},
+    observation::{History, RunEnding, RunFacts, RunObservations},
     project::Project,
+    run::Outcome,
     store::{FinalResult, ResultKey, StoreError},
     timestamp::Timestamp,
 };
@@ -13,7 +14,7 @@ use diesel::{
     Queryable, RunQueryDsl,
     pg::PgRowByRowLoadingMode,
     result::Error as QueryError,
-    sql_types::{Binary, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Binary, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
@@ -28,6 +29,7 @@ use crate::{
     read::{
         history_cache::{HistoryCache, HistoryVersion},
         pack::Pack,
+        run::outcome,
     },
 };
 
@@ -39,6 +41,9 @@ struct Row {
     branch: Option<String>,
     revision: Option<String>,
     suite: Option<String>,
+    complete: bool,
+    status: Option<String>,
+    failed: i32,
     pack: Vec<u8>,
 }
 
@@ -49,6 +54,9 @@ type RowTypes = (
     Nullable<Text>,
     Nullable<Text>,
     Nullable<Text>,
+    Bool,
+    Nullable<Text>,
+    Integer,
     Binary,
 );
 
@@ -185,9 +193,10 @@ impl State {
         // Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested loop.
         // Diesel cannot express this.
         let packs = SqlStatement::<RowTypes>::new(
-            "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, packed.pack \
+            "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, \
+             run.complete, run.status, run.failed, packed.pack \
              FROM run_pack AS packed CROSS JOIN LATERAL ( \
-                 SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite \
+                 SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite, complete, status, failed \
                  FROM run WHERE run.number = packed.run_number AND run.project_id = ",
         )
         .bind(project)
@@ -227,8 +236,21 @@ impl Row {
             skipped: pack.skipped,
             untimed: pack.untimed,
             failures: pack.failures,
+            ending: ending(self.complete, self.status.as_deref(), self.failed)?,
         })
     }
+}
+
+/// How a run ended, from its row.
+pub(crate) fn ending(
+    complete: bool,
+    status: Option<&str>,
+    failed_tests: i32,
+) -> Result<RunEnding, StoreError> {
+    Ok(RunEnding {
+        complete,
+        failed_outside_tests: outcome(status)? == Some(Outcome::Failed) && failed_tests == 0,
+    })
 }
 
 /// Texts that many runs share, each stored once.

@@ -36,7 +36,7 @@ pub(crate) use contents::RunContents;
 pub(crate) use decision::store_decision;
 pub(crate) use recognise::recognise;
 pub(crate) use rows::store_pack;
-pub(crate) use run::{outcome, shard_outcome};
+pub(crate) use run::{Ending, shard_outcome};
 pub(crate) use uncounted_run::uncounted_run;
 
 use crate::{

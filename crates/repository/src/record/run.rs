@@ -201,6 +201,7 @@ pub(super) struct NewRun {
     skipped: i32,
     recovered: i32,
     counts_in_verdicts: bool,
+    complete: bool,
     #[diesel(skip_insertion, skip_update)]
     pub(super) outcome: Option<Outcome>,
 }
@@ -218,7 +219,7 @@ impl NewRun {
         let recording = import.recording;
         let id = stored_run.map_or(import.new_id, |stored_run| stored_run.id);
         let started_at = shards.iter().map(|shard| shard.started_at).min();
-        let outcome = outcome(shards)?;
+        let Ending { outcome, complete } = Ending::of(shards)?;
         Ok(Self {
             project_id: import.project,
             number,
@@ -237,6 +238,7 @@ impl NewRun {
             skipped: int(counts.skipped),
             recovered: int(counts.recovered),
             counts_in_verdicts: import.rules.counts_in_verdicts(),
+            complete,
             outcome,
         })
     }
@@ -260,19 +262,35 @@ fn expected(shards: &[&StoredShard]) -> Option<i32> {
     shards.iter().filter_map(|shard| shard.expected).max()
 }
 
-/// The outcome of a run with these shards: failed if one failed; unknown while one is missing or was interrupted.
-pub(crate) fn outcome(shards: &[&StoredShard]) -> Result<Option<Outcome>, StoreError> {
-    let indices = shards.iter().map(|shard| shard.index);
-    let mut unknown = int(shards.len()) < shard_rows::expected(expected(shards), indices);
-    for shard in shards {
-        match optional_word("shard status", shard.status.as_deref())? {
-            Some(Outcome::Failed) => return Ok(Some(Outcome::Failed)),
-            Some(Outcome::Passed) => {}
-            None => unknown = true,
+/// How a run with some shards ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ending {
+    /// Failed if a shard failed; unknown while a run without failures is not complete.
+    pub(crate) outcome: Option<Outcome>,
+    /// Whether every expected shard is here and none was interrupted.
+    pub(crate) complete: bool,
+}
+
+impl Ending {
+    pub(crate) fn of(shards: &[&StoredShard]) -> Result<Self, StoreError> {
+        let indices = shards.iter().map(|shard| shard.index);
+        let mut complete = int(shards.len()) >= shard_rows::expected(expected(shards), indices);
+        let mut failed = false;
+        let mut unknown = false;
+        for shard in shards {
+            match optional_word("shard status", shard.status.as_deref())? {
+                Some(Outcome::Failed) => failed = true,
+                Some(Outcome::Passed) => {}
+                None => unknown = true,
+            }
+            complete &= word::<RunState>("run state", &shard.state)? == RunState::Completed;
         }
-        unknown |= word::<RunState>("run state", &shard.state)? == RunState::Interrupted;
+        let outcome = match failed {
+            true => Some(Outcome::Failed),
+            false => (complete && !unknown).then_some(Outcome::Passed),
+        };
+        Ok(Self { outcome, complete })
     }
-    Ok(if unknown { None } else { Some(Outcome::Passed) })
 }
 
 /// The first slot that no shard has.

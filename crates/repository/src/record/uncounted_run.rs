@@ -9,7 +9,10 @@ use assay_domain::{
 use diesel::{OptionalExtension as _, PgConnection, QueryDsl as _, RunQueryDsl as _};
 
 use super::RunContents;
-use crate::db::{column::At, pool::Read, schema::run};
+use crate::{
+    db::{column::At, pool::Read, schema::run},
+    read::observation::ending,
+};
 
 /// The run as the engine reads it. None for a run that counts in verdicts.
 pub(crate) fn uncounted_run(
@@ -17,13 +20,19 @@ pub(crate) fn uncounted_run(
     project: &Project,
     failed: &FailedRun,
 ) -> Read<Option<RunObservations>> {
-    let row: Option<(Option<String>, Option<String>)> = run::table
+    let row: Option<(Option<String>, Option<String>, bool, Option<String>, i32)> = run::table
         .find((project.id.0, failed.run_number))
         .filter(diesel::dsl::not(run::counts_in_verdicts))
-        .select((run::tested_revision, run::suite))
+        .select((
+            run::tested_revision,
+            run::suite,
+            run::complete,
+            run::status,
+            run::failed,
+        ))
         .first(connection)
         .optional()?;
-    let Some((tested_revision, suite)) = row else {
+    let Some((tested_revision, suite, complete, status, failed_tests)) = row else {
         return Ok(None);
     };
     let contents = RunContents::load(connection, project.id.0, failed.run_number, At(failed.started_at))?;
@@ -42,5 +51,6 @@ pub(crate) fn uncounted_run(
         skipped: pack.skipped,
         untimed: pack.untimed,
         failures: pack.failures,
+        ending: ending(complete, status.as_deref(), failed_tests)?,
     }))
 }

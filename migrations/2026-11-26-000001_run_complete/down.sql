@@ -1,0 +1,3 @@
+DO $$ BEGIN
+    ALTER TABLE run DROP COLUMN complete;
+END $$;
