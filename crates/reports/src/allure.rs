@@ -30,10 +30,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
         report.state = RunState::Interrupted;
     }
     let test = result.test(input);
-    let history_id = result
-        .history_id
-        .clone()
-        .unwrap_or_else(|| format!("{} {:?}", test.name, test.file_path));
+    let history_id = result.history(&test);
     report.tests.push(ReportedTest {
         test,
         attempts: vec![attempt].into(),
@@ -146,6 +143,26 @@ impl TestResult {
             .map(|file| input.stored_path(file))
             .or_else(|| known_file().map(str::to_owned));
         TestName { name, file_path }
+    }
+
+    /// What the attempts of one test share: the history id and the values of the parameters. Some adapters write one
+    /// history id for all arguments of a parameterised test.
+    fn history(&self, test: &TestName) -> String {
+        let mut history = match &self.history_id {
+            Some(id) => id.clone(),
+            None => format!("{} {:?}", test.name, test.file_path),
+        };
+        let mut parameters: Vec<(&str, &str)> = self
+            .parameters
+            .iter()
+            .filter(|parameter| parameter.excluded != Some(true))
+            .filter_map(|parameter| Some((parameter.name.as_deref()?, parameter.value.as_deref()?)))
+            .collect();
+        parameters.sort_unstable();
+        for (name, value) in parameters {
+            history.push_str(&format!("\0{name}={value}"));
+        }
+        history
     }
 
     fn file_and_titles(&self) -> FileAndTitles {

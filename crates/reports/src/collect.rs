@@ -38,6 +38,21 @@ impl Collector {
         self.add_or_join(test, attempts, |_, _, attempts| Some(attempts));
     }
 
+    /// Adds a result of a format in which tools write a retry as one more result of the test.
+    pub(crate) fn add_in_order(&mut self, test: TestName, attempts: Vec<Attempt>) {
+        self.add_or_join(test, attempts, |_, earlier, attempts| {
+            continued(earlier, attempts)
+        });
+    }
+
+    /// Adds a result that the report calls a retry; 0 is none.
+    pub(crate) fn add_retry(&mut self, test: TestName, retry: u32, attempts: Vec<Attempt>) {
+        match retry {
+            0 => self.add(test, attempts),
+            _ => self.add_in_order(test, attempts),
+        }
+    }
+
     /// Adds every execution of a test that another collector read.
     pub(crate) fn add_all(&mut self, test: ReportedTest) {
         let mut executions = test.attempts.into_executions().peekable();
@@ -81,22 +96,6 @@ impl Collector {
         self.tests.push((test, attempts));
     }
 
-    /// The index of a known test.
-    pub(crate) fn index_of(&self, test: &TestName) -> Option<usize> {
-        let mut key = self.index_by_hash.hasher().hash_one(test);
-        while let Some(index) = self.index_by_hash.get(&key).copied() {
-            if self
-                .tests
-                .get(index)
-                .is_some_and(|(known_test, _)| known_test == test)
-            {
-                return Some(index);
-            }
-            key = key.wrapping_add(1);
-        }
-        None
-    }
-
     /// The number of tests.
     pub(crate) fn len(&self) -> usize {
         self.tests.len()
@@ -117,6 +116,18 @@ impl Collector {
         });
         tests.collect()
     }
+}
+
+/// Appends a result to an execution whose last attempt failed: no tool runs a test again in one suite after a failure,
+/// unless as a retry. Returns the result if it is an execution of its own.
+pub(crate) fn continued(earlier: &mut Vec<Attempt>, mut attempts: Vec<Attempt>) -> Option<Vec<Attempt>> {
+    let failed = earlier.last().is_some_and(|last| last.status.is_failure());
+    let has_result = attempts.first().is_some_and(|first| !first.status.is_skip());
+    if !(failed && has_result) {
+        return Some(attempts);
+    }
+    earlier.append(&mut attempts);
+    None
 }
 
 /// The later executions of a test in the order of the report.

@@ -1,6 +1,6 @@
 //! CTest's `Test.xml`, which it writes for CDash.
 
-use std::{borrow::Cow, collections::HashMap, io::Read as _};
+use std::{borrow::Cow, io::Read as _};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
@@ -123,18 +123,16 @@ impl<'a> Document<'a> for Run<'a> {
         let mut report = Report::empty(Format::Ctest);
         report.widen(time::lenient(&self.start), None);
         report.widen(time::lenient(&self.end), None);
-        let mut paths_of: HashMap<&str, Vec<&str>> = HashMap::new();
-        for test in &self.tests {
-            let paths = paths_of.entry(test.name.trim()).or_default();
-            if paths.len() < 2 && !paths.contains(&test.path.trim()) {
-                paths.push(test.path.trim());
-            }
-        }
         let mut tests = Collector::default();
         for test in &self.tests {
             let name = test.name.trim();
-            let is_shared = paths_of.get(name).is_some_and(|paths| paths.len() > 1);
-            let folder = if is_shared { test.path.trim() } else { "" };
+            // The folder of the build in which the test was defined; `.` is its root.
+            let path = test.path.trim();
+            let folder = if path == "." {
+                ""
+            } else {
+                path.strip_prefix("./").unwrap_or(path)
+            };
             let test_name = TestName {
                 name: text::joined([folder, name]),
                 file_path: None,

@@ -1,6 +1,6 @@
 //! Cucumber's JSON, as its implementations for JavaScript, Java and Ruby write it: a list of features.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
@@ -47,6 +47,14 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         }
     }
     report.tests = tests.finish();
+    let unnumbered: usize = features.iter().map(Feature::unnumbered_examples).sum();
+    if unnumbered > 0 {
+        report.warnings.push(format!(
+            "{}: {unnumbered} examples have the name of their outline and no number, so that each outline is one test. A \
+             placeholder in the outline's name tells its examples apart.",
+            input.name
+        ));
+    }
     report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
@@ -125,13 +133,23 @@ impl Feature {
         self.name.is_none() || self.uri.is_none()
     }
 
+    /// The number of examples that share their outline's name and id. cucumber-js writes no row of the table.
+    fn unnumbered_examples(&self) -> usize {
+        let mut lines: HashMap<&str, HashSet<u32>> = HashMap::new();
+        for element in &self.elements {
+            if let (Some(id), Some(line), None) = (element.id.as_deref(), element.line, element.row()) {
+                lines.entry(id).or_default().insert(line);
+            }
+        }
+        lines.values().map(HashSet::len).filter(|lines| *lines > 1).sum()
+    }
+
     /// The executions of the scenarios, in the order of the report.
     fn executions(&self, input: &Input<'_>) -> Vec<(TestName, Vec<Attempt>)> {
         let uri = self.uri.as_deref().unwrap_or_default();
         let file_path = feature_file(input, uri);
         let outer_bytes = self.name.as_deref().map_or(0, str::len) + file_path.as_deref().map_or(0, str::len);
         let mut executions: Vec<(TestName, Vec<Attempt>)> = Vec::new();
-        let mut lines: HashMap<String, HashMap<Option<u32>, usize>> = HashMap::new();
         let mut background: &[Step] = &[];
         let mut last: Option<(&str, Option<u32>)> = None;
         for element in &self.elements {
@@ -152,11 +170,8 @@ impl Feature {
                 continue;
             }
             last = Some((id, element.line));
-            let name = self.name_of(element);
-            let lines_of_name = lines.entry(name.clone()).or_default();
-            let next = lines_of_name.len();
-            let index = *lines_of_name.entry(element.line).or_insert(next);
-            let name = numbered(name, index);
+            let (table, example) = element.example().unwrap_or_default();
+            let name = numbered(self.name_of(element), table, example);
             let file_path = file_path.clone();
             executions.push((TestName { name, file_path }, vec![attempt]));
         }
@@ -169,16 +184,19 @@ impl Feature {
             self.name.as_deref().unwrap_or_default(),
             element.name.as_deref().unwrap_or_default(),
         );
-        let slug = scenario.to_lowercase().replace(' ', "-");
-        let id = element.id.as_deref().unwrap_or_default();
         let rule = self
             .id
             .as_deref()
-            .and_then(|feature| id.strip_prefix(feature)?.strip_prefix(';'))
-            .and_then(|rest| rest.strip_suffix(slug.as_str())?.strip_suffix(';'))
+            .and_then(|feature| element.id()?.strip_prefix(feature)?.strip_prefix(';'))
+            .and_then(|rest| rest.strip_suffix(slug(scenario).as_str())?.strip_suffix(';'))
             .unwrap_or_default();
         text::joined([feature, rule, scenario])
     }
+}
+
+/// A name as ids contain it.
+fn slug(name: &str) -> String {
+    name.to_lowercase().replace(' ', "-")
 }
 
 /// The file of a feature's address: `classpath:shop/orders.feature`, `file:src/test/orders.feature`, or a path.
@@ -196,16 +214,42 @@ pub(crate) fn feature_file(input: &Input<'_>, uri: &str) -> Option<String> {
     Some(input.stored_path(path)).filter(|path| !path.is_empty())
 }
 
-/// Distinguishes the examples of an outline, which share its name unless the name contains a value. Appends ` [2]` to
-/// the second one and so on. `index` counts from 0.
-pub(crate) fn numbered(name: String, index: usize) -> String {
-    match index {
-        0 => name,
-        index => text::shortened_name(&format!("{name} [{}]", index + 1)).into_owned(),
-    }
+/// The name of an example of an outline. Examples share the outline's name unless it contains a value. Their number in
+/// their table tells them apart: ` [2]` is appended for the second one of a table, and ` [cards 2]` if the table has a
+/// name. The first example of a table without a name keeps the outline's name.
+pub(crate) fn numbered(name: String, table: &str, example: u32) -> String {
+    let number = match (table, example) {
+        ("", 0 | 1) => return name,
+        ("", example) => format!("{name} [{example}]"),
+        (table, example) => format!("{name} [{table} {example}]"),
+    };
+    text::shortened_name(&number).into_owned()
 }
 
 impl Element {
+    /// The id without the examples of an outline.
+    fn id(&self) -> Option<&str> {
+        let id = self.id.as_deref()?;
+        Some(self.row().map_or(id, |(outline, ..)| outline))
+    }
+
+    /// The id of the outline, the name of its table of examples, and the number of the row in that table; row 1 is the
+    /// header. Java and Ruby write `checkout;pays;cards;3`, JavaScript writes no row.
+    fn row(&self) -> Option<(&str, &str, u32)> {
+        let (outline, row) = self.id.as_deref()?.rsplit_once(';')?;
+        let (outline, table) = outline.rsplit_once(';')?;
+        let row = row.parse().ok().filter(|row| *row >= 2)?;
+        outline.contains(';').then_some((outline, table, row))
+    }
+
+    /// The table and the number of the example in it, from 1. None if the name contains a value, so that it is not the
+    /// outline's name in the id.
+    fn example(&self) -> Option<(&str, u32)> {
+        let (outline, table, row) = self.row()?;
+        let name = slug(self.name.as_deref().unwrap_or_default());
+        outline.ends_with(&format!(";{name}")).then_some((table, row - 1))
+    }
+
     fn attempt(&self, input: &Input<'_>, background: &[Step]) -> Attempt {
         let steps: Vec<&Step> = [&*self.before, background, &*self.steps, &*self.after]
             .into_iter()

@@ -1,7 +1,5 @@
 //! Karate's own reports: one file per feature (`*.karate-json.txt`), and a summary of all features.
 
-use std::collections::HashMap;
-
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
     test::TestName,
@@ -35,9 +33,6 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     }
 }
 
-/// The line of a scenario and its number within an outline.
-type Example = (Option<u32>, Option<u32>);
-
 fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError> {
     let shape = Shape {
         format: "Karate feature",
@@ -62,22 +57,17 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
     let file_path = path.and_then(|path| cucumber::feature_file(input, path));
     let outer_name = feature_name.or(path).unwrap_or_default();
     let outer_bytes = outer_name.len() + file_path.as_deref().map_or(0, str::len);
-    let mut examples: HashMap<String, HashMap<Example, usize>> = HashMap::new();
     for scenario in &feature.scenario_results {
         if !memory::charge(outer_bytes) {
             break;
         }
         let title = scenario.name.as_deref().unwrap_or_default();
         let name = text::joined([outer_name, title]);
-        let examples_of_name = examples.entry(name.clone()).or_default();
-        let next = examples_of_name.len();
-        let index = *examples_of_name
-            .entry((scenario.line, scenario.example_index))
-            .or_insert(next);
+        let example = scenario.example_index.map_or(1, |index| index.saturating_add(1));
         let attempt = scenario.attempt(input, file_path.as_deref());
         report.widen(attempt.started_at, attempt.duration_ms);
         let test = TestName {
-            name: cucumber::numbered(name, index),
+            name: cucumber::numbered(name, "", example),
             file_path: file_path.clone(),
         };
         tests.add(test, vec![attempt]);

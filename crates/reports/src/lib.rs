@@ -34,6 +34,8 @@ mod paths;
 mod playwright;
 mod pytest_json;
 mod report;
+mod reruns;
+mod retry_name;
 mod robot;
 mod rspec;
 mod tap;

@@ -12,7 +12,7 @@ use crate::{
     detect::READABLE_FORMATS,
     duplicates, limits,
     report::{ReadError, Report},
-    text,
+    reruns, text,
 };
 
 /// A report in a file, with the facts for merging. A file may contain several.
@@ -34,6 +34,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         .map_or_else(|| "-".to_owned(), |piece| piece.name.clone());
     join_attempts(&mut pieces);
     let repeated = duplicates::remove_repetitions(&mut pieces);
+    let reruns = reruns::join(&mut pieces);
     let mut reports = pieces.into_iter().map(|piece| piece.report);
     let Some(mut whole) = reports.next() else {
         return Err(ReadError::Unrecognised {
@@ -43,7 +44,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     };
     // The tests of a single report are unique already.
     let is_single = reports.len() == 0;
-    whole.warnings.extend(repeated);
+    whole.warnings.extend(repeated.into_iter().chain(reruns));
     let mut tests = Collector::default();
     let mut shards = vec![whole.shard];
     let mut several_formats = false;

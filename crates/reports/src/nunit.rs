@@ -15,7 +15,7 @@ use crate::{
     junit::names,
     limits,
     report::{Format, Report},
-    text, time,
+    retry_name, text, time,
     xml::{Document, Tag, append},
 };
 
@@ -159,15 +159,17 @@ impl<'a> Document<'a> for Run<'a> {
         self.cases.len()
     }
 
-    fn finish(self, input: &Input<'a>) -> Report {
+    fn finish(mut self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Nunit);
         report.widen(self.started_at, None);
         report.widen(self.finished_at, None);
         let mut tests = Collector::default();
+        retry_name::sort(&mut self.cases, |case| &case.full_name);
         for case in &self.cases {
             let attempt = case.attempt(input);
             report.widen(attempt.started_at, attempt.duration_ms);
-            tests.add(case.test(input), vec![attempt]);
+            let retry = retry_name::split(&case.full_name).1;
+            tests.add_retry(case.test(input), retry, vec![attempt]);
         }
         report.tests = tests.finish();
         report.mark_interrupted_by_tests();
@@ -216,11 +218,14 @@ impl Run<'_> {
 impl Case<'_> {
     /// Class > method with its arguments, as in TRX.
     fn test(&self, input: &Input<'_>) -> TestName {
-        let full = &*self.full_name;
+        let (full, (name, _)) = (
+            retry_name::split(&self.full_name).0,
+            retry_name::split(&self.name),
+        );
         let parts = full
-            .strip_suffix(&*self.name)
+            .strip_suffix(name)
             .and_then(|class| class.strip_suffix('.'))
-            .map(|class| (class, &*self.name));
+            .map(|class| (class, name));
         // Arguments may contain dots.
         let end = full.find(['(', '<']).unwrap_or(full.len());
         let cut = || {

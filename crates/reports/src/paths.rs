@@ -57,6 +57,12 @@ pub(crate) fn join(folder: &str, path: &str) -> String {
     }
 }
 
+/// Whether a text is the address of a page or of a library, not of a file.
+pub(crate) fn is_address(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| scheme != "file" && scheme.bytes().all(|byte| byte.is_ascii_alphabetic()))
+}
+
 /// Whether the path begins at a root, including Windows drives.
 pub(crate) fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '\\']) || has_drive(path)

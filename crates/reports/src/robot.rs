@@ -46,7 +46,31 @@ pub(crate) enum ElementKind {
 struct Suite {
     /// Its name after those of the enclosing suites, joined with dots as in Robot Framework.
     full_name: Rc<str>,
+    /// The part of its full name that leads the names of its tests.
+    lead: Rc<str>,
+    is_root: bool,
     source: Rc<str>,
+}
+
+impl Suite {
+    /// The suites around a file depend on the command line: `robot tests` names the folder, `robot a.robot b.robot` all
+    /// files, and `robot a.robot` none. The file therefore leads its tests by its own name alone. Without a source the
+    /// suite's folder is unknown, and all names but that of the root lead.
+    fn new(outer: Option<&Self>, name: &str, source: &str) -> Self {
+        let joined = |outer: &str| match outer {
+            "" => Rc::from(name),
+            outer => Rc::from([outer, name].join(".")),
+        };
+        Self {
+            full_name: joined(outer.map_or("", |outer| &*outer.full_name)),
+            lead: match outer {
+                Some(outer) if source.trim().is_empty() && !outer.is_root => joined(&outer.lead),
+                Some(_) | None => Rc::from(name),
+            },
+            is_root: outer.is_none(),
+            source: Rc::from(source),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -80,15 +104,9 @@ impl<'a> Document<'a> for Run<'a> {
         match (parent, tag.name) {
             (None, _) => ElementKind::Root,
             (Some(ElementKind::Root | ElementKind::Suite), "suite") => {
-                let full_name: Rc<str> = match self.suites.last() {
-                    Some(outer) => Rc::from([&*outer.full_name, &*value("name")].join(".")),
-                    None => Rc::from(value("name")),
-                };
-                memory::charge(full_name.len());
-                self.suites.push(Suite {
-                    full_name,
-                    source: Rc::from(value("source")),
-                });
+                let suite = Suite::new(self.suites.last(), &value("name"), &value("source"));
+                memory::charge(suite.full_name.len());
+                self.suites.push(suite);
                 ElementKind::Suite
             }
             (Some(ElementKind::Suite), "test") => {
@@ -183,7 +201,7 @@ impl Test<'_> {
 
     fn name(&self, file: Option<String>) -> TestName {
         TestName {
-            name: text::joined([&*self.suite.full_name, &*self.name]),
+            name: text::joined([&*self.suite.lead, &*self.name]),
             file_path: file.filter(|file| !file.is_empty()),
         }
     }

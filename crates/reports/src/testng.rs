@@ -11,6 +11,7 @@ use crate::{
     collect::Collector,
     failure,
     input::Input,
+    junit::names,
     limits, memory,
     report::{Format, Report},
     text, time,
@@ -130,13 +131,6 @@ impl<'a> Document<'a> for Run<'a> {
 
     fn finish(self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Testng);
-        let mut tests_of: HashMap<&str, Vec<&str>> = HashMap::new();
-        for method in &self.methods {
-            let tests = tests_of.entry(&*method.class).or_default();
-            if tests.len() < 2 && !tests.contains(&&*method.test) {
-                tests.push(&method.test);
-            }
-        }
         let mut groups: Vec<(TestName, Vec<&Method<'_>>)> = Vec::new();
         let mut index_of_test: HashMap<TestName, usize> = HashMap::new();
         for method in &self.methods {
@@ -148,9 +142,7 @@ impl<'a> Document<'a> for Run<'a> {
                 }
                 continue;
             }
-            // The same class in several `<test>`s is tested with different settings.
-            let shared = tests_of.get(&*method.class).is_some_and(|tests| tests.len() > 1);
-            let test = method.test(input, shared);
+            let test = method.test(input);
             let index = *index_of_test.entry(test.clone()).or_insert_with(|| {
                 groups.push((test, Vec::new()));
                 groups.len() - 1
@@ -213,7 +205,7 @@ impl Method<'_> {
             && self.exception != "java.lang.Throwable"
     }
 
-    fn test(&self, input: &Input<'_>, shared: bool) -> TestName {
+    fn test(&self, input: &Input<'_>) -> TestName {
         let values: Vec<&str> = self.values.iter().map(|value| value.trim()).collect();
         // `java.lang.Object@1b2c3d` changes with every run.
         let is_object = |value: &&str| {
@@ -226,7 +218,11 @@ impl Method<'_> {
         } else {
             format!("{}({})", self.name, values.join(", "))
         };
-        let prefix = if shared { &*self.test } else { "" };
+        // The same class in several `<test>`s is tested with different settings.
+        let prefix = match names::is_constant_suite(&self.test) {
+            true => "",
+            false => &*self.test,
+        };
         let known_file = input.known_files.and_then(|files| files.of_dotted(&self.class));
         TestName {
             name: text::joined([prefix, &*self.class, &name]),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::limits;
+use crate::{junit::names, limits};
 
 pub(crate) use assay_domain::plain::plain;
 
@@ -50,7 +50,7 @@ pub(crate) fn title(text: &str) -> Option<String> {
 pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut name = String::with_capacity(USUAL_NAME);
     for part in parts {
-        let part = plain(part);
+        let part = with_slashes(plain(part));
         if part.trim_start().is_empty() {
             continue;
         }
@@ -65,6 +65,15 @@ pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
         name
     } else {
         shortened_name(&name).into_owned()
+    }
+}
+
+/// A part of a name. Windows writes the path of a file with back slashes; its test is that of other systems.
+fn with_slashes(part: Cow<'_, str>) -> Cow<'_, str> {
+    if part.contains('\\') && names::is_path(&part) {
+        Cow::Owned(part.replace('\\', "/"))
+    } else {
+        part
     }
 }
 

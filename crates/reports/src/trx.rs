@@ -14,7 +14,7 @@ use crate::{
     junit::names,
     limits, memory,
     report::{Format, Report},
-    text, time,
+    retry_name, text, time,
     xml::{Document, Tag, append},
 };
 
@@ -134,9 +134,11 @@ impl<'a> Document<'a> for Run<'a> {
         self.results.len()
     }
 
-    fn finish(self, input: &Input<'a>) -> Report {
+    fn finish(mut self, input: &Input<'a>) -> Report {
         let mut tests = Collector::default();
+        retry_name::sort(&mut self.results, |result| &result.name);
         for result in &self.results {
+            let (name, retry) = retry_name::split(&result.name);
             let class = self.classes.get(&result.id).map_or("", |class| &**class);
             if !memory::charge(class.len()) {
                 break;
@@ -144,13 +146,13 @@ impl<'a> Document<'a> for Run<'a> {
             // `Shop.OrderTests, Shop.Tests, Version=1.0.0.0`
             let class = class.split(',').next().unwrap_or_default().trim();
             let test = TestName {
-                name: text::joined(names::class_and_name(class, &result.name)),
+                name: text::joined(names::class_and_name(class, name)),
                 file_path: input
                     .known_files
                     .and_then(|files| files.of_dotted(class))
                     .map(str::to_owned),
             };
-            tests.add(test, vec![result.attempt(input)]);
+            tests.add_retry(test, retry, vec![result.attempt(input)]);
         }
         let notices = self.notices.iter().take(limits::REPORT_ERRORS);
         let errors = notices.filter_map(|notice| {

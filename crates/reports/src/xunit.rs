@@ -14,7 +14,7 @@ use crate::{
     junit::names,
     limits,
     report::{Format, Report},
-    text, time,
+    retry_name, text, time,
     xml::{Document, Tag, append},
 };
 
@@ -126,14 +126,16 @@ impl<'a> Document<'a> for Run<'a> {
         self.tests.len()
     }
 
-    fn finish(self, input: &Input<'a>) -> Report {
+    fn finish(mut self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Xunit);
         for (start, seconds) in &self.assemblies {
             report.widen(time::lenient(start), time::seconds_to_ms(seconds));
         }
         let mut tests = Collector::default();
+        retry_name::sort(&mut self.tests, |test| &test.name);
         for test in &self.tests {
-            tests.add(test.name(input), vec![test.attempt(input)]);
+            let retry = retry_name::split(&test.name).1;
+            tests.add_retry(test.name(input), retry, vec![test.attempt(input)]);
         }
         report.tests = tests.finish();
         for (name, failure) in &self.errors {
@@ -164,7 +166,7 @@ impl Test<'_> {
         let name = if self.name.trim().is_empty() {
             &*self.method
         } else {
-            &*self.name
+            retry_name::split(&self.name).0
         };
         // The display name of a test begins with its class unless the test has its own name.
         let without_class = name

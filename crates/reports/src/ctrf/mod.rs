@@ -18,7 +18,7 @@ use crate::{
     json::{self, Shape},
     limits, memory,
     report::{Format, ReadError, Report},
-    text, time,
+    retry_name, text, time,
 };
 
 /// The report of one run or shard.
@@ -52,7 +52,12 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
                 report.state = RunState::Interrupted;
             }
         }
-        tests.add(name(input, test, dialect), attempts);
+        let name = name(input, test, dialect);
+        if dialect.has_retries() {
+            tests.add(name, attempts);
+        } else {
+            tests.add_in_order(name, attempts);
+        }
     }
     report.tests = tests.finish();
     if dialect == Dialect::Vitest {
@@ -88,6 +93,14 @@ impl Dialect {
         }
     }
 
+    /// Whether its reporter writes the attempts of a test into one entry. Another entry is then a repetition on purpose.
+    const fn has_retries(self) -> bool {
+        match self {
+            Self::Playwright | Self::Jest | Self::Pytest | Self::Vitest => true,
+            Self::Other => false,
+        }
+    }
+
     /// The browser that the report names. For Playwright this is the project, which precedes the file in `suite`.
     fn browser(self, test: &Test) -> Option<String> {
         let reported = test.browser.as_deref().and_then(text::title);
@@ -105,7 +118,7 @@ impl Dialect {
 
 fn name(input: &Input<'_>, test: &Test, dialect: Dialect) -> TestName {
     let suite = test.suite.parts();
-    let title = test.name.as_deref().unwrap_or_default();
+    let (title, _) = retry_name::split(test.name.as_deref().unwrap_or_default());
     let own = match dialect {
         Dialect::Pytest => title
             .strip_prefix(&suite.join("::"))

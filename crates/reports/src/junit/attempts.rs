@@ -28,15 +28,21 @@ pub(super) fn of<'i>(
         suite,
         has_reruns: case.has(ChildKind::Rerun),
     };
-    if case.children.is_empty() && case.output.is_empty() {
+    let attempts = if case.children.is_empty() && case.output.is_empty() {
         let status = if dialect == Dialect::Vitest && vitest_never_ran(suite, case) {
             AttemptStatus::Skipped
         } else {
             status_by_attributes(case)
         };
-        return vec![reader.attempt(status, case.time, case.timestamp)];
+        vec![reader.attempt(status, case.time, case.timestamp)]
+    } else {
+        reader.of_children(case)
+    };
+    if case.is_flaky {
+        reader.as_flaky(attempts)
+    } else {
+        attempts
     }
-    reader.of_children(case)
 }
 
 /// Whether a case of Vitest without an outcome never ran, for example after `--bail`. Vitest lists it like a passed
@@ -73,7 +79,7 @@ impl AttemptReader<'_> {
             .collect();
         if case.has(ChildKind::Skipped) {
             attempts.push(self.attempt(AttemptStatus::Skipped, case.time, case.timestamp));
-        } else if case.has(ChildKind::Error) {
+        } else if case.has(ChildKind::Error) && !case.failed_as_flaky() {
             attempts.append(&mut self.failed(case));
         } else if attempts.is_empty() && case.has(ChildKind::Rerun) {
             // The case has only reruns: the outcome of the first attempt is missing.
@@ -81,6 +87,24 @@ impl AttemptReader<'_> {
             attempts.push(self.attempt(status_by_attributes(case), case.time, case.timestamp));
         }
         attempts.extend(of_kind(ChildKind::Rerun).map(|child| self.of_child(child)));
+        attempts
+    }
+
+    /// The attempts of a case with `flaky="true"`. Flank writes such a case with the failure of its first attempt only.
+    fn as_flaky(&self, mut attempts: Vec<Attempt>) -> Vec<Attempt> {
+        let failed = attempts
+            .iter()
+            .filter(|attempt| attempt.status.is_failure())
+            .count();
+        if failed == attempts.len() {
+            attempts.push(self.attempt(AttemptStatus::Passed, None, None));
+        } else if failed == 0
+            && attempts
+                .iter()
+                .all(|attempt| attempt.status == AttemptStatus::Passed)
+        {
+            attempts.insert(0, self.attempt(AttemptStatus::Failed, None, None));
+        }
         attempts
     }
 

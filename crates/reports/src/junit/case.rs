@@ -19,6 +19,8 @@ pub(super) struct Case<'a> {
     pub(super) timestamp: Option<&'a str>,
     pub(super) status: &'a str,
     pub(super) result: &'a str,
+    /// Whether it has `flaky="true"`: it passed in the end, after an attempt that failed.
+    pub(super) is_flaky: bool,
     pub(super) children: Vec<Child<'a>>,
     /// Standard output, read only if it contains the error.
     pub(super) output: Cow<'a, str>,
@@ -34,6 +36,7 @@ impl<'a> Case<'a> {
         self.timestamp = None;
         self.status = "";
         self.result = "";
+        self.is_flaky = false;
         self.children.clear();
         self.output = Cow::Borrowed("");
         for (key, value) in tag.attributes() {
@@ -46,6 +49,7 @@ impl<'a> Case<'a> {
                 b"timestamp" => self.timestamp = Some(value),
                 b"status" => self.status = value,
                 b"result" => self.result = value,
+                b"flaky" => self.is_flaky = value == "true",
                 _ => {}
             }
         }
@@ -83,6 +87,15 @@ impl<'a> Case<'a> {
         self.children
             .iter()
             .any(|child| child.kind == ChildKind::Skipped && !child.is_empty())
+    }
+
+    /// Whether its only failure says that it passed on a retry. cargo-nextest writes it with `flaky-result = "fail"`.
+    pub(super) fn failed_as_flaky(&self) -> bool {
+        self.has(ChildKind::Flaky)
+            && self
+                .children
+                .iter()
+                .all(|child| child.kind != ChildKind::Error || child.type_name == "flaky failure")
     }
 
     /// Whether the children include an outcome of this kind.

@@ -32,6 +32,8 @@ pub(super) enum Dialect {
     Prove,
     /// CTest.
     Ctest,
+    /// Robot Framework, whose class names begin with the name of the root suite.
+    Robot,
     /// Any other tool.
     Other,
 }
@@ -130,6 +132,20 @@ const ORDERS: &[(&[&str], Dialect)] = &[
         ],
         Dialect::Pytest,
     ),
+    // Before version 6, pytest sorted the attributes.
+    (
+        &[
+            "errors",
+            "failures",
+            "hostname",
+            "name",
+            "skipped",
+            "tests",
+            "time",
+            "timestamp",
+        ],
+        Dialect::Pytest,
+    ),
     (
         &[
             "name",
@@ -175,6 +191,18 @@ const ORDERS: &[(&[&str], Dialect)] = &[
         Dialect::Ctest,
     ),
     (
+        &[
+            "name",
+            "tests",
+            "errors",
+            "failures",
+            "skipped",
+            "time",
+            "timestamp",
+        ],
+        Dialect::Robot,
+    ),
+    (
         &["name", "tests", "failures", "errors", "id", "hostname"],
         Dialect::GoJunitReport,
     ),
@@ -186,6 +214,55 @@ const ORDERS: &[(&[&str], Dialect)] = &[
         &["name", "timestamp", "tests", "time", "failures"],
         Dialect::Mocha,
     ),
+];
+
+/// Whether a suite has a name that its tool writes whatever the tests are.
+pub(super) fn is_constant(tag: &Tag<'_, '_>, name: &str) -> bool {
+    // Another suite of this name is one of several, such as `openshift-tests-upgrade`.
+    const OPENSHIFT: &[&str] = &["name", "tests", "skipped", "failures", "time"];
+    is_constant_suite(name) || (name == "openshift-tests" && begins_with(tag, OPENSHIFT))
+}
+
+/// Whether a name is one that tools write for every suite without a name of its own.
+pub(crate) fn is_constant_suite(name: &str) -> bool {
+    CONSTANTS.contains(&name.trim())
+}
+
+/// Names that tools write for every suite without a name of its own.
+const CONSTANTS: &[&str] = &[
+    "(empty)",
+    "All Tests",
+    "All tests",
+    "AllTests",
+    "CLI Arguments",
+    "Command line suite",
+    "Command line test",
+    "Cucumber",
+    "Default Suite",
+    "Default suite",
+    "Default test",
+    "Gradle suite",
+    "Gradle test",
+    "JUnit Jupiter",
+    "JUnit Vintage",
+    "Mocha Tests",
+    "Root Suite",
+    "Surefire suite",
+    "Surefire test",
+    "Test Suite",
+    "Test suite",
+    "cucumber-js",
+    "default",
+    "jest tests",
+    "nose2-junit",
+    "nosetests",
+    "pytest",
+    "rspec",
+    "test",
+    "tests",
+    "undefined",
+    "unittest",
+    "vitest tests",
 ];
 
 fn begins_with(tag: &Tag<'_, '_>, order: &[&str]) -> bool {

@@ -31,6 +31,7 @@ use crate::{
     input::Input,
     limits, memory,
     report::{Format, ReadError, Report},
+    retry_name,
     xml::{Node, Xml, append, cut_before_first_test},
 };
 
@@ -263,6 +264,9 @@ impl<'a> JunitReader<'a> {
         self.pytest_interrupted = dialect == Dialect::Pytest && self.case.is_nameless();
         if self.pytest_interrupted {
             return Ok(());
+        }
+        if let (name, 1..) = retry_name::split(&self.case.name) {
+            self.case.name = Cow::Owned(name.to_owned());
         }
         let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
         let execution = attempts::of(&self.input, dialect, suite, &self.case);

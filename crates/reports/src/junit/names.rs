@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use assay_domain::test::TestName;
 
+pub(crate) use super::dialect::is_constant_suite;
 use super::{case::Case, dialect::Dialect, playwright, suite::Suite};
-use crate::{input::Input, text, xml};
+use crate::{input::Input, paths, text, xml};
 
 /// Names and files of cases. Neighbours are usually in the same file, so the last file is cached.
 #[derive(Debug, Default)]
@@ -49,7 +50,10 @@ impl<'a> Names<'a> {
             },
             Dialect::Prove => TestName {
                 name: text::joined([suite.map_or("", |suite| &*suite.name), &*case.name]),
-                file_path: self.file(input, suite, case),
+                file_path: suite
+                    .filter(|suite| is_path(&suite.name))
+                    .map(|suite| input.stored_path(&suite.name))
+                    .or_else(|| self.file(input, suite, case)),
             },
             Dialect::Pytest
             | Dialect::Surefire
@@ -60,37 +64,32 @@ impl<'a> Names<'a> {
             | Dialect::Mocha
             | Dialect::Jest
             | Dialect::Ctest
+            | Dialect::Robot
             | Dialect::Other => {
                 let variant = suite.and_then(|suite| suite.variant.as_ref());
                 // The rest of the suite's name beside the browser.
                 let subject = variant.map(|variant| &*variant.rest);
-                let names_file = suite
-                    .map(|suite| &*suite.name)
+                let names_file = subject
                     .into_iter()
-                    .chain(subject)
+                    .chain(suites.iter().rev().map(|suite| &*suite.name))
                     .find(|name| is_path(name));
                 let file_path = self
                     .written_file(input, suite, case)
                     .or_else(|| names_file.map(|file| input.stored_path(file)))
                     .or_else(|| self.known_file(input, case));
-                // With an empty class name, the suite's name completes the test's name.
-                let empty_class = case
-                    .classname
-                    .as_deref()
-                    .is_some_and(|class| class.trim().is_empty());
-                let by_suite = empty_class && names_file.is_none() && dialect == Dialect::Other;
-                let label = suite.filter(|_| by_suite).and_then(Suite::label);
                 let subject = subject.filter(|subject| {
                     case.class().trim().is_empty() && !subject.is_empty() && !is_path(subject)
                 });
-                let parts = match subject.or(label) {
-                    Some(label) => class_and_name(label, &case.name),
-                    None => parts(dialect, case.class(), &case.name),
+                let platform = variant.map(|variant| &*variant.platform).into_iter();
+                let name = match subject {
+                    Some(subject) => text::joined(platform.chain(class_and_name(subject, &case.name))),
+                    None => {
+                        let class = class_of(dialect, suites, case);
+                        let labels = labels(dialect, suites, class, case);
+                        text::joined(platform.chain(labels).chain(parts(dialect, class, &case.name)))
+                    }
                 };
-                TestName {
-                    name: text::joined(variant.map(|variant| &*variant.platform).into_iter().chain(parts)),
-                    file_path,
-                }
+                TestName { name, file_path }
             }
         }
     }
@@ -110,7 +109,7 @@ impl<'a> Names<'a> {
         let raw = [case.file, suite.and_then(|suite| suite.file)]
             .into_iter()
             .flatten()
-            .find(|file| !file.trim_ascii_start().is_empty())?;
+            .find(|file| !file.trim_ascii_start().is_empty() && !paths::is_address(file))?;
         match &self.last_file {
             Some((last, stored)) if *last == raw => stored.clone(),
             _ => {
@@ -139,6 +138,73 @@ impl<'a> Names<'a> {
             }
         }
     }
+}
+
+/// The class name without the part that depends on which tests were selected: the name of Robot Framework's root suite,
+/// which contains the folder or all files of the command line.
+fn class_of<'c>(dialect: Dialect, suites: &[Suite<'_>], case: &'c Case<'_>) -> &'c str {
+    let class = case.class();
+    let root = suites.first().filter(|_| dialect == Dialect::Robot);
+    root.and_then(|root| class.strip_prefix(&*root.name)?.strip_prefix('.'))
+        .unwrap_or(class)
+}
+
+/// The names of the enclosing suites that are part of a test's name, the outermost first. They depend on the case and
+/// on what encloses it alone, so that a test has one name whichever other suites are in the report.
+///
+/// A class with a qualified name identifies the test without its suites. So does a class whose suite repeats it.
+fn labels<'s>(
+    dialect: Dialect,
+    suites: &'s [Suite<'_>],
+    class: &str,
+    case: &Case<'_>,
+) -> impl Iterator<Item = &'s str> {
+    let (class, written_class, name) = (class.trim(), case.class(), case.name.trim());
+    let is_repeated = |suite: &Suite<'_>| {
+        let label = suite.name.trim();
+        if label.is_empty() {
+            return false;
+        }
+        let repeats_class = begins_with(class, label) || begins_with(label, class);
+        begins_with(name, label) || (!class.is_empty() && repeats_class)
+    };
+    let is_complete = match dialect {
+        Dialect::Robot
+            if suites
+                .first()
+                .is_some_and(|root| written_class.starts_with(&*root.name)) =>
+        {
+            true
+        }
+        Dialect::Jest | Dialect::Robot | Dialect::Other => {
+            is_qualified(class) || suites.last().is_none_or(is_repeated)
+        }
+        // Their classes, or in place of them their titles, are complete.
+        Dialect::Playwright
+        | Dialect::Vitest
+        | Dialect::Pytest
+        | Dialect::Surefire
+        | Dialect::Gradle
+        | Dialect::Nextest
+        | Dialect::Gotestsum
+        | Dialect::GoJunitReport
+        | Dialect::Mocha
+        | Dialect::NodeTest
+        | Dialect::Prove
+        | Dialect::Ctest => true,
+    };
+    let suites = if is_complete { &[] } else { suites };
+    suites
+        .iter()
+        .filter(|suite| suite.variant.is_none() && !is_path(&suite.name))
+        .filter_map(Suite::label)
+}
+
+/// Whether a class name is one that no other class of the project has: it has the name of its package or module before
+/// it. A title is not a class name.
+fn is_qualified(class: &str) -> bool {
+    let is_name = !class.contains([' ', '\t', '\n']);
+    is_name && (class.contains(['.', '/', '\\']) || class.contains("::"))
 }
 
 /// Class name and name. If one begins with the other, the shorter one is replaced by an empty text.
@@ -181,15 +247,17 @@ pub(super) fn source_file(path: &str) -> Option<&str> {
 }
 
 /// Whether a suite's name is the path of a source file.
-fn is_path(name: &str) -> bool {
+pub(crate) fn is_path(name: &str) -> bool {
     let other = || {
         const SUFFIXES: &[&str] = &[
-            "py", "rb", "php", "go", "rs", "dart", "feature", "robot", "swift", "kt", "java", "cs",
+            "py", "rb", "php", "go", "rs", "dart", "feature", "robot", "swift", "kt", "java", "cs", "t",
+            "bats",
         ];
         let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
         name.contains(['/', '\\']) && suffix.is_some_and(|suffix| SUFFIXES.contains(&suffix))
     };
-    !name.contains([' ', '\n']) && (source_file(name).is_some() || other())
+    // The address of a library is not a file of the project.
+    !name.contains([' ', '\n']) && !paths::is_address(name) && (source_file(name).is_some() || other())
 }
 
 /// Replaces a tool's separator between titles with [`text::JOINT`].

@@ -1,6 +1,6 @@
 //! Cases that occur several times in a file.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
@@ -8,10 +8,15 @@ use assay_domain::{
 };
 
 use super::{dialect::Dialect, suite::Suite};
-use crate::{collect::Collector, limits, report::ReportedTest, text};
+use crate::{
+    collect::{Collector, continued},
+    limits,
+    report::ReportedTest,
+    text,
+};
 
-/// The cases of a file, each name and file once. A repeated case in one suite is a retry if the tool reports retries
-/// that way. Otherwise it is another execution of a test that shares the name.
+/// The cases of a file, each name and file once. A repeated case in one suite is a retry if the case before it failed.
+/// Otherwise it is another execution of a test that shares the name.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     tests: Collector,
@@ -19,12 +24,6 @@ pub(super) struct Repeats {
     suites: Vec<usize>,
     /// Whether a Go tool wrote each test, by the test's index. Tests beyond its end are not Go's.
     is_go: Vec<bool>,
-    /// The names of suites, in the order of the file.
-    labels: Vec<String>,
-    /// For each test the name of its first suite: an index into `labels`, from 1. 0 if the name does not matter.
-    label_of: Vec<u32>,
-    /// The indexes of tests whose name also occurs in other suites.
-    ambiguous: BTreeSet<usize>,
     /// The indexes of tests whose latest case is skipped with a reason.
     skipped_with_reason: HashSet<usize>,
 }
@@ -39,7 +38,6 @@ impl Repeats {
         Self {
             tests: Collector::with_capacity(cases),
             suites: Vec::with_capacity(cases),
-            label_of: Vec::with_capacity(cases),
             ..Self::default()
         }
     }
@@ -57,8 +55,6 @@ impl Repeats {
         attempts: Vec<Attempt>,
         has_reason: bool,
     ) {
-        let label = self.label(dialect, suite);
-        let test = self.distinguished(test, label);
         let (suites, skipped_with_reason) = (&mut self.suites, &mut self.skipped_with_reason);
         let failed_to_run = dialect == Dialect::Jest && test.name.starts_with("Test suite failed to run");
         self.tests
@@ -75,8 +71,6 @@ impl Repeats {
                 }
                 if dialect == Dialect::Pytest {
                     join_pytest_case(earlier, attempts);
-                } else if matches!(dialect, Dialect::Gradle | Dialect::Gotestsum) {
-                    earlier.append(&mut attempts);
                 } else if matches!(dialect, Dialect::Surefire | Dialect::Other)
                     && ((!had_reason && is_testng_retry(earlier))
                         || (!has_reason && is_testng_retry(&attempts) && has_ended(earlier)))
@@ -87,8 +81,11 @@ impl Repeats {
                     if let (Some(last), Some(again)) = (earlier.last_mut(), attempts.pop()) {
                         last.errors.extend(again.errors);
                     }
-                } else {
+                } else if matches!(dialect, Dialect::Playwright | Dialect::Vitest) {
+                    // They write all attempts into one case. Another case is a repetition on purpose.
                     return Some(attempts);
+                } else {
+                    return continued(earlier, attempts);
                 }
                 None
             });
@@ -97,7 +94,6 @@ impl Repeats {
                 self.skipped_with_reason.insert(self.suites.len());
             }
             self.suites.push(suite.number);
-            self.label_of.push(label);
             if matches!(dialect, Dialect::Gotestsum | Dialect::GoJunitReport) {
                 self.is_go.resize(self.suites.len(), false);
                 if let Some(last) = self.is_go.last_mut() {
@@ -107,60 +103,9 @@ impl Repeats {
         }
     }
 
-    /// The index of the suite's name in `labels`, from 1. 0 if the name does not distinguish tests of one class and
-    /// name.
-    fn label(&mut self, dialect: Dialect, suite: &Suite<'_>) -> u32 {
-        if !matches!(
-            dialect,
-            Dialect::Jest | Dialect::Mocha | Dialect::Ctest | Dialect::Other
-        ) {
-            return 0;
-        }
-        let Some(label) = suite.label() else { return 0 };
-        // Neighbours are usually in the same suite.
-        if self.labels.last().map(String::as_str) != Some(label) {
-            self.labels.push(label.to_owned());
-        }
-        u32::try_from(self.labels.len()).unwrap_or(0)
-    }
-
-    fn name_of(&self, label: u32) -> Option<&str> {
-        let index = usize::try_from(label).ok()?.checked_sub(1)?;
-        self.labels.get(index).map(String::as_str)
-    }
-
-    /// The test, preceded by the suite's name if a suite of another name has a test of this name.
-    fn distinguished(&mut self, test: TestName, label: u32) -> TestName {
-        let Some(index) = self.tests.index_of(&test) else {
-            return test;
-        };
-        let first = self.label_of.get(index).and_then(|label| self.name_of(*label));
-        match (first, self.name_of(label)) {
-            (Some(first), Some(label)) if first != label => {
-                let name = text::joined([label, &test.name]);
-                self.ambiguous.insert(index);
-                TestName { name, ..test }
-            }
-            _ => test,
-        }
-    }
-
-    pub(super) fn finish(mut self) -> Vec<ReportedTest> {
-        let mut tests = std::mem::take(&mut self.tests).finish();
-        for index in &self.ambiguous {
-            let label = self.label_of.get(*index).and_then(|label| self.name_of(*label));
-            if let (Some(test), Some(label)) = (tests.get_mut(*index), label) {
-                test.test.name = text::joined([label, &test.test.name]);
-            }
-        }
-        if !self.ambiguous.is_empty() {
-            // Another test may have such a name already.
-            let mut unique = Collector::default();
-            for test in tests {
-                unique.add_all(test);
-            }
-            unique.finish()
-        } else if self.is_go.is_empty() {
+    pub(super) fn finish(self) -> Vec<ReportedTest> {
+        let tests = self.tests.finish();
+        if self.is_go.is_empty() {
             tests
         } else {
             without_groups(tests, &self.is_go)

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::dialect::Dialect;
+use super::dialect::{self, Dialect};
 use crate::{
-    text, time,
+    paths, text, time,
     xml::{Tag, decode},
 };
 
@@ -22,6 +22,8 @@ pub(super) struct Suite<'a> {
     pub(super) dialect: Dialect,
     /// Whether it is a `testsuites` element, which only groups suites.
     pub(super) is_group: bool,
+    /// Whether the tool always writes this name.
+    is_constant: bool,
     /// Whether its time or an enclosing suite's time is finer than milliseconds.
     pub(super) has_fine_clock: bool,
     /// Whether its time or an enclosing suite's time is in nanoseconds.
@@ -52,6 +54,7 @@ impl<'a> Suite<'a> {
             timestamp: None,
             dialect: Dialect::Other,
             is_group: tag.name == "testsuites",
+            is_constant: false,
             has_fine_clock: false,
             is_in_nanoseconds: false,
             outer_bytes: 0,
@@ -79,18 +82,21 @@ impl<'a> Suite<'a> {
         suite.is_in_nanoseconds = parent.is_some_and(|parent| parent.is_in_nanoseconds)
             || suite.time.is_some_and(time::is_nanoseconds);
         suite.variant = variant(&suite.name).or_else(|| parent.and_then(|parent| parent.variant.clone()));
+        suite.is_constant = dialect::is_constant(&tag, &suite.name);
         suite.dialect = Dialect::of_suite(&tag, &suite.name, parent.map(|parent| parent.dialect));
         suite
     }
 
-    /// The name, if it distinguishes suites: neither a file nor a time or id that changes with every run.
+    /// The name, if it says something about the tests: neither a word that the tool always writes, nor an address, nor a
+    /// time or id that changes with every run.
     pub(super) fn label(&self) -> Option<&str> {
         let name = self.name.trim();
         let volatile = || {
             let longest = name.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
             longest.is_some_and(|digits| digits >= 8) || name.matches(':').count() >= 4
         };
-        (!self.is_group && !name.is_empty() && name != "undefined" && !volatile()).then_some(name)
+        let is_said = !self.is_group && !self.is_constant && !name.is_empty() && !paths::is_address(name);
+        (is_said && !volatile()).then_some(name)
     }
 
     /// A duration of a case in this suite, in milliseconds.

@@ -86,6 +86,8 @@ struct TestPoint {
     duration_ms: Option<f64>,
     notes: Diagnostics,
     subtests: Vec<TestPoint>,
+    /// The script that prove named, of an outer result.
+    script: Option<String>,
 }
 
 /// Reads one file.
@@ -145,7 +147,7 @@ impl TapReader {
             self.levels.push(Vec::new());
         }
         let title = title.replace("\\#", "#");
-        let title = if depth == 0 && !self.script.is_empty() && memory::charge(self.script.len()) {
+        let title = if depth == 0 && !self.script.is_empty() && memory::charge(2 * self.script.len()) {
             format!("{}{}{title}", self.script, text::JOINT)
         } else {
             title
@@ -157,6 +159,7 @@ impl TapReader {
             // Comments before a failed result may hold its error. Those of a passed result are not read.
             notes: std::mem::take(&mut self.comments),
             subtests,
+            script: (depth == 0 && !self.script.is_empty()).then(|| self.script.clone()),
         };
         if let Some(level) = self.levels.get_mut(depth) {
             level.push(point);
@@ -193,7 +196,14 @@ impl TapReader {
         // Inner results without an outer one after them lack the outer names: the report ends within their test.
         let outer = std::mem::take(&mut self.levels).into_iter().next();
         for point in outer.into_iter().flatten() {
-            point.collect(input, &mut Vec::new(), &mut tests, &mut report.errors);
+            let file = point.script.as_deref().map(|script| input.stored_path(script));
+            point.collect(
+                input,
+                file.as_deref(),
+                &mut Vec::new(),
+                &mut tests,
+                &mut report.errors,
+            );
         }
         report.tests = tests.finish();
         if let Some(reason) = &self.bail_out_reason {
@@ -228,6 +238,7 @@ impl TestPoint {
     fn collect(
         self,
         input: &Input<'_>,
+        file: Option<&str>,
         titles: &mut Vec<String>,
         tests: &mut Collector,
         errors: &mut Vec<ErrorDetail>,
@@ -238,6 +249,7 @@ impl TestPoint {
             duration_ms,
             notes,
             subtests,
+            script: _,
         } = self;
         let status = outcome.map_or(AttemptStatus::Failed, Outcome::status);
         let failed = status.is_failure();
@@ -245,7 +257,7 @@ impl TestPoint {
         let mut any_failed = false;
         titles.push(title);
         for subtest in subtests {
-            any_failed |= subtest.collect(input, titles, tests, errors);
+            any_failed |= subtest.collect(input, file, titles, tests, errors);
         }
         if !has_subtests || (failed && !any_failed) {
             let path = titles.last().filter(|title| paths::is_absolute(title));
@@ -265,7 +277,7 @@ impl TestPoint {
             } else if memory::charge(titles.iter().map(String::len).sum()) {
                 let name = TestName {
                     name: text::joined(titles.iter().map(String::as_str)),
-                    file_path: None,
+                    file_path: file.map(str::to_owned),
                 };
                 let errors = if failed {
                     diagnosis.errors(input)

@@ -92,7 +92,6 @@ pub(crate) fn text(value: &Value) -> &str {
 }
 
 fn cucumber(report: &Value) -> Vec<(String, String)> {
-    let mut occurrences: BTreeMap<String, usize> = BTreeMap::new();
     let scenarios =
         items(report).flat_map(|feature| items(&feature["elements"]).map(move |element| (feature, element)));
     scenarios
@@ -100,13 +99,6 @@ fn cucumber(report: &Value) -> Vec<(String, String)> {
             let rule = text(&scenario["id"]).split(';').count() > 2;
             let rule = if rule { "members-get-a-discount > " } else { "" };
             let name = format!("{} > {rule}{}", text(&feature["name"]), text(&scenario["name"]));
-            let count = occurrences.entry(name.clone()).or_default();
-            *count += 1;
-            let number = if *count > 1 {
-                format!(" [{count}]")
-            } else {
-                String::new()
-            };
             let steps: Vec<&str> = items(&scenario["steps"])
                 .map(|step| text(&step["result"]["status"]))
                 .collect();
@@ -117,7 +109,7 @@ fn cucumber(report: &Value) -> Vec<(String, String)> {
             } else {
                 "s"
             };
-            (name + &number, status.to_owned())
+            (name, status.to_owned())
         })
         .collect()
 }
@@ -378,7 +370,8 @@ fn robot(text: &str) -> Vec<(String, String)> {
             let merged = status.text.contains("results merged");
             // In these reports the second attempt of each test ended like the first.
             let times = if merged { 2 } else { 1 };
-            let name = format!("{} > {}", suites.join("."), test.attribute("name"));
+            // The suites around a file depend on the command line.
+            let name = format!("{} > {}", suites.last().unwrap(), test.attribute("name"));
             (name, letter(status.attribute("status")).repeat(times))
         })
         .collect()

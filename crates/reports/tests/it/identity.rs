@@ -38,13 +38,13 @@ fn a_suite_named_by_a_path_is_the_file() {
             ("renders", Some("atoms/a.test.tsx"), 1),
             ("renders", Some("atoms/b.test.tsx"), 1),
             ("adds", Some("tests/test_a.py"), 1),
-            ("adds", None, 1),
+            ("my orders.js > adds", None, 1),
         ]
     );
 }
 
 #[test]
-fn without_a_class_name_the_suite_names_the_class() {
+fn without_a_class_name_the_suites_name_the_class() {
     let report = junit(
         "<testsuites><testsuite name='all'><testsuite name='packet'><testsuite name='TestA'><testcase classname='' name='A'/>\
          </testsuite><testsuite name='TestB'><testcase classname='' name='A'/></testsuite><testcase classname='' name='A'/>\
@@ -53,15 +53,15 @@ fn without_a_class_name_the_suite_names_the_class() {
     assert_eq!(
         tests(&report),
         [
-            ("TestA > A", None, 1),
-            ("TestB > A", None, 1),
-            ("packet > A", None, 1)
+            ("all > packet > TestA > A", None, 1),
+            ("all > packet > TestB > A", None, 1),
+            ("all > packet > A", None, 1)
         ]
     );
 }
 
 #[test]
-fn suites_distinguish_tests_of_the_same_name() {
+fn a_suite_leads_the_names_of_its_tests() {
     let report = junit(
         "<testsuites><testsuite name='s1'><testcase classname='C' name='a'/><testcase classname='C' name='b'/></testsuite>\
          <testsuite name='s2'><testcase classname='C' name='a'><failure/></testcase></testsuite>\
@@ -71,7 +71,7 @@ fn suites_distinguish_tests_of_the_same_name() {
         tests(&report),
         [
             ("s1 > C > a", None, 2),
-            ("C > b", None, 1),
+            ("s1 > C > b", None, 1),
             ("s2 > C > a", None, 1)
         ]
     );
@@ -106,7 +106,7 @@ fn a_browser_named_by_the_suite_is_the_variant() {
                 Some("internet explorer 11")
             ),
             ("Chrome > page > opens", Some("Chrome")),
-            ("page > closes", None),
+            ("Chromed: parts > page > closes", None),
         ]
     );
     assert_eq!(report.tests[0].test.file_path.as_deref(), Some("a.cy.js"));
@@ -293,7 +293,7 @@ fn the_same_results_in_another_file_of_a_folder_count_once() {
     let short = suite("", &case("one", "0.001"));
     let two = vec![
         inline("out/a.xml", &*short),
-        inline("out/b.xml", short.replace("'s'", "'t'")),
+        inline("out/b.xml", short.replace("<testsuite ", "<testsuite id='2' ")),
     ];
     assert_eq!(plain(two).unwrap().tests[0].attempts.len(), 2);
     // A later time means another execution, too.
@@ -357,4 +357,305 @@ fn odd_ways_to_write_a_result_are_read() {
             1
         )]
     );
+}
+
+/// Name and file of each test, as `name [file]`.
+fn named(name: &str, text: &str) -> Vec<String> {
+    let report = plain(vec![inline(name, text)]).unwrap();
+    let tests = report.tests.iter();
+    tests
+        .map(|test| match &test.test.file_path {
+            Some(file) => format!("{} [{file}]", test.test.name),
+            None => test.test.name.clone(),
+        })
+        .collect()
+}
+
+#[test]
+fn a_test_of_junit_xml_has_one_name_whichever_others_are_in_the_report() {
+    let suite = |name: &str, class: &str| {
+        format!("<testsuite name='{name}'><testcase {class} name='loads' time='1'/></testsuite>")
+    };
+    for (class, expected) in [
+        ("", ["checkout > loads", "profile > loads"]),
+        ("classname=''", ["checkout > loads", "profile > loads"]),
+        (
+            "classname='Page'",
+            ["checkout > Page > loads", "profile > Page > loads"],
+        ),
+        // A qualified class identifies its tests.
+        (
+            "classname='shop.Page'",
+            ["shop.Page > loads", "shop.Page > loads"],
+        ),
+        (
+            r"classname='Shop\Page'",
+            [r"Shop\Page > loads", r"Shop\Page > loads"],
+        ),
+        (
+            "classname='shop::page'",
+            ["shop::page > loads", "shop::page > loads"],
+        ),
+    ] {
+        let both = [suite("checkout", class), suite("profile", class)];
+        let one_file = named("r.xml", &format!("<testsuites>{}</testsuites>", both.concat()));
+        let alone = both.clone().map(|suite| named("r.xml", &suite).remove(0));
+        let files = both.iter().enumerate();
+        let files = files.map(|(index, suite)| inline(&format!("{index}.xml"), suite.as_str()));
+        let over_files = plain(files.collect()).unwrap();
+        let mut expected_tests = expected.to_vec();
+        expected_tests.dedup();
+        assert_eq!(one_file, expected_tests, "{class}");
+        assert_eq!(alone, expected, "{class}");
+        let names: Vec<&str> = over_files.tests.iter().map(|test| &*test.test.name).collect();
+        assert_eq!(names, expected_tests, "{class}");
+    }
+}
+
+#[test]
+fn a_suite_that_repeats_the_class_or_the_tools_word_is_no_part_of_the_name() {
+    for (suite, case, expected) in [
+        (
+            "name='LoginTests'",
+            "classname='LoginTests' name='opens'",
+            "LoginTests > opens",
+        ),
+        (
+            "name='LoginTests::opens'",
+            "classname='LoginTests' name='opens with data'",
+            "LoginTests > opens with data",
+        ),
+        (
+            "name='Cart'",
+            "classname='Cart adds' name='Cart adds'",
+            "Cart adds",
+        ),
+        ("name='Cart'", "name='Cart adds'", "Cart adds"),
+        ("name='Root Suite'", "name='adds'", "adds"),
+        (
+            "name='cucumber-js'",
+            "classname='Cart' name='adds'",
+            "Cart > adds",
+        ),
+        ("name='s-20261120184603'", "name='adds'", "adds"),
+        ("name=''", "name='adds'", "adds"),
+        (
+            "name='openshift-tests' tests='1' skipped='0' failures='0' time='8'",
+            "name='[sig-shop] adds'",
+            "[sig-shop] adds",
+        ),
+        (
+            "name='openshift-tests-upgrade' tests='1' skipped='0' failures='0' time='8'",
+            "name='[sig-shop] adds'",
+            "openshift-tests-upgrade > [sig-shop] adds",
+        ),
+        (
+            "name='Carts'",
+            "classname='Cart' name='adds'",
+            "Carts > Cart > adds",
+        ),
+    ] {
+        let text = format!("<testsuites><testsuite {suite}><testcase {case}/></testsuite></testsuites>");
+        assert_eq!(named("r.xml", &text), [expected], "{suite} {case}");
+    }
+}
+
+#[test]
+fn the_address_of_a_library_is_neither_file_nor_name() {
+    let deno = |suite: &str| {
+        format!(
+            "<testsuites name='deno test'><testsuite name='{suite}'><testcase name='adds' time='0.01'/></testsuite></testsuites>"
+        )
+    };
+    assert_eq!(
+        named("r.xml", &deno("https://jsr.io/@std/testing/1.0.0/_test_suite.ts")),
+        ["adds"]
+    );
+    assert_eq!(
+        named("r.xml", &deno("http://localhost:8080/cart_test.ts")),
+        ["adds"]
+    );
+    assert_eq!(named("r.xml", &deno("./cart_test.ts")), ["adds [cart_test.ts]"]);
+    assert_eq!(
+        named("r.xml", &deno("file:///r/cart_test.ts")),
+        ["adds [/r/cart_test.ts]"]
+    );
+}
+
+#[test]
+fn a_robot_test_has_one_name_whichever_suites_run() {
+    let file = |name: &str, source: &str| {
+        format!(
+            "<suite name='{name}' {source}><test name='Card'><status status='PASS'/></test><status status='PASS'/></suite>"
+        )
+    };
+    let within =
+        |name: &str, inner: &str| format!("<suite name='{name}'>{inner}<status status='PASS'/></suite>");
+    let report = |suite: &str| named("output.xml", &format!("<robot>{suite}</robot>"));
+    let pay = file("Pay", "source='/r/shop/pay.robot'");
+    assert_eq!(report(&pay), ["Pay > Card [/r/shop/pay.robot]"]);
+    for suites in [
+        within("Cart &amp; Pay", &pay),
+        within("Tests", &within("Shop", &pay)),
+    ] {
+        assert_eq!(report(&suites), ["Pay > Card [/r/shop/pay.robot]"], "{suites}");
+    }
+    // Without sources only the folders below the root tell two files of one name apart.
+    let two = [
+        within("Admin", &file("Pay", "")),
+        within("Shop", &file("Pay", "")),
+    ]
+    .concat();
+    assert_eq!(
+        report(&within("Tests", &two)),
+        ["Admin.Pay > Card", "Shop.Pay > Card"]
+    );
+    // The same tests in Robot Framework's xUnit file.
+    let xunit = |root: &str, class: &str| {
+        let text = format!(
+            "<testsuite name='{root}' tests='1' errors='0' failures='0' skipped='0' time='0.1' \
+             timestamp='2026-11-20T19:22:47'><testcase classname='{class}' name='Card' time='0.1'/></testsuite>"
+        );
+        named("r.xml", &text)
+    };
+    assert_eq!(xunit("Pay", "Pay"), ["Pay > Card"]);
+    assert_eq!(xunit("Cart &amp; Pay", "Cart &amp; Pay.Pay"), ["Pay > Card"]);
+    assert_eq!(xunit("Other", "Pay"), ["Other > Pay > Card"]);
+}
+
+#[test]
+fn an_example_has_the_number_of_its_row_whichever_examples_run() {
+    let example = |table: &str, row: u32, name: &str| {
+        format!(
+            r#"{{"id": "checkout;pays;{table};{row}", "name": "{name}", "line": {row}, "keyword": "Scenario Outline",
+            "type": "scenario", "steps": [{{"result": {{"status": "passed"}}}}]}}"#
+        )
+    };
+    let report = |elements: &[String]| {
+        let text = format!(
+            r#"[{{"id": "checkout", "uri": "a.feature", "name": "Checkout", "elements": [{}]}}]"#,
+            elements.join(",")
+        );
+        let names = named("r.json", &text).into_iter();
+        names
+            .map(|name| name.replace("Checkout > ", "").replace(" [a.feature]", ""))
+            .collect::<Vec<_>>()
+    };
+    let all = [
+        example("", 2, "Pays"),
+        example("", 3, "Pays"),
+        example("", 4, "Pays"),
+    ];
+    assert_eq!(report(&all), ["Pays", "Pays [2]", "Pays [3]"]);
+    assert_eq!(report(&all[2..]), ["Pays [3]"]);
+    let tables = [example("cards", 2, "Pays"), example("cash", 2, "Pays")];
+    assert_eq!(report(&tables), ["Pays [cards 1]", "Pays [cash 1]"]);
+    // A name with a value needs no number, and the last part of another id is no row.
+    let named_by_value = example("", 4, "Pays 3 €").replace("checkout;pays;", "checkout;pays-<amount>-€;");
+    assert_eq!(report(&[named_by_value]), ["Pays 3 €"]);
+    let rule = example("", 2, "Pays").replace("checkout;pays;;2", "checkout;level;pays");
+    assert_eq!(report(&[rule]), ["level > Pays"]);
+    let karate = |index: i32| {
+        let text = format!(
+            r#"{{"relativePath": "a.feature", "name": "Checkout", "scenarioResults": [{{"name": "Pays", "line": 9,
+            "exampleIndex": {index}}}]}}"#
+        );
+        named("a.karate-json.txt", &text)
+    };
+    assert_eq!(karate(-1), ["Checkout > Pays [a.feature]"]);
+    assert_eq!(karate(0), ["Checkout > Pays [a.feature]"]);
+    assert_eq!(karate(2), ["Checkout > Pays [3] [a.feature]"]);
+}
+
+#[test]
+fn examples_without_a_row_are_executions_of_their_outline() {
+    let example = |line: u32, status: &str| {
+        format!(
+            r#"{{"id": "checkout;pays", "name": "Pays", "line": {line}, "keyword": "Scenario Outline",
+            "steps": [{{"result": {{"status": "{status}"}}}}]}}"#
+        )
+    };
+    let text = format!(
+        r#"[{{"id": "checkout", "uri": "a.feature", "name": "Checkout", "elements": [{}, {}]}}]"#,
+        example(7, "failed"),
+        example(8, "passed")
+    );
+    let report = plain(vec![inline("r.json", text)]).unwrap();
+    assert_eq!(tests(&report), [("Checkout > Pays", Some("a.feature"), 2)]);
+    assert_eq!(report.tests[0].attempts.executions().count(), 2);
+    assert_eq!(report.tests[0].attempts[1].status, AttemptStatus::Failed);
+    assert!(report.warnings[0].contains("2 examples"), "{:?}", report.warnings);
+}
+
+#[test]
+fn a_test_of_testng_and_a_folder_of_ctest_always_lead_the_name() {
+    let testng = |tests: &[&str]| {
+        let all: String = tests
+            .iter()
+            .map(|test| {
+                format!("<test name='{test}'><class name='shop.Cart'><test-method name='adds' status='PASS'/></class></test>")
+            })
+            .collect();
+        named(
+            "testng-results.xml",
+            &format!("<testng-results><suite name='s'>{all}</suite></testng-results>"),
+        )
+    };
+    assert_eq!(
+        testng(&["chrome", "firefox"]),
+        ["chrome > shop.Cart > adds", "firefox > shop.Cart > adds"]
+    );
+    assert_eq!(testng(&["chrome"]), ["chrome > shop.Cart > adds"]);
+    for constant in ["Command line test", "Default test", "Surefire test", ""] {
+        assert_eq!(testng(&[constant]), ["shop.Cart > adds"], "{constant}");
+    }
+    let ctest = |folders: &[&str]| {
+        let all: String = folders
+            .iter()
+            .map(|folder| format!("<Test Status='passed'><Name>adds</Name><Path>{folder}</Path></Test>"))
+            .collect();
+        named("Test.xml", &format!("<Site><Testing>{all}</Testing></Site>"))
+    };
+    assert_eq!(ctest(&["./cart", "./pay"]), ["cart > adds", "pay > adds"]);
+    assert_eq!(ctest(&["./cart"]), ["cart > adds"]);
+    assert_eq!(ctest(&["../cart"]), ["../cart > adds"]);
+    assert_eq!(ctest(&["."]), ["adds"]);
+}
+
+#[test]
+fn paths_in_names_have_slashes_and_other_back_slashes_stay() {
+    let ctrf = |file: &str| {
+        let text = format!(
+            r#"{{"results": {{"tool": {{"name": "playwright"}}, "tests": [{{"name": "adds \\d", "status": "passed",
+            "suite": ["chromium", "{file}", "cart"], "filePath": "{file}"}}]}}}}"#
+        );
+        named("r.json", &text)
+    };
+    let expected = [r"chromium > e2e/cart.spec.ts > cart > adds \d [e2e/cart.spec.ts]"];
+    assert_eq!(ctrf("e2e/cart.spec.ts"), expected);
+    assert_eq!(ctrf(r"e2e\\cart.spec.ts"), expected);
+    let junit = r"<testsuite name='s'><testcase classname='tests\cart.py' name='adds'/>
+        <testcase classname='Shop\Cart' name='adds'/><testcase classname='shop.x' name='splits a\b.py and c'/></testsuite>";
+    assert_eq!(
+        named("r.xml", junit),
+        [
+            "tests/cart.py > adds",
+            r"Shop\Cart > adds",
+            r"shop.x > splits a\b.py and c"
+        ]
+    );
+}
+
+#[test]
+fn a_script_of_prove_is_a_file() {
+    let tap = "t/cart.t ..\nok 1 - adds\n    ok 1 - inner\n    1..1\nok 2 - group\n1..2\n";
+    assert_eq!(
+        named("r.tap", tap),
+        [
+            "t/cart.t > adds [t/cart.t]",
+            "t/cart.t > group > inner [t/cart.t]"
+        ]
+    );
+    let junit = "<testsuites><testsuite name='t/cart.t'><testcase name='1 - adds'/></testsuite></testsuites>";
+    assert_eq!(named("r.xml", junit), ["t/cart.t > 1 - adds [t/cart.t]"]);
 }

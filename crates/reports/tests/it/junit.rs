@@ -205,39 +205,6 @@ fn surefire_classes_are_one_run() {
 }
 
 #[test]
-fn a_repeated_case_is_a_retry_only_where_the_tool_reports_retries_in_that_form() {
-    let twice = "<testcase classname='C' name='a'><failure message='m'/></testcase><testcase classname='C' name='a'/>";
-    let last = |text: String| {
-        let report = plain(vec![support::inline("r.xml", text)]).unwrap();
-        let statuses: Vec<String> = report.tests[0]
-            .attempts
-            .iter()
-            .map(|attempt| attempt.status.to_string())
-            .collect();
-        statuses.join(" ")
-    };
-    let gradle = "name='C' tests='2' skipped='0' failures='1' errors='0' timestamp='2026-11-20T19:25:00' hostname='h' time='1'";
-    assert_eq!(
-        last(format!("<testsuite {gradle}>{twice}</testsuite>")),
-        "failed passed"
-    );
-    assert_eq!(
-        last(format!("<testsuite name='s'>{twice}</testsuite>")),
-        "passed failed"
-    );
-    let apart = twice.replace(
-        "</testcase><testcase",
-        &format!("</testcase></testsuite><testsuite {gradle}><testcase"),
-    );
-    assert_eq!(
-        last(format!(
-            "<testsuites><testsuite {gradle}>{apart}</testsuite></testsuites>"
-        )),
-        "passed failed"
-    );
-}
-
-#[test]
 fn vitest_cases_after_a_bail_are_skipped_if_durations_are_finer_than_milliseconds() {
     let report = |total: &str| {
         let text = format!(
@@ -367,8 +334,8 @@ fn gos_groups_of_subtests_are_tests_only_if_they_failed_by_themselves() {
             "example.org/shop > TestOwn/a",
             "example.org/shop > TestOwn",
             "example.org/shop > TestAlone",
-            "k > get",
-            "k > get/all",
+            "others > k > get",
+            "others > k > get/all",
         ]
     );
 }

@@ -21,6 +21,7 @@ mod own;
 mod playwright;
 mod properties;
 mod render;
+mod retries;
 mod support;
 mod testng;
 mod trx;

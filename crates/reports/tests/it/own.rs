@@ -149,7 +149,7 @@ fn attempts_that_a_tool_writes_are_distinguished() {
             .collect()
     };
     use AttemptStatus::{Failed, Passed};
-    // Ruby writes each attempt of a scenario; two examples of an outline are two tests.
+    // Ruby writes each attempt of a scenario. Examples without a number are executions of their outline.
     let element = |line: u32, status: &str| {
         format!(
             "{{\"id\":\"f;a\",\"name\":\"a\",\"line\":{line},\"steps\":[{{\"result\":{{\"status\":\"{status}\"}}}}]}}"
@@ -157,6 +157,8 @@ fn attempts_that_a_tool_writes_are_distinguished() {
     };
     let feature = [element(3, "failed"), element(3, "passed"), element(9, "passed")].join(",");
     let text = format!("[{{\"id\":\"f\",\"uri\":\"a.feature\",\"name\":\"f\",\"elements\":[{feature}]}}]");
+    assert_eq!(statuses(&text), [vec![Failed, Passed, Passed]]);
+    let text = text.replace("\"name\":\"a\",\"line\":9", "\"name\":\"b\",\"line\":9");
     assert_eq!(statuses(&text), [vec![Failed, Passed], vec![Passed]]);
     // nextest's events number the attempt.
     let text = "{\"type\":\"suite\",\"event\":\"started\",\"test_count\":1}\n\
