@@ -15,7 +15,7 @@ unset ASSAY_DATABASE_URL
 
 # report FIRST LAST RUN: a JUnit report of these tests. One test in 97 fails in every third run.
 report() {
-    echo '<testsuite name="s">'
+    echo '<testsuite>'
     seq "$1" "$2" | awk -v run="$3" '{
         failure = ($1 % 97 == 1 && ($1 + run) % 3 == 0) ? "<failure message=\"expected " $1 % 5 "\"/>" : ""
         printf "<testcase classname=\"c%d\" name=\"t%d\" file=\"f%d.test.ts\" time=\"0.01\">%s</testcase>\n", $1 % 200, $1, $1 % 200, failure

@@ -254,7 +254,7 @@ pub fn junit<N: AsRef<str>>(
         )
     };
     let cases: String = cases.iter().map(case).collect();
-    format!("<testsuite name=\"s\">{cases}</testsuite>")
+    format!("<testsuite>{cases}</testsuite>")
 }
 
 fn xml(text: &str) -> String {

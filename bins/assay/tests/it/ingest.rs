@@ -91,7 +91,7 @@ fn an_upload_stores_what_an_import_stores() {
     let start = now();
     site.world.file("src/test/java/org/shop/OrderTest.java", "");
     let report = format!(
-        "<testsuite name=\"s\" timestamp=\"{start}\"><testcase classname=\"org.shop.OrderTest\" name=\"adds\" time=\"0.1\"/></testsuite>"
+        "<testsuite timestamp=\"{start}\"><testcase classname=\"org.shop.OrderTest\" name=\"adds\" time=\"0.1\"/></testsuite>"
     );
     site.world.file("out/TEST-a.xml", &report);
     site.world.file(
@@ -197,7 +197,7 @@ fn each_refusal_of_the_server_exits_with_1_and_its_reason() {
     site.world.file("empty.xml", "<testsuite name=\"s\"/>");
     site.world.file(
         "broken.xml",
-        "<testsuite name=\"s\"><testcase name=\"a\"></wrong></testsuite>",
+        "<testsuite><testcase name=\"a\"></wrong></testsuite>",
     );
     let upload = |path| site.command(&["upload", path]);
     site.refused(

@@ -594,7 +594,7 @@ fn a_large_body_is_sent_once_the_server_accepts_it() {
         .collect();
     job.write(
         "out/large.xml",
-        &format!("<testsuite name=\"s\"><testcase name=\"{text}\"/></testsuite>"),
+        &format!("<testsuite><testcase name=\"{text}\"/></testsuite>"),
     );
     let output = job.run(&["upload", "out/large.xml"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));

@@ -200,7 +200,7 @@ impl Report {
             )
         };
         let cases: String = (0..self.tests).map(case).collect();
-        format!("<testsuite name=\"s\">{cases}</testsuite>")
+        format!("<testsuite>{cases}</testsuite>")
     }
 }
 

@@ -24,7 +24,7 @@ fn import(agents: &Agents, minutes: i64, branch: &str, flags: &[&str], cases: &[
         )
     };
     let cases: String = cases.iter().map(case).collect();
-    let report = format!("<testsuite name=\"s\">{cases}</testsuite>");
+    let report = format!("<testsuite>{cases}</testsuite>");
     let (key, commit) = (minutes.to_string(), format!("{minutes:04}c0ffee"));
     let usual = ["--branch", branch, "--run-key", &key, "--commit", &commit];
     agents

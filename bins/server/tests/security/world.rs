@@ -254,7 +254,7 @@ fn report(name: &str, number: i64, place: usize) -> String {
             format!("<testcase classname=\"cart\" name=\"{case}\" file=\"{file}\" time=\"0.010\">{body}</testcase>")
         })
         .collect();
-    format!("<testsuite name=\"s\">{cases}</testsuite>")
+    format!("<testsuite>{cases}</testsuite>")
 }
 
 /// All data that the owner of a project can read of it.

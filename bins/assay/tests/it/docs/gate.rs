@@ -89,7 +89,7 @@ fn junit(cases: &[Case]) -> String {
         format!("<testcase classname=\"totals\" name=\"{name}\" file=\"{FILE}\" time=\"0.01\">{failure}</testcase>\n")
     });
     format!(
-        "<testsuite name=\"s\" timestamp=\"{}\">\n{}</testsuite>\n",
+        "<testsuite timestamp=\"{}\">\n{}</testsuite>\n",
         now(),
         cases.collect::<String>()
     )

@@ -152,7 +152,7 @@ fn a_commit_or_a_branch_names_the_newest_run_of_each_suite() {
 #[test]
 fn every_candidate_for_a_file_selects_its_test() {
     let agents = Agents::empty();
-    let report = "<testsuite name=\"s\">\
+    let report = "<testsuite>\
         <testcase classname=\"cart\" name=\"pays\" file=\"a.test.ts\"/>\
         <testcase classname=\"cart\" name=\"pays\"/></testsuite>";
     agents
@@ -292,7 +292,7 @@ fn large_and_hostile_reports_fit_the_budget_and_show_nothing_hidden() {
     };
     let path = agents.world.folder.path().join("large.xml");
     let cases: String = (0..200).map(case).collect();
-    std::fs::write(&path, format!("<testsuite name=\"s\">{cases}</testsuite>")).unwrap();
+    std::fs::write(&path, format!("<testsuite>{cases}</testsuite>")).unwrap();
     let path = path.display().to_string();
     let imported = agents.world.cli.json(&[
         "import",
@@ -404,7 +404,7 @@ fn data_of_another_organization_stays_hidden() {
     let theirs = text(&cli.json(&["project", "create", "--org", "Other", "theirs"])["id"]);
     let path = agents.world.folder.path().join("theirs.xml");
     let case = "<testcase classname=\"secret\" name=\"plan\" file=\"secret.test.ts\"><failure message=\"their words\"/></testcase>";
-    std::fs::write(&path, format!("<testsuite name=\"s\">{case}</testsuite>")).unwrap();
+    std::fs::write(&path, format!("<testsuite>{case}</testsuite>")).unwrap();
     let path = path.display().to_string();
     let flags = ["--branch", "main", "--commit", "feedc0ffee", "--run-key", "1"];
     let imported = cli.json(&[&["import", "--project", "theirs"], &flags[..], &[path.as_str()]].concat());

@@ -27,7 +27,7 @@ fn fill(agents: &Agents) -> Value {
         )
     };
     let cases: String = (0..TESTS).map(case).collect();
-    let report = format!("<testsuite name=\"s\">{cases}</testsuite>");
+    let report = format!("<testsuite>{cases}</testsuite>");
     let flags = ["--branch", "topic", "--commit", "bb00c0ffee", "--run-key", "1"];
     let imported = agents.world.import_report(5, &report, &flags);
     let project = &agents.world.project;
