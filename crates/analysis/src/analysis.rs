@@ -18,6 +18,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Judge as _, LastRun, VerdictEntry, VerdictStatus},
 };
+use assay_explain::stable_branch::{BranchState, StableBranch};
 use assay_flakiness::{ENGINE_VERSION, Engine};
 use serde::Serialize;
 
@@ -43,6 +44,8 @@ pub struct Analysis {
     pub runs_read: usize,
     /// The stable branch.
     pub stable_branch: Arc<str>,
+    /// What fails on the stable branch now, whatever the verdicts.
+    pub stable: BranchState,
     /// Runs without a branch that are judged as runs of the stable one, because other runs have a branch.
     pub runs_assumed_stable: usize,
     /// The tests with a result in the window: broken and flaky ones first, then currently failing ones, then the
@@ -153,6 +156,7 @@ impl Collector {
             });
         }
         let history = self.history(&runs);
+        let stable = StableBranch::of(&history);
         let errors = self.errors(&history, &runs);
         let mut last = LastResults {
             runs: &runs,
@@ -169,7 +173,13 @@ impl Collector {
                     .and_then(|index| last.of(&history, index, test));
                 let name = interner::name(&self.tests, test);
                 AnalyzedTest {
-                    entry: VerdictEntry::new(name, judgement.verdict, last, Some(judgement.evidence)),
+                    entry: VerdictEntry::new(
+                        name,
+                        judgement.verdict,
+                        stable.failing_since(&history, test),
+                        last,
+                        Some(judgement.evidence),
+                    ),
                     errors: errors.get(&test).cloned().unwrap_or_default(),
                     test,
                 }
@@ -184,6 +194,7 @@ impl Collector {
             runs: numbers.len(),
             runs_read: self.runs(),
             stable_branch: Arc::clone(&history.stable_branch),
+            stable: stable.state(&history),
             runs_assumed_stable: self.assumed_stable,
             tests,
             causes: None,

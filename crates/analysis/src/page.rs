@@ -44,7 +44,7 @@ pub fn page(analysis: &Analysis) -> String {
                 meta name="generator" content="Assay";
                 // The policy blocks all loading, even if markup from a report's text reached the page.
                 meta http-equiv="Content-Security-Policy" content=(policy());
-                title { (headline(analysis)) ": test report by Assay" }
+                title { (analysis.stable.explanation) ": test report by Assay" }
                 // Without this, a browser requests an icon from the page's server.
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
@@ -82,7 +82,8 @@ fn head(analysis: &Analysis) -> Markup {
     html! {
         header.page {
             p.brand { (mark()) "Assay" }
-            h1 { (headline(analysis)) }
+            h1 { (analysis.stable.explanation) }
+            p { (headline(analysis)) "." }
             p.sub {
                 (words::count(analysis.runs, "run")) ", " (words::count(analysis.tests.len(), "test"))
                 ", " (words::date(from)) " to " (words::time(analysis.now)) " UTC. Stable branch "

@@ -3,7 +3,7 @@
 use assay_domain::{
     attempt::AttemptStatus,
     timestamp::Timestamp,
-    verdict::{Evidence, Figures, VerdictStatus},
+    verdict::{Evidence, FailingOn, Figures, VerdictStatus},
 };
 use maud::{Markup, html};
 
@@ -23,6 +23,22 @@ pub const fn status(status: VerdictStatus) -> &'static str {
 /// A verdict's status as a chip.
 pub fn chip(verdict: VerdictStatus) -> Markup {
     html! { span class={ "chip " (verdict.as_str()) } { (status(verdict)) } }
+}
+
+/// A verdict as a chip. A healthy test that fails on other branches has a chip for each side.
+pub fn chip_on(verdict: VerdictStatus, stable_branch: &str, failing_on: &[FailingOn]) -> Markup {
+    let Some(first) = failing_on.first().filter(|_| verdict == VerdictStatus::Healthy) else {
+        return chip(verdict);
+    };
+    let others = failing_on.len() - 1;
+    html! {
+        span class={ "chip " (verdict.as_str()) } { (status(verdict)) " on " bdi { (stable_branch) } }
+        " "
+        span class={ "chip " (VerdictStatus::Failing.as_str()) } {
+            "Failing on " bdi { (first.branch.as_deref().unwrap_or("runs without a branch")) }
+            @if others > 0 { " and " (words::count(others, "other branch")) }
+        }
+    }
 }
 
 /// The status of an attempt in words.

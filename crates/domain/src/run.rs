@@ -158,15 +158,28 @@ pub struct RunRow {
     pub counts: Counts,
     /// None for a run that was not sharded.
     pub shards: Option<ShardCount>,
-    /// Its suite; none for the default one. The runs list of the API omits it.
+    /// Its suite; none for the default one. The runs list of the API omits it, the message and the author.
     #[serde(skip)]
     pub suite: Option<String>,
+    /// The message of its commit.
+    #[serde(skip)]
+    pub commit_message: Option<String>,
+    /// The author of its commit.
+    #[serde(skip)]
+    pub author_name: Option<String>,
 }
 
 impl RunRow {
     /// The revision of the tested code, if one is known.
     pub fn revision(&self) -> Option<&str> {
         tested_or_commit(self.tested_revision.as_deref(), self.commit_sha.as_deref())
+    }
+
+    /// The first line of its commit's message.
+    pub fn subject(&self) -> Option<&str> {
+        self.commit_message
+            .as_deref()
+            .and_then(|message| message.lines().next())
     }
 }
 
@@ -313,6 +326,15 @@ pub struct Run {
     pub report_errors: Vec<ErrorDetail>,
     /// The number of further such errors: the list ends at about a megabyte.
     pub omitted_report_errors: u32,
+}
+
+impl Run {
+    /// The first line of its commit's message.
+    pub fn subject(&self) -> Option<&str> {
+        self.commit_message
+            .as_deref()
+            .and_then(|message| message.lines().next())
+    }
 }
 
 /// The shards of a run.

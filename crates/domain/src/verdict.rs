@@ -44,7 +44,7 @@ vocabulary!(
         FailureRateFlaky = "failure_rate_flaky",
         /// It alternates between passing and failing.
         FlipRate = "flip_rate",
-        /// It failed once, and no other signal explains it.
+        /// It failed in one episode, and no other signal explains it.
         IsolatedFailure = "isolated_failure",
         /// It failed in runs in which many tests failed together.
         MassFailure = "mass_failure",
@@ -69,7 +69,7 @@ impl Signal {
             Self::RetryRate => "Passed on retry",
             Self::FailureRateFlaky => "Failures that a breakage and its fix do not explain",
             Self::FlipRate => "Flips between passing and failing",
-            Self::IsolatedFailure => "One isolated failure",
+            Self::IsolatedFailure => "One isolated episode of failures",
             Self::MassFailure => "Failed together with many other tests",
             Self::FailingOffStable => "Failing off the stable branch",
             Self::VariantSpecific => "Fails on one variant only",
@@ -323,6 +323,8 @@ pub struct VerdictEntry {
     pub labels: Vec<Label>,
     /// The branches other than the stable one on which it currently fails.
     pub failing_on: Vec<FailingOn>,
+    /// The first run of its present failures on the stable branch; null if its newest result there did not fail.
+    pub failing_since: Option<FailingSince>,
     /// The figures.
     #[serde(flatten)]
     pub figures: Figures,
@@ -340,6 +342,7 @@ impl VerdictEntry {
     pub fn new(
         test: TestName,
         verdict: Verdict,
+        failing_since: Option<FailingSince>,
         last: Option<(Timestamp, LastRun)>,
         evidence: Option<Evidence>,
     ) -> Self {
@@ -354,6 +357,7 @@ impl VerdictEntry {
             also_active,
             labels: verdict.labels,
             failing_on: verdict.failing_on,
+            failing_since,
             figures: verdict.figures,
             last_seen_at,
             last_run,
@@ -371,6 +375,22 @@ impl Verdict {
             .filter(|signal| Some(*signal) != self.reason)
             .collect()
     }
+}
+
+/// The run of the stable branch with which a test's present failures began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FailingSince {
+    /// Its id.
+    pub run_id: String,
+    /// Its number.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub run_number: i32,
+    /// Its start.
+    pub started_at: Timestamp,
+    /// The revision that it tested, if known.
+    pub revision: Option<String>,
 }
 
 /// The newest run that did not skip a test.

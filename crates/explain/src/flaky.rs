@@ -17,6 +17,8 @@ use assay_domain::{
 };
 use serde::Serialize;
 
+use crate::stable_branch::{BranchState, StableBranch};
+
 /// The flaky and broken tests of the last 14 days as of one state of the project. A simultaneous import or deletion
 /// does not mix two states. `judge` calls the engine; the caller measures its duration there.
 pub fn flaky_list(
@@ -40,6 +42,7 @@ pub fn flaky_list(
             let bytes = suspects.verdicts.iter().map(Verdict::bytes).sum();
             Ok((suspects, bytes))
         })?;
+        let stable = StableBranch::in_snapshot(snapshot, &history, (from, now))?;
         let ranked = query.rank(with_names(snapshot, &suspects.verdicts)?);
         let page = Page::of(query.page, query.per_page, count(ranked.len()));
         let on_page = slice(ranked, &page);
@@ -51,11 +54,13 @@ pub fn flaky_list(
         };
         let entry = |((test, verdict), last): (NamedVerdict<'_>, Option<FinalResult>)| {
             let evidence = evidence.remove(&verdict.test);
-            VerdictEntry::new(test, verdict.clone(), last, evidence)
+            let failing_since = stable.failing_since(&history, verdict.test);
+            VerdictEntry::new(test, verdict.clone(), failing_since, last, evidence)
         };
         Ok(FlakyList {
             project: project.tag(),
             window_days: ENGINE_WINDOW_DAYS,
+            stable: stable.state(&history),
             sort: query.sort,
             page,
             tests: on_page.into_iter().zip(last_runs).map(entry).collect(),
@@ -74,6 +79,8 @@ pub struct FlakyList {
     pub project: ProjectTag,
     /// The engine's fixed window in days.
     pub window_days: i64,
+    /// What fails on the stable branch now, whatever the verdicts.
+    pub stable: BranchState,
     /// The order of the list.
     pub sort: FlakySort,
     /// The position of this page in the list.

@@ -4,3 +4,4 @@ pub mod cursor;
 pub mod failures;
 pub mod flaky;
 pub mod prompt;
+pub mod stable_branch;

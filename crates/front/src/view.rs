@@ -15,6 +15,7 @@ use assay_domain::{
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
     window::{Days, Window},
 };
+use assay_explain::stable_branch::StableBranch;
 use assay_flakiness::Diagnose;
 
 use crate::error::FrontError;
@@ -161,14 +162,21 @@ impl View<'_> {
     pub(crate) fn judged(&self, snapshot: &mut dyn Snapshot) -> Result<Verdicts, StoreError> {
         let from = self.now.plus_days(-ENGINE_WINDOW_DAYS);
         let history = snapshot.observations(from, self.now)?;
+        let stable = StableBranch::in_snapshot(snapshot, &history, (from, self.now))?;
         let verdicts = self.engine.verdicts(&history, self.now);
-        Ok(Verdicts { history, verdicts })
+        Ok(Verdicts {
+            history,
+            stable,
+            verdicts,
+        })
     }
 }
 
 /// The verdicts on the tests of the engine's window.
 pub(crate) struct Verdicts {
     pub(crate) history: Arc<History>,
+    /// What fails on the stable branch now.
+    pub(crate) stable: Arc<StableBranch>,
     verdicts: Vec<Verdict>,
 }
 

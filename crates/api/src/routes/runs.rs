@@ -227,6 +227,8 @@ mod tests {
             counts: Counts::default(),
             shards: None,
             suite: None,
+            commit_message: None,
+            author_name: None,
         }
     }
 

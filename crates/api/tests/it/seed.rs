@@ -258,6 +258,8 @@ pub(crate) fn run_row(number: i32, started_at: Timestamp) -> RunRow {
         duration_ms: None,
         counts: COUNTS,
         suite: None,
+        commit_message: None,
+        author_name: None,
         shards: Some(ShardCount {
             received: 1,
             expected: None,

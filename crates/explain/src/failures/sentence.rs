@@ -1,8 +1,11 @@
 //! One sentence about the cause of a failure, with counts that a reader can check.
 
+use std::collections::BTreeSet;
+
 use assay_domain::{
     cause::{Cause, Knowledge},
     observation::{History, RunFacts},
+    timestamp::Timestamp,
 };
 use assay_flakiness::{CauseFacts, FailureCause};
 
@@ -21,6 +24,7 @@ pub fn explanation(history: &History, failure: &FailureCause, knowledge: Knowled
         history,
         failure,
         facts: &failure.facts,
+        elsewhere: Elsewhere::of(history, failure),
         knowledge,
     };
     let cause = gate::cause(failure);
@@ -40,6 +44,7 @@ struct CauseSentences<'a> {
     history: &'a History,
     failure: &'a FailureCause,
     facts: &'a CauseFacts,
+    elsewhere: Elsewhere<'a>,
     knowledge: Knowledge,
 }
 
@@ -79,7 +84,10 @@ impl CauseSentences<'_> {
         let stable = self.on_stable();
         let passed = facts.stable_runs - facts.stable_failed;
         let stable_runs = match (facts.stable_runs, facts.stable_failed) {
-            (0, _) => format!("Never ran{stable} before"),
+            (0, _) => match self.elsewhere.in_words() {
+                Some(elsewhere) => elsewhere,
+                None => format!("Never ran{stable} before"),
+            },
             (1, 0) => format!("Passed in the only run{stable}{before}"),
             (all, 0) => format!("Passed in all {all} runs{stable}{before}"),
             (all, _) => format!("Passed in {passed} of {all} runs{stable}{before}"),
@@ -160,6 +168,9 @@ impl CauseSentences<'_> {
         if facts.good_runs == 0 {
             return "Failed, and ran in no other run on good code".to_owned();
         }
+        if facts.good_failed == 0 {
+            return self.first_flake();
+        }
         sentence.push_str(if sentence.is_empty() { "Failed" } else { "; failed" });
         let others = if facts.good_runs == 1 { "run" } else { "runs" };
         let counted = format!(
@@ -167,7 +178,7 @@ impl CauseSentences<'_> {
             facts.good_failed, facts.good_runs
         );
         sentence.push_str(&counted);
-        if facts.recognisable && facts.good_failed > 0 {
+        if facts.recognisable {
             let times = match facts.good_same_error {
                 1 => "1 time".to_owned(),
                 times => format!("{times} times"),
@@ -175,6 +186,23 @@ impl CauseSentences<'_> {
             sentence.push_str(&format!(", {times} with this error"));
         }
         sentence
+    }
+
+    /// A flake without an earlier failure on good code: what else made it the likeliest cause.
+    fn first_flake(&self) -> String {
+        let facts = self.facts;
+        if let Some(elsewhere) = self.elsewhere.in_words().filter(|_| self.elsewhere.failed > 0) {
+            return elsewhere;
+        }
+        let error = match facts.same_error.other_tests {
+            0 => "",
+            1 => "; another test failed with the same error",
+            _ => "; other tests failed with the same error",
+        };
+        format!(
+            "First failure after {} passed runs on good code{error}",
+            facts.good_runs
+        )
     }
 
     fn environment(&self) -> String {
@@ -207,25 +235,100 @@ impl CauseSentences<'_> {
             return format!("Something outside of the code changed{passed}");
         };
         let branch = run.branch.as_deref().unwrap_or("another branch");
-        format!(
-            "Began to fail on branch {branch} {}, too",
-            ago(here.since_ms(run.started_at))
-        )
+        let elsewhere = &self.elsewhere;
+        match (elsewhere.branches.len(), elsewhere.first_failed) {
+            (branches @ 2.., Some(first)) => format!(
+                "Also failed on {branches} other branches in {}",
+                span(here.since_ms(first))
+            ),
+            (_, Some(first)) if elsewhere.failed > 1 => format!(
+                "Also failed in {} runs of branch {branch} in {}",
+                elsewhere.failed,
+                span(here.since_ms(first))
+            ),
+            _ => format!(
+                "Began to fail on branch {branch} {}, too",
+                ago(here.since_ms(run.started_at))
+            ),
+        }
+    }
+}
+
+/// The earlier results of a failure's test on other branches than its own and the stable one.
+#[derive(Debug, Default)]
+struct Elsewhere<'a> {
+    /// Runs with a result.
+    runs: u32,
+    /// Those of them in which the test failed finally.
+    failed: u32,
+    /// The branches with such a failure.
+    branches: BTreeSet<&'a str>,
+    /// The start of the first such failure.
+    first_failed: Option<Timestamp>,
+}
+
+impl<'a> Elsewhere<'a> {
+    fn of(history: &'a History, failure: &FailureCause) -> Self {
+        let mut elsewhere = Self::default();
+        let Some(here) = history.runs.get(failure.run_index).map(|observed| &observed.run) else {
+            return elsewhere;
+        };
+        for observed in &history.runs {
+            let run = &observed.run;
+            let Some(branch) = run.branch.as_deref() else {
+                continue;
+            };
+            let is_elsewhere = branch != &*history.stable_branch && here.branch.as_deref() != Some(branch);
+            let ran = observed.present.contains(failure.test) && !observed.skipped.contains(failure.test);
+            if !is_elsewhere || !ran || run.started_at > here.started_at {
+                continue;
+            }
+            elsewhere.runs += 1;
+            let place = observed
+                .failures
+                .binary_search_by_key(&failure.test, |failed| failed.test);
+            let failed = place.ok().and_then(|place| observed.failures.get(place));
+            if failed.is_some_and(|failed| !failed.recovered) {
+                elsewhere.failed += 1;
+                elsewhere.branches.insert(branch);
+                let first = elsewhere.first_failed.get_or_insert(run.started_at);
+                *first = run.started_at.min(*first);
+            }
+        }
+        elsewhere
+    }
+
+    /// For example "Failed in 5 of 275 runs of other branches"; none if it never ran there.
+    fn in_words(&self) -> Option<String> {
+        match (self.runs, self.failed) {
+            (0, _) => None,
+            (1, 0) => Some("Passed in the only run of another branch".to_owned()),
+            (1, _) => Some("Failed in the only run of another branch".to_owned()),
+            (all, 0) => Some(format!("Passed in all {all} runs of other branches")),
+            (all, failed) => Some(format!("Failed in {failed} of {all} runs of other branches")),
+        }
     }
 }
 
 /// The age of an event relative to the failure.
 fn ago(milliseconds: i64) -> String {
+    if milliseconds.unsigned_abs() < 60_000 {
+        return "at the same time".to_owned();
+    }
+    let relation = if milliseconds < 0 { "after" } else { "before" };
+    format!("{} {relation}", span(milliseconds))
+}
+
+/// A length of time, such as "3 days".
+fn span(milliseconds: i64) -> String {
     let minutes = milliseconds.unsigned_abs() / 60_000;
     let (count, unit) = match minutes {
-        ..1 => return "at the same time".to_owned(),
-        1..90 => (minutes, "minute"),
+        ..90 => (minutes.max(1), "minute"),
         90..2_880 => ((minutes + 30) / 60, "hour"),
         _ => ((minutes + 720) / 1_440, "day"),
     };
     let plural = if count == 1 { "" } else { "s" };
-    let relation = if milliseconds < 0 { "after" } else { "before" };
-    format!("{count} {unit}{plural} {relation}")
+    format!("{count} {unit}{plural}")
 }
 
 /// The abbreviated revision for a sentence.

@@ -15,11 +15,12 @@ mod tests;
 use actix_web::HttpRequest;
 use assay_components::words;
 use assay_domain::{
-    id::ProjectId,
+    id::{ProjectId, RunId},
     page::Page as PagePlace,
     run::{Outcome, RunRow},
     test::CandidateFiles,
     timestamp::Timestamp,
+    verdict::FailingSince,
 };
 use maud::{Markup, html};
 
@@ -104,6 +105,32 @@ pub(crate) fn candidates(request: &HttpRequest, files: &CandidateFiles) -> Marku
 /// A time with its age.
 fn when(at: Timestamp, now: Timestamp) -> Markup {
     html! { (words::time(at)) ", " span.age { (words::age(at, now)) } }
+}
+
+/// The run of the stable branch since which a test fails, with its commit and age.
+fn failing_since(
+    project: ProjectId,
+    since: &FailingSince,
+    subject: Option<&str>,
+    author: Option<&str>,
+    now: Timestamp,
+) -> Markup {
+    html! {
+        p.facts {
+            span {
+                "since "
+                @match since.run_id.parse::<RunId>() {
+                    Ok(id) => a href=(links::run(project, &id)) { "run " (since.run_number) },
+                    Err(_) => { "run " (since.run_number) },
+                }
+                ", " (when(since.started_at, now))
+            }
+            @if let Some(revision) = &since.revision {
+                span { "commit " (commit(revision)) @if let Some(subject) = subject { ", " bdi { (subject) } } }
+            }
+            @if let Some(author) = author { span { "by " bdi { (author) } } }
+        }
+    }
 }
 
 /// A number of the database as text.

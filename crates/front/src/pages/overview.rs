@@ -25,10 +25,11 @@ use assay_domain::{
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
     window::{Days, Window},
 };
+use assay_explain::stable_branch::StableBranch;
 use maud::{Markup, html};
 
 use super::{
-    Answer, count, ended,
+    Answer, count, ended, failing_since,
     rows::{self, Row},
     when,
 };
@@ -74,6 +75,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         broken,
         failing,
         flaky,
+        stable,
     } = &*tests;
     let days = Daily::of(&history, view.now);
     let id = project.id;
@@ -82,7 +84,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             @if !group.worst.is_empty() {
                 section aria-label=(heading) {
                     h2 { (heading) }
-                    (rows::rows(id, &history, &group.worst(), Row::WithReason))
+                    (rows::rows(id, &history, stable, &group.worst(), Row::WithReason))
                     @if group.tests > group.worst.len() {
                         p.pages { a href=(links::tests_with(id, group.status)) { "All " (words::grouped(group.tests)) } }
                     }
@@ -91,7 +93,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         }
     };
     let body = html! {
-        h1 { (words::headline(broken.tests, failing.tests, flaky.tests)) }
+        h1 { (stable.sentence(&history)) }
+        @if let Some(since) = stable.newest_failing_since(&history) {
+            @let run = runs.iter().find(|run| run.run_number == since.run_number);
+            (failing_since(id, &since, run.and_then(RunRow::subject), run.and_then(|run| run.author_name.as_deref()), view.now))
+        }
+        p { "Verdicts: " (words::headline(broken.tests, failing.tests, flaky.tests)) "." }
         p.sub {
             (words::count(*total, "test")) " in the last " (DAYS) " days. " (newest_runs(id, &runs, &history.stable_branch, view.now))
         }
@@ -129,6 +136,7 @@ struct Tests {
     broken: Group,
     failing: Group,
     flaky: Group,
+    stable: Arc<StableBranch>,
 }
 
 impl Tests {
@@ -158,6 +166,7 @@ impl Tests {
             broken: group(VerdictStatus::Broken)?,
             failing: group(VerdictStatus::Failing)?,
             flaky: group(VerdictStatus::Flaky)?,
+            stable: Arc::clone(&verdicts.stable),
         })
     }
 

@@ -55,6 +55,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         let verdicts = view.verdicts(&project)?;
         detailed_projects.push((entry, runs, verdicts));
     }
+    // The projects whose stable branch is red come first.
+    detailed_projects.sort_by_key(|(_, _, verdicts)| std::cmp::Reverse(verdicts.stable.failing()));
     let body = html! {
         h1 { "Projects" }
         @if projects.is_empty() {
@@ -64,6 +66,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             @for (entry, runs, verdicts) in &detailed_projects {
                 section.panel {
                     h2 { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } }
+                    p { b { (verdicts.stable.sentence(&verdicts.history)) } }
                     p.facts {
                         @for (status, word) in COUNTED {
                             span { (counted(entry.id, verdicts.count(status), status, word)) }

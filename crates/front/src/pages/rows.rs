@@ -7,7 +7,8 @@ use assay_components::{
     strip::{self, Outcome, Scale},
     words,
 };
-use assay_domain::{id::ProjectId, observation::History};
+use assay_domain::{id::ProjectId, observation::History, verdict::VerdictStatus};
+use assay_explain::stable_branch::StableBranch;
 use maud::{Markup, html};
 
 use crate::{links, view::NamedVerdict};
@@ -25,7 +26,13 @@ pub(super) enum Row {
 }
 
 /// The rows of these tests, in their order.
-pub(super) fn rows(project: ProjectId, history: &History, tests: &[NamedVerdict<'_>], row: Row) -> Markup {
+pub(super) fn rows(
+    project: ProjectId,
+    history: &History,
+    stable: &StableBranch,
+    tests: &[NamedVerdict<'_>],
+    row: Row,
+) -> Markup {
     let indexes = run_indexes(history);
     let names: Vec<_> = tests
         .iter()
@@ -43,6 +50,8 @@ pub(super) fn rows(project: ProjectId, history: &History, tests: &[NamedVerdict<
                         (figures::chip(verdict.status))
                         span.named {
                             (name::in_list(short, test.name))
+                            @if let Some(since) = stable.failing_since(history, verdict.test) { span.path { "Fails on the stable branch since run " (since.run_number) } }
+                            @if let Some(on) = verdict.failing_on.first().filter(|_| verdict.status == VerdictStatus::Healthy) { span.path { "Healthy on " bdi { (history.stable_branch) } "; fails on " bdi { (on.branch.as_deref().unwrap_or("runs without a branch")) } " since run " (on.since_run) } }
                             @if row == Row::WithReason { span.path { bdi { (verdict.explanation) } } }
                         }
                         span.runs { (strip::draw(&newest, Scale::LINE, "Runs")) }

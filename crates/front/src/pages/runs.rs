@@ -140,6 +140,7 @@ fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
                             @if let Some(number) = run.pull_request_number { ", pull request " (number) }
                             @if let Some(sha) = &run.commit_sha { ", " (commit(sha)) }
                         }
+                        @if let Some(subject) = run.subject() { p.sub { bdi { (subject) } @if let Some(author) = &run.author_name { ", by " bdi { (author) } } } }
                         p.facts {
                             (chart::shares(&[
                                 ("failed", u64::from(counts.failed)),

@@ -11,14 +11,18 @@ use assay_components::{
 use assay_domain::{
     history::{Occurrence, TestHistory},
     id::{ProjectId, RunId},
+    project::Project,
+    run::{Run, SomeTests},
     signature::TestSignature,
-    test::{TestLookup, TestName},
+    store::in_snapshot,
+    test::{TestLookup, TestName, TestSelector},
     timestamp::Timestamp,
-    verdict::StoredVerdict,
+    verdict::{ENGINE_WINDOW_DAYS, FailingSince, StoredVerdict},
 };
+use assay_explain::stable_branch::StableBranch;
 use maud::{Markup, html};
 
-use super::{Answer, choice, count, grouped, when};
+use super::{Answer, choice, count, failing_since, grouped, when};
 use crate::{
     error::FrontError,
     layout::{Page, Tab},
@@ -42,11 +46,16 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         TestLookup::Found(verdict) => verdict.stored,
         TestLookup::Missing | TestLookup::Ambiguous(_) => None,
     };
+    let since = failing_on_stable(view, &project, &selector)?;
     let signatures = single_test(view.store.test_signatures(&project, &selector, &window)?)?;
     let test = &history.test;
     let days = window.days.count().to_string();
     let body = html! {
         h1 { (name::heading(&test.name, test.file_path.as_deref())) }
+        @if let Some((since, run)) = &since {
+            p { b { "Fails on " bdi { (history.stable_branch) } } }
+            (failing_since(project.id, since, run.as_ref().and_then(Run::subject), run.as_ref().and_then(|run| run.author_name.as_deref()), view.now))
+        }
         (self::verdict(project.id, verdict.as_ref(), &history, view))
         section aria-labelledby="history" {
             h2 #history { "History" }
@@ -81,6 +90,32 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     .into())
 }
 
+/// The run since which the test fails on the stable branch; none if its newest result there did not fail.
+fn failing_on_stable(
+    view: &View<'_>,
+    project: &Project,
+    test: &TestSelector,
+) -> Result<Option<(FailingSince, Option<Run>)>, FrontError> {
+    let window = (view.now.plus_days(-ENGINE_WINDOW_DAYS), view.now);
+    let since = in_snapshot(view.store, project, |snapshot| {
+        let history = snapshot.observations(window.0, window.1)?;
+        let stable = StableBranch::in_snapshot(snapshot, &history, window)?;
+        let lookups = snapshot.test_ordinals(std::slice::from_ref(test))?;
+        Ok(lookups.into_iter().find_map(|lookup| match lookup {
+            TestLookup::Found(test) => stable.failing_since(&history, test),
+            TestLookup::Missing | TestLookup::Ambiguous(_) => None,
+        }))
+    })?;
+    let Some(since) = since else {
+        return Ok(None);
+    };
+    let run = match since.run_id.parse() {
+        Ok(id) => view.store.run_with(project, id, &SomeTests::Of(Vec::new()))?,
+        Err(_) => None,
+    };
+    Ok(Some((since, run.map(|detail| detail.run))))
+}
+
 fn verdict(
     project: ProjectId,
     verdict: Option<&StoredVerdict>,
@@ -104,7 +139,7 @@ fn verdict(
         }
     };
     html! {
-        p.why { (figures::chip(verdict.status)) " " (verdict.explanation) "." }
+        p.why { (figures::chip_on(verdict.status, &history.stable_branch, &verdict.failing_on)) " " (verdict.explanation) "." }
         div.box {
             (figures::metrics(&verdict.figures, verdict.last.as_ref().map(|(_, last)| (last.status, last.started_at))))
             p.sub { "Judged " (when(verdict.evaluated_at, view.now)) "." }

@@ -58,6 +58,8 @@ struct Filters {
     variant: Option<String>,
     /// The fingerprint of an error.
     error: Option<String>,
+    /// Only tests whose newest result on the stable branch failed.
+    is_red: bool,
     /// Only tests that first failed this week.
     is_new: bool,
 }
@@ -72,6 +74,9 @@ impl Filters {
                 (variant.chars().count() <= VARIANT_CHARS).then(|| variant.to_owned())
             })?,
             error: view.text("error")?,
+            is_red: view
+                .parse("red", "must be 1", |red| (red == "1").then_some(()))?
+                .is_some(),
             is_new: view
                 .parse("new", "must be 1", |new| (new == "1").then_some(()))?
                 .is_some(),
@@ -79,13 +84,14 @@ impl Filters {
     }
 
     /// The filters as parameters of the page's address.
-    fn parameters(&self) -> [(&'static str, Option<&str>); 6] {
+    fn parameters(&self) -> [(&'static str, Option<&str>); 7] {
         [
             ("search", self.search.as_deref()),
             ("file", self.file.as_deref()),
             ("branch", self.branch.as_deref()),
             ("variant", self.variant.as_deref()),
             ("error", self.error.as_deref()),
+            ("red", self.is_red.then_some("1")),
             ("new", self.is_new.then_some("1")),
         ]
     }
@@ -124,6 +130,7 @@ impl Filters {
         let (search, file) = (self.search.as_deref().map(fold), self.file.as_deref().map(fold));
         verdicts.entries(names, |(test, verdict)| {
             filter_bitmaps.iter().all(|tests| tests.contains(verdict.test))
+                && (!self.is_red || verdicts.stable.fails(verdict.test))
                 && file.as_deref().is_none_or(|file| test.file_contains_folded(file))
                 && search
                     .as_deref()
@@ -181,6 +188,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let branches: BTreeSet<&str> = runs.filter_map(|run| run.run.branch.as_deref()).collect();
     let body = html! {
         h1 { "Tests" }
+        p.sub { (verdicts.stable.sentence(&verdicts.history)) "." }
         form.controls role="search" action=(path) method="get" data-live {
             @if let Some(status) = chosen { input type="hidden" name="status" value=(status); }
             @if let Some(error) = &filters.error { input type="hidden" name="error" value=(error); }
@@ -189,6 +197,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             (branch_field("Fails on", "any branch", filters.branch.as_deref(), branches.into_iter()))
             (variants(&verdicts.history, filters.variant.as_deref()))
             label { span { "Sort by" } select name="sort" { @for (word, label) in SORTS { (choice(word, Some(sort), label)) } } }
+            label.check { input name="red" type="checkbox" value="1" checked[filters.is_red]; span { "fail on the stable branch" } }
             label.check { input name="new" type="checkbox" value="1" checked[filters.is_new]; span { "new this week" } }
             button type="submit" { "Apply" }
         }
@@ -215,7 +224,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                     @if filters.is_any() { " " a href=(links::with_query(&path, &[("sort", sorted)])) { "Show all tests" } }
                 } }
             } @else {
-                (rows::rows(project.id, &verdicts.history, &page_tests, Row::Compact))
+                (rows::rows(project.id, &verdicts.history, &verdicts.stable, &page_tests, Row::Compact))
             }
             (pager(&place, |page| address(chosen, Some(&page.to_string()))))
         }

@@ -47,6 +47,8 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let has_next_page = list.page.page < list.page.page_count;
     Ok(Draft::default()
         .fact("project", project.name.as_str())
+        .fact("stableBranch", list.stable.explanation.as_str())
+        .fact("failingOnStable", list.stable.failing)
         .fact("days", list.window_days)
         .fact("total", list.page.total)
         .fact("page", list.page.page)
@@ -62,6 +64,7 @@ fn entry(test: &VerdictEntry) -> Value {
         "file": test.file_path,
         "status": test.status,
         "why": test.explanation,
+        "failsOnStableSince": test.failing_since.as_ref().map(|since| json!({"run": since.run_id, "number": since.run_number, "revision": since.revision})),
         "failureRate": test.figures.failure_rate.map(rounded),
         "timeLostMs": test.figures.time_lost_ms,
         "lastRun": test.last_run.as_ref().map(|run| json!({"run": run.run_id, "number": run.run_number, "status": run.status})),

@@ -30,6 +30,8 @@ pub(crate) struct StoredRun {
     pub(crate) shards_received: i32,
     pub(crate) shards_expected: Option<i32>,
     pub(crate) suite: Option<String>,
+    pub(crate) commit_message: Option<String>,
+    pub(crate) author_name: Option<String>,
     #[diesel(embed)]
     pub(crate) counts: StoredCounts,
 }
@@ -84,6 +86,8 @@ impl StoredRun {
             counts: self.counts.counts()?,
             shards,
             suite: self.suite,
+            commit_message: self.commit_message,
+            author_name: self.author_name,
             branch: self.branch,
             commit_sha: self.commit_sha,
             tested_revision: self.tested_revision,

@@ -140,15 +140,8 @@ pub(crate) fn part(
     tests(connection, project.id.0, &stored, &tags, Some(&part.tests)).map(Some)
 }
 
-/// Message, author, title, provider, suite and page of the CI run, for the detail.
-type Context = (
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-);
+/// Title, provider and page of the CI run, for the detail.
+type Context = (Option<String>, Option<String>, Option<String>);
 
 /// The visible run with this id. The id of any of its shards also identifies it.
 pub(crate) fn run(
@@ -169,14 +162,7 @@ pub(crate) fn run(
         .filter(runs::started_at.between(from, to))
         .select((
             StoredRun::as_select(),
-            (
-                runs::commit_message,
-                runs::author_name,
-                runs::pull_request_title,
-                runs::ci_provider,
-                runs::suite,
-                runs::run_url,
-            ),
+            (runs::pull_request_title, runs::ci_provider, runs::run_url),
         ))
         .first(connection)
         .optional()
@@ -261,7 +247,7 @@ fn detail_run(
     shards: &[ShardSummary],
     (report_errors, omitted_report_errors): (Vec<ErrorDetail>, u32),
 ) -> Result<Run, StoreError> {
-    let (commit_message, author_name, pull_request_title, ci_provider, suite, run_url) = context;
+    let (pull_request_title, ci_provider, run_url) = context;
     let received = shards
         .iter()
         .filter_map(|shard| shard.to_shard().transpose())
@@ -279,13 +265,13 @@ fn detail_run(
         omitted_report_errors,
         branch: stored.branch,
         commit_sha: stored.commit_sha,
-        commit_message,
-        author_name,
+        commit_message: stored.commit_message,
+        author_name: stored.author_name,
         tested_revision: stored.tested_revision,
         pull_request_number: stored.pull_request_number,
         pull_request_title,
         ci_provider: optional_word("CI provider", ci_provider.as_deref())?,
-        suite,
+        suite: stored.suite,
         run_url,
     })
 }

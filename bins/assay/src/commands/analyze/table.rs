@@ -19,12 +19,13 @@ pub(super) fn table(analysis: &Analysis, columns: Option<usize>) -> String {
     let reported = analysis.reported();
     let count = |status| analysis.count(status);
     let mut text = format!(
-        "{} and {} of the {} days before {}\nStable branch: {}\n",
+        "{} and {} of the {} days before {}\nStable branch: {}\n{}\n",
         output::count(number(analysis.runs), "run"),
         output::count(number(analysis.tests.len()), "test"),
         analysis.window_days,
         analysis.now,
         analysis.stable_branch,
+        analysis.stable.explanation,
     );
     let failing = analysis.failing();
     let rows_of = |judged: &[AnalyzedTest]| {

@@ -1,0 +1,490 @@
+//! The state of the stable branch: the tests whose newest result there failed. It is a fact of the newest runs, whatever
+//! the verdicts on these tests are.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use assay_domain::{
+    observation::{Bitmap, History, RunObservations},
+    store::{SharedKey, Snapshot, StoreError, shared},
+    test::TestOrdinal,
+    timestamp::Timestamp,
+    verdict::{ENGINE_WINDOW_DAYS, FailingSince},
+};
+use serde::Serialize;
+
+/// Most groups of failing tests in the sentence.
+const GROUPS: usize = 3;
+
+/// The state of the stable branch in a history. Runs are indices into [`History::runs`].
+///
+/// A suite's state is that of its newest complete run, with what later incomplete runs have reported. So an incomplete
+/// run neither hides the failures of shards that are still missing, nor delays a failure that it has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StableBranch {
+    /// The suites that ran on the branch, by name.
+    suites: BTreeMap<Arc<str>, Suite>,
+    /// The failing tests, each with the first run since which every result of it failed.
+    failing: HashMap<TestOrdinal, usize>,
+    /// Whether any run of the history has a branch. Otherwise all count as runs of the stable one.
+    has_branches: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Suite {
+    newest: usize,
+    failing: u64,
+}
+
+impl StableBranch {
+    /// The state at the end of this history.
+    pub fn of(history: &History) -> Self {
+        let has_branches = history.runs.iter().any(|run| run.run.branch.is_some());
+        let mut suites: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
+        for (index, observed) in history.runs.iter().enumerate() {
+            if !has_branches || observed.run.branch.as_deref() == Some(&*history.stable_branch) {
+                let suite = Arc::clone(&observed.run.variant);
+                suites.entry(suite).or_default().push(index);
+            }
+        }
+        let mut state = Self {
+            has_branches,
+            ..Self::default()
+        };
+        for (name, mut runs) in suites {
+            let order = |index: &usize| {
+                let run = history.runs.get(*index).map(|observed| &observed.run);
+                run.map(|run| (run.started_at, run.number))
+            };
+            runs.sort_unstable_by_key(order);
+            let oldest_first: Vec<(usize, &RunObservations)> = runs
+                .into_iter()
+                .filter_map(|index| Some((index, history.runs.get(index)?)))
+                .collect();
+            let Some((newest, _)) = oldest_first.last() else {
+                continue;
+            };
+            let failing = failing_since(&oldest_first);
+            let suite = Suite {
+                newest: *newest,
+                failing: count(failing.len()),
+            };
+            state.suites.insert(name, suite);
+            for (test, since) in failing {
+                let oldest = state.failing.entry(test).or_insert(since);
+                let started = |index: usize| history.runs.get(index).map(|run| run.run.started_at);
+                if started(since) < started(*oldest) {
+                    *oldest = since;
+                }
+            }
+        }
+        state
+    }
+
+    /// The same, computed once for all requests over the same runs of the engine's window.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn in_snapshot(
+        snapshot: &mut dyn Snapshot,
+        history: &History,
+        window: (Timestamp, Timestamp),
+    ) -> Result<Arc<Self>, StoreError> {
+        let key = SharedKey {
+            kind: "stable branch",
+            of: 0,
+        };
+        shared(snapshot, key, window, |_| {
+            let state = Self::of(history);
+            let bytes = size_of_val(&state) + state.failing.len() * 2 * size_of::<(TestOrdinal, usize)>();
+            Ok((state, bytes))
+        })
+    }
+
+    /// The number of failing tests.
+    pub fn failing(&self) -> usize {
+        self.failing.len()
+    }
+
+    /// Whether this test fails.
+    pub fn fails(&self, test: TestOrdinal) -> bool {
+        self.failing.contains_key(&test)
+    }
+
+    /// The first run since which every result of this test failed on the branch; none if its newest result did not fail.
+    pub fn failing_since(&self, history: &History, test: TestOrdinal) -> Option<FailingSince> {
+        since(history, *self.failing.get(&test)?)
+    }
+
+    /// The failing tests by the run with which their failures began, the newest run first.
+    fn groups(&self, history: &History) -> Vec<(usize, usize)> {
+        let mut groups: BTreeMap<usize, usize> = BTreeMap::new();
+        for run in self.failing.values() {
+            *groups.entry(*run).or_default() += 1;
+        }
+        let mut groups: Vec<(usize, usize)> = groups.into_iter().collect();
+        groups.sort_unstable_by_key(|(run, _)| {
+            let run = history.runs.get(*run).map(|observed| &observed.run);
+            std::cmp::Reverse(run.map(|run| (run.started_at, run.number)))
+        });
+        groups
+    }
+
+    /// The run with which the newest failures began; none if no test fails.
+    pub fn newest_failing_since(&self, history: &History) -> Option<FailingSince> {
+        let (run, _) = *self.groups(history).first()?;
+        since(history, run)
+    }
+
+    /// One sentence without a full stop, such as "14 tests fail on main since run 31".
+    pub fn sentence(&self, history: &History) -> String {
+        let on = match self.has_branches {
+            true => format!(" on {}", history.stable_branch),
+            false => String::new(),
+        };
+        let mut sentence = self.tests_sentence(history, &on);
+        for (suite, of_suite) in &self.suites {
+            let Some(newest) = history.runs.get(of_suite.newest) else {
+                continue;
+            };
+            let number = newest.run.number;
+            let name = match suite.is_empty() {
+                true => String::new(),
+                false => format!(" of {suite}"),
+            };
+            if newest.ending.failed_outside_tests {
+                sentence += &format!("; run {number}{name} failed with an error outside of its tests");
+            } else if !newest.ending.complete {
+                sentence += &format!("; run {number}{name} is not complete");
+            }
+        }
+        sentence
+    }
+
+    fn tests_sentence(&self, history: &History, on: &str) -> String {
+        let number = |run: usize| history.runs.get(run).map_or(0, |observed| observed.run.number);
+        let groups = self.groups(history);
+        match groups.as_slice() {
+            [] if self.suites.is_empty() => {
+                format!("Nothing ran{on} in the last {ENGINE_WINDOW_DAYS} days")
+            }
+            [] => match self.suites.values().next() {
+                Some(only) if self.suites.len() == 1 => {
+                    format!("No test fails{on} as of run {}", number(only.newest))
+                }
+                _ => format!(
+                    "No test fails{on} in the newest runs of its {} suites",
+                    self.suites.len()
+                ),
+            },
+            [(run, tests)] => format!("{}{on} since run {}", fail(*tests), number(*run)),
+            [newest @ .., (oldest, of_oldest)] if groups.len() <= GROUPS => {
+                let newest: Vec<String> = newest
+                    .iter()
+                    .map(|(run, tests)| format!("{tests} since run {}", number(*run)))
+                    .collect();
+                format!(
+                    "{}{on}: {} and {of_oldest} since run {}",
+                    fail(self.failing.len()),
+                    newest.join(", "),
+                    number(*oldest)
+                )
+            }
+            _ => {
+                let named = groups.iter().take(GROUPS);
+                let rest: usize = groups.iter().skip(GROUPS).map(|(_, tests)| tests).sum();
+                let named: Vec<String> = named
+                    .map(|(run, tests)| format!("{tests} since run {}", number(*run)))
+                    .collect();
+                format!(
+                    "{}{on}: {} and {rest} since earlier runs",
+                    fail(self.failing.len()),
+                    named.join(", ")
+                )
+            }
+        }
+    }
+
+    /// The state for the API.
+    pub fn state(&self, history: &History) -> BranchState {
+        let suites = self.suites.iter().filter_map(|(name, suite)| {
+            let newest = history.runs.get(suite.newest)?;
+            Some(SuiteState {
+                suite: (!name.is_empty()).then(|| name.to_string()),
+                run_id: newest.run.id.to_string(),
+                run_number: newest.run.number,
+                started_at: newest.run.started_at,
+                revision: newest.run.revision.as_deref().map(str::to_owned),
+                complete: newest.ending.complete,
+                failed_outside_tests: newest.ending.failed_outside_tests,
+                failing: suite.failing,
+            })
+        });
+        BranchState {
+            branch: history.stable_branch.to_string(),
+            failing: count(self.failing.len()),
+            explanation: self.sentence(history),
+            failing_since: self.newest_failing_since(history),
+            suites: suites.collect(),
+        }
+    }
+}
+
+/// The state of the stable branch, as of the newest runs of its suites.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BranchState {
+    /// The stable branch.
+    pub branch: String,
+    /// Tests whose newest result on the branch failed, whatever their verdicts.
+    pub failing: u64,
+    /// One sentence, such as "14 tests fail on main since run 31".
+    pub explanation: String,
+    /// The run with which the newest of these failures began; null if no test fails.
+    pub failing_since: Option<FailingSince>,
+    /// The newest run of each suite, by the suite's name.
+    pub suites: Vec<SuiteState>,
+}
+
+/// The newest run of a suite on the stable branch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SuiteState {
+    /// The suite; null for the default one.
+    pub suite: Option<String>,
+    /// The run.
+    pub run_id: String,
+    /// Its number.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub run_number: i32,
+    /// Its start.
+    pub started_at: Timestamp,
+    /// The revision that it tested, if known.
+    pub revision: Option<String>,
+    /// Whether every expected shard has reported and no report was cut short. The tests that an incomplete run has not
+    /// reported count as in the suite's newest complete run.
+    pub complete: bool,
+    /// Whether it failed with an error that belongs to no test, and no test of it failed.
+    pub failed_outside_tests: bool,
+    /// Tests of the suite whose newest result failed.
+    pub failing: u64,
+}
+
+/// The tests of a suite whose newest result failed, each with the first run since which every result of it failed.
+/// Results count from the newest complete run on; a test that this run does not contain is not part of the suite any more.
+fn failing_since(oldest_first: &[(usize, &RunObservations)]) -> HashMap<TestOrdinal, usize> {
+    let from = oldest_first
+        .iter()
+        .rposition(|(_, observed)| observed.ending.complete)
+        .unwrap_or(oldest_first.len().saturating_sub(1));
+    let (before, newest) = oldest_first.split_at(from);
+    let mut since: HashMap<TestOrdinal, usize> = HashMap::new();
+    for (index, observed) in newest {
+        let failed: Bitmap = failed_tests(observed).collect();
+        since.retain(|test, _| failed.contains(*test) || !has_result(observed, *test));
+        for test in failed.iter() {
+            since.entry(test).or_insert(*index);
+        }
+    }
+    // The tests whose failures may have begun earlier.
+    let mut open: Vec<TestOrdinal> = since.keys().copied().collect();
+    for (index, observed) in before.iter().rev() {
+        if open.is_empty() {
+            break;
+        }
+        let failed: Bitmap = failed_tests(observed).collect();
+        open.retain(|test| {
+            if failed.contains(*test) {
+                since.insert(*test, *index);
+                return true;
+            }
+            !has_result(observed, *test)
+        });
+    }
+    since
+}
+
+fn failed_tests(observed: &RunObservations) -> impl Iterator<Item = TestOrdinal> {
+    let failures = observed.failures.iter();
+    failures
+        .filter(|failure| !failure.recovered)
+        .map(|failure| failure.test)
+}
+
+fn has_result(observed: &RunObservations, test: TestOrdinal) -> bool {
+    observed.present.contains(test) && !observed.skipped.contains(test)
+}
+
+fn since(history: &History, run: usize) -> Option<FailingSince> {
+    let run = &history.runs.get(run)?.run;
+    Some(FailingSince {
+        run_id: run.id.to_string(),
+        run_number: run.number,
+        started_at: run.started_at,
+        revision: run.revision.as_deref().map(str::to_owned),
+    })
+}
+
+fn fail(tests: usize) -> String {
+    match tests {
+        1 => "1 test fails".to_owned(),
+        _ => format!("{tests} tests fail"),
+    }
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::{
+        attempt::AttemptStatus::{Failed, Passed, Skipped},
+        execution::TestOutcome,
+        observation::{RunEnding, RunFacts},
+    };
+
+    use super::*;
+
+    /// A run in the order of its number. `results` has a letter for each test: P, F, S, or - where it did not run.
+    fn run(number: i32, branch: &str, suite: &str, results: &str) -> RunObservations {
+        let mut observed = RunObservations::of(RunFacts {
+            id: format!("r{number}").into(),
+            number,
+            started_at: Timestamp::from_unix_ms(i64::from(number) * 60_000),
+            branch: (!branch.is_empty()).then(|| branch.into()),
+            revision: Some(format!("c{number}").into()),
+            variant: suite.into(),
+        });
+        for (test, letter) in (0..).zip(results.chars()) {
+            let attempts: &[_] = match letter {
+                'P' => &[Passed],
+                'F' => &[Failed],
+                'R' => &[Failed, Passed],
+                'S' => &[Skipped],
+                _ => continue,
+            };
+            let outcome = TestOutcome::of([attempts.iter().map(|status| (*status, None))]).unwrap();
+            observed.add(test, &outcome);
+        }
+        observed
+    }
+
+    fn incomplete(run: RunObservations) -> RunObservations {
+        RunObservations {
+            ending: RunEnding {
+                complete: false,
+                ..run.ending
+            },
+            ..run
+        }
+    }
+
+    /// The sentence, and the number of the run since which each test fails.
+    fn state(runs: Vec<RunObservations>) -> (String, Vec<(TestOrdinal, i32)>) {
+        let history = History {
+            stable_branch: "main".into(),
+            tests: 8,
+            runs,
+        };
+        let state = StableBranch::of(&history);
+        let mut failing: Vec<_> = (0..8)
+            .filter_map(|test| Some((test, state.failing_since(&history, test)?.run_number)))
+            .collect();
+        failing.sort_unstable();
+        assert_eq!(failing.len(), state.failing());
+        (state.sentence(&history), failing)
+    }
+
+    #[test]
+    fn a_commit_that_breaks_everything_is_shown_after_its_first_run() {
+        let (sentence, failing) = state(vec![run(1, "main", "", "PPPPPP"), run(2, "main", "", "FFFFFF")]);
+        assert_eq!(sentence, "6 tests fail on main since run 2");
+        assert_eq!(failing, (0..6).map(|test| (test, 2)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_streak_begins_with_its_first_failure_and_skips_runs_without_a_result() {
+        let runs = vec![
+            run(1, "main", "", "FP"),
+            run(2, "main", "", "PF"),
+            run(3, "main", "", "FS"),
+            run(4, "main", "", "R-"),
+            run(5, "main", "", "FF"),
+        ];
+        let (sentence, failing) = state(runs);
+        assert_eq!(failing, [(0, 5), (1, 2)]);
+        assert_eq!(sentence, "2 tests fail on main: 1 since run 5 and 1 since run 2");
+    }
+
+    #[test]
+    fn each_suite_counts_with_its_own_newest_run_and_other_branches_do_not_count() {
+        let runs = vec![
+            run(1, "main", "unit", "FP--"),
+            run(2, "main", "e2e", "--PP"),
+            run(3, "feature", "unit", "PF--"),
+        ];
+        let (sentence, failing) = state(runs);
+        assert_eq!(failing, [(0, 1)]);
+        assert_eq!(sentence, "1 test fails on main since run 1");
+    }
+
+    #[test]
+    fn a_test_that_the_newest_complete_run_does_not_contain_does_not_fail() {
+        let (sentence, failing) = state(vec![run(1, "main", "", "FP"), run(2, "main", "", "-P")]);
+        assert_eq!(
+            (sentence.as_str(), failing.len()),
+            ("No test fails on main as of run 2", 0)
+        );
+    }
+
+    #[test]
+    fn an_incomplete_run_adds_what_it_reports_and_hides_nothing() {
+        let runs = vec![run(1, "main", "", "FFP"), incomplete(run(2, "main", "", "P-F"))];
+        let (sentence, failing) = state(runs);
+        assert_eq!(failing, [(1, 1), (2, 2)]);
+        assert_eq!(
+            sentence,
+            "2 tests fail on main: 1 since run 2 and 1 since run 1; run 2 is not complete"
+        );
+    }
+
+    #[test]
+    fn a_run_that_failed_outside_of_its_tests_is_named() {
+        let mut failed = run(2, "main", "unit", "PP");
+        failed.ending.failed_outside_tests = true;
+        let (sentence, _) = state(vec![run(1, "main", "e2e", "PP"), failed]);
+        assert_eq!(
+            sentence,
+            "No test fails on main in the newest runs of its 2 suites; \
+             run 2 of unit failed with an error outside of its tests"
+        );
+    }
+
+    #[test]
+    fn many_beginnings_are_summed_up() {
+        let runs = vec![
+            run(1, "main", "", "FPPPP"),
+            run(2, "main", "", "FFPPP"),
+            run(3, "main", "", "FFFPP"),
+            run(4, "main", "", "FFFFF"),
+        ];
+        assert_eq!(
+            state(runs).0,
+            "5 tests fail on main: 2 since run 4, 1 since run 3, 1 since run 2 and 1 since earlier runs"
+        );
+    }
+
+    #[test]
+    fn histories_without_branches_and_without_stable_runs_have_a_sentence() {
+        assert_eq!(state(vec![run(1, "", "", "F")]).0, "1 test fails since run 1");
+        assert_eq!(
+            state(vec![run(1, "x", "", "F")]).0,
+            "Nothing ran on main in the last 14 days"
+        );
+    }
+}
