@@ -36,6 +36,7 @@ async fn has_exactly_the_documented_fields() {
             "page",
             "project",
             "sort",
+            "stable",
             "tests",
             "windowDays"
         ]
@@ -62,6 +63,7 @@ async fn has_exactly_the_documented_fields() {
             "brokenProbability",
             "explanation",
             "failingOn",
+            "failingSince",
             "failureRate",
             "failureStreak",
             "filePath",
