@@ -3,7 +3,7 @@
 use assay_domain::verdict::ENGINE_WINDOW_DAYS;
 
 /// The version of the model. It is raised whenever the same history may be judged differently.
-pub const ENGINE_VERSION: &str = "5";
+pub const ENGINE_VERSION: &str = "6";
 
 /// The engine's configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,13 +54,19 @@ impl Default for Config {
 pub(crate) const ENOUGH_RUNS: u32 = 5;
 /// A failing streak from this length on may mean a breakage; a single failure does not.
 pub(crate) const STREAK: u32 = 2;
+/// The same for a streak that began in a mass failure.
+pub(crate) const STREAK_OF_CROWD: u32 = 3;
 /// The probability of the Broken state from which a failing streak is called broken.
-pub(crate) const BROKEN: f64 = 0.9;
+pub(crate) const BROKEN: f64 = 0.7;
 /// A streak of this length is a breakage in 19 of 20 cases, so it is a sufficient reason for `broken`.
 pub(crate) const CONCLUSIVE_STREAK: u32 = 4;
 /// A chain without runs for longer than this, while the test runs on other chains, does not count for the current
 /// state.
 pub(crate) const SILENCE_MS: i64 = 3 * assay_domain::timestamp::DAY_MS;
+/// A later run is complete for a test if it contains this share of the tests of the run with the test's last result.
+pub(crate) const COMPLETE: f64 = 0.9;
+/// The number of complete runs without a test after which it is no longer part of its suite, if it never missed more.
+pub(crate) const LEFT_AFTER: u32 = 2;
 /// The flips that one breakage and its fix explain.
 pub(crate) const EXPLAINED_FLIPS: u32 = 2;
 /// The number of further flips from which the flip rate is a signal.

@@ -199,7 +199,7 @@ impl Examination<'_, '_> {
             .filter_map(|run| self.timeline.runs.get(*run));
         let dropped_runs = runs.filter_map(|run| {
             let here = run.positions.iter().filter(|position| self.ran_at(**position));
-            let betas = here.filter_map(|position| self.background.beta.get(*position).copied());
+            let betas = here.map(|position| self.background.of(*position, self.test));
             // The lowest background: if one variant is not a mass failure, the run counts.
             let beta = betas.reduce(f64::min).filter(|beta| *beta >= MASS_FAILURE)?;
             Some(DroppedRun {
@@ -287,6 +287,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
         let (timeline, background) = (self.timeline, self.background);
         let column = block.column(timeline, index, bit, presence)?;
         let test_counts = TestCounts {
+            test,
             timeline,
             background,
             column,

@@ -10,11 +10,13 @@
 
 use crate::{
     model::{
-        BROKEN_PASSES, GRID, Likelihood, Move, Outcome, PerRate, Step,
+        GRID, Likelihood, Move, Outcome, PerRate, Step,
         background::Background,
-        break_probability,
+        branch_breaks,
         chain_state::{ChainState, RelativeLikelihood},
+        first_breaks,
         scaled_product::ScaledProduct,
+        stable_breaks,
     },
     timeline::Timeline,
 };
@@ -43,6 +45,36 @@ pub(crate) struct Point {
     pub(crate) absence_is_harmless: bool,
 }
 
+/// The transition at a position for a test that ran at every position of the chain. `stable` is P(Broken) of the stable
+/// chain before.
+fn usual_move(
+    timeline: &Timeline<'_>,
+    background: &Background,
+    position: usize,
+    stable: Option<&PerRate>,
+) -> Move {
+    let entry = &timeline.entries[position];
+    let on_stable = timeline.chains[entry.chain].stable;
+    match (entry.step, on_stable) {
+        (Step::First, true) => Move::first_on_stable(),
+        (Step::First, false) => Move::first_on_branch(
+            stable,
+            &first_breaks(&branch_breaks(background.rates.branches_break)),
+        ),
+        (Step::SameRevision, _) => {
+            let before = timeline.entries[position - 1].started_at();
+            Move::rerun(entry.started_at().since_ms(before))
+        }
+        (Step::NewRevision, true) => Move::new_on_stable(
+            &stable_breaks(background.rates.stable_breaks[position]),
+            background.rates.stable_mends[position],
+        ),
+        (Step::NewRevision, false) => {
+            Move::new_on_branch(stable, &branch_breaks(background.rates.branches_break))
+        }
+    }
+}
+
 impl AlwaysPassing {
     /// Computes the states, given the background of every position.
     pub(crate) fn new(timeline: &Timeline<'_>, background: &Background) -> Self {
@@ -54,15 +86,13 @@ impl AlwaysPassing {
                 let entry = &timeline.entries[position];
                 let before = match entry.step {
                     Step::First => ChainState::START,
-                    Step::SameRevision | Step::LaterRerun | Step::NewRevision => {
+                    Step::SameRevision | Step::NewRevision => {
                         ChainState::always_passing(&points[position - 1].after)
                     }
                 };
-                let on_stable = timeline.chains[entry.chain].stable;
                 let stable = entry.stable_before.map(|stable| &points[stable].after);
-                let breaks = [break_probability(entry.step, on_stable, background.branches_break); GRID];
-                let by = Move::new(entry.step, on_stable, stable, &breaks);
-                let pass = Likelihood::of(Outcome::Passed, background.beta[position], BROKEN_PASSES);
+                let by = usual_move(timeline, background, position, stable);
+                let pass = Likelihood::of(Outcome::Passed, background.beta[position]);
                 let mut passed = before;
                 passed.update(&by, &RelativeLikelihood::new(&pass, &[1.0; GRID]));
                 let likelihood = passed.likelihood();

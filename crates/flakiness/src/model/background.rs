@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use assay_domain::test::TestOrdinal;
+use assay_domain::{observation::Bitmap, test::TestOrdinal};
 
 use crate::{
     config::MASS_FAILURE,
-    model::{BRANCHES_USUALLY_BREAK, USUALLY_UNRELIABLE},
+    model::{
+        crowd::{self, fails_again},
+        project_rates::ProjectRates,
+    },
     numbers::{at, count},
     timeline::{Entry, Lane, Timeline},
 };
@@ -15,24 +18,18 @@ use crate::{
 const FRESH: u8 = 3;
 /// The number of earlier runs from which the usual number of fresh failures is computed.
 const USUAL_RUNS: usize = 20;
-/// Up to this number, fresh failures are no excess, even if usually there are none.
-const NEVER_MANY: u32 = 3;
+/// A crowd raises the usual number of fresh failures by at most this much: an outage of ten runs is no habit.
+const HABIT: f64 = 10.0;
 /// The upper bound of the background.
 const AT_MOST: f64 = 0.95;
 /// A test with this many failing streaks outside large crowds is recurring: it recovered in between.
 const RECURRING: u8 = 3;
 /// The background from which a run is a large crowd, whose failures are more probably the run's own than not.
 const LARGE_CROWD: f64 = 0.5;
-/// The tests that a window needs before shares and rates are learned from it.
-const ENOUGH_TESTS: u32 = 100;
-/// The number of unreliable tests for each recurring test: rare flakes do not fail three times in a fortnight.
-const PER_RECURRING: f64 = 1.25;
-/// The weight of the usual rate of breaking on branches, in results on new revisions.
-const USUAL_RESULTS: f64 = 5_000.0;
-/// The bounds for the share of unreliable tests. In a window of few runs, few tests recur in any project.
-const UNRELIABLE: (f64, f64) = (0.03, 0.5);
 /// The number of excess failures at which the background is an eighth, whatever the size of the suite.
 const HALFWAY: f64 = 10.0;
+/// From this share of repeated failures on, a crowd grows the failing streaks of its tests.
+const REPEATED: f64 = 0.9;
 
 /// The background of every position: the probability that a good, reliable test failed there because of the run.
 #[derive(Debug)]
@@ -41,39 +38,33 @@ pub(crate) struct Background {
     pub(crate) beta: Vec<f64>,
     /// Whether the variant run at the position is a mass failure, which counts in no incident and no rate; by position.
     pub(crate) mass_failure: Vec<bool>,
+    /// The tests that count although their run is a mass failure: the code broke them, and they still fail.
+    pub(crate) lasting: Vec<Option<Bitmap>>,
     /// The runs with such a variant run, newest first.
     pub(crate) mass_failure_runs: Vec<usize>,
-    /// The share of unreliable tests in this project.
-    pub(crate) unreliable: f64,
-    /// The probability that a new revision off the stable branch breaks a test in this project.
-    pub(crate) branches_break: f64,
+    /// The rates that the project's history teaches.
+    pub(crate) rates: ProjectRates,
 }
 
 impl Background {
     /// Measures stable-branch runs and other runs separately.
     pub(crate) fn new(timeline: &Timeline<'_>) -> Self {
         let mut beta = vec![0.0; timeline.entries.len()];
-        let mut kinds = [true, false].map(|on_stable_branch| Kind::new(timeline.words, on_stable_branch));
+        let mut kinds = [true, false].map(|on_stable_branch| Kind::new(timeline, on_stable_branch));
         let mut recurring = vec![false; timeline.words * at(u64::BITS)];
         let mut recurring_anywhere = recurring.clone();
         for lane in &timeline.lanes {
             recurring.fill(false);
-            let [on_stable, off_stable] = &mut kinds;
-            rayon::join(
-                || on_stable.observe(timeline, lane),
-                || off_stable.observe(timeline, lane),
-            );
-            for kind in &mut kinds {
-                kind.measure(timeline, &recurring, &mut beta);
-            }
-            // The run does not cause the failures of recurring tests, so the second measurement leaves them out of the
-            // excess.
+            measure_both(&mut kinds, timeline, lane, &recurring, &mut beta);
+            // The run does not cause the failures of recurring tests, so the second measurement leaves them out.
             if find_recurring(&kinds, &mut recurring) {
                 for (anywhere, here) in recurring_anywhere.iter_mut().zip(&recurring) {
                     *anywhere |= here;
                 }
-                for kind in &mut kinds {
-                    kind.measure(timeline, &recurring, &mut beta);
+                let mut without = beta.clone();
+                measure_both(&mut kinds, timeline, lane, &recurring, &mut without);
+                for (beta, without) in beta.iter_mut().zip(without) {
+                    *beta = without.min(*beta);
                 }
             }
         }
@@ -82,80 +73,66 @@ impl Background {
             .filter(|(_, mass_failure)| **mass_failure)
             .map(|(run, _)| *run)
             .collect();
-        let enough = timeline.has_more_tests_than(ENOUGH_TESTS - 1);
-        Self {
-            unreliable: if enough {
-                unreliable(timeline, &recurring_anywhere)
-            } else {
-                USUALLY_UNRELIABLE
-            },
-            branches_break: if enough {
-                branches_break(timeline, &mass_failure)
-            } else {
-                BRANCHES_USUALLY_BREAK
-            },
+        let lasting = crowd::lasting(timeline, &beta);
+        let recurring = count(recurring_anywhere.iter().filter(|recurring| **recurring).count());
+        let mut background = Self {
             beta,
             mass_failure,
+            lasting,
             mass_failure_runs: runs.into_iter().rev().collect(),
-        }
+            rates: ProjectRates::default(),
+        };
+        background.rates = ProjectRates::learn(timeline, &background, recurring);
+        background
+    }
+
+    /// Whether the variant run at a position is a mass failure in which this test does not count.
+    pub(crate) fn leaves_out(&self, position: usize, test: TestOrdinal) -> bool {
+        self.is_mass_failure(position) && !self.lasts(position, test)
     }
 
     /// Whether the variant run at a position is a mass failure.
     pub(crate) fn is_mass_failure(&self, position: usize) -> bool {
         self.mass_failure.get(position).copied().unwrap_or(false)
     }
-}
 
-/// The share of unreliable tests in a project, given its recurring tests.
-fn unreliable(timeline: &Timeline<'_>, recurring: &[bool]) -> f64 {
-    let recurring = count(recurring.iter().filter(|recurring| **recurring).count());
-    let share = PER_RECURRING * f64::from(recurring) / f64::from(timeline.count_tests().max(1));
-    share.clamp(UNRELIABLE.0, UNRELIABLE.1)
-}
+    /// The tests that count at a position although it is a mass failure; `None` if none does.
+    pub(crate) fn lasting(&self, position: usize) -> Option<&Bitmap> {
+        self.lasting.get(position)?.as_ref()
+    }
 
-/// The branches on which a test failed.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum FailedOn<'h> {
-    Nothing,
-    OneBranch(Option<&'h str>),
-    /// On several branches or the stable one, or it passed on retry: no sign of a branch that broke it.
-    More,
-}
+    /// Whether the code broke the test with others at a position, and it still fails.
+    fn lasts(&self, position: usize, test: TestOrdinal) -> bool {
+        self.lasting(position).is_some_and(|tests| tests.contains(test))
+    }
 
-/// The probability that a new revision off the stable branch breaks a test.
-///
-/// A test that failed on a single branch, and nowhere else, was probably broken by it. A test that failed on several
-/// branches is probably flaky, or was broken on the stable branch.
-fn branches_break(timeline: &Timeline<'_>, mass_failure: &[bool]) -> f64 {
-    let mut failed_on = vec![FailedOn::Nothing; timeline.words * at(u64::BITS)];
-    let mut results = 0.0;
-    for (entry, _) in timeline
-        .entries
-        .iter()
-        .zip(mass_failure)
-        .filter(|(_, mass)| !**mass)
-    {
-        let Some(chain) = timeline.chains.get(entry.chain) else {
-            continue;
-        };
-        if !chain.stable && entry.step.is_new_code() {
-            results += f64::from(timeline.count_seen(entry.observed));
-        }
-        for failure in &*entry.failures {
-            if let Some(failed_on) = failed_on.get_mut(at(failure.test)) {
-                let here = FailedOn::OneBranch(chain.branch);
-                let is_first = *failed_on == FailedOn::Nothing || *failed_on == here;
-                *failed_on = if is_first && !chain.stable && !failure.recovered {
-                    here
-                } else {
-                    FailedOn::More
-                };
-            }
+    /// The background of a test at a position.
+    pub(crate) fn of(&self, position: usize, test: TestOrdinal) -> f64 {
+        if self.lasts(position, test) {
+            0.0
+        } else {
+            self.beta.get(position).copied().unwrap_or(0.0)
         }
     }
-    let broken = failed_on.iter().filter(|on| matches!(on, FailedOn::OneBranch(_)));
-    let broken = f64::from(count(broken.count()));
-    (BRANCHES_USUALLY_BREAK * USUAL_RESULTS + broken) / (USUAL_RESULTS + results)
+}
+
+/// Measures the runs of both kinds of a lane. Their positions are different, so both can be measured at once.
+fn measure_both(
+    [on_stable, off_stable]: &mut [Kind; 2],
+    timeline: &Timeline<'_>,
+    lane: &Lane,
+    recurring: &[bool],
+    betas: &mut [f64],
+) {
+    let (of_stable, of_others) = rayon::join(
+        || on_stable.measure(timeline, lane, recurring),
+        || off_stable.measure(timeline, lane, recurring),
+    );
+    for (position, measured) in of_stable.into_iter().chain(of_others) {
+        if let Some(beta) = betas.get_mut(position) {
+            *beta = measured;
+        }
+    }
 }
 
 /// Marks the recurring tests over the measured runs of both kinds. Returns whether there are any.
@@ -177,64 +154,92 @@ struct Kind {
     streaks: Vec<u8>,
     /// The tests whose streak is above zero, in any order.
     failing: Vec<TestOrdinal>,
-    /// The observed runs of a variant: position, and the end of its fresh failures in `fresh`.
-    runs: Vec<(usize, usize)>,
-    /// The fresh failures of all observed runs.
-    fresh: Vec<FreshFailure>,
-    /// The number of fresh failures of the latest runs.
-    usual: VecDeque<u32>,
+    /// The fresh failures of the latest runs, without recurring tests.
+    usual: VecDeque<f64>,
     /// For each test, the number of failing streaks that began outside large crowds.
     streaks_begun: Vec<u8>,
-}
-
-/// A failure of a short streak.
-struct FreshFailure {
-    test: TestOrdinal,
-    /// Whether it begins the streak.
-    is_first: bool,
+    /// The run before, if it is a mass failure.
+    crowd: Option<usize>,
 }
 
 impl Kind {
-    fn new(words: usize, on_stable_branch: bool) -> Self {
+    fn new(timeline: &Timeline<'_>, on_stable_branch: bool) -> Self {
+        let tests = timeline.words * at(u64::BITS);
         Self {
             on_stable_branch,
-            streaks: vec![0; words * at(u64::BITS)],
+            streaks: vec![0; tests],
             failing: Vec::new(),
-            runs: Vec::new(),
-            fresh: Vec::new(),
             usual: VecDeque::with_capacity(USUAL_RUNS + 1),
-            streaks_begun: vec![0; words * at(u64::BITS)],
+            streaks_begun: vec![0; tests],
+            crowd: None,
         }
     }
 
-    /// Finds the fresh failures of a variant's runs of this kind.
-    fn observe(&mut self, timeline: &Timeline<'_>, lane: &Lane) {
+    /// Measures the background of a variant's runs of this kind without the excess of `recurring` tests, and counts the
+    /// failing streaks that begin outside large crowds. Returns the background by position.
+    fn measure(&mut self, timeline: &Timeline<'_>, lane: &Lane, recurring: &[bool]) -> Vec<(usize, f64)> {
         self.streaks.fill(0);
         self.failing.clear();
-        self.runs.clear();
-        self.fresh.clear();
+        self.usual.clear();
+        self.streaks_begun.fill(0);
+        self.crowd = None;
+        let mut measured = Vec::new();
         for position in &lane.by_revision {
             let entry = timeline.entries.get(*position);
-            let Some(entry) = entry.filter(|entry| entry.on_stable_branch == self.on_stable_branch) else {
+            if let Some(entry) = entry.filter(|entry| entry.on_stable_branch == self.on_stable_branch) {
+                measured.push((*position, self.measure_run(timeline, *position, entry, recurring)));
+            }
+        }
+        measured
+    }
+
+    fn measure_run(
+        &mut self,
+        timeline: &Timeline<'_>,
+        position: usize,
+        entry: &Entry<'_>,
+        recurring: &[bool],
+    ) -> f64 {
+        self.end_streaks(timeline, entry);
+        let (mut fresh, mut counted) = (0_u32, 0_u32);
+        for failure in &*entry.failures {
+            let Some(streak) = self.streaks.get_mut(at(failure.test)) else {
                 continue;
             };
-            self.end_streaks(timeline, entry);
-            self.add_failures(entry);
-            self.runs.push((*position, self.fresh.len()));
+            if *streak == 0 {
+                self.failing.push(failure.test);
+            }
+            *streak = streak.saturating_add(1);
+            if *streak <= FRESH {
+                fresh += 1;
+                counted += u32::from(!recurring.get(at(failure.test)).copied().unwrap_or(false));
+            }
         }
+        let beta = background(&mut self.usual, counted, || timeline.count_seen(entry.observed));
+        if beta < LARGE_CROWD {
+            for failure in &*entry.failures {
+                let streak = self.streaks.get(at(failure.test));
+                if streak.is_some_and(|streak| *streak == 1)
+                    && let Some(begun) = self.streaks_begun.get_mut(at(failure.test))
+                {
+                    *begun = begun.saturating_add(1);
+                }
+            }
+        }
+        self.crowd = if beta >= MASS_FAILURE {
+            self.limit_streaks(timeline, entry, fresh);
+            Some(position)
+        } else {
+            None
+        };
+        beta
     }
 
     /// Ends the streaks of the tests that passed in a run.
     fn end_streaks(&mut self, timeline: &Timeline<'_>, entry: &Entry<'_>) {
-        let fails = |test: &TestOrdinal| {
-            entry
-                .failures
-                .binary_search_by_key(test, |failure| failure.test)
-                .is_ok()
-        };
         let streaks = &mut self.streaks;
         self.failing.retain(|test| {
-            let passed = timeline.is_seen(entry.observed, *test) && !fails(test);
+            let passed = timeline.is_seen(entry.observed, *test) && !entry.has_failure(*test);
             if passed && let Some(streak) = streaks.get_mut(at(*test)) {
                 *streak = 0;
             }
@@ -242,64 +247,36 @@ impl Kind {
         });
     }
 
-    /// Extends the streaks of the tests that failed in a run.
-    fn add_failures(&mut self, entry: &Entry<'_>) {
+    /// A mass failure grows no streak, unless the run before it was the same crowd. So an outage of many runs stays an
+    /// outage, and a breakage is known after three.
+    fn limit_streaks(&mut self, timeline: &Timeline<'_>, entry: &Entry<'_>, fresh: u32) {
+        let is_half_fresh = 2 * fresh > timeline.count_seen(entry.observed);
+        let before = self.crowd.and_then(|before| timeline.entries.get(before));
+        let is_same = before.is_some_and(|before| fails_again(timeline, before, entry, REPEATED));
+        if is_same && !is_half_fresh {
+            return;
+        }
         for failure in &*entry.failures {
-            let test = failure.test;
-            let Some(streak) = self.streaks.get_mut(at(test)) else {
-                continue;
-            };
-            let is_first = *streak == 0;
-            if is_first {
-                self.failing.push(test);
-            }
-            *streak = streak.saturating_add(1);
-            if *streak <= FRESH {
-                self.fresh.push(FreshFailure { test, is_first });
+            if let Some(streak) = self.streaks.get_mut(at(failure.test)) {
+                *streak = streak.saturating_sub(1);
             }
         }
-    }
-
-    /// Measures the background of each observed run without the excess of `recurring` tests, and counts the failing
-    /// streaks that begin outside large crowds.
-    fn measure(&mut self, timeline: &Timeline<'_>, recurring: &[bool], betas: &mut [f64]) {
-        self.usual.clear();
-        self.streaks_begun.fill(0);
-        let mut begin = 0;
-        for (position, end) in &self.runs {
-            let fresh = self.fresh.get(begin..*end).unwrap_or_default();
-            begin = *end;
-            let recurs = |fresh: &&FreshFailure| recurring.get(at(fresh.test)).copied().unwrap_or(false);
-            let of_recurring = fresh.iter().filter(recurs).count();
-            let tests = || {
-                let entry = timeline.entries.get(*position);
-                entry.map_or(0, |entry| timeline.count_seen(entry.observed))
-            };
-            let measured = background(&mut self.usual, count(fresh.len()), count(of_recurring), tests);
-            if measured < LARGE_CROWD {
-                for failure in fresh.iter().filter(|failure| failure.is_first) {
-                    if let Some(begun) = self.streaks_begun.get_mut(at(failure.test)) {
-                        *begun = begun.saturating_add(1);
-                    }
-                }
-            }
-            if let Some(beta) = betas.get_mut(*position) {
-                *beta = measured;
-            }
-        }
+        let streaks = &self.streaks;
+        self.failing
+            .retain(|test| streaks.get(at(*test)).is_some_and(|streak| *streak > 0));
     }
 }
 
-/// The background of a run of `tests` tests with `fresh` fresh failures, of which `of_recurring` are failures of
-/// recurring tests. Adds the run to the `usual` ones.
-fn background(usual: &mut VecDeque<u32>, fresh: u32, of_recurring: u32, tests: impl Fn() -> u32) -> f64 {
-    let counted = fresh - of_recurring;
-    let median = if counted > NEVER_MANY { median(usual) } else { 0.0 };
+/// The background of a run with so many `fresh` failures of tests that are not recurring. Adds the run to the `usual`
+/// ones.
+fn background(usual: &mut VecDeque<f64>, fresh: u32, tests: impl Fn() -> u32) -> f64 {
+    let median = median(usual);
+    let limit = 1.0 + median + 2.0 * (median + 1.0).sqrt();
     if usual.len() == USUAL_RUNS {
         usual.pop_front();
     }
-    usual.push_back(fresh);
-    let excess = f64::from(counted) - 1.0 - median - 2.0 * (median + 1.0).sqrt();
+    usual.push_back(f64::from(fresh).min(limit + HABIT));
+    let excess = f64::from(fresh) - limit;
     if excess <= 0.0 {
         return 0.0;
     }
@@ -309,8 +286,8 @@ fn background(usual: &mut VecDeque<u32>, fresh: u32, of_recurring: u32, tests: i
 }
 
 /// The median of the usual runs (for an even number the mean of the middle two); zero before the first run.
-fn median(usual: &VecDeque<u32>) -> f64 {
-    let mut sorted = [0_u32; USUAL_RUNS];
+fn median(usual: &VecDeque<f64>) -> f64 {
+    let mut sorted = [0.0; USUAL_RUNS];
     let runs = usual.len().min(USUAL_RUNS);
     for (place, fresh) in sorted.iter_mut().zip(usual) {
         *place = *fresh;
@@ -318,8 +295,8 @@ fn median(usual: &VecDeque<u32>) -> f64 {
     let Some(sorted) = sorted.get_mut(..runs) else {
         return 0.0;
     };
-    sorted.sort_unstable();
-    let middle = |index: usize| sorted.get(index).copied().map_or(0.0, f64::from);
+    sorted.sort_unstable_by(f64::total_cmp);
+    let middle = |index: usize| sorted.get(index).copied().unwrap_or(0.0);
     match runs {
         0 => 0.0,
         odd if odd % 2 == 1 => middle(odd / 2),

@@ -8,14 +8,15 @@ use std::ops::Range;
 
 use crate::{
     model::{
-        BROKEN_PASSES, GRID, Likelihood, Move, Outcome, PerRate, RATES, Step,
+        GRID, Likelihood, Move, Outcome, PerRate, Step,
         always_passing::AlwaysPassing,
         background::Background,
-        break_probability, breaks_like_branch, breaks_like_sibling,
+        branch_breaks, breaks_like_branch, breaks_like_sibling,
         chain_state::{ChainState, RelativeLikelihood},
         failing_branches::FailingBranches,
-        mean, prior,
+        first_breaks, flake_rate, mean, prior,
         scaled_product::ScaledProduct,
+        stable_breaks, unreliable,
     },
     numbers::count,
     timeline::{Timeline, positions::Positions},
@@ -25,7 +26,7 @@ use crate::{
 /// The result of the filter for a test.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Belief {
-    /// The posterior of each rate.
+    /// The posterior of each hypothesis.
     weights: PerRate,
     /// The probability that the test itself is unreliable.
     pub(crate) flake_score: f64,
@@ -39,8 +40,10 @@ pub(crate) struct Filter<'t, 'h> {
     timeline: &'t Timeline<'h>,
     background: &'t Background,
     always_passing: &'t AlwaysPassing,
-    /// The prior probability of each rate.
+    /// The prior probability of each hypothesis.
     prior: PerRate,
+    /// The probability that a new revision off the stable branch breaks the test.
+    branch_breaks: PerRate,
     /// The positions at which the current test fails or is absent, or at which new code inherits a deviating state.
     visits: Positions,
     /// The positions of stable chains after which the state differs from that of a test that always passes.
@@ -74,7 +77,8 @@ impl<'t, 'h> Filter<'t, 'h> {
             timeline,
             background,
             always_passing,
-            prior: prior(background.unreliable),
+            prior: prior(background.rates.unreliable),
+            branch_breaks: branch_breaks(background.rates.branches_break),
             visits: Positions::new(positions),
             deviating: Positions::new(positions),
             stable: vec![[0.0; GRID]; positions],
@@ -114,8 +118,8 @@ impl<'t, 'h> Filter<'t, 'h> {
         let weights = self.likelihood.clone().posterior(&self.prior);
         Belief {
             weights,
-            flake_score: 1.0 - weights[0],
-            flake_rate: mean(&weights, &RATES),
+            flake_score: unreliable(&weights),
+            flake_rate: flake_rate(&weights),
         }
     }
 
@@ -154,7 +158,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         let chain = &timeline.chains[timeline.entries[first].chain];
         let (mut code, mut last) = match timeline.entries[first].step {
             Step::First => (ChainState::START, None),
-            Step::SameRevision | Step::LaterRerun | Step::NewRevision => (
+            Step::SameRevision | Step::NewRevision => (
                 ChainState::always_passing(&always_passing.points[first - 1].after),
                 Some(first - 1),
             ),
@@ -163,16 +167,16 @@ impl<'t, 'h> Filter<'t, 'h> {
             let point = &always_passing.points[position];
             if test_counts.column.contains(position) {
                 let before = last.replace(position);
-                let revision_and_start = |position: usize| timeline.entries[position].revision_and_start();
-                let step = Step::between_runs(before.map(revision_and_start), revision_and_start(position));
+                let revision = |position: usize| timeline.entries[position].revision;
+                let step = Step::between(before.map(revision), revision(position));
                 let unusual = self.unusual_move(test_counts, position, step, before);
                 let by = unusual.as_ref().unwrap_or(&point.by);
                 let outcome = test_counts.outcomes[position];
                 if outcome == Outcome::Passed {
                     code.update(by, &point.passes);
                 } else {
-                    let beta = self.background.beta[position];
-                    let likelihood = Likelihood::of(outcome, beta, BROKEN_PASSES);
+                    let beta = self.background.of(position, test_counts.test);
+                    let likelihood = Likelihood::of(outcome, beta);
                     let result = RelativeLikelihood::new(&likelihood, &point.scale);
                     let code_before = code;
                     code.update(by, &result);
@@ -227,19 +231,42 @@ impl<'t, 'h> Filter<'t, 'h> {
             0
         };
         let is_usual = breakage_rate.is_none() && revisions == 0 && step == entry.step;
-        if is_usual && !entry.stable_before.is_some_and(deviates) {
+        // The time since the test's previous result counts within a revision.
+        let follows = is_new || before.is_some_and(|before| before + 1 == position);
+        if is_usual && follows && !entry.stable_before.is_some_and(deviates) {
             return None;
         }
         let stable = entry.stable_before.map(|stable| self.stable_after(stable));
-        let on_stable = self.timeline.chains[entry.chain].stable;
-        let breaks = breakage_rate
-            .unwrap_or_else(|| [break_probability(step, on_stable, self.background.branches_break); GRID]);
-        let once = Move::new(step, on_stable, stable, &breaks);
+        let breaks = || breakage_rate.unwrap_or_else(|| self.usual_breakage(position, step));
+        let once = match (step, timeline.chains[entry.chain].stable) {
+            (Step::First, true) => Move::first_on_stable(),
+            (Step::First, false) => Move::first_on_branch(stable, &breaks()),
+            (Step::SameRevision, _) => {
+                let before =
+                    before.map_or(entry.started_at(), |before| timeline.entries[before].started_at());
+                Move::rerun(entry.started_at().since_ms(before))
+            }
+            (Step::NewRevision, true) => {
+                Move::new_on_stable(&breaks(), self.background.rates.stable_mends[position])
+            }
+            (Step::NewRevision, false) => Move::new_on_branch(stable, &breaks()),
+        };
         Some(if revisions == 0 {
             once
         } else {
             once.over(revisions + 1)
         })
+    }
+
+    /// The probability that the new revision at a position breaks the test, if no other variant or branch had a result.
+    fn usual_breakage(&self, position: usize, step: Step) -> PerRate {
+        if self.timeline.chains[self.timeline.entries[position].chain].stable {
+            stable_breaks(self.background.rates.stable_breaks[position])
+        } else if step == Step::First {
+            first_breaks(&self.branch_breaks)
+        } else {
+            self.branch_breaks
+        }
     }
 
     /// The number of revisions of the chain between the test's previous result and this one. Each may have broken or
@@ -280,15 +307,11 @@ impl<'t, 'h> Filter<'t, 'h> {
         let timeline = self.timeline;
         let entry = &timeline.entries[position];
         let chain = &timeline.chains[entry.chain];
-        let on_branches = self.background.branches_break;
         let failed = |position: usize| test_counts.outcomes[position].failed();
+        let alone = self.usual_breakage(position, Step::NewRevision);
         let sibling = self.sibling(test_counts, position);
         if let Some(sibling) = sibling.filter(|sibling| self.always_failed.contains(*sibling)) {
-            return Some(breaks_like_sibling(
-                chain.stable,
-                on_branches,
-                &self.broke[sibling],
-            ));
+            return Some(breaks_like_sibling(&alone, &self.broke[sibling]));
         }
         if !failed(position) {
             return None;
@@ -298,9 +321,9 @@ impl<'t, 'h> Filter<'t, 'h> {
             && begins
             && let Some(streak) = self.branch_streak(test_counts, position)
         {
-            return Some(breaks_like_branch(streak, on_branches));
+            return Some(breaks_like_branch(streak, &alone, &self.branch_breaks));
         }
-        sibling.map(|_| breaks_like_sibling(chain.stable, on_branches, &[0.0; GRID]))
+        sibling.map(|_| breaks_like_sibling(&alone, &[0.0; GRID]))
     }
 
     /// The longest failing streak of a branch whose changes the stable run at this position may contain.

@@ -1,6 +1,6 @@
-//! The hidden Markov model: one flake rate per test, one code state per chain, and one observation at a time.
+//! The hidden Markov model: one hypothesis about each test, one code state per chain, and one observation at a time.
 //!
-//! The filter runs for ten rates side by side, so every quantity is an array over this grid.
+//! The filter runs for eleven hypotheses side by side, so every quantity is an array over this grid.
 #![expect(
     clippy::indexing_slicing,
     reason = "the index runs over the grid, which is the length of every array"
@@ -10,50 +10,71 @@ pub(crate) mod always_passing;
 pub(crate) mod background;
 pub(crate) mod causes;
 pub(crate) mod chain_state;
+pub(crate) mod crowd;
 pub(crate) mod failing_branches;
 pub(crate) mod filter;
+pub(crate) mod project_rates;
 pub(crate) mod scaled_product;
 
 use std::array::from_fn;
 
-use assay_domain::{observation::Failure, timestamp::Timestamp};
+use assay_domain::{observation::Failure, timestamp::DAY_MS};
 
-/// The number of flake rates.
-pub(crate) const GRID: usize = 10;
+/// The number of hypotheses about a test: ten flake rates of tests that changes rarely break, and a reliable test that
+/// changes break often.
+pub(crate) const GRID: usize = 11;
 
-/// One number for each flake rate.
+/// One number for each hypothesis.
 pub(crate) type PerRate = [f64; GRID];
 
-/// The flake rates. The first is that of a reliable test.
-pub(crate) const RATES: PerRate = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
+/// The flake rates. The first and the last are those of a reliable test.
+pub(crate) const RATES: PerRate = [
+    RELIABLE, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, RELIABLE,
+];
+/// The flake rate of a reliable test.
+const RELIABLE: f64 = 2e-5;
+/// The hypothesis of a reliable test that changes break often.
+const TOUCHY: usize = GRID - 1;
+/// The share of such tests among the reliable ones.
+const TOUCHY_SHARE: f64 = 0.05;
+/// The probability that a new revision of a branch breaks such a test, if the project's rate is not higher.
+const BRANCHES_BREAK_TOUCHY: f64 = 0.1;
+/// A new revision of the stable branch breaks such a test so many times as often as others, up to a limit.
+const STABLE_BREAKS_TOUCHY: (f64, f64) = (30.0, 0.1);
+/// The weights of the nine rates of an unreliable test. Few tests fail in every second run.
+const WEIGHTS: [f64; 9] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.2];
 
-/// The share of unreliable tests in a project of which nothing else is known.
-pub(crate) const USUALLY_UNRELIABLE: f64 = 0.06;
-/// The prior probability of each rate in such a project.
-pub(crate) const PRIOR: PerRate = prior(USUALLY_UNRELIABLE);
-
-/// The prior probability of each rate, if this share of the project's tests is unreliable.
-pub(crate) const fn prior(unreliable: f64) -> PerRate {
-    let mut prior = [unreliable / 9.0; GRID];
-    prior[0] = 1.0 - unreliable;
+/// The prior probability of each hypothesis, if this share of the project's tests is unreliable.
+pub(crate) fn prior(unreliable: f64) -> PerRate {
+    let all: f64 = WEIGHTS.iter().sum();
+    let mut prior = [0.0; GRID];
+    for (prior, weight) in prior.iter_mut().skip(1).zip(WEIGHTS) {
+        *prior = unreliable * weight / all;
+    }
+    prior[0] = (1.0 - unreliable) * (1.0 - TOUCHY_SHARE);
+    prior[TOUCHY] = (1.0 - unreliable) * TOUCHY_SHARE;
     prior
+}
+
+/// The probability that the test is unreliable, given the posterior of each hypothesis.
+pub(crate) fn unreliable(weights: &PerRate) -> f64 {
+    1.0 - weights[0] - weights[TOUCHY]
+}
+
+/// The expected flake rate of the test, given the posterior of each hypothesis.
+pub(crate) fn flake_rate(weights: &PerRate) -> f64 {
+    mean(weights, &RATES)
 }
 
 /// P(Broken) of a stable chain before its first run.
 const FIRST_STABLE: f64 = 0.015;
 /// The share of the stable chain's P(Broken) that another chain inherits.
 const INHERITED: f64 = 0.7;
-/// Probabilities of a breakage and of a fix within one revision that runs again soon.
-const SAME_REVISION: (f64, f64) = (0.0003, 0.0005);
-/// The same after [`LATER_MS`]: dependencies and services change under a revision that runs every night.
-const LATER_RERUN: (f64, f64) = (0.001, 0.001);
-/// The time between two runs of a revision from which its dependencies may have changed.
-const LATER_MS: i64 = 6 * 3_600_000;
-/// Probabilities of a breakage and of a fix by a new revision of the stable branch.
-const STABLE: (f64, f64) = (0.001, 0.05);
-/// The probability that a new revision of another branch breaks a test, in a project of which nothing else is known.
-/// The first revision of a branch breaks a test twice as often.
-pub(crate) const BRANCHES_USUALLY_BREAK: f64 = 0.0015;
+/// The probability that a fix follows within one revision.
+const SAME_REVISION_MENDS: f64 = 0.002;
+/// The probability that the world breaks a test within one revision: between two runs at the same time, and a day later.
+/// Dependencies and services change under a revision that runs every night.
+const SAME_REVISION_BREAKS: (f64, f64) = (0.0003, 0.0015);
 /// The probability that a new revision of another branch mends a test.
 const BRANCHES_MEND: f64 = 0.2;
 /// The probability that a revision that breaks a test on one variant breaks it on the next variant.
@@ -65,7 +86,7 @@ pub(crate) const MERGED_WITHIN_MS: i64 = assay_domain::timestamp::DAY_MS;
 /// The probability that a running branch takes over a breakage of the stable branch.
 const CAUGHT: f64 = 0.3;
 /// The probability that a broken test passes nevertheless.
-pub(crate) const BROKEN_PASSES: f64 = 0.0001;
+pub(crate) const BROKEN_PASSES: f64 = 0.002;
 /// The lower bound for the failure rate of a retry: attempts are correlated.
 const RETRY_FAILS: f64 = 0.5;
 /// The upper bound for the failure rate of a retry.
@@ -116,38 +137,14 @@ impl Outcome {
 pub(crate) enum Step {
     /// The first observation of the chain.
     First,
-    /// The same code runs again soon.
+    /// The same code runs again.
     SameRevision,
-    /// The same code runs again, and time enough has passed for its dependencies to change.
-    LaterRerun,
     /// New code.
     NewRevision,
 }
 
 impl Step {
-    /// The step between a variant run and the previous one of its chain, if there is one.
-    pub(crate) fn between_runs(
-        before: Option<(usize, Timestamp)>,
-        (revision, at): (usize, Timestamp),
-    ) -> Self {
-        let step = Self::between(before.map(|(revision, _)| revision), revision);
-        let is_later = before.is_some_and(|(_, before)| at.since_ms(before) >= LATER_MS);
-        if step == Self::SameRevision && is_later {
-            Self::LaterRerun
-        } else {
-            step
-        }
-    }
-
-    /// Whether new code runs.
-    pub(crate) const fn is_new_code(self) -> bool {
-        match self {
-            Self::First | Self::NewRevision => true,
-            Self::SameRevision | Self::LaterRerun => false,
-        }
-    }
-
-    /// The step between a run of this revision and the previous run of its chain, whatever the time between them.
+    /// The step between a run of this revision and the previous run of its chain.
     #[inline]
     pub(crate) fn between(before: Option<usize>, revision: usize) -> Self {
         match before {
@@ -156,6 +153,24 @@ impl Step {
             Some(_) => Self::NewRevision,
         }
     }
+
+    /// Whether new code runs.
+    pub(crate) const fn is_new_code(self) -> bool {
+        match self {
+            Self::First | Self::NewRevision => true,
+            Self::SameRevision => false,
+        }
+    }
+}
+
+/// The probability that the world breaks a test within one revision, between two runs so far apart.
+#[expect(
+    clippy::as_conversions,
+    reason = "the milliseconds of a window are exact as f64"
+)]
+pub(crate) fn same_revision_breaks(apart_ms: i64) -> f64 {
+    let days = (apart_ms as f64 / DAY_MS as f64).clamp(0.0, 1.0);
+    SAME_REVISION_BREAKS.0 + (SAME_REVISION_BREAKS.1 - SAME_REVISION_BREAKS.0) * days
 }
 
 /// The transition of P(Broken) before a result.
@@ -170,41 +185,53 @@ pub(crate) struct Move {
 }
 
 impl Move {
-    /// The transition before an observation.
-    ///
-    /// `stable` is P(Broken) of the stable chain of the same variant, for a chain off the stable branch, and `None` if
-    /// that is unknown. `breaks` is the probability that this revision breaks the test: [`break_probability`], unless
-    /// another variant or branch gives a better one.
-    pub(crate) fn new(step: Step, on_stable: bool, stable: Option<&PerRate>, breaks: &PerRate) -> Self {
-        let inherited = |k: usize| stable.map_or(0.0, |b| INHERITED * b[k]);
-        let constant = |(breaks, fixes): (f64, f64)| Self {
-            keeps: [1.0 - fixes; GRID],
-            breaks: [breaks; GRID],
+    /// The transition between two observations of one revision so far apart.
+    pub(crate) fn rerun(apart_ms: i64) -> Self {
+        Self {
+            keeps: [1.0 - SAME_REVISION_MENDS; GRID],
+            breaks: [same_revision_breaks(apart_ms); GRID],
             own: [0.0; GRID],
-        };
-        match (step, on_stable) {
-            // Before a chain's first result its code counts as good, so only `breaks` matters.
-            (Step::First, true) => constant((FIRST_STABLE, 1.0 - FIRST_STABLE)),
-            (Step::First, false) => {
-                let first: PerRate = from_fn(|k| breaks[k] + (1.0 - breaks[k]) * inherited(k));
-                Self {
-                    keeps: first,
-                    breaks: first,
-                    own: from_fn(|k| breaks[k] * (1.0 - inherited(k))),
-                }
-            }
-            (Step::SameRevision, _) => constant(SAME_REVISION),
-            (Step::LaterRerun, _) => constant(LATER_RERUN),
-            (Step::NewRevision, true) => Self {
-                keeps: [1.0 - STABLE.1; GRID],
-                breaks: *breaks,
-                own: *breaks,
-            },
-            (Step::NewRevision, false) => Self {
-                keeps: from_fn(|k| 1.0 - BRANCHES_MEND * (1.0 - inherited(k))),
-                breaks: from_fn(|k| breaks[k] + (1.0 - breaks[k]) * CAUGHT * inherited(k)),
-                own: from_fn(|k| breaks[k] * (1.0 - CAUGHT * inherited(k))),
-            },
+        }
+    }
+
+    /// The transition before the first observation of a stable chain. Its code counts as good before, so only `breaks`
+    /// matters.
+    pub(crate) const fn first_on_stable() -> Self {
+        Self {
+            keeps: [FIRST_STABLE; GRID],
+            breaks: [FIRST_STABLE; GRID],
+            own: [0.0; GRID],
+        }
+    }
+
+    /// The transition before the first observation of a new revision of a stable chain.
+    pub(crate) const fn new_on_stable(breaks: &PerRate, mends: f64) -> Self {
+        Self {
+            keeps: [1.0 - mends; GRID],
+            breaks: *breaks,
+            own: *breaks,
+        }
+    }
+
+    /// The transition before the first observation of another chain. `stable` is P(Broken) of the stable chain of the
+    /// same variant, and `None` if that is unknown.
+    pub(crate) fn first_on_branch(stable: Option<&PerRate>, breaks: &PerRate) -> Self {
+        let inherited = |k: usize| stable.map_or(0.0, |b| INHERITED * b[k]);
+        let first: PerRate = from_fn(|k| breaks[k] + (1.0 - breaks[k]) * inherited(k));
+        Self {
+            keeps: first,
+            breaks: first,
+            own: from_fn(|k| breaks[k] * (1.0 - inherited(k))),
+        }
+    }
+
+    /// The transition before the first observation of a new revision of another chain.
+    pub(crate) fn new_on_branch(stable: Option<&PerRate>, breaks: &PerRate) -> Self {
+        let inherited = |k: usize| stable.map_or(0.0, |b| INHERITED * b[k]);
+        Self {
+            keeps: from_fn(|k| 1.0 - BRANCHES_MEND * (1.0 - inherited(k))),
+            breaks: from_fn(|k| breaks[k] + (1.0 - breaks[k]) * CAUGHT * inherited(k)),
+            own: from_fn(|k| breaks[k] * (1.0 - CAUGHT * inherited(k))),
         }
     }
 
@@ -224,25 +251,31 @@ impl Move {
     }
 }
 
-/// The probability that a revision breaks a test, without results of another variant or branch.
-/// `on_branches` is this probability for new revisions of other branches than the stable one.
-pub(crate) const fn break_probability(step: Step, on_stable: bool, on_branches: f64) -> f64 {
-    match (step, on_stable) {
-        (Step::First, false) => 2.0 * on_branches,
-        (_, true) => STABLE.0,
-        (_, false) => on_branches,
-    }
+/// The probability that a revision of a stable chain breaks a test, if it breaks most tests with this probability.
+pub(crate) fn stable_breaks(usual: f64) -> PerRate {
+    let mut breaks = [usual; GRID];
+    breaks[TOUCHY] = (STABLE_BREAKS_TOUCHY.0 * usual).min(STABLE_BREAKS_TOUCHY.1);
+    breaks
 }
 
-/// The probability that a revision breaks a test on a variant, if it broke the test with probability `broke` on the
-/// variant before.
-pub(crate) fn breaks_like_sibling(on_stable: bool, on_branches: f64, broke: &PerRate) -> PerRate {
-    let alone = break_probability(Step::NewRevision, on_stable, on_branches);
-    broke.map(|broke| break_beside_sibling(alone, broke))
+/// The probability that a new revision of another branch breaks a test, if it breaks most tests with this probability.
+pub(crate) fn branch_breaks(usual: f64) -> PerRate {
+    let mut breaks = [usual; GRID];
+    breaks[TOUCHY] = usual.max(BRANCHES_BREAK_TOUCHY);
+    breaks
+}
+
+/// The same for the first revision of a branch.
+pub(crate) fn first_breaks(of_branch: &PerRate) -> PerRate {
+    of_branch.map(|breaks| (2.0 * breaks).min(0.5))
 }
 
 /// The probability that a revision breaks a test on a variant, if it broke the test with probability `broke` on the
 /// variant before, and breaks it with probability `alone` otherwise.
+pub(crate) fn breaks_like_sibling(alone: &PerRate, broke: &PerRate) -> PerRate {
+    from_fn(|k| break_beside_sibling(alone[k], broke[k]))
+}
+
 const fn break_beside_sibling(alone: f64, broke: f64) -> f64 {
     SIBLING * broke + (1.0 - SIBLING) * alone * (1.0 - broke)
 }
@@ -250,12 +283,10 @@ const fn break_beside_sibling(alone: f64, broke: f64) -> f64 {
 /// The probability that a stable revision breaks a test that failed in the last `streak` runs of another branch.
 ///
 /// The head of a pull request and the merge that contains it are one change, though reports do not name the link.
-pub(crate) fn breaks_like_branch(streak: u32, on_branches: f64) -> PerRate {
-    let alone = break_probability(Step::NewRevision, true, on_branches);
-    let of_branch = break_probability(Step::NewRevision, false, on_branches);
-    RATES.map(|rate| {
-        let flakes = (0..streak).fold(1.0, |flakes, _| flakes * rate);
-        alone + (1.0 - alone) * MERGED * of_branch / (of_branch + flakes)
+pub(crate) fn breaks_like_branch(streak: u32, alone: &PerRate, of_branch: &PerRate) -> PerRate {
+    from_fn(|k| {
+        let flakes = (0..streak).fold(1.0, |flakes, _| flakes * RATES[k]);
+        alone[k] + (1.0 - alone[k]) * MERGED * of_branch[k] / (of_branch[k] + flakes)
     })
 }
 
@@ -269,9 +300,8 @@ pub(crate) struct Likelihood {
 }
 
 impl Likelihood {
-    /// The likelihood of an outcome in a run with this background. `broken_passes` is the probability that a broken
-    /// test passes.
-    pub(crate) fn of(outcome: Outcome, beta: f64, broken_passes: f64) -> Self {
+    /// The likelihood of an outcome in a run with this background.
+    pub(crate) fn of(outcome: Outcome, beta: f64) -> Self {
         let first_fails = RATES.map(|rate| 1.0 - (1.0 - rate) * (1.0 - beta));
         let again = first_fails.map(|fails| fails.max(RETRY_FAILS));
         let good = match outcome {
@@ -284,8 +314,8 @@ impl Likelihood {
             },
         };
         let broken = match outcome {
-            Outcome::Passed | Outcome::Recovered => broken_passes,
-            Outcome::Failed(_) => 1.0 - broken_passes,
+            Outcome::Passed | Outcome::Recovered => BROKEN_PASSES,
+            Outcome::Failed(_) => 1.0 - BROKEN_PASSES,
         };
         Self { good, broken }
     }

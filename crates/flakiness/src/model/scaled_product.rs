@@ -77,7 +77,7 @@ fn power_of_two(power: i64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::PRIOR;
+    use crate::model::prior;
 
     #[test]
     fn products_of_any_length_keep_their_proportions() {
@@ -90,10 +90,11 @@ mod tests {
         }
         let mut twice = product.clone();
         twice.multiply_all(&product);
+        let prior = prior(0.06);
         for (product, factors) in [(product, 1e4), (twice, 2e4)] {
-            let others = PRIOR.iter().sum::<f64>() - PRIOR[3];
-            let expected = PRIOR[3] / (PRIOR[3] + others * 0.999_f64.powf(factors));
-            assert!((product.posterior(&PRIOR)[3] - expected).abs() < 1e-9);
+            let others = prior.iter().sum::<f64>() - prior[3];
+            let expected = prior[3] / (prior[3] + others * 0.999_f64.powf(factors));
+            assert!((product.posterior(&prior)[3] - expected).abs() < 1e-9);
         }
     }
 }

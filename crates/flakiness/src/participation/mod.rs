@@ -102,11 +102,12 @@ impl Block {
     pub(crate) fn read(&mut self, timeline: &Timeline<'_>, background: &Background, first: usize) {
         self.clear(timeline, first);
         let tests: Row = std::array::from_fn(|i| timeline.known_tests(first + i));
-        for ((entry, mass_failure), run) in timeline
+        for (((entry, mass_failure), run), position) in timeline
             .entries
             .iter()
             .zip(&background.mass_failure)
             .zip(&timeline.run_of)
+            .zip(0..)
         {
             let present = and(&row(&entry.observed.present, first), &tests);
             let skipped = and(&row(&entry.observed.skipped, first), &present);
@@ -124,11 +125,17 @@ impl Block {
                 or(&mut self.on_stable_branch, &seen);
             }
             or_at(&mut self.scratch.seen_in_run, *run, &seen);
-            if !mass_failure {
-                or_at(&mut self.scratch.considered_in_run, *run, &seen);
-                or_at(&mut self.scratch.by_chain, entry.chain, &seen);
+            let lasting = background.lasting(position).map(|tests| row(tests, first));
+            let considered = match (mass_failure, lasting) {
+                (false, _) => Some(seen),
+                (true, Some(lasting)) => Some(and(&seen, &lasting)),
+                (true, None) => None,
+            };
+            if let Some(considered) = considered {
+                or_at(&mut self.scratch.considered_in_run, *run, &considered);
+                or_at(&mut self.scratch.by_chain, entry.chain, &considered);
                 if timeline.has_variants {
-                    self.positions_considered.add(&seen);
+                    self.positions_considered.add(&considered);
                 }
             }
             self.scratch.seen.push(seen);

@@ -2,6 +2,8 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
+use assay_domain::timestamp::Timestamp;
+
 use crate::{
     model::Step,
     timeline::{Chain, Entry, Lane, Timeline, failures::sound_failures, variant_runs::VariantRun},
@@ -88,14 +90,13 @@ impl<'h> Timeline<'h> {
             if chain.stable {
                 lane.stable = Some(self.chains.len());
             }
-            let mut last = None;
+            let mut revisions = Revisions::default();
             for (place, run) in runs {
                 if let Some(position) = lane.by_revision.get_mut(place) {
                     *position = self.entries.len();
                 }
-                let current = (run.revision, run.observed.run.started_at);
-                let step = Step::between_runs(last.replace(current), current);
-                self.append(run, step);
+                let (step, since_revision_ms) = revisions.enter(run.revision, run.observed.run.started_at);
+                self.append(run, step, since_revision_ms);
             }
             self.chains.push(chain);
         }
@@ -104,7 +105,7 @@ impl<'h> Timeline<'h> {
     }
 
     /// Appends a variant run to the current chain, at the next position.
-    fn append(&mut self, run: &VariantRun<'h>, step: Step) {
+    fn append(&mut self, run: &VariantRun<'h>, step: Step, since_revision_ms: i64) {
         self.entries.push(Entry {
             observed: run.observed,
             source: run.source,
@@ -112,6 +113,7 @@ impl<'h> Timeline<'h> {
             chain: self.chains.len(),
             failures: sound_failures(self, run.observed),
             step,
+            since_revision_ms,
             stable_before: None,
             dependents: Vec::new(),
             on_stable_branch: self.stable_branch.is(run.observed.run.branch.as_deref()),
@@ -136,5 +138,26 @@ impl<'h> Timeline<'h> {
                 stable.dependents.push(*position);
             }
         }
+    }
+}
+
+/// The revisions of a chain, in their order.
+#[derive(Debug, Default)]
+struct Revisions {
+    /// The revision and its start.
+    current: Option<(usize, Timestamp)>,
+    /// The time from the start of the revision before to that of the current one.
+    since_ms: i64,
+}
+
+impl Revisions {
+    /// The step to a run of this revision, and the time from the start of the revision before to that of this one.
+    fn enter(&mut self, revision: usize, at: Timestamp) -> (Step, i64) {
+        let step = Step::between(self.current.map(|(current, _)| current), revision);
+        if step.is_new_code() {
+            self.since_ms = self.current.map_or(0, |(_, began)| at.since_ms(began));
+            self.current = Some((revision, at));
+        }
+        (step, self.since_ms)
     }
 }

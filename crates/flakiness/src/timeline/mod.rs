@@ -68,6 +68,8 @@ pub(crate) struct Entry<'h> {
     pub(crate) failures: Cow<'h, [Failure]>,
     /// The transition from the previous position of the same chain.
     pub(crate) step: Step,
+    /// The time from the start of the chain's revision before to that of this one; 0 for the first revision.
+    pub(crate) since_revision_ms: i64,
     /// The last position of the lane's stable chain before it; `None` on that chain.
     pub(crate) stable_before: Option<usize>,
     /// The positions of branches at which new code inherits this position's state; empty off the stable chain.
@@ -121,9 +123,17 @@ pub(crate) struct Run<'h> {
 }
 
 impl Entry<'_> {
-    /// Its revision and the time when it started.
-    pub(crate) const fn revision_and_start(&self) -> (usize, Timestamp) {
-        (self.revision, self.observed.run.started_at)
+    /// The time when it started.
+    pub(crate) const fn started_at(&self) -> Timestamp {
+        self.observed.run.started_at
+    }
+
+    /// Whether the test has a failed attempt in it.
+    pub(crate) fn has_failure(&self, test: TestOrdinal) -> bool {
+        let failures = &self.failures;
+        failures
+            .binary_search_by_key(&test, |failure| failure.test)
+            .is_ok()
     }
 }
 
@@ -226,6 +236,13 @@ impl<'h> Timeline<'h> {
             .sum()
     }
 
+    /// The number of tests that ran in both variant runs.
+    pub(crate) fn count_in_both(&self, one: &RunObservations, other: &RunObservations) -> u32 {
+        (0..self.words)
+            .map(|word| (self.seen_word(one, word) & self.seen_word(other, word)).count_ones())
+            .sum()
+    }
+
     /// The number of tests that ran in the window.
     pub(crate) fn count_tests(&self) -> u32 {
         let ran = |word: usize| {
@@ -236,16 +253,6 @@ impl<'h> Timeline<'h> {
             words.fold(0, |ran, seen| ran | seen)
         };
         (0..self.words).map(|word| ran(word).count_ones()).sum()
-    }
-
-    /// Whether more tests than this ran in the window. Usually one run shows it.
-    pub(crate) fn has_more_tests_than(&self, tests: u32) -> bool {
-        self.history.tests > tests
-            && (self
-                .entries
-                .last()
-                .is_some_and(|last| self.count_seen(last.observed) > tests)
-                || self.count_tests() > tests)
     }
 
     /// Joins the variants of one run (equal number and id), oldest run first.

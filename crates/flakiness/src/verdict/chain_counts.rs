@@ -45,6 +45,8 @@ pub(crate) struct FailingEnd {
     pub(crate) since: usize,
     /// Whether they are an episode of their own: no earlier variant failed at the revision at which they began.
     pub(crate) counts: bool,
+    /// Whether the first of them is in a mass failure.
+    pub(crate) of_crowd: bool,
 }
 
 /// The revisions at which a test failed, variant by variant.
@@ -165,6 +167,7 @@ fn failing_end(
         streak: 1,
         since: last.position,
         counts: true,
+        of_crowd: false,
     };
     for before in test_counts
         .before(last.position)
@@ -173,5 +176,6 @@ fn failing_end(
         end.streak += 1;
         end.since = before.position;
     }
+    end.of_crowd = test_counts.background.is_mass_failure(end.since);
     end
 }

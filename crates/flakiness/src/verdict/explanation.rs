@@ -4,7 +4,7 @@ use assay_domain::verdict::{Signal, VerdictStatus};
 
 use crate::{
     config::ENOUGH_RUNS,
-    model::{BRANCHES_USUALLY_BREAK, USUALLY_UNRELIABLE},
+    model::project_rates::BRANCHES_USUALLY_BREAK,
     participation::Presence,
     verdict::{
         status::FailedTest,
@@ -14,8 +14,44 @@ use crate::{
 
 /// The sentence of a failing test's verdict.
 pub(crate) fn of(failed_test: &FailedTest<'_, '_>, status: VerdictStatus, reason: Option<Signal>) -> String {
-    if let Some(reason) = reason {
-        return sentence(failed_test, reason);
+    let sentence = sentence_of_verdict(failed_test, status, reason);
+    let ends = &failed_test.findings.ends;
+    if let Some(left_at) = ends.left_at.filter(|_| status != VerdictStatus::Broken) {
+        return format!(
+            "{sentence}; {}",
+            streak::not_run_since(failed_test.test_counts, left_at)
+        );
+    }
+    match ends.breakage {
+        Some(breakage) if status == VerdictStatus::Flaky => {
+            let streak = streak::sentence(failed_test.test_counts, &breakage.end);
+            format!("{sentence}; {}", uncapitalized(&streak))
+        }
+        Some(_) | None => sentence,
+    }
+}
+
+fn sentence_of_verdict(
+    failed_test: &FailedTest<'_, '_>,
+    status: VerdictStatus,
+    reason: Option<Signal>,
+) -> String {
+    let now = failed_test.findings.ends.failing_now;
+    match (status, reason, now) {
+        (VerdictStatus::Failing, Some(Signal::MassFailure), Some(end)) => {
+            return streak::sentence(failed_test.test_counts, &end);
+        }
+        (VerdictStatus::Healthy, Some(Signal::FailingOffStable), _) if now.is_none() => {
+            let branch = uncapitalized(&sentence(failed_test, Signal::FailingOffStable));
+            let stable = on_stable_branch(failed_test.test_counts.timeline);
+            return if failed_test.test_counts.column.presence.on_stable_chain {
+                format!("Passes{stable}; {branch}")
+            } else {
+                sentence(failed_test, Signal::FailingOffStable)
+            };
+        }
+        (_, Some(reason), _) => return sentence(failed_test, reason),
+        (_, None, _) => {}
     }
     if status == VerdictStatus::InsufficientData {
         let dropped =
@@ -120,6 +156,9 @@ pub(crate) fn sentence(failed_test: &FailedTest<'_, '_>, signal: Signal) -> Stri
                 on_stable_branch(timeline)
             };
             match chain_counts.episodes {
+                1 if failed_test.findings.runs.failing == 1 => {
+                    format!("Failed once{branch} and passed again, and nothing in between looks like a fix")
+                }
                 1 => format!("Failed in 1 episode{branch}; one breakage and its fix do not explain it"),
                 many => format!(
                     "Failed in {many} separate episodes{branch}; breakages and their fixes do not explain them"
@@ -170,7 +209,7 @@ pub(crate) fn addition(failed_test: &FailedTest<'_, '_>, signal: Signal, pair: O
         Signal::FailureRateFlaky => {
             let rate = failed_test.findings.runs.failure_rate();
             let rate = rate.map(|rate| format!("; failure rate {rate:.3}"));
-            rate.unwrap_or_default() + &unreliable(failed_test) + &branches_break(failed_test)
+            rate.unwrap_or_default() + &branches_break(failed_test)
         }
         Signal::Resolved => format!("; {} passes were needed", failed_test.findings.runs.passes_needed),
         Signal::ConsecutiveFailures
@@ -185,21 +224,10 @@ pub(crate) fn addition(failed_test: &FailedTest<'_, '_>, signal: Signal, pair: O
     }
 }
 
-/// The share of unreliable tests that the score starts from, if the project differs from the usual one.
-fn unreliable(failed_test: &FailedTest<'_, '_>) -> String {
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let share = percent(failed_test.test_counts.background.unreliable);
-    if share == percent(USUALLY_UNRELIABLE) {
-        String::new()
-    } else {
-        format!("; about {share} of the project's tests are unreliable")
-    }
-}
-
 /// The rate of breaking on branches, if a failure there counts and the project differs from the usual one.
 fn branches_break(failed_test: &FailedTest<'_, '_>) -> String {
     let percent = |rate: f64| format!("{:.2} %", rate * 100.0);
-    let rate = percent(failed_test.test_counts.background.branches_break);
+    let rate = percent(failed_test.test_counts.background.rates.branches_break);
     if failed_test.findings.chain_counts.episodes_off_stable && rate != percent(BRANCHES_USUALLY_BREAK) {
         format!("; a new revision of a branch breaks about {rate} of the project's tests")
     } else {
@@ -246,6 +274,12 @@ fn failing_variant<'h>(failed_test: &FailedTest<'_, 'h>) -> &'h str {
         .map(|chain| chain.variant)
         .filter(|variant| !variant.is_empty())
         .unwrap_or("the default variant")
+}
+
+fn uncapitalized(sentence: &str) -> String {
+    let mut rest = sentence.chars();
+    rest.next()
+        .map_or_else(String::new, |first| first.to_lowercase().chain(rest).collect())
 }
 
 fn runs(count: u32) -> String {

@@ -5,8 +5,9 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use assay_domain::timestamp::Timestamp;
 
 use crate::{
-    config::{NAMED_BRANCHES, SILENCE_MS, STREAK},
+    config::{BROKEN, COMPLETE, LEFT_AFTER, NAMED_BRANCHES, SILENCE_MS, STREAK, STREAK_OF_CROWD},
     model::filter::{Belief, Filter},
+    numbers::{at, count},
     timeline::Lane,
     verdict::{
         chain_counts::{ChainCounts, FailingEnd},
@@ -17,7 +18,8 @@ use crate::{
 /// The state at the ends of a test's chains.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LiveChains {
-    /// The failing streak at the end of a live stable chain that is most probably a breakage.
+    /// The failing streak at the end of a live stable chain that is most probably a breakage; one that is conclusive
+    /// before any other.
     pub(crate) breakage: Option<Breakage>,
     /// P(Broken) of the worst live stable chain.
     pub(crate) broken_probability: Option<f64>,
@@ -27,6 +29,10 @@ pub(crate) struct LiveChains {
     /// The streak by which the test counts as failing now. It is that of `breakage`, else the longest one at the end of
     /// a live stable chain. For a test that never ran on a stable chain, it is the longest one among its newest chains.
     pub(crate) failing_now: Option<FailingEnd>,
+    /// Whether all failures of that streak are in mass failures and do not count otherwise.
+    pub(crate) only_in_crowds: bool,
+    /// The last position of the test on a stable chain whose later runs do not contain it, if it failed there.
+    pub(crate) left_at: Option<usize>,
     /// The number of episodes that still continue at the end of such a chain.
     pub(crate) open_episodes: u32,
     /// The failing streaks of live chains off the stable branch, one for each branch, the longest first.
@@ -40,6 +46,18 @@ pub(crate) struct Breakage {
     pub(crate) end: FailingEnd,
     /// P(Broken) of the chain.
     pub(crate) probability: f64,
+}
+
+impl Breakage {
+    /// Whether the test counts as broken.
+    pub(crate) fn is_conclusive(&self) -> bool {
+        let required = if self.end.of_crowd {
+            STREAK_OF_CROWD
+        } else {
+            STREAK
+        };
+        self.end.streak >= required && self.probability >= BROKEN
+    }
 }
 
 impl LiveChains {
@@ -67,7 +85,7 @@ impl LiveChains {
         let mut by_branch: BTreeMap<Option<&str>, FailingEnd> = BTreeMap::new();
         for end in chain_counts.failing_ends.iter().filter(|end| !end.stable) {
             let newest_here = newest_of_chain(test_counts, end.chain);
-            if !is_live(newest_here, newest) {
+            if !is_live(newest_here, newest) || has_left(test_counts, end.chain) {
                 continue;
             }
             let branch = test_counts
@@ -87,6 +105,13 @@ impl LiveChains {
                 self.note_failing_now(*end);
             }
         }
+        if !ran_on_stable && self.failing_now.is_none() {
+            for chain in 0..test_counts.timeline.chains.len() {
+                if newest.is_some() && newest_of_chain(test_counts, chain) == newest {
+                    self.note_red(test_counts, chain);
+                }
+            }
+        }
         self.failing_on = by_branch.into_values().collect();
         self.failing_on.sort_by_key(|end| Reverse(end.streak));
         self.failing_on.truncate(NAMED_BRANCHES);
@@ -100,6 +125,34 @@ impl LiveChains {
         }
     }
 
+    /// Records that the newest result of a chain failed, although it counts for nothing else: in a mass failure.
+    fn note_red(&mut self, test_counts: TestCounts<'_, '_>, chain: usize) {
+        let failed = |position: &usize| {
+            let outcome = test_counts.outcomes.get(*position);
+            outcome.is_some_and(|outcome| outcome.failed())
+        };
+        let streak: Vec<usize> = positions_backwards(test_counts, chain)
+            .take_while(failed)
+            .collect();
+        let Some(since) = streak.last() else { return };
+        let end = FailingEnd {
+            chain,
+            stable: test_counts
+                .timeline
+                .chains
+                .get(chain)
+                .is_some_and(|chain| chain.stable),
+            streak: count(streak.len()),
+            since: *since,
+            counts: false,
+            of_crowd: true,
+        };
+        if self.failing_now.is_none_or(|longest| end.streak > longest.streak) {
+            self.failing_now = Some(end);
+            self.only_in_crowds = true;
+        }
+    }
+
     /// Reads the live stable chains.
     fn read_stable(
         &mut self,
@@ -109,6 +162,7 @@ impl LiveChains {
         belief: &Belief,
     ) {
         let lanes = &test_counts.timeline.lanes;
+        let mut red_chains = Vec::new();
         let newest_stable = lanes
             .iter()
             .filter_map(|lane| newest_on_stable(test_counts, lane))
@@ -121,6 +175,17 @@ impl LiveChains {
             let Some(last) = last_position(test_counts, chain) else {
                 continue;
             };
+            if has_left(test_counts, chain) {
+                if test_counts
+                    .outcomes
+                    .get(last)
+                    .is_some_and(|outcome| outcome.failed())
+                {
+                    self.left_at = Some(last);
+                }
+                continue;
+            }
+            red_chains.push(chain);
             let probability = filter.broken_probability(belief, last);
             self.broken_probability = Some(
                 self.broken_probability
@@ -130,18 +195,66 @@ impl LiveChains {
                 continue;
             };
             self.note_failing_now(*end);
-            let worst = self.breakage.map_or(f64::NEG_INFINITY, |worst| worst.probability);
-            if end.streak >= STREAK && probability > worst {
-                self.breakage = Some(Breakage {
-                    end: *end,
-                    probability,
-                });
+            let breakage = Breakage {
+                end: *end,
+                probability,
+            };
+            let rank = |breakage: &Breakage| (breakage.is_conclusive(), breakage.probability);
+            if end.streak >= STREAK && self.breakage.is_none_or(|worst| rank(&breakage) > rank(&worst)) {
+                self.breakage = Some(breakage);
+            }
+        }
+        if self.failing_now.is_none() {
+            for chain in red_chains {
+                self.note_red(test_counts, chain);
             }
         }
         if let Some(breakage) = self.breakage {
             self.failing_now = Some(breakage.end);
         }
     }
+}
+
+/// Whether the runs after the test's last result on a chain show that it is no longer part of the suite.
+///
+/// Runs that contain nearly all other tests of the run with its last result would have contained it. They count if they
+/// are more than the test ever missed before.
+fn has_left(test_counts: TestCounts<'_, '_>, chain: usize) -> bool {
+    let timeline = test_counts.timeline;
+    let Some(positions) = timeline.chains.get(chain).map(|chain| chain.positions.clone()) else {
+        return false;
+    };
+    let Some(last) = last_position(test_counts, chain) else {
+        return false;
+    };
+    let Some(at_last) = timeline.entries.get(last) else {
+        return false;
+    };
+    if last + 1 >= positions.end {
+        return false;
+    }
+    let (mut missed, mut most_missed) = (0, 0);
+    for position in (positions.start..last).skip_while(|position| !test_counts.column.contains(*position)) {
+        missed = if test_counts.column.contains(position) {
+            0
+        } else {
+            missed + 1
+        };
+        most_missed = most_missed.max(missed);
+    }
+    let tests = timeline.count_seen(at_last.observed);
+    let is_complete = |position: &usize| {
+        timeline.entries.get(*position).is_some_and(|later| {
+            let shared = timeline.count_in_both(at_last.observed, later.observed);
+            f64::from(shared) >= COMPLETE * f64::from(tests)
+        })
+    };
+    let required = at(most_missed.max(LEFT_AFTER - 1)) + 1;
+    (last + 1..positions.end)
+        .filter(is_complete)
+        .take(required)
+        .count()
+        == required
 }
 
 fn is_live(newest: Option<Timestamp>, newest_of_all: Option<Timestamp>) -> bool {

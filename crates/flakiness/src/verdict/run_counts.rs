@@ -79,7 +79,7 @@ impl RunFigures {
 /// Joins a test's failures by run, oldest first.
 pub(crate) fn join(test_counts: TestCounts<'_, '_>) -> Vec<FailuresInRun> {
     let runs = test_counts.failures.iter().filter_map(|failure| {
-        let counts = !test_counts.background.is_mass_failure(failure.position);
+        let counts = !test_counts.leaves_out(failure.position);
         let failed = failure.outcome.failed();
         Some(FailuresInRun {
             run: *test_counts.timeline.run_of.get(failure.position)?,

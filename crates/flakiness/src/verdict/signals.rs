@@ -3,7 +3,7 @@
 use assay_domain::verdict::{Signal, VerdictStatus};
 
 use crate::{
-    config::{BROKEN, CONCLUSIVE_STREAK, EXCESS_FLIPS, UNRELATED_BRANCHES, VARIANT_FAILURES},
+    config::{CONCLUSIVE_STREAK, EXCESS_FLIPS, UNRELATED_BRANCHES, VARIANT_FAILURES},
     numbers::count,
     verdict::{chain_counts::FailingEnd, status::FailedTest},
 };
@@ -34,7 +34,7 @@ fn is_active(
             .findings
             .ends
             .breakage
-            .is_some_and(|breakage| breakage.probability >= BROKEN),
+            .is_some_and(|breakage| breakage.is_conclusive()),
         Signal::SameShaFlip => chain_counts.contradictions > 0,
         Signal::RetryRate => failed_test.findings.runs.recovered > 0,
         Signal::FailureRateFlaky => is_episodic(failed_test),
@@ -103,7 +103,9 @@ pub(crate) fn flaky_reason(failed_test: &FailedTest<'_, '_>) -> Option<Signal> {
 pub(crate) fn failing_reason(failed_test: &FailedTest<'_, '_>) -> Option<Signal> {
     let ends = &failed_test.findings.ends;
     let is_now = |end: FailingEnd| ends.failing_now.is_some_and(|now| now.chain == end.chain);
-    if ends.breakage.is_some() {
+    if ends.only_in_crowds {
+        Some(Signal::MassFailure)
+    } else if ends.breakage.is_some() {
         Some(Signal::ConsecutiveFailures)
     } else if ends.off_stable.is_some_and(is_now) {
         Some(Signal::FailingOffStable)

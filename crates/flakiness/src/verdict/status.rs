@@ -6,7 +6,7 @@ use assay_domain::{
 };
 
 use crate::{
-    config::{BROKEN, ENOUGH_RUNS, Thresholds},
+    config::{ENOUGH_RUNS, Thresholds},
     numbers::share,
     participation::Presence,
     verdict::{explanation, findings::Findings, signals, test_counts::TestCounts},
@@ -49,7 +49,7 @@ impl FailedTest<'_, '_> {
             .findings
             .ends
             .breakage
-            .is_some_and(|breakage| breakage.probability >= BROKEN)
+            .is_some_and(|breakage| breakage.is_conclusive())
         {
             return (VerdictStatus::Broken, Some(signals::broken_reason(self)));
         }

@@ -12,6 +12,27 @@ use crate::{
 
 /// A sentence such as `Failed the last 3 runs on main since run 86`.
 pub(crate) fn sentence(test_counts: TestCounts<'_, '_>, end: &FailingEnd) -> String {
+    let streak = sentence_of_streak(test_counts, end);
+    if !end.of_crowd {
+        return streak;
+    }
+    let timeline = test_counts.timeline;
+    let entry = timeline.entries.get(end.since);
+    let failed = entry.map_or(0, |entry| {
+        entry.failures.iter().filter(|failure| !failure.recovered).count()
+    });
+    let run = number(timeline, Some(end.since));
+    format!("{streak}; {failed} tests failed together in run {run}")
+}
+
+/// A sentence such as `not run on main since run 13`.
+pub(crate) fn not_run_since(test_counts: TestCounts<'_, '_>, last: usize) -> String {
+    let timeline = test_counts.timeline;
+    let run = number(timeline, Some(last));
+    format!("not run{} since run {run}", on_stable_branch(timeline))
+}
+
+fn sentence_of_streak(test_counts: TestCounts<'_, '_>, end: &FailingEnd) -> String {
     let timeline = test_counts.timeline;
     let place = place(timeline, end);
     let latest = LatestResults::of(test_counts, end);
@@ -27,7 +48,7 @@ pub(crate) fn sentence(test_counts: TestCounts<'_, '_>, end: &FailingEnd) -> Str
         return format!("{by_revision}, in the order of revisions");
     };
     let run = number(timeline, Some(passed));
-    if test_counts.background.is_mass_failure(passed) {
+    if test_counts.leaves_out(passed) {
         format!("{by_revision}; run {run}, in which many tests failed together, does not count")
     } else {
         format!("{by_revision}, in the order of revisions; run {run} passed on an older one")

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use assay_domain::test::TestOrdinal;
+
 use crate::{
     model::{Outcome, background::Background},
     participation::column::Column,
@@ -11,6 +13,8 @@ use crate::{
 /// The results of one failing test.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TestCounts<'a, 'h> {
+    /// The test.
+    pub(crate) test: TestOrdinal,
     /// The runs.
     pub(crate) timeline: &'a Timeline<'h>,
     /// The background of each position.
@@ -39,12 +43,17 @@ impl<'a, 'h> TestCounts<'a, 'h> {
     pub(crate) fn considered(&self, position: usize) -> Option<CountedResult<'a, 'h>> {
         let outcome = *self.outcomes.get(position)?;
         let entry = self.timeline.entries.get(position)?;
-        let counts = self.column.contains(position) && !self.background.is_mass_failure(position);
+        let counts = self.column.contains(position) && !self.leaves_out(position);
         counts.then_some(CountedResult {
             position,
             entry,
             outcome,
         })
+    }
+
+    /// Whether the run at a position is a mass failure in which the test does not count.
+    pub(crate) fn leaves_out(&self, position: usize) -> bool {
+        self.background.leaves_out(position, self.test)
     }
 
     /// The results of the same chain before a position that count, the nearest first.

@@ -124,7 +124,7 @@ fn a_contradiction_within_one_revision_makes_a_test_flaky() {
         "{verdict:?}"
     );
     let later = Story::new().on("main", "", "P [FFPF] F 54P").verdict();
-    assert_eq!(later.reason, Some(Signal::Resolved), "{later:?}");
+    assert_eq!(later.status, VerdictStatus::Healthy, "{later:?}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_branch_that_was_fixed_before_the_merge_does_not_explain_a_breakage() {
         merged.verdict().figures.flake_score
     };
     assert!(pull("F") < 0.3, "{}", pull("F"));
-    assert!(pull("FP") > 0.7, "{}", pull("FP"));
+    assert!(pull("FP") > 0.6, "{}", pull("FP"));
 }
 
 #[test]

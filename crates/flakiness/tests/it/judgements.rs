@@ -124,7 +124,7 @@ fn a_branch_cannot_be_broken() {
     );
     assert_eq!(
         verdict.explanation,
-        "Failed the last 5 runs on feature since run 33"
+        "Passes on main; failed the last 5 runs on feature since run 33"
     );
     let without_stable = Story::new().on("feature", "", "PP 5F").verdict();
     assert_eq!(
@@ -144,7 +144,7 @@ fn without_any_branch_every_run_is_stable() {
     assert_eq!(mixed.status, VerdictStatus::Healthy);
     assert_eq!(
         mixed.explanation,
-        "Failed the last 6 runs off the stable branch since run 21"
+        "Passes on main; failed the last 6 runs off the stable branch since run 21"
     );
 }
 

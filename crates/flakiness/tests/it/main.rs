@@ -10,6 +10,7 @@
 
 mod branch_rate;
 mod cases;
+mod everyday;
 mod evidence;
 mod failing;
 mod golden;

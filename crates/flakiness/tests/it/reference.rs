@@ -16,6 +16,9 @@ use proptest::prelude::*;
 use crate::history;
 
 pub(crate) const THETA: [f64; 10] = [2e-5, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6];
+/// The hypotheses about a test: the rates, and a reliable test that changes break often.
+const HYPOTHESES: usize = 11;
+const DAY_MS: f64 = 86_400_000.0;
 
 /// A variant run of the window. Revision, branch and variant are names.
 pub(crate) struct Row {
@@ -28,6 +31,30 @@ pub(crate) struct Row {
     /// P, R or F and the failed attempts, by test.
     pub(crate) results: BTreeMap<u32, (char, u32)>,
     pub(crate) beta: f64,
+    /// The tests that count although the row is a mass failure.
+    pub(crate) lasting: BTreeSet<u32>,
+    /// How often the revision breaks a test, and mends one, if the chain is a stable one.
+    pub(crate) stable_rates: (f64, f64),
+}
+
+impl Row {
+    /// The background of a test.
+    fn beta_of(&self, test: u32) -> f64 {
+        if self.lasting.contains(&test) {
+            0.0
+        } else {
+            self.beta
+        }
+    }
+
+    fn counts(&self, test: u32) -> bool {
+        self.beta_of(test) < 0.1
+    }
+
+    fn failing(&self) -> BTreeSet<u32> {
+        let failing = self.results.iter().filter(|(_, (letter, _))| *letter != 'P');
+        failing.map(|(test, _)| *test).collect()
+    }
 }
 
 /// The figures that are compared.
@@ -81,6 +108,8 @@ pub(crate) fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32
                 .map_or(format!("own {}", facts.number), |r| format!("named {r}")),
             results,
             beta: 0.0,
+            lasting: BTreeSet::new(),
+            stable_rates: (0.0, 0.0),
         });
     }
     if rows.iter().all(|row| row.branch.is_none()) {
@@ -95,6 +124,8 @@ pub(crate) fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32
     });
     rows.sort_by_key(|row| (first[&row.revision], row.revision.clone(), row.at, row.number));
     backgrounds(&mut rows);
+    mark_lasting_crowds(&mut rows);
+    learn_stable_rates(&mut rows);
     (rows, tests)
 }
 
@@ -116,19 +147,14 @@ fn recurring(rows: &[Row]) -> BTreeSet<(String, u32)> {
 /// The share of unreliable tests in a project.
 fn unreliable(rows: &[Row]) -> f64 {
     let tests: BTreeSet<u32> = rows.iter().flat_map(|row| row.results.keys().copied()).collect();
-    if tests.len() < 100 {
-        return 0.06;
-    }
     let recurring: BTreeSet<u32> = recurring(rows).into_iter().map(|(_, test)| test).collect();
-    (1.25 * recurring.len() as f64 / tests.len() as f64).clamp(0.03, 0.5)
+    let unreliable = 1_000.0 * 0.06 + 1.25 * recurring.len() as f64;
+    (unreliable / (1_000.0 + tests.len() as f64)).clamp(0.03, 0.15)
 }
 
 /// The probability that a new revision off the stable branch breaks a test.
 fn branches_break(rows: &[Row], chains: &[(String, Option<String>)]) -> f64 {
     let tests: BTreeSet<u32> = rows.iter().flat_map(|row| row.results.keys().copied()).collect();
-    if tests.len() < 100 {
-        return 0.0015;
-    }
     let counted = || rows.iter().zip(chains).filter(|(row, _)| row.beta < 0.1);
     let is_stable = |chain: &(String, Option<String>)| chain.1.as_deref() == Some("main");
     let mut chain_revisions = BTreeSet::new();
@@ -154,22 +180,51 @@ fn branches_break(rows: &[Row], chains: &[(String, Option<String>)]) -> f64 {
 }
 
 fn backgrounds(rows: &mut [Row]) {
-    let betas = measured(rows, &recurring(rows));
-    for (row, (beta, _)) in rows.iter_mut().zip(betas) {
-        row.beta = beta;
+    let with_all = measured(rows, &BTreeSet::new());
+    let without = measured(rows, &recurring(rows));
+    for (row, ((all, _), (without, _))) in rows.iter_mut().zip(with_all.into_iter().zip(without)) {
+        row.beta = all.min(without);
+    }
+}
+
+/// Whether the tests that failed in a row are those that fail in another one.
+fn is_same_crowd(one: &Row, other: &Row, required: f64) -> bool {
+    let (failing, failing_later) = (one.failing(), other.failing());
+    let in_both: Vec<u32> = one
+        .results
+        .keys()
+        .copied()
+        .filter(|test| other.results.contains_key(test))
+        .collect();
+    let (ran, others): (Vec<u32>, Vec<u32>) = in_both.iter().partition(|test| failing.contains(*test));
+    if ran.is_empty() {
+        return false;
+    }
+    let share = |tests: &[u32]| {
+        tests.iter().filter(|test| failing_later.contains(*test)).count() as f64 / tests.len() as f64
+    };
+    let q = share(&ran);
+    let f = if others.is_empty() { 1.0 } else { share(&others) };
+    if f > 0.5 {
+        q >= 0.98
+    } else {
+        (q - f) / (1.0 - f) >= required
     }
 }
 
 /// The background of each row without the excess of `recurring` tests, and the tests whose failing streak began there.
 fn measured(rows: &[Row], recurring: &BTreeSet<(String, u32)>) -> Vec<(f64, Vec<u32>)> {
-    let mut streaks: BTreeMap<(bool, String, u32), u32> = BTreeMap::new();
-    let mut earlier: BTreeMap<(bool, String), Vec<f64>> = BTreeMap::new();
+    type Kind = (bool, String);
+    let mut streaks: BTreeMap<(Kind, u32), u32> = BTreeMap::new();
+    let mut earlier: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
+    let mut crowd_before: BTreeMap<Kind, usize> = BTreeMap::new();
     let mut measured = Vec::new();
-    for row in rows {
+    for (place, row) in rows.iter().enumerate() {
         let kind = (row.branch.as_deref() == Some("main"), row.variant.clone());
         let (mut fresh, mut excess, mut began) = (0, 0, Vec::new());
+        let streaks_before = streaks.clone();
         for (test, (letter, _)) in &row.results {
-            let streak = streaks.entry((kind.0, kind.1.clone(), *test)).or_default();
+            let streak = streaks.entry((kind.clone(), *test)).or_default();
             *streak = if *letter == 'P' { 0 } else { *streak + 1 };
             let recurs = recurring.contains(&(row.variant.clone(), *test));
             fresh += u32::from((1..=3).contains(streak));
@@ -178,7 +233,7 @@ fn measured(rows: &[Row], recurring: &BTreeSet<(String, u32)>) -> Vec<(f64, Vec<
                 began.push(*test);
             }
         }
-        let before = earlier.entry(kind).or_default();
+        let before = earlier.entry(kind.clone()).or_default();
         let mut last: Vec<f64> = before.iter().rev().take(20).copied().collect();
         last.sort_by(f64::total_cmp);
         let median = match last.len() {
@@ -186,18 +241,147 @@ fn measured(rows: &[Row], recurring: &BTreeSet<(String, u32)>) -> Vec<(f64, Vec<
             n if n % 2 == 1 => last[n / 2],
             n => (last[n / 2 - 1] + last[n / 2]) / 2.0,
         };
-        let e = f64::max(
-            0.0,
-            f64::from(excess) - 1.0 - median - 2.0 * (median + 1.0).sqrt(),
-        );
+        let limit = 1.0 + median + 2.0 * (median + 1.0).sqrt();
+        let e = f64::max(0.0, f64::from(excess) - limit);
         let beta = f64::min(
             0.95,
             f64::max(e / row.results.len() as f64, (e / (e + 10.0)).powi(3)),
         );
         measured.push((beta, began));
-        before.push(f64::from(fresh));
+        before.push(f64::from(excess).min(limit + 10.0));
+        let former = crowd_before.remove(&kind);
+        if beta >= 0.1 {
+            let is_same = former.is_some_and(|former| is_same_crowd(&rows[former], row, 0.9));
+            if !is_same || 2 * fresh as usize > row.results.len() {
+                for test in row.failing() {
+                    let key = (kind.clone(), test);
+                    let streak = streaks_before.get(&key).copied().unwrap_or(0);
+                    streaks.insert(key, streak);
+                }
+            }
+            crowd_before.insert(kind, place);
+        }
     }
     measured
+}
+
+/// The rows of each stable chain, in their order.
+fn stable_chains(rows: &[Row]) -> BTreeMap<String, Vec<usize>> {
+    let mut chains: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (place, row) in rows.iter().enumerate() {
+        let (variant, branch) = chain_of(rows, row);
+        if branch.as_deref() == Some("main") {
+            chains.entry(variant).or_default().push(place);
+        }
+    }
+    chains
+}
+
+/// Finds the crowds of stable chains whose tests fail since.
+fn mark_lasting_crowds(rows: &mut [Row]) {
+    for chain in stable_chains(rows).into_values() {
+        let newest = *chain.last().unwrap();
+        let mut links: Vec<(usize, usize)> = Vec::new();
+        for (place, at) in chain.iter().enumerate().filter(|(_, at)| rows[**at].beta >= 0.1) {
+            let crowd = rows[*at].failing();
+            let next = chain[place + 1..].iter().find(|later| {
+                let ran = crowd
+                    .iter()
+                    .filter(|test| rows[**later].results.contains_key(test));
+                2 * ran.count() >= crowd.len()
+            });
+            links.extend(
+                next.filter(|next| is_same_crowd(&rows[*at], &rows[**next], 0.5))
+                    .map(|next| (*at, *next)),
+            );
+        }
+        let mut marks = Vec::new();
+        for at in &chain {
+            let next = links.iter().find(|(from, _)| from == at).map(|(_, to)| *to);
+            let before = links.iter().rfind(|(_, to)| to == at).map(|(from, _)| *from);
+            if next.is_none() && before.is_none() {
+                continue;
+            }
+            let mut end = *at;
+            while let Some((_, to)) = links.iter().find(|(from, _)| *from == end) {
+                end = *to;
+            }
+            let crowd = rows[*at].failing();
+            let ran: Vec<&u32> = crowd
+                .iter()
+                .filter(|test| rows[newest].results.contains_key(test))
+                .collect();
+            let red = ran.iter().filter(|test| rows[newest].failing().contains(**test));
+            if end == newest || (!ran.is_empty() && red.count() as f64 >= 0.5 * ran.len() as f64) {
+                let neighbours: Vec<BTreeSet<u32>> = next
+                    .iter()
+                    .chain(&before)
+                    .map(|row| rows[*row].failing())
+                    .collect();
+                let tests = crowd
+                    .into_iter()
+                    .filter(|test| neighbours.iter().any(|failing| failing.contains(test)));
+                marks.push((*at, tests.collect::<BTreeSet<u32>>()));
+            }
+        }
+        for (at, tests) in marks {
+            rows[at].lasting = tests;
+        }
+    }
+}
+
+/// How often each revision of a stable chain breaks a test, and mends one.
+fn learn_stable_rates(rows: &mut [Row]) {
+    let chains = stable_chains(rows);
+    for chain in chains.values() {
+        // The start of the current revision, and the days since the one before.
+        let (mut revision, mut began, mut days) = ("", 0, 0.0);
+        let revisions: Vec<String> = chain.iter().map(|at| rows[*at].revision.clone()).collect();
+        for (at, name) in chain.iter().zip(&revisions) {
+            if revision != name {
+                days = if revision.is_empty() {
+                    0.0
+                } else {
+                    f64::max(0.0, (rows[*at].at - began) as f64 / DAY_MS)
+                };
+                (revision, began) = (name, rows[*at].at);
+            }
+            let breaks = (0.005 * days).clamp(0.0005, 0.01);
+            rows[*at].stable_rates = (breaks, (1.0 - f64::exp(-0.2 * days)).clamp(0.05, 0.3));
+        }
+    }
+    let (mut seen, mut expected) = (0.0, 0.0);
+    let tests: BTreeSet<u32> = rows.iter().flat_map(|row| row.results.keys().copied()).collect();
+    for chain in chains.values() {
+        for test in &tests {
+            let own: Vec<(&Row, char)> = chain
+                .iter()
+                .map(|at| &rows[*at])
+                .filter(|row| row.beta < 0.1 || !row.lasting.is_empty())
+                .filter_map(|row| Some((row, row.results.get(test)?.0)))
+                .collect();
+            for i in 5..own.len() {
+                let (row, letter) = own[i];
+                let is_first = own[i - 1].0.revision != row.revision;
+                let later_revision = own[i..]
+                    .iter()
+                    .position(|(other, _)| other.revision != row.revision);
+                let Some(until) = later_revision.map(|steps| i + steps.max(2)) else {
+                    continue;
+                };
+                if !is_first || own[i - 5..i].iter().any(|(_, letter)| *letter != 'P') || until >= own.len() {
+                    continue;
+                }
+                expected += row.stable_rates.0;
+                let stays_red = own[i..=until].iter().all(|(_, letter)| *letter == 'F');
+                seen += f64::from(u8::from(letter == 'F' && stays_red));
+            }
+        }
+    }
+    let factor = ((20.0 + seen) / (20.0 + expected)).clamp(0.1, 10.0);
+    for row in rows {
+        row.stable_rates.0 = (row.stable_rates.0 * factor).min(0.02);
+    }
 }
 
 /// The chain of a row: its variant, and the branch that its revision belongs to.
@@ -218,12 +402,14 @@ pub(crate) fn chain_of(rows: &[Row], row: &Row) -> (String, Option<String>) {
 fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliable: f64, other: f64) -> Plain {
     type Chain = (String, Option<String>);
     let is_stable = |chain: &Chain| chain.1.as_deref() == Some("main");
-    // The filter.
-    let mut log = [0.0; 10];
-    let mut b: BTreeMap<Chain, [f64; 10]> = BTreeMap::new();
+    // The filter. The last hypothesis is a reliable test that changes break often.
+    let theta = |k: usize| THETA[k % 10];
+    let is_touchy = |k: usize| k == 10;
+    let mut log = [0.0; HYPOTHESES];
+    let mut b: BTreeMap<Chain, [f64; HYPOTHESES]> = BTreeMap::new();
     let mut latest: BTreeMap<Chain, (&str, i64, char)> = BTreeMap::new();
     // P(the revision broke the test) by variant and revision; none after the test passed there.
-    let mut broke: BTreeMap<(&str, &str), Option<[f64; 10]>> = BTreeMap::new();
+    let mut broke: BTreeMap<(&str, &str), Option<[f64; HYPOTHESES]>> = BTreeMap::new();
     let mut rank: BTreeMap<&str, usize> = BTreeMap::new();
     for row in rows {
         let next = rank.len();
@@ -244,9 +430,9 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         let is_new = latest
             .get(*chain)
             .is_none_or(|(revision, ..)| *revision != row.revision);
-        let is_later = latest
+        let days_since = latest
             .get(*chain)
-            .is_some_and(|(_, at, _)| row.at - at >= 6 * 3_600_000);
+            .map_or(0.0, |(_, at, _)| ((row.at - at) as f64 / DAY_MS).clamp(0.0, 1.0));
         // The evidence of another variant or branch about this revision.
         let sibling = own
             .iter()
@@ -274,7 +460,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                 let before = own
                     .iter()
                     .rev()
-                    .filter(|(row_of_other, of, ..)| *of == other && row_of_other.beta < 0.1);
+                    .filter(|(row_of_other, of, ..)| *of == other && row_of_other.counts(test));
                 let mut before = before.peekable();
                 let is_near = |last: &&(&Row, &Chain, char, u32)| row.at - last.0.at <= 86_400_000;
                 if !before.peek().is_some_and(is_near) {
@@ -284,12 +470,25 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             })
             .max()
             .filter(|streak| *streak > 0);
+        let of_branch = |k: usize| if is_touchy(k) { other.max(0.1) } else { other };
+        let of_stable = |k: usize| {
+            let breaks = row.stable_rates.0;
+            if is_touchy(k) {
+                (30.0 * breaks).min(0.1)
+            } else {
+                breaks
+            }
+        };
         let breaks = |k: usize, usual: f64| {
-            let alone = if is_stable(chain) { 0.001 } else { other };
+            let alone = if is_stable(chain) {
+                of_stable(k)
+            } else {
+                of_branch(k)
+            };
             if let Some(broke) = by_sibling {
                 0.85 * broke[k] + 0.15 * alone * (1.0 - broke[k])
             } else if let Some(streak) = branch_streak {
-                alone + (1.0 - alone) * 0.2 * other / (other + THETA[k].powi(streak as i32))
+                alone + (1.0 - alone) * 0.2 * of_branch(k) / (of_branch(k) + theta(k).powi(streak as i32))
             } else if sibling.is_some() && *letter == 'F' {
                 0.15 * alone
             } else {
@@ -312,24 +511,20 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             }
             _ => 1,
         };
-        let mut own_broke = [0.0; 10];
+        let mut own_broke = [0.0; HYPOTHESES];
         let stable_chain = (chain.0.clone(), Some("main".to_owned()));
-        let mut next = [0.0; 10];
-        for k in 0..10 {
+        let mut next = [0.0; HYPOTHESES];
+        for k in 0..HYPOTHESES {
             let m = b.get(&stable_chain).map_or(0.0, |stable| 0.7 * stable[k]);
             // P(Broken) by this revision, and by anything.
             let (by_this, predicted) = match b.get(*chain) {
                 None if is_stable(chain) => (0.0, 0.015),
                 None => {
-                    let h = breaks(k, 2.0 * other);
+                    let h = breaks(k, f64::min(0.5, 2.0 * of_branch(k)));
                     (h * (1.0 - m), h + (1.0 - h) * m)
                 }
                 Some(b) if !is_new => {
-                    let (breaks, fixes) = if is_later {
-                        (0.001, 0.001)
-                    } else {
-                        (0.0003, 0.0005)
-                    };
+                    let (breaks, fixes) = (0.0003 + 0.0012 * days_since, 0.002);
                     let broke_before = broke[&(&*row.variant, &*row.revision)].map_or(0.0, |broke| broke[k]);
                     (
                         broke_before * (1.0 - fixes),
@@ -338,9 +533,9 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                 }
                 Some(b) => {
                     let (breaks, fixes, own) = if is_stable(chain) {
-                        (breaks(k, 0.001), 0.05, 1.0)
+                        (breaks(k, of_stable(k)), row.stable_rates.1, 1.0)
                     } else {
-                        let h = breaks(k, other);
+                        let h = breaks(k, of_branch(k));
                         let either = h + (1.0 - h) * 0.3 * m;
                         (either, 0.2 * (1.0 - m), h * (1.0 - 0.3 * m) / either)
                     };
@@ -356,12 +551,12 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                     )
                 }
             };
-            let p1 = 1.0 - (1.0 - THETA[k]) * (1.0 - row.beta);
+            let p1 = 1.0 - (1.0 - theta(k)) * (1.0 - row.beta_of(test));
             let s = p1.max(0.5);
             let (good, broken) = match letter {
-                'P' => (1.0 - p1, 0.0001),
-                'R' => (p1 * (1.0 - s.min(0.95)), 0.0001),
-                _ => (p1 * s.powi((*a as i32 - 1).min(2)), 0.9999),
+                'P' => (1.0 - p1, 0.002),
+                'R' => (p1 * (1.0 - s.min(0.95)), 0.002),
+                _ => (p1 * s.powi((*a as i32 - 1).min(2)), 0.998),
             };
             let z = (1.0 - predicted) * good + predicted * broken;
             log[k] += f64::ln(z);
@@ -372,23 +567,24 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         latest.insert((*chain).clone(), (&row.revision, row.at, *letter));
         let entry = broke
             .entry((&*row.variant, &*row.revision))
-            .or_insert(Some([0.0; 10]));
+            .or_insert(Some([0.0; HYPOTHESES]));
         *entry = entry.filter(|_| *letter == 'F').map(|_| own_broke);
     }
     let top = log.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let weight = |k: usize| {
-        (if k == 0 {
-            1.0 - unreliable
-        } else {
-            unreliable / 9.0
-        }) * f64::exp(log[k] - top)
+    let prior = |k: usize| match k {
+        0 => (1.0 - unreliable) * 0.95,
+        10 => (1.0 - unreliable) * 0.05,
+        8 => unreliable * 0.5 / 7.7,
+        9 => unreliable * 0.2 / 7.7,
+        _ => unreliable / 7.7,
     };
-    let total: f64 = (0..10).map(weight).sum();
-    let w: Vec<f64> = (0..10).map(|k| weight(k) / total).collect();
+    let weight = |k: usize| prior(k) * f64::exp(log[k] - top);
+    let total: f64 = (0..HYPOTHESES).map(weight).sum();
+    let w: Vec<f64> = (0..HYPOTHESES).map(|k| weight(k) / total).collect();
     let failed_ever = own.iter().any(|(_, _, letter, _)| *letter != 'P');
-    let score = if failed_ever { 1.0 - w[0] } else { 0.0 };
+    let score = if failed_ever { 1.0 - w[0] - w[10] } else { 0.0 };
     let rate = if failed_ever {
-        (0..10).map(|k| w[k] * THETA[k]).sum()
+        (0..HYPOTHESES).map(|k| w[k] * theta(k)).sum()
     } else {
         0.0
     };
@@ -408,7 +604,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     for chain in own.iter().map(|(_, chain, ..)| *chain).collect::<BTreeSet<_>>() {
         let here: Vec<_> = own
             .iter()
-            .filter(|(row, c, ..)| *c == chain && row.beta < 0.1)
+            .filter(|(row, c, ..)| *c == chain && row.counts(test))
             .collect();
         for revision in here
             .iter()
@@ -445,10 +641,13 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             .rev()
             .take_while(|(_, _, letter, _)| *letter == 'F')
             .count();
-        let is_live =
-            |newest_of_kind: Option<i64>| newest_of_kind.unwrap() - newest.unwrap() <= 3 * 86_400_000;
+        let is_live = |newest_of_kind: Option<i64>| {
+            newest_of_kind.unwrap() - newest.unwrap() <= 3 * 86_400_000
+                && !has_left(rows, chains, chain, test)
+        };
+        let is_red = own.iter().rfind(|(_, c, ..)| *c == chain).unwrap().2 == 'F';
         if is_stable(chain) && is_live(newest_stable) || newest_stable.is_none() && newest == newest_of_all {
-            fails_now |= streak > 0;
+            fails_now |= streak > 0 || is_red;
             open += usize::from(streak > 0 && counts(&here[here.len() - streak].0.revision));
         }
         for (row, ..) in here.iter().filter(|(_, _, letter, _)| *letter == 'F') {
@@ -461,14 +660,15 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                 *longest = (streak as u32, since);
             }
         }
-        if is_stable(chain) && newest_stable.unwrap() - newest.unwrap() <= 3 * 86_400_000 {
+        if is_stable(chain) && is_live(newest_stable) {
             let p: f64 = if failed_ever {
-                (0..10).map(|k| w[k] * b[chain][k]).sum()
+                (0..HYPOTHESES).map(|k| w[k] * b[chain][k]).sum()
             } else {
                 0.0
             };
             broken = Some(broken.map_or(p, |other: f64| other.max(p)));
-            is_broken |= streak >= 2 && p >= 0.9;
+            let of_crowd = streak > 0 && here[here.len() - streak].0.beta >= 0.1;
+            is_broken |= streak >= if of_crowd { 3 } else { 2 } && p >= 0.7;
         }
     }
 
@@ -482,7 +682,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     }
     let counted = |rows: &[(&Row, char)], letters: &str| {
         rows.iter()
-            .any(|(row, letter)| row.beta < 0.1 && letters.contains(*letter))
+            .any(|(row, letter)| row.counts(test) && letters.contains(*letter))
     };
     let considered: Vec<_> = runs.values().filter(|rows| counted(rows, "PRF")).collect();
     let n = considered.len() as u32;
@@ -560,6 +760,33 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             entries
         },
     }
+}
+
+/// Whether the rows of a chain after the last result of a test show that it left its suite.
+fn has_left(
+    rows: &[Row],
+    chains: &[(String, Option<String>)],
+    chain: &(String, Option<String>),
+    test: u32,
+) -> bool {
+    let here: Vec<&Row> = rows
+        .iter()
+        .zip(chains)
+        .filter(|(_, of)| *of == chain)
+        .map(|(row, _)| row)
+        .collect();
+    let ran: Vec<usize> = (0..here.len())
+        .filter(|place| here[*place].results.contains_key(&test))
+        .collect();
+    let last = *ran.last().unwrap();
+    let is_complete = |row: &&&Row| {
+        let of_last = here[last].results.keys();
+        let shared = of_last.filter(|test| row.results.contains_key(test)).count();
+        shared as f64 >= 0.9 * here[last].results.len() as f64
+    };
+    let missed = here[last + 1..].iter().filter(is_complete).count();
+    let gaps = ran.windows(2).map(|pair| pair[1] - pair[0] - 1);
+    missed >= 2 && missed > gaps.max().unwrap_or(0)
 }
 
 /// The same figures of the engine's verdict.

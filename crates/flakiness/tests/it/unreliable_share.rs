@@ -5,7 +5,7 @@ use assay_flakiness::{
     domain::{
         observation::History,
         timestamp::Timestamp,
-        verdict::{Judge as _, Judgement, Signal},
+        verdict::{Judge as _, Judgement},
     },
 };
 
@@ -58,40 +58,33 @@ fn odds(history: &History) -> f64 {
     score / (1.0 - score)
 }
 
+/// The share that the scores start from, with this number of tests and of recurring ones.
+fn share(tests: u32, recurring: u32) -> f64 {
+    (60.0 + 1.25 * f64::from(recurring)) / (1_000.0 + f64::from(tests))
+}
+
 #[test]
 fn a_project_where_many_tests_keep_failing_starts_from_a_higher_share() {
     let least = project(160, 0);
-    for (recurring, share) in [(3, 0.03), (8, 0.0625), (16, 0.125), (32, 0.25)] {
+    let prior_odds = |recurring| share(160, recurring) / (1.0 - share(160, recurring));
+    for recurring in [3, 8, 16, 32] {
         let ratio = odds(&project(160, recurring)) / odds(&least);
-        let expected = share / (1.0 - share) / (0.03 / 0.97);
+        let expected = prior_odds(recurring) / prior_odds(0);
+        // The recurring tests also change the rate at which the stable branch seems to break tests, a little.
         assert!(
-            (ratio / expected - 1.0).abs() < 1e-9,
+            (ratio / expected - 1.0).abs() < 0.03,
             "{recurring}: {ratio} is not {expected}"
         );
     }
 }
 
 #[test]
-fn a_small_suite_keeps_the_usual_share() {
-    assert_eq!(odds(&project(99, 32)).to_bits(), odds(&project(99, 0)).to_bits());
-    assert!(odds(&project(100, 32)) > odds(&project(100, 0)));
-}
-
-#[test]
-fn the_evidence_names_a_share_that_is_not_the_usual_one() {
-    let detail = |tests, recurring| {
-        let signals = first(&project(tests, recurring)).evidence.signals;
-        let episodes = signals
-            .into_iter()
-            .find(|signal| signal.signal == Signal::FailureRateFlaky);
-        episodes.unwrap().detail
-    };
-    for (recurring, share) in [(7, "5.5"), (32, "25.0")] {
-        let named = detail(160, recurring);
-        let expected = format!("; about {share} % of the project's tests are unreliable");
-        assert!(named.ends_with(&expected), "{named}");
+fn a_small_suite_stays_near_the_usual_share() {
+    for recurring in [0, 8] {
+        let share = share(20, recurring);
+        assert!((share - 0.06).abs() < 0.01, "{share}");
     }
-    assert!(!detail(125, 6).contains('%'), "1.25 x 6 / 125 is the usual share");
+    assert!(odds(&project(20, 8)) > odds(&project(20, 0)));
 }
 
 #[test]

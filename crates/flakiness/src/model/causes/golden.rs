@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use assay_domain::timestamp::Timestamp;
 
 use super::{
-    parts::{BreakRates, ChainFacts, Parts, ResultFacts, Sequence, smooth},
+    parts::{BreakRates, ChainFacts, PRIOR, Parts, ResultFacts, Sequence, smooth},
     texts::{Share, TextShares},
 };
-use crate::model::{Outcome, PRIOR};
+use crate::model::Outcome;
 
 /// The time this many days after the Unix epoch.
 fn at(day: f64) -> Timestamp {

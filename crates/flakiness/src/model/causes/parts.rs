@@ -13,7 +13,7 @@ use assay_domain::timestamp::{DAY_MS, Timestamp};
 
 use crate::model::{
     CAUGHT, FIRST_STABLE, GRID, INHERITED, Likelihood, Outcome, PerRate, RATES, SIBLING, Step,
-    break_beside_sibling,
+    break_beside_sibling, project_rates::USUALLY_UNRELIABLE,
 };
 
 /// The number of parts.
@@ -34,9 +34,14 @@ pub(crate) const EARLIER: usize = 4;
 /// Broken by this revision.
 pub(crate) const THIS: usize = 5;
 
-/// The probability that a broken test passes nevertheless. Verdicts use a smaller one
-/// ([`crate::model::BROKEN_PASSES`]).
-const BROKEN_PASSES: f64 = 0.002;
+/// The prior probability of each rate. The causes know no tests that changes break often: the question is whether this
+/// change broke the test.
+pub(crate) const PRIOR: PerRate = {
+    let mut prior = [USUALLY_UNRELIABLE / 9.0; GRID];
+    prior[0] = 1.0 - USUALLY_UNRELIABLE;
+    prior[GRID - 1] = 0.0;
+    prior
+};
 /// The probability that a new revision mends a breakage: on the stable branch, on another one.
 const MENDS: (f64, f64) = (0.05, 0.2);
 /// Probabilities of a breakage and of a fix within one revision. Verdicts have another one of a fix.
@@ -241,7 +246,7 @@ impl Forward {
         };
         let mut product = [1.0; GRID];
         for (index, (result, link)) in sequence.results.iter().zip(links).enumerate() {
-            let likelihood = Likelihood::of(result.outcome, result.beta, BROKEN_PASSES);
+            let likelihood = Likelihood::of(result.outcome, result.beta);
             let Prediction {
                 shares,
                 keeps,

@@ -12,12 +12,7 @@ use super::{
     sequence::{self, TestResults},
     texts::{ErrorTexts, WindowTexts},
 };
-use crate::{
-    engine::Engine,
-    model::{PRIOR, background::Background},
-    port::Diagnose,
-    timeline::Timeline,
-};
+use crate::{engine::Engine, model::background::Background, port::Diagnose, timeline::Timeline};
 
 /// The probability of each cause. They add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -209,7 +204,7 @@ impl<'h> WindowModel<'h> {
         runs: &BTreeMap<usize, FailureCounts>,
     ) -> Vec<(usize, FailureCause)> {
         let results = TestResults::of(&self.timeline, &self.order, &self.background, &self.odds, test);
-        let smoothed = parts::smooth(&results.sequence, BreakRates::default(), &PRIOR);
+        let smoothed = parts::smooth(&results.sequence, BreakRates::default(), &parts::PRIOR);
         let shared = WindowContext {
             timeline: &self.timeline,
             texts: self.texts,

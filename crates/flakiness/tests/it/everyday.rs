@@ -1,0 +1,253 @@
+//! Situations that people meet every week: a breakage of many tests, a nightly suite, a test that left the suite.
+
+use assay_flakiness::{
+    Engine,
+    domain::{
+        observation::History,
+        timestamp::{DAY_MS, Timestamp},
+        verdict::{Judge as _, Signal, Verdict, VerdictStatus},
+    },
+};
+
+use crate::{
+    history::{START_MS, add, letters, run},
+    reference,
+};
+
+/// The runs of a suite on `main`. Test 0 has the results of a text; the others pass, apart from a crowd.
+pub(crate) struct Suite {
+    pub(crate) history: History,
+    pub(crate) now: Timestamp,
+}
+
+impl Suite {
+    /// One run for each letter, so far apart. `crowd` other tests fail where test 0 fails.
+    pub(crate) fn new(text: &str, tests: u32, crowd: u32, step_ms: i64) -> Self {
+        let mut at = START_MS;
+        let runs = (1..).zip(letters(text)).map(|(number, (revision, letter))| {
+            let mut run = run(number, at, Some("main"), Some(format!("rev-{revision}")));
+            at += step_ms;
+            add(&mut run, 0, letter);
+            for test in 1..tests {
+                add(
+                    &mut run,
+                    test,
+                    if letter == 'F' && test <= crowd { 'F' } else { 'P' },
+                );
+            }
+            run
+        });
+        let runs = runs.collect();
+        Self {
+            history: History {
+                stable_branch: "main".into(),
+                tests,
+                runs,
+            },
+            now: Timestamp::from_unix_ms(at - step_ms),
+        }
+    }
+
+    fn nightly(text: &str) -> Self {
+        Self::new(text, 111, 0, DAY_MS)
+    }
+
+    pub(crate) fn verdicts(&self) -> Vec<Verdict> {
+        reference::compare(&self.history, self.now).unwrap();
+        Engine::default().verdicts(&self.history, self.now)
+    }
+
+    pub(crate) fn verdict(&self) -> Verdict {
+        self.verdicts().swap_remove(0)
+    }
+}
+
+const STEP_MS: i64 = DAY_MS / 5;
+
+fn mass_breakage(text: &str) -> Suite {
+    Suite::new(text, 111, 29, STEP_MS)
+}
+
+#[test]
+fn a_commit_that_breaks_thirty_tests_is_failing_at_once_and_broken_at_the_third_run() {
+    for (text, status) in [
+        ("56P F", VerdictStatus::Failing),
+        ("56P [FF]", VerdictStatus::Failing),
+        ("56P FF", VerdictStatus::Failing),
+        ("56P FFF", VerdictStatus::Broken),
+        ("56P FFFF", VerdictStatus::Broken),
+    ] {
+        let verdicts = mass_breakage(text).verdicts();
+        for verdict in &verdicts[..30] {
+            assert_eq!(verdict.status, status, "{text}: {verdict:?}");
+        }
+        assert!(
+            verdicts[30..]
+                .iter()
+                .all(|verdict| verdict.status == VerdictStatus::Healthy)
+        );
+    }
+}
+
+#[test]
+fn the_sentence_of_a_red_test_says_that_many_tests_failed_together() {
+    let verdict = mass_breakage("56P F").verdict();
+    assert_eq!(verdict.reason, Some(Signal::MassFailure));
+    assert_eq!(
+        verdict.explanation,
+        "Failed the last run on main, run 57; 30 tests failed together in run 57"
+    );
+    let broken = mass_breakage("56P FFF").verdict();
+    assert_eq!(
+        broken.explanation,
+        "Failed the last 3 runs on main since run 57; 30 tests failed together in run 57; the code is broken with a \
+         probability above 0.99"
+    );
+}
+
+#[test]
+fn a_breakage_of_many_tests_that_ended_makes_none_of_them_flaky() {
+    let verdict = mass_breakage("50P FFF 5P").verdict();
+    assert_eq!(
+        (verdict.status, verdict.reason),
+        (VerdictStatus::Healthy, Some(Signal::MassFailure)),
+        "{verdict:?}"
+    );
+}
+
+/// Ninety tests fail at random, most of them in both runs, as in an outage.
+#[test]
+fn an_outage_that_hits_other_tests_in_each_run_breaks_none() {
+    let mut suite = Suite::new("50P PPPP", 120, 0, STEP_MS);
+    for (place, run) in suite.history.runs.iter_mut().enumerate().skip(51) {
+        for test in 0..120_u32 {
+            if (test * 7 + u32::try_from(place).unwrap() * 31) % 120 < 80 {
+                add(run, test, 'F');
+            }
+        }
+    }
+    let verdicts = suite.verdicts();
+    assert!(
+        verdicts
+            .iter()
+            .all(|verdict| verdict.status != VerdictStatus::Broken),
+        "{verdicts:?}"
+    );
+}
+
+#[test]
+fn a_nightly_test_that_is_red_for_good_is_broken_despite_an_earlier_red_night() {
+    for text in ["PPF PPP 8F", "FF PP 9F"] {
+        let verdict = Suite::nightly(text).verdict();
+        assert_eq!(verdict.status, VerdictStatus::Broken, "{text}: {verdict:?}");
+    }
+}
+
+#[test]
+fn one_red_night_of_fourteen_makes_no_test_flaky() {
+    let verdict = Suite::nightly("8P F 5P").verdict();
+    assert_eq!(verdict.status, VerdictStatus::Healthy, "{verdict:?}");
+    // The same results a few hours apart: there was hardly time for a breakage and its fix.
+    let busy = Suite::new("8P F 5P", 111, 0, DAY_MS / 24).verdict();
+    assert_eq!(busy.status, VerdictStatus::Flaky, "{busy:?}");
+}
+
+#[test]
+fn two_breakages_of_several_nights_are_no_certain_flake() {
+    let verdict = Suite::nightly("5P FFF PP FF PP").verdict();
+    let certain = verdict.status == VerdictStatus::Flaky && verdict.figures.flake_score >= 0.9;
+    assert!(!certain, "{verdict:?}");
+    assert_ne!(verdict.status, VerdictStatus::Broken);
+}
+
+/// Judged on days on which only passes came, and only passes left the window.
+#[test]
+fn a_verdict_stays_the_same_while_the_evidence_does() {
+    let mut suite = Suite::new("4P [PPF] 30P", 160, 0, DAY_MS / 2);
+    // Other tests fail now and then, more of them in some days than in others.
+    for (place, run) in suite.history.runs.iter_mut().enumerate() {
+        let place = u32::try_from(place).unwrap();
+        for test in (1..160).filter(|test| (test * 13 + place * 29) % 71 == 0 && test % 8 == 0) {
+            add(run, test, 'F');
+        }
+    }
+    let statuses: Vec<VerdictStatus> = (24..=32)
+        .map(|half_days| {
+            suite.now = Timestamp::from_unix_ms(START_MS + half_days * DAY_MS / 2);
+            suite.verdict().status
+        })
+        .collect();
+    assert!(
+        statuses.iter().all(|status| *status == statuses[0]),
+        "{statuses:?}"
+    );
+}
+
+#[test]
+fn a_test_that_later_runs_do_not_contain_is_not_failing_now() {
+    let leave = |text: &str, later: usize| {
+        let mut suite = Suite::new(text, 20, 0, DAY_MS / 4);
+        let runs = suite.history.runs.len();
+        for run in &mut suite.history.runs[runs - later..] {
+            run.present.remove(0);
+            run.failures.clear();
+        }
+        suite.verdict()
+    };
+    let renamed = leave("8P 4F 6P", 6);
+    assert_eq!(renamed.status, VerdictStatus::Healthy, "{renamed:?}");
+    assert!(
+        renamed.explanation.ends_with("; not run on main since run 12"),
+        "{}",
+        renamed.explanation
+    );
+    assert_eq!(
+        leave("8P 4F P", 1).status,
+        VerdictStatus::Broken,
+        "once is chance"
+    );
+}
+
+#[test]
+fn a_test_that_seldom_runs_has_not_left_its_suite() {
+    let mut suite = Suite::new("12P 4F 16P", 20, 0, DAY_MS / 8);
+    for run in &mut suite.history.runs {
+        if run.run.number % 4 != 0 {
+            run.present.remove(0);
+            run.failures.clear();
+        }
+    }
+    // The runs with numbers 4, 8 and 12 passed, and 16 failed. Three runs without it have followed before, too.
+    suite.history.runs.truncate(19);
+    assert_eq!(suite.verdict().status, VerdictStatus::Failing);
+}
+
+#[test]
+fn runs_of_other_tests_do_not_show_that_a_test_left() {
+    let mut suite = Suite::new("8P 4F 6P", 40, 0, DAY_MS / 4);
+    for run in &mut suite.history.runs[12..] {
+        for test in 0..20 {
+            run.present.remove(test);
+        }
+    }
+    assert_eq!(suite.verdict().status, VerdictStatus::Broken);
+}
+
+#[test]
+fn the_sentence_of_a_flaky_test_names_its_streak() {
+    let verdict = Suite::new(
+        "4P F 3P F 5P F 2P F 3P F 6P FF 2P F 4P F 3P F 5P FF",
+        2,
+        0,
+        DAY_MS / 24,
+    )
+    .verdict();
+    assert_eq!(verdict.status, VerdictStatus::Flaky, "{verdict:?}");
+    assert!(
+        verdict
+            .explanation
+            .contains("; failed the last 2 runs on main since run"),
+        "{}",
+        verdict.explanation
+    );
+}
