@@ -92,6 +92,7 @@ fn execute(
         untimed: Bitmap::default(),
         failures: Vec::new(),
         ending: RunEnding::default(),
+        repeated: Vec::new(),
     };
     // The failure of a cluster is drawn once per run.
     let mut clusters: BTreeMap<u32, bool> = BTreeMap::new();

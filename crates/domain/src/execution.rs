@@ -152,6 +152,10 @@ pub struct TestOutcome {
     pub failed_attempts: u32,
     /// Whether an execution passed after a failed attempt, and none has failed as its outcome.
     pub recovered: bool,
+    /// The executions whose outcome is not skipped or interrupted.
+    pub executions: u32,
+    /// Those of them that failed in the end.
+    pub failed_executions: u32,
     /// Whether any attempt reported a duration.
     pub timed: bool,
     /// The measured milliseconds before the final attempt of each execution.
@@ -187,6 +191,8 @@ impl TestOutcome {
                 attempts: 0,
                 failed_attempts: 0,
                 recovered: false,
+                executions: 0,
+                failed_executions: 0,
                 timed: false,
                 wasted_ms: 0,
                 lost_ms: None,
@@ -207,6 +213,8 @@ impl TestOutcome {
         let outcome = outcome?;
         Some(Self {
             recovered: !outcome.status.is_failure() && outcome.failed_attempts > 0,
+            executions: u32::from(!outcome.status.is_skip()),
+            failed_executions: u32::from(outcome.status.is_failure()),
             ..outcome
         })
     }
@@ -225,6 +233,8 @@ impl TestOutcome {
             attempts: self.attempts.max(later.attempts),
             failed_attempts: self.failed_attempts.max(later.failed_attempts),
             recovered: !last.status.is_failure() && (self.recovered || later.recovered),
+            executions: self.executions.saturating_add(later.executions),
+            failed_executions: self.failed_executions.saturating_add(later.failed_executions),
             timed: self.timed || later.timed,
             wasted_ms: self.wasted_ms.saturating_add(later.wasted_ms),
             lost_ms: sum(self.lost_ms, later.lost_ms),
@@ -277,6 +287,7 @@ mod tests {
             &[(Skipped, 0)],
         ]);
         assert_eq!((failed.status, failed.recovered), (Failed, false));
+        assert_eq!((failed.executions, failed.failed_executions), (2, 1));
         assert_eq!((failed.final_execution, failed.final_retry), (0, 1));
         assert_eq!(
             (failed.attempts, failed.failed_attempts, failed.wasted_ms),

@@ -141,6 +141,8 @@ pub struct RunObservations {
     pub untimed: Bitmap,
     /// Those of `present` without `skipped` that had a failed attempt, ascending by test, each test once.
     pub failures: Vec<Failure>,
+    /// Those of `present` without `skipped` that had several executions, ascending by test, each test once.
+    pub repeated: Vec<Repetition>,
     /// How the run ended, apart from its tests.
     pub ending: RunEnding,
 }
@@ -174,6 +176,7 @@ impl RunObservations {
             skipped: Bitmap::default(),
             untimed: Bitmap::default(),
             failures: Vec::new(),
+            repeated: Vec::new(),
             ending: RunEnding::default(),
         }
     }
@@ -191,6 +194,41 @@ impl RunObservations {
             let place = self.failures.partition_point(|other| other.test < test);
             self.failures.insert(place, failure);
         }
+        if let Some(repetition) = Repetition::of(test, outcome) {
+            let place = self.repeated.partition_point(|other| other.test < test);
+            self.repeated.insert(place, repetition);
+        }
+    }
+
+    /// The executions of a test that had several.
+    pub fn repetition(&self, test: TestOrdinal) -> Option<Repetition> {
+        let place = self
+            .repeated
+            .binary_search_by_key(&test, |repetition| repetition.test);
+        self.repeated.get(place.ok()?).copied()
+    }
+}
+
+/// A test that was executed several times in a run, by several shards or on purpose. A retry is no execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repetition {
+    /// The test.
+    pub test: TestOrdinal,
+    /// The executions that were not skipped or interrupted, at least 2.
+    pub executions: u32,
+    /// Those of them that failed in the end.
+    pub failed: u32,
+}
+
+impl Repetition {
+    /// The executions of a test with this outcome; none if it had a single one.
+    pub fn of(test: TestOrdinal, outcome: &TestOutcome) -> Option<Self> {
+        let is_repeated = outcome.executions > 1 && !outcome.status.is_skip();
+        is_repeated.then_some(Self {
+            test,
+            executions: outcome.executions,
+            failed: outcome.failed_executions,
+        })
     }
 }
 

@@ -86,14 +86,19 @@ impl Engine {
             let always_passing = AlwaysPassing::new(&timeline, &background);
             (background, always_passing)
         };
-        let ((background, always_passing), failures) = rayon::join(of_passes, || Failures::new(&timeline));
+        let of_failures = || (Failures::new(&timeline), Failures::repeated_passes(&timeline));
+        let ((background, always_passing), (failures, repeated)) = rayon::join(of_passes, of_failures);
         let selected = only.map(|tests| tests.iter().copied().collect::<Bitmap>());
         let selected_word = |word: usize| selected.as_ref().map_or(u64::MAX, |tests| tests.word(word));
         let blocks: Vec<usize> = (0..timeline.words)
             .step_by(WORDS)
             .filter(|first| (*first..first + WORDS).any(|word| selected_word(word) != 0))
             .collect();
-        let examiner = || Examiner::new(self.config, &timeline, &background, &always_passing, &failures);
+        let results = Results {
+            failures: &failures,
+            repeated: &repeated,
+        };
+        let examiner = || Examiner::new(self.config, &timeline, &background, &always_passing, results);
         blocks
             .into_par_iter()
             .map_init(
@@ -211,14 +216,21 @@ impl Examination<'_, '_> {
     }
 }
 
+/// The results that are not plain passes, by test.
+#[derive(Debug, Clone, Copy)]
+struct Results<'t> {
+    failures: &'t Failures,
+    repeated: &'t Failures,
+}
+
 /// Examines one test after the other, and reuses its memory.
 struct Examiner<'t, 'h> {
     config: Config,
     timeline: &'t Timeline<'h>,
     background: &'t Background,
-    failures: &'t Failures,
-    /// The failures of the current test.
-    current: &'t [FailureAt],
+    results: Results<'t>,
+    /// The results of the current test that are not plain passes.
+    current: [&'t [FailureAt]; 2],
     finder: Finder<'t, 'h>,
     /// The outcomes of the current test by position: passed unless it failed.
     outcomes: Vec<Outcome>,
@@ -230,14 +242,14 @@ impl<'t, 'h> Examiner<'t, 'h> {
         timeline: &'t Timeline<'h>,
         background: &'t Background,
         always_passing: &'t AlwaysPassing,
-        failures: &'t Failures,
+        results: Results<'t>,
     ) -> Self {
         Self {
             config,
             timeline,
             background,
-            failures,
-            current: &[],
+            results,
+            current: [&[], &[]],
             finder: Finder::new(timeline, background, always_passing),
             outcomes: vec![Outcome::Passed; timeline.entries.len()],
         }
@@ -269,21 +281,21 @@ impl<'t, 'h> Examiner<'t, 'h> {
         presence: Presence,
     ) -> Option<FailedTest<'a, 'h>> {
         let test = block.test(index, bit);
-        let failures = self.failures.of(test);
+        let (failures, repeated) = (self.results.failures.of(test), self.results.repeated.of(test));
         if failures.is_empty() {
             return None;
         }
-        for failure in self.current {
+        for failure in self.current.into_iter().flatten() {
             if let Some(outcome) = self.outcomes.get_mut(failure.position) {
                 *outcome = Outcome::Passed;
             }
         }
-        for failure in failures {
-            if let Some(outcome) = self.outcomes.get_mut(failure.position) {
-                *outcome = failure.outcome;
+        self.current = [failures, repeated];
+        for result in self.current.into_iter().flatten() {
+            if let Some(outcome) = self.outcomes.get_mut(result.position) {
+                *outcome = result.outcome;
             }
         }
-        self.current = failures;
         let (timeline, background) = (self.timeline, self.background);
         let column = block.column(timeline, index, bit, presence)?;
         let test_counts = TestCounts {
@@ -292,6 +304,7 @@ impl<'t, 'h> Examiner<'t, 'h> {
             background,
             column,
             failures,
+            repeated,
             outcomes: &self.outcomes,
         };
         Some(FailedTest {

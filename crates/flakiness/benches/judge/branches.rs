@@ -69,6 +69,7 @@ pub(crate) fn history(failing: Failing, runs: i64, tests: u32, now_ms: i64) -> H
                 untimed: Bitmap::default(),
                 failures: Vec::new(),
                 ending: RunEnding::default(),
+                repeated: Vec::new(),
             };
             for (test, nature) in (0..).zip(&natures) {
                 run.present.insert(test);

@@ -60,6 +60,7 @@ fn history(failing_share: f64, main_share: f64, absent_share: f64) -> History {
                 untimed: Bitmap::default(),
                 failures: Vec::new(),
                 ending: RunEnding::default(),
+                repeated: Vec::new(),
             };
             for test in 0..TESTS {
                 if random() < absent_share {

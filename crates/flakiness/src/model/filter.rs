@@ -98,7 +98,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         self.failing_branches = None;
         self.likelihood = ScaledProduct::ONE;
         self.factors = 0;
-        for failure in test_counts.failures {
+        for failure in test_counts.failures.iter().chain(test_counts.repeated) {
             self.visits.insert(failure.position);
         }
         let lanes = self.timeline.lanes.iter().zip(&self.always_passing.totals);

@@ -18,7 +18,10 @@ pub(crate) mod scaled_product;
 
 use std::array::from_fn;
 
-use assay_domain::{observation::Failure, timestamp::DAY_MS};
+use assay_domain::{
+    observation::{Failure, Repetition},
+    timestamp::DAY_MS,
+};
 
 /// The number of hypotheses about a test: ten flake rates of tests that changes rarely break, and a reliable test that
 /// changes break often.
@@ -91,42 +94,75 @@ pub(crate) const BROKEN_PASSES: f64 = 0.002;
 const RETRY_FAILS: f64 = 0.5;
 /// The upper bound for the failure rate of a retry.
 const RETRY_FAILS_AT_MOST: f64 = 0.95;
-/// The number of failed retries from which further ones do not change the likelihood.
+/// The number of passed executions of a run from which further ones do not change the likelihood.
+const INFORMATIVE_EXECUTIONS: u32 = 1_000;
+/// The number of further failures in a run from which more of them do not change the likelihood.
 const INFORMATIVE_RETRIES: u32 = 2;
 
 /// The outcome of a test in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It passed at the first attempt.
+    /// It passed at the first attempt of its only execution.
     Passed,
-    /// It passed after a failed attempt.
-    Recovered,
-    /// It failed finally, after this many failed attempts.
-    Failed(u32),
+    /// It passed at the first attempt of each of so many executions.
+    PassedRepeatedly(u32),
+    /// It passed in so many executions, in one of them after a failed attempt.
+    Recovered(u32),
+    /// It failed finally.
+    Failed(FailedExecutions),
+}
+
+/// The executions of a test that failed finally in at least one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FailedExecutions {
+    /// The largest number of failed attempts of one execution.
+    pub(crate) attempts: u32,
+    /// The executions that failed.
+    pub(crate) failed: u32,
+    /// All executions.
+    pub(crate) all: u32,
 }
 
 impl Outcome {
-    /// The outcome of a test with this failure; `None` is a pass.
-    pub(crate) const fn of(failure: Option<&Failure>) -> Self {
+    /// The outcome of a test with this failure and these executions. No failure is a pass, and no repetition is a single
+    /// execution.
+    pub(crate) fn of(failure: Option<&Failure>, repetition: Option<Repetition>) -> Self {
+        let executions = repetition.map_or(1, |repetition| repetition.executions.max(1));
         match failure {
-            None => Self::Passed,
-            Some(failure) if failure.recovered => Self::Recovered,
-            Some(failure) => Self::Failed(failure.failed_attempts),
+            None if executions == 1 => Self::Passed,
+            None => Self::PassedRepeatedly(executions),
+            Some(failure) if failure.recovered => Self::Recovered(executions),
+            Some(failure) => {
+                let failed = repetition.map_or(1, |repetition| repetition.failed);
+                Self::Failed(FailedExecutions {
+                    attempts: failure.failed_attempts,
+                    failed: failed.clamp(1, executions),
+                    all: executions,
+                })
+            }
+        }
+    }
+
+    /// Whether executions of one run contradict each other.
+    pub(crate) const fn is_mixed(self) -> bool {
+        match self {
+            Self::Passed | Self::PassedRepeatedly(_) | Self::Recovered(_) => false,
+            Self::Failed(executions) => executions.failed < executions.all,
         }
     }
 
     /// Whether any attempt failed.
     pub(crate) const fn had_failure(self) -> bool {
         match self {
-            Self::Passed => false,
-            Self::Recovered | Self::Failed(_) => true,
+            Self::Passed | Self::PassedRepeatedly(_) => false,
+            Self::Recovered(_) | Self::Failed(_) => true,
         }
     }
 
     /// Whether it failed finally.
     pub(crate) const fn failed(self) -> bool {
         match self {
-            Self::Passed | Self::Recovered => false,
+            Self::Passed | Self::PassedRepeatedly(_) | Self::Recovered(_) => false,
             Self::Failed(_) => true,
         }
     }
@@ -306,24 +342,47 @@ impl Likelihood {
         let again = first_fails.map(|fails| fails.max(RETRY_FAILS));
         let good = match outcome {
             Outcome::Passed => first_fails.map(|fails| 1.0 - fails),
-            Outcome::Recovered => from_fn(|k| first_fails[k] * (1.0 - again[k].min(RETRY_FAILS_AT_MOST))),
-            Outcome::Failed(attempts) => match informative_retries(attempts) {
-                0 => first_fails,
-                1 => from_fn(|k| first_fails[k] * again[k]),
-                _ => from_fn(|k| first_fails[k] * again[k] * again[k]),
-            },
+            Outcome::PassedRepeatedly(executions) => {
+                from_fn(|k| (1.0 - first_fails[k]).powi(informative(executions)))
+            }
+            Outcome::Recovered(executions) => from_fn(|k| {
+                let passes = (1.0 - first_fails[k]).powi(informative(executions - 1));
+                first_fails[k] * (1.0 - again[k].min(RETRY_FAILS_AT_MOST)) * passes
+            }),
+            Outcome::Failed(executions) => {
+                let passed = informative(executions.all - executions.failed);
+                let failed = match executions.informative_failures() {
+                    0 => first_fails,
+                    1 => from_fn(|k| first_fails[k] * again[k]),
+                    _ => from_fn(|k| first_fails[k] * again[k] * again[k]),
+                };
+                match passed {
+                    0 => failed,
+                    passed => from_fn(|k| failed[k] * (1.0 - first_fails[k]).powi(passed)),
+                }
+            }
         };
-        let broken = match outcome {
-            Outcome::Passed | Outcome::Recovered => BROKEN_PASSES,
-            Outcome::Failed(_) => 1.0 - BROKEN_PASSES,
+        // Broken code fails in every execution.
+        let broken = if outcome.failed() && !outcome.is_mixed() {
+            1.0 - BROKEN_PASSES
+        } else {
+            BROKEN_PASSES
         };
         Self { good, broken }
     }
 }
 
-/// The number of retries that count, of this many failed attempts.
-fn informative_retries(attempts: u32) -> u32 {
-    attempts.saturating_sub(1).min(INFORMATIVE_RETRIES)
+impl FailedExecutions {
+    /// The failures that count besides the first one: of retries and of other executions.
+    fn informative_failures(self) -> u32 {
+        let retries = self.attempts.saturating_sub(1);
+        retries.saturating_add(self.failed - 1).min(INFORMATIVE_RETRIES)
+    }
+}
+
+/// The number of passes that count, of this many executions.
+fn informative(executions: u32) -> i32 {
+    i32::try_from(executions.min(INFORMATIVE_EXECUTIONS)).unwrap_or(i32::MAX)
 }
 
 /// The mean of `values` under the posterior `weights`.

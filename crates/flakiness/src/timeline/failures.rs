@@ -7,7 +7,11 @@ use assay_domain::{
     test::TestOrdinal,
 };
 
-use crate::{model::Outcome, numbers::at, timeline::Timeline};
+use crate::{
+    model::Outcome,
+    numbers::at,
+    timeline::{Entry, Timeline},
+};
 
 /// A failure at its position.
 #[derive(Debug, Clone, Copy)]
@@ -29,16 +33,52 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// Groups the failures in two passes, with two allocations for any number of failures.
+    /// The failures of the window.
     pub(crate) fn new(timeline: &Timeline<'_>) -> Self {
-        let each = || {
-            let entries = timeline.entries.iter().enumerate();
-            entries
-                .flat_map(|(position, entry)| entry.failures.iter().map(move |failure| (position, failure)))
+        let failures = |(position, entry): (usize, &'_ Entry<'_>)| {
+            let each = entry.failures.iter().map(move |failure| {
+                let result = FailureAt {
+                    position,
+                    outcome: Outcome::of(Some(failure), entry.observed.repetition(failure.test)),
+                    lost_ms: failure.lost_ms.unwrap_or(0),
+                };
+                (failure.test, result)
+            });
+            each.collect::<Vec<_>>()
         };
+        Self::group(timeline, || {
+            timeline.entries.iter().enumerate().flat_map(failures)
+        })
+    }
+
+    /// The results of tests that passed in several executions of a run.
+    pub(crate) fn repeated_passes(timeline: &Timeline<'_>) -> Self {
+        let passes = |(position, entry): (usize, &'_ Entry<'_>)| {
+            let repeated = entry.observed.repeated.iter();
+            let passed = repeated.filter(|repetition| {
+                !entry.has_failure(repetition.test) && timeline.is_seen(entry.observed, repetition.test)
+            });
+            let each = passed.map(move |repetition| {
+                let result = FailureAt {
+                    position,
+                    outcome: Outcome::of(None, Some(*repetition)),
+                    lost_ms: 0,
+                };
+                (repetition.test, result)
+            });
+            each.collect::<Vec<_>>()
+        };
+        Self::group(timeline, || timeline.entries.iter().enumerate().flat_map(passes))
+    }
+
+    /// Groups results in two passes.
+    fn group<I: Iterator<Item = (TestOrdinal, FailureAt)>>(
+        timeline: &Timeline<'_>,
+        each: impl Fn() -> I,
+    ) -> Self {
         let mut starts = vec![0_usize; timeline.words * at(u64::BITS) + 1];
-        for (_, failure) in each() {
-            if let Some(start) = starts.get_mut(at(failure.test) + 1) {
+        for (test, _) in each() {
+            if let Some(start) = starts.get_mut(at(test) + 1) {
                 *start += 1;
             }
         }
@@ -56,16 +96,12 @@ impl Failures {
             total
         ];
         let mut next = starts.clone();
-        for (position, failure) in each() {
-            let Some(next) = next.get_mut(at(failure.test)) else {
+        for (test, result) in each() {
+            let Some(next) = next.get_mut(at(test)) else {
                 continue;
             };
             if let Some(place) = by_test.get_mut(*next) {
-                *place = FailureAt {
-                    position,
-                    outcome: Outcome::of(Some(failure)),
-                    lost_ms: failure.lost_ms.unwrap_or(0),
-                };
+                *place = result;
             }
             *next += 1;
         }

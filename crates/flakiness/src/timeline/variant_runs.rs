@@ -28,6 +28,12 @@ impl VariantRun<'_> {
                 .map(|f| (f.test, f.recovered, f.failed_attempts, f.lost_ms))
                 .collect::<Vec<_>>()
         };
+        let repeated = |run: &RunObservations| {
+            run.repeated
+                .iter()
+                .map(|r| (r.test, r.executions, r.failed))
+                .collect::<Vec<_>>()
+        };
         a.run
             .variant
             .cmp(&b.run.variant)
@@ -38,6 +44,7 @@ impl VariantRun<'_> {
             .then_with(|| a.skipped.words().cmp(b.skipped.words()))
             .then_with(|| a.untimed.words().cmp(b.untimed.words()))
             .then_with(|| failures(a).cmp(&failures(b)))
+            .then_with(|| repeated(a).cmp(&repeated(b)))
     }
 }
 /// Ranks the revisions by the start of their first run, and returns the branch of each by its rank.

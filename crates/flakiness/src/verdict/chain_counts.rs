@@ -149,9 +149,10 @@ impl ChainCounts {
 
 /// Whether the revision of a final failure also passed in its chain.
 fn is_contradicted(test_counts: TestCounts<'_, '_>, failure: CountedResult<'_, '_>) -> bool {
-    test_counts
-        .others_on_revision(failure)
-        .any(|other| !other.outcome.failed())
+    failure.outcome.is_mixed()
+        || test_counts
+            .others_on_revision(failure)
+            .any(|other| !other.outcome.failed() || other.outcome.is_mixed())
 }
 
 /// The streak that ends with the `last` failure of a chain.

@@ -63,8 +63,13 @@ fn of_signal(failed_test: &FailedTest<'_, '_>, signal: Signal) -> SignalEvidence
     let pair = (signal == Signal::SameShaFlip)
         .then(|| latest_pair(failed_test))
         .flatten();
-    let detail =
-        explanation::sentence(failed_test, signal) + &explanation::addition(failed_test, signal, pair);
+    let (status, reason) = failed_test.decide();
+    let sentence = if reason == Some(signal) {
+        explanation::of(failed_test, status, reason)
+    } else {
+        explanation::sentence(failed_test, signal)
+    };
+    let detail = sentence + &explanation::addition(failed_test, signal, pair);
     SignalEvidence {
         signal,
         label: signal.label().to_owned(),
@@ -233,12 +238,12 @@ fn contradictions(failed_test: &FailedTest<'_, '_>) -> Vec<Contradiction> {
         let mut runs = Contradiction::default();
         let others = failed_test.test_counts.others_on_revision(failure);
         for result in others.chain([failure]) {
-            let same_outcome = if result.outcome.failed() {
-                &mut runs.failed
-            } else {
-                &mut runs.passed
-            };
-            same_outcome.extend(run_of(failed_test, &result));
+            if result.outcome.failed() {
+                runs.failed.extend(run_of(failed_test, &result));
+            }
+            if !result.outcome.failed() || result.outcome.is_mixed() {
+                runs.passed.extend(run_of(failed_test, &result));
+            }
         }
         by_revision.insert(key, runs);
     }

@@ -202,8 +202,9 @@ pub(crate) fn sentence(failed_test: &FailedTest<'_, '_>, signal: Signal) -> Stri
 pub(crate) fn addition(failed_test: &FailedTest<'_, '_>, signal: Signal, pair: Option<(i32, i32)>) -> String {
     match signal {
         Signal::SameShaFlip => pair
-            .map(|(failed, passed)| {
-                format!("; most recently it failed in run {failed} and passed in run {passed}")
+            .map(|(failed, passed)| match failed == passed {
+                true => format!("; most recently in the executions of run {failed}"),
+                false => format!("; most recently it failed in run {failed} and passed in run {passed}"),
             })
             .unwrap_or_default(),
         Signal::FailureRateFlaky => {

@@ -48,7 +48,7 @@ pub(crate) struct Findings {
 pub(crate) struct Finder<'t, 'h> {
     search: Search<'t, 'h>,
     /// The findings for tests that ran everywhere, by [`failure_key`] of each failure.
-    cached: HashMap<Vec<u64>, Findings>,
+    cached: HashMap<Vec<FailureKey>, Findings>,
     latest: Option<Findings>,
 }
 
@@ -83,7 +83,8 @@ impl<'t, 'h> Finder<'t, 'h> {
             cached,
             latest,
         } = self;
-        if test_counts.failures.len() > FEW || !test_counts.column.is_everywhere() {
+        let is_rare = test_counts.failures.len() > FEW || !test_counts.repeated.is_empty();
+        if is_rare || !test_counts.column.is_everywhere() {
             return latest.insert(search.run(test_counts));
         }
         cached
@@ -92,13 +93,16 @@ impl<'t, 'h> Finder<'t, 'h> {
     }
 }
 
-/// The position of a failure (upper half), and its failed attempts if it failed finally (lower half).
-fn failure_key(failure: &FailureAt) -> u64 {
-    let attempts = match failure.outcome {
-        Outcome::Passed | Outcome::Recovered => 0,
-        Outcome::Failed(attempts) => attempts,
+/// The position of a failure, its failed attempts if it failed finally, its failed executions and all executions.
+type FailureKey = [u32; 4];
+
+fn failure_key(failure: &FailureAt) -> FailureKey {
+    let [attempts, failed, all] = match failure.outcome {
+        Outcome::Passed => [0, 0, 1],
+        Outcome::PassedRepeatedly(executions) | Outcome::Recovered(executions) => [0, 0, executions],
+        Outcome::Failed(executions) => [executions.attempts, executions.failed, executions.all],
     };
-    u64::from(count(failure.position)) << u32::BITS | u64::from(attempts)
+    [count(failure.position), attempts, failed, all]
 }
 
 impl<'h> Search<'_, 'h> {

@@ -23,7 +23,9 @@ pub(crate) struct TestCounts<'a, 'h> {
     pub(crate) column: Column<'a>,
     /// Its failures, ascending by position.
     pub(crate) failures: &'a [FailureAt],
-    /// Its outcomes by position; passed unless it failed.
+    /// Its passes in several executions of a run, ascending by position.
+    pub(crate) repeated: &'a [FailureAt],
+    /// Its outcomes by position; a plain pass unless it is among the two above.
     pub(crate) outcomes: &'a [Outcome],
 }
 

@@ -3,7 +3,7 @@
 use assay_flakiness::{
     Engine,
     domain::{
-        observation::History,
+        observation::{History, Repetition},
         timestamp::{DAY_MS, Timestamp},
         verdict::{Judge as _, Signal, Verdict, VerdictStatus},
     },
@@ -167,7 +167,9 @@ fn a_verdict_stays_the_same_while_the_evidence_does() {
     // Other tests fail now and then, more of them in some days than in others.
     for (place, run) in suite.history.runs.iter_mut().enumerate() {
         let place = u32::try_from(place).unwrap();
-        for test in (1..160).filter(|test| (test * 13 + place * 29) % 71 == 0 && test % 8 == 0) {
+        for test in
+            (1..160).filter(|test| (test * 13 + place * 29).is_multiple_of(71) && test.is_multiple_of(8))
+        {
             add(run, test, 'F');
         }
     }
@@ -250,4 +252,62 @@ fn the_sentence_of_a_flaky_test_names_its_streak() {
         "{}",
         verdict.explanation
     );
+}
+
+/// Each of the last runs has ten executions, of which so many fail.
+fn executions(failed: u32, last: usize, runs: usize) -> Verdict {
+    let text = format!("{}P {last}F", runs - last);
+    let mut suite = Suite::new(&text, 120, 0, STEP_MS);
+    for run in &mut suite.history.runs {
+        let failed = if run.failures.is_empty() { 0 } else { failed };
+        run.repeated.push(Repetition {
+            test: 0,
+            executions: 10,
+            failed,
+        });
+    }
+    suite.verdict()
+}
+
+#[test]
+fn a_test_that_passes_nine_of_ten_executions_is_flaky_and_not_broken() {
+    let verdict = executions(1, 12, 20);
+    assert_eq!(
+        (verdict.status, verdict.reason),
+        (VerdictStatus::Flaky, Some(Signal::SameShaFlip)),
+        "{verdict:?}"
+    );
+    assert!(verdict.figures.flake_score > 0.99, "{verdict:?}");
+    let all = executions(10, 4, 20);
+    assert_eq!(all.status, VerdictStatus::Broken, "{all:?}");
+}
+
+#[test]
+fn a_set_up_that_fails_in_one_shard_of_four_is_not_broken() {
+    let mut suite = Suite::new("20P FF", 120, 0, STEP_MS);
+    for run in &mut suite.history.runs {
+        run.repeated.push(Repetition {
+            test: 0,
+            executions: 4,
+            failed: u32::from(!run.failures.is_empty()),
+        });
+    }
+    let verdict = suite.verdict();
+    assert_eq!(verdict.status, VerdictStatus::Flaky, "{verdict:?}");
+}
+
+#[test]
+fn repeated_passes_make_a_flake_rarer() {
+    let rate = |executions: u32| {
+        let mut suite = Suite::new("6P F 6P F 6P", 120, 0, STEP_MS / 4);
+        for run in suite.history.runs.iter_mut().filter(|_| executions > 1) {
+            run.repeated.push(Repetition {
+                test: 0,
+                executions,
+                failed: u32::from(!run.failures.is_empty()),
+            });
+        }
+        suite.verdict().figures.flake_rate
+    };
+    assert!(rate(10) < rate(1) / 3.0, "{} {}", rate(10), rate(1));
 }

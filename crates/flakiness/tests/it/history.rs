@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use assay_flakiness::domain::{
-    observation::{Bitmap, Failure, History, RunEnding, RunFacts, RunObservations},
+    observation::{Bitmap, Failure, History, Repetition, RunEnding, RunFacts, RunObservations},
     timestamp::{DAY_MS, Timestamp},
 };
 use proptest::prelude::*;
@@ -60,6 +60,7 @@ pub(crate) fn run(
         untimed: Bitmap::default(),
         failures: Vec::new(),
         ending: RunEnding::default(),
+        repeated: Vec::new(),
     }
 }
 
@@ -128,23 +129,56 @@ fn arbitrary_run(tests: u32) -> impl Strategy<Value = RunObservations> {
     let letter = prop_oneof![10 => Just('P'), 1 => Just('R'), 2 => Just('F'), 1 => Just('S'), 2 => Just('-')];
     let letters = proptest::collection::vec(letter, tests as usize);
     let all = prop_oneof![12 => Just(None), 1 => Just(Some('F')), 2 => Just(Some('P'))];
-    (0_i64..30, branch, revision, variant, letters, all, 1_u32..5).prop_map(
-        move |(half_days, branch, revision, variant, letters, all, attempts)| {
-            let at = START_MS + half_days * DAY_MS / 2;
-            let mut observed = run(0, at, branch, revision.map(|revision| format!("rev-{revision}")));
-            observed.run.variant = variant.into();
-            for (test, letter) in (0..).zip(letters) {
-                match all.unwrap_or(letter) {
-                    '-' => {}
-                    letter => add(&mut observed, test, letter),
-                }
-            }
-            for failure in &mut observed.failures {
-                failure.failed_attempts = attempts;
-            }
-            observed
-        },
+    (
+        0_i64..30,
+        branch,
+        revision,
+        variant,
+        letters,
+        all,
+        1_u32..5,
+        0_u32..100,
     )
+        .prop_map(
+            move |(half_days, branch, revision, variant, letters, all, attempts, seed)| {
+                let at = START_MS + half_days * DAY_MS / 2;
+                let mut observed = run(0, at, branch, revision.map(|revision| format!("rev-{revision}")));
+                observed.run.variant = variant.into();
+                for (test, letter) in (0..).zip(letters) {
+                    match all.unwrap_or(letter) {
+                        '-' => {}
+                        letter => add(&mut observed, test, letter),
+                    }
+                }
+                for failure in &mut observed.failures {
+                    failure.failed_attempts = attempts;
+                }
+                repeat_some(&mut observed, seed);
+                observed
+            },
+        )
+}
+
+/// Gives some of the tests of some runs several executions.
+fn repeat_some(run: &mut RunObservations, seed: u32) {
+    if seed >= 30 {
+        return;
+    }
+    for test in run.present.iter().filter(|test| (test + seed).is_multiple_of(3)) {
+        if run.skipped.contains(test) {
+            continue;
+        }
+        let failed = run
+            .failures
+            .iter()
+            .any(|failure| failure.test == test && !failure.recovered);
+        let executions = 2 + (test + seed) % 4;
+        run.repeated.push(Repetition {
+            test,
+            executions,
+            failed: if failed { 1 + seed % executions } else { 0 },
+        });
+    }
 }
 
 /// A long history of a few tests that mostly pass, some of them seldom run.

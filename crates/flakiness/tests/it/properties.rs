@@ -5,7 +5,7 @@ use std::sync::Arc;
 use assay_flakiness::{
     Engine,
     domain::{
-        observation::{Bitmap, Failure, History, RunEnding, RunFacts, RunObservations},
+        observation::{Bitmap, Failure, History, Repetition, RunEnding, RunFacts, RunObservations},
         timestamp::Timestamp,
         verdict::{Judge, Judgement, Verdict, VerdictStatus},
     },
@@ -42,6 +42,15 @@ fn renumbered(history: &History, ordinals: &[u32]) -> History {
             })
             .collect();
         failures.sort_by_key(|failure| failure.test);
+        let mut repeated: Vec<Repetition> = run
+            .repeated
+            .iter()
+            .map(|repetition| Repetition {
+                test: ordinals[repetition.test as usize],
+                ..*repetition
+            })
+            .collect();
+        repeated.sort_by_key(|repetition| repetition.test);
         RunObservations {
             run: run.run.clone(),
             present: renumbered_set(&run.present),
@@ -49,6 +58,7 @@ fn renumbered(history: &History, ordinals: &[u32]) -> History {
             untimed: renumbered_set(&run.untimed),
             failures,
             ending: run.ending,
+            repeated,
         }
     });
     History {
@@ -244,6 +254,12 @@ fn wild() -> impl Strategy<Value = History> {
             lost_ms,
         },
     );
+    let repetition =
+        (0_u32..300, any::<u32>(), any::<u32>()).prop_map(|(test, executions, failed)| Repetition {
+            test,
+            executions,
+            failed,
+        });
     let times = prop_oneof![3 => Just(crate::history::START_MS + 1), 1 => any::<i64>()];
     let name = || proptest::option::of("[a-c]?");
     let run = (
@@ -253,10 +269,13 @@ fn wild() -> impl Strategy<Value = History> {
         name(),
         "[x-y]?",
         (words(), words(), words()),
-        proptest::collection::vec(failure, 0..40),
+        (
+            proptest::collection::vec(failure, 0..40),
+            proptest::collection::vec(repetition, 0..9),
+        ),
     )
         .prop_map(
-            |(at, number, branch, revision, variant, (present, skipped, untimed), failures)| {
+            |(at, number, branch, revision, variant, (present, skipped, untimed), (failures, repeated))| {
                 RunObservations {
                     run: RunFacts {
                         id: "run".into(),
@@ -271,6 +290,7 @@ fn wild() -> impl Strategy<Value = History> {
                     untimed,
                     failures,
                     ending: RunEnding::default(),
+                    repeated,
                 }
             },
         );

@@ -30,6 +30,8 @@ pub(crate) struct Row {
     pub(crate) revision: String,
     /// P, R or F and the failed attempts, by test.
     pub(crate) results: BTreeMap<u32, (char, u32)>,
+    /// The executions and the failed ones, of tests with several.
+    pub(crate) executions: BTreeMap<u32, (u32, u32)>,
     pub(crate) beta: f64,
     /// The tests that count although the row is a mass failure.
     pub(crate) lasting: BTreeSet<u32>,
@@ -49,6 +51,35 @@ impl Row {
 
     fn counts(&self, test: u32) -> bool {
         self.beta_of(test) < 0.1
+    }
+
+    /// Whether the test failed in some executions and passed in others.
+    fn is_mixed(&self, test: u32) -> bool {
+        let executions = self.executions.get(&test);
+        executions.is_some_and(|(all, failed)| self.results[&test].0 == 'F' && failed < all)
+    }
+
+    /// The probability of the test's result on good and on broken code.
+    pub(crate) fn likelihood(&self, test: u32, p1: f64) -> (f64, f64) {
+        let (letter, attempts) = self.results[&test];
+        let s = p1.max(0.5);
+        let (all, failed) = self
+            .executions
+            .get(&test)
+            .copied()
+            .unwrap_or((1, u32::from(letter == 'F')));
+        match letter {
+            'P' => ((1.0 - p1).powi(all as i32), 0.002),
+            'R' => {
+                let others = (1.0 - p1).powi(all as i32 - 1);
+                (p1 * (1.0 - s.min(0.95)) * others, 0.002)
+            }
+            _ => {
+                let again = s.powi((attempts as i32 - 1 + failed as i32 - 1).min(2));
+                let good = p1 * again * (1.0 - p1).powi((all - failed) as i32);
+                (good, if failed == all { 0.998 } else { 0.002 })
+            }
+        }
     }
 
     fn failing(&self) -> BTreeSet<u32> {
@@ -107,6 +138,11 @@ pub(crate) fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32
                 .as_deref()
                 .map_or(format!("own {}", facts.number), |r| format!("named {r}")),
             results,
+            executions: observed
+                .repeated
+                .iter()
+                .map(|repetition| (repetition.test, (repetition.executions, repetition.failed)))
+                .collect(),
             beta: 0.0,
             lasting: BTreeSet::new(),
             stable_rates: (0.0, 0.0),
@@ -426,7 +462,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         .collect();
     let mut by_variant: Vec<_> = own.iter().collect();
     by_variant.sort_by_key(|(row, ..)| &row.variant);
-    for (row, chain, letter, a) in by_variant {
+    for (row, chain, letter, _) in by_variant {
         let is_new = latest
             .get(*chain)
             .is_none_or(|(revision, ..)| *revision != row.revision);
@@ -552,12 +588,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                 }
             };
             let p1 = 1.0 - (1.0 - theta(k)) * (1.0 - row.beta_of(test));
-            let s = p1.max(0.5);
-            let (good, broken) = match letter {
-                'P' => (1.0 - p1, 0.002),
-                'R' => (p1 * (1.0 - s.min(0.95)), 0.002),
-                _ => (p1 * s.powi((*a as i32 - 1).min(2)), 0.998),
-            };
+            let (good, broken) = row.likelihood(test, p1);
             let z = (1.0 - predicted) * good + predicted * broken;
             log[k] += f64::ln(z);
             next[k] = predicted * broken / z;
@@ -615,7 +646,10 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                 here.iter()
                     .any(|(row, _, l, _)| row.revision == *revision && (*l == 'F') == failed)
             };
-            contradictions += u32::from(has_result(true) && has_result(false));
+            let is_mixed = here
+                .iter()
+                .any(|(row, ..)| row.revision == *revision && row.is_mixed(test));
+            contradictions += u32::from(is_mixed || (has_result(true) && has_result(false)));
         }
         let counts = |revision: &str| {
             !failed_before

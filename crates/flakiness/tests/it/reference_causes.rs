@@ -32,8 +32,7 @@ struct RowOfTest<'r> {
     row: &'r Row,
     variant: String,
     branch: Option<String>,
-    letter: char,
-    attempts: u32,
+    test: u32,
     chi: f64,
 }
 
@@ -61,14 +60,12 @@ fn six_of_test(rows: &[Row], test: u32) -> (Vec<Six>, Vec<usize>) {
     let results: Vec<RowOfTest<'_>> = order
         .iter()
         .map(|i| {
-            let (letter, attempts) = rows[*i].results[&test];
             let (variant, branch) = chain_of(rows, &rows[*i]);
             RowOfTest {
                 row: &rows[*i],
                 variant,
                 branch,
-                letter,
-                attempts,
+                test,
                 chi: chi(&rows[*i]),
             }
         })
@@ -159,12 +156,7 @@ fn one_rate(results: &[RowOfTest<'_>], theta: f64) -> (f64, Vec<Six>) {
         };
         let b: f64 = next.iter().sum();
         let p1 = 1.0 - (1.0 - theta) * (1.0 - here.row.beta);
-        let s = p1.max(0.5);
-        let (lg, lb) = match here.letter {
-            'P' => (1.0 - p1, 0.002),
-            'R' => (p1 * (1.0 - s.min(0.95)), 0.002),
-            _ => (p1 * s.powi((here.attempts as i32 - 1).min(2)), 0.998),
-        };
+        let (lg, lb) = here.row.likelihood(here.test, p1);
         let still_good = good * (1.0 - brk)
             + if last_here.is_some() {
                 was_broken * (1.0 - keep)

@@ -99,7 +99,11 @@ impl Weighter<Uuid, CachedHistory> for InBytes {
         let runs = cached.history.runs.iter().map(|run| {
             let words = [&run.present, &run.skipped, &run.untimed].map(|set| size_of_val(set.words()));
             let id = run.run.id.len();
-            size_of_val(run) + words.iter().sum::<usize>() + size_of_val(&*run.failures) + id
+            size_of_val(run)
+                + words.iter().sum::<usize>()
+                + size_of_val(&*run.failures)
+                + size_of_val(&*run.repeated)
+                + id
         });
         // A history without runs uses memory too.
         u64::try_from(size_of_val(cached) + runs.sum::<usize>()).unwrap_or(u64::MAX)

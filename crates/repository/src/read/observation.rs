@@ -237,6 +237,7 @@ impl Row {
             untimed: pack.untimed,
             failures: pack.failures,
             ending: ending(self.complete, self.status.as_deref(), self.failed)?,
+            repeated: pack.repeated,
         })
     }
 }

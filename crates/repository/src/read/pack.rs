@@ -12,9 +12,12 @@
 //!
 //! A failure is its test's distance as in mode 2, then `failed_attempts * 4 + has_lost_ms * 2 + recovered`, then
 //! the lost milliseconds where there are any.
+//!
+//! If tests had several executions, a list of them follows: their number, and for each its test's distance, the number of
+//! its executions and that of the failed ones.
 
 use assay_domain::{
-    observation::{Bitmap, Failure},
+    observation::{Bitmap, Failure, Repetition},
     test::TestOrdinal,
 };
 
@@ -32,6 +35,8 @@ pub(crate) struct Pack {
     pub(crate) untimed: Bitmap,
     /// Those not skipped that had a failed attempt, ascending.
     pub(crate) failures: Vec<Failure>,
+    /// Those not skipped that had several executions, ascending.
+    pub(crate) repeated: Vec<Repetition>,
 }
 
 /// The reason why bytes are not a valid pack.
@@ -53,6 +58,8 @@ pub(crate) enum BadPack {
     Absent,
     #[error("a failure without a failed attempt")]
     Failure,
+    #[error("a test with a wrong number of executions")]
+    Executions,
 }
 
 impl Pack {
@@ -73,7 +80,21 @@ impl Pack {
                 put(&mut out, lost);
             }
         }
+        if !self.repeated.is_empty() {
+            self.put_repeated(&mut out);
+        }
         out
+    }
+
+    fn put_repeated(&self, out: &mut Vec<u8>) {
+        put(out, self.repeated.len());
+        let mut next = 0;
+        for repetition in &self.repeated {
+            put(out, repetition.test.wrapping_sub(next));
+            next = repetition.test.wrapping_add(1);
+            put(out, repetition.executions);
+            put(out, repetition.failed);
+        }
     }
 
     /// Decodes a pack of a project with this number of tests. Rejects bytes that do not describe valid
@@ -99,13 +120,18 @@ impl Pack {
                 return Err(BadPack::Absent);
             }
         }
+        let mut pack = Self {
+            present,
+            skipped,
+            untimed,
+            failures,
+            repeated: Vec::new(),
+        };
+        if !input.bytes.is_empty() {
+            pack.repeated = input.repeated(&pack)?;
+        }
         if input.bytes.is_empty() {
-            Ok(Self {
-                present,
-                skipped,
-                untimed,
-                failures,
-            })
+            Ok(pack)
         } else {
             Err(BadPack::Long)
         }
@@ -227,6 +253,35 @@ impl Input<'_> {
         })
     }
 
+    /// The executions of the tests of a pack that had several. There is no empty list.
+    fn repeated(&mut self, pack: &Pack) -> Result<Vec<Repetition>, BadPack> {
+        let count = self.number()?;
+        if count == 0 {
+            return Err(BadPack::Long);
+        }
+        // Each has at least three bytes.
+        let at_most = self.bytes.len() / 3;
+        let mut repeated = Vec::with_capacity(index(count)?.min(at_most));
+        let mut next = 0;
+        for _ in 0..count {
+            let test = self.test(&mut next)?;
+            let mut small = || u32::try_from(self.number()?).map_err(|_| BadPack::Number);
+            let (executions, failed) = (small()?, small()?);
+            if executions < 2 || failed > executions {
+                return Err(BadPack::Executions);
+            }
+            if !pack.present.contains(test) || pack.skipped.contains(test) {
+                return Err(BadPack::Absent);
+            }
+            repeated.push(Repetition {
+                test,
+                executions,
+                failed,
+            });
+        }
+        Ok(repeated)
+    }
+
     /// A bitmap with all bits within the project and within `present`.
     fn bitmap(&mut self, present: Option<&Bitmap>) -> Result<Bitmap, BadPack> {
         let set = match self.byte()? {
@@ -298,10 +353,11 @@ mod tests {
             1u32..9,
             any::<Option<u64>>(),
             any::<bool>(),
+            1u32..20,
         );
         prop::collection::btree_map(0u32..700, test, 0..300).prop_map(|tests| {
             let mut pack = Pack::default();
-            for (test, (_, kind, untimed, failed_attempts, lost_ms, recovered)) in tests {
+            for (test, (_, kind, untimed, failed_attempts, lost_ms, recovered, executions)) in tests {
                 pack.present.insert(test);
                 if untimed {
                     pack.untimed.insert(test);
@@ -315,6 +371,17 @@ mod tests {
                         lost_ms,
                     }),
                     _ => {}
+                }
+                if kind > 0 && executions > 1 {
+                    pack.repeated.push(Repetition {
+                        test,
+                        executions,
+                        failed: if kind == 1 && !recovered {
+                            executions / 2 + 1
+                        } else {
+                            0
+                        },
+                    });
                 }
             }
             pack

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use assay_domain::{
     attempt::AttemptStatus,
     execution::TestOutcome,
-    observation::Failure,
+    observation::{Failure, Repetition},
     recording::{RecordedAttempt, Recording},
     run::Counts,
     timestamp::Timestamp,
@@ -357,6 +357,7 @@ impl<'a> RunContents<'a> {
                 pack.skipped.insert(test);
             }
             pack.failures.extend(Failure::of(test, &outcome));
+            pack.repeated.extend(Repetition::of(test, &outcome));
         }
         pack
     }

@@ -52,5 +52,6 @@ pub(crate) fn uncounted_run(
         untimed: pack.untimed,
         failures: pack.failures,
         ending: ending(complete, status.as_deref(), failed_tests)?,
+        repeated: pack.repeated,
     }))
 }

@@ -8,7 +8,7 @@ use super::{
     parts::{BreakRates, ChainFacts, PRIOR, Parts, ResultFacts, Sequence, smooth},
     texts::{Share, TextShares},
 };
-use crate::model::Outcome;
+use crate::model::{FailedExecutions, Outcome};
 
 /// The time this many days after the Unix epoch.
 fn at(day: f64) -> Timestamp {
@@ -107,8 +107,12 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
             revision,
             outcome: match letter.letter {
                 'P' => Outcome::Passed,
-                'R' => Outcome::Recovered,
-                _ => Outcome::Failed(1),
+                'R' => Outcome::Recovered(1),
+                _ => Outcome::Failed(FailedExecutions {
+                    attempts: 1,
+                    failed: 1,
+                    all: 1,
+                }),
             },
             beta: letter.beta,
             chi: 1.0,

@@ -94,5 +94,6 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
 }
 fn outcome(entry: &Entry<'_>, test: TestOrdinal) -> Outcome {
     let failure = entry.failures.binary_search_by_key(&test, |failure| failure.test);
-    Outcome::of(failure.ok().and_then(|place| entry.failures.get(place)))
+    let failure = failure.ok().and_then(|place| entry.failures.get(place));
+    Outcome::of(failure, entry.observed.repetition(test))
 }
