@@ -21,6 +21,7 @@ mod runs;
 mod score;
 mod simulate;
 mod truth;
+mod weeks;
 mod world;
 
 /// Measure the flakiness engine on simulated and real histories.
@@ -53,6 +54,12 @@ enum Command {
         /// The populations; S1 and S2 by default.
         #[arg(long, value_delimiter = ',', value_enum)]
         population: Vec<population::Name>,
+        /// A project is simulated for each seed.
+        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
+        seeds: Vec<u64>,
+    },
+    /// Judge simulated projects in which branches break tests and outages last for hours.
+    Weeks {
         /// A project is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
@@ -133,6 +140,7 @@ fn main() -> anyhow::Result<()> {
                 println!("{}", latency::table(name, &seeds));
             }
         }
+        Command::Weeks { seeds } => println!("{}", weeks::table(&seeds)),
         Command::Causes { seeds } => println!("{}", causes::table(&seeds)),
         Command::Real {
             format,

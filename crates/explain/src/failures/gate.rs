@@ -63,7 +63,7 @@ impl ByCause {
 }
 
 /// The gate of one run. A test that failed in several variants counts once, with the highest probability that the
-/// branch broke it.
+/// branch broke it. Failures of a mass failure have one cause, so they count once too.
 pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
     let mut worst: BTreeMap<TestOrdinal, &FailureCause> = BTreeMap::new();
     for failure in causes.into_iter().filter(|failure| !failure.recovered) {
@@ -76,8 +76,15 @@ pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
     for failure in worst.values() {
         by_cause.add(cause(failure));
     }
-    let not_mine = worst.values().map(|failure| 1.0 - failure.probabilities.mine());
-    Gate::of(not_mine.product(), by_cause)
+    let mine = |in_mass_failure: bool| {
+        let failures = worst.values();
+        failures
+            .filter(move |failure| failure.in_mass_failure == in_mass_failure)
+            .map(|failure| failure.probabilities.mine())
+    };
+    let of_crowd = mine(true).fold(0.0, f64::max);
+    let not_mine: f64 = mine(false).map(|mine| 1.0 - mine).product();
+    Gate::of(not_mine * (1.0 - of_crowd), by_cause)
 }
 
 impl Gate {

@@ -11,6 +11,7 @@
 mod branch_rate;
 mod cases;
 mod everyday;
+mod everyday_causes;
 mod evidence;
 mod failing;
 mod golden;

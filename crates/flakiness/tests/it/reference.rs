@@ -189,7 +189,7 @@ fn unreliable(rows: &[Row]) -> f64 {
 }
 
 /// The probability that a new revision off the stable branch breaks a test.
-fn branches_break(rows: &[Row], chains: &[(String, Option<String>)]) -> f64 {
+pub(crate) fn branches_break(rows: &[Row], chains: &[(String, Option<String>)]) -> f64 {
     let tests: BTreeSet<u32> = rows.iter().flat_map(|row| row.results.keys().copied()).collect();
     let counted = || rows.iter().zip(chains).filter(|(row, _)| row.beta < 0.1);
     let is_stable = |chain: &(String, Option<String>)| chain.1.as_deref() == Some("main");

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::{
     history,
-    reference::{Row, THETA, chain_of, rows},
+    reference::{Row, THETA, branches_break, chain_of, rows},
 };
 
 const DAY_MS: f64 = 86_400_000.0;
@@ -34,6 +34,56 @@ struct RowOfTest<'r> {
     branch: Option<String>,
     test: u32,
     chi: f64,
+    witnesses: Witnesses,
+}
+
+/// The other branches that met a failure.
+#[derive(Debug, Clone, Copy, Default)]
+struct Witnesses {
+    branches: usize,
+    is_known: bool,
+    passed_at: Option<i64>,
+}
+
+/// The witnesses of a result, by looking at each earlier one.
+fn witnesses(rows: &[Row], order: &[usize], test: u32, index: usize) -> Witnesses {
+    // By time; results of one time in the order of the sequence.
+    let before: Vec<usize> = {
+        let mut before: Vec<usize> = (0..order.len())
+            .filter(|i| (rows[order[*i]].at, *i) < (rows[order[index]].at, index))
+            .collect();
+        before.sort_by_key(|i| (rows[order[*i]].at, *i));
+        before
+    };
+    let letter = |i: usize| rows[order[i]].results[&test].0;
+    let branch = |i: usize| chain_of(rows, &rows[order[i]]).1;
+    let last_pass = before.iter().rposition(|i| letter(*i) != 'F');
+    let passed_at = last_pass.map(|place| rows[order[before[place]]].at);
+    if letter(index) != 'F' {
+        return Witnesses {
+            passed_at,
+            ..Witnesses::default()
+        };
+    }
+    let (earlier, since) = before.split_at(last_pass.map_or(0, |place| place + 1));
+    let text_of = |i: usize| text(rows[order[i]].number, test);
+    let branches: BTreeSet<Option<String>> = since
+        .iter()
+        .filter(|i| rows[order[index]].at - rows[order[**i]].at <= 2 * 86_400_000)
+        .filter(|i| {
+            let both = (text_of(**i), text_of(index));
+            !matches!(both, (Some(one), Some(other)) if one != other)
+        })
+        .map(|i| branch(*i))
+        .filter(|other| *other != branch(index))
+        .collect();
+    let counted = |i: &&usize| letter(**i) != 'P' && rows[order[**i]].beta < 0.1;
+    Witnesses {
+        branches: branches.len(),
+        is_known: earlier.iter().any(|i| counted(&i))
+            || since.iter().any(|i| branch(*i).as_deref() == Some("main")),
+        passed_at,
+    }
 }
 
 impl RowOfTest<'_> {
@@ -67,10 +117,20 @@ fn six_of_test(rows: &[Row], test: u32) -> (Vec<Six>, Vec<usize>) {
                 branch,
                 test,
                 chi: chi(&rows[*i]),
+                witnesses: Witnesses::default(),
             }
         })
         .collect();
-    let passes: Vec<(f64, Vec<Six>)> = THETA.iter().map(|theta| one_rate(&results, *theta)).collect();
+    let mut results = results;
+    for (index, result) in results.iter_mut().enumerate() {
+        result.witnesses = witnesses(rows, &order, test, index);
+    }
+    let chains: Vec<_> = rows.iter().map(|row| chain_of(rows, row)).collect();
+    let other = branches_break(rows, &chains).max(0.0005);
+    let passes: Vec<(f64, Vec<Six>)> = THETA
+        .iter()
+        .map(|theta| one_rate(&results, *theta, other))
+        .collect();
     let top = passes
         .iter()
         .map(|(log, _)| *log)
@@ -84,7 +144,7 @@ fn six_of_test(rows: &[Row], test: u32) -> (Vec<Six>, Vec<usize>) {
 }
 
 /// The logarithm of the likelihood at one flake rate, and the parts of each result, given all results.
-fn one_rate(results: &[RowOfTest<'_>], theta: f64) -> (f64, Vec<Six>) {
+fn one_rate(results: &[RowOfTest<'_>], theta: f64, other: f64) -> (f64, Vec<Six>) {
     // The shares of each chain: this (n), earlier (e), before (i), drift (r), good. The good share is stored, because 1
     // minus the others would have no correct digits where it is tiny.
     let mut shares: BTreeMap<(String, Option<String>), [f64; 5]> = BTreeMap::new();
@@ -102,29 +162,24 @@ fn one_rate(results: &[RowOfTest<'_>], theta: f64) -> (f64, Vec<Six>) {
         let sibling = last_of_branch.filter(|last| {
             before[*last].variant != here.variant && before[*last].row.revision == here.row.revision
         });
-        let elsewhere = before
-            .iter()
-            .rfind(|s| !s.is_stable() && s.branch != here.branch)
-            .filter(|s| !stable && ((s.row.at - here.row.at).abs() as f64) <= 2.0 * DAY_MS);
-        let broken_of = |s: &RowOfTest<'_>| {
-            shares[&(s.variant.clone(), s.branch.clone())]
-                .iter()
-                .take(4)
-                .sum::<f64>()
-        };
         let base = shares.get(&(here.variant.clone(), Some("main".to_owned())));
         let m = if stable {
             0.0
         } else {
             base.map_or(0.0, |s| 0.7 * s.iter().take(4).sum::<f64>())
         };
-        let mut h = if stable { 0.001 } else { 0.003 };
+        let (stable_breaks, stable_mends) = here.row.stable_rates;
+        let mut h = if stable { stable_breaks } else { other };
         if let Some(sibling) = sibling {
             let n = shares[&(before[sibling].variant.clone(), before[sibling].branch.clone())][0];
             h = 0.85 * n + 0.15 * h * (1.0 - n);
         }
         let x = here.chi * here.row.beta / (1.0 + here.chi * here.row.beta);
-        let d = elsewhere.map_or(0.0, |s| 0.3 * broken_of(s));
+        let d = match here.witnesses.branches {
+            0 => 0.0,
+            1 => f64::min(0.3, 2.0 * other),
+            _ => f64::min(0.3, 6.0 * other),
+        };
         let [n, e, i, r, good] = shares.get(&chain).copied().unwrap_or([0.0, 0.0, 0.0, 0.0, 1.0]);
         let was_broken = n + e + i + r;
         let (next, keep, brk): ([f64; 4], f64, f64) = match last_here {
@@ -135,16 +190,28 @@ fn one_rate(results: &[RowOfTest<'_>], theta: f64) -> (f64, Vec<Six>) {
                 let drift = (1.0 - n - m) * d;
                 ([n, 0.0, m, drift], n + m + drift, n + m + drift)
             }
-            Some(last) if last.row.revision == here.row.revision => (
-                [0.998 * n, 0.998 * e, 0.998 * i, 0.998 * r + 0.0003 * good],
-                0.998,
-                0.0003,
-            ),
+            Some(last) if last.row.revision == here.row.revision => {
+                let days = ((here.row.at - last.row.at) as f64 / DAY_MS).clamp(0.0, 1.0);
+                let breaks = 0.0003 + 0.0012 * days;
+                let own = if stable || here.witnesses.branches > 0 {
+                    0.0
+                } else {
+                    0.5
+                };
+                let this = 0.998 * n + breaks * own * good;
+                let drift = 0.998 * r + breaks * (1.0 - own) * good;
+                ([this, 0.998 * e, 0.998 * i, drift], 0.998, breaks)
+            }
             Some(_) => {
-                let k = if stable { 0.95 } else { 1.0 - 0.2 * (1.0 - m) };
+                let k = if stable {
+                    1.0 - stable_mends
+                } else {
+                    1.0 - 0.2 * (1.0 - m)
+                };
                 let caught = if stable { 0.0 } else { 0.3 * m };
                 let mut own = if stable { h } else { h * (1.0 - 0.3 * m) };
                 own += (1.0 - own - caught) * x;
+                let d = if stable { 0.0 } else { d };
                 let drift = (1.0 - own - caught) * d;
                 let (e, i) = if stable {
                     (0.0, k * (i + n + e))
@@ -217,6 +284,7 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
     }
     let tests_with = |f: u32| pairs.iter().filter(|(_, text)| *text == f).count();
     let mut p = six[index];
+    let found = witnesses(rows, order, test, index);
     if let Some(f) = text_at(index).filter(|f| tests_with(*f) < 20) {
         type WeightedTexts = Vec<(f64, u32)>;
         let share = |set: &WeightedTexts| -> (f64, f64) {
@@ -229,8 +297,14 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
             .filter(|i| *i != index && text_at(*i).is_some())
             .collect();
         let known: WeightedTexts = others.iter().map(|i| (1.0, text_at(*i).unwrap())).collect();
+        let passed_at = found.passed_at;
+        let is_own = |i: usize| chain_of(rows, row(i)).1 == chain_of(rows, row(index)).1;
         let flake: WeightedTexts = others
             .iter()
+            .filter(|i| {
+                let at = row(**i).at;
+                is_own(**i) || at > row(index).at || passed_at.is_some_and(|passed_at| at <= passed_at)
+            })
             .map(|i| (six[*i][0], text_at(*i).unwrap()))
             .collect();
         let run: WeightedTexts = row(index)
@@ -321,6 +395,11 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
         p = std::array::from_fn(|i| p[i] * (0.9 * f[i] + 0.1 * g0));
         let total: f64 = p.iter().sum();
         p = p.map(|part| part / total);
+    }
+    let mine = p[4] + p[5];
+    if found.branches > 0 && !found.is_known && mine < 0.1 {
+        p = p.map(|part| part * 0.9 / (1.0 - mine));
+        p[5] = 0.1 - p[4];
     }
     [p[0], p[1] + p[2], p[3], p[4], p[5]]
 }

@@ -11,6 +11,7 @@ use super::{
     parts::{CROWD, ChainFacts, DRIFT, FLAKE, Parts, ResultFacts},
     sequence::TestResults,
     texts::{ErrorTexts, Share, TextShares, WindowTexts},
+    witnesses::Witnesses,
 };
 use crate::{
     config::NAMED_RUNS,
@@ -160,6 +161,7 @@ pub(crate) struct TestDiagnosis<'a, 'h> {
     test: TestOrdinal,
     chains: &'a [ChainFacts],
     parts: &'a [Option<Parts>],
+    witnesses: &'a [Witnesses],
     /// All results, in the order of the sequence.
     results: Vec<JudgedResult<'a, 'h>>,
 }
@@ -214,6 +216,7 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             test,
             chains: &results.sequence.chains,
             parts,
+            witnesses: &results.witnesses,
             results: each.enumerate().filter_map(judged).collect(),
         }
     }
@@ -269,7 +272,10 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
         for other in self.results().filter(|other| other.index != index) {
             if let Some(of_other) = other.text {
                 counts.known.add(of_other == text, 1.0);
-                counts.flake.add(of_other == text, other.flake);
+                // What other branches failed since the test last passed may be breakages of theirs.
+                if !self.is_since_pass(other, failure) {
+                    counts.flake.add(of_other == text, other.flake);
+                }
             }
         }
         counts.run = self.share_of_run(failure.run, text)?;
@@ -305,6 +311,19 @@ impl<'a, 'h> TestDiagnosis<'a, 'h> {
             }
         }
         Some(counts)
+    }
+
+    /// Whether a failure of another branch came before this one, and the test has not passed anywhere since.
+    fn is_since_pass(&self, other: &JudgedResult<'_, '_>, failure: &JudgedResult<'_, '_>) -> bool {
+        let branch = |result: &JudgedResult<'_, '_>| self.chains.get(result.chain).map(|chain| chain.branch);
+        let passed_at = self
+            .witnesses
+            .get(failure.index)
+            .and_then(|found| found.passed_at);
+        let at = other.entry.started_at();
+        branch(other) != branch(failure)
+            && at <= failure.entry.started_at()
+            && passed_at.is_none_or(|passed_at| at > passed_at)
     }
 
     /// The share of a text among the other tests' failures in a run.

@@ -9,6 +9,7 @@ mod parts;
 mod sequence;
 mod texts;
 mod window;
+mod witnesses;
 
 #[cfg(test)]
 mod golden;

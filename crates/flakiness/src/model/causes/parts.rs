@@ -9,11 +9,12 @@
 
 use std::{array::from_fn, collections::BTreeMap};
 
-use assay_domain::timestamp::{DAY_MS, Timestamp};
+use assay_domain::timestamp::Timestamp;
 
 use crate::model::{
-    CAUGHT, FIRST_STABLE, GRID, INHERITED, Likelihood, Outcome, PerRate, RATES, SIBLING, Step,
-    break_beside_sibling, project_rates::USUALLY_UNRELIABLE,
+    BRANCHES_MEND, CAUGHT, FIRST_STABLE, GRID, INHERITED, Likelihood, Outcome, PerRate, RATES,
+    SAME_REVISION_MENDS, SIBLING, Step, break_beside_sibling, project_rates::USUALLY_UNRELIABLE,
+    same_revision_breaks,
 };
 
 /// The number of parts.
@@ -42,35 +43,19 @@ pub(crate) const PRIOR: PerRate = {
     prior[GRID - 1] = 0.0;
     prior
 };
-/// The probability that a new revision mends a breakage: on the stable branch, on another one.
-const MENDS: (f64, f64) = (0.05, 0.2);
-/// Probabilities of a breakage and of a fix within one revision. Verdicts have another one of a fix.
-const SAME_REVISION: (f64, f64) = (0.0003, 0.002);
-/// The share of another branch's P(Broken) that suggests a change outside of the code.
-const SHARED_WORLD: f64 = 0.3;
-/// The longest time between the results of the two branches.
-const SHARED_WORLD_MS: i64 = 2 * DAY_MS;
+/// The lower bound of the rate at which a branch breaks a test. A project of few branches shows too few breakages.
+pub(crate) const BRANCHES_BREAK_AT_LEAST: f64 = 0.0005;
+/// A change outside of the code is so many times as probable as a breakage by the branch: if one other branch failed with
+/// the same error, and if several did.
+const WITNESSES: (f64, f64) = (2.0, 6.0);
+/// The upper bound of this probability.
+const OUTSIDE_AT_MOST: f64 = 0.3;
+/// The share of new failures on one revision that the change causes, if no other branch met them: code may fail only
+/// sometimes.
+const OWN_LATER: f64 = 0.5;
 /// The number of likelihoods that are multiplied before a logarithm is taken. Each is at least 1e-7, so the product
 /// stays in the range of an `f64`.
 const FACTORS: usize = 32;
-
-/// The probability that a new revision breaks a test.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct BreakRates {
-    /// Of the stable branch.
-    pub(crate) stable: f64,
-    /// Of another branch; twice as high for its first revision.
-    pub(crate) other: f64,
-}
-
-impl Default for BreakRates {
-    fn default() -> Self {
-        Self {
-            stable: 0.001,
-            other: 0.003,
-        }
-    }
-}
 
 /// The results of one test, in the engine's order.
 #[derive(Debug, Clone, Default)]
@@ -101,6 +86,10 @@ pub(crate) struct ResultFacts {
     pub(crate) chi: f64,
     /// The start of its run.
     pub(crate) started_at: Timestamp,
+    /// The probability that its revision breaks the test, and mends it, if its chain is a stable one.
+    pub(crate) stable_rates: (f64, f64),
+    /// The number of other branches that met the same failure before.
+    pub(crate) witnesses: u32,
 }
 
 /// The result of the pass over a sequence.
@@ -118,8 +107,8 @@ struct Link {
     step: Step,
     /// The previous result on its branch, if that is another variant's at this revision.
     sibling: Option<usize>,
-    /// The chain of the last result of another branch off the stable one, if that is recent.
-    elsewhere: Option<usize>,
+    /// The time since the previous result of its chain; 0 if there is none.
+    apart_ms: i64,
 }
 
 /// The state of a chain under each flake rate: good, or broken by one of four causes. All add up to 1.
@@ -161,10 +150,11 @@ struct Prediction {
     breaks: PerRate,
 }
 
-/// The parts of every failure, given all results of the sequence.
-pub(crate) fn smooth(sequence: &Sequence, rates: BreakRates, prior: &PerRate) -> Posterior {
+/// The parts of every failure, given all results of the sequence. `on_branches` is the probability that a new revision of
+/// another branch than the stable one breaks a test; its first revision does so twice as often.
+pub(crate) fn smooth(sequence: &Sequence, on_branches: f64, prior: &PerRate) -> Posterior {
     let links = links(sequence);
-    let forward = Forward::run(sequence, &links, rates);
+    let forward = Forward::run(sequence, &links, on_branches);
     let weights = posterior(prior, &forward.log_likelihood);
     Posterior {
         parts: backward(sequence, &links, &forward, &weights),
@@ -183,12 +173,9 @@ fn links(sequence: &Sequence) -> Vec<Link> {
     let mut last_of_chain: Vec<Option<usize>> = vec![None; sequence.chains.len()];
     let branches = sequence.chains.iter().map(|chain| chain.branch + 1).max();
     let mut last_of_branch: Vec<Option<usize>> = vec![None; branches.unwrap_or(0)];
-    // The last results of the two branches off the stable one that ran last.
-    let mut latest: [Option<usize>; 2] = [None, None];
     let mut links = Vec::with_capacity(sequence.results.len());
     for (index, result) in sequence.results.iter().enumerate() {
         let chain = sequence.chains[result.chain];
-        let branch_of = |other: usize| sequence.chains[sequence.results[other].chain].branch;
         let before = last_of_chain[result.chain].replace(index);
         let step = Step::between(
             before.map(|before| sequence.results[before].revision),
@@ -198,23 +185,14 @@ fn links(sequence: &Sequence) -> Vec<Link> {
             let sibling = &sequence.results[*sibling];
             sibling.revision == result.revision && sibling.chain != result.chain
         });
-        let is_same = latest[0].is_some_and(|latest| branch_of(latest) == chain.branch);
-        let elsewhere = if is_same { latest[1] } else { latest[0] };
-        let elsewhere = elsewhere.filter(|other| {
-            let apart = result.started_at.since_ms(sequence.results[*other].started_at);
-            !chain.stable && apart.abs() <= SHARED_WORLD_MS
+        let apart_ms = before.map_or(0, |before| {
+            result.started_at.since_ms(sequence.results[before].started_at)
         });
         links.push(Link {
             step,
             sibling,
-            elsewhere: elsewhere.map(|other| sequence.results[other].chain),
+            apart_ms,
         });
-        if !chain.stable {
-            if !is_same {
-                latest[1] = latest[0];
-            }
-            latest[0] = Some(index);
-        }
     }
     links
 }
@@ -237,7 +215,7 @@ struct ForwardStep {
 }
 
 impl Forward {
-    fn run(sequence: &Sequence, links: &[Link], rates: BreakRates) -> Self {
+    fn run(sequence: &Sequence, links: &[Link], on_branches: f64) -> Self {
         let mut states = vec![Shares::NONE; sequence.chains.len()];
         let mut forward = Self {
             log_likelihood: ZERO,
@@ -251,7 +229,7 @@ impl Forward {
                 shares,
                 keeps,
                 breaks,
-            } = predict(sequence, &states, result, link, rates);
+            } = predict(sequence, &states, result, link, on_branches);
             let state = &mut states[result.chain];
             for (k, product) in product.iter_mut().enumerate() {
                 let (good, broken) = (likelihood.good[k], likelihood.broken);
@@ -358,18 +336,20 @@ fn predict(
     states: &[Shares],
     result: &ResultFacts,
     link: &Link,
-    rates: BreakRates,
+    on_branches: f64,
 ) -> Prediction {
     let chain = sequence.chains[result.chain];
     let now = &states[result.chain];
     if !link.step.is_new_code() {
-        return rerun(now);
+        let has_witness = chain.stable || result.witnesses > 0;
+        return rerun(now, same_revision_breaks(link.apart_ms), has_witness);
     }
     let of_stable = chain.base.filter(|_| !chain.stable);
     let m = of_stable.map_or(ZERO, |base| {
         states[base].broken().map(|broken| INHERITED * broken)
     });
-    let alone = if chain.stable { rates.stable } else { rates.other };
+    let (stable_breaks, stable_mends) = result.stable_rates;
+    let alone = if chain.stable { stable_breaks } else { on_branches };
     let h = match link.sibling {
         Some(sibling) => {
             let broke = states[sequence.results[sibling].chain].this;
@@ -379,14 +359,17 @@ fn predict(
         None => [alone; GRID],
     };
     let crowd = result.chi * result.beta / (1.0 + result.chi * result.beta);
-    let drift = link.elsewhere.map_or(ZERO, |other| {
-        states[other].broken().map(|broken| SHARED_WORLD * broken)
-    });
+    let drift = match result.witnesses {
+        0 => 0.0,
+        1 => WITNESSES.0 * on_branches,
+        _ => WITNESSES.1 * on_branches,
+    };
+    let drift = drift.min(OUTSIDE_AT_MOST);
     match (link.step, chain.stable) {
         (Step::First, true) => first_on_stable(),
-        (Step::First, false) => first(&m, &h, crowd, &drift),
-        (_, true) => new_on_stable(now, &h, crowd),
-        (_, false) => new_revision(now, &m, &h, crowd, &drift),
+        (Step::First, false) => first(&m, &h, crowd, drift),
+        (_, true) => new_on_stable(now, &h, stable_mends, crowd),
+        (_, false) => new_revision(now, &m, &h, crowd, drift),
     }
 }
 
@@ -404,7 +387,7 @@ const fn first_on_stable() -> Prediction {
 }
 
 /// The state before the first result of another chain.
-fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: &PerRate) -> Prediction {
+fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: f64) -> Prediction {
     let mut shares = Shares {
         before: *m,
         ..Shares::NONE
@@ -412,7 +395,7 @@ fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: &PerRate) -> Prediction {
     for k in 0..GRID {
         let this = h[k] * (1.0 - m[k]);
         let this = this + (1.0 - this - m[k]) * crowd;
-        let drift = (1.0 - this - m[k]) * drift[k];
+        let drift = (1.0 - this - m[k]) * drift;
         shares.good[k] = 1.0 - this - m[k] - drift;
         shares.this[k] = this;
         shares.drift[k] = drift;
@@ -426,17 +409,17 @@ fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: &PerRate) -> Prediction {
 }
 
 /// The state before another result of the same revision.
-fn rerun(now: &Shares) -> Prediction {
-    let (breaks, fixes) = SAME_REVISION;
-    let keeps = 1.0 - fixes;
+fn rerun(now: &Shares, breaks: f64, has_witness: bool) -> Prediction {
+    let keeps = 1.0 - SAME_REVISION_MENDS;
+    let own = if has_witness { 0.0 } else { OWN_LATER };
     let broken = now.broken();
     Prediction {
         shares: Shares {
-            good: from_fn(|k| (1.0 - breaks) * now.good[k] + fixes * broken[k]),
-            this: now.this.map(|this| this * keeps),
+            good: from_fn(|k| (1.0 - breaks) * now.good[k] + SAME_REVISION_MENDS * broken[k]),
+            this: from_fn(|k| now.this[k] * keeps + breaks * own * now.good[k]),
             earlier: now.earlier.map(|earlier| earlier * keeps),
             before: now.before.map(|before| before * keeps),
-            drift: from_fn(|k| now.drift[k] * keeps + breaks * now.good[k]),
+            drift: from_fn(|k| now.drift[k] * keeps + breaks * (1.0 - own) * now.good[k]),
         },
         keeps: [keeps; GRID],
         breaks: [breaks; GRID],
@@ -444,8 +427,8 @@ fn rerun(now: &Shares) -> Prediction {
 }
 
 /// The state before the first result of a new revision of the stable branch.
-fn new_on_stable(now: &Shares, h: &PerRate, crowd: f64) -> Prediction {
-    let keeps = 1.0 - MENDS.0;
+fn new_on_stable(now: &Shares, h: &PerRate, mends: f64, crowd: f64) -> Prediction {
+    let keeps = 1.0 - mends;
     let mut predicted = Prediction {
         shares: Shares::NONE,
         keeps: [keeps; GRID],
@@ -463,18 +446,18 @@ fn new_on_stable(now: &Shares, h: &PerRate, crowd: f64) -> Prediction {
 }
 
 /// The state before the first result of a new revision of another branch.
-fn new_revision(now: &Shares, m: &PerRate, h: &PerRate, crowd: f64, drift: &PerRate) -> Prediction {
+fn new_revision(now: &Shares, m: &PerRate, h: &PerRate, crowd: f64, drift: f64) -> Prediction {
     let mut predicted = Prediction {
         shares: Shares::NONE,
         keeps: ZERO,
         breaks: ZERO,
     };
     for k in 0..GRID {
-        let keeps = 1.0 - MENDS.1 * (1.0 - m[k]);
+        let keeps = 1.0 - BRANCHES_MEND * (1.0 - m[k]);
         let caught = CAUGHT * m[k];
         let own = h[k] * (1.0 - caught);
         let own = own + (1.0 - own - caught) * crowd;
-        let drift = (1.0 - own - caught) * drift[k];
+        let drift = (1.0 - own - caught) * drift;
         let breaks = own + caught + drift;
         let good = now.good[k];
         let code = now.this[k] + now.earlier[k];

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use assay_domain::test::TestOrdinal;
 
-use super::parts::{ChainFacts, ResultFacts, Sequence};
+use super::{
+    parts::{ChainFacts, ResultFacts, Sequence},
+    texts::ErrorTexts,
+    witnesses::{self, Sighting, Witnesses},
+};
 use crate::{
     model::{Outcome, background::Background},
     timeline::{Entry, Timeline},
@@ -16,6 +20,8 @@ pub(crate) struct TestResults {
     pub(crate) sequence: Sequence,
     /// By result.
     pub(crate) positions: Vec<usize>,
+    /// By result.
+    pub(crate) witnesses: Vec<Witnesses>,
 }
 
 impl TestResults {
@@ -25,6 +31,7 @@ impl TestResults {
         order: &[usize],
         background: &Background,
         odds: &[f64],
+        texts: &ErrorTexts,
         test: TestOrdinal,
     ) -> Self {
         let entries = order
@@ -38,22 +45,50 @@ impl TestResults {
             let next = chains.len();
             chains.entry(entry.chain).or_insert(next);
         }
-        let results = of_test.iter().map(|(position, entry)| ResultFacts {
+        let facts = chain_facts(timeline, &chains);
+        let sightings: Vec<Sighting> = of_test
+            .iter()
+            .filter_map(|(position, entry)| {
+                let chain = facts.get(*chains.get(&entry.chain)?)?;
+                Some(Sighting {
+                    branch: chain.branch,
+                    stable: chain.stable,
+                    outcome: outcome(entry, test),
+                    text: texts.of(entry.source, test),
+                    started_at: entry.started_at(),
+                    beta: background.beta.get(*position).copied().unwrap_or(0.0),
+                })
+            })
+            .collect();
+        let witnesses = witnesses::find(&sightings);
+        let stable_rates = |position: usize| {
+            let rates = &background.rates;
+            let both = rates
+                .stable_breaks
+                .get(position)
+                .zip(rates.stable_mends.get(position));
+            both.map_or((0.0, 0.0), |(breaks, mends)| (*breaks, *mends))
+        };
+        let each = of_test.iter().zip(&witnesses);
+        let results = each.map(|((position, entry), witnesses)| ResultFacts {
             chain: chains.get(&entry.chain).copied().unwrap_or(0),
             revision: entry.revision,
             outcome: outcome(entry, test),
             beta: background.beta.get(*position).copied().unwrap_or(0.0),
             chi: odds.get(*position).copied().unwrap_or(1.0),
-            started_at: entry.observed.run.started_at,
+            started_at: entry.started_at(),
+            stable_rates: stable_rates(*position),
+            witnesses: witnesses.branches,
         });
         let results = results.collect();
         let positions = of_test.iter().map(|(position, _)| *position).collect();
         Self {
             sequence: Sequence {
-                chains: chain_facts(timeline, &chains),
+                chains: facts,
                 results,
             },
             positions,
+            witnesses,
         }
     }
 }

@@ -8,7 +8,7 @@ use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, Paral
 use super::{
     crowds,
     facts::{CauseFacts, FailureCounts, TestDiagnosis, WindowContext},
-    parts::{self, BEFORE, BreakRates, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
+    parts::{self, BEFORE, BRANCHES_BREAK_AT_LEAST, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
     sequence::{self, TestResults},
     texts::{ErrorTexts, WindowTexts},
 };
@@ -58,6 +58,8 @@ pub struct FailureCause {
     pub text: Option<u32>,
     /// Whether it passed on retry.
     pub recovered: bool,
+    /// Whether many tests failed together in its run on this variant. Their failures have one cause.
+    pub in_mass_failure: bool,
     /// The probability of each cause.
     pub probabilities: Probabilities,
     /// Probability that the test itself is unreliable.
@@ -138,6 +140,23 @@ impl Engine {
     }
 }
 
+/// The least probability of a breakage by the branch, if nothing but failures on other branches speaks against it. So
+/// such a failure is run again and not excused: the other branches may have broken the test themselves.
+const ONLY_WITNESSES: f64 = 0.1;
+
+/// Raises the probability of a breakage by the branch to [`ONLY_WITNESSES`], at the cost of the other parts.
+fn doubt_witnesses(parts: &mut Parts) {
+    let mine = parts[THIS] + parts[EARLIER];
+    if mine >= ONLY_WITNESSES {
+        return;
+    }
+    let others = (1.0 - ONLY_WITNESSES) / (1.0 - mine);
+    for part in &mut *parts {
+        *part *= others;
+    }
+    parts[THIS] = ONLY_WITNESSES - parts[EARLIER];
+}
+
 /// A window with the data that all its failures share.
 struct WindowModel<'h> {
     timeline: Timeline<'h>,
@@ -203,8 +222,16 @@ impl<'h> WindowModel<'h> {
         positions: &[usize],
         runs: &BTreeMap<usize, FailureCounts>,
     ) -> Vec<(usize, FailureCause)> {
-        let results = TestResults::of(&self.timeline, &self.order, &self.background, &self.odds, test);
-        let smoothed = parts::smooth(&results.sequence, BreakRates::default(), &parts::PRIOR);
+        let results = TestResults::of(
+            &self.timeline,
+            &self.order,
+            &self.background,
+            &self.odds,
+            self.texts,
+            test,
+        );
+        let on_branches = self.background.rates.branches_break.max(BRANCHES_BREAK_AT_LEAST);
+        let smoothed = parts::smooth(&results.sequence, on_branches, &parts::PRIOR);
         let shared = WindowContext {
             timeline: &self.timeline,
             texts: self.texts,
@@ -215,9 +242,13 @@ impl<'h> WindowModel<'h> {
         let cause = |position: &usize| {
             let index = results.positions.iter().position(|other| other == position)?;
             let parts = smoothed.parts.get(index)?.as_ref()?;
-            let parts = diagnosis
+            let mut parts = diagnosis
                 .text_counts(index)
                 .map_or(*parts, |counts| counts.weigh(parts));
+            let witnesses = results.witnesses.get(index)?;
+            if witnesses.branches > 0 && !witnesses.is_known {
+                doubt_witnesses(&mut parts);
+            }
             let result = results.sequence.results.get(index)?;
             let entry = self.timeline.entries.get(*position)?;
             let run = *self.timeline.run_of.get(*position)?;
@@ -228,6 +259,7 @@ impl<'h> WindowModel<'h> {
                     test,
                     text: self.texts.of(entry.source, test),
                     recovered: !result.outcome.failed(),
+                    in_mass_failure: self.background.is_mass_failure(*position),
                     probabilities: Probabilities::of(&parts),
                     unreliable: 1.0 - smoothed.weights[0],
                     facts: diagnosis.facts(index)?,
