@@ -13,6 +13,11 @@ use assay_reports::ci::CiContext;
 /// The maximum size of an event file, in bytes. The services write some hundred kilobytes.
 const LARGEST_EVENT: u64 = 32 << 20;
 
+/// The variable with the ingest key.
+pub(crate) const INGEST_KEY: &str = "ASSAY_INGEST_KEY";
+/// The variable with the read key.
+pub(crate) const READ_KEY: &str = "ASSAY_READ_KEY";
+
 /// The folder of Postgres' programs, if the variable is set.
 pub(crate) fn pg_bin() -> Option<PathBuf> {
     raw_variable("PG_BIN").map(PathBuf::from)
@@ -40,12 +45,12 @@ pub(crate) fn job_started_at() -> Option<Timestamp> {
 
 /// The ingest key. It has no flag because other users can read the command line of a process.
 pub(crate) fn ingest_key() -> Option<String> {
-    variable("ASSAY_INGEST_KEY")
+    variable(INGEST_KEY)
 }
 
 /// The read key. It has no flag either.
 pub(crate) fn read_key() -> Option<String> {
-    variable("ASSAY_READ_KEY")
+    variable(READ_KEY)
 }
 
 /// The file whose Markdown GitHub Actions shows with the job.

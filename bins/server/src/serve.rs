@@ -42,6 +42,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         config.front_secret().map(str::to_owned),
         config.api_url().map(str::to_owned),
     );
+    let is_demo = config.demo;
     let (uploads, upload_limiter) = (config.uploads.limits()?, upload_limiter(&config)?);
 
     let mut starting = spawn_blocking(move || startup::start(&config, sizes));
@@ -93,6 +94,11 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         if front_secret.is_none() {
             log::info!("ASSAY_FRONT_SECRET is not set: sessions of the pages end with this process");
         }
+        if certificate.is_none() && !socket.address.ip().is_loopback() {
+            log::warn!(
+                "the pages have no TLS: beyond this machine, browsers can sign in only through a proxy with TLS, or with ASSAY_TLS_CERT and ASSAY_TLS_KEY"
+            );
+        }
         // Browsers reject a `Secure` cookie from a plain loopback address, at least in some versions.
         let is_secure = certificate.is_some() || !socket.address.ip().is_loopback();
         let agents = assay_mcp::Endpoint::new(
@@ -113,6 +119,11 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             app.admission(),
             &api_url.unwrap_or_else(|| default_api_url(scheme, api_address)),
         );
+        let front = if is_demo {
+            front.signing_in_by_link()
+        } else {
+            front
+        };
         servers.add(listener("front", socket)?.start(move |config| {
             agents.configure(config);
             front.configure(config);

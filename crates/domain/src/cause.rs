@@ -97,6 +97,8 @@ pub struct FailedRun {
     pub commit_sha: Option<String>,
     /// Its outcome.
     pub status: RunStatus,
+    /// False for a run that was sent with a key for pull requests only, which may be public.
+    pub trusted: bool,
     /// The number of its tests.
     pub tests: u32,
     /// The earliest start of its shards.

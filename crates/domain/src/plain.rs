@@ -7,6 +7,18 @@ pub fn is_removable(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
 }
 
+/// Whether a character takes no visible place: control, zero-width, bidirectional and tag characters, variation selectors,
+/// fillers and blank symbols. Such characters can hide text from a person, or make two texts look alike.
+pub fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
 /// The text without ANSI escape sequences and control characters other than line breaks and tabs; line ends are
 /// `\n`.
 pub fn plain(text: &str) -> Cow<'_, str> {

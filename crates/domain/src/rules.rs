@@ -4,7 +4,9 @@
 //! therefore neither rewrite the past nor change verdicts outside of its permission.
 
 use crate::{
+    folding::fold,
     intake::IngestTerms,
+    plain::is_invisible,
     recording::Recording,
     timestamp::{DAY_MS, Timestamp},
 };
@@ -108,12 +110,31 @@ impl RecordingRules {
     }
 }
 
+/// Whether people may take a branch for another one: the names differ at most in case, invisible characters, spaces around
+/// them, and the prefixes of references.
+fn looks_like(branch: &str, other: &str) -> bool {
+    let shown = |name: &str| {
+        let visible: String = name.chars().filter(|c| !is_invisible(*c)).collect();
+        let folded = fold(visible.trim());
+        let mut name = folded.as_str();
+        for prefix in ["refs/heads/", "refs/remotes/", "heads/", "origin/"] {
+            name = name.strip_prefix(prefix).unwrap_or(name);
+        }
+        name.trim().to_owned()
+    };
+    shown(branch) == shown(other)
+}
+
 fn check_pull_request(recording: &Recording, stable_branch: &str) -> Result<(), RuleViolation> {
     let context = &recording.context;
     if context.pull_request_number.is_none() {
         return Err(RuleViolation::NotAPullRequest);
     }
-    if context.branch.as_deref() == Some(stable_branch) {
+    if context
+        .branch
+        .as_deref()
+        .is_some_and(|branch| looks_like(branch, stable_branch))
+    {
         return Err(RuleViolation::StableBranch {
             branch: stable_branch.to_owned(),
         });
@@ -172,4 +193,28 @@ pub enum RuleViolation {
         /// The stable branch.
         branch: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::looks_like;
+
+    #[test]
+    fn a_branch_that_looks_like_the_stable_one_is_taken_for_it() {
+        for branch in [
+            "main",
+            "MAIN",
+            "ma\u{200b}in",
+            "refs/heads/main",
+            "origin/main",
+            " main ",
+            "ma\u{fe0f}in",
+        ] {
+            assert!(looks_like(branch, "main"), "{branch:?}");
+        }
+        for branch in ["main2", "maintenance", "feature/main", "ma in", "mаin2"] {
+            assert!(!looks_like(branch, "main"), "{branch:?}");
+        }
+        assert!(looks_like("main", "Main"));
+    }
 }

@@ -156,6 +156,9 @@ pub struct RunRow {
     pub duration_ms: Option<i64>,
     /// The counts of its tests.
     pub counts: Counts,
+    /// False for a run that was sent with a key for pull requests only, which may be public. Such a run counts in no
+    /// verdict.
+    pub trusted: bool,
     /// None for a run that was not sharded.
     pub shards: Option<ShardCount>,
     /// Its suite; none for the default one. The runs list of the API omits it, the message and the author.
@@ -205,6 +208,10 @@ pub struct RunQuery {
     pub sha: Option<String>,
     /// Only runs of this pull request.
     pub pull_request: Option<i64>,
+    /// Only runs that were sent with a trusted key, or only the others.
+    pub trusted: Option<bool>,
+    /// Only the run with this number.
+    pub number: Option<i32>,
     /// Only runs with this outcome.
     pub status: Option<Outcome>,
     /// Runs per page.
@@ -311,6 +318,9 @@ pub struct Run {
     pub suite: Option<String>,
     /// The page of the CI run, an address of http or https.
     pub run_url: Option<String>,
+    /// False for a run that was sent with a key for pull requests only, which may be public. Such a run counts in no
+    /// verdict.
+    pub trusted: bool,
     /// Its outcome.
     pub status: RunStatus,
     /// The earliest start of its shards.

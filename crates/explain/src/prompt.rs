@@ -12,7 +12,6 @@ use assay_domain::{
     cause::band,
     execution::TestOutcome,
     plain::plain,
-    timestamp::{DAY_MS, Timestamp},
     verdict::StoredVerdict,
 };
 
@@ -50,9 +49,8 @@ pub fn of(
     attempts: &TestAttempts,
     attempt: &StoredAttempt,
     explained: Option<&ExplainedFailure>,
-    now: Timestamp,
 ) -> Option<String> {
-    of_size(project, attempts, attempt, explained, now, PROMPT)
+    of_size(project, attempts, attempt, explained, PROMPT)
 }
 
 /// The same in at most `bytes`, limited to the range of 4,000 to 12,000.
@@ -61,7 +59,6 @@ pub fn of_size(
     attempts: &TestAttempts,
     attempt: &StoredAttempt,
     explained: Option<&ExplainedFailure>,
-    now: Timestamp,
     bytes: usize,
 ) -> Option<String> {
     let bytes = bytes.clamp(SHORTEST, PROMPT);
@@ -70,7 +67,7 @@ pub fn of_size(
     }
     let mut prompt =
         "A test failed in CI. You have its repository open; find out why it failed.\n\n".to_owned();
-    let facts = facts(project, attempts, attempt, explained, now);
+    let facts = facts(project, attempts, attempt, explained);
     let costs: Vec<_> = facts.iter().map(|(_, value)| cost(value)).collect();
     let share = share(&costs, (bytes / 2).saturating_sub(AROUND * facts.len()));
     for (label, value) in &facts {
@@ -111,7 +108,6 @@ fn facts(
     attempts: &TestAttempts,
     attempt: &StoredAttempt,
     explained: Option<&ExplainedFailure>,
-    now: Timestamp,
 ) -> Vec<(&'static str, String)> {
     let or_unknown = |value: &Option<String>| on_one_line(value.as_deref().unwrap_or("unknown"));
     let mut facts = vec![
@@ -140,7 +136,7 @@ fn facts(
         facts.extend(cause(explained));
     }
     if let Some(verdict) = &attempts.verdict {
-        facts.extend(evidence(verdict, now));
+        facts.extend(evidence(verdict));
     }
     if let Some(location) = attempt.errors.iter().find_map(|error| error.location.as_ref()) {
         let numbers = [location.line, location.column]
@@ -182,17 +178,11 @@ fn cause(explained: &ExplainedFailure) -> [(&'static str, String); 3] {
     ]
 }
 
-/// The stored verdict: its age and its counts.
-fn evidence(verdict: &StoredVerdict, now: Timestamp) -> Vec<(&'static str, String)> {
-    let at = verdict.evaluated_at;
-    let age = match now.since_ms(at).max(0) / DAY_MS {
-        0 => "less than a day ago".to_owned(),
-        1 => "1 day ago".to_owned(),
-        days => format!("{days} days ago"),
-    };
+/// The stored verdict with its counts. It has no time, so that the prompt changes only with the verdict.
+fn evidence(verdict: &StoredVerdict) -> Vec<(&'static str, String)> {
     let evidence = &verdict.evidence;
     let judged = format!(
-        "{}, judged {at} ({age}) from {} run(s) of the {} days before",
+        "{}, from {} run(s) of {} days",
         verdict.status, evidence.runs_seen, evidence.window_days
     );
     let mut facts = vec![

@@ -22,6 +22,8 @@ pub(crate) enum FrontError {
     NoSuchMethod,
     #[error("the form was not sent by this site")]
     ForeignForm,
+    #[error("the form was sent in plain from another machine")]
+    FormInPlain,
     #[error("the form is too long")]
     LongForm,
     #[error("the form arrived too slowly")]
@@ -29,7 +31,7 @@ pub(crate) enum FrontError {
     #[error("the form is incomplete")]
     BrokenForm,
     #[error("{name} is not valid")]
-    BadParameter { name: &'static str, rule: &'static str },
+    BadParameter { name: &'static str, rule: String },
     #[error("no such project")]
     ProjectNotFound,
     #[error("no such run")]
@@ -86,7 +88,7 @@ impl FrontError {
             Self::TooMany | Self::TooManySignIns => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
             Self::NoSuchPage => (StatusCode::NOT_FOUND, "invalid_parameter"),
             Self::NoSuchMethod => (StatusCode::METHOD_NOT_ALLOWED, "invalid_parameter"),
-            Self::ForeignForm => (StatusCode::FORBIDDEN, "foreign_form"),
+            Self::ForeignForm | Self::FormInPlain => (StatusCode::FORBIDDEN, "foreign_form"),
             Self::LongForm => (StatusCode::PAYLOAD_TOO_LARGE, "invalid_parameter"),
             Self::SlowForm => (StatusCode::REQUEST_TIMEOUT, "invalid_parameter"),
             Self::BrokenForm => (StatusCode::BAD_REQUEST, "invalid_parameter"),
@@ -125,7 +127,7 @@ impl FrontError {
                 "This session asked for more than 600 pages in a minute; wait a minute.".to_owned()
             }
             Self::TooManySignIns => {
-                "This address sent more than 600 sign-in forms in a minute; wait a minute.".to_owned()
+                "This key was sent in more than 600 sign-in forms in a minute; wait a minute.".to_owned()
             }
             Self::NoSuchPage => "There is no such page.".to_owned(),
             Self::NoSuchMethod => {
@@ -134,6 +136,10 @@ impl FrontError {
             }
             Self::ForeignForm => {
                 "The form was not sent by this site; open the sign-in page and try again.".to_owned()
+            }
+            Self::FormInPlain => {
+                "Without TLS these pages work only on the machine of the server; open them with https, or there with http://localhost."
+                    .to_owned()
             }
             Self::LongForm => "The form is longer than 1,024 bytes.".to_owned(),
             Self::SlowForm => "The form took longer than 10 seconds to arrive; send it again.".to_owned(),

@@ -1,12 +1,15 @@
 "use strict";
 (() => {
-  // A link to the demonstration has the key after `#`, which is never sent to the server. The form sends the key.
+  // A link may have a key after `#`, which is never sent to the server. The form sends the key: in the demonstration at once,
+  // elsewhere after a click, because a link of a stranger could sign a visitor in with the stranger's key.
   const key = document.querySelector("input[name=key]");
   const signIn = () => {
     if (!key || !location.hash.startsWith("#svc_")) return;
     key.value = location.hash.slice(1);
     history.replaceState(null, "", location.pathname + location.search);
-    key.form.requestSubmit();
+    if (key.form.dataset.byLink !== undefined) return key.form.requestSubmit();
+    document.getElementById("from-link").hidden = false;
+    key.form.querySelector("button").focus();
   };
   addEventListener("hashchange", signIn);
   signIn();

@@ -59,7 +59,7 @@ pub(crate) fn page(page: &Page, now: Timestamp, api_url: &str) -> String {
         footer {
             @for (place, path) in page.api.iter().enumerate() {
                 @let address = format!("{api_url}{path}");
-                p { a href=(address) { @if place == 0 { "This page as JSON" } @else { "More of it" } } @if place == 0 { " (with a read key)" } }
+                p { @if place == 0 { "This page as JSON, with a read key:" } @else { "Also on this page:" } }
                 p { code { "curl -H \"Authorization: Bearer $KEY\" '" (address.replace('\'', "%27")) "'" } }
             }
             // To the minute, so that a page without news keeps its entity tag.
@@ -104,17 +104,18 @@ pub(crate) fn error(sentence: &str, more: &Markup) -> String {
     )
 }
 
-/// The sign-in page.
-pub(crate) fn login(wrong: Option<&str>, next: Option<&str>) -> String {
+/// The sign-in page. With `by_link`, a link with a key signs in without a click, as in the demonstration.
+pub(crate) fn login(wrong: Option<&str>, next: Option<&str>, by_link: bool) -> String {
     document(
         "Sign in",
         &html! {
             main #main {
                 // The next page is in the address, so that the body of the form has a small limit.
-                form.box.sign-in method="post" action=(links::with_query("/login", &[("next", next)])) {
+                form.box.sign-in data-by-link[by_link] method="post" action=(links::with_query("/login", &[("next", next)])) {
                     p.brand { (mark()) "Assay" }
                     h1 { "Sign in" }
                     @if let Some(wrong) = wrong { p.wrong role="alert" { (wrong) } }
+                    p #from-link role="status" hidden { "The link that you followed brought this key. Sign in only if you know who sent it: you will see the data of that key." }
                     // Password managers store a name beside a password. A key has no name, so the page provides one.
                     input type="text" name="username" value="assay" autocomplete="username" hidden;
                     label { "Read key"

@@ -71,6 +71,7 @@ pub struct Front {
     metrics: HttpMetrics,
     sessions: Sessions,
     api_url: Arc<str>,
+    signs_in_by_link: bool,
 }
 
 impl Front {
@@ -95,6 +96,16 @@ impl Front {
             metrics: HttpMetrics::of_listener("front", metrics),
             sessions,
             api_url: api_url.trim_end_matches('/').into(),
+            signs_in_by_link: false,
+        }
+    }
+
+    /// Lets a link with a key sign in without a click, for a demonstration on the user's own machine.
+    #[must_use]
+    pub fn signing_in_by_link(self) -> Self {
+        Self {
+            signs_in_by_link: true,
+            ..self
         }
     }
 
@@ -212,7 +223,7 @@ impl Front {
             RenderedPage::Redirect(address) => see_other(&address),
         };
         if session.needs_renewal(now) {
-            set_cookie(&mut response, &self.sessions.cookie(session.key, now)?);
+            set_cookie(&mut response, &self.sessions.renewed(session, now)?);
         }
         Ok(response)
     }
@@ -241,6 +252,13 @@ impl Front {
         ] {
             headers.insert(name, HeaderValue::from_static(text));
         }
+        if self.sessions.is_secure() {
+            // Two years, as browsers' lists of such sites ask for.
+            headers.insert(
+                header::STRICT_TRANSPORT_SECURITY,
+                HeaderValue::from_static("max-age=63072000"),
+            );
+        }
         if !headers.contains_key(header::CACHE_CONTROL) {
             headers.insert(
                 header::CACHE_CONTROL,
@@ -262,7 +280,7 @@ impl Front {
             return see_other(&links::with_query("/login", &[("next", next.as_deref())]));
         }
         let page = if let FrontError::Refused(_) = error {
-            layout::login(Some(&error.sentence()), next.as_deref())
+            layout::login(Some(&error.sentence()), next.as_deref(), self.signs_in_by_link)
         } else if let FrontError::AmbiguousTest(files) = error {
             layout::error(&error.sentence(), &pages::candidates(request, files))
         } else {

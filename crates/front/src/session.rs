@@ -16,10 +16,12 @@ use ring::{
 
 /// A session ends after this long without a page.
 const IDLE_MS: i64 = 12 * 3_600_000;
+/// A session ends this long after signing in, also in use.
+const LONGEST_MS: i64 = 7 * 24 * 3_600_000;
 /// The age at which a page renews the time in a cookie.
 const RENEWED_AFTER_MS: i64 = 10 * 60_000;
 /// Associated data: a value sealed for one purpose must not open for another.
-const PURPOSE: &[u8] = b"assay session 1";
+const PURPOSE: &[u8] = b"assay session";
 const HASH_BYTES: usize = 32;
 const TIME_BYTES: usize = 8;
 
@@ -47,6 +49,7 @@ impl From<Unspecified> for NoRandomness {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Session {
     pub(crate) key: KeyHash,
+    signed_in_at: Timestamp,
     used_at: Timestamp,
 }
 
@@ -72,9 +75,31 @@ impl Sessions {
         })
     }
 
-    /// The value of the `Set-Cookie` header for a session in use at `now`.
+    /// Whether browsers reach the pages over TLS.
+    pub(crate) const fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
+    /// The value of the `Set-Cookie` header for a session that begins at `now`.
     pub(crate) fn cookie(&self, key: KeyHash, now: Timestamp) -> Result<String, NoRandomness> {
-        let mut sealed = [&key.0[..], &now.unix_ms().to_be_bytes()].concat();
+        self.sealed(Session {
+            key,
+            signed_in_at: now,
+            used_at: now,
+        })
+    }
+
+    /// The value of the `Set-Cookie` header for a session in use at `now`.
+    pub(crate) fn renewed(&self, session: Session, now: Timestamp) -> Result<String, NoRandomness> {
+        self.sealed(Session {
+            used_at: now,
+            ..session
+        })
+    }
+
+    fn sealed(&self, session: Session) -> Result<String, NoRandomness> {
+        let times = [session.signed_in_at, session.used_at].map(|at| at.unix_ms().to_be_bytes());
+        let mut sealed = [&session.key.0[..], &times[0], &times[1]].concat();
         let mut nonce = [0; NONCE_LEN];
         self.random.fill(&mut nonce)?;
         self.key.seal_in_place_append_tag(
@@ -108,13 +133,18 @@ impl Sessions {
         let (nonce, sealed) = bytes.split_first_chunk_mut::<NONCE_LEN>()?;
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let opened = self.key.open_in_place(nonce, Aad::from(PURPOSE), sealed).ok()?;
-        let (hash, time) = opened.split_first_chunk::<HASH_BYTES>()?;
-        let time: [u8; TIME_BYTES] = time.try_into().ok()?;
+        let (hash, times) = opened.split_first_chunk::<HASH_BYTES>()?;
+        let (signed_in_at, used_at) = times.split_first_chunk::<TIME_BYTES>()?;
+        let used_at: [u8; TIME_BYTES] = used_at.try_into().ok()?;
+        let time = |bytes: [u8; TIME_BYTES]| Timestamp::from_unix_ms(i64::from_be_bytes(bytes));
         let session = Session {
             key: KeyHash(*hash),
-            used_at: Timestamp::from_unix_ms(i64::from_be_bytes(time)),
+            signed_in_at: time(*signed_in_at),
+            used_at: time(used_at),
         };
-        (now.since_ms(session.used_at) < IDLE_MS).then_some(session)
+        let is_open =
+            now.since_ms(session.used_at) < IDLE_MS && now.since_ms(session.signed_in_at) < LONGEST_MS;
+        is_open.then_some(session)
     }
 }
 
@@ -184,6 +214,16 @@ mod tests {
                 .needs_renewal(NOW.plus_ms(IDLE_MS - 1))
         );
         assert_eq!(opened(IDLE_MS), None);
+        // Renewing does not extend a session beyond its longest age.
+        let mut session = sessions.of_header(&cookie, NOW).unwrap();
+        for hours in (0..7 * 24).step_by(6) {
+            let now = NOW.plus_ms(hours * 3_600_000);
+            let cookie = cookie_pair(&sessions.renewed(session, now).unwrap());
+            session = sessions.of_header(&cookie, now).unwrap();
+        }
+        let cookie = cookie_pair(&sessions.renewed(session, NOW.plus_ms(LONGEST_MS - 1)).unwrap());
+        assert!(sessions.of_header(&cookie, NOW.plus_ms(LONGEST_MS - 1)).is_some());
+        assert_eq!(sessions.of_header(&cookie, NOW.plus_ms(LONGEST_MS)), None);
         assert!(!opened(1_000).unwrap().needs_renewal(NOW.plus_ms(1_000)));
     }
 }

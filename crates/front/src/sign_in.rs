@@ -32,7 +32,8 @@ impl Front {
             Method::GET | Method::HEAD => {
                 let query = pairs(request.query_string());
                 let next = value(&query, "next").filter(|next| is_own_address(next));
-                body(layout::login(None, next), StatusCode::OK, request)
+                let form = layout::login(None, next, self.signs_in_by_link);
+                body(form, StatusCode::OK, request)
             }
             Method::POST => self.sign_in(request, payload, body_is_read).await,
             _ => Err(FrontError::NoSuchMethod),
@@ -46,24 +47,27 @@ impl Front {
         body_is_read: impl FnOnce(),
     ) -> Result<HttpResponse, FrontError> {
         let now = (self.clock)();
-        if !is_own_form(request) {
-            return Err(FrontError::ForeignForm);
-        }
+        check_form(request, self.sessions.is_secure())?;
         let form = timeout(FORM_WITHIN, payload.to_bytes_limited(FORM_BYTES))
             .await
             .map_err(|_| FrontError::SlowForm)?
             .map_err(|_| FrontError::LongForm)?
             .map_err(|_| FrontError::BrokenForm)?;
         body_is_read();
-        let peer = request.peer_addr().map(|peer| peer.ip().to_string());
-        let budget_id = format!("login {}", peer.unwrap_or_default());
-        if let Admission::Refused = self.limiter.admit(budget_id.as_bytes(), now).await {
-            return Err(FrontError::TooManySignIns);
-        }
         let fields = pairs(std::str::from_utf8(&form).unwrap_or_default());
         let query = pairs(request.query_string());
         let next = value(&query, "next").filter(|next| is_own_address(next));
-        let key = match PresentedKey::of_text(value(&fields, "key").unwrap_or_default().trim().as_bytes()) {
+        let presented = PresentedKey::of_text(value(&fields, "key").unwrap_or_default().trim().as_bytes());
+        // Counted by key, because one proxy has the address of everyone behind it. A malformed key needs no look-up.
+        if let Ok(key) = &presented
+            && let Admission::Refused = self
+                .limiter
+                .admit(&[b"login ", &key.hash().0[..]].concat(), now)
+                .await
+        {
+            return Err(FrontError::TooManySignIns);
+        }
+        let key = match presented {
             Ok(key) => {
                 let directory = Arc::clone(&self.directory);
                 let granted = self
@@ -82,7 +86,8 @@ impl Front {
             }
             Err(error @ FrontError::Refused(_)) => {
                 let (status, _) = error.status_and_code();
-                body(layout::login(Some(&error.sentence()), next), status, request)
+                let form = layout::login(Some(&error.sentence()), next, self.signs_in_by_link);
+                body(form, status, request)
             }
             Err(error) => Err(error),
         }
@@ -92,24 +97,33 @@ impl Front {
         if *request.method() != Method::POST {
             return Err(FrontError::NoSuchMethod);
         }
-        if !is_own_form(request) {
-            return Err(FrontError::ForeignForm);
-        }
+        check_form(request, self.sessions.is_secure())?;
         let mut response = see_other("/login");
         set_cookie(&mut response, &self.sessions.expired_cookie());
         Ok(response)
     }
 }
 
-/// Whether a page of this site sent the form, according to `Sec-Fetch-Site`, or to `Origin` and `Host`.
-fn is_own_form(request: &HttpRequest) -> bool {
+/// Checks that a page of this site sent the form, according to `Sec-Fetch-Site`, or to `Origin` and `Host`. A proxy may
+/// have TLS instead of this process. `is_secure` states that browsers send the session over TLS only.
+fn check_form(request: &HttpRequest, is_secure: bool) -> Result<(), FrontError> {
     let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
-    match (text("sec-fetch-site"), text("origin"), text("host")) {
+    let is_own = match (text("sec-fetch-site"), text("origin"), text("host")) {
         (Some(site), _, _) => site == "same-origin",
-        (None, Some(origin), Some(host)) => {
-            origin.split_once("://").is_some_and(|(_, origin)| origin == host)
-        }
+        // A browser hides the origin of a form that it sends in plain to another machine.
+        (None, Some("null"), _) => return Err(FrontError::FormInPlain),
+        (None, Some(origin), Some(host)) => match origin.split_once("://") {
+            Some(("https", origin)) => origin == host,
+            Some(("http", origin)) if origin == host && is_secure => return Err(FrontError::FormInPlain),
+            Some(("http", origin)) => origin == host,
+            _ => false,
+        },
         (None, _, _) => false,
+    };
+    if is_own {
+        Ok(())
+    } else {
+        Err(FrontError::ForeignForm)
     }
 }
 
@@ -125,7 +139,7 @@ mod tests {
             for header in headers {
                 request = request.insert_header(*header);
             }
-            is_own_form(&request.to_http_request())
+            check_form(&request.to_http_request(), false).is_ok()
         };
         assert!(is_accepted(&[("sec-fetch-site", "same-origin")]));
         assert!(is_accepted(&[("origin", "http://a:1"), ("host", "a:1")]));
@@ -141,8 +155,20 @@ mod tests {
             &[("sec-fetch-site", "same-site")],
             &[("origin", "http://b:1"), ("host", "a:1")],
             &[("origin", "null"), ("host", "a:1")],
+            &[("origin", "ftp://a:1"), ("host", "a:1")],
+            &[("origin", "https://b:1"), ("host", "a:1")],
         ] {
             assert!(!is_accepted(headers), "{headers:?}");
         }
+        let over_tls = |origin: &'static str| {
+            let request = TestRequest::post().insert_header(("host", "a:1"));
+            check_form(&request.insert_header(("origin", origin)).to_http_request(), true)
+        };
+        assert!(over_tls("https://a:1").is_ok());
+        assert!(over_tls("http://a:1").is_err());
+        let hidden = TestRequest::post()
+            .insert_header(("origin", "null"))
+            .to_http_request();
+        assert!(matches!(check_form(&hidden, false), Err(FrontError::FormInPlain)));
     }
 }

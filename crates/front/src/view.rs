@@ -1,6 +1,6 @@
 //! One request for a page by a signed-in user: the user, the parameters and the data sources.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::{cmp::Ordering, str::FromStr, sync::Arc};
 
 use assay_access::directory::Directory;
 use assay_domain::{
@@ -13,6 +13,7 @@ use assay_domain::{
     test_names::{TestNameRef, TestNames},
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
+    vocabulary::UnknownWord,
     window::{Days, Window},
 };
 use assay_explain::stable_branch::StableBranch;
@@ -66,11 +67,11 @@ impl View<'_> {
         match (values.next(), values.next()) {
             (Some(_), Some(_)) => Err(FrontError::BadParameter {
                 name,
-                rule: "must be given once",
+                rule: "must be given once".to_owned(),
             }),
             (Some(value), None) if value.contains('\0') => Err(FrontError::BadParameter {
                 name,
-                rule: "must be percent-encoded UTF-8 without NUL",
+                rule: "must be percent-encoded UTF-8 without NUL".to_owned(),
             }),
             (value, _) => Ok(value),
         }
@@ -80,14 +81,15 @@ impl View<'_> {
     pub(crate) fn parse<T>(
         &self,
         name: &'static str,
-        rule: &'static str,
+        rule: &str,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, FrontError> {
         match self.single(name)?.filter(|value| !value.is_empty()) {
             None => Ok(None),
-            Some(value) => read(value)
-                .map(Some)
-                .ok_or(FrontError::BadParameter { name, rule }),
+            Some(value) => read(value).map(Some).ok_or_else(|| FrontError::BadParameter {
+                name,
+                rule: rule.to_owned(),
+            }),
         }
     }
 
@@ -99,10 +101,17 @@ impl View<'_> {
     }
 
     /// A word from a closed set.
-    pub(crate) fn word<T: std::str::FromStr>(&self, name: &'static str) -> Result<Option<T>, FrontError> {
-        self.parse(name, "must be one of the words that the page offers", |word| {
-            word.parse().ok()
-        })
+    pub(crate) fn word<T: FromStr<Err = UnknownWord>>(
+        &self,
+        name: &'static str,
+    ) -> Result<Option<T>, FrontError> {
+        match self.single(name)?.filter(|value| !value.is_empty()) {
+            None => Ok(None),
+            Some(word) => word.parse().map(Some).map_err(|UnknownWord { allowed }| {
+                let rule = format!("must be one of {}", allowed.join(", "));
+                FrontError::BadParameter { name, rule }
+            }),
+        }
     }
 
     /// `page`: a whole number from 1.

@@ -10,6 +10,7 @@ use assay_access::ingest::IngestGrant;
 use assay_domain::{
     decision::{DecisionReceipt, GateDecision},
     id::RunId,
+    plain::plain,
     recording::Effect,
 };
 use serde::Serialize;
@@ -57,8 +58,11 @@ pub(crate) async fn store(
     let (project, storing) = (grant.project, Arc::clone(app));
     let work = move || {
         let bytes = shape.unpacked(&received.file, DECISION_BYTES)?;
-        let decision: GateDecision =
+        let mut decision: GateDecision =
             serde_json::from_slice(&bytes).map_err(|error| IntakeError::bad("the body", error))?;
+        for excused in &mut decision.excused {
+            excused.reason = plain(&excused.reason).into_owned();
+        }
         decision
             .check()
             .map_err(|(field, rule)| IntakeError::bad(field, rule))?;

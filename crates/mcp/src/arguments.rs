@@ -2,18 +2,31 @@
 
 use std::{fmt::Display, ops::RangeInclusive};
 
-use assay_domain::test::{FileSelector, TestSelector};
+use assay_domain::{
+    id::RunId,
+    test::{FileSelector, TestSelector},
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
     budget::{BYTES, DEFAULT_BYTES, length},
     error::ToolError,
+    text::shorten,
 };
 
-/// Longest text that an argument may have, in characters.
-const TEXT: usize = 2_000;
+/// Longest text that an argument may have, in characters: that of a test's name.
+const TEXT: usize = 20_000;
 /// Longest argument that the `next` call repeats, in bytes of JSON.
 const REPEATED: usize = 2_100;
+
+/// Selects a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunSelector {
+    /// By the id of the run or of one of its shards.
+    Id(RunId),
+    /// By its number in the project.
+    Number(i32),
+}
 
 /// The arguments of one call, all of them in the tool's schema.
 #[derive(Debug, Clone, Default)]
@@ -46,21 +59,29 @@ impl Arguments {
         self.0.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// A text of 1 to [`TEXT`] characters; none if the argument is absent.
+    /// A text of at most [`TEXT`] characters; none if the argument is absent or empty.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>, ToolError> {
-        self.text_within(name, TEXT)
-    }
-
-    /// A text of 1 to `longest` characters; none if the argument is absent.
-    pub(crate) fn text_within(&self, name: &str, longest: usize) -> Result<Option<String>, ToolError> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) if !text.is_empty() && text.chars().count() <= longest => {
-                Ok(Some(text.clone()))
-            }
+            Some(Value::String(text)) if text.is_empty() => Ok(None),
+            Some(Value::String(text)) if text.chars().count() <= TEXT => Ok(Some(text.clone())),
             Some(_) => Err(ToolError::new(format!(
-                "`{name}` must be a text of 1 to {longest} characters."
+                "`{name}` must be a text of at most {TEXT} characters."
             ))),
+        }
+    }
+
+    /// A text that an agent pastes as it is, cut in the middle to `longest` characters, and whether it was cut. None if
+    /// the argument is absent or empty.
+    pub(crate) fn pasted(&self, name: &str, longest: usize) -> Result<(Option<String>, bool), ToolError> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok((None, false)),
+            Some(Value::String(text)) if text.is_empty() => Ok((None, false)),
+            Some(Value::String(text)) => Ok(match shorten(text, longest) {
+                Some(short) => (Some(short), true),
+                None => (Some(text.clone()), false),
+            }),
+            Some(_) => Err(ToolError::new(format!("`{name}` must be a text."))),
         }
     }
 
@@ -117,6 +138,39 @@ impl Arguments {
                     range.end()
                 ))),
             },
+        }
+    }
+
+    /// True or false; none if the argument is absent.
+    pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, ToolError> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(ToolError::new(format!("`{name}` must be true or false."))),
+        }
+    }
+
+    /// A run as agents name it: its id, or its number as `12`, `run 12` or `#12`. None if the argument is absent or
+    /// neither.
+    pub(crate) fn run(&self) -> Option<RunSelector> {
+        match self.0.get("run")? {
+            Value::Number(number) => {
+                let number = number.as_i64().and_then(|number| i32::try_from(number).ok())?;
+                Some(RunSelector::Number(number))
+            }
+            Value::String(text) => {
+                let text = text.trim();
+                if let Ok(id) = text.parse() {
+                    return Some(RunSelector::Id(id));
+                }
+                let number = text.trim_start_matches(|c: char| !c.is_ascii_digit());
+                let words = text.strip_suffix(number)?.trim().to_ascii_lowercase();
+                let number = number.parse().ok()?;
+                ["", "run", "#", "run #"]
+                    .contains(&words.as_str())
+                    .then_some(RunSelector::Number(number))
+            }
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
         }
     }
 

@@ -34,8 +34,20 @@ const CUTS: [Cuts; 7] = [
 const SHORT: Cuts = Cuts::texts(160);
 /// The last step before entries are omitted.
 const ITEMS: Cuts = Cuts { items: 3, ..SHORT };
-/// The steps once entries are omitted.
-const LAST_CUTS: [Cuts; 2] = [ITEMS, Cuts { texts: 40, items: 3 }];
+/// The steps once entries are omitted. The last one also omits the less important fields of an entry.
+const LAST_CUTS: [Cuts; 3] = [
+    ITEMS,
+    Cuts {
+        texts: 40,
+        items: 3,
+        ..ITEMS
+    },
+    Cuts {
+        texts: 40,
+        items: 1,
+        fields: 5,
+    },
+];
 
 /// The size of the shortest possible entry, in bytes. It bounds the number of entries to try.
 const ENTRY_BYTES: usize = 20;
@@ -47,12 +59,17 @@ struct Cuts {
     texts: usize,
     /// Items of a list that is not the list of entries.
     items: usize,
+    /// Fields of an entry, in their order.
+    fields: usize,
 }
 
 impl Cuts {
     const fn texts(texts: usize) -> Self {
-        let items = usize::MAX;
-        Self { texts, items }
+        Self {
+            texts,
+            items: usize::MAX,
+            fields: usize::MAX,
+        }
     }
 }
 
@@ -151,22 +168,32 @@ impl Draft {
         if let Some(answer) = all.find(fits) {
             return Some(answer);
         }
-        LAST_CUTS.iter().find_map(|cuts| {
+        let mut without_entries = None;
+        let remaining = self.entries.as_ref().map_or(0, |(_, entries)| entries.len());
+        let has_entries = remaining > budget.skip;
+        let with_entries = LAST_CUTS.iter().find_map(|cuts| {
             // More entries never make an answer shorter, so a binary search finds the largest number that fits.
-            let (mut fitting, mut low) = (None, 0);
+            let (mut fitting, mut most, mut low) = (None, 0, 0);
             let mut too_many = self.entries.as_ref().map_or(0, |(_, entries)| entries.len()) + 1;
             while low < too_many {
                 let middle = low.midpoint(too_many);
                 let answer = self.answer(budget, *cuts, whole, middle).into();
                 if fits(&answer) {
                     fitting = Some(answer);
+                    most = middle;
                     low = middle + 1;
                 } else {
                     too_many = middle;
                 }
             }
+            // An answer that names no entry helps nobody, so shorter entries are tried first.
+            if has_entries && most == 0 {
+                without_entries = fitting.or_else(|| without_entries.take());
+                return None;
+            }
             fitting
-        })
+        });
+        with_entries.or(without_entries)
     }
 
     /// The answer with at most `max_entries` entries.
@@ -194,7 +221,7 @@ impl Draft {
             omitted = remaining.len() - included;
             if !entries.is_empty() {
                 let entries = remaining.iter().take(included);
-                let entries = entries.map(|entry| cut(entry, cuts, &mut cut_counts));
+                let entries = entries.map(|entry| cut_entry(entry, cuts, &mut cut_counts));
                 answer.insert((*name).to_owned(), entries.collect());
             }
         }
@@ -220,6 +247,19 @@ impl Draft {
             answer.insert("next".to_owned(), next);
         }
         Value::Object(answer)
+    }
+}
+
+/// Cuts an entry: the texts and lists of its first fields. Counts the fields that it omits as items.
+fn cut_entry(entry: &Value, cuts: Cuts, cut_counts: &mut CutCounts) -> Value {
+    match entry {
+        Value::Object(fields) if fields.len() > cuts.fields => {
+            cut_counts.items += fields.len() - cuts.fields;
+            let kept = fields.iter().take(cuts.fields);
+            let kept = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+            cut(&Value::Object(kept), cuts, cut_counts)
+        }
+        entry => cut(entry, cuts, cut_counts),
     }
 }
 
@@ -373,6 +413,23 @@ mod tests {
             }
             assert_eq!(received, 200);
         }
+    }
+
+    #[test]
+    fn the_smallest_answer_names_an_entry_and_continues_behind_it() {
+        let field = |index: usize| (format!("field {index}"), json!("v".repeat(60)));
+        let entry = |index: usize| {
+            let name = ("test".to_owned(), json!(format!("test {index}")));
+            Value::Object(std::iter::once(name).chain((0..20).map(field)).collect())
+        };
+        let facts = json!({"run": "r".repeat(300), "gate": "g".repeat(200)});
+        let draft = Draft::default()
+            .fact("facts", facts)
+            .entries("tests", (0..9).map(entry).collect());
+        let answer = fit(draft, 1_000, 0);
+        assert_eq!(answer["tests"][0]["test"], "test 0");
+        assert_eq!(answer["next"], json!({"skip": count(&answer)}));
+        assert!(answer["itemsCut"].as_u64() >= Some(16), "{answer}");
     }
 
     #[test]

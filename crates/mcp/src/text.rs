@@ -1,22 +1,13 @@
 //! Makes text of reports safe to show to an agent, and short enough for its context.
 
-use assay_domain::plain::plain;
+use assay_domain::plain::{is_invisible, plain};
 
-/// Removes invisible characters: escape sequences, control characters except line breaks and tabs, zero-width,
-/// bidirectional and tag characters. Such characters can hide instructions from a person who reviews an agent's input.
+/// Removes escape sequences and invisible characters except line breaks and tabs. Such characters can hide instructions
+/// from a person who reviews an agent's input.
 pub(crate) fn visible(text: &str) -> String {
     let mut visible_text = plain(text).into_owned();
-    visible_text.retain(|character| matches!(character, '\n' | '\t') || !is_hidden(character));
+    visible_text.retain(|character| matches!(character, '\n' | '\t') || !is_invisible(character));
     visible_text
-}
-
-fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
-        )
 }
 
 /// Keeps at most `limit` characters: the first two thirds and the end. The number of omitted characters is between
@@ -51,6 +42,8 @@ mod tests {
             ("zero\u{200b}width\u{feff}", "zerowidth"),
             ("\u{202e}reversed\u{2066}", "reversed"),
             ("tags\u{e0049}\u{e007f}", "tags"),
+            ("selected\u{fe0f}\u{e0100}\u{e01ef}", "selected"),
+            ("filled\u{3164}\u{115f}\u{1160}\u{ffa0}\u{2800}", "filled"),
         ] {
             assert_eq!(visible(text), expected, "{text:?}");
         }
@@ -69,7 +62,7 @@ mod tests {
         #[test]
         fn visible_characters_stay(text in any::<String>()) {
             let once = visible(&text);
-            let hidden = once.chars().filter(|&character| is_hidden(character) && !"\n\t".contains(character));
+            let hidden = once.chars().filter(|&character| is_invisible(character) && !"\n\t".contains(character));
             prop_assert_eq!(hidden.count(), 0);
             prop_assert_eq!(visible(&once), once.clone());
         }

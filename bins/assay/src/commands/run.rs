@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::{
     cli::Global,
     commands::upload::{self, Text, UploadFlags},
+    environment::{INGEST_KEY, READ_KEY},
     forwarding::Forwarding,
     gate::{
         flags::GateFlags,
@@ -188,7 +189,13 @@ fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
     let name = sources::display_path(Path::new(program));
     // Handles signals before the start, so that none is lost.
     let forwarding = Forwarding::start().context("signals cannot be forwarded")?;
-    let mut child = match forwarding.run(Command::new(program).args(arguments)) {
+    let mut command = Command::new(program);
+    // The tests need no key, and what they print or load could publish it.
+    command
+        .args(arguments)
+        .env_remove(INGEST_KEY)
+        .env_remove(READ_KEY);
+    let mut child = match forwarding.run(&mut command) {
         Ok(child) => child,
         Err(error) => {
             crate::print_error(&anyhow::anyhow!("{name}: {error}"));

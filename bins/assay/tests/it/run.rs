@@ -54,6 +54,24 @@ fn only_reports_that_the_command_wrote_are_sent() {
 }
 
 #[test]
+fn the_command_has_no_keys_in_its_environment() {
+    let receiver = Receiver::start(vec![stored()]);
+    let job = Job::new(&receiver.url);
+    let script = write_report_then("out/new.xml", "env | grep ^ASSAY_ | sort");
+    let output = job
+        .command(&["run", "--report", "out/*.xml", "--", "sh", "-c", &script])
+        .env("ASSAY_READ_KEY", "svc_ro_secret")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
+    let seen = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        seen.contains("ASSAY_INGEST_URL=") && !seen.contains("KEY="),
+        "{seen}"
+    );
+}
+
+#[test]
 fn a_file_of_the_same_size_written_at_once_is_new() {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);

@@ -32,6 +32,7 @@ pub(super) fn components() -> Fields {
         ("branch", query("branch", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only this branch, by its exact name.", Some("main"))),
         ("sha", query("sha", text([("pattern", "^[0-9a-fA-F]{4,40}$".into())]), "Only runs whose commit or tested revision begins with this, ignoring case.", Some("9b4437ba"))),
         ("runStatus", query("status", text([("enum", texts(Outcome::ALL))]), "Only runs with this outcome.", None)),
+        ("trusted", query("trusted", object([("type", "boolean".into())]), "Only runs that were sent with a trusted key, or only those of keys for pull requests only, which may be public.", None)),
         ("flakyStatus", query("status", text([("enum", texts([VerdictStatus::Flaky, VerdictStatus::Broken]))]), "Only tests with this verdict.", None)),
         ("category", query("category", text([("enum", texts(Category::ALL))]), "Only signatures of this category.", None)),
         ("testSearch", query("search", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only tests whose name or file contains this, ignoring case.", Some("checkout"))),

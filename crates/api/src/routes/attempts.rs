@@ -7,12 +7,8 @@ use assay_domain::{
     project::ProjectTag,
     run::RunTag,
     test::TestName,
-    timestamp::Timestamp,
 };
-use assay_explain::{
-    failures::{ExplainedFailure, failure_of},
-    prompt,
-};
+use assay_explain::prompt;
 use serde::Serialize;
 
 use super::Route;
@@ -49,13 +45,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let lookup = call.store.attempts(&project, call.run_id()?, &call.test(file))?;
     let attempts = single_test(lookup.ok_or(ApiError::RunNotFound)?)?;
-    let explained = failure_of(call.store, call.engine, &project, &attempts, call.now)?;
-    Answer::tagged(&AttemptList::new(
-        project.tag(),
-        &attempts,
-        explained.as_ref(),
-        call.now,
-    )?)
+    Answer::tagged(&AttemptList::new(project.tag(), &attempts)?)
 }
 
 /// The attempts of one test in one run.
@@ -104,12 +94,7 @@ pub(crate) struct AttemptEntry<'a> {
 }
 
 impl<'a> AttemptList<'a> {
-    fn new(
-        project: ProjectTag,
-        stored: &'a TestAttempts,
-        explained: Option<&ExplainedFailure>,
-        now: Timestamp,
-    ) -> Result<Self, ApiError> {
+    fn new(project: ProjectTag, stored: &'a TestAttempts) -> Result<Self, ApiError> {
         let entry = |attempt: &'a StoredAttempt| AttemptEntry {
             execution: attempt.execution,
             retry: attempt.retry,
@@ -119,7 +104,8 @@ impl<'a> AttemptList<'a> {
             browser_name: attempt.browser_name.as_deref(),
             errors: &attempt.errors,
             omitted_errors: 0,
-            copy_prompt: prompt::of(&project.name, stored, attempt, explained, now),
+            // Without the cause: the engine would have to judge the run, and the route costs one look-up.
+            copy_prompt: prompt::of(&project.name, stored, attempt, None),
             shard: attempt.shard,
         };
         let (attempts, omitted) = fit(stored.attempts.iter().map(entry).collect())?;
@@ -229,7 +215,7 @@ mod tests {
             id: "019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap(),
             name: "shop".to_owned(),
         };
-        let list = AttemptList::new(project, &stored, None, Timestamp::from_unix_ms(0)).unwrap();
+        let list = AttemptList::new(project, &stored).unwrap();
         let length = serde_json::to_vec(&list).unwrap().len();
         let entries = list
             .attempts

@@ -36,6 +36,7 @@ pub(super) const LIST: Route = Route {
             "branch",
             "sha",
             "runStatus",
+            "trusted",
             "perPage",
             "cursor",
             "direction",
@@ -51,6 +52,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
     let window = query.window()?;
     let (branch, sha, status) = (query.text("branch")?, query.sha()?, query.word("status")?);
+    let trusted = query.parse("trusted", "must be true or false", |word| word.parse().ok())?;
     let per_page = query.per_page()?;
     let (position, direction) = query.position()?;
     let query = RunQuery {
@@ -58,6 +60,8 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         branch,
         sha,
         pull_request: None,
+        trusted,
+        number: None,
         status,
         per_page,
         position,
@@ -229,6 +233,7 @@ mod tests {
             suite: None,
             commit_message: None,
             author_name: None,
+            trusted: true,
         }
     }
 
@@ -242,6 +247,8 @@ mod tests {
             branch: None,
             sha: None,
             pull_request: None,
+            trusted: None,
+            number: None,
             status: None,
             per_page: PerPage::Ten,
             position: Some(RunPosition {

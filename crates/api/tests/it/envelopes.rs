@@ -45,7 +45,7 @@ async fn run_list() {
         json!({
             "id": RUN, "runNumber": 10, "branch": "main", "commitSha": null, "testedRevision": null,
             "pullRequestNumber": null, "status": null, "startedAt": NOW.plus_ms(-90).to_string(),
-            "finishedAt": null, "durationMs": null,
+            "finishedAt": null, "durationMs": null, "trusted": true,
             "counts": {"total": 3, "passed": 2, "failed": 1, "skipped": 0, "recovered": 1},
             "shards": {"received": 1, "expected": null},
         })
@@ -62,7 +62,7 @@ async fn run_detail() {
             "id": RUN, "runNumber": 41, "branch": null, "commitSha": null, "commitMessage": null, "authorName": null,
             "testedRevision": null, "pullRequestNumber": null, "pullRequestTitle": null, "ciProvider": null,
             "suite": null, "runUrl": null, "status": "incomplete", "startedAt": NOW.plus_ms(-5).to_string(), "finishedAt": null,
-            "durationMs": null, "reportErrors": [], "omittedReportErrors": 0,
+            "durationMs": null, "reportErrors": [], "omittedReportErrors": 0, "trusted": true,
             "shards": {
                 "expected": 2,
                 "received": [{"runId": SHARD, "index": 1, "runState": "completed", "status": "passed"}],

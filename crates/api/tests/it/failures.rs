@@ -26,7 +26,7 @@ async fn has_exactly_the_documented_fields() {
     assert_eq!(fields(&body), "failures gate incomplete mode page project run");
     assert_eq!(
         body["run"],
-        json!({"id": RUN, "runNumber": 20, "branch": "main", "commitSha": "c0ffee", "status": "failed", "tests": 3})
+        json!({"id": RUN, "runNumber": 20, "branch": "main", "commitSha": "c0ffee", "status": "failed", "trusted": true, "tests": 3})
     );
     assert_eq!(body["mode"], "at_the_time");
     assert_eq!(fields(&body["gate"]), "action byCause mine");

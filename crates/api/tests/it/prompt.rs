@@ -18,7 +18,7 @@ async fn the_prompt_names_the_test_the_project_and_the_task() {
         "main",
         "passed on retry #1",
         "Commit: `c0ffee`",
-        "broken, judged 2026-11-20T18:46:03.120Z (less than a day ago) from 20 run(s)",
+        "broken, from 20 run(s) of 14 days",
         "Evidence: `Failing several runs in a row: ",
         "api/cart.spec.ts:12",
         "root cause",

@@ -260,6 +260,7 @@ pub(crate) fn run_row(number: i32, started_at: Timestamp) -> RunRow {
         suite: None,
         commit_message: None,
         author_name: None,
+        trusted: true,
         shards: Some(ShardCount {
             received: 1,
             expected: None,
@@ -285,6 +286,7 @@ pub(crate) fn run_detail(padding: usize) -> RunDetail {
     });
     RunDetail {
         run: Run {
+            trusted: true,
             id: run_id(),
             run_number: 41,
             branch: None,

@@ -55,7 +55,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         h2 { (words::count(attempts.attempts.len() + omitted, "attempt")) }
         div.attempts {
             @for (place, attempt) in first_attempts.unwrap_or_default().iter().enumerate() {
-                @let prompt = prompt::of(&project.name, &attempts, attempt, explained.as_ref(), view.now);
+                @let prompt = prompt::of(&project.name, &attempts, attempt, explained.as_ref());
                 section.panel {
                     h3 {
                         span class={ "chip " (attempt.status.as_str()) } { (figures::ended(attempt.status)) } " "

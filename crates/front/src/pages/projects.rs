@@ -46,6 +46,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             branch: None,
             sha: None,
             pull_request: None,
+            // Runs of public keys count in no verdict, so they are in no chart.
+            trusted: Some(true),
+            number: None,
             status: None,
             per_page: PerPage::TwentyFive,
             position: None,

@@ -194,11 +194,12 @@ fn head(project: ProjectId, run: &RunDetail, repository_links: &RepositoryLinks,
     );
     html! {
         h1 { "Run " (run.run_number) " " span class={ "chip " (status) } { (status) } }
+        @if !run.trusted { p.sub { "It was sent with a key for pull requests only, which anyone may have. It counts in no verdict." } }
         @if let Some(message) = &run.commit_message { p { bdi { (message.lines().next().unwrap_or_default()) } } }
         p.facts {
             @if let Some(branch) = &run.branch { span { "branch " b { (branch_link(project, branch)) } } }
             @if let Some(sha) = &run.commit_sha { span { "commit " (repository_links.commit(sha)) } }
-            @if let Some(revision) = run.tested_revision.as_ref().filter(|revision| Some(*revision) != run.commit_sha.as_ref()) { span { "tests " (repository_links.commit(revision)) } }
+            @if let Some(revision) = run.tested_revision.as_ref().filter(|revision| Some(*revision) != run.commit_sha.as_ref()) { span { "tested revision " (repository_links.commit(revision)) } }
             @if let Some(number) = run.pull_request_number { span { "pull request " (repository_links.pull_request(number)) @if let Some(title) = &run.pull_request_title { ", " bdi { (title) } } } }
             @if let Some(author) = &run.author_name { span { "by " bdi { (author) } } }
             @if let Some(suite) = &run.suite { span { "suite " b { bdi { (suite) } } } }

@@ -26,6 +26,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_sha.then(|| sha.to_ascii_lowercase())
     })?;
+    let trusted: Option<bool> = view.parse("trusted", "must be true or false", |word| word.parse().ok())?;
+    let trusted_word = trusted.map(|trusted| if trusted { "true" } else { "false" });
     let position = view.parse("cursor", "must come from a link of the list", cursor::decode)?;
     let direction = view.parse("direction", "must be one of next, prev", |word| match word {
         "next" => Some(Direction::Next),
@@ -37,6 +39,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         branch: branch.clone(),
         sha: sha.clone(),
         pull_request: None,
+        trusted,
+        number: None,
         status,
         per_page: PER_PAGE,
         position,
@@ -52,6 +56,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         ("branch", branch.as_deref()),
         ("sha", sha.as_deref()),
         ("status", status.map(Outcome::as_str)),
+        ("trusted", trusted_word),
     ];
     let address = |run: &RunRow, direction: &'static str| {
         let cursor = cursor::encode(RunPosition {
@@ -74,6 +79,11 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                 (choice("", status.map(Outcome::as_str), "any way"))
                 (choice("failed", status.map(Outcome::as_str), "failed"))
                 (choice("passed", status.map(Outcome::as_str), "passed"))
+            } }
+            label { span { "Sent with" } select name="trusted" {
+                (choice("", trusted_word, "any key"))
+                (choice("true", trusted_word, "a trusted key"))
+                (choice("false", trusted_word, "a public key"))
             } }
             label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
             button type="submit" { "Apply" }
@@ -111,7 +121,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
 }
 
 const fn is_filtered(query: &RunQuery) -> bool {
-    query.branch.is_some() || query.sha.is_some() || query.status.is_some()
+    query.branch.is_some() || query.sha.is_some() || query.status.is_some() || query.trusted.is_some()
 }
 
 /// Explains why the list is empty, and what to do.
@@ -139,6 +149,7 @@ fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
                             @if let Some(branch) = &run.branch { " on " (branch_link(project, branch)) }
                             @if let Some(number) = run.pull_request_number { ", pull request " (number) }
                             @if let Some(sha) = &run.commit_sha { ", " (commit(sha)) }
+                            @if !run.trusted { " " span.chip { "public key" } }
                         }
                         @if let Some(subject) = run.subject() { p.sub { bdi { (subject) } @if let Some(author) = &run.author_name { ", by " bdi { (author) } } } }
                         p.facts {

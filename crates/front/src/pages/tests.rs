@@ -36,8 +36,9 @@ const STATUSES: [VerdictStatus; 5] = [
 ];
 
 /// The orders of the list.
-const SORTS: [(&str, &str); 5] = [
-    ("", "time lost"),
+const SORTS: [(&str, &str); 6] = [
+    ("", "verdict"),
+    ("timeLost", "time lost"),
     ("score", "flake score"),
     ("rate", "failure rate"),
     ("impact", "impact"),
@@ -143,9 +144,11 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let status: Option<VerdictStatus> = view.word("status")?;
     let sort = view
-        .parse("sort", "must be one of score, rate, impact, name", |sort| {
-            SORTS.into_iter().map(|(word, _)| word).find(|word| *word == sort)
-        })?
+        .parse(
+            "sort",
+            "must be one of timeLost, score, rate, impact, name",
+            |sort| SORTS.into_iter().map(|(word, _)| word).find(|word| *word == sort),
+        )?
         .unwrap_or_default();
     let filters = Filters::of(view)?;
     let page = view.page()?;
@@ -277,6 +280,7 @@ fn compare(
     let rank = |verdict: &Verdict| STATUSES.iter().position(|status| *status == verdict.status);
     let (left_figures, right_figures) = (&left.figures, &right.figures);
     let by_figure = match sort {
+        "timeLost" => right_figures.time_lost_ms.cmp(&left_figures.time_lost_ms),
         "score" => right_figures.flake_score.total_cmp(&left_figures.flake_score),
         "rate" => right_figures
             .failure_rate

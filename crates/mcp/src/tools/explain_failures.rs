@@ -37,7 +37,7 @@ pub(super) fn properties() -> Properties {
     vec![
         (
             "run",
-            json!({"type": "string", "description": "a run's id; commit, pullRequest or branch mean the newest run of each suite"}),
+            json!({"type": ["string", "integer"], "description": "a run's id or number; commit, pullRequest or branch mean the newest run of each suite"}),
         ),
         (
             "commit",
@@ -65,7 +65,8 @@ pub(super) fn properties() -> Properties {
 
 fn local_properties() -> Value {
     json!({
-        "test": {"type": "string"}, "file": {"type": "string"}, "message": {"type": "string"}, "stack": {"type": "string"},
+        "test": {"type": "string"}, "file": {"type": "string"},
+        "message": {"type": "string", "description": "at most 8,000 characters are used"}, "stack": {"type": "string"},
         "attempts": {"type": "integer", "minimum": 1},
     })
 }
@@ -150,34 +151,39 @@ fn explained(call: &Call<'_>, project: &Project, run: RunId) -> Result<RunFailur
 /// The runs in the arguments: one run by its id, or the newest run of each suite of the newest matching commit.
 fn selected_runs(call: &Call<'_>, project: &Project) -> Result<Vec<(RunId, Option<String>)>, ToolError> {
     let arguments = &call.arguments;
-    let (run, sha, branch) = (arguments.text("run")?, call.commit()?, arguments.text("branch")?);
+    let (has_run, sha, branch) = (arguments.has("run"), call.commit()?, arguments.text("branch")?);
     let pull_request = arguments.number("pullRequest", 1..=i64::MAX)?;
-    let selectors = [
-        run.is_some(),
-        sha.is_some(),
-        branch.is_some(),
-        pull_request.is_some(),
-    ];
+    let selectors = [has_run, sha.is_some(), branch.is_some(), pull_request.is_some()];
     if selectors.iter().filter(|is_given| **is_given).count() != 1 {
         return Err(ToolError::new(
             "Name one of `run`, `commit`, `pullRequest` and `branch`, or give `failures`.",
         )
         .with_call(arguments.other_call("list_runs", &[])));
     }
-    if run.is_some() {
-        return Ok(vec![(call.run_id()?, None)]);
+    if has_run {
+        return Ok(vec![(call.run_id(project)?, None)]);
     }
     let query = RunQuery {
         window: call.longest_window(),
         branch,
         sha,
         pull_request,
+        // A run of a public key may be anyone's: it is explained only if no other run matches.
+        trusted: Some(true),
+        number: None,
         status: None,
         per_page: PerPage::Fifty,
         position: None,
         direction: Direction::Next,
     };
-    let page = call.store.runs(project, &query)?;
+    let mut page = call.store.runs(project, &query)?;
+    if page.runs.is_empty() {
+        let of_public_keys = RunQuery {
+            trusted: Some(false),
+            ..query
+        };
+        page = call.store.runs(project, &of_public_keys)?;
+    }
     let Some(newest) = page.runs.first() else {
         return Err(
             ToolError::new("No run of this commit, pull request or branch is stored.")
@@ -207,6 +213,7 @@ fn run(failures: &RunFailures, suite: Option<&str>) -> Value {
         "status": failures.run.status,
         "branch": failures.run.branch,
         "commit": failures.run.commit_sha,
+        "trusted": (!failures.run.trusted).then_some(false),
         "startedAt": failures.run.started_at,
     })
 }
@@ -256,6 +263,8 @@ fn of_local(call: &Call<'_>, project: &Project, failures: &[Arguments]) -> Resul
         .iter()
         .map(local_failure)
         .collect::<Result<Vec<_>, _>>()?;
+    let texts_cut: usize = failures.iter().map(|(_, cut)| cut).sum();
+    let failures: Vec<LocalFailure> = failures.into_iter().map(|(failure, _)| failure).collect();
     if failures.is_empty() {
         return Err(ToolError::new("`failures` is empty: name the tests that failed."));
     }
@@ -282,6 +291,7 @@ fn of_local(call: &Call<'_>, project: &Project, failures: &[Arguments]) -> Resul
         .fact("project", project.name.as_str())
         .fact("gate", gate(of_known))
         .fact("says", unknown_note)
+        .fact("argumentTextsCut", (texts_cut > 0).then_some(texts_cut))
         .fact("unknown", some(unknown.into_iter().map(Value::String).collect()))
         .fact("similar", some(similar))
         .fact("ambiguous", some(ambiguous))
@@ -310,17 +320,21 @@ fn some(list: Vec<Value>) -> Value {
     if list.is_empty() { Value::Null } else { list.into() }
 }
 
-fn local_failure(arguments: &Arguments) -> Result<LocalFailure, ToolError> {
+/// A local failure, and the number of its texts that were cut.
+fn local_failure(arguments: &Arguments) -> Result<(LocalFailure, usize), ToolError> {
+    let (message, message_cut) = arguments.pasted("message", ERROR_TEXT)?;
+    let (stack, stack_cut) = arguments.pasted("stack", ERROR_TEXT)?;
     let error = ErrorDetail {
-        message: arguments.text_within("message", ERROR_TEXT)?,
-        stack: arguments.text_within("stack", ERROR_TEXT)?,
+        message,
+        stack,
         snippet: None,
         location: None,
     };
     let attempts = arguments.number("attempts", 1..=1_000)?.unwrap_or(1);
-    Ok(LocalFailure {
+    let failure = LocalFailure {
         test: arguments.test()?,
         error: Fingerprinter.classify(&[error]),
         attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
-    })
+    };
+    Ok((failure, usize::from(message_cut) + usize::from(stack_cut)))
 }

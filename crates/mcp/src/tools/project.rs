@@ -44,6 +44,11 @@ impl Call<'_> {
         let missing = || {
             let mut names: Vec<_> = projects.iter().map(|project| project.name.clone()).collect();
             let selector = selector.as_deref().unwrap_or_default();
+            if selector.parse::<ProjectId>().is_ok() {
+                // No name is similar to an id.
+                names.sort();
+                return ToolError::new("No project of the key has this id.").with_candidates(names);
+            }
             names.sort_by(|left, right| {
                 strsim::jaro_winkler(right, selector).total_cmp(&strsim::jaro_winkler(left, selector))
             });

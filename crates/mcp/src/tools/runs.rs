@@ -23,6 +23,10 @@ pub(super) fn properties() -> Properties {
         ("pullRequest", json!({"type": "integer", "minimum": 1})),
         ("status", json!({"enum": Outcome::ALL})),
         (
+            "trusted",
+            json!({"type": "boolean", "description": "false: only runs of public keys"}),
+        ),
+        (
             "limit",
             json!({"type": "integer", "minimum": 1, "maximum": 50, "default": RUNS}),
         ),
@@ -43,6 +47,8 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         branch: call.arguments.text("branch")?,
         sha: call.commit()?,
         pull_request: call.arguments.number("pullRequest", 1..=i64::MAX)?,
+        trusted: call.arguments.flag("trusted")?,
+        number: None,
         status: call.arguments.word("status", Outcome::ALL)?,
         per_page: PerPage::of(if limit <= 10 { 10 } else { 50 }).unwrap_or(PerPage::Fifty),
         position: None,
@@ -73,6 +79,7 @@ fn run(run: &RunRow) -> Value {
         "commit": run.revision(),
         "pullRequest": run.pull_request_number,
         "startedAt": run.started_at,
+        "trusted": (!run.trusted).then_some(false),
         "tests": run.counts.total,
         "failed": run.counts.failed,
         "passedOnRetry": run.counts.recovered,

@@ -6,7 +6,9 @@ use assay_domain::{
     folding::{contains_folded, fold},
     id::RunId,
     observation::Bitmap,
+    page::{Direction, PerPage},
     project::Project,
+    run::RunQuery,
     store::in_snapshot,
     test::{TestLookup, TestSelector},
     test_names::{TestNameRef, TestNames},
@@ -16,7 +18,10 @@ use assay_domain::{
 use serde_json::json;
 
 use super::Call;
-use crate::error::{CANDIDATES, ToolError};
+use crate::{
+    arguments::RunSelector,
+    error::{CANDIDATES, ToolError},
+};
 
 /// Most tests whose names are compared with a misspelt one.
 const COMPARED: usize = 20_000;
@@ -57,10 +62,30 @@ impl Call<'_> {
         Window::ending(self.now, days)
     }
 
-    /// The run in the arguments.
-    pub(super) fn run_id(&self) -> Result<RunId, ToolError> {
-        self.arguments.required("run")?.parse().map_err(|_| {
-            ToolError::new("`run` must be a run's id.").with_call(self.arguments.other_call("list_runs", &[]))
+    /// The run in the arguments, by its id or its number.
+    pub(super) fn run_id(&self, project: &Project) -> Result<RunId, ToolError> {
+        let list = || self.arguments.other_call("list_runs", &[]);
+        let number = match self.arguments.run() {
+            Some(RunSelector::Id(id)) => return Ok(id),
+            Some(RunSelector::Number(number)) => number,
+            None => return Err(ToolError::new("`run` must be a run's id or number.").with_call(list())),
+        };
+        let query = RunQuery {
+            window: self.longest_window(),
+            branch: None,
+            sha: None,
+            pull_request: None,
+            trusted: None,
+            number: Some(number),
+            status: None,
+            per_page: PerPage::Ten,
+            position: None,
+            direction: Direction::Next,
+        };
+        let page = self.store.runs(project, &query)?;
+        let run = page.runs.first().map(|run| run.id);
+        run.ok_or_else(|| {
+            ToolError::new(format!("There is no run {number} in this project.")).with_call(list())
         })
     }
 

@@ -12,7 +12,10 @@ use crate::{budget::Draft, error::ToolError};
 
 pub(super) fn properties() -> Properties {
     vec![
-        ("run", json!({"type": "string", "description": "the run's id"})),
+        (
+            "run",
+            json!({"type": ["string", "integer"], "description": "the run's id or number"}),
+        ),
         (
             "test",
             json!({"type": "string", "description": "the test's whole name"}),
@@ -30,9 +33,9 @@ pub(super) fn properties() -> Properties {
 
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let number_filter = call.arguments.number("attempt", 1..=1_000)?;
-    let run = call.run_id()?;
     let selector = call.arguments.test()?;
     let project = call.project()?;
+    let run = call.run_id(&project)?;
     let attempts = call.store.attempts(&project, run, &selector)?.ok_or_else(|| {
         ToolError::new("There is no such run in this project.")
             .with_call(call.arguments.other_call("list_runs", &[]))
@@ -57,14 +60,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     // Quotes and line breaks take two bytes in JSON, and the attempts need space beside the prompt.
     let room = call.arguments.max_bytes()? / 2;
     let prompt = last_failed.and_then(|(_, attempt)| {
-        prompt::of_size(
-            &project.name,
-            &attempts,
-            attempt,
-            explained.as_ref(),
-            call.now,
-            room,
-        )
+        prompt::of_size(&project.name, &attempts, attempt, explained.as_ref(), room)
     });
     Ok(Draft::default()
         .fact("project", project.name.as_str())

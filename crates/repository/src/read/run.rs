@@ -32,6 +32,7 @@ pub(crate) struct StoredRun {
     pub(crate) suite: Option<String>,
     pub(crate) commit_message: Option<String>,
     pub(crate) author_name: Option<String>,
+    pub(crate) counts_in_verdicts: bool,
     #[diesel(embed)]
     pub(crate) counts: StoredCounts,
 }
@@ -88,6 +89,7 @@ impl StoredRun {
             suite: self.suite,
             commit_message: self.commit_message,
             author_name: self.author_name,
+            trusted: self.counts_in_verdicts,
             branch: self.branch,
             commit_sha: self.commit_sha,
             tested_revision: self.tested_revision,

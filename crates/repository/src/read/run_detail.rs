@@ -202,6 +202,7 @@ pub(crate) fn failed_run(
         return Ok(None);
     };
     Ok(Some(FailedRun {
+        trusted: stored.counts_in_verdicts,
         id: RunId(stored.id),
         run_number: stored.number,
         status: outcome(stored.status.as_deref())?.into(),
@@ -272,6 +273,7 @@ fn detail_run(
         pull_request_title,
         ci_provider: optional_word("CI provider", ci_provider.as_deref())?,
         suite: stored.suite,
+        trusted: stored.counts_in_verdicts,
         run_url,
     })
 }

@@ -28,7 +28,7 @@ use crate::{
 /// The columns of [`StoredRun`], in its order.
 const COLUMNS: &str = "run.number, run.id, run.sharded, run.branch, run.commit_sha, run.tested_revision, \
     run.pull_request_number, run.status, run.started_at, run.finished_at, run.shards_received, run.shards_expected, \
-    run.suite, run.commit_message, run.author_name, run.total, run.passed, run.failed, run.skipped, run.recovered";
+    run.suite, run.commit_message, run.author_name, run.counts_in_verdicts, run.total, run.passed, run.failed, run.skipped, run.recovered";
 
 /// One page of the runs list, in one statement wherever it has a run.
 pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &RunQuery) -> Read<RunPage> {
@@ -124,6 +124,15 @@ impl<'a> List<'a> {
         if let Some(number) = query.pull_request {
             matching.extend([Part::Sql(" AND run.pull_request_number = "), Part::BigInt(number)]);
         }
+        if let Some(trusted) = query.trusted {
+            matching.push(Part::Sql(match trusted {
+                true => " AND run.counts_in_verdicts",
+                false => " AND NOT run.counts_in_verdicts",
+            }));
+        }
+        if let Some(number) = query.number {
+            matching.extend([Part::Sql(" AND run.number = "), Part::BigInt(i64::from(number))]);
+        }
         if let Some(status) = query.status {
             matching.extend([Part::Sql(" AND run.status = "), Part::Text(status.as_str())]);
             day_matching.extend([Part::Sql(" AND run_day.status = "), Part::Text(status.as_str())]);
@@ -131,7 +140,11 @@ impl<'a> List<'a> {
         Self {
             project: project.id.0,
             matching,
-            days: if texts == [&None, &None] && query.pull_request.is_none() {
+            days: if texts == [&None, &None]
+                && query.pull_request.is_none()
+                && query.trusted.is_none()
+                && query.number.is_none()
+            {
                 daily_counts::whole_days(from.0, to.0)
             } else {
                 from..from

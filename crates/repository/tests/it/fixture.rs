@@ -175,6 +175,8 @@ pub(crate) fn run_query() -> RunQuery {
         branch: None,
         sha: None,
         pull_request: None,
+        trusted: None,
+        number: None,
         status: None,
         per_page: PerPage::Ten,
         position: None,

@@ -199,12 +199,13 @@ fn facts(project: ProjectId, failure: &ExplainedFailure) -> Markup {
     }
 }
 
-/// The last error of the test, with a link to its signature if it has one.
+/// The last error of the test as the test reported it, with a link to its signature if it has one.
 fn error(project: ProjectId, test: &TestEntry, failure: &ExplainedFailure) -> Markup {
     let signature = failure.title.as_deref().zip(failure.fingerprint.as_deref());
     html! {
         @match (signature, test.error_message.as_deref()) {
-            (Some((title, fingerprint)), _) => p.error { a href=(links::signature(project, fingerprint)) { bdi { (title) } } },
+            (Some((_, fingerprint)), Some(message)) => p.error { a href=(links::signature(project, fingerprint)) { bdi { (first_line(message)) } } },
+            (Some((title, fingerprint)), None) => p.error { a href=(links::signature(project, fingerprint)) { bdi { (title) } } },
             (None, Some(message)) => p.error { bdi { (first_line(message)) } },
             (None, None) => {},
         }
