@@ -9,7 +9,7 @@ DROP TABLE signature_alias;
 DROP TABLE signature;
 DROP TABLE browser;
 DROP TABLE test;
-DROP TABLE shard;
+DROP TABLE part;
 DROP TABLE branch;
 DROP TABLE run;
 DROP TABLE api_key;

@@ -50,7 +50,7 @@ CREATE INDEX api_key_of_organization ON api_key (organization_id, created_at, id
 CREATE TABLE run (
     project_id uuid NOT NULL REFERENCES project (id),
     number integer NOT NULL,
-    -- The id of the first shard that arrived.
+    -- The id of the first part that arrived.
     id uuid NOT NULL,
     -- SHA-256 of the run key, which may be longer than an index entry.
     key_hash bytea NOT NULL,
@@ -75,6 +75,8 @@ CREATE TABLE run (
     failed integer NOT NULL,
     skipped integer NOT NULL,
     recovered integer NOT NULL,
+    -- The time in which some part ran. Null if no part has an end.
+    duration_ms bigint,
     PRIMARY KEY (project_id, number),
     UNIQUE (project_id, key_hash)
 );
@@ -90,25 +92,40 @@ CREATE TABLE branch (
     PRIMARY KEY (project_id, name)
 );
 
-CREATE TABLE shard (
+-- What one upload or import added to a run.
+CREATE TABLE part (
     project_id uuid NOT NULL,
     run_number integer NOT NULL,
-    -- Dense within the run, from 0 in order of arrival. Results refer to their shard by it.
-    slot smallint NOT NULL,
+    -- Within the run, from 0 in order of arrival. Results refer to their part by it.
+    number smallint NOT NULL,
     id uuid NOT NULL,
-    -- From 1; null in a run that is not sharded.
+    -- The id of the first part of its shard, or of the run if that has no shards.
+    shard_id uuid NOT NULL,
+    -- The shard, from 1; null in a run that is not sharded.
     index integer,
-    -- The hash of the shard's content.
+    -- The hash of its content.
     content bytea NOT NULL,
     state text NOT NULL CHECK (state IN ('completed', 'interrupted')),
+    -- Derived: the outcome of the executions that end in this part, and of its errors unless it is superseded.
     status text CHECK (status IN ('passed', 'failed')),
+    -- Derived: whether a later attempt of its job ran its tests again.
+    superseded boolean NOT NULL DEFAULT false,
     started_at timestamptz NOT NULL,
     finished_at timestamptz,
+    -- The number of shards that it expects.
     expected integer,
     report_errors jsonb NOT NULL,
-    PRIMARY KEY (project_id, run_number, slot),
+    -- The instance of the CI job that sent it. Null outside of CI.
+    sender_job text,
+    sender_id text,
+    sender_runner text,
+    -- The attempt of the job, and of the command in it. Later attempts have greater numbers.
+    job_attempt bigint NOT NULL DEFAULT 0,
+    command_attempt integer NOT NULL DEFAULT 1,
+    -- The import that stored it. If the answer to its commit was lost, the import recognises its own rows by it.
+    import_id uuid,
+    PRIMARY KEY (project_id, run_number, number),
     UNIQUE (project_id, id),
-    UNIQUE NULLS NOT DISTINCT (project_id, run_number, index),
     FOREIGN KEY (project_id, run_number) REFERENCES run (project_id, number) ON DELETE CASCADE
 );
 
@@ -169,7 +186,7 @@ CREATE TABLE result (
     browser integer NOT NULL,
     -- The number of rows in `attempt`; 0 for a single attempt without errors, which this row describes completely.
     attempts integer NOT NULL,
-    slot smallint NOT NULL,
+    part smallint NOT NULL,
     status smallint NOT NULL,
     -- In the order of a test's history.
     PRIMARY KEY (project_id, test, started_at, run_number)
@@ -190,11 +207,11 @@ CREATE TABLE attempt (
     browser integer NOT NULL,
     -- Null if it did not fail or has no error text.
     signature integer,
-    -- Its place among the attempts of its shard, from 0.
+    -- Its place among the attempts of its part, from 0.
     place integer NOT NULL,
     -- Its place among all attempts of the test in the run, from 0.
     retry integer NOT NULL,
-    slot smallint NOT NULL,
+    part smallint NOT NULL,
     status smallint NOT NULL,
     -- Whether `occurred_at` is its own start and not the run's.
     timed boolean NOT NULL,
@@ -202,7 +219,7 @@ CREATE TABLE attempt (
     message text,
     errors jsonb,
     -- Includes the columns that decide the result of a test.
-    PRIMARY KEY (project_id, test, started_at, run_number, slot, place) INCLUDE (retry, status)
+    PRIMARY KEY (project_id, test, started_at, run_number, part, place) INCLUDE (retry, status)
 ) PARTITION BY RANGE (started_at);
 CREATE INDEX attempt_of_run ON attempt (project_id, run_number);
 -- Includes all columns for the figures of signatures, so that they come from index-only scans and not from long rows.

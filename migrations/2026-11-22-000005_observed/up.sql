@@ -19,13 +19,13 @@ BEGIN
     END LOOP;
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO assay_server, assay_importer', current_schema());
 
-    GRANT SELECT ON __diesel_schema_migrations, organization, project, run, run_day, branch, shard, test, browser,
+    GRANT SELECT ON __diesel_schema_migrations, organization, project, run, run_day, branch, part, test, browser,
         signature, signature_alias, result, attempt, run_pack, verdict TO assay_server, assay_importer;
     -- The server alone checks keys.
     GRANT SELECT, UPDATE (last_used_on) ON api_key TO assay_server;
 
-    GRANT INSERT ON run, run_day, branch, shard, test, browser, signature, result, attempt, run_pack, verdict TO assay_importer;
-    GRANT UPDATE ON run, run_day, branch, shard, result, attempt, run_pack, verdict TO assay_importer;
+    GRANT INSERT ON run, run_day, branch, part, test, browser, signature, result, attempt, run_pack, verdict TO assay_importer;
+    GRANT UPDATE ON run, run_day, branch, part, result, attempt, run_pack, verdict TO assay_importer;
     GRANT UPDATE (runs, tests, signatures, browsers, evaluated_at, observed) ON project TO assay_importer;
     GRANT DELETE ON run_day, branch, result, attempt TO assay_importer;
     GRANT EXECUTE ON FUNCTION assay_make_room TO assay_importer;

@@ -1,11 +1,11 @@
 UPDATE attempt SET retry = new.retry
 FROM (
-    SELECT project_id, test, started_at, run_number, slot, place,
+    SELECT project_id, test, started_at, run_number, part, place,
         row_number() OVER (PARTITION BY project_id, test, started_at, run_number ORDER BY execution, retry) - 1 AS retry
     FROM attempt
 ) AS new
 WHERE attempt.project_id = new.project_id AND attempt.test = new.test AND attempt.started_at = new.started_at
-    AND attempt.run_number = new.run_number AND attempt.slot = new.slot AND attempt.place = new.place;
+    AND attempt.run_number = new.run_number AND attempt.part = new.part AND attempt.place = new.place;
 UPDATE result SET attempts = of_test.attempts
 FROM (
     SELECT project_id, test, started_at, run_number, count(*) AS attempts

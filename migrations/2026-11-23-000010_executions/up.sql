@@ -1,7 +1,7 @@
--- A test's attempts are grouped by execution: those of one shard, or of one of several repeats. From now on `retry` is the
+-- A test's attempts are grouped by execution: those of one part, or of one of several repeats. From now on `retry` is the
 -- place of an attempt within its execution, and `result.attempts` the largest number of attempts of one execution.
 --
--- Stored attempts have their shard but no repeat, so each shard becomes one execution. Importing a report again separates
+-- Stored attempts have their part but no repeat, so each part becomes one execution. Importing a report again separates
 -- its repeats. The defaults let the former version import until it is replaced; `assay rebuild` corrects its rows.
 ALTER TABLE attempt
     -- Among the test's executions in the run, from 0. Those with the worst result come last.
@@ -11,17 +11,17 @@ ALTER TABLE attempt
 
 UPDATE attempt SET execution = new.execution, retry = new.place, is_final = new.is_final
 FROM (
-    SELECT project_id, test, started_at, run_number, slot, place,
+    SELECT project_id, test, started_at, run_number, part, place,
         dense_rank() OVER (run_of_test ORDER BY first_retry) - 1 AS execution,
         retry = max(retry) OVER run_of_test AS is_final
     FROM (
-        SELECT *, min(retry) OVER (PARTITION BY project_id, test, started_at, run_number, slot) AS first_retry
+        SELECT *, min(retry) OVER (PARTITION BY project_id, test, started_at, run_number, part) AS first_retry
         FROM attempt
     ) AS stored
     WINDOW run_of_test AS (PARTITION BY project_id, test, started_at, run_number)
 ) AS new
 WHERE attempt.project_id = new.project_id AND attempt.test = new.test AND attempt.started_at = new.started_at
-    AND attempt.run_number = new.run_number AND attempt.slot = new.slot AND attempt.place = new.place
+    AND attempt.run_number = new.run_number AND attempt.part = new.part AND attempt.place = new.place
     AND (new.execution > 0 OR NOT new.is_final);
 
 UPDATE result SET attempts = of_test.attempts

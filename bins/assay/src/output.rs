@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use assay_domain::run::Counts;
+use assay_domain::{recording::ReplacedResults, run::Counts};
 use serde::Serialize;
 
 pub(crate) use crate::table::table;
@@ -67,4 +67,16 @@ pub(crate) fn shell_word(name: &str) -> String {
 /// `1.50 GiB`.
 pub(crate) fn bytes(bytes: i64) -> String {
     indicatif::HumanBytes(u64::try_from(bytes).unwrap_or_default()).to_string()
+}
+
+/// How a stored report relates to earlier ones of its run, as further lines; empty if it is the first or an addition.
+pub(crate) fn relation(continues: bool, replaced: Option<ReplacedResults>) -> String {
+    let replaced = replaced.map(|ReplacedResults { tests, failed }| {
+        format!(
+            "\nIt replaced {} of earlier reports, {failed} of them failed",
+            count(u64::from(tests), "test")
+        )
+    });
+    let continued = continues.then(|| "\nIt continues what failed in an earlier attempt".to_owned());
+    replaced.into_iter().chain(continued).collect()
 }

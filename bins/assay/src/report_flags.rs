@@ -60,6 +60,13 @@ pub(crate) struct RunFlags {
     /// The suite, if several suites share one build: each is a run of its own; without it, CI's job
     #[arg(long, value_parser = values::line, help_heading = RUN)]
     pub(crate) suite: Option<String>,
+    /// The attempt of this command in its job, for a command that was repeated: it goes on with what failed in the attempt
+    /// before
+    #[arg(long, value_name = "N", value_parser = values::attempt, help_heading = RUN)]
+    pub(crate) attempt: Option<u32>,
+    /// Replace what is stored for the run and shard, instead of adding to it
+    #[arg(long, help_heading = RUN)]
+    pub(crate) replace: bool,
     /// The branch
     #[arg(long, value_parser = values::name, help_heading = CODE)]
     pub(crate) branch: Option<String>,
@@ -113,6 +120,8 @@ impl From<&RunFlags> for Flags {
                 suite: flags.suite,
                 run_url: flags.run_url,
             },
+            attempt: flags.attempt,
+            replace: flags.replace,
             started_at: flags.started_at,
             duration_ms: flags.duration_ms,
         }

@@ -7,7 +7,9 @@ use assay_domain::{
     plan::Plan, run::CiProvider, settings::ChatEvent, timestamp::Timestamp, verdict::ENGINE_WINDOW_DAYS,
 };
 use assay_ingest::BadText;
-pub(crate) use assay_ingest::values::{LONGEST_DURATION_MS, line, message, run_key, shard, web_address};
+pub(crate) use assay_ingest::values::{
+    LONGEST_DURATION_MS, attempt, line, message, run_key, shard, web_address,
+};
 use assay_reports::Format;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 

@@ -18,6 +18,7 @@ pub mod intake;
 pub mod key;
 pub mod observation;
 pub mod page;
+pub mod part;
 pub mod plain;
 pub mod plan;
 pub mod project;

@@ -8,7 +8,8 @@ use crate::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     execution::{Executions, TestOutcome},
     id::RunId,
-    revision::tested_or_commit,
+    part::JobAttempt,
+    revision::{is_same_revision, tested_or_commit},
     run::{CiProvider, Counts, Outcome, RunState},
     signature::ErrorClass,
     test::TestName,
@@ -60,6 +61,21 @@ impl RunContext {
         }
     }
 
+    /// Whether both contexts may be of the same tested code: they name the same revision, or one names none. A commit may
+    /// be abbreviated, and a merge commit stands for the head of its pull request where only one of them is known.
+    pub fn may_have_revision_of(&self, other: &Self) -> bool {
+        let known = |context: &Self| {
+            let revisions = [&context.tested_revision, &context.commit_sha];
+            revisions.into_iter().flatten().cloned().collect::<Vec<String>>()
+        };
+        if let (Some(own), Some(other)) = (&self.tested_revision, &other.tested_revision) {
+            return is_same_revision(own, other);
+        }
+        let (own, other) = (known(self), known(other));
+        let are_same = |own: &String| other.iter().any(|other| is_same_revision(own, other));
+        own.is_empty() || other.is_empty() || own.iter().any(are_same)
+    }
+
     /// The revision of the tested code, if one is known.
     pub fn revision(&self) -> Option<&str> {
         tested_or_commit(self.tested_revision.as_deref(), self.commit_sha.as_deref())
@@ -85,25 +101,32 @@ impl fmt::Display for ShardIndex {
     }
 }
 
-/// The CI job that sent a report; both fields are empty outside of CI.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The instance of a CI job that sent a report. Outside of CI everything but the attempt is unknown.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Sender {
     /// The job's name.
     pub job: Option<String>,
-    /// Separates jobs with the same name, as in a matrix: the machine, or the job's id.
+    /// The CI service's id of this instance of the job.
+    pub id: Option<String>,
+    /// The machine. It separates jobs of one name where the service gives no id.
     pub runner: Option<String>,
+    /// The attempt of the job, and of the command in it.
+    pub attempt: JobAttempt,
 }
 
 impl Sender {
-    /// Whether both are known and differ.
-    pub fn is_other_than(&self, other: &Self) -> bool {
-        let is_known = |sender: &Self| sender.job.is_some() || sender.runner.is_some();
-        is_known(self) && is_known(other) && self != other
+    /// Whether this is a later attempt of the same job, or of the same command in the same instance of a job.
+    pub fn is_later_attempt_than(&self, other: &Self) -> bool {
+        let is_same_instance = self.id == other.id && self.runner == other.runner;
+        let (own, earlier) = (self.attempt, other.attempt);
+        self.job == other.job
+            && (own.of_job > earlier.of_job
+                || own.of_job == earlier.of_job && own.of_command > earlier.of_command && is_same_instance)
     }
 }
 
-impl std::fmt::Display for Sender {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.job, &self.runner) {
             (Some(job), Some(runner)) => write!(f, "the job {job:?} on {runner:?}"),
             (Some(job), None) => write!(f, "the job {job:?}"),
@@ -113,7 +136,8 @@ impl std::fmt::Display for Sender {
     }
 }
 
-/// One shard's report (or an unsharded run's only one), parsed, fingerprinted and ready for storing.
+/// One report of a run or of one of its shards, parsed, fingerprinted and ready for storing. It becomes a part of the
+/// run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
     /// The key that all shards of one run share, at most 1,000 characters.
@@ -126,7 +150,9 @@ pub struct Recording {
     pub context: RunContext,
     /// The job that sent it.
     pub sender: Sender,
-    /// The shard's start.
+    /// Whether it takes the place of everything that is stored for its run and shard.
+    pub replaces: bool,
+    /// Its start.
     pub started_at: Timestamp,
     /// Its end, if known.
     pub finished_at: Option<Timestamp>,
@@ -139,8 +165,9 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// The reason why the report may lack results; none if it is complete.
-    pub fn why_incomplete(&self) -> Option<String> {
+    /// The reason why the report may lack results; none if it is complete. `left_failed` is the number of tests that an
+    /// earlier attempt of its job left failed, and that are not in the report.
+    pub fn why_incomplete(&self, left_failed: u64) -> Option<String> {
         let is_interrupted = |test: &&RecordedTest| {
             let outcome = test.outcome();
             outcome.is_some_and(|outcome| outcome.status == AttemptStatus::Interrupted)
@@ -151,6 +178,7 @@ impl Recording {
             is_cut_short: self.state == RunState::Interrupted,
             report_error: self.report_errors.first(),
             interrupted_tests: u64::try_from(interrupted).unwrap_or(u64::MAX),
+            left_failed,
         };
         gaps.reason()
     }
@@ -167,6 +195,8 @@ pub struct Gaps<'a> {
     pub report_error: Option<&'a ErrorDetail>,
     /// The number of tests that were interrupted.
     pub interrupted_tests: u64,
+    /// The number of tests that an earlier attempt left failed, and that did not run again.
+    pub left_failed: u64,
 }
 
 impl Gaps<'_> {
@@ -189,10 +219,14 @@ impl Gaps<'_> {
                 .collect();
             return Some(format!("the report has an error that belongs to no test: {line}"));
         }
-        match self.interrupted_tests {
-            0 => None,
-            1 => Some("a test was interrupted".to_owned()),
-            count => Some(format!("{count} tests were interrupted")),
+        match (self.interrupted_tests, self.left_failed) {
+            (0, 0) => None,
+            (0, 1) => Some("a test that failed in an earlier attempt did not run again".to_owned()),
+            (0, count) => Some(format!(
+                "{count} tests that failed in an earlier attempt did not run again"
+            )),
+            (1, _) => Some("a test was interrupted".to_owned()),
+            (count, _) => Some(format!("{count} tests were interrupted")),
         }
     }
 }
@@ -243,8 +277,32 @@ pub struct ImportReceipt {
     pub context: RunContext,
     /// The effect of the import.
     pub effect: Effect,
+    /// How the report relates to what was stored for its run and shard.
+    pub standing: PartStanding,
     /// The verdicts that it changed.
     pub verdicts_changed: VerdictChanges,
+}
+
+/// How a part relates to the others of its slot.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PartStanding {
+    /// Whether it continues what failed in earlier parts.
+    pub continues: bool,
+    /// The senders of other parts with some of the same tests, if nothing tells how they relate to this one.
+    pub beside: Vec<Sender>,
+    /// What it replaced on request.
+    pub replaced: Option<ReplacedResults>,
+}
+
+/// Results that a report replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ReplacedResults {
+    /// The number of tests.
+    pub tests: u32,
+    /// The number of them that failed.
+    pub failed: u32,
 }
 
 /// The verdicts that an import changed.
@@ -279,9 +337,9 @@ pub struct VerdictChange {
 vocabulary!(
     /// The effect of an import.
     Effect {
-        /// It stored a new shard.
+        /// It added a part to its run.
         Added = "added",
-        /// It replaced the stored content of the shard.
+        /// It replaced what was stored for its run and shard.
         Replaced = "replaced",
         /// None: the same content was already stored.
         Unchanged = "unchanged",

@@ -7,6 +7,15 @@ pub fn tested_or_commit<T>(tested_revision: Option<T>, commit_sha: Option<T>) ->
     tested_revision.or(commit_sha)
 }
 
+/// Whether two names of a commit agree on their common length: one may be abbreviated.
+pub fn is_same_revision(one: &str, other: &str) -> bool {
+    let length = one.len().min(other.len());
+    match (one.get(..length), other.get(..length)) {
+        (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),
+        (None, _) | (_, None) => false,
+    }
+}
+
 /// The stable branch of a set of runs.
 #[derive(Debug, Clone, Copy)]
 pub struct StableBranch<'a> {

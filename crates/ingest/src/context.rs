@@ -1,6 +1,6 @@
 //! The context of a run. Flags override CI's variables, and those override the report.
 
-use assay_domain::{recording::RunContext, run::CiProvider};
+use assay_domain::{recording::RunContext, revision::is_same_revision, run::CiProvider};
 
 use crate::{
     choice::{Chooser, Origin},
@@ -105,26 +105,16 @@ pub(crate) fn resolve(
 /// Whether a source's facts are about the chosen commit. All sources are of one report. A flag may abbreviate the commit
 /// or name the head of the pull request, while CI's variables name the merge commit.
 ///
-/// The store compares the commits of two reports, and only exactly: see `is_of_another_commit` in
-/// `crates/repository/src/record/run.rs`.
+/// The store compares the revisions of two reports: see [`RunContext::may_have_revision_of`].
 fn is_of_commit(source: &RunContext, commit: Option<&str>) -> bool {
     let (Some(own), Some(commit)) = (source.commit_sha.as_deref(), commit) else {
         return true;
     };
-    same_commit(own, commit)
+    is_same_revision(own, commit)
         || source
             .tested_revision
             .as_deref()
-            .is_some_and(|head| same_commit(head, commit))
-}
-
-/// Whether two names of a commit agree on their common length: one may be abbreviated.
-fn same_commit(one: &str, other: &str) -> bool {
-    let length = one.len().min(other.len());
-    match (one.get(..length), other.get(..length)) {
-        (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),
-        (None, _) | (_, None) => false,
-    }
+            .is_some_and(|head| is_same_revision(head, commit))
 }
 
 #[cfg(test)]
@@ -222,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abbreviated_commit_is_the_same_commit() {
+    fn an_abbreviated_commit_is_the_is_same_revision() {
         let flags = RunContext {
             commit_sha: Some("AAAA".into()),
             ..RunContext::default()

@@ -14,6 +14,10 @@ pub struct Flags {
     pub shard: Option<ShardIndex>,
     /// The run's context.
     pub context: RunContext,
+    /// The attempt of the command within its job, from 1.
+    pub attempt: Option<u32>,
+    /// Whether the report takes the place of what is stored for its run and shard.
+    pub replace: bool,
     /// The start of the run. Every other time of the report moves with it.
     pub started_at: Option<Timestamp>,
     /// The duration of the run in milliseconds.

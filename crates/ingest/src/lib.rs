@@ -39,8 +39,8 @@ use assay_domain::{
 
 /// Stores a prepared report atomically, and judges the project unless another import follows.
 ///
-/// Importing the same report again under the same run key changes nothing. A shard that is already stored is replaced.
-/// An import against the key's rules is refused.
+/// Importing the same report again under the same run key changes nothing. Another report under that key becomes another
+/// part of the run. An import against the key's rules is refused.
 pub fn import(
     recorder: &dyn Recorder,
     judge: &dyn Judge,

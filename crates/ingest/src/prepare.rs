@@ -1,7 +1,8 @@
 //! Converts a report to a recording.
 
 use assay_domain::{
-    recording::{Recording, RunContext, Sender},
+    part::JobAttempt,
+    recording::{ImportReceipt, Recording, Sender},
     run::Counts,
     timestamp::Timestamp,
 };
@@ -56,10 +57,17 @@ impl PreparedReport {
         self.warnings.iter().map(Warning::to_string).collect()
     }
 
-    /// The warnings that apply to the stored run, whose context may have values of an earlier report.
-    pub fn warnings_of(&self, run: &RunContext) -> Vec<String> {
-        let warnings = self.warnings.iter().filter(|warning| warning.applies_to(run));
-        warnings.map(Warning::to_string).collect()
+    /// The warnings that apply once the report is stored: the run's context may have values of an earlier report, and the
+    /// run may have other parts.
+    pub fn warnings_of(&self, imported: &ImportReceipt) -> Vec<String> {
+        let warnings = self
+            .warnings
+            .iter()
+            .filter(|warning| warning.applies_to(&imported.context));
+        warnings
+            .map(Warning::to_string)
+            .chain(warnings::of_standing(&self.recording, imported))
+            .collect()
     }
 }
 
@@ -108,13 +116,8 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         content: [0; 32],
         shard,
         context,
-        sender: Sender {
-            job: ci.job.as_deref().and_then(|job| storable_text(job, LONGEST_LINE)),
-            runner: ci
-                .runner
-                .as_deref()
-                .and_then(|runner| storable_text(runner, LONGEST_LINE)),
-        },
+        sender: sender(flags, ci),
+        replaces: flags.replace,
         started_at: times.started_at,
         finished_at: times.finished_at,
         state: report.state,
@@ -131,6 +134,21 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
     })
 }
 
+/// The job that sends the report.
+fn sender(flags: &Flags, ci: &CiContext) -> Sender {
+    let line = |text: &Option<String>| text.as_deref().and_then(|text| storable_text(text, LONGEST_LINE));
+    let unknown = JobAttempt::default();
+    Sender {
+        job: line(&ci.job),
+        id: line(&ci.job_id),
+        runner: line(&ci.runner),
+        attempt: JobAttempt {
+            of_job: ci.attempt.unwrap_or(unknown.of_job),
+            of_command: flags.attempt.unwrap_or(unknown.of_command),
+        },
+    }
+}
+
 /// The suite as part of the run key. CI uses a job's name as the suite if there is none. That name must not
 /// separate the shards of a run whose key the user gave.
 fn suite_of_key<'a>(suite: Option<&'a str>, is_shard: bool, flags: &Flags) -> Option<&'a str> {
@@ -141,7 +159,7 @@ fn suite_of_key<'a>(suite: Option<&'a str>, is_shard: bool, flags: &Flags) -> Op
 mod tests {
     use assay_domain::{
         attempt::{Attempt, AttemptStatus, ErrorDetail},
-        recording::ShardIndex,
+        recording::{RunContext, ShardIndex},
         run::RunState,
         test::TestName,
     };

@@ -1,4 +1,4 @@
-//! The run key, which all shards of one run share.
+//! The run key, which all parts of one run share.
 
 use crate::{
     bounds::TooLarge,
@@ -56,15 +56,15 @@ mod tests {
         let key = |suite| {
             resolve(
                 None,
-                Some("github-actions:1:1"),
+                Some("github-actions/1"),
                 None,
                 "content:0",
                 suite,
                 &mut Chooser::default(),
             )
         };
-        assert_eq!(key(None).unwrap(), "github-actions:1:1");
-        assert_eq!(key(Some("e2e")).unwrap(), "github-actions:1:1\te2e");
+        assert_eq!(key(None).unwrap(), "github-actions/1");
+        assert_eq!(key(Some("e2e")).unwrap(), "github-actions/1\te2e");
         assert_ne!(key(Some("e2e")).unwrap(), key(Some("unit")).unwrap());
     }
 

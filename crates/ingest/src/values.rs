@@ -4,6 +4,8 @@ use assay_domain::recording::ShardIndex;
 
 use crate::text::{self, BadText, one_line};
 
+/// The highest attempt of a command.
+const MOST_ATTEMPTS: u32 = 10_000;
 /// Most shards of one run.
 const MOST_SHARDS: u32 = 10_000;
 /// Longest commit, author, suite, title, job or runner, in characters. A longer value of a user is refused; one of CI
@@ -55,6 +57,15 @@ pub fn message(text: &str) -> Result<String, BadText> {
         }
         _ => Ok(text.to_owned()),
     }
+}
+
+/// The attempt of a command within its job.
+pub fn attempt(text: &str) -> Result<u32, String> {
+    let attempt = text
+        .parse()
+        .ok()
+        .filter(|attempt| (1..=MOST_ATTEMPTS).contains(attempt));
+    attempt.ok_or_else(|| format!("expected a whole number from 1 to {MOST_ATTEMPTS}"))
 }
 
 /// A shard as `2/5`: the second of five.

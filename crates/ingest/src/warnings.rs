@@ -4,7 +4,7 @@ use std::fmt;
 
 use assay_domain::{
     project::NAME_CHARS,
-    recording::{Recording, RunContext},
+    recording::{ImportReceipt, Recording, RunContext, Sender},
     timestamp::Timestamp,
 };
 
@@ -49,6 +49,33 @@ impl fmt::Display for Warning {
             Self::Other(sentence) => sentence,
         })
     }
+}
+
+/// A warning if other parts of the run have some of the same tests, and nothing tells how they relate.
+pub(crate) fn of_standing(recording: &Recording, imported: &ImportReceipt) -> Option<String> {
+    let beside = &imported.standing.beside;
+    let other = beside.iter().find(|sender| **sender != recording.sender);
+    let by = match (beside.first()?, other) {
+        (_, None) => "this job".to_owned(),
+        (
+            _,
+            Some(Sender {
+                job: None,
+                runner: None,
+                ..
+            }),
+        ) => "another job".to_owned(),
+        (_, Some(other)) => other.to_string(),
+    };
+    let place = match recording.shard {
+        Some(shard) => format!("shard {} of run {}", shard.index, imported.run_number),
+        None => format!("run {}", imported.run_number),
+    };
+    Some(format!(
+        "In {place}, {by} also stored results of some of these tests. Both are kept, and a test that failed in either is \
+         failed. If they are different jobs or legs of a matrix, give each a --suite; if a command was repeated, give the \
+         later one --attempt 2."
+    ))
 }
 
 /// One warning for each suspicious value of an import.

@@ -3,7 +3,7 @@
 use assay_access::ingest::IngestGrant;
 use assay_domain::{
     id::{ProjectId, RunId},
-    recording::{Effect, ImportReceipt, VerdictChange},
+    recording::{Effect, ImportReceipt, ReplacedResults, VerdictChange},
     run::{Counts, Outcome},
 };
 use assay_explain::failures::ReportFailures;
@@ -50,6 +50,10 @@ pub(crate) struct Answer {
     /// The number of tests in this report.
     tests: usize,
     effect: Effect,
+    /// Whether the report continues what failed in an earlier attempt.
+    continues: bool,
+    /// The results that it replaced, if the request asked for that.
+    replaced: Option<ReplacedResults>,
     /// Whether nothing was stored because the request asked for a dry run.
     dry_run: bool,
     /// The values of the run, with their sources.
@@ -108,6 +112,8 @@ impl Answer {
             counts: parsed.prepared.counts(),
             tests: parsed.prepared.recording.tests.len(),
             effect: Effect::Unchanged,
+            continues: false,
+            replaced: None,
             dry_run: true,
             values: RunValue::all_of(parsed.prepared.choices, &parsed.sources),
             verdicts_changed: Vec::new(),
@@ -118,7 +124,7 @@ impl Answer {
     }
 
     pub(crate) fn stored(grant: &IngestGrant, imported: ImportReceipt, parsed: ParsedUpload) -> Self {
-        let warnings = parsed.prepared.warnings_of(&imported.context);
+        let warnings = parsed.prepared.warnings_of(&imported);
         Self {
             project: ProjectName::of(grant),
             run_id: Some(imported.run_id),
@@ -128,6 +134,8 @@ impl Answer {
             counts: imported.counts,
             tests: parsed.prepared.recording.tests.len(),
             effect: imported.effect,
+            continues: imported.standing.continues,
+            replaced: imported.standing.replaced,
             dry_run: false,
             values: RunValue::all_of(parsed.prepared.choices, &parsed.sources),
             verdicts_changed: imported.verdicts_changed.listed,

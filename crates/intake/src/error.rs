@@ -234,7 +234,9 @@ impl IntakeError {
             Self::NotDecided(DecisionError::NoTest { .. }) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "unknown_test")
             }
-            Self::NotRecorded(RecordError::SlotTaken { .. }) => (StatusCode::CONFLICT, "slot_taken"),
+            Self::NotRecorded(RecordError::RevisionDiffers { .. }) => {
+                (StatusCode::CONFLICT, "revision_differs")
+            }
             Self::NotRecorded(RecordError::ShardingDiffers { .. }) => {
                 (StatusCode::CONFLICT, "sharding_differs")
             }

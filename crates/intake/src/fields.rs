@@ -9,7 +9,8 @@ use assay_reports::{Format, KnownFiles, ci::CiContext};
 use crate::{error::IntakeError, limits::CI_BYTES};
 
 /// Every field.
-pub(crate) const NAMES: [&str; 21] = [
+pub(crate) const NAMES: [&str; 23] = [
+    "attempt",
     "author",
     "branch",
     "ci",
@@ -24,6 +25,7 @@ pub(crate) const NAMES: [&str; 21] = [
     "provider",
     "pullRequest",
     "pullRequestTitle",
+    "replace",
     "root",
     "runKey",
     "runUrl",
@@ -128,6 +130,8 @@ impl TryFrom<RawFields> for Fields {
                     suite: raw.parsed("suite", values::line)?,
                     run_url: raw.parsed("runUrl", values::web_address)?,
                 },
+                attempt: raw.parsed("attempt", values::attempt)?,
+                replace: raw.parsed("replace", boolean)?.unwrap_or(false),
                 started_at: raw.parsed("startedAt", str::parse)?,
                 duration_ms: raw.parsed("durationMs", duration_ms)?,
             },
@@ -252,6 +256,8 @@ mod tests {
             (&[("durationMs", "-1")], "durationMs"),
             (&[("durationMs", "31536000001")], "durationMs"),
             (&[("format", "xunit3")], "format"),
+            (&[("attempt", "0")], "attempt"),
+            (&[("replace", "yes")], "replace"),
             (&[("dryRun", "yes")], "dryRun"),
             (&[("failures", "1")], "failures"),
             (&[("runUrl", "javascript:alert(1)")], "runUrl"),

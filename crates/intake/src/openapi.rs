@@ -48,10 +48,10 @@ repeat a request whose answer was lost.
 struct Field(&'static str, &'static str, &'static str);
 
 /// The fields, in the order of the documentation.
-const FIELDS: [Field; 21] = [
+const FIELDS: [Field; 23] = [
     Field(
         "runKey",
-        "The key that all shards of one run share, such as the build's id. No other run may have it.",
+        "The key that all parts of one run share, such as the build's id. No other run may have it.",
         "build-812",
     ),
     Field("shard", "The shard of this report: number and total.", "2/5"),
@@ -59,6 +59,16 @@ const FIELDS: [Field; 21] = [
         "suite",
         "A name that separates several runs of one build; each suite of a build is a run.",
         "e2e",
+    ),
+    Field(
+        "attempt",
+        "The attempt of the command in its job, from 1. A later attempt continues what failed in the one before.",
+        "2",
+    ),
+    Field(
+        "replace",
+        "`true`: the report replaces what is stored for its run and shard. Without it, nothing is replaced.",
+        "false",
     ),
     Field("branch", "The branch.", "main"),
     Field(
@@ -103,8 +113,8 @@ const FIELDS: [Field; 21] = [
     ),
     Field(
         "ci",
-        "JSON: values of CI's variables. `job` and `runner` together identify the sender. `sources` lists [value, variable].",
-        r#"{"provider": "github-actions", "job": "test", "runner": "runner-1", "attempt": 1, "sources": [["branch", "GITHUB_REF_NAME"]]}"#,
+        "JSON: values of CI's variables. `job`, `jobId`, `runner` and `attempt` identify the sender. `sources` lists [value, variable].",
+        r#"{"provider": "github-actions", "job": "test", "jobId": "1001", "runner": "runner-1", "attempt": 1, "sources": [["branch", "GITHUB_REF_NAME"]]}"#,
     ),
     Field(
         "knownFiles",

@@ -105,9 +105,18 @@ pub fn import_runs(stack: &Stack, project: &mut Project, comparison: &mut Compar
 
 /// Imports one shard of a run. The report, CI's variables or a flag provides the shard's number.
 pub fn send(stack: &Stack, project: &Project, run: &Run, shard: usize) -> Value {
+    send_with(stack, project, run, shard, &[])
+}
+
+/// Imports one shard of a run in the place of what is stored of it.
+pub fn send_again(stack: &Stack, project: &Project, run: &Run, shard: usize) -> Value {
+    send_with(stack, project, run, shard, &["--replace".to_owned()])
+}
+
+fn send_with(stack: &Stack, project: &Project, run: &Run, shard: usize, more: &[String]) -> Value {
     let is_sharded_by_playwright = project.source != ReportSource::Flags || run.number % 2 == 0;
     let report = playwright::report(run, &run.shards[shard], is_sharded_by_playwright);
-    let output = send_report(stack, project, run, shard, &report, &[]);
+    let output = send_report(stack, project, run, shard, &report, more);
     assert_eq!(output.status, 0, "assay import: {}", output.err);
     serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("assay import printed {}", output.out))
 }
@@ -234,6 +243,8 @@ fn flags(run: &Run, shard: usize, arguments: &mut Vec<String>) {
     say("--pr-title", &run.pr_title);
     say("--ci", &run.ci.map(str::to_owned));
     say("--suite", &run.suite);
+    let attempt = run.shards[shard].attempt;
+    say("--attempt", &(attempt > 1).then(|| attempt.to_string()));
     say(
         "--shard",
         &run.expected

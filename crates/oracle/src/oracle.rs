@@ -49,10 +49,11 @@ pub fn outcome(run: &Run) -> Outcome {
 }
 
 fn shard_failed(run: &Run, index: u32) -> bool {
-    run.shards
-        .iter()
-        .filter(|shard| shard.index == index)
-        .any(|shard| !shard.errors.is_empty() || shard.cases.iter().any(|case| case.stored(0).failed()))
+    let is_of_shard = |place: usize| run.shards[place].index == index;
+    let tests = run.tests();
+    let mut parts = run.shards.iter().filter(|part| part.index == index);
+    parts.any(|part| !part.errors.is_empty())
+        || tests.iter().any(|test| is_of_shard(test.shard) && test.failed())
 }
 
 /// The visible runs of a plan, newest first.
@@ -87,9 +88,9 @@ pub fn run_row(run: &Run) -> Value {
         },
         "startedAt": clock::text(run.started()),
         "finishedAt": clock::text(run.ended()),
-        "durationMs": run.ended() - run.started(),
+        "durationMs": run.ran_ms(),
         "counts": counts(&run.tests()),
-        "shards": run.expected.map(|expected| json!({"received": run.shards.len(), "expected": expected})),
+        "shards": run.expected.map(|expected| json!({"received": run.by_shard().len(), "expected": expected})),
     })
 }
 
@@ -116,7 +117,7 @@ pub fn run_detail(project: &Project, run: &Run) -> Value {
             },
             "startedAt": clock::text(run.started()),
             "finishedAt": clock::text(run.ended()),
-            "durationMs": run.ended() - run.started(),
+            "durationMs": run.ran_ms(),
             "shards": shards(run),
         },
         "counts": counts(&run.tests()),
@@ -134,22 +135,22 @@ fn shards(run: &Run) -> Value {
     let Some(expected) = run.expected else {
         return Value::Null;
     };
-    let mut received: Vec<_> = run.shards.iter().collect();
-    received.sort_by_key(|shard| shard.index);
-    let received: Vec<Value> = received
+    let received: Vec<Value> = run
+        .by_shard()
         .into_iter()
-        .map(|shard| {
-            let status = if shard_failed(run, shard.index) {
+        .map(|(index, parts)| {
+            let interrupted = parts.iter().any(|part| part.interrupted());
+            let status = if shard_failed(run, index) {
                 json!("failed")
-            } else if shard.interrupted() {
+            } else if interrupted {
                 Value::Null
             } else {
                 json!("passed")
             };
             json!({
-                "runId": shard.id,
-                "index": shard.index,
-                "runState": if shard.interrupted() { "interrupted" } else { "completed" },
+                "runId": parts[0].id,
+                "index": index,
+                "runState": if interrupted { "interrupted" } else { "completed" },
                 "status": status,
             })
         })

@@ -34,9 +34,17 @@ pub fn shards(comparison: &mut Comparison, stack: &Stack, organization: &Organiz
     for shard in arrivals {
         project.runs[0].shards.push(shard);
         let newest = project.runs[0].shards.len() - 1;
-        import_and_check_shard(comparison, stack, organization, &mut project, newest, now);
+        import_and_check_shard(
+            comparison,
+            stack,
+            organization,
+            &mut project,
+            newest,
+            now,
+            importer::send,
+        );
     }
-    // A shard that arrives again replaces its content. Its run stays the same.
+    // A shard that arrives again may replace its content. Its run stays the same.
     let (id, number) = (project.runs[0].id.clone(), project.runs[0].number);
     for results in [
         [("a one", 'P'), ("a three", 'R')],
@@ -45,7 +53,8 @@ pub fn shards(comparison: &mut Comparison, stack: &Stack, organization: &Organiz
         let unchanged_shard = project.runs[0].shards[2].id.clone();
         project.runs[0].shards[2] = small::shard(1, start + 2 * MINUTE, &results, &mut dice);
         project.runs[0].shards[2].id = unchanged_shard;
-        import_and_check_shard(comparison, stack, organization, &mut project, 2, now);
+        let send = importer::send_again;
+        import_and_check_shard(comparison, stack, organization, &mut project, 2, now, send);
         comparison.same(
             "the run of a replaced shard",
             &(&project.runs[0].id, project.runs[0].number),
@@ -56,6 +65,7 @@ pub fn shards(comparison: &mut Comparison, stack: &Stack, organization: &Organiz
     check_same_reports_again(comparison, stack, organization, &project);
     keys(comparison, stack, &mut project, now, &mut dice);
     check_ci_attempts(comparison, stack, organization, now, &mut dice);
+    check_attempts_of_shards(comparison, stack, organization, now, &mut dice);
     check_shards_at_once(comparison, stack, organization, now, &mut dice);
 }
 
@@ -144,6 +154,7 @@ fn import_and_check_shard(
     project: &mut Project,
     shard: usize,
     now: i64,
+    send: fn(&Stack, &Project, &Run, usize) -> serde_json::Value,
 ) {
     let client = Client::new(stack.address(), &organization.key);
     let run_path = format!("/projects/{}/runs/{}", escape(&project.id), project.runs[0].id);
@@ -152,7 +163,7 @@ fn import_and_check_shard(
         .header("etag")
         .unwrap_or_default()
         .to_owned();
-    let imported = importer::send(stack, project, &project.runs[0], shard);
+    let imported = send(stack, project, &project.runs[0], shard);
     let after = client.ask("GET", &run_path, &[("If-None-Match", &before)]);
     comparison.holds(project.runs[0].id.is_empty() || after.status == 200, || {
         format!("GET {run_path}: {} although a shard arrived", after.status)
@@ -312,7 +323,7 @@ fn keys(comparison: &mut Comparison, stack: &Stack, project: &mut Project, now: 
     });
 }
 
-/// CI's second attempt is a separate run.
+/// CI's second attempt is a part of the same run.
 fn check_ci_attempts(
     comparison: &mut Comparison,
     stack: &Stack,
@@ -349,7 +360,61 @@ fn check_ci_attempts(
         comparison.same("import of a CI attempt", &output.status, &0);
         ids.push(imported["runId"].to_string());
     }
-    comparison.holds(ids[0] != ids[1] && ids[0] == ids[2], || {
+    comparison.holds(ids.iter().all(|id| id == &ids[0]), || {
         format!("attempts 1, 2, 1 of CI are the runs {ids:?}")
     });
+}
+
+/// Later attempts of shards, which arrive in any order. After each of them, every answer about the run is checked.
+fn check_attempts_of_shards(
+    comparison: &mut Comparison,
+    stack: &Stack,
+    organization: &Organization,
+    now: i64,
+    dice: &mut Dice,
+) {
+    for round in 0..3 {
+        let mut project = small::project(&format!("Attempts of shards {round}"));
+        importer::create_project(stack, &organization.id, &mut project, comparison);
+        let start = now - 30 * HOUR;
+        let mut run = small::run("attempts", "main", start, &[], dice);
+        run.expected = Some(2);
+        run.shards.clear();
+        let mut part = |index: u32, attempt: u32, letters: [char; 3]| {
+            let names = [
+                format!("{index} one"),
+                format!("{index} two"),
+                format!("{index} three"),
+            ];
+            let results: Vec<(&str, char)> = names.iter().map(String::as_str).zip(letters).collect();
+            let at = start + i64::from(attempt) * HOUR;
+            let mut shard = small::shard(index, at, &results, dice);
+            shard.attempt = attempt;
+            shard
+        };
+        let mut arrivals = vec![
+            part(1, 1, ['P', 'F', 'F']),
+            part(1, 2, ['P', 'P', 'F']),
+            part(1, 3, ['-', '-', 'R']),
+            part(2, 1, ['P', 'R', 'S']),
+            part(2, 2, ['F', 'P', 'P']),
+        ];
+        arrivals.rotate_left(round * 2);
+        project.runs.push(run);
+        for part in arrivals {
+            project.runs[0].shards.push(part);
+            let newest = project.runs[0].shards.len() - 1;
+            import_and_check_shard(
+                comparison,
+                stack,
+                organization,
+                &mut project,
+                newest,
+                now,
+                importer::send,
+            );
+            let checks = project_checks(stack, organization, &project, now);
+            crate::checks::attempts::attempts(comparison, &checks);
+        }
+    }
 }

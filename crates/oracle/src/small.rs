@@ -51,6 +51,7 @@ pub fn shard(index: u32, started: i64, results: &[(&str, char)], dice: &mut Dice
     Shard {
         id: String::new(),
         index,
+        attempt: 1,
         started,
         duration: 2 * MINUTE,
         cases,

@@ -397,8 +397,9 @@ impl Snapshot for StateSnapshot<'_> {
         &mut self,
         recording: &Recording,
         rules: RecordingRules,
+        now: Timestamp,
     ) -> Result<RecognisedReport, StoreError> {
-        record::recognise(self.connection, self.project, recording, rules)
+        record::recognise(self.connection, self.project, recording, rules, now)
             .map_err(|error| error.during("recognising a report"))
     }
 

@@ -194,7 +194,7 @@ fn judge_by_history(global: &Global, args: &GateArgs, files: Vec<SourceFile>) ->
     };
     let recording = assay_ingest::prepare(arrival, clock::now())?.recording;
     let (incomplete, tests, started_at) = (
-        recording.why_incomplete(),
+        recording.why_incomplete(0),
         recording.tests.len(),
         recording.started_at,
     );

@@ -28,8 +28,8 @@ use crate::{
 
 const EXAMPLES: &str = "\
 All files named in one call make one run (or one shard of one), stored whole or not at all. \
-In CI each job is a suite, and each suite of a build is a run. A job that sends another report replaces its first one. The \
-report of another job in the same place is refused (\"slot taken\"): give each job a --suite or --shard of its own.
+In CI each job is a suite, and each suite of a build is a run. Another report of the job adds to the run: what failed goes on \
+if the job ran again, or if only failed tests ran again. Give jobs that run the same tests a --suite each.
 
 Examples:
   Everything in a folder, in CI, whose variables have branch, commit, build and shard:
@@ -48,8 +48,8 @@ Examples:
 /// Reads Playwright JSON, JUnit XML of every dialect, CTRF, Jest and Vitest JSON, `go test -json`, TRX, TestNG and
 /// Allure results. Also reads the native formats of Cucumber, Robot Framework, NUnit, xUnit.net, Mocha, mochawesome,
 /// RSpec, pytest-json-report, TAP, Dart, libtest, CTest and Karate. Flags take precedence over CI's environment
-/// variables, and those over the report. The same report under the same run key changes nothing; a changed report
-/// replaces the earlier one.
+/// variables, and those over the report. The same report under the same run key changes nothing; another report adds
+/// to the run, and replaces nothing without --replace.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ImportArgs {
@@ -108,10 +108,7 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     let imported = imported
         .inspect_err(|_| output::print_warnings(&prepared.warnings()))
         .map_err(not_stored)?;
-    let warnings: Vec<_> = replaced_notice(&project.name, &imported)
-        .into_iter()
-        .chain(prepared.warnings_of(&imported.context))
-        .collect();
+    let warnings = prepared.warnings_of(&imported);
     output::print_warnings(&warnings);
     let value = json!({
         "runId": imported.run_id,
@@ -121,6 +118,8 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
         "counts": imported.counts,
         "tests": prepared.recording.tests.len(),
         "changed": imported.effect != Effect::Unchanged,
+        "continues": imported.standing.continues,
+        "replaced": imported.standing.replaced,
         "verdictsChanged": imported.verdicts_changed.listed,
         "verdictsChangedTotal": imported.verdicts_changed.total,
         "warnings": warnings,
@@ -162,7 +161,7 @@ fn not_stored(error: RecordError) -> anyhow::Error {
         RecordError::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
         | RecordError::NoProject(_)
         | RecordError::ShardingDiffers { .. }
-        | RecordError::SlotTaken { .. }
+        | RecordError::RevisionDiffers { .. }
         | RecordError::NotAllowed(_) => "nothing was stored",
         // The next import judges too.
         RecordError::NotJudged(_) => {
@@ -170,17 +169,6 @@ fn not_stored(error: RecordError) -> anyhow::Error {
         }
     };
     anyhow::Error::new(error).context(context)
-}
-
-/// The note for a report that replaced an earlier one. Usually, jobs of one CI build share its run key by mistake.
-fn replaced_notice(project: &str, imported: &ImportReceipt) -> Option<String> {
-    (imported.effect == Effect::Replaced).then(|| {
-        format!(
-            "this replaced the earlier report of the same shard of run {} of {project:?}; jobs of one build that run \
-             different tests need a --suite each, and parts of one suite a --shard",
-            imported.run_number
-        )
-    })
 }
 
 /// Reads the reports and merges flags, variables and the reports' own values. Also returns each unreadable file with
@@ -232,6 +220,7 @@ fn summary(project: &str, imported: &ImportReceipt, prepared: &PreparedReport) -
         counts,
         context: _,
         effect,
+        standing,
         verdicts_changed,
     } = imported;
     let ended = status.map_or("is not complete yet", |status| match status {
@@ -242,13 +231,12 @@ fn summary(project: &str, imported: &ImportReceipt, prepared: &PreparedReport) -
         Some(shard) => format!("\nshard {} {shard_id}", shard.index),
         None => String::new(),
     };
-    let repeated = match effect {
-        Effect::Added => "",
-        Effect::Replaced => "\nIt replaced the earlier report",
-        Effect::Unchanged => "\nIt was already stored; nothing changed",
+    let relation = match effect {
+        Effect::Unchanged => "\nIt was already stored; nothing changed".to_owned(),
+        Effect::Added | Effect::Replaced => output::relation(standing.continues, standing.replaced),
     };
     format!(
-        "Run {run_number} of {project:?} {ended}: {}\nrun {run_id}{shard}{repeated}{}",
+        "Run {run_number} of {project:?} {ended}: {}\nrun {run_id}{shard}{relation}{}",
         output::counts(counts),
         changes::in_words(verdicts_changed)
     )

@@ -1,7 +1,7 @@
 //! The server's answer in words.
 
 use assay_domain::{
-    recording::{VerdictChange, VerdictChanges},
+    recording::{ReplacedResults, VerdictChange, VerdictChanges},
     run::Counts,
     verdict::VerdictStatus,
 };
@@ -23,10 +23,19 @@ struct StoredAnswer {
     #[serde(with = "ReadCounts")]
     counts: Counts,
     effect: String,
+    continues: bool,
+    replaced: Option<Replaced>,
     values: Vec<Value>,
     verdicts_changed: Vec<Change>,
     verdicts_changed_total: Option<u64>,
     warnings: Vec<String>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+struct Replaced {
+    tests: u32,
+    failed: u32,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -96,10 +105,12 @@ pub(crate) fn in_words(answer: &Value) -> String {
         true => String::new(),
         false => format!("\nshard {}", text(&stored.shard_id)),
     };
-    let repeated = match stored.effect.as_str() {
-        "unchanged" => "\nIt was already stored; nothing changed",
-        "replaced" => "\nIt replaced the earlier report",
-        _ => "",
+    let replaced = stored
+        .replaced
+        .map(|Replaced { tests, failed }| ReplacedResults { tests, failed });
+    let relation = match stored.effect.as_str() {
+        "unchanged" => "\nIt was already stored; nothing changed".to_owned(),
+        _ => output::relation(stored.continues, replaced),
     };
     let changes: Vec<_> = stored.verdicts_changed.iter().filter_map(Change::known).collect();
     let count = u64::try_from(stored.verdicts_changed.len()).unwrap_or(u64::MAX);
@@ -108,7 +119,7 @@ pub(crate) fn in_words(answer: &Value) -> String {
         listed: changes,
     };
     format!(
-        "Run {} of {project:?} {ended}: {}\nrun {}{shard}{repeated}{}",
+        "Run {} of {project:?} {ended}: {}\nrun {}{shard}{relation}{}",
         stored.run_number.unwrap_or_default(),
         output::counts(&stored.counts),
         text(&stored.run_id),

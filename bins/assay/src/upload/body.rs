@@ -130,6 +130,8 @@ impl Facts<'_> {
             run_key,
             shard,
             context,
+            attempt,
+            replace,
             started_at,
             duration_ms,
         } = self.flags;
@@ -165,6 +167,8 @@ impl Facts<'_> {
                 context.ci_provider.map(|provider| provider.to_string()),
             ),
             ("runUrl", context.run_url.clone()),
+            ("attempt", attempt.map(|attempt| attempt.to_string())),
+            ("replace", replace.then(|| "true".to_owned())),
             ("startedAt", started_at.map(|at| at.to_string())),
             ("durationMs", duration_ms.map(|length| length.to_string())),
             ("format", self.format.map(|format| format.to_string())),

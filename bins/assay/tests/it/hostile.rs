@@ -28,7 +28,7 @@ fn import(world: &World, path: &str) -> Output {
 /// Every row that an import could have stored.
 fn rows(world: &World) -> i64 {
     world.count(
-        "SELECT ((SELECT count(*) FROM run) + (SELECT count(*) FROM shard) + (SELECT count(*) FROM result) \
+        "SELECT ((SELECT count(*) FROM run) + (SELECT count(*) FROM part) + (SELECT count(*) FROM result) \
          + (SELECT count(*) FROM attempt) + (SELECT count(*) FROM test) + (SELECT count(*) FROM signature) \
          + (SELECT count(*) FROM run_pack) + (SELECT count(*) FROM verdict))::text",
     )

@@ -281,55 +281,152 @@ fn the_variables_of_ci_join_shards_without_a_flag() {
 }
 
 #[test]
-fn two_jobs_of_a_workflow_are_two_runs_and_two_of_a_matrix_do_not_replace_each_other() {
+fn two_jobs_of_a_workflow_are_two_runs_and_reports_of_one_job_are_parts_of_one() {
     let world = World::without_key();
-    let send = |job: &str, runner: &str, name: &str, arguments: &[&str]| {
-        let report = world.file(&format!("{name}.xml"), &junit::report(START, &[(name, true)]));
+    let send = |job: &str, attempt: &str, name: &str, passed: bool, arguments: &[&str]| {
+        let file = format!("{name} {attempt} {passed}.xml");
+        let report = world.file(&file, &junit::report(START, &[(name, passed)]));
         let arguments = [&["import", "--project", "web", "--json", &report], arguments].concat();
         let mut command = world.cli.command(&arguments);
         command
             .env("GITHUB_ACTIONS", "true")
             .env("GITHUB_RUN_ID", "4711")
-            .env("GITHUB_RUN_ATTEMPT", "1")
+            .env("GITHUB_RUN_ATTEMPT", attempt)
             .env("GITHUB_REF_NAME", "main")
             .env("GITHUB_SHA", "c0ffee00")
             .env("GITHUB_JOB", job)
-            .env("RUNNER_NAME", runner);
-        command.output().unwrap()
+            .env("RUNNER_NAME", format!("r{attempt}"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", stderr_text(&output));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
-    let run = |output: &std::process::Output| {
-        assert!(output.status.success(), "{}", stderr_text(output));
-        let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-        text(&printed["runId"])
-    };
-    let unit = run(&send("unit", "r1", "adds", &[]));
-    let lint = run(&send("lint", "r1", "is tidy", &[]));
-    assert_ne!(unit, lint);
-    let refused = send("unit", "r2", "adds on windows", &[]);
-    assert_eq!(refused.status.code(), Some(1));
-    let reason = stderr_text(&refused);
-    for part in [
-        "nothing was stored",
-        "slot taken",
-        "\"unit\" on \"r1\"",
-        "--suite",
-        "--shard",
-    ] {
-        assert!(reason.contains(part), "{part}: {reason}");
-    }
-    let windows = run(&send(
-        "unit",
-        "r2",
-        "adds on windows",
-        &["--suite", "unit windows"],
-    ));
-    assert!(windows != unit && windows != lint);
-    // A repetition of the same job replaces its report.
-    assert_eq!(run(&send("unit", "r1", "adds more", &[])), unit);
+    let unit = send("unit", "1", "adds", false, &[]);
+    let lint = send("lint", "1", "is tidy", true, &[]);
+    assert_ne!(unit["runId"], lint["runId"]);
+    let more = send("unit", "1", "adds more", true, &[]);
+    assert_eq!(
+        (&more["runId"], &more["counts"]["total"]),
+        (&unit["runId"], &2.into())
+    );
+    assert_eq!(more["warnings"], serde_json::json!([]));
+    // The same test again on the same machine is beside the first result, unless the user says what it is.
+    let beside = send("unit", "1", "adds", true, &[]);
+    assert_eq!(
+        (&beside["status"], &beside["continues"]),
+        (&"failed".into(), &false.into())
+    );
+    assert!(
+        beside["warnings"][0].as_str().unwrap().contains("--attempt 2"),
+        "{beside}"
+    );
+    // The job ran again.
+    let again = send("unit", "2", "adds", true, &[]);
+    assert_eq!(
+        (&again["runId"], &again["status"]),
+        (&unit["runId"], &"passed".into())
+    );
+    assert_eq!(
+        (&again["continues"], &again["counts"]["recovered"]),
+        (&true.into(), &1.into())
+    );
+    let replaced = send("unit", "2", "adds less", true, &["--replace"]);
+    assert_eq!(replaced["replaced"], serde_json::json!({"tests": 2, "failed": 0}));
+    assert_eq!(replaced["counts"]["total"], 1);
+    let windows = send("unit", "1", "adds on windows", true, &["--suite", "unit windows"]);
+    assert!(windows["runId"] != unit["runId"] && windows["runId"] != lint["runId"]);
     assert_eq!(world.count("SELECT count(*) FROM run"), 3);
     let suites = world.database.texts("SELECT suite FROM run ORDER BY number");
     let suites: Vec<_> = suites.iter().flatten().map(String::as_str).collect();
     assert_eq!(suites, ["unit", "lint", "unit windows"]);
+}
+
+/// A build on each service, with the variables of the first and the second attempt of one job.
+const RERUNS: [(&str, &[(&str, &str)], &[(&str, &str)]); 6] = [
+    (
+        "GITHUB_ACTIONS=true GITHUB_RUN_ID=4711 GITHUB_JOB=unit GITHUB_SHA=c0ffee",
+        &[("GITHUB_RUN_ATTEMPT", "1"), ("RUNNER_NAME", "r1")],
+        &[("GITHUB_RUN_ATTEMPT", "2"), ("RUNNER_NAME", "r2")],
+    ),
+    (
+        "GITLAB_CI=true CI_PIPELINE_ID=4711 CI_JOB_NAME=unit CI_COMMIT_SHA=c0ffee",
+        &[("CI_JOB_ID", "999")],
+        &[("CI_JOB_ID", "1000")],
+    ),
+    (
+        "CIRCLECI=true CIRCLE_WORKFLOW_WORKSPACE_ID=4711 CIRCLE_JOB=unit CIRCLE_SHA1=c0ffee",
+        &[
+            ("CIRCLE_BUILD_NUM", "9"),
+            ("CIRCLE_WORKFLOW_JOB_ID", "j"),
+            ("CIRCLE_WORKFLOW_ID", "4711"),
+        ],
+        &[
+            ("CIRCLE_BUILD_NUM", "10"),
+            ("CIRCLE_WORKFLOW_JOB_ID", "k"),
+            ("CIRCLE_WORKFLOW_ID", "4712"),
+        ],
+    ),
+    (
+        "BUILDKITE=true BUILDKITE_BUILD_ID=4711 BUILDKITE_STEP_KEY=unit BUILDKITE_COMMIT=c0ffee",
+        &[("BUILDKITE_RETRY_COUNT", "0"), ("BUILDKITE_JOB_ID", "j")],
+        &[("BUILDKITE_RETRY_COUNT", "1"), ("BUILDKITE_JOB_ID", "k")],
+    ),
+    (
+        "TF_BUILD=True BUILD_BUILDID=4711 SYSTEM_JOBNAME=unit BUILD_SOURCEVERSION=c0ffee",
+        &[("SYSTEM_JOBATTEMPT", "1"), ("SYSTEM_JOBID", "j")],
+        &[("SYSTEM_JOBATTEMPT", "2"), ("SYSTEM_JOBID", "k")],
+    ),
+    (
+        "BITBUCKET_BUILD_NUMBER=4711 BITBUCKET_COMMIT=c0ffee",
+        &[("BITBUCKET_STEP_RUN_NUMBER", "1"), ("BITBUCKET_STEP_UUID", "{s}")],
+        &[("BITBUCKET_STEP_RUN_NUMBER", "2"), ("BITBUCKET_STEP_UUID", "{t}")],
+    ),
+];
+
+#[test]
+fn a_job_that_runs_again_continues_its_run_on_each_service() {
+    let world = World::without_key();
+    for (build, first, second) in RERUNS {
+        let send = |attempt: &[(&str, &str)], passed: bool| {
+            let report = world.file(
+                &format!("{passed}.xml"),
+                &junit::report(START, &[("adds", passed), ("rounds", true)]),
+            );
+            let mut command = world
+                .cli
+                .command(&["import", "--project", "web", "--json", &report]);
+            command.envs(build.split(' ').filter_map(|variable| variable.split_once('=')));
+            json_of(command.envs(attempt.iter().copied()))
+        };
+        let failed = send(first, false);
+        let passed = send(second, true);
+        assert_eq!(failed["status"], "failed", "{build}");
+        assert_eq!(
+            (&passed["runId"], &passed["status"]),
+            (&failed["runId"], &"passed".into()),
+            "{build}"
+        );
+        assert_eq!(passed["counts"]["recovered"], 1, "{build}");
+        assert_eq!(
+            (&passed["continues"], &passed["warnings"][0]),
+            (&true.into(), &passed["warnings"][0])
+        );
+        // Without another attempt, the same tests again are no retry.
+        let beside = world.file(
+            "beside.xml",
+            &junit::report(START, &[("adds", false), ("rounds", false)]),
+        );
+        let mut command = world
+            .cli
+            .command(&["import", "--project", "web", "--json", &beside]);
+        command.envs(build.split(' ').filter_map(|variable| variable.split_once('=')));
+        let beside = json_of(command.envs(second.iter().copied()));
+        assert_eq!(
+            (&beside["continues"], &beside["counts"]["failed"]),
+            (&true.into(), &2.into()),
+            "{build}"
+        );
+        assert!(beside["warnings"].to_string().contains("--suite"), "{build}");
+    }
 }
 
 #[test]

@@ -110,7 +110,8 @@ fn killed_pruning_resumes_while_imports_continue() {
              INSERT INTO test SELECT '{project}', n, 'old ' || n, NULL, decode(md5(n::text), 'hex'), '' FROM generate_series(0, 19) AS n; \
              INSERT INTO run SELECT project, number, id, sha256(convert_to(number::text, 'UTF8')), false, NULL, NULL, NULL, NULL, NULL, NULL, \
                  NULL, NULL, NULL, 'passed', start, start, 1, NULL, 20, 20, 0, 0, 0 FROM old; \
-             INSERT INTO shard SELECT project, number, 0, id, NULL, '\\x00', 'completed', 'passed', start, start, NULL, '[]' FROM old; \
+             INSERT INTO part (project_id, run_number, number, id, shard_id, content, state, status, started_at, finished_at, report_errors) \
+             SELECT project, number, 0, id, id, '\\x00', 'completed', 'passed', start, start, '[]' FROM old; \
              INSERT INTO run_pack SELECT project, start, number, '\\x00' FROM old; \
              INSERT INTO result SELECT project, start, 5, number, test, NULL, 0, 0, 0, 0 FROM old, generate_series(0, 19) AS test; \
              UPDATE project SET runs = 1100, tests = 20 WHERE id = '{project}'"
@@ -158,7 +159,7 @@ fn killed_pruning_resumes_while_imports_continue() {
     let results = world.count("SELECT count(*) FROM result");
     assert_eq!(results, (runs() - imported) * 20 + imported);
     let orphans = "SELECT (SELECT count(*) FROM result LEFT JOIN run ON run.project_id = result.project_id AND number = run_number \
-         WHERE number IS NULL) + (SELECT count(*) FROM shard LEFT JOIN run ON run.project_id = shard.project_id AND number = run_number \
+         WHERE number IS NULL) + (SELECT count(*) FROM part LEFT JOIN run ON run.project_id = part.project_id AND number = run_number \
          WHERE number IS NULL) + (SELECT count(*) FROM run_pack LEFT JOIN run ON run.project_id = run_pack.project_id \
          AND number = run_number WHERE number IS NULL)";
     assert_eq!(world.count(orphans), 0);

@@ -132,13 +132,13 @@ fn the_program_exits_with_the_commands_status() {
 
 #[test]
 fn a_failed_upload_exits_with_1_unless_the_command_failed() {
-    let receiver = Receiver::start(vec![error(409, "slot_taken")]);
+    let receiver = Receiver::start(vec![error(409, "sharding_differs")]);
     let job = Job::new(&receiver.url);
     let run = |flags: &[&str], script: &str| {
         let script = write_report_then("r.xml", script);
         let output = job.run(&[&["run", "--report", "r.xml"], flags, &["--", "sh", "-c", &script]].concat());
         assert!(
-            stderr_text(&output).contains("slot_taken"),
+            stderr_text(&output).contains("sharding_differs"),
             "{}",
             stderr_text(&output)
         );
@@ -357,8 +357,8 @@ fn closed_output_changes_neither_the_status_nor_what_is_stored() {
         (&["--gate", "--json"], reply(201, &judged(RUN)), "exit 3", 3),
         (&[], stored(), "exit 0", 0),
         (&["--json"], stored(), "exit 3", 3),
-        (&[], error(409, "slot_taken"), "exit 0", 1),
-        (&["--gate"], error(409, "slot_taken"), "exit 3", 3),
+        (&[], error(409, "sharding_differs"), "exit 0", 1),
+        (&["--gate"], error(409, "sharding_differs"), "exit 3", 3),
     ];
     for (flags, answer, script, status) in cases {
         let is_judged = answer.body.contains(RUN);

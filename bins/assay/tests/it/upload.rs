@@ -131,7 +131,10 @@ fn files_are_sent_unchanged_with_the_values_of_flags_and_variables() {
     );
     let ci: Value = serde_json::from_str(&request.field("ci").unwrap()).unwrap();
     assert_eq!(ci["provider"], "github-actions");
-    assert_eq!(ci["runKey"], "github-actions/812/2");
+    assert_eq!(
+        (&ci["runKey"], &ci["attempt"]),
+        (&"github-actions/812".into(), &2.into())
+    );
     assert_eq!((&ci["attempt"], &ci["job"]), (&2.into(), &"e2e".into()));
     assert_eq!((&ci["branch"], &ci["commit"]), (&"main".into(), &"c0ffee".into()));
     assert!(
@@ -238,8 +241,8 @@ fn a_refusal_exits_with_1_at_once_with_reason_and_advice() {
             ["(403 wrong_project)", "omit the flag"],
         ),
         (
-            error(409, "slot_taken"),
-            ["(409 slot_taken)", "nothing was stored"],
+            error(409, "sharding_differs"),
+            ["(409 sharding_differs)", "nothing was stored"],
         ),
         (error(413, "too_large"), ["(413 too_large)", "nothing was stored"]),
         (

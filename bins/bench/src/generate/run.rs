@@ -49,6 +49,7 @@ pub(crate) fn recordings(plan: &ProjectPlan, run: &RunPlan, salt: u64) -> Vec<Re
                 }),
                 context: context(run, salt),
                 sender: Sender::default(),
+                replaces: false,
                 started_at: run.at,
                 finished_at: Some(run.at.plus_ms(offset(clock))),
                 state: RunState::Completed,

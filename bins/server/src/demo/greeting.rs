@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::Path};
 
-use super::Demo;
+use super::{Demo, Rerun};
 
 /// Sample requests to the first project: each question with its path.
 const QUESTIONS: [(&str, &str); 4] = [
@@ -51,6 +51,9 @@ pub(crate) fn greeting(
             reachable(ingest),
             form_file("report", &demo.report)
         );
+        if let Some(rerun) = &demo.rerun {
+            text += &rerun_command(rerun, key, &format!("{scheme}://{}", reachable(ingest)));
+        }
     }
     if let Some(operators) = operators {
         text += &format!("\nReference: http://{}/docs\n", reachable(operators));
@@ -58,6 +61,23 @@ pub(crate) fn greeting(
     text += &format!(
         "The key works until {}; the next start prints it again.\nStop with Ctrl-C.\n",
         demo.key_expires_at
+    );
+    text
+}
+
+/// The command that sends the report of a shard that ran again.
+fn rerun_command(rerun: &Rerun, key: &str, address: &str) -> String {
+    let mut text = format!(
+        "\nIn the newest build of several shards, some tests failed. Send the report of one shard that ran again, and\n\
+         see that its tests passed on retry, and that the other shards keep their results:\n\n  \
+         curl -H 'Authorization: Bearer {key}' \\\n"
+    );
+    for (name, value) in &rerun.fields {
+        text += &format!("    -F '{name}={value}' \\\n");
+    }
+    text += &format!(
+        "    -F {} \\\n    {address}/ingest/v1/reports\n",
+        form_file("report", &rerun.report)
     );
     text
 }

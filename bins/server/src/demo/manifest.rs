@@ -41,21 +41,23 @@ pub(super) struct Import {
     /// The files, relative to the manifest.
     pub(super) files: Vec<String>,
     pub(super) run_key: String,
+    /// The report of a second attempt, which a user can send.
+    pub(super) again: Option<String>,
     /// How long before the reference time of the samples the run started.
     pub(super) minutes_ago: i64,
     /// The checkout's root as the report writes it.
     pub(super) root: Option<String>,
     /// Such as `2/3`.
-    shard: Option<String>,
-    branch: String,
-    commit: String,
-    tested_revision: Option<String>,
+    pub(super) shard: Option<String>,
+    pub(super) branch: String,
+    pub(super) commit: String,
+    pub(super) tested_revision: Option<String>,
     message: String,
     author: String,
     pull_request: Option<i64>,
     pull_request_title: Option<String>,
     provider: CiProvider,
-    suite: String,
+    pub(super) suite: String,
 }
 
 impl Manifest {

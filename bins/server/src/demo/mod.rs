@@ -25,7 +25,7 @@ use assay_ingest::{Arrival, Files, Flags};
 use assay_reports::{Options, SourceFile, ci::CiContext};
 use include_dir::{Dir, include_dir};
 
-use manifest::{Import, Manifest};
+use manifest::{Import, Manifest, SampleProject};
 use note::{Key, Note};
 
 pub(crate) use greeting::{greeting, reachable};
@@ -51,8 +51,19 @@ pub(crate) struct Demo {
     pub(crate) ingest_key: Option<String>,
     /// The report to send, in the private database's folder.
     pub(crate) report: PathBuf,
+    /// The second attempt of a shard of the first project's newest sharded run.
+    pub(crate) rerun: Option<Rerun>,
     /// The expiry of the key.
     pub(crate) key_expires_at: Timestamp,
+}
+
+/// A report of a job that ran again.
+#[derive(Debug)]
+pub(crate) struct Rerun {
+    /// The report, in the private database's folder.
+    pub(crate) report: PathBuf,
+    /// The fields of an upload that name its run and shard, and their values.
+    pub(crate) fields: Vec<(&'static str, String)>,
 }
 
 /// Loads the samples with times in the last fourteen days, and creates a read key or reuses that of an earlier start.
@@ -75,7 +86,8 @@ pub(crate) fn load<S: Administration + Recorder>(
             folder.display()
         ),
     };
-    if now.since_ms(note.dated_at) > MAX_SAMPLE_AGE_MS {
+    let is_old = now.since_ms(note.dated_at) > MAX_SAMPLE_AGE_MS;
+    if is_old {
         note.dated_at = now;
     }
     note.write(folder)?;
@@ -88,7 +100,7 @@ pub(crate) fn load<S: Administration + Recorder>(
             None => store.create_project(organization.id, &sample.name, &sample.stable_branch, now)?,
         };
         for import in &sample.imports {
-            store_sample(store, &project, import, note.dated_at, now)
+            store_sample(store, &project, import, (note.dated_at, is_old), now)
                 .with_context(|| format!("the sample {}", import.run_key))?;
         }
         projects.push(project);
@@ -108,7 +120,13 @@ pub(crate) fn load<S: Administration + Recorder>(
     Ok(Demo {
         projects,
         ingest_key: ingest_key.map(|key| key.text),
-        report: write_report(folder)?,
+        report: write_report(folder, REPORT)?,
+        rerun: manifest
+            .projects
+            .first()
+            .map(|project| rerun(project, folder, now))
+            .transpose()?
+            .flatten(),
         key: key.text,
         key_expires_at: key.expires_at,
     })
@@ -130,12 +148,43 @@ fn organization(
     }
 }
 
-/// Stores one sample report at its time before `dated_at`.
+/// The second attempt of the newest sharded run of a project that has one.
+fn rerun(project: &SampleProject, folder: &Path, now: Timestamp) -> anyhow::Result<Option<Rerun>> {
+    let newest = project
+        .imports
+        .iter()
+        .filter_map(|import| Some((import, import.again.as_deref()?, import.shard.clone()?)))
+        .min_by_key(|(import, ..)| import.minutes_ago);
+    let Some((import, report, shard)) = newest else {
+        return Ok(None);
+    };
+    let fields = [
+        ("runKey", Some(import.run_key.clone())),
+        ("suite", Some(import.suite.clone())),
+        ("shard", Some(shard)),
+        ("attempt", Some("2".to_owned())),
+        ("branch", Some(import.branch.clone())),
+        ("commit", Some(import.commit.clone())),
+        ("testedRevision", import.tested_revision.clone()),
+        ("root", import.root.clone()),
+        ("startedAt", Some(now.to_string())),
+    ];
+    Ok(Some(Rerun {
+        report: write_report(folder, report)?,
+        fields: fields
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect(),
+    }))
+}
+
+/// Stores one sample report at its time before `dated_at`. If the samples got new times, it replaces the one of the
+/// former time.
 fn store_sample(
     recorder: &dyn Recorder,
     project: &ProjectEntry,
     import: &Import,
-    dated_at: Timestamp,
+    (dated_at, is_old): (Timestamp, bool),
     now: Timestamp,
 ) -> anyhow::Result<()> {
     let files: Vec<SourceFile> = import
@@ -155,6 +204,8 @@ fn store_sample(
         run_key: Some(import.run_key.clone()),
         shard: import.shard()?,
         context: import.context(),
+        attempt: None,
+        replace: is_old,
         started_at: Some(dated_at.plus_ms(-import.minutes_ago.saturating_mul(DAY_MS / (24 * 60)))),
         duration_ms: None,
     };
@@ -177,10 +228,11 @@ fn store_sample(
     Ok(())
 }
 
-/// Writes the report to send to a file, so that the repository is not needed.
-fn write_report(folder: &Path) -> anyhow::Result<PathBuf> {
-    let path = absolute(folder.join(REPORT))?;
-    fs::write(&path, sample(REPORT)?.bytes).with_context(|| format!("writing {}", path.display()))?;
+/// Writes a report to send to a file, so that the repository is not needed.
+fn write_report(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let file_name = Path::new(name).file_name().context("a sample without a name")?;
+    let path = absolute(folder.join(file_name))?;
+    fs::write(&path, sample(name)?.bytes).with_context(|| format!("writing {}", path.display()))?;
     Ok(path)
 }
 

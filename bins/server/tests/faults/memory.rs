@@ -232,22 +232,22 @@ fn fill(database: &TestDatabase, project: &str) {
              SELECT '{project}', n, gen_random_uuid(), sha256(convert_to(n::text, 'UTF8')), false, 'main', 'failed', \
                  date_trunc('second', now()) - n * interval '10 seconds', 1, 60000, 0, 60000, 0, 0 \
              FROM generate_series(1, 30008) AS n;
-         INSERT INTO shard (project_id, run_number, slot, id, content, state, status, started_at, report_errors) \
-             SELECT project_id, number, 0, id, '\\x00', 'completed', 'failed', started_at, '[]' FROM run WHERE number <= 8;
-         INSERT INTO result (project_id, started_at, duration_ms, run_number, test, browser, attempts, slot, status) \
+         INSERT INTO part (project_id, run_number, number, id, shard_id, content, state, status, started_at, report_errors) \
+             SELECT project_id, number, 0, id, id, '\\x00', 'completed', 'failed', started_at, '[]' FROM run WHERE number <= 8;
+         INSERT INTO result (project_id, started_at, duration_ms, run_number, test, browser, attempts, part, status) \
              SELECT project_id, started_at, 5, number, test, 0, 1, 0, 1 FROM run, generate_series(0, 59999) AS test \
              WHERE number <= 7;
-         INSERT INTO result (project_id, started_at, duration_ms, run_number, test, browser, attempts, slot, status) \
+         INSERT INTO result (project_id, started_at, duration_ms, run_number, test, browser, attempts, part, status) \
              SELECT project_id, started_at, 5, number, CASE WHEN number = 8 THEN 0 ELSE 60000 END, 0, \
                  CASE WHEN number = 8 THEN 1000 ELSE 0 END, 0, 1 FROM run WHERE number > 7;
          INSERT INTO attempt (project_id, started_at, occurred_at, duration_ms, run_number, test, browser, signature, place, \
-                 retry, slot, status, timed, message) \
+                 retry, part, status, timed, message) \
              SELECT project_id, started_at, started_at, 5, number, test, 0, \
                  CASE WHEN number = 1 AND test < 30000 THEN test + 1 ELSE 0 END, 0, 0, 0, 1, false, \
                  CASE WHEN number = 1 THEN repeat(md5(test::text) || ' ', 485) ELSE 'it broke' END \
              FROM run, generate_series(0, 59999) AS test WHERE number <= 7;
          INSERT INTO attempt (project_id, started_at, occurred_at, duration_ms, run_number, test, browser, signature, place, \
-                 retry, slot, status, timed, message, errors) \
+                 retry, part, status, timed, message, errors) \
              SELECT project_id, started_at, started_at, 5, number, 0, 0, 0, retry, retry, 0, 1, false, 'it broke', \
                  (SELECT jsonb_agg(jsonb_build_object('message', repeat(md5(n::text) || E'\\n', 485))) \
                      FROM generate_series(1, 20) AS n) \

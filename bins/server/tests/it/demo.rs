@@ -100,10 +100,20 @@ fn the_report_that_a_demonstration_offers_changes_the_flaky_list() {
             .collect()
     };
     let before = listed();
-    // The lines are pasted into another folder.
+    let answer = pasted(&log, "Send one, which");
+    assert_eq!(answer["effect"], "added", "{answer}");
+    let after = listed();
+    assert!(
+        !before.contains(&after[0]) && after[1..].iter().all(|test| before.contains(test)),
+        "{before:?} {after:?}"
+    );
+}
+
+/// Pastes the `curl` lines that follow a sentence of the greeting into another folder, and returns the answer.
+fn pasted(log: &str, sentence: &str) -> Value {
     let elsewhere = tempfile::tempdir().unwrap();
-    let begin = log.find("  curl ").unwrap();
-    let lines = log[begin..].lines();
+    let log = &log[log.find(sentence).unwrap()..];
+    let lines = log[log.find("  curl ").unwrap()..].lines();
     let script: Vec<&str> = lines
         .scan(true, |goes_on, line| {
             let is_line = *goes_on;
@@ -116,14 +126,49 @@ fn the_report_that_a_demonstration_offers_changes_the_flaky_list() {
         .current_dir(elsewhere.path())
         .output()
         .unwrap();
-    let answer: Value =
-        serde_json::from_slice(&sent.stdout).unwrap_or_else(|error| panic!("{error}: {script:?} {sent:?}"));
-    assert_eq!(answer["effect"], "added", "{answer}");
-    let after = listed();
-    assert!(
-        !before.contains(&after[0]) && after[1..].iter().all(|test| before.contains(test)),
-        "{before:?} {after:?}"
+    serde_json::from_slice(&sent.stdout).unwrap_or_else(|error| panic!("{error}: {script:?} {sent:?}"))
+}
+
+#[test]
+fn the_rerun_that_a_demonstration_offers_continues_one_shard_of_its_newest_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(program("assay-server"));
+    command
+        .args(["--demo", "--no-install"])
+        .current_dir(folder.path());
+    let ingest = assay_testkit::free_address();
+    let mut server = Private::of(Server::launch(command, &[("ASSAY_INGEST_LISTEN", &ingest)]));
+    server.ready();
+    server.wait_for_log("Stop with Ctrl-C.");
+    let log = server.log();
+    let greeting = greeted(&log);
+    let runs = format!("/api/v1/projects/{}/runs?perPage=50", greeting.project);
+    let sharded = || {
+        let runs = server.client().get(&runs, Some(&greeting.key)).json();
+        let runs = runs["runs"].as_array().unwrap().clone();
+        runs.into_iter()
+            .find(|run| run["shards"]["expected"] == 3)
+            .unwrap()
+    };
+    let before = sharded();
+    let answer = pasted(&log, "one shard that ran again");
+    assert_eq!(
+        (&answer["effect"], &answer["continues"]),
+        (&json!("added"), &json!(true)),
+        "{answer}"
     );
+    assert_eq!(
+        (&answer["runId"], &answer["warnings"]),
+        (&before["id"], &json!([]))
+    );
+    let after = sharded();
+    let count = |run: &Value, name: &str| run["counts"][name].as_i64().unwrap();
+    assert_eq!(count(&before, "total"), count(&after, "total"));
+    assert_eq!(count(&before, "failed") - count(&after, "failed"), 7);
+    assert_eq!(count(&after, "recovered") - count(&before, "recovered"), 7);
+    assert_eq!(after["shards"], before["shards"]);
+    // The same command again changes nothing.
+    assert_eq!(pasted(&log, "one shard that ran again")["effect"], "unchanged");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use assay_domain::{
     id::ProjectId, intake::IngestTerms, key::KeyKind, store::Administration as _, timestamp::Timestamp,
 };
 use assay_testkit::{Cli, Response, Server, TestDatabase, text};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) const BOUNDARY: &str = "assay-test";
 pub(crate) const PASSES: &str = r#"<testsuites><testsuite name="cart"><testcase classname="cart" name="pays" file="cart.test.ts" time="0.01"/></testsuite></testsuites>"#;
@@ -312,7 +312,7 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
         (not_gzip.status, code(&not_gzip).as_str()),
         (400, "invalid_parameter")
     );
-    // Two jobs with one shard.
+    // Two jobs under one key: both reports are kept, and the answer warns.
     let ci = |job: &str| format!(r#"{{"provider": "github-actions", "job": "{job}"}}"#);
     let of_job = |job: &str| {
         [
@@ -330,15 +330,34 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
         send(&fields, "r.xml", report.as_bytes())
     };
     assert_eq!(send_as("one", PASSES).status, 201);
-    let taken = send_as("two", FAILS);
+    let beside = send_as("two", FAILS);
+    assert_eq!(beside.status, 201, "{}", beside.text());
+    let answer = beside.json();
     assert_eq!(
-        (taken.status, code(&taken).as_str()),
-        (409, "slot_taken"),
-        "{}",
-        taken.text()
+        (&answer["status"], &answer["effect"]),
+        (&json!("failed"), &json!("added"))
     );
-    assert!(taken.text().contains("--shard"), "{}", taken.text());
+    let warning = answer["warnings"].to_string();
+    for word in ["the job \\\"one\\\"", "--suite", "--attempt 2"] {
+        assert!(warning.contains(word), "{word}: {warning}");
+    }
     assert_eq!(intake.read("/runs")["total"], 1);
+    // Another revision under one key is refused, by both names and the key.
+    let other = send(
+        &[("runKey", "b"), ("suite", "e2e"), ("commit", "c0ffee")],
+        "r.xml",
+        FAILS.as_bytes(),
+    );
+    assert_eq!(other.status, 201, "{}", other.text());
+    let other = send(
+        &[("runKey", "b"), ("suite", "e2e"), ("commit", "beef00")],
+        "r.xml",
+        PASSES.as_bytes(),
+    );
+    assert_eq!((other.status, code(&other).as_str()), (409, "revision_differs"));
+    for word in ["c0ffee", "beef00", "b e2e"] {
+        assert!(other.text().contains(word), "{word}: {}", other.text());
+    }
 }
 
 #[test]

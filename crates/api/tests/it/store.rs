@@ -491,7 +491,12 @@ impl Snapshot for OneState<'_> {
         unreachable!("no route of the API asks for it")
     }
 
-    fn recognise(&mut self, _: &Recording, _: RecordingRules) -> Result<RecognisedReport, StoreError> {
+    fn recognise(
+        &mut self,
+        _: &Recording,
+        _: RecordingRules,
+        _: Timestamp,
+    ) -> Result<RecognisedReport, StoreError> {
         unreachable!("the read API receives no report")
     }
 

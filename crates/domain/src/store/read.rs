@@ -8,6 +8,7 @@ use crate::{
     branch::Branches,
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
+    execution::TestOutcome,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId},
     key::{KeyHash, StoredKey},
@@ -254,6 +255,7 @@ pub trait Snapshot {
         &mut self,
         recording: &Recording,
         rules: RecordingRules,
+        now: Timestamp,
     ) -> Result<RecognisedReport, StoreError>;
 
     /// The results of these tests in these runs, in the same order.
@@ -309,8 +311,21 @@ pub struct RecognisedReport {
     pub next_run: i32,
     /// The ordinal of each test of the report, in its order; none for a test that never ran.
     pub tests: Vec<Option<TestOrdinal>>,
+    /// The outcome of each test of the report once it is part of its run, in its order.
+    pub outcomes: Vec<RecognisedOutcome>,
+    /// The number of tests that an earlier attempt of the report's job left failed, and that did not run again in it.
+    pub left_failed: u64,
     /// The numbers of the known error signatures, by fingerprint.
     pub signatures: HashMap<String, u32>,
+}
+
+/// The outcome of a test once a report is part of its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecognisedOutcome {
+    /// In the whole run: with earlier parts, and with other shards.
+    pub in_run: TestOutcome,
+    /// Of the executions in which the report has an attempt.
+    pub own: TestOutcome,
 }
 
 /// The numbers of a store's connections, for its operators.

@@ -5,7 +5,7 @@ use std::any::Any;
 use super::StoreError;
 use crate::{
     id::ProjectId,
-    recording::{ImportReceipt, Recording, Sender, VerdictChanges},
+    recording::{ImportReceipt, Recording, VerdictChanges},
     rules::{RecordingRules, RuleViolation},
     timestamp::Timestamp,
     verdict::Judge,
@@ -29,21 +29,20 @@ pub enum RecordError {
         /// Whether the stored run has shards.
         stored_sharded: bool,
     },
-    /// Another job's report is stored in this shard.
+    /// The run is of another revision.
     #[error(
-        "slot taken: {} already holds a different report, of {stored}; this one is of {sender}. \
-         If the jobs run different tests, give each a --suite of its own; if they run parts of one suite, give each a --shard of its own",
-        .shard.map_or_else(|| format!("run {run_number}"), |shard| format!("shard {shard} of run {run_number}"))
+        "run {run_number} tested the revision {stored}, and this report tested {reported}, under the same run key {run_key:?}; \
+         give each build a --run-key of its own, or correct --commit"
     )]
-    SlotTaken {
+    RevisionDiffers {
         /// The run's number.
         run_number: i32,
-        /// The shard's index; none for a run without shards.
-        shard: Option<u32>,
-        /// The sender of the stored shard.
-        stored: Sender,
-        /// The sender of this one.
-        sender: Sender,
+        /// The run key of both.
+        run_key: String,
+        /// The revision of the run.
+        stored: String,
+        /// The revision of the report.
+        reported: String,
     },
     /// The rules of the key do not accept it.
     #[error(transparent)]
@@ -85,8 +84,8 @@ impl DueJudgement {
 pub trait Recorder: Send + Sync {
     /// Stores a recording and updates all derived data except verdicts, in one transaction.
     ///
-    /// A shard that is already stored is replaced, unless another job sent it. The same content again changes nothing,
-    /// and is accepted even if the rules would refuse a change.
+    /// The recording becomes a part of its run. It replaces what is stored for its run and shard only if it says so. The
+    /// same content again from the same sender changes nothing, and is accepted even if the rules would refuse a change.
     fn store_under(
         &self,
         project: ProjectId,

@@ -1,7 +1,7 @@
 //! Explains the failures of a report that is not stored yet.
 //!
-//! The report is added to the runs of the window in memory. If its run is already stored, its tests replace the stored
-//! ones, as in an import.
+//! The report is added to the runs of the window in memory. If its run is already stored, the report is another part of
+//! it, as in an import: what earlier parts hold of its tests is evidence.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -10,6 +10,7 @@ use std::{
 
 use assay_domain::{
     cause::{ErrorName, FinalStatus, Knowledge},
+    execution::TestOutcome,
     observation::{Bitmap, History, RunFacts, RunObservations},
     project::Project,
     recording::{RecordedTest, Recording},
@@ -51,7 +52,7 @@ pub fn report_failures(
     now: Timestamp,
 ) -> Result<ReportFailures, StoreError> {
     in_snapshot(store, project, |snapshot| {
-        let recognised = snapshot.recognise(recording, rules)?;
+        let recognised = snapshot.recognise(recording, rules, now)?;
         let overlay = Overlay::new(snapshot, engine, recording, recognised, now)?;
         overlay.explained(snapshot, engine, now)
     })
@@ -120,10 +121,8 @@ impl<'r> Overlay<'r> {
             None => RunObservations::of(facts),
         };
         remove_tests(&mut observed, &ordinals);
-        for (ordinal, test) in ordinals.iter().zip(&recording.tests) {
-            if let Some(outcome) = test.outcome() {
-                observed.add(*ordinal, &outcome);
-            }
+        for (ordinal, outcome) in ordinals.iter().zip(&recognised.outcomes) {
+            observed.add(*ordinal, &outcome.in_run);
         }
         history.runs.insert(index, observed);
         Ok(Self {
@@ -143,16 +142,23 @@ impl<'r> Overlay<'r> {
         engine: &dyn Diagnose,
         now: Timestamp,
     ) -> Result<ReportFailures, StoreError> {
-        let tests: HashMap<TestOrdinal, &RecordedTest> =
-            self.ordinals.iter().copied().zip(&self.recording.tests).collect();
+        let of_report = self.recording.tests.iter().zip(&self.recognised.outcomes);
+        let tests: HashMap<TestOrdinal, (&RecordedTest, TestOutcome)> = self
+            .ordinals
+            .iter()
+            .copied()
+            .zip(of_report.map(|(test, outcome)| (test, outcome.own)))
+            .collect();
         let (texts, names) = self.texts(snapshot)?;
         let mut causes: Vec<FailureCause> =
             engine.causes_of_run(&self.history, &texts, self.number, Knowledge::AtTheTime, now);
-        // Other shards of the run are not part of this report.
-        causes.retain(|cause| tests.contains_key(&cause.test) && cause.run_index == self.index);
+        // What failed only in other parts of the run is not a failure of this report.
+        let failed_here =
+            |test: &TestOrdinal| tests.get(test).is_some_and(|(_, own)| own.failed_attempts > 0);
+        causes.retain(|cause| failed_here(&cause.test) && cause.run_index == self.index);
         let gate = gate(&causes);
         causes.sort_by(|left, right| {
-            let name = |cause: &FailureCause| tests.get(&cause.test).map(|test| &test.test);
+            let name = |cause: &FailureCause| tests.get(&cause.test).map(|(test, _)| &test.test);
             listed_before(left, right).then_with(|| name(left).cmp(&name(right)))
         });
         let total = causes.len();
@@ -165,8 +171,7 @@ impl<'r> Overlay<'r> {
             .collect();
         let facts = snapshot.stored_facts(&known_tests)?;
         let failures = causes.into_iter().filter_map(|cause| {
-            let test = tests.get(&cause.test)?;
-            let outcome = test.outcome()?;
+            let (test, outcome) = tests.get(&cause.test)?;
             let final_status = FinalStatus {
                 status: outcome.status,
                 attempts: outcome.attempts,
@@ -185,7 +190,7 @@ impl<'r> Overlay<'r> {
         Ok(ReportFailures {
             mode: Knowledge::AtTheTime,
             gate,
-            incomplete: self.recording.why_incomplete(),
+            incomplete: self.recording.why_incomplete(self.recognised.left_failed),
             total,
             failures: failures.collect(),
         })

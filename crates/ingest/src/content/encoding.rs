@@ -16,7 +16,7 @@ use assay_domain::{
 
 /// Encodes all stored parts of a recording, piece by piece.
 ///
-/// The sender is left out, since any job may send the same report. The caller chooses which times to include.
+/// The sender is left out: the store compares it separately. The caller chooses which times to include.
 pub(super) fn encode(
     recording: &Recording,
     started_at: Option<Timestamp>,
@@ -29,6 +29,7 @@ pub(super) fn encode(
         shard,
         context,
         sender: _,
+        replaces: _,
         started_at: _,
         finished_at: _,
         state,

@@ -90,6 +90,7 @@ fn full() -> Recording {
             run_url: text("https://ci.test/7"),
         },
         sender: Sender::default(),
+        replaces: false,
         started_at: Timestamp::from_unix_ms(1_795_000_000_000),
         finished_at: Some(Timestamp::from_unix_ms(1_795_000_061_000)),
         state: RunState::Interrupted,

@@ -3,7 +3,6 @@
 use assay_access::ingest::IngestRefusal;
 use assay_domain::{
     decision::DecisionError,
-    recording::Sender,
     rules::RuleViolation,
     store::{RecordError, StoreError},
     timestamp::Timestamp,
@@ -29,11 +28,11 @@ pub(super) fn errors() -> Vec<(IntakeError, &'static str)> {
         run_number: 1,
         stored_sharded: false,
     };
-    let slot_taken = RecordError::SlotTaken {
+    let revision_differs = RecordError::RevisionDiffers {
         run_number: 1,
-        shard: None,
-        stored: Sender::default(),
-        sender: Sender::default(),
+        run_key: String::new(),
+        stored: String::new(),
+        reported: String::new(),
     };
     let run_closed = RuleViolation::RunClosed {
         run_number: 1,
@@ -111,8 +110,8 @@ pub(super) fn errors() -> Vec<(IntakeError, &'static str)> {
             "The run's first report is more than 24 hours old.",
         ),
         (
-            slot_taken.into(),
-            "Another job stored a different report in this place; give `suite` or `shard`.",
+            revision_differs.into(),
+            "The run of this run key tested another revision; give `runKey`, or correct `commit`.",
         ),
         (
             sharding_differs.into(),

@@ -20,8 +20,12 @@ pub(super) fn circle(reader: &mut EnvironmentReader<'_>) {
         }
     }
     set_tested_revision(reader, "CIRCLE_SHA1");
-    reader.run(&["CIRCLE_WORKFLOW_ID"]);
+    // "Rerun from failed" makes another workflow, which keeps the workspace of the first one.
+    reader.run(&["CIRCLE_WORKFLOW_WORKSPACE_ID", "CIRCLE_WORKFLOW_ID"]);
     reader.job(&["CIRCLE_JOB"]);
+    // The service numbers the jobs of a project in their order.
+    reader.attempt("CIRCLE_BUILD_NUM", 1);
+    reader.detected.job_id = reader.get("CIRCLE_WORKFLOW_JOB_ID");
     reader.shard("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0);
     let root = reader.get("CIRCLE_WORKING_DIRECTORY");
     // The variable holds `~/project`; reports hold the full path.
@@ -57,9 +61,10 @@ pub(super) fn buildkite(reader: &mut EnvironmentReader<'_>) {
     reader.detected.context.author_name = reader.first("author", &["BUILDKITE_BUILD_AUTHOR"]);
     reader.run(&["BUILDKITE_BUILD_ID"]);
     reader.attempt("BUILDKITE_RETRY_COUNT", 0);
-    // All jobs of a matrix share this value. A job that runs again gets another id and another attempt.
+    // All jobs of a matrix share the key. Their labels may differ, and a job that runs again keeps its label.
     reader.job(&["BUILDKITE_STEP_KEY"]);
-    reader.detected.runner = reader.get("BUILDKITE_JOB_ID");
+    reader.detected.job = reader.get("BUILDKITE_LABEL").or(reader.detected.job.take());
+    reader.detected.job_id = reader.get("BUILDKITE_JOB_ID");
     reader.shard("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0);
     reader.root(&["BUILDKITE_BUILD_CHECKOUT_PATH"]);
     reader.detected.context.run_url = reader.first("page of the CI run", &["BUILDKITE_BUILD_URL"]);

@@ -10,7 +10,7 @@ pub(super) fn read(reader: &mut EnvironmentReader<'_>, event_file: &dyn Fn(&str)
     reader.commit(&["GITHUB_SHA"]);
     reader.run(&["GITHUB_RUN_ID"]);
     reader.attempt("GITHUB_RUN_ATTEMPT", 1);
-    // All jobs of a matrix share this value.
+    // All jobs of a matrix share this value. No variable has an id of the job.
     reader.job(&["GITHUB_JOB"]);
     reader.detected.runner = reader.get("RUNNER_NAME");
     reader.root(&["GITHUB_WORKSPACE"]);

@@ -34,6 +34,9 @@ pub(super) fn gitlab(reader: &mut EnvironmentReader<'_>) {
         .map(|author| author.split(" <").next().unwrap_or_default().trim().to_owned())
         .filter(|name| !name.is_empty());
     reader.run(&["CI_PIPELINE_ID"]);
+    // A job that runs again keeps its name, which is unique in a pipeline, and gets a new and larger id.
+    reader.attempt("CI_JOB_ID", 1);
+    reader.detected.job_id = reader.get("CI_JOB_ID");
     reader.shard("CI_NODE_INDEX", "CI_NODE_TOTAL", 1);
     reader.job(&["CI_JOB_NAME"]);
     if reader.detected.shard.is_some() {
@@ -98,8 +101,7 @@ pub(super) fn azure(reader: &mut EnvironmentReader<'_>) {
     } else {
         reader.job(&["SYSTEM_JOBNAME"]);
     }
-    // Each attempt of a job has its own id.
-    reader.detected.runner = reader.get("SYSTEM_JOBID");
+    reader.detected.job_id = reader.get("SYSTEM_JOBID");
     reader.root(&["BUILD_SOURCESDIRECTORY"]);
     if let (Some(server), Some(project), Some(build)) = (
         reader

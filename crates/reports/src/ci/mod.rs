@@ -22,14 +22,16 @@ pub struct CiContext {
     pub provider: Option<CiProvider>,
     /// The run's context.
     pub context: RunContext,
-    /// The value that all shards of one run share: provider, run id and attempt, without the suite's name.
+    /// The value that all parts of one run share: provider and run id, without the suite's name. A job that runs again
+    /// has the same one.
     pub run_key: Option<String>,
-    /// The attempt of the CI run, from 1, where the service counts attempts.
-    pub attempt: Option<u32>,
+    /// The attempt of the job: a count, or an id that grows with each attempt. `None` where the service gives neither.
+    pub attempt: Option<u64>,
     /// The job's name. It is also the suite unless the caller names one.
     pub job: Option<String>,
-    /// Distinguishes jobs of one name, such as those of a matrix: the machine, or the job's own id. `None` where the
-    /// name is unique in a build, so that a repeated job may replace its report.
+    /// The service's id of this instance of the job. Each attempt has its own.
+    pub job_id: Option<String>,
+    /// The machine. It distinguishes jobs of one name, such as those of a matrix, where the service gives no id.
     pub runner: Option<String>,
     /// The job's index among the parallel jobs of its name. A shard in the report takes precedence.
     pub shard: Option<ShardIndex>,
@@ -108,12 +110,7 @@ impl EnvironmentReader<'_> {
 
     fn finish(mut self) -> CiContext {
         if let (Some(provider), Some(run)) = (self.detected.provider, self.run_id) {
-            let attempt = self
-                .detected
-                .attempt
-                .map(|attempt| format!("/{attempt}"))
-                .unwrap_or_default();
-            self.detected.run_key = Some(format!("{provider}/{run}{attempt}"));
+            self.detected.run_key = Some(format!("{provider}/{run}"));
         }
         self.detected
     }
@@ -190,12 +187,13 @@ impl EnvironmentReader<'_> {
         self.detected.workspace_root = self.first("root", variables);
     }
 
-    /// The attempt. The service counts attempts from `base`.
+    /// The attempt of the job. The service counts from `base`, or gives an id that grows with each attempt.
     fn attempt(&mut self, variable: &'static str, base: i64) {
         let attempt = self.number("attempt", &[variable]);
         self.detected.attempt = attempt
-            .and_then(|number| counted_from_one(number, base))
-            .filter(|number| *number > 0);
+            .and_then(|number| number.checked_sub(base)?.checked_add(1))
+            .filter(|number| (1..i64::MAX).contains(number))
+            .and_then(|number| u64::try_from(number).ok());
     }
 
     /// The shard. The service counts shards from `base`; a single job is not a shard.

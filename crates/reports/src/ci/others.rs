@@ -11,6 +11,7 @@ pub(super) fn jenkins(reader: &mut EnvironmentReader<'_>) {
     // Jenkins can be configured to build a merge of the pull request. No variable names its head.
     reader.commit(&["GIT_COMMIT"]);
     reader.pull_request(&["CHANGE_ID"], &["CHANGE_TITLE"]);
+    // A stage that is restarted begins another build. `retry` within a build leaves no trace in the variables.
     reader.run(&["BUILD_TAG"]);
     reader.job(&["STAGE_NAME"]);
     // All jobs of a matrix share one stage name.
@@ -27,8 +28,9 @@ pub(super) fn bitbucket(reader: &mut EnvironmentReader<'_>) {
     reader.commit(&["BITBUCKET_COMMIT"]);
     reader.pull_request(&["BITBUCKET_PR_ID"], &[]);
     reader.run(&["BITBUCKET_PIPELINE_UUID", "BITBUCKET_BUILD_NUMBER"]);
-    // No variable holds a step's name.
-    reader.detected.runner = reader.get("BITBUCKET_STEP_UUID");
+    // No variable holds a step's name. A step that runs again has a higher number.
+    reader.attempt("BITBUCKET_STEP_RUN_NUMBER", 1);
+    reader.detected.job_id = reader.get("BITBUCKET_STEP_UUID");
     reader.shard("BITBUCKET_PARALLEL_STEP", "BITBUCKET_PARALLEL_STEP_COUNT", 0);
     reader.root(&["BITBUCKET_CLONE_DIR"]);
 }
@@ -38,6 +40,7 @@ pub(super) fn teamcity(reader: &mut EnvironmentReader<'_>) {
     reader.branch(&["TEAMCITY_BUILD_BRANCH", "BUILD_BRANCH", "GIT_BRANCH"]);
     reader.commit(&["BUILD_VCS_NUMBER"]);
     reader.pull_request(&["TEAMCITY_PULLREQUEST_NUMBER"], &["TEAMCITY_PULLREQUEST_TITLE"]);
+    // A build that runs again is another build.
     reader.run(&["TEAMCITY_BUILD_ID", "BUILD_URL"]);
     if reader.run_id.is_none()
         && let (Some(configuration), Some(number)) =

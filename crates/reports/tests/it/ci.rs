@@ -48,7 +48,7 @@ fn a_pull_request_on_github_is_tested_at_its_head() {
     let event = String::from_utf8(support::file("playwright/github-event-pull_request.json").bytes).unwrap();
     let ci = with_event(&env, &event);
     assert_eq!(ci.provider, Some(CiProvider::GithubActions));
-    assert_eq!(ci.run_key.as_deref(), Some("github-actions/10293847566/1"));
+    assert_eq!(ci.run_key.as_deref(), Some("github-actions/10293847566"));
     assert_eq!(ci.attempt, Some(1));
     assert_eq!(ci.context.branch.as_deref(), Some("warm-gateway"));
     assert_eq!(
@@ -88,7 +88,8 @@ fn a_push_on_github_has_message_and_author() {
     assert_eq!(ci.context.commit_message.as_deref(), Some("Fix\n\nthe till"));
     assert_eq!(ci.context.author_name.as_deref(), Some("Jo Doe"));
     assert_eq!(ci.context.tested_revision, None);
-    assert_eq!(ci.run_key.as_deref(), Some("github-actions/7/3"));
+    assert_eq!(ci.run_key.as_deref(), Some("github-actions/7"));
+    assert_eq!((ci.attempt, ci.job_id), (Some(3), None));
     assert_eq!(ci.workspace_root.as_deref(), Some("/w"));
 }
 
@@ -226,7 +227,7 @@ fn the_pull_request_of_buildkite_is_false_without_one() {
     );
     assert_eq!(ci.context.pull_request_number, None);
     assert_eq!(ci.context.commit_sha, None, "HEAD names no commit");
-    assert_eq!(ci.run_key.as_deref(), Some("buildkite/b/2"));
+    assert_eq!(ci.run_key.as_deref(), Some("buildkite/b"));
     assert_eq!(ci.shard, shard(3, 3));
 }
 
@@ -258,7 +259,7 @@ fn jenkins_azure_bitbucket_and_teamcity_are_known() {
          SYSTEM_JOBPOSITIONINPHASE=1\nSYSTEM_TOTALJOBSINPHASE=2\nBUILD_SOURCESDIRECTORY=/s",
     );
     assert_eq!(azure.context.branch.as_deref(), Some("main"));
-    assert_eq!(azure.run_key.as_deref(), Some("azure-pipelines/77/2"));
+    assert_eq!(azure.run_key.as_deref(), Some("azure-pipelines/77"));
     assert_eq!(azure.shard, shard(1, 2));
     let bitbucket =
         detected("BITBUCKET_BUILD_NUMBER=5\nBITBUCKET_BRANCH=main\nBITBUCKET_COMMIT=a\nBITBUCKET_PR_ID=8");
@@ -272,47 +273,50 @@ fn jenkins_azure_bitbucket_and_teamcity_are_known() {
 }
 
 #[test]
-fn a_job_is_a_suite_and_jobs_of_one_name_are_distinguished() {
-    let job_and_runner = |text: &str| {
+fn a_job_is_a_suite_and_each_instance_of_it_a_sender() {
+    let sender = |text: &str| {
         let ci = detected(text);
-        (ci.context.suite, ci.job, ci.runner)
+        (ci.context.suite, ci.job, ci.job_id, ci.runner)
     };
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(
-        job_and_runner("GITHUB_ACTIONS=true\nGITHUB_JOB=e2e\nRUNNER_NAME=GitHub Actions 4"),
-        (some("e2e"), some("e2e"), some("GitHub Actions 4"))
+        sender("GITHUB_ACTIONS=true\nGITHUB_JOB=e2e\nRUNNER_NAME=GitHub Actions 4"),
+        (some("e2e"), some("e2e"), None, some("GitHub Actions 4"))
     );
     assert_eq!(
-        job_and_runner("GITLAB_CI=true\nCI_JOB_NAME=rspec 1"),
-        (some("rspec 1"), some("rspec 1"), None)
+        sender("GITLAB_CI=true\nCI_JOB_NAME=rspec 1\nCI_JOB_ID=1001"),
+        (some("rspec 1"), some("rspec 1"), some("1001"), None)
     );
     for (name, index) in [("rspec 2/3", "2"), ("rspec: [ruby, linux]", "1"), ("rspec", "3")] {
         let text = format!("GITLAB_CI=true\nCI_JOB_NAME={name}\nCI_NODE_INDEX={index}\nCI_NODE_TOTAL=3");
-        assert_eq!(job_and_runner(&text), (some("rspec"), some(name), None));
+        assert_eq!(sender(&text), (some("rspec"), some(name), None, None));
     }
     assert_eq!(
-        job_and_runner(
-            "GITLAB_CI=true\nCI_JOB_NAME=a 1/2: b\nCI_JOB_GROUP_NAME=a\nCI_NODE_INDEX=1\nCI_NODE_TOTAL=2"
-        )
-        .0,
+        sender("GITLAB_CI=true\nCI_JOB_NAME=a 1/2: b\nCI_JOB_GROUP_NAME=a\nCI_NODE_INDEX=1\nCI_NODE_TOTAL=2")
+            .0,
         some("a")
     );
     assert_eq!(
-        job_and_runner("CIRCLECI=true\nCIRCLE_JOB=unit"),
-        (some("unit"), some("unit"), None)
+        sender("CIRCLECI=true\nCIRCLE_JOB=unit\nCIRCLE_WORKFLOW_JOB_ID=j"),
+        (some("unit"), some("unit"), some("j"), None)
     );
     assert_eq!(
-        job_and_runner("BUILDKITE=true\nBUILDKITE_STEP_KEY=unit\nBUILDKITE_JOB_ID=j"),
-        (some("unit"), some("unit"), some("j"))
+        sender("BUILDKITE=true\nBUILDKITE_STEP_KEY=unit\nBUILDKITE_JOB_ID=j"),
+        (some("unit"), some("unit"), some("j"), None)
+    );
+    // The label tells the jobs of a matrix apart.
+    assert_eq!(
+        sender("BUILDKITE=true\nBUILDKITE_STEP_KEY=unit\nBUILDKITE_LABEL=Unit 3.13\nBUILDKITE_JOB_ID=j"),
+        (some("unit"), some("Unit 3.13"), some("j"), None)
     );
     assert_eq!(
-        job_and_runner("JENKINS_URL=https://ci\nSTAGE_NAME=Unit\nNODE_NAME=built-in\nEXECUTOR_NUMBER=1"),
-        (some("Unit"), some("Unit"), some("built-in #1"))
+        sender("JENKINS_URL=https://ci\nSTAGE_NAME=Unit\nNODE_NAME=built-in\nEXECUTOR_NUMBER=1"),
+        (some("Unit"), some("Unit"), None, some("built-in #1"))
     );
-    let azure = |text: &str| job_and_runner(&format!("TF_BUILD=True\nSYSTEM_JOBID=j\n{text}"));
+    let azure = |text: &str| sender(&format!("TF_BUILD=True\nSYSTEM_JOBID=j\n{text}"));
     assert_eq!(
         azure("SYSTEM_JOBNAME=unit"),
-        (some("unit"), some("unit"), some("j"))
+        (some("unit"), some("unit"), some("j"), None)
     );
     assert_eq!(
         azure("SYSTEM_JOBNAME=__default\nSYSTEM_PHASENAME=unit").0,
@@ -323,8 +327,73 @@ fn a_job_is_a_suite_and_jobs_of_one_name_are_distinguished() {
         some("unit")
     );
     assert_eq!(
-        job_and_runner("BITBUCKET_BUILD_NUMBER=5\nBITBUCKET_STEP_UUID={s}"),
-        (None, None, some("{s}"))
+        sender("BITBUCKET_BUILD_NUMBER=5\nBITBUCKET_STEP_UUID={s}"),
+        (None, None, some("{s}"), None)
     );
-    assert_eq!(job_and_runner("TEAMCITY_VERSION=2026.1"), (None, None, None));
+    assert_eq!(sender("TEAMCITY_VERSION=2026.1"), (None, None, None, None));
+}
+
+/// The first and the second attempt of one job on each service.
+#[test]
+fn a_job_that_runs_again_has_the_run_key_of_the_first_attempt_and_a_later_attempt() {
+    let services = [
+        (
+            "GITHUB_ACTIONS=true\nGITHUB_RUN_ID=7\nGITHUB_JOB=unit",
+            "GITHUB_RUN_ATTEMPT=1\nRUNNER_NAME=GitHub Actions 3",
+            "GITHUB_RUN_ATTEMPT=2\nRUNNER_NAME=GitHub Actions 9",
+            "github-actions/7",
+        ),
+        (
+            "GITLAB_CI=true\nCI_PIPELINE_ID=4711\nCI_JOB_NAME=unit",
+            "CI_JOB_ID=1001",
+            "CI_JOB_ID=1044",
+            "gitlab-ci/4711",
+        ),
+        (
+            "CIRCLECI=true\nCIRCLE_JOB=unit\nCIRCLE_WORKFLOW_WORKSPACE_ID=w-1",
+            "CIRCLE_WORKFLOW_ID=w-1\nCIRCLE_BUILD_NUM=91\nCIRCLE_WORKFLOW_JOB_ID=j",
+            "CIRCLE_WORKFLOW_ID=w-2\nCIRCLE_BUILD_NUM=103\nCIRCLE_WORKFLOW_JOB_ID=k",
+            "circleci/w-1",
+        ),
+        (
+            "BUILDKITE=true\nBUILDKITE_BUILD_ID=b\nBUILDKITE_STEP_KEY=unit",
+            "BUILDKITE_RETRY_COUNT=0\nBUILDKITE_JOB_ID=j",
+            "BUILDKITE_RETRY_COUNT=1\nBUILDKITE_JOB_ID=k",
+            "buildkite/b",
+        ),
+        (
+            "TF_BUILD=True\nBUILD_BUILDID=77\nSYSTEM_JOBNAME=unit",
+            "SYSTEM_JOBATTEMPT=1\nSYSTEM_JOBID=j",
+            "SYSTEM_JOBATTEMPT=2\nSYSTEM_JOBID=k",
+            "azure-pipelines/77",
+        ),
+        (
+            "BITBUCKET_BUILD_NUMBER=5\nBITBUCKET_PIPELINE_UUID={p}",
+            "BITBUCKET_STEP_RUN_NUMBER=1\nBITBUCKET_STEP_UUID={s}",
+            "BITBUCKET_STEP_RUN_NUMBER=2\nBITBUCKET_STEP_UUID={t}",
+            "bitbucket-pipelines/{p}",
+        ),
+    ];
+    for (build, first, second, key) in services {
+        let [first, second] = [first, second].map(|attempt| detected(&format!("{build}\n{attempt}")));
+        assert_eq!(first.run_key.as_deref(), Some(key));
+        assert_eq!(second.run_key.as_deref(), Some(key));
+        assert_eq!(first.job, second.job, "{key}");
+        assert!(first.attempt.is_some() && first.attempt < second.attempt, "{key}");
+    }
+    // On Jenkins and TeamCity, a build that runs again is another build.
+    for (first, second) in [
+        (
+            "JENKINS_URL=u\nBUILD_TAG=jenkins-shop-9",
+            "JENKINS_URL=u\nBUILD_TAG=jenkins-shop-10",
+        ),
+        (
+            "TEAMCITY_VERSION=1\nTEAMCITY_BUILD_ID=31",
+            "TEAMCITY_VERSION=1\nTEAMCITY_BUILD_ID=32",
+        ),
+    ] {
+        let [first, second] = [first, second].map(detected);
+        assert_ne!(first.run_key, second.run_key);
+        assert_eq!((first.attempt, second.attempt), (None, None));
+    }
 }

@@ -21,7 +21,7 @@ use crate::{
         column::{At, long_count, word},
         period,
         pool::{Read, WorkError},
-        schema::{attempt, organization, project_entry, result, run, run_pack, shard, test, verdict},
+        schema::{attempt, organization, part, project_entry, result, run, run_pack, test, verdict},
     },
     read::{branch, daily_counts, observation},
 };
@@ -278,9 +278,9 @@ fn delete_runs(connection: &mut PgConnection, project: Uuid, numbers: &[i32]) ->
         .filter(run_pack::project_id.eq(project))
         .filter(run_pack::run_number.eq_any(numbers))
         .execute(connection)?;
-    diesel::delete(shard::table)
-        .filter(shard::project_id.eq(project))
-        .filter(shard::run_number.eq_any(numbers))
+    diesel::delete(part::table)
+        .filter(part::project_id.eq(project))
+        .filter(part::run_number.eq_any(numbers))
         .execute(connection)?;
     let runs: Vec<(Option<String>, At)> = diesel::delete(run::table)
         .filter(run::project_id.eq(project))

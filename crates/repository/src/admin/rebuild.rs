@@ -8,16 +8,11 @@ use crate::{
     Database,
     admin::project,
     db::{
-        column::{At, int, word},
+        column::{At, int},
         pool::{Read, WorkError},
-        schema::{self, run, run_pack},
+        schema::{run, run_pack},
     },
-    read::{
-        branch, daily_counts, observation,
-        pack::Pack,
-        run::StoredCounts,
-        shard::{self, StoredShard},
-    },
+    read::{branch, daily_counts, observation, pack::Pack, part, run::StoredCounts},
     record::{self, RunContents, verdict},
 };
 
@@ -27,7 +22,7 @@ use crate::{
 pub struct RebuildCounts {
     /// Runs looked at.
     pub runs: u64,
-    /// Runs whose rows, pack, counts or status differed from the attempts and shards.
+    /// Runs whose rows, pack, counts or status differed from the attempts and parts.
     pub runs_changed: u64,
     /// Stored verdicts that changed; time alone may change some.
     pub verdicts_changed: u64,
@@ -38,7 +33,7 @@ pub struct RebuildCounts {
 }
 
 impl Database {
-    /// Recomputes all data derived from a project's results: the outcomes of tests and shards, then counts, status and
+    /// Recomputes all data derived from a project's results: the outcomes of tests and parts, then counts, status and
     /// pack of each run. Branches, days and the verdicts as of `now` follow. `progress` is called with the number of
     /// finished runs and of all. None if there is no such project.
     ///
@@ -124,17 +119,22 @@ fn rebuild_run(
         return Ok(None);
     };
     let mut contents = RunContents::load(connection, project, number, started_at)?;
-    let mut shards = shard::of_run(connection, project, number)?;
-    contents.order(shards.iter().map(|shard| (shard.slot, shard.index)));
+    let mut parts = part::of_run(connection, project, number)?;
+    let roles = contents.merge(&parts)?;
     let were_rows_wrong = record::correct(connection, project, number, started_at, &contents)?;
-    let were_shards_wrong = correct_shards(connection, project, number, &mut shards, &contents)?;
+    let wrong_parts = record::set_derived(&mut parts, &contents, &roles)?;
+    let corrected: Vec<_> = parts
+        .iter()
+        .filter(|part| wrong_parts.contains(&part.number))
+        .collect();
+    record::store_derived(connection, project, number, &corrected)?;
     let expected = counts_in_verdicts.then(|| contents.pack());
     let is_packed = correct_pack(connection, project, number, started_at, expected)?;
     if !is_packed {
         observation::mark_changed(connection, project, observed)?;
     }
     let expected_counts = contents.counts();
-    let ending = record::Ending::of(&shards.iter().collect::<Vec<&StoredShard>>())?;
+    let ending = record::Ending::of(&parts)?;
     let outcome = ending.outcome.map(Outcome::as_str);
     // Stored counts that are out of range are wrong, too.
     let is_counted = counts.counts().is_ok_and(|counts| counts == expected_counts)
@@ -154,7 +154,7 @@ fn rebuild_run(
             .execute(connection)?;
     }
     Ok(Some(
-        were_rows_wrong || were_shards_wrong || !is_packed || !is_counted,
+        were_rows_wrong || !corrected.is_empty() || !is_packed || !is_counted,
     ))
 }
 
@@ -183,31 +183,4 @@ fn correct_pack(
             Ok(false)
         }
     }
-}
-
-/// Corrects the status of each shard. Returns whether any was wrong.
-fn correct_shards(
-    connection: &mut PgConnection,
-    project: Uuid,
-    run: i32,
-    shards: &mut [StoredShard],
-    contents: &RunContents<'_>,
-) -> Read<bool> {
-    let failed_slots = contents.failed_slots();
-    let mut were_wrong = false;
-    for shard in shards {
-        let errors = shard.report_errors.as_array();
-        let has_errors = errors.is_some_and(|errors| !errors.is_empty());
-        let failed = has_errors || failed_slots.contains(&shard.slot);
-        let outcome = record::shard_outcome(failed, word("run state", &shard.state)?);
-        let status = outcome.map(|outcome| outcome.as_str().to_owned());
-        if shard.status != status {
-            diesel::update(schema::shard::table.find((project, run, shard.slot)))
-                .set(schema::shard::status.eq(&status))
-                .execute(connection)?;
-            shard.status = status;
-            were_wrong = true;
-        }
-    }
-    Ok(were_wrong)
 }

@@ -74,7 +74,7 @@ struct FailedAttempt {
     run_number: i32,
     started_at: At,
     test: i32,
-    slot: i16,
+    part: i16,
     place: i32,
     signature: Option<i32>,
     errors: Option<Value>,
@@ -95,12 +95,12 @@ fn failed_attempts(
         .filter(attempt::run_number.eq_any(numbers))
         .filter(attempt::started_at.between(*from, *to))
         .filter(attempt::status.eq_any(failure_codes()))
-        .order((attempt::run_number, attempt::test, attempt::slot, attempt::place))
+        .order((attempt::run_number, attempt::test, attempt::part, attempt::place))
         .select((
             attempt::run_number,
             attempt::started_at,
             attempt::test,
-            attempt::slot,
+            attempt::part,
             attempt::place,
             attempt::signature,
             attempt::errors,
@@ -167,7 +167,7 @@ impl<'a> Grouping<'a> {
                 changes.runs.push(attempt.run_number);
                 changes.starts.push(attempt.started_at);
                 changes.tests.push(attempt.test);
-                changes.slots.push(attempt.slot);
+                changes.parts.push(attempt.part);
                 changes.places.push(attempt.place);
                 changes.signatures.push(new);
             }
@@ -293,7 +293,7 @@ struct Changes {
     runs: Vec<i32>,
     starts: Vec<At>,
     tests: Vec<i32>,
-    slots: Vec<i16>,
+    parts: Vec<i16>,
     places: Vec<i32>,
     signatures: Vec<Option<i32>>,
 }
@@ -306,17 +306,17 @@ impl Changes {
         };
         diesel::sql_query(
             "UPDATE attempt SET signature = changed.signature \
-             FROM unnest($2, $3, $4, $5, $6, $7) AS changed (run_number, started_at, test, slot, place, signature) \
+             FROM unnest($2, $3, $4, $5, $6, $7) AS changed (run_number, started_at, test, part, place, signature) \
              WHERE attempt.project_id = $1 AND attempt.started_at BETWEEN $8 AND $9 \
                  AND attempt.run_number = changed.run_number AND attempt.started_at = changed.started_at \
-                 AND attempt.test = changed.test AND attempt.slot = changed.slot \
+                 AND attempt.test = changed.test AND attempt.part = changed.part \
                  AND attempt.place = changed.place",
         )
         .bind::<SqlUuid, _>(project)
         .bind::<Array<Integer>, _>(&self.runs)
         .bind::<Array<Timestamptz>, _>(&self.starts)
         .bind::<Array<Integer>, _>(&self.tests)
-        .bind::<Array<SmallInt>, _>(&self.slots)
+        .bind::<Array<SmallInt>, _>(&self.parts)
         .bind::<Array<Integer>, _>(&self.places)
         .bind::<Array<Nullable<Integer>>, _>(&self.signatures)
         .bind::<Timestamptz, _>(*from)

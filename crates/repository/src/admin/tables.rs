@@ -12,8 +12,8 @@ use crate::{
     db::{
         column::At,
         schema::{
-            api_key, attempt, branch, browser, organization, project, project_entry, result, run, run_day,
-            run_pack, shard, signature, signature_alias, test, upload, verdict,
+            api_key, attempt, branch, browser, organization, part, project, project_entry, result, run,
+            run_day, run_pack, signature, signature_alias, test, upload, verdict,
         },
     },
 };
@@ -106,7 +106,7 @@ pub(crate) const PROJECT_TABLES: [ProjectTable; 13] = [
     project_table!(result, run_number: i32),
     project_table!(attempt, run_number: i32),
     project_table!(run_pack, run_number: i32),
-    project_table!(shard, run_number: i32),
+    project_table!(part, run_number: i32),
     project_table!(run, number: i32),
     project_table!(run_day, day: At),
     project_table!(branch, name: String),

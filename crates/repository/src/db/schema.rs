@@ -86,6 +86,7 @@ diesel::table! {
         failed -> Integer,
         skipped -> Integer,
         recovered -> Integer,
+        duration_ms -> Nullable<BigInt>,
         counts_in_verdicts -> Bool,
         complete -> Bool,
     }
@@ -109,21 +110,26 @@ diesel::table! {
 }
 
 diesel::table! {
-    shard (project_id, run_number, slot) {
+    part (project_id, run_number, number) {
         project_id -> Uuid,
         run_number -> Integer,
-        slot -> SmallInt,
+        number -> SmallInt,
         id -> Uuid,
+        shard_id -> Uuid,
         index -> Nullable<Integer>,
         content -> Bytea,
         state -> Text,
         status -> Nullable<Text>,
+        superseded -> Bool,
         started_at -> Timestamptz,
         finished_at -> Nullable<Timestamptz>,
         expected -> Nullable<Integer>,
         report_errors -> Jsonb,
         sender_job -> Nullable<Text>,
+        sender_id -> Nullable<Text>,
         sender_runner -> Nullable<Text>,
+        job_attempt -> BigInt,
+        command_attempt -> Integer,
         import_id -> Nullable<Uuid>,
     }
 }
@@ -177,13 +183,13 @@ diesel::table! {
         start_offset_ms -> Nullable<Integer>,
         browser -> Integer,
         attempts -> Integer,
-        slot -> SmallInt,
+        part -> SmallInt,
         status -> SmallInt,
     }
 }
 
 diesel::table! {
-    attempt (project_id, test, started_at, run_number, slot, place) {
+    attempt (project_id, test, started_at, run_number, part, place) {
         project_id -> Uuid,
         started_at -> Timestamptz,
         occurred_at -> Timestamptz,
@@ -194,7 +200,7 @@ diesel::table! {
         signature -> Nullable<Integer>,
         place -> Integer,
         retry -> Integer,
-        slot -> SmallInt,
+        part -> SmallInt,
         status -> SmallInt,
         timed -> Bool,
         message -> Nullable<Text>,
@@ -268,7 +274,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     run,
     run_day,
     branch,
-    shard,
+    part,
     test,
     browser,
     signature,

@@ -25,16 +25,16 @@ use crate::{
         column::{At, corrupt, count, duration, short_hash, status},
         period::retention_bounds,
         pool::Read,
-        schema::{attempt, browser, result, run, shard, test},
+        schema::{attempt, browser, part, result, run, test},
     },
     read::{
-        shard::text_bytes,
+        part::text_bytes,
         test::{choose, map_found},
         verdict,
     },
 };
 
-alias!(shard as part: Part);
+alias!(part as ran_in: RanIn);
 
 define_sql_function! {
     /// The browser of an attempt. Of a single attempt without errors, only the row of `result` has it.
@@ -42,9 +42,9 @@ define_sql_function! {
     fn known_browser(of_attempt: Nullable<Integer>, of_result: Nullable<Integer>) -> Nullable<Integer>;
 }
 define_sql_function! {
-    /// The slot of an attempt, likewise.
+    /// The part of an attempt, likewise.
     #[sql_name = "coalesce"]
-    fn known_slot(of_attempt: Nullable<SmallInt>, of_result: Nullable<SmallInt>) -> Nullable<SmallInt>;
+    fn known_part(of_attempt: Nullable<SmallInt>, of_result: Nullable<SmallInt>) -> Nullable<SmallInt>;
 }
 
 /// An attempt with its run and its test. Every row has the run, even without a test or an attempt.
@@ -200,11 +200,11 @@ fn rows<'a>(
 ) -> QueryResult<impl Iterator<Item = QueryResult<Row>> + use<'a>> {
     let project_id = project.id.0;
     let (from, _) = retention_bounds(project);
-    shard::table
+    part::table
         .inner_join(
             run::table.on(run::project_id
                 .eq(project_id)
-                .and(run::number.eq(shard::run_number))),
+                .and(run::number.eq(part::run_number))),
         )
         .left_join(
             test::table
@@ -236,18 +236,19 @@ fn rows<'a>(
                 )))),
         )
         .left_join(
-            part.on(part
-                .field(shard::project_id)
+            ran_in.on(ran_in
+                .field(part::project_id)
                 .eq(project_id)
-                .and(part.field(shard::run_number).eq(run::number))
+                .and(ran_in.field(part::run_number).eq(run::number))
                 .and(
-                    part.field(shard::slot)
+                    ran_in
+                        .field(part::number)
                         .nullable()
-                        .eq(known_slot(attempt::slot.nullable(), result::slot.nullable())),
+                        .eq(known_part(attempt::part.nullable(), result::part.nullable())),
                 )),
         )
-        .filter(shard::project_id.eq(project_id))
-        .filter(shard::id.eq(id.0))
+        .filter(part::project_id.eq(project_id))
+        .filter(part::id.eq(id.0))
         // The caller checks the other bound: with both, Postgres searches all runs of the period while it has no
         // statistics.
         .filter(run::started_at.ge(from))
@@ -282,7 +283,7 @@ fn rows<'a>(
             )
                 .nullable(),
             browser::name.nullable(),
-            part.fields((shard::id, shard::index)).nullable(),
+            ran_in.fields((part::shard_id, part::index)).nullable(),
         ))
         .load_iter::<Row, PgRowByRowLoadingMode>(connection)
 }
@@ -309,7 +310,7 @@ impl Row {
     fn into_attempt(self) -> Result<StoredAttempt, StoreError> {
         let (shard_id, index) = self.part.ok_or_else(|| {
             corrupt(
-                "result of an unknown shard",
+                "result of an unknown part",
                 &format!("in run {}", self.run.number),
             )
         })?;

@@ -21,7 +21,7 @@ use crate::{
     db::{
         column::{corrupt, count, word},
         pool::Read,
-        schema::{shard, upload},
+        schema::{part, upload},
     },
     read::run_detail,
 };
@@ -39,19 +39,19 @@ pub(crate) fn of_run(connection: &mut PgConnection, project: &Project, id: RunId
         return Ok(Vec::new());
     };
     let project = project.id.0;
-    let of_upload = shard::project_id
+    let of_upload = part::project_id
         .eq(project)
-        .and(shard::run_number.eq(run.number))
-        .and(upload::shard_id.eq(shard::id.nullable()));
+        .and(part::run_number.eq(run.number))
+        .and(upload::shard_id.eq(part::id.nullable()));
     let rows: Vec<Row> = upload::table
-        .left_join(shard::table.on(of_upload))
+        .left_join(part::table.on(of_upload))
         .filter(upload::project_id.eq(project))
         .filter(upload::run_number.eq(run.number))
         .order((upload::at.desc(), upload::id.desc()))
         .limit(MOST_UPLOADS)
         .select((
             upload::shard_id,
-            shard::index.nullable(),
+            part::index.nullable(),
             upload::effect,
             upload::decision,
         ))

@@ -27,6 +27,7 @@ pub(crate) struct StoredRun {
     pub(crate) status: Option<String>,
     pub(crate) started_at: At,
     pub(crate) finished_at: Option<At>,
+    pub(crate) duration_ms: Option<i64>,
     pub(crate) shards_received: i32,
     pub(crate) shards_expected: Option<i32>,
     pub(crate) suite: Option<String>,
@@ -61,12 +62,6 @@ impl StoredCounts {
 }
 
 impl StoredRun {
-    /// Time from start to end, if the end is known. Zero if a report's end is before its start.
-    pub(crate) fn duration_ms(&self) -> Option<i64> {
-        self.finished_at
-            .map(|end| end.0.since_ms(self.started_at.0).max(0))
-    }
-
     /// The run as a row of the runs list.
     pub(crate) fn row(self) -> Result<RunRow, StoreError> {
         let shards = if self.sharded {
@@ -83,7 +78,7 @@ impl StoredRun {
             status: outcome(self.status.as_deref())?,
             started_at: self.started_at.0,
             finished_at: self.finished_at.map(|at| at.0),
-            duration_ms: self.duration_ms(),
+            duration_ms: self.duration_ms,
             counts: self.counts.counts()?,
             shards,
             suite: self.suite,

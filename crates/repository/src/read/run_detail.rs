@@ -23,13 +23,13 @@ use crate::{
         column::{LISTED_CHARS, beginning, count, duration, int, optional_word, status, status_code},
         period::retention_bounds,
         pool::Read,
-        schema::{attempt, result, run as runs, shard as shards, signature, test},
+        schema::{attempt, part as parts, result, run as runs, signature, test},
     },
     read::{
         browser::Browsers,
+        part::{self, PartSummary, ShardTags},
         run::{StoredRun, outcome},
         run_parts,
-        shard::{self, ShardSummary, ShardTags},
         signature::attempts_of_run,
     },
 };
@@ -39,8 +39,8 @@ pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) 
     let Some((stored, context)) = run(connection, project, id)? else {
         return Ok(None);
     };
-    let shards = shard::summaries_of_run(connection, project.id.0, stored.number)?;
-    let report_errors = shard::report_errors(connection, project.id.0, stored.number, &shards)?;
+    let parts = part::summaries_of_run(connection, project.id.0, stored.number)?;
+    let report_errors = part::report_errors(connection, project.id.0, stored.number, &parts)?;
     let counts = stored.counts.counts()?;
     let mut rest = if counts.total > MOST_TESTS_AT_ONCE {
         run_parts::plan(connection, project.id.0, &stored)?
@@ -49,11 +49,11 @@ pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) 
     };
     let first = rest.as_mut().and_then(|rest| rest.parts.pop_front());
     let first = first.as_ref().map(|part| part.tests.as_slice());
-    let tests = tests(connection, project.id.0, &stored, &ShardTags::of(&shards)?, first)?;
+    let tests = tests(connection, project.id.0, &stored, &ShardTags::of(&parts)?, first)?;
     Ok(Some(RunDetail {
         rest,
         counts,
-        run: detail_run(stored, context, &shards, report_errors)?,
+        run: detail_run(stored, context, &parts, report_errors)?,
         tests,
     }))
 }
@@ -69,8 +69,8 @@ pub(crate) fn find_with(
         return Ok(None);
     };
     let project = project.id.0;
-    let shards = shard::summaries_of_run(connection, project, stored.number)?;
-    let report_errors = shard::report_errors(connection, project, stored.number, &shards)?;
+    let parts = part::summaries_of_run(connection, project, stored.number)?;
+    let report_errors = part::report_errors(connection, project, stored.number, &parts)?;
     let ordinals = match selection {
         SomeTests::Of(tests) => tests.iter().map(|test| int(*test)).collect(),
         SomeTests::Page { offset, limit } => page(connection, project, &stored, *offset, *limit)?,
@@ -82,14 +82,14 @@ pub(crate) fn find_with(
             connection,
             project,
             &stored,
-            &ShardTags::of(&shards)?,
+            &ShardTags::of(&parts)?,
             Some(&ordinals),
         )?
     };
     Ok(Some(RunDetail {
         rest: None,
         counts: stored.counts.counts()?,
-        run: detail_run(stored, context, &shards, report_errors)?,
+        run: detail_run(stored, context, &parts, report_errors)?,
         tests,
     }))
 }
@@ -135,8 +135,8 @@ pub(crate) fn part(
     if !run_parts::is_current(connection, project.id.0, &stored, rest, part)? {
         return Ok(None);
     }
-    let shards = shard::summaries_of_run(connection, project.id.0, stored.number)?;
-    let tags = ShardTags::of(&shards)?;
+    let parts = part::summaries_of_run(connection, project.id.0, stored.number)?;
+    let tags = ShardTags::of(&parts)?;
     tests(connection, project.id.0, &stored, &tags, Some(&part.tests)).map(Some)
 }
 
@@ -152,13 +152,13 @@ pub(crate) fn run(
     let (from, to) = retention_bounds(project);
     runs::table
         .inner_join(
-            shards::table.on(shards::project_id
+            parts::table.on(parts::project_id
                 .eq(runs::project_id)
-                .and(shards::run_number.eq(runs::number))),
+                .and(parts::run_number.eq(runs::number))),
         )
         .filter(runs::project_id.eq(project.id.0))
-        .filter(shards::project_id.eq(project.id.0))
-        .filter(shards::id.eq(id.0))
+        .filter(parts::project_id.eq(project.id.0))
+        .filter(parts::id.eq(id.0))
         .filter(runs::started_at.between(from, to))
         .select((
             StoredRun::as_select(),
@@ -176,28 +176,28 @@ pub(crate) fn failed_run(
 ) -> Read<Option<FailedRun>> {
     let (from, to) = retention_bounds(project);
     let project = project.id.0;
-    let named_shard = alias!(shards as named_shard);
-    let rows: Vec<(StoredRun, ShardSummary)> = runs::table
+    let named_part = alias!(parts as named_part);
+    let rows: Vec<(StoredRun, PartSummary)> = runs::table
         .inner_join(
-            named_shard.on(named_shard
-                .field(shards::project_id)
+            named_part.on(named_part
+                .field(parts::project_id)
                 .eq(runs::project_id)
-                .and(named_shard.field(shards::run_number).eq(runs::number))),
+                .and(named_part.field(parts::run_number).eq(runs::number))),
         )
         .inner_join(
-            shards::table.on(shards::project_id
+            parts::table.on(parts::project_id
                 .eq(runs::project_id)
-                .and(shards::run_number.eq(runs::number))),
+                .and(parts::run_number.eq(runs::number))),
         )
         .filter(runs::project_id.eq(project))
-        .filter(shards::project_id.eq(project))
-        .filter(named_shard.field(shards::project_id).eq(project))
-        .filter(named_shard.field(shards::id).eq(id.0))
+        .filter(parts::project_id.eq(project))
+        .filter(named_part.field(parts::project_id).eq(project))
+        .filter(named_part.field(parts::id).eq(id.0))
         .filter(runs::started_at.between(from, to))
-        .order((shards::index.asc(), shards::slot.asc()))
-        .select((StoredRun::as_select(), ShardSummary::as_select()))
+        .order((parts::index.asc(), parts::number.asc()))
+        .select((StoredRun::as_select(), PartSummary::as_select()))
         .load(connection)?;
-    let (mut stored, shards): (Vec<StoredRun>, Vec<ShardSummary>) = rows.into_iter().unzip();
+    let (mut stored, parts): (Vec<StoredRun>, Vec<PartSummary>) = rows.into_iter().unzip();
     let Some(stored) = stored.pop() else {
         return Ok(None);
     };
@@ -208,7 +208,7 @@ pub(crate) fn failed_run(
         status: outcome(stored.status.as_deref())?.into(),
         tests: stored.counts.counts()?.total,
         started_at: stored.started_at.0,
-        incomplete: why_incomplete(connection, project, &stored, &shards)?,
+        incomplete: why_incomplete(connection, project, &stored, &parts)?,
         branch: stored.branch,
         commit_sha: stored.commit_sha,
     }))
@@ -219,9 +219,9 @@ fn why_incomplete(
     connection: &mut PgConnection,
     project: Uuid,
     run: &StoredRun,
-    shards: &[ShardSummary],
+    parts: &[PartSummary],
 ) -> Read<Option<String>> {
-    let (report_errors, _) = shard::report_errors(connection, project, run.number, shards)?;
+    let (report_errors, _) = part::report_errors(connection, project, run.number, parts)?;
     // Interrupted tests count as skipped. Without any there is no need to look at all results.
     let interrupted: i64 = match run.counts.counts()?.skipped {
         0 => 0,
@@ -234,10 +234,12 @@ fn why_incomplete(
             .get_result(connection)?,
     };
     let gaps = Gaps {
-        missing_shards: shard::missing(shards, run.shards_expected)?,
-        is_cut_short: shard::is_cut_short(shards)?,
+        missing_shards: part::missing(parts, run.shards_expected)?,
+        is_cut_short: part::is_cut_short(parts)?,
         report_error: report_errors.first(),
         interrupted_tests: u64::try_from(interrupted).unwrap_or(0),
+        // Such tests are failures of the run.
+        left_failed: 0,
     };
     Ok(gaps.reason())
 }
@@ -245,14 +247,11 @@ fn why_incomplete(
 fn detail_run(
     stored: StoredRun,
     context: Context,
-    shards: &[ShardSummary],
+    parts: &[PartSummary],
     (report_errors, omitted_report_errors): (Vec<ErrorDetail>, u32),
 ) -> Result<Run, StoreError> {
     let (pull_request_title, ci_provider, run_url) = context;
-    let received = shards
-        .iter()
-        .filter_map(|shard| shard.to_shard().transpose())
-        .collect::<Result<_, _>>()?;
+    let received = part::shards(parts)?;
     let expected = stored.shards_expected.map(count).transpose()?;
     Ok(Run {
         id: RunId(stored.id),
@@ -260,7 +259,7 @@ fn detail_run(
         status: outcome(stored.status.as_deref())?.into(),
         started_at: stored.started_at.0,
         finished_at: stored.finished_at.map(|at| at.0),
-        duration_ms: stored.duration_ms(),
+        duration_ms: stored.duration_ms,
         shards: stored.sharded.then_some(Shards { expected, received }),
         report_errors,
         omitted_report_errors,
@@ -278,7 +277,7 @@ fn detail_run(
     })
 }
 
-/// Test, name, file, status, duration, browser, slot, attempts.
+/// Test, name, file, status, duration, browser, part, attempts.
 type ResultRow = (i32, String, Option<String>, i16, Option<i64>, i32, i16, i32);
 
 /// The tests of the run, or some of them, by file, then name.
@@ -306,7 +305,7 @@ fn tests(
             result::status,
             result::duration_ms,
             result::browser,
-            result::slot,
+            result::part,
             result::attempts,
         ))
         .into_boxed();
@@ -317,7 +316,7 @@ fn tests(
     let browsers = Browsers::load(connection, project, rows.iter().map(|row| row.5))?;
     let mut errors = errors(connection, project, run, only)?;
     let mut entries = Vec::with_capacity(rows.len());
-    for (ordinal, test_name, file_path, final_status, duration_ms, browser, slot, attempts) in rows {
+    for (ordinal, test_name, file_path, final_status, duration_ms, browser, part, attempts) in rows {
         let (error_message, fingerprint) = errors.remove(&ordinal).unwrap_or_default();
         entries.push(TestEntry {
             test_name,
@@ -328,7 +327,7 @@ fn tests(
             error_message,
             fingerprint,
             browser_name: browsers.name(browser),
-            shard: tags.get(slot)?,
+            shard: tags.get(part)?,
         });
     }
     entries.sort_unstable_by(|a, b| (&a.file_path, &a.test_name).cmp(&(&b.file_path, &b.test_name)));

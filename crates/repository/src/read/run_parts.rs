@@ -20,7 +20,7 @@ use crate::{
     db::{
         column::octet_length,
         pool::Read,
-        schema::{attempt, result, shard as shards, signature, test},
+        schema::{attempt, part, result, signature, test},
     },
     read::{run::StoredRun, signature::attempts_of_run},
 };
@@ -102,17 +102,17 @@ pub(crate) fn is_current(
         && digest(&part.tests, &signatures) == part.signatures)
 }
 
-/// A hash of the contents of a run's shards.
+/// A hash of the contents of a run's parts.
 fn contents(connection: &mut PgConnection, project: Uuid, run: &StoredRun) -> QueryResult<[u8; 32]> {
-    let contents: Vec<(i16, Vec<u8>)> = shards::table
-        .filter(shards::project_id.eq(project))
-        .filter(shards::run_number.eq(run.number))
-        .order(shards::slot)
-        .select((shards::slot, shards::content))
+    let contents: Vec<(i16, Vec<u8>)> = part::table
+        .filter(part::project_id.eq(project))
+        .filter(part::run_number.eq(run.number))
+        .order(part::number)
+        .select((part::number, part::content))
         .load(connection)?;
     let mut hash = Sha256::new();
-    for (slot, content) in contents {
-        hash.update(slot.to_be_bytes());
+    for (number, content) in contents {
+        hash.update(number.to_be_bytes());
         hash.update(content);
     }
     Ok(hash.finalize().into())
@@ -133,7 +133,7 @@ fn signatures(
     only: Option<&[i32]>,
 ) -> QueryResult<HashMap<i32, TestTexts>> {
     let mut statement = attempts_of_run(project, run.number, run.started_at)
-        .order((attempt::test, attempt::slot, attempt::place))
+        .order((attempt::test, attempt::part, attempt::place))
         .select((
             attempt::test,
             octet_length(attempt::message),

@@ -1,7 +1,8 @@
-//! The tests of one run, put together from its shards.
+//! The tests of one run, put together from its parts.
 //!
 //! A test that several shards ran, or that a shard ran several times, has several executions. In the run they are one
-//! test. The worst outcome is last, and its final attempt is the test's.
+//! test. The worst outcome is last, and its final attempt is the test's. Which results of parts belong to one execution
+//! is decided by [`merge_parts`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,8 +10,10 @@ use assay_domain::{
     attempt::AttemptStatus,
     execution::TestOutcome,
     observation::{Failure, Repetition},
-    recording::{RecordedAttempt, Recording},
+    part::{ExecutionRef, MergedParts, PartRole, SlotPart, merge_parts},
+    recording::{RecordedAttempt, RecordedTest},
     run::Counts,
+    store::StoreError,
     timestamp::Timestamp,
 };
 use diesel::{ExpressionMethods, PgConnection, QueryDsl, RunQueryDsl};
@@ -23,7 +26,7 @@ use crate::{
         pool::Read,
         schema::{attempt, result},
     },
-    read::pack::Pack,
+    read::{pack::Pack, part::StoredPart},
 };
 
 /// An attempt, without its errors.
@@ -37,7 +40,7 @@ pub(super) struct AttemptFacts {
     has_errors: bool,
 }
 
-/// The place where an execution's attempts are stored.
+/// The place where attempts are stored.
 #[derive(Debug, Clone)]
 pub(super) enum Source<'a> {
     /// In the test's row of `result` alone.
@@ -56,21 +59,29 @@ pub(super) struct Position {
     pub(super) is_final: bool,
 }
 
-/// One execution of a test in a shard.
+/// One execution of a test in a part.
 #[derive(Debug, Clone)]
-pub(super) struct Execution<'a> {
-    pub(super) slot: i16,
-    /// The place of its first attempt among those of the shard.
+pub(super) struct PartExecution<'a> {
+    pub(super) part: i16,
+    /// The place of its first attempt among those of the part.
     pub(super) first_place: i32,
     /// In the order in which they ran; never empty.
     pub(super) attempts: Vec<AttemptFacts>,
     pub(super) source: Source<'a>,
 }
 
+/// One execution of a test in a run: that of a part, and those of later parts that go on with it.
+#[derive(Debug, Clone)]
+pub(super) struct Execution<'a> {
+    first: PartExecution<'a>,
+    /// Empty for almost every execution, which then needs no allocation.
+    later: Vec<PartExecution<'a>>,
+}
+
 /// A test's row of `result`, as stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StoredResult {
-    pub(super) slot: i16,
+    pub(super) part: i16,
     pub(super) status: i16,
     pub(super) start_offset_ms: Option<i32>,
     pub(super) duration_ms: Option<i64>,
@@ -78,23 +89,23 @@ pub(super) struct StoredResult {
     pub(super) attempts: i32,
 }
 
-impl<'a> Execution<'a> {
-    /// The executions of a recording, by test.
-    pub(super) fn of_recording(
-        recording: &'a Recording,
+impl<'a> PartExecution<'a> {
+    /// The executions of tests with these ordinals, in a part of this number.
+    pub(super) fn of_tests(
+        tests: impl Iterator<Item = (&'a RecordedTest, i32)>,
         interned: &RecordingOrdinals,
-        slot: i16,
-    ) -> BTreeMap<i32, Vec<Execution<'a>>> {
-        let mut tests: BTreeMap<i32, Vec<Execution<'a>>> = BTreeMap::new();
-        for (test, ordinal) in recording.tests.iter().zip(&interned.tests) {
+        part: i16,
+    ) -> BTreeMap<i32, Vec<Self>> {
+        let mut by_test: BTreeMap<i32, Vec<Self>> = BTreeMap::new();
+        for (test, ordinal) in tests {
             for recorded in test.attempts.executions() {
-                let executions = tests.entry(*ordinal).or_default();
+                let executions = by_test.entry(ordinal).or_default();
                 let first_place = executions
                     .iter()
                     .map(|execution| execution.attempts.len())
                     .sum::<usize>();
-                executions.push(Execution {
-                    slot,
+                executions.push(Self {
+                    part,
                     first_place: int(first_place),
                     attempts: recorded
                         .iter()
@@ -104,15 +115,61 @@ impl<'a> Execution<'a> {
                 });
             }
         }
-        tests
+        by_test
     }
 
-    /// Whether it is a single attempt that a row of `result` describes completely.
-    pub(super) fn is_plain(&self) -> bool {
-        match self.attempts.as_slice() {
-            [only] => !only.status.is_failure() && !only.has_errors,
-            _ => false,
+    /// The status with which it ended.
+    fn status(&self) -> AttemptStatus {
+        let outcome = TestOutcome::of([self.attempts.iter().map(|attempt| (attempt.status, None))]);
+        outcome.map_or(AttemptStatus::Skipped, |outcome| outcome.status)
+    }
+}
+
+impl<'a> From<PartExecution<'a>> for Execution<'a> {
+    fn from(first: PartExecution<'a>) -> Self {
+        Self {
+            first,
+            later: Vec::new(),
         }
+    }
+}
+
+impl<'a> Execution<'a> {
+    /// The execution of these parts; none if there are none.
+    fn of(parts: impl IntoIterator<Item = PartExecution<'a>>) -> Option<Self> {
+        let mut parts = parts.into_iter();
+        let first = parts.next()?;
+        Some(Self {
+            first,
+            later: parts.collect(),
+        })
+    }
+
+    /// Its parts, oldest first.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &PartExecution<'a>> {
+        std::iter::once(&self.first).chain(&self.later)
+    }
+
+    fn into_parts(self) -> impl Iterator<Item = PartExecution<'a>> {
+        std::iter::once(self.first).chain(self.later)
+    }
+
+    /// Its attempts with their parts, oldest first.
+    pub(super) fn attempts(&self) -> impl Iterator<Item = (i16, &AttemptFacts)> {
+        self.parts()
+            .flat_map(|part| part.attempts.iter().map(|attempt| (part.part, attempt)))
+    }
+
+    /// The only part of a single attempt that a row of `result` describes completely.
+    pub(super) fn plain(&self) -> Option<&PartExecution<'a>> {
+        match (self.first.attempts.as_slice(), self.later.as_slice()) {
+            ([only], []) if !only.status.is_failure() && !only.has_errors => Some(&self.first),
+            _ => None,
+        }
+    }
+
+    fn is_of(&self, part: i16) -> bool {
+        self.parts().any(|execution| execution.part == part)
     }
 
     /// Its outcome.
@@ -135,9 +192,11 @@ impl AttemptFacts {
 }
 
 /// The outcome of a test with these executions; none without executions.
-pub(super) fn outcome(executions: &[Execution<'_>]) -> Option<TestOutcome> {
-    TestOutcome::of(executions.iter().map(|execution| {
-        execution.attempts.iter().map(|attempt| {
+pub(super) fn outcome<'e, 'a: 'e>(
+    executions: impl IntoIterator<Item = &'e Execution<'a>>,
+) -> Option<TestOutcome> {
+    TestOutcome::of(executions.into_iter().map(|execution| {
+        execution.attempts().map(|(_, attempt)| {
             let measured = attempt.duration_ms.and_then(|ms| u64::try_from(ms).ok());
             (attempt.status, measured)
         })
@@ -153,7 +212,7 @@ pub(crate) struct RunContents<'a> {
 }
 
 impl<'a> RunContents<'a> {
-    /// The stored rows of a run.
+    /// The stored rows of a run. Call [`Self::merge`] before reading executions.
     pub(crate) fn load(connection: &mut PgConnection, project: Uuid, run: i32, started_at: At) -> Read<Self> {
         type ResultRow = (i32, i16, i16, Option<i32>, Option<i64>, i32, i32);
         let rows: Vec<ResultRow> = result::table
@@ -162,7 +221,7 @@ impl<'a> RunContents<'a> {
             .filter(result::started_at.eq(started_at))
             .select((
                 result::test,
-                result::slot,
+                result::part,
                 result::status,
                 result::start_offset_ms,
                 result::duration_ms,
@@ -171,9 +230,9 @@ impl<'a> RunContents<'a> {
             ))
             .load(connection)?;
         let mut contents = Self::default();
-        for (test, slot, code, start_offset_ms, duration_ms, browser, attempts) in rows {
+        for (test, part, code, start_offset_ms, duration_ms, browser, attempts) in rows {
             let stored = StoredResult {
-                slot,
+                part,
                 status: code,
                 start_offset_ms,
                 duration_ms,
@@ -191,12 +250,13 @@ impl<'a> RunContents<'a> {
                 browser,
                 has_errors: false,
             };
-            contents.tests.entry(test).or_default().push(Execution {
-                slot,
+            let only = PartExecution {
+                part,
                 first_place: 0,
                 attempts: vec![only],
                 source: Source::Result,
-            });
+            };
+            contents.tests.entry(test).or_default().push(only.into());
         }
         contents.load_rows(connection, project, run, started_at)?;
         Ok(contents)
@@ -215,11 +275,11 @@ impl<'a> RunContents<'a> {
             .filter(attempt::project_id.eq(project))
             .filter(attempt::run_number.eq(run))
             .filter(attempt::started_at.eq(started_at))
-            .order((attempt::test, attempt::slot, attempt::place))
+            .order((attempt::test, attempt::part, attempt::place))
             .select((
                 (
                     attempt::test,
-                    attempt::slot,
+                    attempt::part,
                     attempt::place,
                     attempt::execution,
                     attempt::retry,
@@ -235,7 +295,7 @@ impl<'a> RunContents<'a> {
                 ),
             ))
             .load(connection)?;
-        for ((test, slot, place, execution, retry, is_final), values) in rows {
+        for ((test, part, place, execution, retry, is_final), values) in rows {
             let (code, timed, occurred_at, duration_ms, browser, has_errors) = values;
             let facts = AttemptFacts {
                 status: status(code)?,
@@ -250,72 +310,178 @@ impl<'a> RunContents<'a> {
                 is_final,
             };
             let executions = self.tests.entry(test).or_default();
-            match executions.last_mut() {
-                Some(Execution {
-                    slot: last,
+            match executions.last_mut().map(|last| &mut last.first) {
+                Some(PartExecution {
+                    part: last,
                     attempts,
                     source: Source::Rows(positions),
                     ..
-                }) if *last == slot && positions.last().is_some_and(|last| last.execution == execution) => {
+                }) if *last == part && positions.last().is_some_and(|last| last.execution == execution) => {
                     attempts.push(facts);
                     positions.push(position);
                 }
-                Some(_) | None => executions.push(Execution {
-                    slot,
-                    first_place: place,
-                    attempts: vec![facts],
-                    source: Source::Rows(vec![position]),
-                }),
+                Some(_) | None => executions.push(
+                    PartExecution {
+                        part,
+                        first_place: place,
+                        attempts: vec![facts],
+                        source: Source::Rows(vec![position]),
+                    }
+                    .into(),
+                ),
             }
         }
         Ok(())
     }
 
-    /// Replaces a shard's executions and returns the changed tests.
-    pub(super) fn replace(&mut self, slot: i16, new: BTreeMap<i32, Vec<Execution<'a>>>) -> BTreeSet<i32> {
+    /// Removes the executions of some parts, and returns the tests that had any. Call [`Self::merge`] afterwards.
+    pub(super) fn remove(&mut self, parts: &[i16]) -> BTreeSet<i32> {
         let mut changed = BTreeSet::new();
         self.tests.retain(|test, executions| {
-            let before = executions.len();
-            executions.retain(|execution| execution.slot != slot);
-            if executions.len() < before {
+            if executions
+                .iter()
+                .any(|execution| parts.iter().any(|part| execution.is_of(*part)))
+            {
                 changed.insert(*test);
+                let others = executions.drain(..).flat_map(Execution::into_parts);
+                *executions = others
+                    .filter(|execution| !parts.contains(&execution.part))
+                    .map(Execution::from)
+                    .collect();
             }
             !executions.is_empty()
         });
-        for (test, executions) in new {
-            changed.insert(test);
-            self.tests.entry(test).or_default().extend(executions);
-        }
         changed
     }
 
-    /// Orders each test's executions by outcome, the worst last, then by the shards' indexes and their reports' order.
-    /// The order of arrival does not matter.
-    pub(crate) fn order(&mut self, shards: impl Iterator<Item = (i16, Option<i32>)>) {
-        let indexes: HashMap<i16, Option<i32>> = shards.collect();
-        for executions in self.tests.values_mut().filter(|executions| executions.len() > 1) {
-            executions.sort_by_key(|execution| {
-                (
-                    execution.outcome().map(|outcome| outcome.status.severity()),
-                    indexes.get(&execution.slot).copied().flatten(),
-                    execution.slot,
-                    execution.first_place,
-                )
-            });
+    /// Adds the executions of a part. Call [`Self::merge`] afterwards.
+    pub(super) fn add(&mut self, new: BTreeMap<i32, Vec<PartExecution<'a>>>) {
+        for (test, executions) in new {
+            let executions = executions.into_iter().map(Execution::from);
+            self.tests.entry(test).or_default().extend(executions);
         }
     }
 
-    /// The slots of the shards in which a test failed finally.
-    pub(crate) fn failed_slots(&self) -> BTreeSet<i16> {
+    /// Puts the executions of the parts together, and orders each test's by outcome, the worst last, then by shard and by
+    /// the order of the parts. The order of arrival does not matter. Returns the role of each part in its slot.
+    pub(crate) fn merge(&mut self, parts: &[StoredPart]) -> Result<HashMap<i16, PartRole>, StoreError> {
+        let mut slots: BTreeMap<Option<i32>, Slot> = BTreeMap::new();
+        for part in parts {
+            slots.entry(part.index).or_default().numbers.push(part.number);
+        }
+        let mut roles = HashMap::new();
+        for slot in slots.values_mut().filter(|slot| slot.numbers.len() > 1) {
+            let merged = self.merged(parts, &slot.numbers)?;
+            for (number, role) in slot.numbers.iter().zip(&merged.roles) {
+                roles.insert(*number, role.clone());
+            }
+            slot.merged = Some(merged);
+        }
+        let indexes: HashMap<i16, Option<i32>> = parts.iter().map(|part| (part.number, part.index)).collect();
+        for (test, executions) in self.tests.iter_mut().filter(|(_, all)| all.len() > 1) {
+            let mut by_slot: BTreeMap<Option<i32>, Vec<PartExecution<'a>>> = BTreeMap::new();
+            for part in executions.drain(..).flat_map(Execution::into_parts) {
+                let index = indexes.get(&part.part).copied().flatten();
+                by_slot.entry(index).or_default().push(part);
+            }
+            for (index, parts) in by_slot {
+                let merged = slots.get(&index).and_then(|slot| slot.of_test(*test));
+                match merged {
+                    Some((numbers, merged)) => executions.extend(put_together(parts, numbers, merged)),
+                    None => executions.extend(parts.into_iter().map(Execution::from)),
+                }
+            }
+            executions.sort_by_key(|execution| execution.outcome().map(|outcome| outcome.status.severity()));
+        }
+        Ok(roles)
+    }
+
+    /// The executions of a slot with several parts.
+    fn merged(&self, parts: &[StoredPart], numbers: &[i16]) -> Result<MergedParts<i32>, StoreError> {
+        let mut tests: HashMap<i16, BTreeMap<i32, Vec<AttemptStatus>>> =
+            numbers.iter().map(|number| (*number, BTreeMap::new())).collect();
+        for (test, executions) in &self.tests {
+            for execution in executions.iter().flat_map(Execution::parts) {
+                if let Some(of_part) = tests.get_mut(&execution.part) {
+                    of_part.entry(*test).or_default().push(execution.status());
+                }
+            }
+        }
+        let of_slot: Vec<&StoredPart> = parts
+            .iter()
+            .filter(|part| tests.contains_key(&part.number))
+            .collect();
+        let senders = of_slot
+            .iter()
+            .map(|part| part.sender())
+            .collect::<Result<Vec<_>, _>>()?;
+        let slot_parts: Vec<SlotPart<'_, i32>> = of_slot
+            .iter()
+            .zip(&senders)
+            .map(|(part, sender)| SlotPart {
+                sender,
+                started_at: part.started_at.0,
+                content: &part.content,
+                tests: tests.remove(&part.number).unwrap_or_default(),
+            })
+            .collect();
+        Ok(merge_parts(&slot_parts))
+    }
+
+    /// The tests with several executions of parts of this shard. Another part may change how they belong together.
+    pub(super) fn repeated_in(&self, parts: &[StoredPart], index: Option<i32>) -> BTreeSet<i32> {
+        let of_slot: BTreeSet<i16> = parts
+            .iter()
+            .filter(|part| part.index == index)
+            .map(|part| part.number)
+            .collect();
+        if of_slot.len() < 2 {
+            return BTreeSet::new();
+        }
+        let repeated = self.tests.iter().filter(|(_, executions)| {
+            let parts = executions.iter().flat_map(Execution::parts);
+            parts
+                .filter(|execution| of_slot.contains(&execution.part))
+                .count()
+                > 1
+        });
+        repeated.map(|(test, _)| *test).collect()
+    }
+
+    /// The parts in which an execution failed finally.
+    pub(crate) fn failed_parts(&self) -> BTreeSet<i16> {
         let executions = self.tests.values().flatten();
         executions
-            .filter(|execution| {
-                execution
+            .filter_map(|execution| {
+                let outcome = execution
                     .outcome()
-                    .is_some_and(|outcome| outcome.status.is_failure())
+                    .filter(|outcome| outcome.status.is_failure())?;
+                let (part, _) = execution.attempts().nth(outcome.final_retry)?;
+                Some(part)
             })
-            .map(|execution| execution.slot)
             .collect()
+    }
+
+    /// The numbers of tests and of failed ones in some parts alone.
+    pub(super) fn count_of(&self, parts: &[i16]) -> (u32, u32) {
+        let (mut tests, mut failed) = (0, 0);
+        for executions in self.tests.values() {
+            let own = executions
+                .iter()
+                .filter(|execution| parts.iter().any(|part| execution.is_of(*part)));
+            if let Some(outcome) = outcome(own) {
+                tests += 1;
+                failed += u32::from(outcome.status.is_failure());
+            }
+        }
+        (tests, failed)
+    }
+
+    /// The outcome of a test in the run, and that of its executions in which a part has an attempt.
+    pub(super) fn outcomes_with(&self, test: i32, part: i16) -> Option<(TestOutcome, TestOutcome)> {
+        let executions = self.executions(test);
+        let own = executions.iter().filter(|execution| execution.is_of(part));
+        Some((outcome(executions)?, outcome(own)?))
     }
 
     /// A test's row of `result`.
@@ -323,7 +489,7 @@ impl<'a> RunContents<'a> {
         self.results.get(&test)
     }
 
-    /// The executions of a test, ordered; none if no shard has it any more.
+    /// The executions of a test, ordered; none if no part has it any more.
     pub(super) fn executions(&self, test: i32) -> &[Execution<'a>] {
         self.tests.get(&test).map(Vec::as_slice).unwrap_or_default()
     }
@@ -336,7 +502,7 @@ impl<'a> RunContents<'a> {
     /// The counts of the outcomes.
     pub(crate) fn counts(&self) -> Counts {
         let mut counts = Counts::default();
-        for outcome in self.tests.values().filter_map(|executions| outcome(executions)) {
+        for outcome in self.tests.values().filter_map(outcome) {
             counts.add(&outcome);
         }
         counts
@@ -361,4 +527,40 @@ impl<'a> RunContents<'a> {
         }
         pack
     }
+}
+
+/// The parts of one shard, or of a run without shards.
+#[derive(Default)]
+struct Slot {
+    numbers: Vec<i16>,
+    /// None if it has a single part.
+    merged: Option<MergedParts<i32>>,
+}
+
+impl Slot {
+    /// The numbers of its parts, and how their executions of a test belong together.
+    fn of_test(&self, test: i32) -> Option<(&[i16], &[Vec<ExecutionRef>])> {
+        let executions = self.merged.as_ref()?.executions.get(&test)?;
+        Some((&self.numbers, executions))
+    }
+}
+
+/// The executions that these executions of parts make up.
+fn put_together<'a>(
+    parts: Vec<PartExecution<'a>>,
+    numbers: &[i16],
+    merged: &[Vec<ExecutionRef>],
+) -> Vec<Execution<'a>> {
+    let mut by_part: HashMap<i16, Vec<Option<PartExecution<'a>>>> = HashMap::new();
+    for part in parts {
+        by_part.entry(part.part).or_default().push(Some(part));
+    }
+    let mut take = |of: &ExecutionRef| {
+        let executions = by_part.get_mut(numbers.get(of.part)?)?;
+        executions.get_mut(of.execution)?.take()
+    };
+    merged
+        .iter()
+        .filter_map(|execution| Execution::of(execution.iter().filter_map(&mut take).collect::<Vec<_>>()))
+        .collect()
 }

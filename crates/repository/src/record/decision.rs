@@ -16,13 +16,13 @@ use uuid::Uuid;
 
 use super::{
     intern::{TestKey, known_tests},
-    run::first_shard_at,
+    run::first_part_at,
 };
 use crate::{
     db::{
         column::{At, file_hash, short_hash, storable},
         pool::WorkError,
-        schema::{result, run, shard, upload},
+        schema::{part, result, run, upload},
     },
     read::decision,
 };
@@ -45,7 +45,7 @@ pub(crate) fn store_decision(
     let (run_number, id, counts_in_verdicts, started_at) = run;
     rules
         .check_decision(counts_in_verdicts)
-        .and_then(|()| rules.check_open(run_number, first_shard_at(id), now))
+        .and_then(|()| rules.check_open(run_number, first_part_at(id), now))
         .map_err(|violation| refused(violation.into()))?;
     let mut uploads = upload::table
         .filter(upload::project_id.eq(project))
@@ -102,14 +102,14 @@ fn target_run(
         .flatten()
         .map(|RunId(id)| id)
         .collect();
-    let numbers: Vec<(Uuid, i32)> = shard::table
-        .filter(shard::project_id.eq(project))
-        .filter(shard::id.eq_any(&ids))
-        .select((shard::id, shard::run_number))
+    let numbers: Vec<(Uuid, i32)> = part::table
+        .filter(part::project_id.eq(project))
+        .filter(part::id.eq_any(&ids))
+        .select((part::id, part::run_number))
         .load(connection)?;
     let number_of = |id: &Uuid| {
-        let shard_row = numbers.iter().find(|(shard, _)| shard == id);
-        shard_row.map(|(_, number)| *number)
+        let row = numbers.iter().find(|(part, _)| part == id);
+        row.map(|(_, number)| *number)
     };
     let Some(number) = ids.first().and_then(number_of) else {
         return Ok(None);

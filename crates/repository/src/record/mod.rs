@@ -1,7 +1,7 @@
-//! The import transaction: stores one shard's report in its run, and updates everything derived.
+//! The import transaction: stores a report as a part of its run, and updates everything derived.
 //!
 //! The project's row is locked first, so imports into one project are serial. Run numbers therefore have no gaps, two
-//! shards of one run always see each other, and a verdict never overwrites a later one. The number of statements does
+//! parts of one run always see each other, and a verdict never overwrites a later one. The number of statements does
 //! not depend on the number of tests.
 //!
 //! The project is judged after that transaction. Judging takes most of the time, and one judgement serves all reports
@@ -14,6 +14,7 @@ mod judgement;
 mod recognise;
 mod rows;
 mod run;
+mod target;
 mod turn;
 mod uncounted_run;
 pub(crate) mod verdict;
@@ -22,7 +23,7 @@ use std::{collections::BTreeSet, time::Instant};
 
 use assay_domain::{
     id::{ProjectId, RunId},
-    recording::{Effect, ImportReceipt, Recording, VerdictChanges},
+    recording::{Effect, ImportReceipt, PartStanding, Recording, ReplacedResults, VerdictChanges},
     rules::RecordingRules,
     run::Outcome,
     store::{DueJudgement, RecordError, Recorder, StoreError, StoredRecording},
@@ -36,7 +37,7 @@ pub(crate) use contents::RunContents;
 pub(crate) use decision::store_decision;
 pub(crate) use recognise::recognise;
 pub(crate) use rows::store_pack;
-pub(crate) use run::{Ending, shard_outcome};
+pub(crate) use run::{Ending, set_derived, store_derived};
 pub(crate) use uncounted_run::uncounted_run;
 
 use crate::{
@@ -46,16 +47,13 @@ use crate::{
         period,
         pool::WorkError,
     },
-    read::{
-        branch, daily_counts,
-        observation::Mark,
-        shard::{self, StoredShard},
-    },
+    read::{branch, daily_counts, observation::Mark, part::StoredPart},
 };
-use contents::Execution;
+use contents::PartExecution;
 use intern::{Numbers, RecordingOrdinals};
 use judgement::PendingJudgement;
-use run::{KnownRun, RunKey};
+use run::KnownRun;
+use target::Target;
 use turn::LockedProject;
 use verdict::ImportChanges;
 
@@ -123,7 +121,7 @@ fn not_judged(error: RecordError) -> RecordError {
         RecordError::Store(error) => RecordError::NotJudged(error),
         other @ (RecordError::NoProject(_)
         | RecordError::ShardingDiffers { .. }
-        | RecordError::SlotTaken { .. }
+        | RecordError::RevisionDiffers { .. }
         | RecordError::NotAllowed(_)
         | RecordError::NotJudged(_)) => other,
     }
@@ -158,7 +156,7 @@ struct Import<'a> {
     project: Uuid,
     recording: &'a Recording,
     rules: RecordingRules,
-    /// The id of the import, of a new shard, and the new value of `project.observed`.
+    /// The id of the import, of a new part, and the new value of `project.observed`.
     new_id: Uuid,
     began: ImportStart,
     /// The value of `project.observed` before the import waited for its turn.
@@ -193,53 +191,38 @@ impl Import<'_> {
             observed,
             import_changes,
         };
-        let stored_run = KnownRun::find(connection, self.project, self.run_key())?;
-        let shards = match &stored_run {
-            Some(stored_run) => shard::of_run(connection, self.project, stored_run.number)?,
-            None => Vec::new(),
-        };
-        if let Some(stored_run) = &stored_run {
-            self.check_sharding(stored_run)?;
-        }
-        let index = self
-            .recording
-            .shard
-            .map(|shard| crate::db::column::int(shard.index));
-        let former = shards.iter().find(|shard| shard.index == index);
-        if let (Some(stored_run), Some(former)) = (&stored_run, former)
-            && former.content == self.recording.content
-        {
+        let target = Target::find(
+            connection,
+            self.project,
+            self.recording,
+            self.rules,
+            self.began.now,
+        )?;
+        if let (Some(run), Some(same)) = (&target.run, target.same_part(self.recording)?) {
             let imported = match first_attempt {
-                Some(imported) if former.import_id == Some(self.new_id) => imported,
-                Some(_) | None => unchanged(stored_run, former)?,
+                Some(imported) if same.import_id == Some(self.new_id) => imported,
+                Some(_) | None => unchanged(run, same)?,
             };
             let due = !mark.is_judged();
             let judgement = due.then(|| judgement(mark.observed, ImportChanges::everything()));
             return Ok(Ok((imported, judgement)));
         }
-        self.check_rules(stored_run.as_ref(), &stable_branch)?;
-        if let (Some(stored_run), Some(former)) = (&stored_run, former) {
-            self.check_sender(stored_run, former)?;
-        }
-        let shard = self.shard(former, &shards)?;
-        let others: Vec<StoredShard> = shards
-            .into_iter()
-            .filter(|other| other.slot != shard.slot)
-            .collect();
+        self.check_rules(target.run.as_ref(), &stable_branch)?;
+        target.check(self.recording)?;
         // The rows are read in the partition of the run's old start, and written to that of the new one.
-        let starts = [&shard].into_iter().chain(&others).map(|shard| shard.started_at);
+        let starts = target.others(self.recording).map(|part| part.started_at);
         let starts = starts
+            .chain([At(self.recording.started_at)])
             .min()
             .into_iter()
-            .chain(stored_run.as_ref().map(|stored_run| stored_run.started_at));
+            .chain(target.run.as_ref().map(|run| run.started_at));
         for start in starts {
             if !period::hold_partition(connection, start)? {
                 return Ok(Err(NoPartition(start)));
             }
         }
         let interned = RecordingOrdinals::load(connection, self.project, self.recording, &mut numbers)?;
-        let (imported, import_changes) =
-            self.store(connection, stored_run, shard, others, &interned, &mut numbers)?;
+        let (imported, import_changes) = self.store(connection, target, &interned, &mut numbers)?;
         numbers.store(connection, self.project, self.new_id)?;
         // If an import was killed before it judged, the verdicts that it changed are unknown.
         let import_changes = match mark.is_judged() {
@@ -249,21 +232,12 @@ impl Import<'_> {
         Ok(Ok((imported, Some(judgement(self.new_id, import_changes)))))
     }
 
-    /// Identifies the run. Runs that do not count in verdicts have separate keys. An ingest key for such runs alone can
-    /// thus neither change another run nor take its key.
-    fn run_key(&self) -> RunKey<'_> {
-        RunKey {
-            text: &self.recording.run_key,
-            counts_in_verdicts: self.rules.counts_in_verdicts(),
-        }
-    }
-
     fn check_rules(&self, stored_run: Option<&KnownRun>, stable_branch: &str) -> Work<()> {
         let now = self.began.now;
         let refused = |violation| WorkError::Refused(RecordError::NotAllowed(violation));
         if let Some(stored_run) = stored_run {
             self.rules
-                .check_open(stored_run.number, stored_run.first_shard_at(), now)
+                .check_open(stored_run.number, stored_run.first_part_at(), now)
                 .map_err(refused)?;
         }
         self.rules
@@ -271,53 +245,54 @@ impl Import<'_> {
             .map_err(refused)
     }
 
-    fn check_sharding(&self, stored_run: &KnownRun) -> Work<()> {
-        if stored_run.sharded == self.recording.shard.is_some() {
-            return Ok(());
-        }
-        Err(WorkError::Refused(RecordError::ShardingDiffers {
-            run_number: stored_run.number,
-            stored_sharded: stored_run.sharded,
-        }))
-    }
-
-    /// Rejects replacing a shard that another job sent.
-    fn check_sender(&self, stored_run: &KnownRun, former: &StoredShard) -> Work<()> {
-        let (stored, sender) = (former.sender(), &self.recording.sender);
-        if !sender.is_other_than(&stored) {
-            return Ok(());
-        }
-        Err(WorkError::Refused(RecordError::SlotTaken {
-            run_number: stored_run.number,
-            shard: self.recording.shard.map(|shard| shard.index),
-            stored,
-            sender: sender.clone(),
-        }))
-    }
-
     fn store(
         &self,
         connection: &mut PgConnection,
-        stored_run: Option<KnownRun>,
-        shard: StoredShard,
-        others: Vec<StoredShard>,
+        target: Target<'_>,
         interned: &RecordingOrdinals,
         numbers: &mut Numbers,
     ) -> Work<(ImportReceipt, ImportChanges)> {
+        let Target {
+            key,
+            run: stored_run,
+            mut parts,
+        } = target;
+        let recording = self.recording;
         let mut contents = match &stored_run {
             Some(stored_run) => {
                 RunContents::load(connection, self.project, stored_run.number, stored_run.started_at)?
             }
             None => RunContents::default(),
         };
-        let executions = Execution::of_recording(self.recording, interned, shard.slot);
-        let changed = contents.replace(shard.slot, executions);
-        contents.order(
-            others
-                .iter()
-                .chain([&shard])
-                .map(|shard| (shard.slot, shard.index)),
-        );
+        let slot: Vec<(i16, Uuid, Uuid)> = target::of_slot(&parts, recording)
+            .map(|part| (part.number, part.id, part.shard_id))
+            .collect();
+        let part_number = run::next_part(&parts)?;
+        let mut changed = BTreeSet::new();
+        let (mut removed, mut replaced) = (Vec::new(), None);
+        if recording.replaces && !slot.is_empty() {
+            contents.merge(&parts)?;
+            removed = slot.iter().map(|(number, ..)| *number).collect();
+            let (tests, failed) = contents.count_of(&removed);
+            replaced = Some(ReplacedResults { tests, failed });
+            changed.extend(contents.remove(&removed));
+            parts.retain(|part| !removed.contains(&part.number));
+        }
+        let ids = match slot.first() {
+            // The first part of a shard has the shard's id.
+            Some((_, _, shard)) if replaced.is_some() => (*shard, *shard),
+            Some((_, _, shard)) => (self.new_id, *shard),
+            None => (self.new_id, self.new_id),
+        };
+        parts.push(run::new_part(recording, part_number, ids, self.new_id));
+        let tests = recording.tests.iter().zip(interned.tests.iter().copied());
+        let executions = PartExecution::of_tests(tests, interned, part_number);
+        changed.extend(executions.keys());
+        contents.add(executions);
+        let roles = contents.merge(&parts)?;
+        changed.extend(contents.repeated_in(&parts, target::index(recording)));
+        let derived_parts: Vec<i16> = run::set_derived(&mut parts, &contents, &roles)?;
+
         let number = stored_run
             .as_ref()
             .map_or_else(|| numbers.next_run(), |stored_run| stored_run.number);
@@ -327,14 +302,14 @@ impl Import<'_> {
             .map(str::to_owned)
             .collect();
         let former_start = stored_run.as_ref().map(|stored_run| stored_run.started_at);
-        let all: Vec<&StoredShard> = others.iter().chain([&shard]).collect();
-        let context = run::context(stored_run.as_ref(), self.recording)?;
+        let context = run::context(stored_run.as_ref(), recording)?;
         let run = run::NewRun::of(
             self,
+            key,
             number,
             stored_run.as_ref(),
             &context,
-            &all,
+            &parts,
             contents.counts(),
         )?;
         run.store(connection)?;
@@ -350,14 +325,24 @@ impl Import<'_> {
             .map(daily_counts::day_of)
             .collect();
         daily_counts::refresh(connection, self.project, &Vec::from_iter(days))?;
-        run::store_shard(connection, self.project, number, &shard)?;
+        run::delete_parts(connection, self.project, number, &removed)?;
+        let (new, others): (Vec<&StoredPart>, Vec<&StoredPart>) =
+            parts.iter().partition(|part| part.number == part_number);
+        for part in new {
+            run::store_part(connection, self.project, number, part)?;
+        }
+        let changed_parts: Vec<&StoredPart> = others
+            .into_iter()
+            .filter(|part| derived_parts.contains(&part.number))
+            .collect();
+        run::store_derived(connection, self.project, number, &changed_parts)?;
         let writer = rows::RowWriter {
             project: self.project,
             run: number,
             started_at: run.started_at.0,
             interned,
         };
-        writer.write(connection, &contents, shard.slot, &changed, former_start)?;
+        writer.write(connection, &contents, &removed, &changed, former_start)?;
         if self.rules.counts_in_verdicts() {
             rows::store_pack(connection, self.project, number, run.started_at, &contents.pack())?;
         }
@@ -373,31 +358,26 @@ impl Import<'_> {
             tests: changed.into_iter().chain(contents.ordinals()).collect(),
             ..ImportChanges::default()
         };
+        let role = roles.get(&part_number).cloned().unwrap_or_default();
         let imported = ImportReceipt {
             run_id: RunId(run.id),
             run_number: number,
-            shard_id: RunId(shard.id),
+            shard_id: RunId(ids.1),
             status: run.outcome,
             counts: contents.counts(),
             context,
-            effect: if shard.id == self.new_id {
-                Effect::Added
-            } else {
-                Effect::Replaced
+            effect: match replaced {
+                Some(_) => Effect::Replaced,
+                None => Effect::Added,
+            },
+            standing: PartStanding {
+                continues: role.continues,
+                beside: run::senders_at(&parts, target::index(recording), &role.beside)?,
+                replaced,
             },
             verdicts_changed: VerdictChanges::default(),
         };
         Ok((imported, import_changes))
-    }
-
-    /// The shard to store: in the slot of the one that it replaces, or in a new one.
-    fn shard(&self, former: Option<&StoredShard>, all: &[StoredShard]) -> Work<StoredShard> {
-        let recording = self.recording;
-        let (slot, id) = match former {
-            Some(former) => (former.slot, former.id),
-            None => (run::next_slot(all)?, self.new_id),
-        };
-        Ok(run::new_shard(recording, slot, id, self.new_id))
     }
 }
 
@@ -419,16 +399,17 @@ pub(crate) fn correct(
 }
 
 /// The result of an import whose content was already stored.
-fn unchanged(stored_run: &KnownRun, shard: &StoredShard) -> Work<ImportReceipt> {
+fn unchanged(stored_run: &KnownRun, part: &StoredPart) -> Work<ImportReceipt> {
     let status: Option<Outcome> = optional_word("run status", stored_run.status.as_deref())?;
     Ok(ImportReceipt {
         run_id: RunId(stored_run.id),
         run_number: stored_run.number,
-        shard_id: RunId(shard.id),
+        shard_id: RunId(part.shard_id),
         status,
         counts: stored_run.counts.counts()?,
         context: stored_run.context.clone().stored()?,
         effect: Effect::Unchanged,
+        standing: PartStanding::default(),
         verdicts_changed: VerdictChanges::default(),
     })
 }

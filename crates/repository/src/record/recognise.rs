@@ -1,15 +1,24 @@
-//! Looks up the run, tests and signatures of a report in a project, without storing it.
+//! Looks up the run, tests and signatures of a report in a project, and the outcomes of its tests in its run, without
+//! storing it.
 
 use std::collections::BTreeSet;
 
 use assay_domain::{
-    project::Project, recording::Recording, rules::RecordingRules, store::RecognisedReport, test::TestOrdinal,
+    project::Project,
+    recording::Recording,
+    rules::RecordingRules,
+    store::{RecognisedOutcome, RecognisedReport},
+    test::TestOrdinal,
+    timestamp::Timestamp,
 };
 use diesel::{PgConnection, QueryDsl as _, RunQueryDsl as _};
 
 use super::{
-    intern::{TestKey, known_signatures, known_tests},
-    run::{self, KnownRun, RunKey},
+    RunContents,
+    contents::PartExecution,
+    intern::{RecordingOrdinals, TestKey, known_signatures, known_tests},
+    run,
+    target::Target,
 };
 use crate::db::{
     column::{count, file_hash, short_hash, storable},
@@ -23,13 +32,10 @@ pub(crate) fn recognise(
     of: &Project,
     recording: &Recording,
     rules: RecordingRules,
+    now: Timestamp,
 ) -> Read<RecognisedReport> {
-    let key = RunKey {
-        text: &recording.run_key,
-        counts_in_verdicts: rules.counts_in_verdicts(),
-    };
-    let run = KnownRun::find(connection, of.id.0, key)?;
-    let context = run::context(run.as_ref(), recording)?;
+    let target = Target::find(connection, of.id.0, recording, rules, now)?;
+    let context = run::context(target.run.as_ref(), recording)?;
     let newest: i32 = project::table
         .find(of.id.0)
         .select(project::runs)
@@ -43,9 +49,11 @@ pub(crate) fn recognise(
         })
         .collect();
     let ordinals = known_tests(connection, of.id.0, &keys)?;
-    let tests = keys
+    let known: Vec<Option<i32>> = keys.iter().map(|key| ordinals.get(key).copied()).collect();
+    let (outcomes, left_failed) = outcomes(connection, of, recording, &target, &known)?;
+    let tests = known
         .iter()
-        .map(|key| ordinals.get(key).map(|ordinal| count(*ordinal)).transpose())
+        .map(|ordinal| ordinal.map(count).transpose())
         .collect::<Result<Vec<Option<TestOrdinal>>, _>>()?;
     let fingerprints: BTreeSet<String> = recording
         .tests
@@ -59,10 +67,63 @@ pub(crate) fn recognise(
         .map(|(fingerprint, number)| Ok((fingerprint, count(number)?)))
         .collect::<Result<_, assay_domain::store::StoreError>>()?;
     Ok(RecognisedReport {
-        run: run.map(|run| (run.number, run.started_at.0)),
+        run: target.run.map(|run| (run.number, run.started_at.0)),
         context,
         next_run: newest.saturating_add(1),
         tests,
+        outcomes,
+        left_failed,
         signatures,
     })
+}
+
+/// The outcome of each test once the report is a part of its run, and the number of tests that an earlier attempt left
+/// failed and that did not run again.
+fn outcomes(
+    connection: &mut PgConnection,
+    project: &Project,
+    recording: &Recording,
+    target: &Target<'_>,
+    ordinals: &[Option<i32>],
+) -> Read<(Vec<RecognisedOutcome>, u64)> {
+    let mut parts: Vec<_> = target.others(recording).cloned().collect();
+    let number = run::next_part(&target.parts)?;
+    let mut contents = match &target.run {
+        Some(run) if !parts.is_empty() => {
+            RunContents::load(connection, project.id.0, run.number, run.started_at)?
+        }
+        Some(_) | None => RunContents::default(),
+    };
+    let others: Vec<i16> = parts.iter().map(|part| part.number).collect();
+    let replaced = target
+        .parts
+        .iter()
+        .map(|part| part.number)
+        .filter(|part| !others.contains(part));
+    contents.remove(&replaced.collect::<Vec<_>>());
+    parts.push(run::new_part(
+        recording,
+        number,
+        Default::default(),
+        Default::default(),
+    ));
+    let known = recording.tests.iter().zip(ordinals);
+    let known = known.filter_map(|(test, ordinal)| Some((test, (*ordinal)?)));
+    contents.add(PartExecution::of_tests(
+        known,
+        &RecordingOrdinals::default(),
+        number,
+    ));
+    let roles = contents.merge(&parts)?;
+    let outcomes = recording
+        .tests
+        .iter()
+        .zip(ordinals)
+        .filter_map(|(test, ordinal)| {
+            let stored = ordinal.and_then(|ordinal| contents.outcomes_with(ordinal, number));
+            let (in_run, own) = stored.or_else(|| test.outcome().map(|outcome| (outcome, outcome)))?;
+            Some(RecognisedOutcome { in_run, own })
+        });
+    let left_failed = roles.get(&number).map_or(0, |role| role.left_failed);
+    Ok((outcomes.collect(), u64::try_from(left_failed).unwrap_or(u64::MAX)))
 }

@@ -36,7 +36,7 @@ struct NewResult {
     start_offset_ms: Option<i32>,
     browser: i32,
     attempts: i32,
-    slot: i16,
+    part: i16,
     status: i16,
 }
 
@@ -53,7 +53,7 @@ struct NewAttempt {
     signature: Option<i32>,
     place: i32,
     retry: i32,
-    slot: i16,
+    part: i16,
     status: i16,
     timed: bool,
     message: Option<String>,
@@ -75,26 +75,26 @@ struct Changes {
 #[derive(Default)]
 struct AttemptMoves {
     tests: Vec<i32>,
-    slots: Vec<i16>,
+    parts: Vec<i16>,
     places: Vec<i32>,
     executions: Vec<i32>,
     retries: Vec<i32>,
     final_ones: Vec<bool>,
 }
 
-/// Tests whose only remaining attempt is plain, so that their row of `result` replaces it, with the slot of the
+/// Tests whose only remaining attempt is plain, so that their row of `result` replaces it, with the part of the
 /// attempt.
 #[derive(Default)]
 struct AttemptDrops {
     tests: Vec<i32>,
-    slots: Vec<i16>,
+    parts: Vec<i16>,
 }
 
-/// The position of an attempt among those of its shard.
+/// The position of an attempt among those of its part.
 #[derive(Clone, Copy)]
 struct Key {
     test: i32,
-    slot: i16,
+    part: i16,
     place: i32,
 }
 
@@ -102,24 +102,24 @@ struct Key {
 pub(super) struct RowWriter<'a> {
     pub(super) project: Uuid,
     pub(super) run: i32,
-    /// The start of the run, a shard that is being imported included.
+    /// The start of the run, a part that is being imported included.
     pub(super) started_at: Timestamp,
     pub(super) interned: &'a RecordingOrdinals,
 }
 
 impl RowWriter<'_> {
-    /// Writes the rows of the tests that a shard in this slot changed, and moves the others to the run's new start.
+    /// Writes the rows of the changed tests without those of removed parts, and moves the others to the run's new start.
     pub(super) fn write(
         &self,
         connection: &mut PgConnection,
         contents: &RunContents<'_>,
-        slot: i16,
+        removed_parts: &[i16],
         changed: &BTreeSet<i32>,
         former_start: Option<At>,
     ) -> QueryResult<()> {
         if let Some(former) = former_start {
             self.delete_results(connection, changed, former)?;
-            self.delete_attempts(connection, slot, former)?;
+            self.delete_attempts(connection, removed_parts, former)?;
             if former.0 != self.started_at {
                 self.shift(connection, former.0)?;
             }
@@ -192,13 +192,16 @@ impl RowWriter<'_> {
         .map(drop)
     }
 
-    /// Deletes the attempts of a shard.
-    fn delete_attempts(&self, connection: &mut PgConnection, slot: i16, start: At) -> QueryResult<()> {
+    /// Deletes the attempts of parts.
+    fn delete_attempts(&self, connection: &mut PgConnection, parts: &[i16], start: At) -> QueryResult<()> {
+        if parts.is_empty() {
+            return Ok(());
+        }
         diesel::delete(attempt::table)
             .filter(attempt::project_id.eq(self.project))
             .filter(attempt::run_number.eq(self.run))
             .filter(attempt::started_at.eq(start))
-            .filter(attempt::slot.eq(slot))
+            .filter(attempt::part.eq_any(parts))
             .execute(connection)
             .map(drop)
     }
@@ -229,7 +232,7 @@ impl RowWriter<'_> {
         Ok(())
     }
 
-    /// The row of a test; none if no shard has it any more. Adds the rows of its attempts.
+    /// The row of a test; none if no part has it any more. Adds the rows of its attempts.
     fn rows_of_test(
         &self,
         test: i32,
@@ -237,16 +240,23 @@ impl RowWriter<'_> {
         changes: &mut Changes,
     ) -> Option<NewResult> {
         let outcome = outcome(executions)?;
-        let (slot, last) = final_attempt(executions, &outcome)?;
+        let (part, last) = final_attempt(executions, &outcome)?;
         let result = final_result(executions, self.started_at)?;
-        let is_plain = matches!(executions, [only] if only.is_plain());
-        for (number, execution) in (0..).zip(executions) {
-            if !is_plain {
-                self.rows_of_execution(test, number, execution, &outcome, changes);
-            } else if matches!(execution.source, Source::Rows(_)) {
-                changes.dropped.tests.push(test);
-                changes.dropped.slots.push(execution.slot);
+        let plain = match executions {
+            [only] => only.plain(),
+            _ => None,
+        };
+        match plain {
+            None => {
+                for (number, execution) in (0..).zip(executions) {
+                    self.rows_of_execution(test, number, execution, &outcome, changes);
+                }
             }
+            Some(plain) if matches!(plain.source, Source::Rows(_)) => {
+                changes.dropped.tests.push(test);
+                changes.dropped.parts.push(plain.part);
+            }
+            Some(_) => {}
         }
         Some(NewResult {
             project_id: self.project,
@@ -256,8 +266,8 @@ impl RowWriter<'_> {
             test,
             start_offset_ms: result.offset_ms,
             browser: last.browser,
-            attempts: if is_plain { 0 } else { int(outcome.attempts) },
-            slot,
+            attempts: if plain.is_some() { 0 } else { int(outcome.attempts) },
+            part,
             status: result.status,
         })
     }
@@ -271,26 +281,32 @@ impl RowWriter<'_> {
         outcome: &TestOutcome,
         changes: &mut Changes,
     ) {
-        for (retry, facts) in execution.attempts.iter().enumerate() {
+        let of_parts = execution.parts().flat_map(|part| {
+            part.attempts
+                .iter()
+                .enumerate()
+                .map(move |attempt| (part, attempt))
+        });
+        for (retry, (part, (index, facts))) in of_parts.enumerate() {
             let key = Key {
                 test,
-                slot: execution.slot,
-                place: execution.first_place.saturating_add(int(retry)),
+                part: part.part,
+                place: part.first_place.saturating_add(int(index)),
             };
             let position = Position {
                 execution: int(number),
                 retry: int(retry),
                 is_final: (number, retry) == (outcome.final_execution, outcome.final_retry),
             };
-            match &execution.source {
+            match &part.source {
                 Source::Result => changes.attempts.push(self.attempt(key, position, facts, None)),
                 Source::New(recorded) => {
-                    let recorded = recorded.get(retry).copied();
+                    let recorded = recorded.get(index).copied();
                     changes
                         .attempts
                         .push(self.attempt(key, position, facts, recorded));
                 }
-                Source::Rows(former) if former.get(retry) != Some(&position) => {
+                Source::Rows(former) if former.get(index) != Some(&position) => {
                     changes.moved.push(key, position);
                 }
                 Source::Rows(_) => {}
@@ -320,7 +336,7 @@ impl RowWriter<'_> {
             signature: class.and_then(|class| self.interned.signature(class)),
             place: key.place,
             retry: position.retry,
-            slot: key.slot,
+            part: key.part,
             status: status_code(facts.status),
             timed: facts.at.is_some(),
             message: errors
@@ -340,15 +356,15 @@ impl RowWriter<'_> {
         // Raw SQL, because diesel has no update from arrays.
         diesel::sql_query(
             "UPDATE attempt SET execution = moved.execution, retry = moved.retry, is_final = moved.is_final \
-             FROM unnest($3, $4, $5, $6, $7, $8) AS moved (test, slot, place, execution, retry, is_final) \
+             FROM unnest($3, $4, $5, $6, $7, $8) AS moved (test, part, place, execution, retry, is_final) \
              WHERE attempt.project_id = $1 AND attempt.run_number = $2 AND attempt.started_at = $9 \
                  AND attempt.test = moved.test \
-                 AND attempt.slot = moved.slot AND attempt.place = moved.place",
+                 AND attempt.part = moved.part AND attempt.place = moved.place",
         )
         .bind::<SqlUuid, _>(self.project)
         .bind::<Integer, _>(self.run)
         .bind::<Array<Integer>, _>(&moved.tests)
-        .bind::<Array<SmallInt>, _>(&moved.slots)
+        .bind::<Array<SmallInt>, _>(&moved.parts)
         .bind::<Array<Integer>, _>(&moved.places)
         .bind::<Array<Integer>, _>(&moved.executions)
         .bind::<Array<Integer>, _>(&moved.retries)
@@ -364,21 +380,21 @@ impl RowWriter<'_> {
         }
         // Raw SQL, because diesel has no rows from arrays.
         diesel::sql_query(
-            "DELETE FROM attempt USING unnest($4, $5) AS dropped (test, slot) \
+            "DELETE FROM attempt USING unnest($4, $5) AS dropped (test, part) \
              WHERE attempt.project_id = $1 AND attempt.run_number = $2 AND attempt.started_at = $3 \
-                 AND attempt.test = dropped.test AND attempt.slot = dropped.slot",
+                 AND attempt.test = dropped.test AND attempt.part = dropped.part",
         )
         .bind::<SqlUuid, _>(self.project)
         .bind::<Integer, _>(self.run)
         .bind::<Timestamptz, _>(At(self.started_at))
         .bind::<Array<Integer>, _>(&dropped.tests)
-        .bind::<Array<SmallInt>, _>(&dropped.slots)
+        .bind::<Array<SmallInt>, _>(&dropped.parts)
         .execute(connection)
         .map(drop)
     }
 }
 
-/// The result of a test in a run that started at this time; none if no shard has it.
+/// The result of a test in a run that started at this time; none if no part has it.
 pub(super) fn final_result(
     executions: &[Execution<'_>],
     run_started_at: Timestamp,
@@ -393,20 +409,22 @@ pub(super) fn final_result(
     })
 }
 
-/// The final attempt with this outcome, and the slot of its shard.
+/// The final attempt with this outcome, and its part.
 fn final_attempt<'e>(
     executions: &'e [Execution<'_>],
     outcome: &TestOutcome,
 ) -> Option<(i16, &'e AttemptFacts)> {
-    let execution = executions.get(outcome.final_execution)?;
-    Some((execution.slot, execution.attempts.get(outcome.final_retry)?))
+    executions
+        .get(outcome.final_execution)?
+        .attempts()
+        .nth(outcome.final_retry)
 }
 
 impl NewResult {
     /// As read from the database.
     fn stored(&self) -> StoredResult {
         StoredResult {
-            slot: self.slot,
+            part: self.part,
             status: self.status,
             start_offset_ms: self.start_offset_ms,
             duration_ms: self.duration_ms,
@@ -419,7 +437,7 @@ impl NewResult {
 impl AttemptMoves {
     fn push(&mut self, key: Key, position: Position) {
         self.tests.push(key.test);
-        self.slots.push(key.slot);
+        self.parts.push(key.part);
         self.places.push(key.place);
         self.executions.push(position.execution);
         self.retries.push(position.retry);

@@ -1,27 +1,32 @@
-//! The rows of the run and of its shards.
+//! The rows of the run and of its parts.
+
+use std::collections::{BTreeSet, HashMap};
 
 use assay_domain::{
-    recording::{RecordedTest, Recording, RunContext},
+    part::PartRole,
+    recording::{Recording, RunContext, Sender},
     run::{Counts, Outcome, RunState},
     store::StoreError,
     timestamp::Timestamp,
 };
 use diesel::{
     AsChangeset, ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult,
-    Queryable, RunQueryDsl, Selectable, SelectableHelper, pg::Pg,
+    Queryable, RunQueryDsl, Selectable, SelectableHelper,
+    pg::Pg,
+    sql_types::{Array, Bool, Integer, Nullable, SmallInt, Text, Uuid as SqlUuid},
 };
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::Import;
+use super::{Import, RunContents};
 use crate::{
     db::{
-        column::{At, int, optional_word, storable, word},
-        schema::{run, shard},
+        column::{At, bigint, int, optional_word, storable, word},
+        schema::{part, run},
     },
     read::{
+        part::{self as part_rows, StoredPart},
         run::StoredCounts,
-        shard::{self as shard_rows, StoredShard},
     },
 };
 
@@ -59,14 +64,14 @@ impl KnownRun {
         self.context.branch.as_deref()
     }
 
-    /// When the run's first shard arrived.
-    pub(super) fn first_shard_at(&self) -> Timestamp {
-        first_shard_at(self.id)
+    /// When the run's first part arrived.
+    pub(super) fn first_part_at(&self) -> Timestamp {
+        first_part_at(self.id)
     }
 }
 
-/// When the first shard of the run with this id arrived: the id is made of that time.
-pub(super) fn first_shard_at(run: Uuid) -> Timestamp {
+/// When the first part of the run with this id arrived: the id is made of that time.
+pub(super) fn first_part_at(run: Uuid) -> Timestamp {
     let created_at = run.get_timestamp().map(|created_at| created_at.to_unix());
     let ms = created_at.and_then(|(seconds, nanos)| {
         let seconds = i64::try_from(seconds).ok()?;
@@ -81,9 +86,11 @@ pub(super) fn first_shard_at(run: Uuid) -> Timestamp {
 /// Identifies a run within a project.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunKey<'a> {
-    /// The run key, which all shards of the run share.
+    /// The run key, which all parts of the run share.
     pub(super) text: &'a str,
     pub(super) counts_in_verdicts: bool,
+    /// The number of earlier runs with this key. A job that runs again after its run was closed begins another one.
+    pub(super) closed_runs: u32,
 }
 
 impl RunKey<'_> {
@@ -94,6 +101,9 @@ impl RunKey<'_> {
             hash.update(b"\0not in verdicts\0");
         }
         hash.update(self.text.as_bytes());
+        if self.closed_runs > 0 {
+            hash.update(format!("\0after {} closed runs", self.closed_runs).as_bytes());
+        }
         hash.finalize().to_vec()
     }
 }
@@ -131,19 +141,6 @@ impl Context {
         }
     }
 
-    /// Whether the report names another commit, whose message, author and pull request may differ.
-    ///
-    /// Any difference counts, unlike in `is_of_commit` in `crates/ingest/src/context.rs`, which compares the sources of
-    /// one report. Here the reported commit replaces the stored one. If a head counted as its merge commit, the merge
-    /// commit's message and author would remain beside the head.
-    fn is_of_another_commit(&self, reported: &RunContext) -> bool {
-        reported.commit_sha.as_deref().is_some_and(|reported| {
-            self.commit_sha
-                .as_deref()
-                .is_some_and(|stored| stored != reported)
-        })
-    }
-
     pub(super) fn stored(self) -> Result<RunContext, StoreError> {
         Ok(RunContext {
             branch: self.branch,
@@ -160,20 +157,20 @@ impl Context {
     }
 }
 
-/// The context of a run once this report is stored.
+/// The context of a run once this report is stored. If the report lacks a value, the run keeps the value of an earlier
+/// part. A report of another revision can only replace the whole run, and then nothing of it remains.
 pub(super) fn context(
     stored_run: Option<&KnownRun>,
     recording: &Recording,
 ) -> Result<RunContext, StoreError> {
     let reported = recording.context.clone();
-    match stored_run {
-        // If a report lacks a value, the run keeps the value of an earlier report.
-        Some(stored_run)
-            if recording.shard.is_some() || !stored_run.context.is_of_another_commit(&reported) =>
-        {
-            Ok(reported.or(stored_run.context.clone().stored()?))
-        }
-        Some(_) | None => Ok(reported),
+    let Some(stored_run) = stored_run else {
+        return Ok(reported);
+    };
+    let stored = stored_run.context.clone().stored()?;
+    match stored.may_have_revision_of(&reported) {
+        true => Ok(reported.or(stored)),
+        false => Ok(reported),
     }
 }
 
@@ -193,6 +190,7 @@ pub(super) struct NewRun {
     status: Option<&'static str>,
     pub(super) started_at: At,
     finished_at: Option<At>,
+    duration_ms: Option<i64>,
     shards_received: i32,
     shards_expected: Option<i32>,
     total: i32,
@@ -207,31 +205,33 @@ pub(super) struct NewRun {
 }
 
 impl NewRun {
-    /// The run with these shards. The last one is being imported.
+    /// The run with these parts, one of which is being imported.
     pub(super) fn of(
         import: &Import<'_>,
+        run_key: RunKey<'_>,
         number: i32,
         stored_run: Option<&KnownRun>,
         context: &RunContext,
-        shards: &[&StoredShard],
+        parts: &[StoredPart],
         counts: Counts,
     ) -> Result<Self, StoreError> {
         let recording = import.recording;
         let id = stored_run.map_or(import.new_id, |stored_run| stored_run.id);
-        let started_at = shards.iter().map(|shard| shard.started_at).min();
-        let Ending { outcome, complete } = Ending::of(shards)?;
+        let started_at = parts.iter().map(|part| part.started_at).min();
+        let Ending { outcome, complete } = Ending::of(parts)?;
         Ok(Self {
             project_id: import.project,
             number,
             id,
-            key_hash: import.run_key().hash(),
+            key_hash: run_key.hash(),
             sharded: recording.shard.is_some(),
             context: Context::of(context),
             status: outcome.map(Outcome::as_str),
             started_at: started_at.unwrap_or(At(recording.started_at)),
-            finished_at: shards.iter().filter_map(|shard| shard.finished_at).max(),
-            shards_received: int(shards.len()),
-            shards_expected: expected(shards),
+            finished_at: parts.iter().filter_map(|part| part.finished_at).max(),
+            duration_ms: duration_ms(parts),
+            shards_received: int(part_rows::received(parts.iter().map(|part| part.index))),
+            shards_expected: expected(parts),
             total: int(counts.total),
             passed: int(counts.passed),
             failed: int(counts.failed),
@@ -257,81 +257,144 @@ impl NewRun {
     }
 }
 
-/// The expected number of shards, if any of them has it.
-fn expected(shards: &[&StoredShard]) -> Option<i32> {
-    shards.iter().filter_map(|shard| shard.expected).max()
+/// The expected number of shards, if any of the parts has it.
+fn expected(parts: &[StoredPart]) -> Option<i32> {
+    parts.iter().filter_map(|part| part.expected).max()
 }
 
-/// How a run with some shards ended.
+/// The time in which some part ran: the union of their intervals. None if no part has an end.
+fn duration_ms(parts: &[StoredPart]) -> Option<i64> {
+    let mut intervals: Vec<(Timestamp, Timestamp)> = parts
+        .iter()
+        .filter_map(|part| Some((part.started_at.0, part.finished_at?.0)))
+        .collect();
+    intervals.sort_unstable();
+    let (mut until, _) = *intervals.first()?;
+    let mut covered_ms = 0;
+    for (start, end) in intervals {
+        covered_ms += end.since_ms(start.max(until)).max(0);
+        until = until.max(end);
+    }
+    Some(covered_ms)
+}
+
+/// How a run with some parts ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ending {
-    /// Failed if a shard failed; unknown while a run without failures is not complete.
+    /// Failed if a part failed; unknown while a run without failures is not complete.
     pub(crate) outcome: Option<Outcome>,
-    /// Whether every expected shard is here and none was interrupted.
+    /// Whether every expected shard is here, and no part was interrupted whose tests did not run again.
     pub(crate) complete: bool,
 }
 
 impl Ending {
-    pub(crate) fn of(shards: &[&StoredShard]) -> Result<Self, StoreError> {
-        let indices = shards.iter().map(|shard| shard.index);
-        let mut complete = int(shards.len()) >= shard_rows::expected(expected(shards), indices);
-        let mut failed = false;
-        let mut unknown = false;
-        for shard in shards {
-            match optional_word("shard status", shard.status.as_deref())? {
-                Some(Outcome::Failed) => failed = true,
-                Some(Outcome::Passed) => {}
-                None => unknown = true,
-            }
-            complete &= word::<RunState>("run state", &shard.state)? == RunState::Completed;
+    pub(crate) fn of(parts: &[StoredPart]) -> Result<Self, StoreError> {
+        let indexes = || parts.iter().map(|part| part.index);
+        let mut complete =
+            int(part_rows::received(indexes())) >= part_rows::expected(expected(parts), indexes());
+        let mut outcome = Some(Outcome::Passed);
+        for part in parts {
+            let status = optional_word("part status", part.status.as_deref())?;
+            outcome = part_rows::worse(outcome, status);
+            complete &= part.superseded || word::<RunState>("run state", &part.state)? == RunState::Completed;
         }
-        let outcome = match failed {
-            true => Some(Outcome::Failed),
-            false => (complete && !unknown).then_some(Outcome::Passed),
-        };
+        if !complete {
+            outcome = part_rows::worse(outcome, None);
+        }
         Ok(Self { outcome, complete })
     }
 }
 
-/// The first slot that no shard has.
-pub(super) fn next_slot(shards: &[StoredShard]) -> Result<i16, StoreError> {
-    let last = shards.iter().map(|shard| shard.slot).max();
+/// The first number that no part has.
+pub(super) fn next_part(parts: &[StoredPart]) -> Result<i16, StoreError> {
+    let last = parts.iter().map(|part| part.number).max();
     last.map_or(Some(0), |last| last.checked_add(1))
         .ok_or_else(|| StoreError::Failed {
             doing: "importing a report",
-            source: "a run has at most 32,768 shards".into(),
+            source: "a run has at most 32,768 parts".into(),
         })
 }
 
-/// A new shard row with the content of a recording.
-pub(super) fn new_shard(recording: &Recording, slot: i16, id: Uuid, import: Uuid) -> StoredShard {
-    let mut outcomes = recording.tests.iter().filter_map(RecordedTest::outcome);
-    let failed = !recording.report_errors.is_empty() || outcomes.any(|outcome| outcome.status.is_failure());
+/// A new part with the content of a recording. Its derived values are set by [`set_derived`].
+pub(super) fn new_part(
+    recording: &Recording,
+    number: i16,
+    (id, shard_id): (Uuid, Uuid),
+    import: Uuid,
+) -> StoredPart {
     let report_errors = recording
         .report_errors
         .iter()
         .map(super::rows::error_json)
         .collect();
-    StoredShard {
-        slot,
+    let sender = &recording.sender;
+    StoredPart {
+        number,
         id,
+        shard_id,
         index: recording.shard.map(|shard| int(shard.index)),
         content: recording.content.to_vec(),
         state: recording.state.as_str().to_owned(),
-        status: shard_outcome(failed, recording.state).map(|outcome| outcome.as_str().to_owned()),
+        status: None,
+        superseded: false,
         started_at: At(recording.started_at),
         finished_at: recording.finished_at.map(|at: Timestamp| At(at)),
         expected: recording.shard.and_then(|shard| shard.total).map(int),
         report_errors: serde_json::Value::Array(report_errors),
-        sender_job: recording.sender.job.as_deref().map(storable),
-        sender_runner: recording.sender.runner.as_deref().map(storable),
+        sender_job: sender.job.as_deref().map(storable),
+        sender_id: sender.id.as_deref().map(storable),
+        sender_runner: sender.runner.as_deref().map(storable),
+        job_attempt: bigint(sender.attempt.of_job),
+        command_attempt: int(sender.attempt.of_command),
         import_id: Some(import),
     }
 }
 
-/// The outcome of a shard; `failed` is whether its tests or its report failed. Unknown if it was interrupted without
-/// a failure.
-pub(crate) fn shard_outcome(failed: bool, state: RunState) -> Option<Outcome> {
+/// The senders of some parts of a shard, each once. `places` counts the shard's parts from 0.
+pub(super) fn senders_at(
+    parts: &[StoredPart],
+    index: Option<i32>,
+    places: &BTreeSet<usize>,
+) -> Result<Vec<Sender>, StoreError> {
+    let of_slot = parts.iter().filter(|part| part.index == index);
+    let mut senders = Vec::new();
+    for (_, part) in of_slot.enumerate().filter(|(place, _)| places.contains(place)) {
+        let sender = part.sender()?;
+        if !senders.contains(&sender) {
+            senders.push(sender);
+        }
+    }
+    Ok(senders)
+}
+
+/// Sets what is derived of each part, and returns the numbers of the parts whose values changed.
+pub(crate) fn set_derived(
+    parts: &mut [StoredPart],
+    contents: &RunContents<'_>,
+    roles: &HashMap<i16, PartRole>,
+) -> Result<Vec<i16>, StoreError> {
+    let failed = contents.failed_parts();
+    let mut changed = Vec::new();
+    for part in parts {
+        let superseded = roles.get(&part.number).is_some_and(|role| role.is_superseded);
+        let has_failed = failed.contains(&part.number) || part.has_errors() && !superseded;
+        let state = match superseded {
+            true => RunState::Completed,
+            false => word("run state", &part.state)?,
+        };
+        let status = part_outcome(has_failed, state).map(|outcome| outcome.as_str().to_owned());
+        if (&part.status, part.superseded) != (&status, superseded) {
+            part.status = status;
+            part.superseded = superseded;
+            changed.push(part.number);
+        }
+    }
+    Ok(changed)
+}
+
+/// The outcome of a part; `failed` is whether one of its executions or its report failed. Unknown if it was interrupted
+/// without a failure.
+fn part_outcome(failed: bool, state: RunState) -> Option<Outcome> {
     match state {
         _ if failed => Some(Outcome::Failed),
         RunState::Completed => Some(Outcome::Passed),
@@ -339,36 +402,83 @@ pub(crate) fn shard_outcome(failed: bool, state: RunState) -> Option<Outcome> {
     }
 }
 
-/// Stores a shard, in the place of its former content if there is any.
-pub(super) fn store_shard(
+/// Stores what is derived of these parts.
+pub(crate) fn store_derived(
     connection: &mut PgConnection,
     project: Uuid,
     run: i32,
-    new: &StoredShard,
+    parts: &[&StoredPart],
+) -> QueryResult<()> {
+    if parts.is_empty() {
+        return Ok(());
+    }
+    // Raw SQL, because diesel has no update from arrays.
+    diesel::sql_query(
+        "UPDATE part SET status = derived.status, superseded = derived.superseded \
+         FROM unnest($3, $4, $5) AS derived (number, status, superseded) \
+         WHERE part.project_id = $1 AND part.run_number = $2 AND part.number = derived.number",
+    )
+    .bind::<SqlUuid, _>(project)
+    .bind::<Integer, _>(run)
+    .bind::<Array<SmallInt>, _>(parts.iter().map(|part| part.number).collect::<Vec<_>>())
+    .bind::<Array<Nullable<Text>>, _>(parts.iter().map(|part| part.status.clone()).collect::<Vec<_>>())
+    .bind::<Array<Bool>, _>(parts.iter().map(|part| part.superseded).collect::<Vec<_>>())
+    .execute(connection)
+    .map(drop)
+}
+
+/// Deletes replaced parts.
+pub(super) fn delete_parts(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+    numbers: &[i16],
+) -> QueryResult<()> {
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    diesel::delete(part::table)
+        .filter(part::project_id.eq(project))
+        .filter(part::run_number.eq(run))
+        .filter(part::number.eq_any(numbers))
+        .execute(connection)
+        .map(drop)
+}
+
+/// Stores a new part.
+pub(super) fn store_part(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+    new: &StoredPart,
 ) -> QueryResult<usize> {
-    let derived = (
-        shard::content.eq(&new.content),
-        shard::state.eq(&new.state),
-        shard::status.eq(&new.status),
-        shard::started_at.eq(new.started_at),
-        shard::finished_at.eq(new.finished_at),
-        shard::expected.eq(new.expected),
-        shard::report_errors.eq(&new.report_errors),
-        shard::sender_job.eq(&new.sender_job),
-        shard::sender_runner.eq(&new.sender_runner),
-        shard::import_id.eq(new.import_id),
-    );
     let key = (
-        shard::project_id.eq(project),
-        shard::run_number.eq(run),
-        shard::slot.eq(new.slot),
-        shard::id.eq(new.id),
-        shard::index.eq(new.index),
+        part::project_id.eq(project),
+        part::run_number.eq(run),
+        part::number.eq(new.number),
+        part::id.eq(new.id),
+        part::shard_id.eq(new.shard_id),
+        part::index.eq(new.index),
     );
-    diesel::insert_into(shard::table)
-        .values((key, derived))
-        .on_conflict((shard::project_id, shard::run_number, shard::slot))
-        .do_update()
-        .set(derived)
+    let report = (
+        part::content.eq(&new.content),
+        part::state.eq(&new.state),
+        part::status.eq(&new.status),
+        part::superseded.eq(new.superseded),
+        part::started_at.eq(new.started_at),
+        part::finished_at.eq(new.finished_at),
+        part::expected.eq(new.expected),
+        part::report_errors.eq(&new.report_errors),
+    );
+    let sender = (
+        part::sender_job.eq(&new.sender_job),
+        part::sender_id.eq(&new.sender_id),
+        part::sender_runner.eq(&new.sender_runner),
+        part::job_attempt.eq(new.job_attempt),
+        part::command_attempt.eq(new.command_attempt),
+        part::import_id.eq(new.import_id),
+    );
+    diesel::insert_into(part::table)
+        .values((key, report, sender))
         .execute(connection)
 }

@@ -11,7 +11,7 @@ use diesel::{OptionalExtension as _, PgConnection, QueryDsl as _, RunQueryDsl as
 use super::RunContents;
 use crate::{
     db::{column::At, pool::Read, schema::run},
-    read::observation::ending,
+    read::{observation::ending, part},
 };
 
 /// The run as the engine reads it. None for a run that counts in verdicts.
@@ -35,7 +35,8 @@ pub(crate) fn uncounted_run(
     let Some((tested_revision, suite, complete, status, failed_tests)) = row else {
         return Ok(None);
     };
-    let contents = RunContents::load(connection, project.id.0, failed.run_number, At(failed.started_at))?;
+    let mut contents = RunContents::load(connection, project.id.0, failed.run_number, At(failed.started_at))?;
+    contents.merge(&part::of_run(connection, project.id.0, failed.run_number)?)?;
     let pack = contents.pack();
     Ok(Some(RunObservations {
         run: RunFacts {

@@ -303,7 +303,7 @@ fn a_run_that_changes_while_it_is_read_is_read_no_further() {
     let before = read();
     assert!(next(&before).is_some());
     // Its shard is imported again with another message.
-    let mut other = recording.content(9);
+    let mut other = recording.content(9).replacing();
     other.tests[0].attempts[0].attempt.errors[0].message = Some("another".to_owned());
     world.import(&other);
     assert_eq!(next(&before), None);

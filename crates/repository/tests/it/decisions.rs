@@ -136,7 +136,7 @@ fn the_same_decision_changes_nothing_and_a_later_one_replaces_it() {
 #[test]
 fn a_decision_holds_for_the_report_that_it_judged() {
     let world = World::new();
-    let report_of = |shard, content| report("a").shard(shard, 2).content(content);
+    let report_of = |shard, content| report("a").shard(shard, 2).content(content).replacing();
     let one = report_of(1, 0).test("x", "f");
     let first = upload(&world, &one, NOW);
     let second = upload(&world, &report_of(2, 0).test("y", "f"), NOW.plus_ms(1));

@@ -420,7 +420,15 @@ fn exercise(world: &World) {
     let (store, project) = (&world.store, &world.project);
     let imported = world.import(&report("a").shard(1, 2).test("x", "fp").test("y", "p"));
     world.import(&report("a").shard(2, 2).test("x", "f").test_in("y", None, "p"));
-    world.import(&report("a").shard(2, 2).content(7).test("x", "p").test("z", "s"));
+    world.import(&report("a").shard(2, 2).content(8).test("x", "p"));
+    world.import(
+        &report("a")
+            .shard(2, 2)
+            .content(7)
+            .replacing()
+            .test("x", "p")
+            .test("z", "s"),
+    );
     let mut in_a_browser = report("b").at(2 * HOUR).branch("topic").test("x", "ff");
     in_a_browser.tests[0].attempts[0].attempt.browser = Some("firefox".to_owned());
     world.import(&in_a_browser);

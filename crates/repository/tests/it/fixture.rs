@@ -214,6 +214,7 @@ pub(crate) fn report(run_key: &str) -> Recording {
             ..RunContext::default()
         },
         sender: Sender::default(),
+        replaces: false,
         started_at: NOW.plus_ms(-HOUR),
         finished_at: Some(NOW.plus_ms(-HOUR + 10 * MINUTE)),
         state: RunState::Completed,
@@ -226,6 +227,10 @@ pub(crate) fn report(run_key: &str) -> Recording {
 pub(crate) trait Build: Sized {
     fn shard(self, index: u32, total: u32) -> Self;
     fn content(self, content: u8) -> Self;
+    /// Takes the place of what is stored for its run and shard.
+    fn replacing(self) -> Self;
+    /// Sent by this attempt of a job, on a machine of its own.
+    fn attempt_of(self, job: &str, attempt: u64) -> Self;
     fn at(self, before_now_ms: i64) -> Self;
     fn branch(self, branch: &str) -> Self;
     /// A test in `a.spec.ts`; each letter is an attempt of 100 ms: p, f, t, s, i. Spaces separate executions.
@@ -245,6 +250,18 @@ impl Build for Recording {
 
     fn content(mut self, content: u8) -> Self {
         self.content[30] = content;
+        self
+    }
+
+    fn replacing(mut self) -> Self {
+        self.replaces = true;
+        self
+    }
+
+    fn attempt_of(mut self, job: &str, attempt: u64) -> Self {
+        self.sender.job = Some(job.to_owned());
+        self.sender.runner = Some(format!("machine {attempt}"));
+        self.sender.attempt.of_job = attempt;
         self
     }
 

@@ -42,7 +42,7 @@ fn a_history_is_read_once_until_the_project_changes() {
             imported.unwrap();
         }),
         ("other content in its place", &|| {
-            world.import(&report("a").content(1).test("x", "f"));
+            world.import(&report("a").content(1).replacing().test("x", "f"));
         }),
         ("another stable branch", &|| {
             let change = ProjectChange {
@@ -79,7 +79,7 @@ fn a_history_is_read_once_until_the_project_changes() {
         assert_eq!(after, without_cache(&world, NOW), "{what}");
         before = after;
     }
-    world.import(&report("a").content(1).test("x", "f"));
+    world.import(&report("a").content(1).replacing().test("x", "f"));
     assert!(
         Arc::ptr_eq(&before, &observed(&world, NOW)),
         "the same content again is no change"

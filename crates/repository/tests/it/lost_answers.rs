@@ -160,7 +160,7 @@ fn an_import_whose_commit_was_not_answered_reports_what_it_changed() {
         VerdictStatus::Broken,
     );
     assert_eq!(added.verdicts_changed.listed, [change(unknown, healthy)]);
-    let replaced = import(report("a").content(1).test("x", "f"));
+    let replaced = import(report("a").content(1).replacing().test("x", "f"));
     assert_eq!(
         (replaced.effect, replaced.run_id),
         (Effect::Replaced, added.run_id)
@@ -171,7 +171,7 @@ fn an_import_whose_commit_was_not_answered_reports_what_it_changed() {
         Some("1")
     );
     // A separate import of the same report changes nothing.
-    let again = world.import(&report("a").content(1).test("x", "f"));
+    let again = world.import(&report("a").content(1).replacing().test("x", "f"));
     assert_eq!(again.effect, Effect::Unchanged);
     assert_eq!(again.verdicts_changed.total, 0);
 }

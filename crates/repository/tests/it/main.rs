@@ -26,6 +26,7 @@ mod migrations;
 mod model;
 mod naming;
 mod packs;
+mod parts;
 mod periods;
 mod plans;
 mod pruning;

@@ -47,7 +47,7 @@ impl Step {
         if self.shard > 0 {
             recording = recording.shard(self.shard, 3);
         }
-        recording = recording.content(self.version);
+        recording = recording.content(self.version).replacing();
         recording.content[29] = salt as u8;
         for (test, attempts) in &self.tests {
             recording = recording.test(&format!("test {test}"), attempts);

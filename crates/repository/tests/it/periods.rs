@@ -94,7 +94,14 @@ fn a_run_moves_with_its_rows_when_a_shard_began_earlier() {
     let detail = world.detail(&first);
     assert_eq!((detail.counts.total, detail.tests.len()), (3, 3));
     // It moves back when a report with a later start replaces that shard.
-    world.import(&report("a").shard(2, 2).content(1).at(start).test("z", "f"));
+    world.import(
+        &report("a")
+            .shard(2, 2)
+            .content(1)
+            .replacing()
+            .at(start)
+            .test("z", "f"),
+    );
     assert_eq!(partitions(&world), ["20261109: 0 0", "20261116: 3 3"]);
     assert_eq!(world.detail(&first).counts.failed, 1);
     let rebuilt = world.rebuild(world.project.id);

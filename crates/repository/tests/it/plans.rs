@@ -74,7 +74,8 @@ fn world() -> World {
              ON CONFLICT (project_id, name) DO UPDATE SET newest = excluded.newest;
          INSERT INTO branch SELECT '{project}', 'branch ' || n, {now} FROM generate_series(5, {BRANCHES} - 1) AS n;
          INSERT INTO branch SELECT '{neighbour}', 'branch ' || n, {now} FROM generate_series(5, 50 * {BRANCHES}) AS n;
-         INSERT INTO shard SELECT project, number, 0, id, NULL, '\\x00', 'completed', 'passed', start, start, NULL, '[]' FROM old;
+         INSERT INTO part (project_id, run_number, number, id, shard_id, content, state, status, started_at, finished_at, report_errors) \
+             SELECT project, number, 0, id, id, '\\x00', 'completed', 'passed', start, start, '[]' FROM old;
          INSERT INTO upload SELECT project, start, id, id, id, 1, number, 1, 'added', NULL, id FROM old;
          INSERT INTO run_pack SELECT old.project, old.start, old.number, pack FROM old, run_pack WHERE run_pack.project_id = '{project}' \
              AND run_pack.run_number = 1;
@@ -277,7 +278,7 @@ fn no_statement_compares_each_row_with_a_list_as_long_as_a_report() {
         world.import(&tests(report("a").shard(1, 2), "p"));
         world.import(&tests(report("a").shard(2, 2), "f"));
         world.import(&tests(report("a").shard(2, 2).content(7), "p"));
-        world.import(&report("a").shard(2, 2).content(8).test("test 1", "p"));
+        world.import(&report("a").shard(2, 2).content(8).replacing().test("test 1", "p"));
         let (id, late) = (world.project.id, tests(report("late").at(30 * DAY), "f"));
         world
             .store

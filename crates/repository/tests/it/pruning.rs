@@ -56,7 +56,7 @@ fn pruning_deletes_exactly_the_runs_past_the_retention() {
             check(&world, &events);
             // The next case begins with an empty database.
             world.database.execute(
-                "TRUNCATE run, shard, test, browser, signature, result, attempt, run_pack, verdict, branch, run_day",
+                "TRUNCATE run, part, test, browser, signature, result, attempt, run_pack, verdict, branch, run_day",
             );
             Ok(())
         })
@@ -75,6 +75,7 @@ fn check(world: &World, events: &[Event]) {
                 recording.started_at = now.plus_ms(-hours * HOUR);
                 recording.content[28] = salt as u8;
                 recording.content[27] = 1;
+                recording.replaces = true;
                 for test in tests {
                     recording =
                         recording.test(&format!("test {test}"), if test % 2 == 0 { "fp" } else { "p" });

@@ -59,6 +59,9 @@ fn recording(run: u8, shard: u32, hours: i64, tests: &[(u8, &str)], salt: usize)
     }
     recording.content[29] = salt as u8;
     recording.content[28] = 7;
+    // Some replace their shard, others are parts of several attempts of one job.
+    recording.replaces = salt % 4 == 3;
+    recording.sender.attempt.of_job = salt as u64 % 3;
     let mut known = std::collections::BTreeSet::new();
     for (test, attempts) in tests {
         if known.insert(*test) {
@@ -73,7 +76,7 @@ fn derived_rows(world: &World) -> Vec<Option<String>> {
     world.database.texts(
         "SELECT 'result ' || result::text FROM result UNION ALL \
          SELECT 'attempt ' || attempt::text FROM attempt UNION ALL \
-         SELECT 'shard ' || shard::text FROM shard UNION ALL \
+         SELECT 'part ' || part::text FROM part UNION ALL \
          SELECT 'pack ' || project_id || run_number || started_at || encode(pack, 'hex') FROM run_pack UNION ALL \
          SELECT 'run ' || project_id || number || ' ' || total || ' ' || passed || ' ' || failed || ' ' || skipped || ' ' || recovered || ' ' || coalesce(status, 'unknown') \
              FROM run UNION ALL \
@@ -122,8 +125,8 @@ fn any_history_equals_its_rebuild() {
                  INSERT INTO branch VALUES ('{0}', 'gone', now()); \
                  UPDATE branch SET newest = newest - interval '1 hour'; UPDATE run_pack SET pack = '\\x00'; UPDATE run SET total = total + 1, failed = 7; \
                  UPDATE run SET status = CASE WHEN status = 'passed' THEN NULL ELSE 'passed' END; \
-                 UPDATE shard SET status = CASE WHEN status = 'passed' THEN NULL ELSE 'passed' END; \
-                 UPDATE result SET attempts = attempts + 1, status = 3, duration_ms = 7, start_offset_ms = 9, browser = 8, slot = 5 \
+                 UPDATE part SET status = CASE WHEN status = 'passed' THEN NULL ELSE 'passed' END, superseded = NOT superseded; \
+                 UPDATE result SET attempts = attempts + 1, status = 3, duration_ms = 7, start_offset_ms = 9, browser = 8, part = 5 \
                      WHERE attempts > 0; \
                  UPDATE attempt SET is_final = NOT is_final, retry = retry + 3, execution = execution * 2 + 1; \
                  UPDATE verdict SET status = 'broken', last_status = 4, last_offset_ms = 5, newest = NULL, body = \

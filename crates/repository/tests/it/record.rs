@@ -3,7 +3,7 @@
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, Location},
     id::ProjectId,
-    recording::{Effect, ImportReceipt, Recording, RunContext, Sender},
+    recording::{Effect, ImportReceipt, RunContext},
     run::{CiProvider, Outcome, RunState, RunStatus},
     store::{RecordError, Recorder, Store},
     test::TestLookup,
@@ -193,7 +193,7 @@ fn a_report_without_branch_or_commit_keeps_those_of_its_run() {
     let mut bare = report("a").content(1).test("x", "p");
     bare.context = RunContext::default();
     let again = world.import(&bare);
-    assert_eq!(again.effect, Effect::Replaced);
+    assert_eq!(again.effect, Effect::Added);
     let facts = |imported: &ImportReceipt| {
         let run = world.detail(imported).run;
         (run.branch, run.commit_sha, run.author_name)
@@ -207,12 +207,12 @@ fn a_report_without_branch_or_commit_keeps_those_of_its_run() {
     assert_eq!(facts(&again), (some("fixed"), some("aaa"), some("Ada")));
     // The author of one commit is not the author of another one.
     bare.context.commit_sha = some("bbb");
-    let again = world.import(&bare.content(3));
+    let again = world.import(&bare.content(3).replacing());
     assert_eq!(facts(&again), (some("fixed"), some("bbb"), None));
 }
 
 #[test]
-fn other_content_under_the_same_key_replaces_the_run() {
+fn a_report_replaces_the_run_on_request() {
     let world = World::new();
     let first = world.import(
         &report("a")
@@ -222,6 +222,7 @@ fn other_content_under_the_same_key_replaces_the_run() {
     );
     let second = report("a")
         .content(1)
+        .replacing()
         .at(2 * HOUR)
         .branch("fixed")
         .test("stays", "p")
@@ -371,70 +372,4 @@ fn any_text_can_be_stored() {
             .unwrap(),
         Some(TestLookup::Missing)
     );
-}
-
-#[test]
-fn a_report_of_another_job_does_not_replace_the_stored_one() {
-    let world = World::new();
-    let sent = |content: u8, job: Option<&str>, runner: Option<&str>| {
-        let mut recording = report("a").content(content).test(&format!("test {content}"), "p");
-        recording.sender = Sender {
-            job: job.map(str::to_owned),
-            runner: runner.map(str::to_owned),
-        };
-        recording
-    };
-    let is_refused = |recording: &Recording| match world.try_import(recording) {
-        Ok(imported) => {
-            assert_eq!(imported.effect, Effect::Replaced);
-            false
-        }
-        Err(RecordError::SlotTaken { .. }) => true,
-        Err(error) => panic!("{error}"),
-    };
-    world.import(&sent(1, Some("test"), Some("r1")));
-    assert!(
-        is_refused(&sent(2, Some("test"), Some("r2"))),
-        "another job of a matrix"
-    );
-    assert!(is_refused(&sent(2, Some("lint"), Some("r1"))), "another job");
-    let names = "SELECT string_agg(name, ', ') FROM result JOIN test ON test = ordinal";
-    assert_eq!(world.database.text(names).as_deref(), Some("test 1"));
-    // The sender does not matter for the same report.
-    let again = world.import(&sent(1, Some("test"), Some("r2")));
-    assert_eq!(again.effect, Effect::Unchanged);
-    assert!(
-        !is_refused(&sent(2, Some("test"), Some("r1"))),
-        "a shard that the same job sent"
-    );
-    assert!(
-        !is_refused(&sent(3, None, None)),
-        "no job: somebody who gives the run key"
-    );
-    assert!(
-        !is_refused(&sent(4, Some("test"), Some("r2"))),
-        "the stored shard has no sender"
-    );
-    // Each shard is stored separately.
-    let shard = |index: u32, runner: &str| {
-        let mut recording = sent(10, Some("e2e"), Some(runner)).shard(index, 2);
-        recording.run_key = "b".to_owned();
-        recording
-    };
-    world.import(&shard(1, "r1"));
-    world.import(&shard(2, "r2"));
-    let error = world
-        .try_import(&shard(2, "r3").content(12))
-        .unwrap_err()
-        .to_string();
-    for part in [
-        "slot taken",
-        "shard 2 of run 2",
-        "\"r2\"",
-        "\"r3\"",
-        "--shard",
-        "--suite",
-    ] {
-        assert!(error.contains(part), "{part}: {error}");
-    }
 }

@@ -158,7 +158,7 @@ fn pruning_deletes_exactly_the_hidden_rows() {
         runs: 1,
         results: 2,
     }];
-    let state = "SELECT (SELECT count(*) FROM run) || ' ' || (SELECT count(*) FROM shard) || ' ' || \
+    let state = "SELECT (SELECT count(*) FROM run) || ' ' || (SELECT count(*) FROM part) || ' ' || \
          (SELECT count(*) FROM result) || ' ' || (SELECT count(*) FROM attempt) || ' ' || \
          (SELECT count(*) FROM run_pack) || ' ' || (SELECT count(*) FROM test) || ' ' || \
          (SELECT count(*) FROM signature)";

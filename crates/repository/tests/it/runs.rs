@@ -212,6 +212,7 @@ fn has_older_and_newer_hold_under_the_filters() {
         world.import(
             &report(branch)
                 .content(index as u8)
+                .replacing()
                 .at((3 - index as i64) * HOUR)
                 .branch(branch)
                 .test("x", "p"),

@@ -35,7 +35,11 @@ fn shards_are_one_run_under_any_of_their_ids() {
         Some(NOW.plus_ms(-HOUR + 10 * MINUTE)),
         "the latest"
     );
-    assert_eq!(detail.run.duration_ms, Some(70 * MINUTE));
+    assert_eq!(
+        detail.run.duration_ms,
+        Some(21 * MINUTE),
+        "the time in which a part ran"
+    );
     let shards = detail.run.shards.unwrap();
     assert_eq!(shards.expected, Some(3));
     let received: Vec<_> = shards
@@ -79,13 +83,13 @@ fn the_outcome_is_known_as_soon_as_one_shard_failed() {
         world.import(&report("a").shard(2, 3).test("b", "f")).status,
         Some(Outcome::Failed)
     );
-    let fixed = world.import(&report("a").shard(2, 3).content(1).test("b", "p"));
+    let fixed = world.import(&report("a").shard(2, 3).content(1).replacing().test("b", "p"));
     assert_eq!(fixed.status, None, "one is still missing");
     assert_eq!(world.detail(&fixed).run.status, RunStatus::Incomplete);
     let mut cut = report("a").shard(3, 3).test("c", "p");
     cut.state = RunState::Interrupted;
     assert_eq!(world.import(&cut).status, None);
-    let complete = world.import(&report("a").shard(3, 3).content(1).test("c", "p"));
+    let complete = world.import(&report("a").shard(3, 3).content(1).replacing().test("c", "p"));
     assert_eq!(complete.status, Some(Outcome::Passed));
 }
 
@@ -223,7 +227,7 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
         (Failed, 2, 2, vec![Skipped, Passed, Failed, Failed])
     );
 
-    let recovered = world.import(&report("a").shard(2, 3).content(1).test("x", "fp"));
+    let recovered = world.import(&report("a").shard(2, 3).content(1).replacing().test("x", "fp"));
     assert_eq!(
         merged_test(&world, &recovered),
         (Passed, 2, 2, vec![Skipped, Passed, Failed, Passed])
@@ -233,12 +237,12 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
         (Some(Outcome::Passed), 1)
     );
 
-    let without = world.import(&report("a").shard(2, 3).content(2).test("y", "p"));
+    let without = world.import(&report("a").shard(2, 3).content(2).replacing().test("y", "p"));
     assert_eq!(
         merged_test(&world, &without),
         (Passed, 1, 1, vec![Skipped, Passed])
     );
-    let without = world.import(&report("a").shard(3, 3).content(2).test("z", "p"));
+    let without = world.import(&report("a").shard(3, 3).content(2).replacing().test("z", "p"));
     assert_eq!(
         merged_test(&world, &without),
         alone,
@@ -253,7 +257,7 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
     // The earlier version stored it as an attempt with separate rows.
     world.database.execute(
         "INSERT INTO attempt SELECT project_id, started_at, started_at, duration_ms, run_number, test, browser, NULL, \
-             0, 0, slot, status, false, NULL, NULL, 0, true \
+             0, 0, part, status, false, NULL, NULL, 0, true \
          FROM result WHERE test = (SELECT ordinal FROM test WHERE name = 'x'); \
          UPDATE result SET attempts = 1 WHERE test = (SELECT ordinal FROM test WHERE name = 'x')",
     );
@@ -261,7 +265,7 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
     assert_eq!(world.database.text(rows).as_deref(), Some("0"));
     assert_eq!(merged_test(&world, &without), alone);
     assert_eq!(without.counts.total, 4);
-    let replaced = world.import(&report("a").shard(1, 3).content(2).test("only", "p"));
+    let replaced = world.import(&report("a").shard(1, 3).content(2).replacing().test("only", "p"));
     assert!(
         world
             .detail(&replaced)
@@ -377,7 +381,7 @@ fn attempts_that_are_already_stored_are_grouped_by_shard() {
     let rows = || {
         world.database.texts(
             "SELECT result::text FROM result UNION ALL \
-             SELECT concat_ws(' ', run_number, test, slot, place, execution, retry, is_final, status) FROM attempt ORDER BY 1",
+             SELECT concat_ws(' ', run_number, test, part, place, execution, retry, is_final, status) FROM attempt ORDER BY 1",
         )
     };
     let before = rows();

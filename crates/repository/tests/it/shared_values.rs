@@ -61,7 +61,7 @@ fn values_are_computed_once_until_the_project_changes() {
             imported.unwrap();
         }),
         ("other content in its place", &|| {
-            world.import(&report("b").content(1).test("x", "f"));
+            world.import(&report("b").content(1).replacing().test("x", "f"));
         }),
         ("a run that does not count in verdicts", &|| {
             let rules = RecordingRules::IngestKey {
@@ -102,7 +102,7 @@ fn values_are_computed_once_until_the_project_changes() {
         let alone = numbers(&world.database.connect(), &world.project, NOW);
         assert_eq!(after, alone.0, "{what}");
     }
-    world.import(&report("b").content(1).test("x", "f"));
+    world.import(&report("b").content(1).replacing().test("x", "f"));
     assert!(!read().1, "the same content again is no change");
 }
 

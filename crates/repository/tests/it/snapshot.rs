@@ -77,7 +77,7 @@ fn assert_one_state(meanwhile: fn(&Database, ProjectId), after: &[(&str, Attempt
 #[test]
 fn an_import_in_between_does_not_mix_two_states() {
     let import = |store: &Database, project| {
-        let other = report("a").content(1).test("y", "t").test("z", "f");
+        let other = report("a").content(1).replacing().test("y", "t").test("z", "f");
         store.record(project, &other, &CountingJudge, NOW).unwrap();
     };
     assert_one_state(

@@ -137,10 +137,11 @@ fn an_ambiguous_name_is_answered_from_one_state() {
     let project = world.project.id;
     let both = || {
         report("a")
+            .replacing()
             .test_in("x", Some("a.ts"), "p")
             .test_in("x", Some("b.ts"), "p")
     };
-    let one = || report("a").content(1).test_in("x", Some("a.ts"), "p");
+    let one = || report("a").content(1).replacing().test_in("x", Some("a.ts"), "p");
     let mut answers = Vec::new();
     for after in 0.. {
         world.import(&both());
@@ -413,7 +414,7 @@ fn a_test_in_short_has_what_its_history_and_its_attempts_have() {
                  total, passed, failed, skipped, recovered) \
              SELECT id, 100 + n, gen_random_uuid(), sha256(convert_to('more ' || n, 'UTF8')), false, 'main', 'passed', \
                  {now} - n * interval '1 minute', 1, 1, 1, 0, 0, 0 FROM project, generate_series(1, {MORE}) AS n;
-         INSERT INTO result (project_id, started_at, duration_ms, run_number, test, browser, attempts, slot, status) \
+         INSERT INTO result (project_id, started_at, duration_ms, run_number, test, browser, attempts, part, status) \
              SELECT project_id, started_at, 5, number, 0, 0, 0, 0, 0 FROM run WHERE number > 100"
     ));
     let long = summary(Days::Thirty, 3);

@@ -51,7 +51,7 @@ fn texts_are_counted_once_until_the_project_changes() {
         }),
         ("other content in its place", &|| {
             world.import(&with_failing_test(
-                report("c").content(1),
+                report("c").content(1).replacing(),
                 "z",
                 None,
                 &["boom late"],

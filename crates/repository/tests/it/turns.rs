@@ -166,7 +166,12 @@ fn an_import_killed_before_its_judgement_is_judged_by_the_next_import() {
     let world = World::new();
     world.import(&report("a").at(3 * HOUR).test("x", "p").test("y", "p"));
     // The stored verdicts must not hide the changes of the killed import.
-    let replaced = report("a").content(1).at(3 * HOUR).test("x", "f").test("z", "p");
+    let replaced = report("a")
+        .content(1)
+        .replacing()
+        .at(3 * HOUR)
+        .test("x", "f")
+        .test("z", "p");
     thread::scope(|scope| {
         let killed = scope.spawn(|| {
             world
@@ -356,7 +361,7 @@ fn an_import_judges_though_others_follow_if_the_judgement_is_a_minute_late() {
     world.database.execute(
         "CREATE FUNCTION follow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
              UPDATE project SET observed = gen_random_uuid() WHERE id = NEW.project_id; RETURN NULL; END $$; \
-         CREATE CONSTRAINT TRIGGER follow AFTER INSERT ON shard DEFERRABLE INITIALLY DEFERRED \
+         CREATE CONSTRAINT TRIGGER follow AFTER INSERT ON part DEFERRABLE INITIALLY DEFERRED \
              FOR EACH ROW EXECUTE FUNCTION follow()",
     );
     let postponed = world.import(&report("b").test("x", "f"));

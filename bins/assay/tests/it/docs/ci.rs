@@ -119,12 +119,13 @@ pub(super) const PAGES: [(&str, &str, Variables); 8] = [
     ),
 ];
 
-/// The variables that the matrices and shards of the pages set.
-const JOB_VARIABLES: [(&str, &str); 6] = [
+/// The variables that the matrices, shards and repetitions of the pages set.
+const JOB_VARIABLES: [(&str, &str); 7] = [
     ("OS", "ubuntu-latest"),
     ("PYTHON", "3.13"),
     ("SHARD", "2/3"),
     ("BATCH", "2"),
+    ("ATTEMPT", "2"),
     ("WHOLE", "812"),
     ("ASSAY_KEY_WEB", crate::upload::KEY),
 ];

@@ -1,0 +1,397 @@
+//! Parts of a run: what one upload or import added, and how the parts of a slot make up its executions.
+//!
+//! A part is a fact. Which execution its results belong to is derived from all parts of the slot, in an order that does
+//! not depend on their arrival: by attempt, then start, then size and content. Each part is one of these:
+//!
+//! - It continues what failed: it is a later attempt of the same job, or the same job ran only its failed tests again. An
+//!   execution that failed or did not end goes on with the part's result of the test. Any other result is one more
+//!   execution.
+//! - It is an addition: the job sent no result of these tests before.
+//! - It is beside other parts that have some of its tests, and nothing tells how they relate, as with legs of a matrix
+//!   on one machine. All results are executions of their own, so a failure stays.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    hash::Hash,
+};
+
+use crate::{attempt::AttemptStatus, recording::Sender, rerun::Rerun, timestamp::Timestamp};
+
+/// The attempt of a job, and of a command in it. Later attempts are greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobAttempt {
+    /// The attempt of the job. Services without a count give an id that grows with each attempt. 0 if unknown.
+    pub of_job: u64,
+    /// The attempt of the command within that job, from 1.
+    pub of_command: u32,
+}
+
+impl Default for JobAttempt {
+    fn default() -> Self {
+        Self {
+            of_job: 0,
+            of_command: 1,
+        }
+    }
+}
+
+/// One part of a slot.
+#[derive(Debug, Clone)]
+pub struct SlotPart<'a, T> {
+    /// The job that sent it.
+    pub sender: &'a Sender,
+    /// Its start.
+    pub started_at: Timestamp,
+    /// The hash of its content.
+    pub content: &'a [u8],
+    /// The status with which each of its executions ended, by test and in the order of the report.
+    pub tests: BTreeMap<T, Vec<AttemptStatus>>,
+}
+
+impl<T> SlotPart<'_, T> {
+    /// The place among the parts of the slot. Of two reports with one start, the larger one ran first: the smaller one
+    /// may hold what failed there.
+    fn place(&self) -> impl Ord {
+        let Sender {
+            job,
+            id,
+            runner,
+            attempt,
+        } = self.sender;
+        let report = (self.started_at, Reverse(self.tests.len()), self.content);
+        (*attempt, report, job, id, runner)
+    }
+}
+
+/// Names one execution of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExecutionRef {
+    /// The part's index among those that were given.
+    pub part: usize,
+    /// The execution's index among those of the test in this part.
+    pub execution: usize,
+}
+
+/// The executions of a slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergedParts<T> {
+    /// The executions of each test. Each consists of executions of parts, of which a later one continues an earlier one.
+    pub executions: BTreeMap<T, Vec<Vec<ExecutionRef>>>,
+    /// The role of each part, in the given order.
+    pub roles: Vec<PartRole>,
+}
+
+/// The role of a part in its slot.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PartRole {
+    /// Whether it continues earlier parts.
+    pub continues: bool,
+    /// The parts with some of its tests that it neither continues nor is continued by.
+    pub beside: BTreeSet<usize>,
+    /// Whether a later attempt of its job ran all of its tests again, so that its errors outside of tests and its
+    /// interruption are over.
+    pub is_superseded: bool,
+    /// The number of tests that this part lacks, and that an earlier attempt of its job left failed in a report which has
+    /// some of its tests.
+    pub left_failed: usize,
+}
+
+/// Puts the executions of a slot together from its parts. The result does not depend on the order of the parts.
+pub fn merge_parts<T: Copy + Ord + Hash>(parts: &[SlotPart<'_, T>]) -> MergedParts<T> {
+    let mut ordered: Vec<(usize, &SlotPart<'_, T>)> = parts.iter().enumerate().collect();
+    ordered.sort_by(|(_, left), (_, right)| left.place().cmp(&right.place()));
+    let mut merging = Merging {
+        groups: Vec::new(),
+        chains: BTreeMap::new(),
+        roles: vec![PartRole::default(); parts.len()],
+    };
+    for (index, part) in ordered {
+        merging.add(index, part);
+    }
+    for (role, part) in merging.roles.iter_mut().zip(parts) {
+        role.is_superseded = is_superseded(&merging.groups, part);
+    }
+    let executions = merging.chains.into_iter();
+    MergedParts {
+        executions: executions
+            .map(|(test, chains)| (test, chains.into_iter().map(|chain| chain.executions).collect()))
+            .collect(),
+        roles: merging.roles,
+    }
+}
+
+/// Parts of one sender that belong together: a report, and those that ran its failed tests again.
+struct Group<'a, T> {
+    sender: &'a Sender,
+    tests: BTreeSet<T>,
+}
+
+/// An execution so far.
+struct Chain {
+    executions: Vec<ExecutionRef>,
+    status: AttemptStatus,
+    /// The group of the last part.
+    group: usize,
+}
+
+impl Chain {
+    /// Whether a retry can follow.
+    fn is_open(&self) -> bool {
+        self.status.is_failure() || self.status == AttemptStatus::Interrupted
+    }
+
+    /// Goes on with another execution. An attempt that did not run does not hide an earlier one, as in the outcome of a
+    /// test.
+    fn go_on(&mut self, execution: ExecutionRef, status: AttemptStatus, group: usize) {
+        self.executions.push(execution);
+        self.group = group;
+        if !status.is_skip() || self.status.is_skip() {
+            self.status = status;
+        }
+    }
+}
+
+struct Merging<'a, T> {
+    groups: Vec<Group<'a, T>>,
+    chains: BTreeMap<T, Vec<Chain>>,
+    roles: Vec<PartRole>,
+}
+
+impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
+    /// Adds a part after all earlier ones.
+    fn add(&mut self, index: usize, part: &SlotPart<'a, T>) {
+        let same_job = self.groups_with_tests_of(part);
+        let reran = self.groups_that_it_reran(part, same_job);
+        let continues: Vec<bool> = self
+            .groups
+            .iter()
+            .enumerate()
+            .map(|(group, of)| part.sender.is_later_attempt_than(of.sender) || reran.contains(&group))
+            .collect();
+        let can_continue = |group: usize| continues.get(group).copied().unwrap_or(false);
+        let group = match reran.first() {
+            Some(first) => *first,
+            None => {
+                self.groups.push(Group {
+                    sender: part.sender,
+                    tests: BTreeSet::new(),
+                });
+                self.groups.len() - 1
+            }
+        };
+        let left_failed = self.left_failed(part, &continues);
+        let mut beside = BTreeSet::new();
+        for (test, statuses) in &part.tests {
+            let chains = self.chains.entry(*test).or_default();
+            let others = chains.iter().filter(|chain| !can_continue(chain.group));
+            beside.extend(
+                others
+                    .filter_map(|chain| chain.executions.last())
+                    .map(|last| last.part),
+            );
+            let mut open = chains
+                .iter()
+                .enumerate()
+                .filter(|(_, chain)| can_continue(chain.group) && chain.is_open())
+                .map(|(place, _)| place)
+                .collect::<Vec<usize>>()
+                .into_iter();
+            for (execution, status) in statuses.iter().enumerate() {
+                let execution = ExecutionRef {
+                    part: index,
+                    execution,
+                };
+                match open.next().and_then(|place| chains.get_mut(place)) {
+                    Some(chain) => chain.go_on(execution, *status, group),
+                    None => chains.push(Chain {
+                        executions: vec![execution],
+                        status: *status,
+                        group,
+                    }),
+                }
+            }
+        }
+        if let Some(own) = self.groups.get_mut(group) {
+            own.tests.extend(part.tests.keys());
+        }
+        for other in &beside {
+            if let Some(role) = self.roles.get_mut(*other) {
+                role.beside.insert(index);
+            }
+        }
+        if let Some(role) = self.roles.get_mut(index) {
+            role.continues = continues.contains(&true);
+            role.left_failed = left_failed;
+            role.beside.extend(beside);
+        }
+    }
+
+    /// The number of tests that the part lacks, and that are failed in the groups that it continues and has tests of.
+    fn left_failed(&self, part: &SlotPart<'_, T>, continues: &[bool]) -> usize {
+        let groups = self.groups.iter().zip(continues);
+        let left: Vec<bool> = groups
+            .map(|(group, continues)| *continues && part.tests.keys().any(|test| group.tests.contains(test)))
+            .collect();
+        let is_left = |chain: &Chain| chain.is_open() && left.get(chain.group).copied().unwrap_or_default();
+        let chains = self.chains.iter();
+        chains
+            .filter(|(test, chains)| !part.tests.contains_key(test) && chains.iter().any(is_left))
+            .count()
+    }
+
+    /// The groups of the part's own sender that have some of its tests.
+    fn groups_with_tests_of(&self, part: &SlotPart<'_, T>) -> BTreeSet<usize> {
+        let chains = part
+            .tests
+            .keys()
+            .filter_map(|test| self.chains.get(test))
+            .flatten();
+        let is_own = |group: &usize| self.groups.get(*group).is_some_and(|of| of.sender == part.sender);
+        chains.map(|chain| chain.group).filter(is_own).collect()
+    }
+
+    /// These groups, if the part ran only their failed tests again; else none.
+    fn groups_that_it_reran(&self, part: &SlotPart<'_, T>, groups: BTreeSet<usize>) -> BTreeSet<usize> {
+        let tests: BTreeSet<T> = groups
+            .iter()
+            .filter_map(|group| self.groups.get(*group))
+            .flat_map(|group| group.tests.iter().copied())
+            .collect();
+        let earlier = tests.into_iter().map(|test| {
+            let chains = self.chains.get(&test).map(Vec::as_slice).unwrap_or_default();
+            let failed = chains
+                .iter()
+                .any(|chain| groups.contains(&chain.group) && chain.is_open());
+            (test, failed)
+        });
+        match Rerun::of(earlier, part.tests.keys().copied()) {
+            Some(Rerun::OfFailed) => groups,
+            // All tests again may also be another leg of a matrix on the same machine.
+            Some(Rerun::OfAll) | None => BTreeSet::new(),
+        }
+    }
+}
+
+/// Whether a later attempt of the part's job ran all of its tests again. A part without tests says nothing about what
+/// ran, so a later attempt must then have sent as many reports as the part's own.
+fn is_superseded<T: Copy + Ord + Hash>(groups: &[Group<'_, T>], part: &SlotPart<'_, T>) -> bool {
+    let later = groups
+        .iter()
+        .filter(|group| group.sender.is_later_attempt_than(part.sender));
+    let mut senders: Vec<&Sender> = later.map(|group| group.sender).collect();
+    senders.dedup();
+    let of = |sender: &Sender| groups.iter().filter(move |group| group.sender == sender).count();
+    senders.into_iter().any(|sender| {
+        let has = |test: &T| {
+            groups
+                .iter()
+                .any(|group| group.sender == sender && group.tests.contains(test))
+        };
+        part.tests.keys().all(has) && (!part.tests.is_empty() || of(sender) >= of(part.sender))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use AttemptStatus::{Failed, Interrupted, Passed, Skipped};
+
+    /// A part of the job `test`: attempt of the job, attempt of the command, machine, start, tests.
+    type Sent<'a> = (u64, u32, &'a str, i64, &'a [(&'a str, &'a [AttemptStatus])]);
+
+    /// The executions of each test as the numbers of their parts, and the roles of the parts.
+    fn merged(parts: &[Sent<'_>]) -> (BTreeMap<String, Vec<Vec<usize>>>, Vec<PartRole>) {
+        let senders: Vec<Sender> = parts
+            .iter()
+            .map(|(of_job, of_command, runner, ..)| Sender {
+                job: Some("test".to_owned()),
+                id: None,
+                runner: Some((*runner).to_owned()),
+                attempt: JobAttempt {
+                    of_job: *of_job,
+                    of_command: *of_command,
+                },
+            })
+            .collect();
+        let contents: Vec<[u8; 1]> = (0..).take(parts.len()).map(|place| [place]).collect();
+        let slot: Vec<SlotPart<'_, &str>> = parts
+            .iter()
+            .zip(&senders)
+            .zip(&contents)
+            .map(|(((.., start, tests), sender), content)| SlotPart {
+                sender,
+                started_at: Timestamp::from_unix_ms(*start),
+                content,
+                tests: tests.iter().map(|(test, ends)| (*test, ends.to_vec())).collect(),
+            })
+            .collect();
+        let MergedParts { executions, roles } = merge_parts(&slot);
+        let numbers = |execution: Vec<ExecutionRef>| execution.into_iter().map(|one| one.part).collect();
+        let executions = executions
+            .into_iter()
+            .map(|(test, all)| (test.to_owned(), all.into_iter().map(numbers).collect()));
+        (executions.collect(), roles)
+    }
+
+    #[test]
+    fn an_interrupted_execution_goes_on_and_a_skipped_one_does_not() {
+        let first: Sent<'_> = (1, 1, "m", 0, &[("cut", &[Interrupted]), ("off", &[Skipped])]);
+        let second: Sent<'_> = (2, 1, "n", 9, &[("cut", &[Passed]), ("off", &[Passed])]);
+        let (executions, roles) = merged(&[first, second]);
+        assert_eq!(executions["cut"], [[0, 1]]);
+        assert_eq!(executions["off"], [[0], [1]]);
+        assert!(roles[1].continues && roles[0].is_superseded);
+    }
+
+    #[test]
+    fn each_failed_execution_goes_on_with_one_result() {
+        let first: Sent<'_> = (1, 1, "m", 0, &[("x", &[Failed, Passed, Failed])]);
+        let second: Sent<'_> = (2, 1, "m", 9, &[("x", &[Passed, Failed, Passed])]);
+        let (executions, _) = merged(&[first, second]);
+        assert_eq!(executions["x"], [vec![0, 1], vec![0], vec![0, 1], vec![1]]);
+    }
+
+    #[test]
+    fn a_skip_in_a_later_attempt_does_not_end_a_failure() {
+        let first: Sent<'_> = (1, 1, "m", 0, &[("x", &[Failed])]);
+        let second: Sent<'_> = (2, 1, "m", 1, &[("x", &[Skipped])]);
+        let third: Sent<'_> = (3, 1, "m", 2, &[("x", &[Passed])]);
+        let (executions, _) = merged(&[first, second, third]);
+        assert_eq!(executions["x"], [[0, 1, 2]]);
+    }
+
+    #[test]
+    fn the_larger_of_two_reports_with_one_start_ran_first() {
+        let all: Sent<'_> = (1, 1, "m", 5, &[("a", &[Passed]), ("b", &[Failed])]);
+        let failed_only: Sent<'_> = (1, 1, "m", 5, &[("b", &[Passed])]);
+        assert_eq!(merged(&[all, failed_only]).0["b"], [[0, 1]]);
+        assert_eq!(merged(&[failed_only, all]).0["b"], [[1, 0]]);
+    }
+
+    #[test]
+    fn what_an_attempt_leaves_failed_counts_where_it_has_tests_of_that_report() {
+        let unit: Sent<'_> = (1, 1, "m", 0, &[("u1", &[Failed]), ("u2", &[Failed])]);
+        let e2e: Sent<'_> = (1, 1, "m", 1, &[("e1", &[Failed])]);
+        let again: Sent<'_> = (2, 1, "n", 9, &[("u1", &[Passed])]);
+        let (executions, roles) = merged(&[unit, e2e, again]);
+        assert_eq!(executions["u1"], [[0, 2]]);
+        assert_eq!(
+            roles[2].left_failed, 1,
+            "u2, and not the test of the other report"
+        );
+        assert_eq!(roles[1].beside, BTreeSet::new());
+    }
+
+    #[test]
+    fn failed_tests_of_several_reports_may_run_again_at_once() {
+        let unit: Sent<'_> = (1, 1, "m", 0, &[("u1", &[Failed]), ("u2", &[Passed])]);
+        let e2e: Sent<'_> = (1, 1, "m", 1, &[("e1", &[Failed])]);
+        let again: Sent<'_> = (1, 1, "m", 2, &[("u1", &[Failed]), ("e1", &[Passed])]);
+        let once_more: Sent<'_> = (1, 1, "m", 3, &[("u1", &[Passed])]);
+        let (executions, roles) = merged(&[unit, e2e, again, once_more]);
+        assert_eq!(executions["u1"], [[0, 2, 3]]);
+        assert_eq!(executions["e1"], [[1, 2]]);
+        assert!(roles.iter().all(|role| role.beside.is_empty()));
+    }
+}
