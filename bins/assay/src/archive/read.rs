@@ -32,6 +32,7 @@ impl ArchiveReader {
             path.exists(),
             "{folder_text} is no archive: it has no {MANIFEST}; name a folder that `assay org export` wrote"
         );
+        ensure!(is_plain_file(&path), "{} is no file", path.display());
         let text = fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
         let broken = || format!("{} cannot be read; copy the archive again", path.display());
         let head: Head = serde_json::from_str(&text).with_context(broken)?;
@@ -42,7 +43,7 @@ impl ArchiveReader {
         );
         ensure!(
             head.version == VERSION,
-            "assay {} wrote {folder_text} in version {} of the format, and this is assay {} with version {VERSION}; \
+            "assay {:?} wrote {folder_text} in version {} of the format, and this is assay {} with version {VERSION}; \
              import it with the version that wrote it",
             head.assay,
             head.version,
@@ -101,12 +102,21 @@ impl ArchiveReader {
 
     /// A file whose bytes show on the bar.
     fn file(&self, path: &Path) -> io::Result<NamedFile<impl Read + use<>>> {
+        if !is_plain_file(path) {
+            let link = io::Error::other("it is missing, or no file but a link, a folder or a device");
+            return Err(about(path, "read", &link));
+        }
         let file = File::open(path).map_err(|error| about(path, "read", &error))?;
         Ok(NamedFile {
             path: path.to_path_buf(),
             inner: self.progress.wrap_read(file),
         })
     }
+}
+
+/// Whether this is a file, and no link: an archive of somebody else must not name files of this machine.
+fn is_plain_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
 impl RowSource for ArchiveReader {

@@ -156,7 +156,7 @@ pub enum ExportError {
 pub enum ArchiveImportError {
     /// The rows are of another schema than this database.
     #[error(
-        "the archive has the schema {archive}, and this database has {database}; bring both databases to one version \
+        "the archive has the schema {archive:?}, and this database has {database}; bring both databases to one version \
          (`assay migrate`), and export again"
     )]
     OtherSchema {

@@ -2,8 +2,10 @@
 
 use diesel::{
     ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+    dsl::sql,
     pg::{CopyTarget, Pg},
     query_builder::{AstPass, QueryFragment},
+    sql_types::Bool,
 };
 use uuid::Uuid;
 
@@ -30,6 +32,8 @@ pub(crate) struct CopyTable {
     /// Writes the rows of the owner that [`copy::select_owner`] named: an organization or a project.
     pub(crate) copy_out: CopyOut,
     pub(crate) copy_in: CopyIn,
+    /// The number of rows of the owner that [`copy::select_owner`] named.
+    pub(crate) count_owned: fn(&mut PgConnection) -> QueryResult<i64>,
 }
 
 /// A table whose rows belong to a project.
@@ -60,6 +64,12 @@ macro_rules! copy_table {
             name: stringify!($table),
             copy_out: |connection, sink| copy::out_of(connection, OwnedRows, sink),
             copy_in: |connection, source| copy::into_table(connection, $table::table, source),
+            count_owned: |connection| {
+                $table::table
+                    .filter(sql::<Bool>($condition))
+                    .count()
+                    .get_result(connection)
+            },
         }
     }};
 }

@@ -388,7 +388,7 @@ fn a_wrong_archive_stores_nothing() {
     refused(
         &other,
         &mut archive,
-        "the archive has the schema 2020-01-01-000001_ancient",
+        "the archive has the schema \"2020-01-01-000001_ancient\"",
     );
     let mut other = contents.clone();
     other.tables.pop();
@@ -430,6 +430,62 @@ fn a_wrong_archive_stores_nothing() {
     archive.tables.insert("run_pack".to_owned(), packs);
     import(&store, &contents, &mut archive).unwrap();
     assert!(store.key(&key(3).hash).unwrap().is_some());
+}
+
+#[test]
+fn an_archive_with_rows_of_another_organization_stores_nothing() {
+    let world = filled_world();
+    let (contents, archive) = export(&world);
+    let target = TestDatabase::new();
+    let store = target.connect();
+    let victim = store.create_organization("Victim", Plan::Pro, NOW).unwrap();
+    let victims = store.create_project(victim.id, "till", "main", NOW).unwrap();
+    let before = counts(&target);
+    let organization = contents.organization.id.to_string();
+    let project = contents.projects[0].id.to_string();
+    let (victim, victims) = (victim.id.to_string(), victims.id.to_string());
+    for (table, own, other) in [
+        ("api_key", &organization, &victim),
+        ("project", &organization, &victim),
+        ("run", &project, &victims),
+        ("test", &project, &victims),
+        ("result", &project, &victims),
+        ("verdict", &project, &victims),
+    ] {
+        let mut forged = Archive::new(|_, _| ());
+        forged.tables = archive.tables.clone();
+        let rows = String::from_utf8(forged.tables[table].clone()).unwrap();
+        assert!(rows.contains(own.as_str()), "{table}");
+        let rows = rows.replacen(own.as_str(), other, 1);
+        forged.tables.insert(table.to_owned(), rows.into_bytes());
+        let refused = import(&store, &contents, &mut forged).unwrap_err();
+        assert!(
+            matches!(
+                &refused,
+                ArchiveImportError::Damaged(_) | ArchiveImportError::Store(_)
+            ),
+            "{table}: {refused}"
+        );
+        assert_eq!(counts(&target), before, "{table}");
+    }
+    // An ingest key of the own organization for a project of the other one.
+    let mut forged = Archive::new(|_, _| ());
+    forged.tables = archive.tables.clone();
+    let keys = String::from_utf8(forged.tables["api_key"].clone()).unwrap();
+    if contents
+        .projects
+        .iter()
+        .any(|own| keys.contains(&own.id.to_string()))
+    {
+        let keys = contents
+            .projects
+            .iter()
+            .fold(keys, |keys, own| keys.replace(&own.id.to_string(), &victims));
+        forged.tables.insert("api_key".to_owned(), keys.into_bytes());
+        let refused = import(&store, &contents, &mut forged).unwrap_err();
+        assert!(matches!(&refused, ArchiveImportError::Damaged(_)), "{refused}");
+        assert_eq!(counts(&target), before);
+    }
 }
 
 /// An archive of an organization, for tests of lost connections.

@@ -18,7 +18,7 @@ use diesel::{
 };
 use uuid::Uuid;
 
-use super::copy::CopyError;
+use super::copy::{CopyError, select_owner};
 use crate::{
     Database,
     admin::{
@@ -26,7 +26,7 @@ use crate::{
         tables::{CopyTable, ORGANIZATION_TABLES, PROJECT_TABLES},
     },
     db::{
-        column::At,
+        column::{At, long_count},
         period,
         pool::WorkError,
         schema::{api_key, organization as organizations, project as projects},
@@ -91,9 +91,14 @@ fn import_in_transaction(
         }
     }
     let mut imported = ImportedOrganization::default();
-    for table in tables() {
-        imported.rows += copy(connection, table, contents, source)?;
+    for table in &ORGANIZATION_TABLES {
+        imported.rows += copy(connection, table, &[contents.organization.id.0], contents, source)?;
     }
+    let projects: Vec<Uuid> = contents.projects.iter().map(|project| project.id.0).collect();
+    for table in PROJECT_TABLES.iter().rev() {
+        imported.rows += copy(connection, &table.copy, &projects, contents, source)?;
+    }
+    check_keys(connection, contents)?;
     check_name(connection, &contents.organization)?;
     check_owners(connection, contents)?;
     for archived in &contents.projects {
@@ -199,10 +204,12 @@ fn is_stored(connection: &mut PgConnection, id: OrganizationId) -> QueryResult<b
     diesel::select(diesel::dsl::exists(organizations::table.find(id.0))).get_result(connection)
 }
 
-/// Stores the rows of a table, of which there must be as many as the contents say.
+/// Stores the rows of a table, of which there must be as many as the contents say, all of them rows of these owners. The
+/// owners had no rows before, so that a row of anybody else shows in their number.
 fn copy(
     connection: &mut PgConnection,
     table: &CopyTable,
+    owners: &[Uuid],
     contents: &ArchiveContents,
     source: &mut dyn RowSource,
 ) -> Work<u64> {
@@ -223,12 +230,41 @@ fn copy(
         other @ (CopyError::Query(_) | CopyError::Archive(_)) => other.of_work(ArchiveImportError::Archive),
     })?;
     let expected = contents.rows_of(table.name);
-    match copied == expected {
-        true => Ok(copied),
-        false => Err(damaged(format!(
+    if copied != expected {
+        return Err(damaged(format!(
             "the table {} has {copied} rows and should have {expected}",
             table.name
+        )));
+    }
+    let mut owned = 0;
+    for owner in owners {
+        select_owner(connection, *owner)?;
+        owned += long_count((table.count_owned)(connection)?).map_err(WorkError::from)?;
+    }
+    match owned == copied {
+        true => Ok(copied),
+        false => Err(damaged(format!(
+            "the table {} has rows of another organization",
+            table.name
         ))),
+    }
+}
+
+/// Checks that the keys are those of the contents, and that ingest keys are of the archive's own projects.
+fn check_keys(connection: &mut PgConnection, contents: &ArchiveContents) -> Work<()> {
+    let keys: Vec<(Uuid, Option<Uuid>)> = api_key::table
+        .filter(api_key::organization_id.eq(contents.organization.id.0))
+        .select((api_key::id, api_key::project_id))
+        .load(connection)?;
+    let is_own = |(key, project): &(Uuid, Option<Uuid>)| {
+        contents.keys.iter().any(|archived| archived.0 == *key)
+            && project.is_none_or(|project| contents.projects.iter().any(|own| own.id.0 == project))
+    };
+    match keys.iter().all(is_own) {
+        true => Ok(()),
+        false => Err(damaged(
+            "a key is not one of its contents, or is for a project of another organization".to_owned(),
+        )),
     }
 }
 
