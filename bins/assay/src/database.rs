@@ -30,24 +30,38 @@ pub(crate) fn open(global: &Global) -> anyhow::Result<OpenDatabase> {
     open_with(global, options())
 }
 
-/// The same for an import. Waits this long for a free connection, and retries for this long when the database is lost.
-pub(crate) fn open_for_import(global: &Global, retry_for: Duration) -> anyhow::Result<OpenDatabase> {
+/// How long an import retries, unless a flag says so, while no server answers. The address may be wrong, so it is short.
+const WITHOUT_SERVER: Duration = Duration::from_secs(30);
+/// How long an import retries, unless a flag says so, while all connections are in use or the database was lost.
+const WITHOUT_CONNECTION: Duration = Duration::from_secs(5 * 60);
+
+/// The same for an import. Waits this long for a free connection, and retries for this long when the database does not
+/// answer or is lost.
+pub(crate) fn open_for_import(global: &Global, retry_for: Option<Duration>) -> anyhow::Result<OpenDatabase> {
     let options = PoolOptions {
-        reconnect_for: retry_for,
+        reconnect_for: retry_for.unwrap_or(WITHOUT_CONNECTION),
         ..options()
     };
-    let (began, mut backoff) = (Instant::now(), Backoff::new(retry_for));
+    let began = Instant::now();
+    let mut backoff = Backoff::new(options.reconnect_for);
+    let mut without_server = Backoff::new(retry_for.unwrap_or(WITHOUT_SERVER));
     loop {
         let error = match open_with(global, options) {
             Ok(opened) => return Ok(opened),
             Err(error) => error,
         };
-        let passes = error.chain().any(assay_repository::is_transient);
-        let Some(pause) = passes.then(|| backoff.pause(None)).flatten() else {
+        let pause = if error.chain().any(assay_repository::is_transient) {
+            backoff.pause(None)
+        } else if error.chain().any(assay_repository::is_down) {
+            without_server.pause(None)
+        } else {
+            None
+        };
+        let Some(pause) = pause else {
             return Err(error);
         };
         eprintln!(
-            "assay: waiting for a connection to the database, {} s",
+            "assay: waiting for a connection to the database, {} s: {error:#}",
             began.elapsed().as_secs()
         );
         thread::sleep(pause);

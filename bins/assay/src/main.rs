@@ -48,8 +48,8 @@ fn main() -> ExitCode {
         .init();
     let matches = help::command()
         .try_get_matches()
-        .unwrap_or_else(|error| help::with_usage(error).exit());
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        .unwrap_or_else(|error| exit_with(&help::with_usage(error)));
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error));
     match commands::run(cli) {
         Ok(status) => status,
         Err(error) => {
@@ -62,6 +62,35 @@ fn main() -> ExitCode {
     }
 }
 
+/// Prints clap's message and exits. If a value of a flag was a key, the message does not repeat it.
+fn exit_with(error: &clap::Error) -> ! {
+    let Some(message) = without_keys(&error.render().to_string()) else {
+        error.exit();
+    };
+    let _ = write!(terminal::err(), "{message}");
+    std::process::exit(error.exit_code());
+}
+
+/// The text with the beginning of each key alone; none if it has no key.
+fn without_keys(text: &str) -> Option<String> {
+    const PREFIX: &str = "svc_";
+    let mut parts = text.split(PREFIX);
+    let mut shown = parts.next()?.to_owned();
+    let mut has_key = false;
+    for part in parts {
+        let is_of_key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let end = part.find(|c: char| !is_of_key(c)).unwrap_or(part.len());
+        let (secret, rest) = part.split_at_checked(end)?;
+        // A placeholder such as `svc_ro_` is no key.
+        let is_key = secret.len() > 8;
+        has_key |= is_key;
+        shown += PREFIX;
+        shown += if is_key { "…" } else { secret };
+        shown += rest;
+    }
+    has_key.then_some(shown)
+}
+
 /// Prints the error and the advice on standard error.
 fn print_error(error: &anyhow::Error) {
     let style: Style = AnsiColor::Red.on_default().bold();
@@ -72,4 +101,20 @@ fn print_error(error: &anyhow::Error) {
     }
     // If standard error is closed, the exit status is the only message.
     let _ = writeln!(terminal::err(), "{message}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_keys;
+
+    #[test]
+    fn a_message_repeats_no_key() {
+        assert_eq!(
+            without_keys("invalid value 'svc_ro_0123456789abcdef' for '--retry-for', not 'svc_0123456789'")
+                .as_deref(),
+            Some("invalid value 'svc_…' for '--retry-for', not 'svc_…'")
+        );
+        assert_eq!(without_keys("a key begins with svc_ro_; no other"), None);
+        assert_eq!(without_keys("none"), None);
+    }
 }

@@ -141,6 +141,10 @@ impl Candidate {
             is_regular,
             "{name}: not a regular file; pass the content of a pipe on standard input, as -"
         );
+        ensure!(
+            !is_of_kernel(&self.path),
+            "{name}: a file of the kernel, whose content may never end; name a report"
+        );
         let mut file = File::open(&self.path).with_context(|| name.clone())?;
         let metadata = file.metadata().with_context(|| name.clone())?;
         let mut bytes = Vec::new();
@@ -160,6 +164,12 @@ impl Candidate {
             modified,
         }))
     }
+}
+
+/// Whether a path leads into a file system of the kernel, where a regular file may block its readers for ever.
+fn is_of_kernel(path: &Path) -> bool {
+    let resolved = fs::canonicalize(path);
+    resolved.is_ok_and(|path| ["/proc", "/sys"].iter().any(|kernel| path.starts_with(kernel)))
 }
 
 /// The bytes read so far, over all files.

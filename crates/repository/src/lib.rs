@@ -25,6 +25,6 @@ pub use admin::{
 };
 pub use database::{Database, WaitingFor};
 pub use db::{
-    connection_string::{InvalidConnectionString, check_connection_string, is_transient},
+    connection_string::{InvalidConnectionString, check_connection_string, is_down, is_transient},
     pool::PoolOptions,
 };

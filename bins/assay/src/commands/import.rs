@@ -65,9 +65,10 @@ pub(crate) struct ImportArgs {
     /// Exit with status 0 even if some of the files could not be read
     #[arg(long, help_heading = "The report")]
     lenient: bool,
-    /// How long to retry when the database has no free connection or is lost: 90s, 5m, 1h, or 0 for a single attempt
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::duration)]
-    retry_for: Duration,
+    /// How long to retry when the database does not answer, has no free connection or is lost: 90s, 5m, 1h, or 0 for a
+    /// single attempt [default: 5m; 30s if no server answers]
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    retry_for: Option<Duration>,
     #[command(flatten)]
     report: ReportFlags,
 }

@@ -92,6 +92,22 @@ const TRANSIENT_ERRORS: [&str; 8] = [
     "is not yet accepting connections",
 ];
 
+/// The errors of libpq while no server answers: it is stopped or starts again, or the address is wrong.
+const DOWN_ERRORS: [&str; 6] = [
+    "Connection refused",
+    "Connection reset",
+    "Connection timed out",
+    "No such file or directory",
+    "server closed the connection",
+    "timeout expired",
+];
+
+/// Whether no server answered at the database's address. It may be starting, or the address may be wrong.
+pub fn is_down(error: &(dyn std::error::Error + 'static)) -> bool {
+    let failed = error.downcast_ref::<ConnectFailed>();
+    failed.is_some_and(|ConnectFailed(reason)| DOWN_ERRORS.iter().any(|down| reason.contains(down)))
+}
+
 /// Whether the database could not be reached for a reason that passes: all connections are in use, or it starts or
 /// stops.
 pub fn is_transient(error: &(dyn std::error::Error + 'static)) -> bool {
