@@ -38,27 +38,38 @@ fn a_report_is_stored_and_the_same_again_changes_nothing() {
 }
 
 #[test]
-fn a_changed_report_under_the_same_key_replaces_the_earlier() {
+fn a_changed_report_under_the_same_key_adds_to_the_earlier_or_replaces_it_on_request() {
     let world = World::without_key();
     let first = world.file("1.xml", &junit::report(START, &[("adds", false), ("gone", true)]));
     let second = world.file("2.xml", &junit::report(START, &[("adds", true)]));
     let code = ["--branch", "main", "--commit", "c0ffee"];
     let before = world.import(&[&code[..], &["--run-key", "b1", &first]].concat());
+    assert_eq!(before["warnings"], json!([]));
+    // It has some of the tests, with all that failed: a retry.
     let after = world.import(&[&code[..], &["--run-key", "b1", &second]].concat());
     assert_eq!(before["runId"], after["runId"]);
     assert_eq!(
-        (&after["status"], &after["counts"]["total"]),
-        (&"passed".into(), &1.into())
+        (&after["status"], &after["continues"]),
+        (&"passed".into(), &true.into())
     );
-    assert_eq!(before["warnings"], json!([]));
-    assert!(
-        after["warnings"][0].as_str().unwrap().contains("--suite"),
-        "{after}"
+    assert_eq!(
+        (&after["counts"]["total"], &after["counts"]["recovered"]),
+        (&2.into(), &1.into())
+    );
+    let replaced = world.import(&[&code[..], &["--run-key", "b1", "--replace", &second]].concat());
+    assert_eq!(replaced["replaced"], json!({"tests": 2, "failed": 0}));
+    assert_eq!(
+        (&replaced["counts"]["total"], &replaced["warnings"]),
+        (&1.into(), &json!([]))
     );
     // Values that this report lacks are kept from the earlier report.
     let third = world.file("3.xml", &junit::report(START, &[("adds", false)]));
     let bare = world.import(&["--run-key", "b1", &third]);
     assert_eq!(bare["warnings"].as_array().unwrap().len(), 1, "{bare}");
+    assert!(
+        bare["warnings"][0].as_str().unwrap().contains("--suite"),
+        "{bare}"
+    );
     let again = world.import(&["--run-key", "b1", &third]);
     assert_eq!(
         (&again["changed"], &again["warnings"]),
@@ -75,7 +86,14 @@ fn shards_become_one_run_whatever_their_order() {
     let shard = |index: u32, passed: bool| {
         let name = format!("case {index}");
         let report = world.file(&format!("{index}.xml"), &junit::report(START, &[(&name, passed)]));
-        world.import(&["--run-key", "b", "--shard", &format!("{index}/3"), &report])
+        world.import(&[
+            "--run-key",
+            "b",
+            "--shard",
+            &format!("{index}/3"),
+            "--replace",
+            &report,
+        ])
     };
     let second = shard(2, true);
     assert_eq!(
@@ -112,6 +130,7 @@ fn shards_become_one_run_whatever_their_order() {
             "b",
             "--shard",
             "2/3",
+            "--replace",
             &world.file("2.xml", &junit::report(START, &[("case 2", true)]))
         ])["status"],
         "passed"

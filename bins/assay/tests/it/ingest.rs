@@ -220,7 +220,7 @@ fn each_refusal_of_the_server_exits_with_1_and_its_reason() {
     site.refused(&mut upload("broken.xml"), "broken.xml");
     assert_eq!(site.runs(), 0);
 
-    // Two jobs of a matrix in one place: both are kept, with a warning.
+    // Two jobs of a matrix in one place: both are kept.
     let job = |runner: &str, path: &str| {
         let mut command = site.command(&["upload", path]);
         command.envs([
@@ -234,11 +234,6 @@ fn each_refusal_of_the_server_exits_with_1_and_its_reason() {
     assert!(job("a", "r.xml").output().unwrap().status.success());
     let beside = job("b", "other.xml").output().unwrap();
     assert!(beside.status.success(), "{}", stderr_text(&beside));
-    assert!(
-        stderr_text(&beside).contains("give each a --suite"),
-        "{}",
-        stderr_text(&beside)
-    );
     assert_eq!(site.runs(), 1);
 
     assert!(

@@ -159,8 +159,8 @@ fn killed_pruning_resumes_while_imports_continue() {
     let results = world.count("SELECT count(*) FROM result");
     assert_eq!(results, (runs() - imported) * 20 + imported);
     let orphans = "SELECT (SELECT count(*) FROM result LEFT JOIN run ON run.project_id = result.project_id AND number = run_number \
-         WHERE number IS NULL) + (SELECT count(*) FROM part LEFT JOIN run ON run.project_id = part.project_id AND number = run_number \
-         WHERE number IS NULL) + (SELECT count(*) FROM run_pack LEFT JOIN run ON run.project_id = run_pack.project_id \
+         WHERE number IS NULL) + (SELECT count(*) FROM part LEFT JOIN run ON run.project_id = part.project_id AND run.number = run_number \
+         WHERE run.number IS NULL) + (SELECT count(*) FROM run_pack LEFT JOIN run ON run.project_id = run_pack.project_id \
          AND number = run_number WHERE number IS NULL)";
     assert_eq!(world.count(orphans), 0);
     assert_eq!(

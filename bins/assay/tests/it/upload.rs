@@ -564,14 +564,22 @@ fn a_check_shows_the_owner_of_the_key_and_sends_nothing() {
 }
 
 #[test]
-fn the_output_names_the_replacement_of_a_report() {
+fn the_output_says_how_a_report_relates_to_earlier_ones() {
     let body: Value = serde_json::from_str(&stored().body).unwrap();
     for (effect, sentence) in [
-        ("replaced", "It replaced the earlier report"),
+        (
+            "replaced",
+            "It replaced 3 tests of earlier reports, 2 of them failed",
+        ),
+        ("added", "It continues what failed in an earlier attempt"),
         ("unchanged", "It was already stored"),
     ] {
         let mut body = body.clone();
         body["effect"] = effect.into();
+        body["continues"] = (effect == "added").into();
+        if effect == "replaced" {
+            body["replaced"] = serde_json::json!({"tests": 3, "failed": 2});
+        }
         let receiver = Receiver::start(vec![reply(201, &body)]);
         let output = Job::new(&receiver.url).run(&["upload", "out"]);
         assert!(

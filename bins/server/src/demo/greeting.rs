@@ -68,8 +68,8 @@ pub(crate) fn greeting(
 /// The command that sends the report of a shard that ran again.
 fn rerun_command(rerun: &Rerun, key: &str, address: &str) -> String {
     let mut text = format!(
-        "\nIn the newest build of several shards, some tests failed. Send the report of one shard that ran again, and\n\
-         see that its tests passed on retry, and that the other shards keep their results:\n\n  \
+        "\nTests failed in the newest build of three shards. Send the report of one shard\n\
+         that ran again: its tests pass on retry, and other shards keep their results:\n\n  \
          curl -H 'Authorization: Bearer {key}' \\\n"
     );
     for (name, value) in &rerun.fields {

@@ -151,7 +151,7 @@ fn the_rerun_that_a_demonstration_offers_continues_one_shard_of_its_newest_build
             .unwrap()
     };
     let before = sharded();
-    let answer = pasted(&log, "one shard that ran again");
+    let answer = pasted(&log, "Send the report of one shard");
     assert_eq!(
         (&answer["effect"], &answer["continues"]),
         (&json!("added"), &json!(true)),
@@ -168,7 +168,10 @@ fn the_rerun_that_a_demonstration_offers_continues_one_shard_of_its_newest_build
     assert_eq!(count(&after, "recovered") - count(&before, "recovered"), 7);
     assert_eq!(after["shards"], before["shards"]);
     // The same command again changes nothing.
-    assert_eq!(pasted(&log, "one shard that ran again")["effect"], "unchanged");
+    assert_eq!(
+        pasted(&log, "Send the report of one shard")["effect"],
+        "unchanged"
+    );
 }
 
 #[test]
@@ -290,7 +293,7 @@ fn a_demonstration_names_its_reference_and_fits_a_terminal() {
     let greeting = greeting.split("Stop with Ctrl-C.").next().unwrap();
     // An agent's command is one line in every shell, and the folder may have a long path.
     let is_long = |line: &&str| line.starts_with("  claude mcp add ") || line.contains("report=@");
-    assert_eq!(greeting.lines().filter(is_long).count(), 2, "{greeting}");
+    assert_eq!(greeting.lines().filter(is_long).count(), 3, "{greeting}");
     for line in greeting.lines().filter(|line| !is_long(line)) {
         assert!(line.chars().count() <= 80, "{line}");
     }

@@ -179,7 +179,13 @@ fn a_dry_run_completes_its_context_from_the_stored_run() {
         let stored = explained(&intake, key, more, &BROKEN);
         let dry_run = |code: &[(&str, &str)]| {
             let fields = [
-                &[("runKey", "build-f1"), ("failures", "true"), ("dryRun", "true")],
+                &[
+                    ("runKey", "build-f1"),
+                    ("failures", "true"),
+                    ("dryRun", "true"),
+                    // Without its branch and commit it is another report, so it says whose place it takes.
+                    ("replace", "true"),
+                ],
                 code,
                 more,
             ]
@@ -194,6 +200,51 @@ fn a_dry_run_completes_its_context_from_the_stored_run() {
         let other = dry_run(&[("branch", "feature/other"), ("commit", "c20")]);
         assert_ne!(judged_alike(&other), judged_alike(&stored), "{other}");
     }
+}
+
+#[test]
+fn a_rerun_is_judged_with_what_the_first_attempt_did() {
+    let intake = intake();
+    let wrong = Some("TypeError: tax is not a function");
+    let first = explained(
+        &intake,
+        &intake.key,
+        &[],
+        &[("pays", wrong), ("odd", TIMEOUT), ("old", None)],
+    );
+    assert_eq!(first["failures"]["total"], 2, "{first}");
+    let pays = of(&first, "pays")["mine"].as_f64().unwrap();
+    // The second attempt lacks a failed test, so its report says too little.
+    let again = |cases: &[Case<'_>], more: &[(&str, &str)]| {
+        explained(&intake, &intake.key, &[&[("attempt", "2")], more].concat(), cases)
+    };
+    let partial = again(&[("pays", None)], &[("dryRun", "true")]);
+    let reason = partial["failures"]["incomplete"].as_str().unwrap();
+    assert!(reason.contains("earlier attempt did not run again"), "{reason}");
+    // Both passed on retry: the first attempt's failure is evidence of a flake.
+    let green = again(&[("pays", None), ("odd", None)], &[("dryRun", "true")]);
+    assert_eq!(green["failures"]["incomplete"], Value::Null, "{green}");
+    let recovered = of(&green, "pays");
+    assert_eq!(
+        (&recovered["status"], &recovered["attempts"]),
+        (&"passed".into(), &2.into())
+    );
+    assert!(recovered["mine"].as_f64().unwrap() < pays, "{recovered}");
+    // What failed again is judged as one failure with two attempts.
+    let red = again(&[("pays", wrong), ("odd", None)], &[]);
+    let failed = of(&red, "pays");
+    assert_eq!(
+        (&failed["status"], &failed["attempts"]),
+        (&"failed".into(), &2.into())
+    );
+    assert_eq!(
+        (&red["continues"], &red["status"]),
+        (&true.into(), &"failed".into())
+    );
+    // The same upload again is that part, and not a third attempt.
+    let repeated = again(&[("pays", wrong), ("odd", None)], &[]);
+    assert_eq!(repeated["effect"], "unchanged");
+    assert_eq!(judged_alike(&repeated), judged_alike(&red));
 }
 
 /// The failures without fields that storing the run changes: the verdicts and the first failures.

@@ -122,7 +122,7 @@ pub(crate) fn code(answer: &Response) -> String {
 }
 
 #[test]
-fn a_report_is_stored_once_and_replaced_by_another_one() {
+fn a_report_is_stored_once_and_replaced_by_another_one_on_request() {
     let intake = Intake::new();
     let fields = [("branch", "main"), ("commit", "abc"), ("runKey", "build-1")];
     let first = intake.send(&intake.key, &fields, &[("out/r.xml", FAILS.as_bytes())]);
@@ -150,7 +150,7 @@ fn a_report_is_stored_once_and_replaced_by_another_one() {
         (200, &"unchanged".into())
     );
     // A raw body has its fields in the query.
-    let path = "/ingest/v1/reports?branch=main&commit=abc&runKey=build-1";
+    let path = "/ingest/v1/reports?branch=main&commit=abc&runKey=build-1&replace=true";
     let raw = intake.post(
         path,
         &intake.key,
@@ -164,9 +164,10 @@ fn a_report_is_stored_once_and_replaced_by_another_one() {
         raw.text()
     );
     assert_eq!(raw.json()["runId"], answer["runId"]);
+    assert_eq!(raw.json()["replaced"], json!({"tests": 1, "failed": 1}));
     // Values that a report lacks are taken from the earlier one.
     let bare = intake.post(
-        "/ingest/v1/reports?runKey=build-1",
+        "/ingest/v1/reports?runKey=build-1&replace=true",
         &intake.key,
         &[("Content-Type", "text/xml")],
         FAILS.as_bytes(),
@@ -178,7 +179,7 @@ fn a_report_is_stored_once_and_replaced_by_another_one() {
         bare.text()
     );
     let bare = intake.post(
-        "/ingest/v1/reports?runKey=build-1",
+        "/ingest/v1/reports?runKey=build-1&replace=true",
         &intake.key,
         &[("Content-Type", "text/xml")],
         PASSES.as_bytes(),
@@ -358,6 +359,63 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
     for word in ["c0ffee", "beef00", "b e2e"] {
         assert!(other.text().contains(word), "{word}: {}", other.text());
     }
+}
+
+#[test]
+fn eight_reports_of_one_job_at_once_are_parts_of_one_run() {
+    let intake = Intake::new();
+    let report = |part: usize| {
+        let own = format!("<testcase classname=\"own\" name=\"{part}\"/>");
+        let shared = if part % 2 == 0 {
+            ""
+        } else {
+            "<failure message=\"m\"/>"
+        };
+        format!(
+            "<testsuite name=\"s\">{own}<testcase classname=\"all\" name=\"x\">{shared}</testcase></testsuite>"
+        )
+    };
+    let fields = [("runKey", "build"), ("branch", "main"), ("commit", "abc")];
+    std::thread::scope(|scope| {
+        for part in 0..8 {
+            let (intake, report) = (&intake, report(part));
+            scope.spawn(move || {
+                let sent = intake.send(&intake.key, &fields, &[("r.xml", report.as_bytes())]);
+                assert_eq!(sent.status, 201, "{}", sent.text());
+            });
+        }
+    });
+    let runs = intake.read("/runs");
+    assert_eq!(runs["total"], 1);
+    let run = &runs["runs"][0];
+    assert_eq!(
+        (&run["counts"]["total"], &run["status"]),
+        (&9.into(), &"failed".into())
+    );
+    let id = text(&run["id"]);
+    let detail = intake.read(&format!("/runs/{id}"));
+    let names = detail["tests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|test| text(&test["testName"]));
+    let shared = names.into_iter().find(|name| name.ends_with('x')).unwrap();
+    let attempts = intake.read(&format!(
+        "/runs/{id}/tests/{}",
+        shared.replace(' ', "%20").replace('>', "%3E")
+    ));
+    let statuses: Vec<&str> = attempts["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|attempt| attempt["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        statuses.iter().filter(|status| **status == "failed").count(),
+        4,
+        "{statuses:?}"
+    );
+    assert_eq!(statuses.len(), 8);
 }
 
 #[test]

@@ -91,10 +91,10 @@ fn only_a_valid_ingest_key_may_send_within_its_terms() {
 }
 
 #[test]
-fn a_run_can_be_replaced_over_http_for_a_day_and_by_an_import_always() {
+fn a_run_can_be_changed_over_http_for_a_day_and_by_an_import_always() {
     let intake = Intake::new();
     let send = |report: &str| {
-        let fields = [("branch", "main"), ("runKey", "build-1")];
+        let fields = [("branch", "main"), ("runKey", "build-1"), ("replace", "true")];
         intake.send(&intake.key, &fields, &[("r.xml", report.as_bytes())])
     };
     assert_eq!(send(FAILS).status, 201);

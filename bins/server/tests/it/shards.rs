@@ -34,7 +34,7 @@ fn a_late_shard_joins_its_run_and_any_shards_id_names_it() {
 }
 
 #[test]
-fn a_shard_imported_again_replaces_its_earlier_content() {
+fn a_shard_replaces_its_earlier_content_on_request() {
     let world = ServedWorld::new();
     world.import_cases(60, &[("one", true)], &["--run-key", "b", "--shard", "1/2"]);
     let broken = world.import_cases(
@@ -43,7 +43,8 @@ fn a_shard_imported_again_replaces_its_earlier_content() {
         &["--run-key", "b", "--shard", "2/2"],
     );
     let fingerprint = text(&world.get("/errors")["errors"][0]["fingerprint"]);
-    let fixed = world.import_cases(50, &[("two", true)], &["--run-key", "b", "--shard", "2/2"]);
+    let again = ["--run-key", "b", "--shard", "2/2", "--replace"];
+    let fixed = world.import_cases(50, &[("two", true)], &again);
     assert_eq!(broken["shardId"], fixed["shardId"]);
     let detail = world.get(&format!("/runs/{}", text(&fixed["runId"])));
     assert_eq!(

@@ -256,4 +256,7 @@ fn remove_tests(observed: &mut RunObservations, tests: &[TestOrdinal]) {
     observed
         .failures
         .retain(|failure| !removed.contains(&failure.test));
+    observed
+        .repeated
+        .retain(|repetition| !removed.contains(&repetition.test));
 }

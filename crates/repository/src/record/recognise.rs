@@ -86,7 +86,10 @@ fn outcomes(
     target: &Target<'_>,
     ordinals: &[Option<i32>],
 ) -> Read<(Vec<RecognisedOutcome>, u64)> {
-    let mut parts: Vec<_> = target.others(recording).cloned().collect();
+    // A report that is already stored is that part, and not another one.
+    let same = target.same_part(recording)?.map(|part| part.number);
+    let others = target.others(recording).filter(|part| Some(part.number) != same);
+    let mut parts: Vec<_> = others.cloned().collect();
     let number = run::next_part(&target.parts)?;
     let mut contents = match &target.run {
         Some(run) if !parts.is_empty() => {

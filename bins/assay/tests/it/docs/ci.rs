@@ -427,6 +427,8 @@ fn every_page_has_the_same_parts_and_no_database() {
         "A job",
         "Matrix",
         "Shards",
+        "Two reports of one job",
+        "Run failed jobs again",
         "Monorepo",
         "Forks",
     ];
