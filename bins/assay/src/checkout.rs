@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use assay_reports::{Format, KnownFiles, Options, SourceFile, ci::CiContext};
+use assay_reports::{Clocks, Format, KnownFiles, Options, SourceFile, ci::CiContext};
 use walkdir::WalkDir;
 
 /// The maximum number of files of a checkout that are read.
@@ -50,6 +50,7 @@ impl Checkout {
             format,
             root: self.root.as_deref(),
             known_files,
+            clocks: Clocks::default(),
         }
     }
 

@@ -43,6 +43,7 @@ use crate::cli::Cli;
 const WRONG_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
+    clock::read_utc_offset();
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn"))
         .format_timestamp(None)
         .init();

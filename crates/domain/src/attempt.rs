@@ -102,6 +102,19 @@ pub struct Attempt {
     pub browser: Option<String>,
     /// Its errors, the first error first.
     pub errors: Vec<ErrorDetail>,
+    /// Why it was skipped, if the report says so.
+    pub skip_reason: Option<String>,
+}
+
+impl Attempt {
+    /// The attempt with the reason why it was skipped. Ignored if it was not skipped.
+    #[must_use]
+    pub fn skipped_because(mut self, reason: Option<String>) -> Self {
+        if self.status == AttemptStatus::Skipped {
+            self.skip_reason = reason;
+        }
+        self
+    }
 }
 
 /// The attempts of one test in one run, and the facts about the run that the prompt names.
@@ -139,6 +152,8 @@ pub struct StoredAttempt {
     pub browser_name: Option<String>,
     /// Its errors, the first error first.
     pub errors: Vec<ErrorDetail>,
+    /// Why it was skipped, if the report says so.
+    pub skip_reason: Option<String>,
     /// The shard that ran it; none in a run without shards.
     pub shard: Option<ShardTag>,
 }

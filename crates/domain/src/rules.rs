@@ -167,8 +167,8 @@ pub enum RuleViolation {
     },
     /// The run starts too far ahead.
     #[error(
-        "the run starts at {started_at}, which is more than {AHEAD_MINUTES} minutes ahead; correct the clock of the machine that \
-         wrote the report, or the start that was given"
+        "the run starts at {started_at}, which is more than {AHEAD_MINUTES} minutes ahead; compare the clock of the \
+         machine that wrote the report, its time zone if the times have none, and the start that was given"
     )]
     StartsInTheFuture {
         /// The start of the run.

@@ -97,6 +97,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
             duration_ms: flags.duration_ms,
             report_start: report.started_at,
             report_end: report.finished_at,
+            report_duration_ms: report.duration_ms,
             variables: job_started_at,
             file: files.modified,
             now,
@@ -175,6 +176,7 @@ mod tests {
             duration_ms: Some(5),
             started_at: Some(NOW.plus_ms(-900)),
             browser: None,
+            skip_reason: None,
             errors: vec![
                 ErrorDetail::default(),
                 ErrorDetail {
@@ -197,6 +199,7 @@ mod tests {
             }),
             started_at: Some(NOW.plus_ms(-1_000)),
             finished_at: Some(NOW),
+            duration_ms: None,
             state: RunState::Completed,
             errors: Vec::new(),
             tests: vec![ReportedTest {

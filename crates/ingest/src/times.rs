@@ -15,6 +15,8 @@ pub(crate) struct SourceTimes {
     pub(crate) report_start: Option<Timestamp>,
     /// The report's end.
     pub(crate) report_end: Option<Timestamp>,
+    /// The report's duration, if its start and end are of an unknown zone.
+    pub(crate) report_duration_ms: Option<u64>,
     /// The job's start in CI.
     pub(crate) variables: Option<Timestamp>,
     /// The time of the newest file's last change.
@@ -53,17 +55,14 @@ pub(crate) fn resolve(sources: &SourceTimes, chooser: &mut Chooser) -> Times {
     chooser.note("started at", &started_at, from);
 
     let shift_ms = sources.report_start.map_or(0, |own| started_at.since_ms(own));
-    let by_flag = sources.duration_ms.map(|ms| {
-        (
-            Origin::Flag,
-            started_at.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX)),
-        )
-    });
+    let after = |ms: u64| started_at.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX));
+    let by_flag = sources.duration_ms.map(|ms| (Origin::Flag, after(ms)));
+    let by_duration = sources.report_duration_ms.map(|ms| (Origin::Report, after(ms)));
     let by_report = sources
         .report_end
         .map(|end| (Origin::Report, end.plus_ms(shift_ms)))
         .filter(|(_, end)| *end >= started_at);
-    let finished_at = by_flag.or(by_report).map(|(from, end)| {
+    let finished_at = by_flag.or(by_report).or(by_duration).map(|(from, end)| {
         chooser.note("finished at", &end, from);
         end
     });
@@ -84,6 +83,7 @@ mod tests {
         duration_ms: None,
         report_start: None,
         report_end: None,
+        report_duration_ms: None,
         variables: None,
         file: None,
         now: Timestamp::from_unix_ms(9_000),
@@ -141,6 +141,16 @@ mod tests {
             .finished_at,
             at(1_050)
         );
+    }
+
+    #[test]
+    fn the_duration_of_a_report_of_an_unknown_zone_follows_the_start() {
+        let sources = SourceTimes {
+            report_duration_ms: Some(700),
+            ..NOTHING
+        };
+        let times = times(sources);
+        assert_eq!((times.shift_ms, times.finished_at), (0, at(9_700)));
     }
 
     #[test]

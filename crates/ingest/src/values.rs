@@ -68,6 +68,37 @@ pub fn attempt(text: &str) -> Result<u32, String> {
     attempt.ok_or_else(|| format!("expected a whole number from 1 to {MOST_ATTEMPTS}"))
 }
 
+/// An offset from UTC as `+09:00`, `-03:30` or `Z`, in minutes.
+pub fn utc_offset(text: &str) -> Result<i32, &'static str> {
+    const EXPECTED: &str = "expected an offset from UTC such as +09:00, -03:30 or Z";
+    if text == "Z" {
+        return Ok(0);
+    }
+    let (sign, rest) = match text.split_at_checked(1) {
+        Some(("+", rest)) => (1, rest),
+        Some(("-", rest)) => (-1, rest),
+        Some(_) | None => return Err(EXPECTED),
+    };
+    let number = |text: &str| {
+        let is_number = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<i32>().ok().filter(|_| is_number)
+    };
+    let parts = rest
+        .split_once(':')
+        .map(|(hours, minutes)| (number(hours), number(minutes)));
+    match parts {
+        Some((Some(hours @ 0..=18), Some(minutes @ 0..=59))) => Ok(sign * (hours * 60 + minutes)),
+        Some(_) | None => Err(EXPECTED),
+    }
+}
+
+/// The text of an offset from UTC in minutes.
+pub fn utc_offset_text(minutes: i32) -> String {
+    let sign = if minutes < 0 { '-' } else { '+' };
+    let minutes = minutes.unsigned_abs();
+    format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+}
+
 /// A shard as `2/5`: the second of five.
 pub fn shard(text: &str) -> Result<ShardIndex, String> {
     let wrong = || format!("expected INDEX/TOTAL such as 2/5, from 1 to at most {MOST_SHARDS}");

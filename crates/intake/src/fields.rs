@@ -9,7 +9,7 @@ use assay_reports::{Format, KnownFiles, ci::CiContext};
 use crate::{error::IntakeError, limits::CI_BYTES};
 
 /// Every field.
-pub(crate) const NAMES: [&str; 23] = [
+pub(crate) const NAMES: [&str; 24] = [
     "attempt",
     "author",
     "branch",
@@ -33,6 +33,7 @@ pub(crate) const NAMES: [&str; 23] = [
     "startedAt",
     "suite",
     "testedRevision",
+    "utcOffset",
 ];
 
 /// Most bytes of a field of this name. Limits in characters are checked after decoding.
@@ -103,6 +104,8 @@ pub(crate) struct Fields {
     pub(crate) dry_run: bool,
     /// Whether the answer includes the causes of the report's failures.
     pub(crate) failures: bool,
+    /// The offset from UTC of the machine that ran the tests.
+    pub(crate) utc_offset_minutes: Option<i32>,
 }
 
 impl TryFrom<RawFields> for Fields {
@@ -143,6 +146,7 @@ impl TryFrom<RawFields> for Fields {
             project: raw.parsed("project", assay_ingest::name)?,
             dry_run: raw.parsed("dryRun", boolean)?.unwrap_or(false),
             failures: raw.parsed("failures", boolean)?.unwrap_or(false),
+            utc_offset_minutes: raw.parsed("utcOffset", values::utc_offset)?,
         })
     }
 }
@@ -216,6 +220,7 @@ mod tests {
             ("provider", "gitlab-ci"),
             ("knownFiles", "src/a.java\n\n src/b.java\r\n"),
             ("dryRun", "true"),
+            ("utcOffset", "-03:30"),
             ("runUrl", "https://ci.test/7"),
             ("ci", ci),
         ])
@@ -226,6 +231,7 @@ mod tests {
         assert_eq!(fields.flags.context.ci_provider, Some(CiProvider::GitlabCi));
         assert_eq!(fields.format, Some(Format::Jest));
         assert_eq!((fields.flags.duration_ms, fields.dry_run), (Some(1500), true));
+        assert_eq!(fields.utc_offset_minutes, Some(-210));
         assert_eq!(fields.ci.provider, Some(CiProvider::GithubActions));
         assert_eq!(fields.ci.job.as_deref(), Some("e2e"));
         assert_eq!(
@@ -259,6 +265,9 @@ mod tests {
             (&[("attempt", "0")], "attempt"),
             (&[("replace", "yes")], "replace"),
             (&[("dryRun", "yes")], "dryRun"),
+            (&[("utcOffset", "9")], "utcOffset"),
+            (&[("utcOffset", "+19:00")], "utcOffset"),
+            (&[("utcOffset", "+9:0")], "utcOffset"),
             (&[("failures", "1")], "failures"),
             (&[("runUrl", "javascript:alert(1)")], "runUrl"),
             (&[("ci", "[")], "ci"),

@@ -48,7 +48,7 @@ repeat a request whose answer was lost.
 struct Field(&'static str, &'static str, &'static str);
 
 /// The fields, in the order of the documentation.
-const FIELDS: [Field; 23] = [
+const FIELDS: [Field; 24] = [
     Field(
         "runKey",
         "The key that all parts of one run share, such as the build's id. No other run may have it.",
@@ -135,6 +135,11 @@ const FIELDS: [Field; 23] = [
         "failures",
         "`true`: the answer includes the causes of this report's failures.",
         "true",
+    ),
+    Field(
+        "utcOffset",
+        "The offset from UTC of the machine that ran the tests. It applies to times of reports that have no zone.",
+        "+09:00",
     ),
 ];
 
@@ -385,6 +390,7 @@ impl Field {
             "startedAt" => schema["format"] = "date-time".into(),
             "dryRun" | "failures" => schema["enum"] = json!(["true", "false"]),
             "provider" => schema["enum"] = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect(),
+            "utcOffset" => schema["pattern"] = "^(Z|[+-][0-9]{2}:[0-9]{2})$".into(),
             "pullRequest" | "durationMs" => schema["pattern"] = "^[0-9]+$".into(),
             "ci" => schema["contentMediaType"] = "application/json".into(),
             _ => {}

@@ -5,7 +5,7 @@ use assay_access::ingest::IngestGrant;
 use assay_domain::{store::RecordError, timestamp::Timestamp};
 use assay_explain::failures::{ReportFailures, report_failures};
 use assay_ingest::{Arrival, Files, PreparedReport};
-use assay_reports::{Options, SourceFile};
+use assay_reports::{Clocks, Options, SourceFile};
 use percent_encoding::percent_decode_str;
 
 use crate::{
@@ -128,6 +128,10 @@ fn prepare(files: Vec<SourceFile>, fields: &Fields, now: Timestamp) -> Result<Pr
         format: fields.format,
         root,
         known_files: fields.known_files.as_ref(),
+        clocks: Clocks {
+            utc_offset_minutes: fields.utc_offset_minutes,
+            now: Some(now),
+        },
     };
     let report = assay_reports::read(files, &options)?;
     let arrival = Arrival {

@@ -11,6 +11,7 @@ use crate::{
     failure,
     input::Input,
     json::{self, Shape},
+    outcome,
     report::{Format, ReadError, Report, ReportedTest},
     text, time,
 };
@@ -93,17 +94,20 @@ impl TestResult {
         let trace = details.and_then(|details| details.trace.as_deref());
         let errors: Vec<_> = input.error(message, trace, None).into_iter().collect();
         let (status, errors) = match self.status.as_deref() {
-            Some("passed") => (AttemptStatus::Passed, Vec::new()),
-            // Allure calls a failure without an assertion `broken`.
-            Some("failed" | "broken")
-                if errors.is_empty() && self.label("framework") == Some("playwright") =>
-            {
-                (AttemptStatus::Failed, vec![missing_error()])
-            }
-            Some("failed" | "broken") => (failure::status(&errors), errors),
-            Some("skipped" | "unknown") => (AttemptStatus::Skipped, Vec::new()),
             // Allure writes the file when the test starts. A file without a status was never completed.
-            _ => (AttemptStatus::Interrupted, errors),
+            None => (AttemptStatus::Interrupted, errors),
+            // Allure calls a failure without an assertion `broken`.
+            Some(word) => match input.status(outcome::ALLURE, word) {
+                AttemptStatus::Failed
+                    if errors.is_empty() && self.label("framework") == Some("playwright") =>
+                {
+                    (AttemptStatus::Failed, vec![missing_error()])
+                }
+                AttemptStatus::Failed => (failure::status(&errors), errors),
+                AttemptStatus::TimedOut => (AttemptStatus::TimedOut, errors),
+                AttemptStatus::Interrupted => (AttemptStatus::Interrupted, errors),
+                status @ (AttemptStatus::Passed | AttemptStatus::Skipped) => (status, Vec::new()),
+            },
         };
         Attempt {
             status,
@@ -111,7 +115,9 @@ impl TestResult {
             started_at,
             browser: self.parameter("Project").and_then(text::title),
             errors,
+            skip_reason: None,
         }
+        .skipped_because(message.and_then(text::skip_reason))
     }
 
     /// The test's name. It equals the name in the framework's own report if Allure has its parts.

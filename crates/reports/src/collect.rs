@@ -201,6 +201,7 @@ mod tests {
             duration_ms: None,
             started_at: None,
             browser: None,
+            skip_reason: None,
             errors: vec![],
         };
         statuses.iter().map(attempt).collect()

@@ -13,9 +13,9 @@ use crate::{
     collect::Collector,
     failure,
     input::Input,
-    junit, limits,
+    junit, limits, outcome,
     report::{Format, Report},
-    text, time,
+    text,
     xml::{Document, Tag, append},
 };
 
@@ -121,8 +121,8 @@ impl<'a> Document<'a> for Run<'a> {
 
     fn finish(self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Ctest);
-        report.widen(time::lenient(&self.start), None);
-        report.widen(time::lenient(&self.end), None);
+        report.widen(input.time(&self.start), None);
+        report.widen(input.time(&self.end), None);
         let mut tests = Collector::default();
         for test in &self.tests {
             let name = test.name.trim();
@@ -147,19 +147,22 @@ impl<'a> Document<'a> for Run<'a> {
 impl Test<'_> {
     fn attempt(&self, input: &Input<'_>) -> Attempt {
         let exit_code = self.exit_code.trim();
-        let status = match self.status.trim() {
-            "passed" => AttemptStatus::Passed,
+        let reported = input.status(outcome::OTHERS, self.status.trim());
+        let status = if reported == AttemptStatus::Skipped && self.lacks_program() {
             // CTest fails for a missing test program, but not for a skipped test.
-            "notrun" if !self.lacks_program() => AttemptStatus::Skipped,
-            _ if exit_code == "Timeout" => AttemptStatus::TimedOut,
-            _ => AttemptStatus::Failed,
+            AttemptStatus::Failed
+        } else if reported == AttemptStatus::Failed && exit_code == "Timeout" {
+            AttemptStatus::TimedOut
+        } else {
+            reported
         };
         let errors = if status.is_failure() {
             self.error(input, exit_code).into_iter().collect()
         } else {
             Vec::new()
         };
-        failure::attempt(status, errors, time::seconds_to_ms(&self.time), None)
+        failure::attempt(status, errors, input.seconds_to_ms(&self.time), None)
+            .skipped_because(text::skip_reason(&self.completion))
     }
 
     fn lacks_program(&self) -> bool {

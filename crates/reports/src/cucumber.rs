@@ -13,7 +13,7 @@ use crate::{
     failure,
     input::Input,
     json::{self, Shape},
-    memory,
+    memory, outcome,
     report::{Format, ReadError, Report},
     text, time,
 };
@@ -68,6 +68,9 @@ struct Feature {
     name: Option<String>,
     #[serde(deserialize_with = "json::text")]
     uri: Option<String>,
+    /// behave writes file and line in place of `uri`.
+    #[serde(deserialize_with = "json::text")]
+    location: Option<String>,
     #[serde(deserialize_with = "json::list")]
     elements: Vec<Element>,
 }
@@ -84,6 +87,11 @@ struct Element {
     kind: Option<String>,
     #[serde(deserialize_with = "json::positive_integer")]
     line: Option<u32>,
+    /// Of behave only, like the status of a whole scenario.
+    #[serde(deserialize_with = "json::text")]
+    location: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    status: Option<String>,
     #[serde(deserialize_with = "json::text")]
     start_timestamp: Option<String>,
     #[serde(deserialize_with = "json::list")]
@@ -120,17 +128,18 @@ struct Hook {
 struct Outcome {
     #[serde(deserialize_with = "json::text")]
     status: Option<String>,
-    /// Nanoseconds.
+    /// Nanoseconds; of behave seconds.
     #[serde(deserialize_with = "json::number")]
     duration: Option<f64>,
-    #[serde(deserialize_with = "json::text")]
+    /// behave writes a list of lines.
+    #[serde(deserialize_with = "json::text_or_lines")]
     error_message: Option<String>,
 }
 
 impl Feature {
     /// Whether its name or file is missing. Some tools write them after the scenarios, where a file may be cut off.
     fn is_incomplete(&self) -> bool {
-        self.name.is_none() || self.uri.is_none()
+        self.name.is_none() || (self.uri.is_none() && self.location.is_none())
     }
 
     /// The number of examples that share their outline's name and id. cucumber-js writes no row of the table.
@@ -146,36 +155,52 @@ impl Feature {
 
     /// The executions of the scenarios, in the order of the report.
     fn executions(&self, input: &Input<'_>) -> Vec<(TestName, Vec<Attempt>)> {
-        let uri = self.uri.as_deref().unwrap_or_default();
-        let file_path = feature_file(input, uri);
+        let tool = if self.uri.is_none() && self.location.is_some() {
+            Tool::Behave
+        } else {
+            Tool::Cucumber
+        };
+        let file_path = feature_file(input, self.file());
         let outer_bytes = self.name.as_deref().map_or(0, str::len) + file_path.as_deref().map_or(0, str::len);
         let mut executions: Vec<(TestName, Vec<Attempt>)> = Vec::new();
         let mut background: &[Step] = &[];
         let mut last: Option<(&str, Option<u32>)> = None;
         for element in &self.elements {
             if element.kind.as_deref() == Some("background") {
-                background = &element.steps;
+                // behave repeats the background's steps in each scenario.
+                if tool == Tool::Cucumber {
+                    background = &element.steps;
+                }
                 continue;
             }
             if !memory::charge(outer_bytes) {
                 break;
             }
-            let attempt = element.attempt(input, std::mem::take(&mut background));
+            let attempt = element.attempt(input, tool, std::mem::take(&mut background));
             let id = element.id.as_deref().unwrap_or_default();
             // Ruby writes every attempt of a scenario, one after the other.
-            if last.is_some_and(|last| last == (id, element.line) && element.line.is_some())
+            let line = element.line();
+            if last.is_some_and(|last| last == (id, line) && line.is_some())
                 && let Some((_, attempts)) = executions.last_mut()
             {
                 attempts.push(attempt);
                 continue;
             }
-            last = Some((id, element.line));
+            last = Some((id, line));
             let (table, example) = element.example().unwrap_or_default();
             let name = numbered(self.name_of(element), table, example);
             let file_path = file_path.clone();
             executions.push((TestName { name, file_path }, vec![attempt]));
         }
         executions
+    }
+
+    /// The address of the feature file.
+    fn file(&self) -> &str {
+        let location = self.location.as_deref().unwrap_or_default();
+        self.uri
+            .as_deref()
+            .unwrap_or_else(|| split_line(location).map_or(location, |(file, _)| file))
     }
 
     /// Feature > rule > scenario. Only the ids contain the rule.
@@ -226,6 +251,20 @@ pub(crate) fn numbered(name: String, table: &str, example: u32) -> String {
     text::shortened_name(&number).into_owned()
 }
 
+/// The tool that wrote a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tool {
+    Cucumber,
+    /// behave: seconds, a status for each scenario, and no result for steps that did not run.
+    Behave,
+}
+
+/// File and line of `features/cart.feature:7`.
+fn split_line(location: &str) -> Option<(&str, u32)> {
+    let (file, line) = location.rsplit_once(':')?;
+    Some((file, line.parse().ok()?))
+}
+
 impl Element {
     /// The id without the examples of an outline.
     fn id(&self) -> Option<&str> {
@@ -250,33 +289,59 @@ impl Element {
         outline.ends_with(&format!(";{name}")).then_some((table, row - 1))
     }
 
-    fn attempt(&self, input: &Input<'_>, background: &[Step]) -> Attempt {
+    fn line(&self) -> Option<u32> {
+        self.line
+            .or_else(|| Some(split_line(self.location.as_deref()?)?.1))
+    }
+
+    /// The status of a scenario. For Cucumber it is that of its steps and hooks; a step without a result is unknown.
+    fn status(&self, input: &Input<'_>, tool: Tool, steps: &[&Step]) -> AttemptStatus {
+        if tool == Tool::Behave {
+            return input.status(outcome::CUCUMBER, self.status.as_deref().unwrap_or_default());
+        }
+        let mut unknown = None;
+        let mut status = AttemptStatus::Passed;
+        for word in steps.iter().flat_map(|step| step.outcomes()).map(Outcome::status) {
+            match outcome::status(outcome::CUCUMBER, word) {
+                Some(of_step) if of_step.is_failure() => return AttemptStatus::Failed,
+                Some(AttemptStatus::Passed) => {}
+                Some(_) => status = AttemptStatus::Skipped,
+                None => unknown = unknown.or(Some(word)),
+            }
+        }
+        unknown.map_or(status, |word| input.status(outcome::CUCUMBER, word))
+    }
+
+    fn attempt(&self, input: &Input<'_>, tool: Tool, background: &[Step]) -> Attempt {
         let steps: Vec<&Step> = [&*self.before, background, &*self.steps, &*self.after]
             .into_iter()
             .flatten()
             .collect();
         let outcomes: Vec<&Outcome> = steps.iter().flat_map(|step| step.outcomes()).collect();
-        let has = |statuses: &[&str]| {
-            outcomes
-                .iter()
-                .any(|outcome| statuses.contains(&outcome.status()))
-        };
-        let status = if has(&["failed", "ambiguous", "undefined"]) {
-            AttemptStatus::Failed
-        } else if has(&["skipped", "pending"]) {
-            AttemptStatus::Skipped
-        } else {
-            AttemptStatus::Passed
-        };
+        let status = self.status(input, tool, &steps);
         let errors = steps.iter().flat_map(|step| step.errors(input)).collect();
         let durations: Vec<f64> = outcomes.iter().filter_map(|outcome| outcome.duration).collect();
-        let duration = (!durations.is_empty()).then(|| durations.iter().sum::<f64>() / 1e6);
+        let unit_ms = match tool {
+            Tool::Cucumber => 1e-6,
+            Tool::Behave => 1e3,
+        };
+        let duration = (!durations.is_empty()).then(|| durations.iter().sum::<f64>() * unit_ms);
+        let is_skipped = |outcome: &&&Outcome| {
+            outcome::status(outcome::CUCUMBER, outcome.status()) == Some(AttemptStatus::Skipped)
+        };
+        let reason = outcomes
+            .iter()
+            .filter(is_skipped)
+            .find_map(|outcome| outcome.error_message.as_deref().and_then(text::skip_reason));
         failure::attempt(
             status,
             errors,
             duration.and_then(time::duration_ms),
-            self.start_timestamp.as_deref().and_then(time::lenient),
+            self.start_timestamp
+                .as_deref()
+                .and_then(|start| input.time(start)),
         )
+        .skipped_because(reason)
     }
 }
 
@@ -294,7 +359,9 @@ impl Step {
                 format!("{keyword}{}", self.name.as_deref().unwrap_or_default())
             };
             match outcome.status() {
-                "failed" => input.error_of_stack(outcome.error_message.as_deref().unwrap_or_default(), None),
+                "failed" | "error" | "hook_error" | "cleanup_error" => {
+                    input.error_of_stack(outcome.error_message.as_deref().unwrap_or_default(), None)
+                }
                 "undefined" => input.error(Some(&format!("Undefined step: {}", step())), None, None),
                 "ambiguous" => {
                     let message = outcome.error_message.as_deref();

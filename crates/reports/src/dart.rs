@@ -14,7 +14,7 @@ use crate::{
     events::Events,
     failure,
     input::Input,
-    json, limits, memory,
+    json, limits, memory, outcome,
     report::{Format, Report},
     text, time,
 };
@@ -93,6 +93,7 @@ struct Test {
     suite_id: Option<f64>,
     #[serde(rename = "groupIDs", deserialize_with = "json::list")]
     group_ids: Vec<f64>,
+    metadata: Metadata,
     /// Milliseconds since the start of the run.
     #[serde(skip)]
     began_ms: Option<f64>,
@@ -101,6 +102,13 @@ struct Test {
     /// Attempts that another attempt followed.
     #[serde(skip)]
     attempts: Vec<Attempt>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    #[serde(deserialize_with = "json::text")]
+    skip_reason: Option<String>,
 }
 
 impl Events for Run {
@@ -189,10 +197,11 @@ impl Events for Run {
 
 impl Run {
     fn finish_test(&mut self, input: &Input<'_>, mut test: Test, done: &Event) {
-        let status = match done.result.as_deref() {
-            Some("success") if done.skipped == Some(true) => AttemptStatus::Skipped,
-            Some("success") => AttemptStatus::Passed,
-            _ => AttemptStatus::Failed,
+        let reported = input.status(outcome::OTHERS, done.result.as_deref().unwrap_or_default());
+        let status = if reported == AttemptStatus::Passed && done.skipped == Some(true) {
+            AttemptStatus::Skipped
+        } else {
+            reported
         };
         self.failed |= status.is_failure();
         let is_set_up = matches!(test.name.as_deref(), Some(name) if name.ends_with("(setUpAll)") || name.ends_with("(tearDownAll)"));
@@ -216,7 +225,9 @@ impl Run {
             .zip(done.time)
             .map(|(began_ms, end_ms)| end_ms - began_ms);
         let errors = std::mem::take(&mut test.errors);
-        let attempt = failure::attempt(status, errors, duration.and_then(time::duration_ms), None);
+        let reason = test.metadata.skip_reason.as_deref().and_then(text::skip_reason);
+        let attempt = failure::attempt(status, errors, duration.and_then(time::duration_ms), None)
+            .skipped_because(reason);
         self.add(input, test, attempt);
     }
 

@@ -65,6 +65,7 @@ pub(crate) fn attempt(
         duration_ms,
         started_at,
         browser: None,
+        skip_reason: None,
         errors: if status.is_failure() { errors } else { Vec::new() },
     }
 }

@@ -17,9 +17,12 @@ use crate::{
     input::Input,
     jest, junit, karate, libtest, limits, memory,
     merge::{Piece, merge},
-    mocha, nunit, paths, playwright, pytest_json,
+    mocha,
+    notes::Notes,
+    nunit, paths, playwright, pytest_json,
     report::{Format, ReadError, Report, SourceFile, whole_import},
     robot, rspec, tap, testng, trx, xml, xunit,
+    zone::Clocks,
 };
 
 /// Options of an import.
@@ -32,6 +35,8 @@ pub struct Options<'a> {
     pub root: Option<&'a str>,
     /// The checkout's files, which map class names of JUnit XML to files.
     pub known_files: Option<&'a KnownFiles>,
+    /// The clocks that place times without a zone.
+    pub clocks: Clocks,
 }
 
 /// Reads all files of one import, which are one run or one shard of it.
@@ -215,12 +220,14 @@ impl Budget {
 /// The report in a file; several if one JSON report follows another.
 fn read_file(file: &SourceFile, options: &Options<'_>, budget: &Budget) -> Result<Vec<Piece>, ReadError> {
     let text = decode::decode(file, &budget.unpacked_bytes)?;
+    let notes = Notes::default();
     let input = Input {
         name: &file.name,
         text: text.trim_start_matches('\u{feff}'),
         root: options.root.filter(|root| paths::is_absolute(root)),
         known_files: options.known_files,
         lines_before: 0,
+        notes: &notes,
     };
     let unrecognised = |hint| ReadError::Unrecognised {
         file: file.name.clone(),
@@ -231,7 +238,7 @@ fn read_file(file: &SourceFile, options: &Options<'_>, budget: &Budget) -> Resul
         None => detect::detect(input.text).map_err(unrecognised)?,
     };
     let pieces = memory::within(input.text.len(), &budget.memory, || {
-        let pieces = read_pieces(file, input, format);
+        let pieces = read_pieces(file, input, format, options.clocks);
         // A reader may end early because the budget is used up. Then that is the error.
         memory::check(&file.name)?;
         pieces
@@ -242,10 +249,18 @@ fn read_file(file: &SourceFile, options: &Options<'_>, budget: &Budget) -> Resul
 }
 
 /// The reports in a file of a known format. Together they are within one budget of memory.
-fn read_pieces(file: &SourceFile, mut input: Input<'_>, format: Format) -> Result<Vec<Piece>, ReadError> {
+fn read_pieces(
+    file: &SourceFile,
+    mut input: Input<'_>,
+    format: Format,
+    clocks: Clocks,
+) -> Result<Vec<Piece>, ReadError> {
     let mut pieces = Vec::new();
     loop {
-        let (report, history_id, next_report) = read_one(&input, format)?;
+        let (mut report, history_id, next_report) = read_one(&input, format)?;
+        if input.notes.add_to(&mut report, input.name) {
+            clocks.place(&mut report, input.name);
+        }
         pieces.push(Piece {
             name: file.name.clone(),
             modified: file.modified,

@@ -1,6 +1,6 @@
 //! The input of every format's reader: the decoded text of one file and the known facts of the checkout.
 
-use crate::{files::KnownFiles, paths, report::ReadError};
+use crate::{files::KnownFiles, notes::Notes, paths, report::ReadError};
 
 /// One decoded file of an import.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +15,8 @@ pub(crate) struct Input<'a> {
     pub(crate) known_files: Option<&'a KnownFiles>,
     /// The number of line breaks of the file before the text.
     pub(crate) lines_before: usize,
+    /// What its readers noticed.
+    pub(crate) notes: &'a Notes,
 }
 
 impl<'a> Input<'a> {
@@ -27,6 +29,7 @@ impl<'a> Input<'a> {
             root: None,
             known_files: None,
             lines_before: 0,
+            notes: Box::leak(Box::default()),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::{
     cucumber, failure,
     input::Input,
     json::{self, Shape},
-    memory,
+    memory, outcome,
     report::{Format, ReadError, Report},
     text, time,
 };
@@ -185,16 +185,34 @@ struct Outcome {
     error_message: Option<String>,
 }
 
+impl Outcome {
+    fn has_failed(&self) -> bool {
+        let status = outcome::status(outcome::OTHERS, self.status.as_deref().unwrap_or_default());
+        status.is_some_and(AttemptStatus::is_failure)
+    }
+}
+
 impl Scenario {
+    /// The first unknown status of a step; an empty one if neither the scenario nor a step has a status.
+    fn unknown_status(&self) -> Option<&str> {
+        let mut words = self.step_results.iter().map(|step| step.result.status.as_deref());
+        if self.failed.is_none() && words.len() == 0 {
+            return Some("");
+        }
+        words.find_map(|word| {
+            let word = word.unwrap_or_default();
+            outcome::status(outcome::OTHERS, word).is_none().then_some(word)
+        })
+    }
+
     fn attempt(&self, input: &Input<'_>, file: Option<&str>) -> Attempt {
-        let failed_step = self
-            .step_results
-            .iter()
-            .find(|step| step.result.status.as_deref() == Some("failed"));
+        let failed_step = self.step_results.iter().find(|step| step.result.has_failed());
         let status = if self.failed == Some(true) || failed_step.is_some() {
             AttemptStatus::Failed
         } else if self.skipped == Some(true) {
             AttemptStatus::Skipped
+        } else if let Some(word) = self.unknown_status() {
+            input.status(outcome::OTHERS, word)
         } else {
             AttemptStatus::Passed
         };

@@ -17,6 +17,8 @@ mod failure;
 mod files;
 mod frame;
 mod go;
+mod header;
+mod hooks;
 mod import;
 mod input;
 mod jest;
@@ -29,7 +31,9 @@ mod location;
 mod memory;
 mod merge;
 mod mocha;
+mod notes;
 mod nunit;
+mod outcome;
 mod paths;
 mod playwright;
 mod pytest_json;
@@ -47,6 +51,7 @@ mod vitest;
 mod xml;
 mod xunit;
 mod zip;
+mod zone;
 
 pub mod ci;
 
@@ -63,3 +68,4 @@ pub use limits::{
 };
 pub use paths::escaped_name as shown_name;
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};
+pub use zone::Clocks;

@@ -14,7 +14,7 @@ use crate::{
     events::Events,
     failure,
     input::Input,
-    json, limits,
+    json, limits, outcome,
     report::{Format, Report},
     text, time,
 };
@@ -142,16 +142,12 @@ impl Run {
 
 impl Event {
     fn test(&self, input: &Input<'_>, action: &str) -> (TestName, Vec<Attempt>) {
-        let status = match action {
-            "ok" | "bench" => AttemptStatus::Passed,
-            "ignored" => AttemptStatus::Skipped,
-            _ => AttemptStatus::Failed,
-        };
+        let status = input.status(outcome::LIBTEST, action);
         let output = self.stdout.as_deref().unwrap_or_default();
         let panic = text::plain(panic_in(output)).into_owned();
         let message = self.message.as_deref().or(Some(panic.as_str()));
         let stack = Some(output.trim()).filter(|stack| *stack != panic.trim());
-        let errors = if status == AttemptStatus::Failed {
+        let errors = if status.is_failure() {
             input.error(message, stack, None).into_iter().collect()
         } else {
             Vec::new()
@@ -161,7 +157,8 @@ impl Event {
             .and_then(|seconds| time::duration_ms(seconds * 1000.0));
         let (test, retries) = parse_name(self.name.as_deref().unwrap_or_default());
         let earlier = (0..retries).map(|_| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
-        let last = failure::attempt(status, errors, duration, None);
+        let last = failure::attempt(status, errors, duration, None)
+            .skipped_because(self.message.as_deref().and_then(text::skip_reason));
         (test, earlier.chain([last]).collect())
     }
 }

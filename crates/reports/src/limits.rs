@@ -26,6 +26,8 @@ pub(crate) const STACK: usize = 32_000;
 pub(crate) const SNIPPET: usize = 8_000;
 /// Characters of a name, path or title.
 pub(crate) const NAME: usize = 2_000;
+/// Characters of the reason why a test was skipped.
+pub(crate) const SKIP_REASON: usize = 1_000;
 /// JSON reports in one file.
 pub(crate) const DOCUMENTS: usize = 100;
 /// Attributes of one XML element that are read.

@@ -191,6 +191,7 @@ mod tests {
             root: Some("/repo"),
             known_files: None,
             lines_before: 0,
+            notes: Box::leak(Box::default()),
         };
         input.location_in(stack).map(|at| {
             format!(

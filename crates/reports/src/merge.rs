@@ -61,6 +61,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         }
         whole.widen(next.started_at, None);
         whole.widen(next.finished_at, None);
+        whole.duration_ms = whole.duration_ms.max(next.duration_ms);
         whole.context = std::mem::take(&mut whole.context).or(next.context);
         whole.run_key = whole.run_key.take().or(next.run_key);
         if next.state == RunState::Interrupted {

@@ -11,9 +11,10 @@ use serde::Deserialize;
 use crate::{
     collect::Collector,
     failure,
+    hooks::{self, Owner},
     input::Input,
     json::{self, Shape},
-    limits, memory,
+    limits, memory, outcome,
     report::{Format, ReadError, Report},
     text, time,
 };
@@ -28,12 +29,14 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
     let mut report = Report::empty(Format::Mocha);
-    run.stats.widen(&mut report);
+    run.stats.widen(input, &mut report);
     let pending: HashSet<(&str, &str)> = run.pending.iter().map(PlainTest::identity).collect();
+    // The error of a thrown value that is no `Error` may be empty.
+    let failed: HashSet<(&str, &str)> = run.failures.iter().map(PlainTest::identity).collect();
     let mut tests = Collector::default();
     for test in &run.tests {
         let error = test.err.error(input);
-        let status = if error.is_some() {
+        let status = if error.is_some() || failed.contains(&test.identity()) {
             AttemptStatus::Failed
         } else if pending.contains(&test.identity()) {
             AttemptStatus::Skipped
@@ -61,11 +64,25 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         .filter(|test| !test_identities.contains(&test.identity()))
     {
         let title = hook.full_title.as_deref().unwrap_or_default();
-        report
-            .errors
-            .extend(hook.err.error(input).map(|error| of_hook(title, error)));
+        let errors: Vec<_> = hook.err.error(input).into_iter().collect();
+        let name = TestName {
+            name: text::joined([title]),
+            file_path: stored_file(input, hook.file.as_deref()),
+        };
+        let attempt = failure::attempt(AttemptStatus::Failed, errors, None, None);
+        if !hooks::add(
+            &mut tests,
+            &mut report.errors,
+            &name,
+            std::slice::from_ref(&attempt),
+        ) {
+            hooks::push_error(&mut report.errors, title, attempt.errors);
+        }
     }
     report.tests = tests.finish();
+    if parsed.cut_at.is_none() {
+        report.check_header(input.name, run.stats.failures);
+    }
     report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
@@ -80,12 +97,15 @@ pub(crate) fn read_mochawesome(input: &Input<'_>) -> Result<(Report, Option<usiz
     let parsed = json::parse::<AwesomeRun>(input, shape)?;
     let run = parsed.value;
     let mut report = Report::empty(Format::Mochawesome);
-    run.stats.widen(&mut report);
+    run.stats.widen(input, &mut report);
     let mut tests = Collector::default();
     for suite in &run.results {
         suite.read(input, &mut Vec::new(), None, &mut tests, &mut report.errors);
     }
     report.tests = tests.finish();
+    if parsed.cut_at.is_none() {
+        report.check_header(input.name, run.stats.failures);
+    }
     report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
@@ -109,12 +129,14 @@ struct Stats {
     start: Option<String>,
     #[serde(deserialize_with = "json::text")]
     end: Option<String>,
+    #[serde(deserialize_with = "json::number")]
+    failures: Option<f64>,
 }
 
 impl Stats {
-    fn widen(&self, report: &mut Report) {
+    fn widen(&self, input: &Input<'_>, report: &mut Report) {
         for time in [&self.start, &self.end].into_iter().flatten() {
-            report.widen(time::lenient(time), None);
+            report.widen(input.time(time), None);
         }
     }
 }
@@ -253,8 +275,9 @@ impl Suite {
                 .as_deref()
                 .or(hook.title.as_deref())
                 .unwrap_or_default();
-            if hook.state.as_deref() == Some("failed") && errors.len() <= limits::REPORT_ERRORS {
-                errors.extend(hook.err.error(input).map(|error| of_hook(title, error)));
+            if hook.state.as_deref() == Some("failed") {
+                let details = hook.err.error(input).into_iter().collect();
+                self.add_hook(tests, errors, title, stored_file(input, file), details);
             }
         }
         for suite in &self.suites {
@@ -264,13 +287,51 @@ impl Suite {
     }
 }
 
+impl Suite {
+    /// Adds the failure of a hook to its test, which may be in a suite inside of the hook's, or to the errors of the run.
+    fn add_hook(
+        &self,
+        tests: &mut Collector,
+        errors: &mut Vec<ErrorDetail>,
+        title: &str,
+        file_path: Option<String>,
+        details: Vec<ErrorDetail>,
+    ) {
+        let Some(Owner::Test { outer, title }) = hooks::owner(title) else {
+            return hooks::push_error(errors, title, details);
+        };
+        let listed = self.full_title_of(title).map(str::to_owned);
+        let name = listed.unwrap_or_else(|| format!("{outer}{title}"));
+        let test = TestName {
+            name: text::joined([name.as_str()]),
+            file_path,
+        };
+        let attempt = failure::attempt(AttemptStatus::Failed, details, None, None);
+        hooks::add_to_test(tests, test, vec![attempt]);
+    }
+
+    /// The full title of the first test with this title.
+    fn full_title_of(&self, title: &str) -> Option<&str> {
+        let is_wanted = |test: &&AwesomeTest| test.title.as_deref() == Some(title);
+        let own = self.tests.iter().find(is_wanted);
+        own.and_then(|test| test.full_title.as_deref())
+            .or_else(|| self.suites.iter().find_map(|suite| suite.full_title_of(title)))
+    }
+}
+
 impl AwesomeTest {
     fn attempt(&self, input: &Input<'_>) -> Attempt {
-        let status = match self.state.as_deref() {
-            Some("failed") if self.timed_out == Some(true) => AttemptStatus::TimedOut,
-            Some("failed") => AttemptStatus::Failed,
-            Some("passed") if self.pending != Some(true) => AttemptStatus::Passed,
-            _ => AttemptStatus::Skipped,
+        // A test that never ran has no state.
+        let reported = self
+            .state
+            .as_deref()
+            .map_or(AttemptStatus::Skipped, |word| input.status(outcome::OTHERS, word));
+        let status = if reported == AttemptStatus::Failed && self.timed_out == Some(true) {
+            AttemptStatus::TimedOut
+        } else if reported == AttemptStatus::Passed && self.pending == Some(true) {
+            AttemptStatus::Skipped
+        } else {
+            reported
         };
         let duration = self.duration.filter(|_| status != AttemptStatus::Skipped);
         let errors = self.err.error(input).into_iter().collect();
@@ -292,13 +353,4 @@ fn with_retries(last: Attempt, retries: Option<f64>) -> Vec<Attempt> {
 fn stored_file(input: &Input<'_>, file: Option<&str>) -> Option<String> {
     let file = file.filter(|file| !file.trim().is_empty())?;
     Some(input.stored_path(file)).filter(|file| !file.is_empty())
-}
-
-/// The error of a hook, which belongs to no test.
-fn of_hook(title: &str, error: ErrorDetail) -> ErrorDetail {
-    let message = error.message.unwrap_or_default();
-    ErrorDetail {
-        message: text::message(&format!("{title}: {message}")),
-        ..error
-    }
 }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     test::TestName,
-    timestamp::Timestamp,
 };
 
 use crate::{
@@ -13,17 +12,19 @@ use crate::{
     failure,
     input::Input,
     junit::names,
-    limits,
+    limits, outcome,
     report::{Format, Report},
-    retry_name, text, time,
+    retry_name, text,
     xml::{Document, Tag, append},
 };
 
 /// Reads one file.
 #[derive(Default)]
 pub(crate) struct Run<'a> {
-    started_at: Option<Timestamp>,
-    finished_at: Option<Timestamp>,
+    started_at: String,
+    finished_at: Cow<'a, str>,
+    /// The failures and errors that the header counts.
+    counted_failures: f64,
     /// The open suites, each with its own failure.
     suites: Vec<Suite<'a>>,
     case: Option<Case<'a>>,
@@ -41,6 +42,9 @@ pub(crate) enum ElementKind {
     Failure,
     Message,
     Stack,
+    /// Why a test was skipped.
+    Reason,
+    ReasonText,
     Other,
 }
 
@@ -62,6 +66,8 @@ struct Case<'a> {
     start: Cow<'a, str>,
     /// Seconds.
     duration: Cow<'a, str>,
+    /// Why it was skipped.
+    reason: Cow<'a, str>,
     failures: Vec<Failure<'a>>,
 }
 
@@ -83,12 +89,14 @@ impl<'a> Document<'a> for Run<'a> {
         let value = |name: &str| tag.attribute(name).unwrap_or_default();
         match tag.name {
             "test-run" => {
-                self.started_at = time::lenient(&value("start-time"));
-                self.finished_at = time::lenient(&value("end-time"));
+                self.started_at = value("start-time").into_owned();
+                self.finished_at = value("end-time");
+                self.counted_failures = count(&value("failed"));
                 ElementKind::Other
             }
             "test-results" => {
-                self.started_at = time::lenient(&format!("{}T{}", value("date"), value("time")));
+                self.started_at = format!("{}T{}", value("date"), value("time"));
+                self.counted_failures = count(&value("failures")) + count(&value("errors"));
                 ElementKind::Other
             }
             "test-suite" => {
@@ -116,6 +124,7 @@ impl<'a> Document<'a> for Run<'a> {
                     label: value("label"),
                     start: value("start-time"),
                     duration: tag.attribute("duration").unwrap_or_else(|| value("time")),
+                    reason: Cow::Borrowed(""),
                     failures: Vec::new(),
                 });
                 ElementKind::Case
@@ -124,13 +133,24 @@ impl<'a> Document<'a> for Run<'a> {
                 self.open_failure()
             }
             "assertion" if self.case.is_some() && value("result") != "Passed" => self.open_failure(),
-            "message" if parent == Some(ElementKind::Failure) => ElementKind::Message,
+            "reason" if parent == Some(ElementKind::Case) => ElementKind::Reason,
+            "message" if matches!(parent, Some(ElementKind::Failure | ElementKind::Reason)) => {
+                if parent == Some(ElementKind::Reason) {
+                    ElementKind::ReasonText
+                } else {
+                    ElementKind::Message
+                }
+            }
             "stack-trace" if parent == Some(ElementKind::Failure) => ElementKind::Stack,
             _ => ElementKind::Other,
         }
     }
 
     fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
+        if let (ElementKind::ReasonText, Some(case)) = (kind, &mut self.case) {
+            append(&mut case.reason, text);
+            return;
+        }
         let failure = match &mut self.case {
             Some(case) => case.failures.last_mut(),
             None => self.suites.last_mut().and_then(|suite| suite.failure.as_mut()),
@@ -151,7 +171,12 @@ impl<'a> Document<'a> for Run<'a> {
                 }
             }
             ElementKind::Suite => self.close_suite(),
-            ElementKind::Failure | ElementKind::Message | ElementKind::Stack | ElementKind::Other => {}
+            ElementKind::Failure
+            | ElementKind::Message
+            | ElementKind::Stack
+            | ElementKind::Reason
+            | ElementKind::ReasonText
+            | ElementKind::Other => {}
         }
     }
 
@@ -161,8 +186,8 @@ impl<'a> Document<'a> for Run<'a> {
 
     fn finish(mut self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Nunit);
-        report.widen(self.started_at, None);
-        report.widen(self.finished_at, None);
+        report.widen(input.time(&self.started_at), None);
+        report.widen(input.time(&self.finished_at), None);
         let mut tests = Collector::default();
         retry_name::sort(&mut self.cases, |case| &case.full_name);
         for case in &self.cases {
@@ -183,8 +208,14 @@ impl<'a> Document<'a> for Run<'a> {
             });
             report.errors.extend(error);
         }
+        report.check_header(input.name, Some(self.counted_failures));
         report
     }
+}
+
+/// A count of the header; 0 without one.
+fn count(text: &str) -> f64 {
+    text.trim().parse().unwrap_or(0.0)
 }
 
 impl Run<'_> {
@@ -241,13 +272,13 @@ impl Case<'_> {
     }
 
     fn attempt(&self, input: &Input<'_>) -> Attempt {
-        let status = match (&*self.result, &*self.label) {
-            (_, "Cancelled") | ("Cancelled", _) => AttemptStatus::Interrupted,
-            ("Passed" | "Success" | "Warning", _) => AttemptStatus::Passed,
-            ("Skipped" | "Ignored" | "Inconclusive" | "NotRunnable", _) if self.failures.is_empty() => {
-                AttemptStatus::Skipped
-            }
-            _ => AttemptStatus::Failed,
+        let reported = input.status(outcome::NUNIT, &self.result);
+        let status = if &*self.label == "Cancelled" {
+            AttemptStatus::Interrupted
+        } else if reported == AttemptStatus::Skipped && !self.failures.is_empty() {
+            AttemptStatus::Failed
+        } else {
+            reported
         };
         // The failure of a test repeats all its assertions in one text.
         let failures = match self.failures.as_slice() {
@@ -258,8 +289,9 @@ impl Case<'_> {
             .iter()
             .filter_map(|failure| failure.error(input))
             .collect();
-        let start = time::lenient(&self.start);
-        failure::attempt(status, errors, time::seconds_to_ms(&self.duration), start)
+        let start = input.time(&self.start);
+        failure::attempt(status, errors, input.seconds_to_ms(&self.duration), start)
+            .skipped_because(text::skip_reason(&self.reason))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     failure,
     input::Input,
     json::{self, Shape},
-    paths,
+    outcome, paths,
     playwright::UNEXPECTED_PASS,
     report::{Format, ReadError, Report},
     text, time,
@@ -54,6 +54,10 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
                 .extend(input.error(message.as_deref().or(Some(node)), Some(whole), None));
         }
     }
+    if parsed.cut_at.is_none() {
+        let counts = [run.summary.failed, run.summary.error].into_iter().flatten();
+        report.check_header(input.name, Some(counts.sum()));
+    }
     report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
@@ -69,8 +73,18 @@ struct Run {
     duration: Option<f64>,
     #[serde(deserialize_with = "json::list")]
     collectors: Vec<NodeCollector>,
+    summary: Summary,
     #[serde(deserialize_with = "json::list")]
     tests: Vec<Test>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Summary {
+    #[serde(deserialize_with = "json::number")]
+    failed: Option<f64>,
+    #[serde(deserialize_with = "json::number")]
+    error: Option<f64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -154,20 +168,20 @@ impl Test {
             self.phases()
                 .any(|phase| phase.outcome.as_deref() == Some(expected))
         };
-        let status = match outcome {
-            "passed" => AttemptStatus::Passed,
-            "skipped" | "xfailed" => AttemptStatus::Skipped,
-            "failed" | "error" => AttemptStatus::Failed,
-            // Covers `xpassed`, `rerun` and outcomes of plug-ins, such as `subtests passed`.
-            _ if has("failed") => AttemptStatus::Failed,
-            _ if has("skipped") => AttemptStatus::Skipped,
-            _ => AttemptStatus::Passed,
+        let status = match outcome::status(outcome::PYTEST, outcome) {
+            // The other outcomes, `rerun` and those of plug-ins, say nothing of the phases.
+            Some(AttemptStatus::Passed) | None if has("failed") => AttemptStatus::Failed,
+            None if has("skipped") => AttemptStatus::Skipped,
+            None if outcome == "rerun" => AttemptStatus::Passed,
+            Some(status) => status,
+            None => input.status(outcome::PYTEST, outcome),
         };
         let errors: Vec<ErrorDetail> = self.phases().filter_map(|phase| phase.error(input)).collect();
         let durations: Vec<f64> = self.phases().filter_map(|phase| phase.duration).collect();
         let seconds = (!durations.is_empty()).then(|| durations.iter().sum::<f64>());
         let duration = seconds.and_then(|seconds| time::duration_ms(seconds * 1000.0));
-        let last = failure::attempt(status, errors, duration, None);
+        let reason = self.phases().find_map(Phase::skip_reason);
+        let last = failure::attempt(status, errors, duration, None).skipped_because(reason);
         let earlier =
             (outcome == "rerun").then(|| failure::attempt(AttemptStatus::Failed, Vec::new(), None, None));
         earlier.into_iter().chain([last]).collect()
@@ -175,6 +189,19 @@ impl Test {
 }
 
 impl Phase {
+    /// The reason in `('test_shop.py', 7, 'Skipped: no network')`, or the whole text.
+    fn skip_reason(&self) -> Option<String> {
+        let whole = self
+            .longrepr
+            .as_deref()
+            .filter(|_| self.outcome.as_deref() == Some("skipped"))?;
+        let inner = whole
+            .split_once("Skipped: ")
+            .and_then(|(_, reason)| reason.strip_suffix([')']))
+            .map(|reason| reason.trim_end_matches(['\'', '"']));
+        text::skip_reason(inner.unwrap_or(whole))
+    }
+
     fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {
         if self.outcome.as_deref() != Some("failed") {
             return None;

@@ -192,6 +192,8 @@ pub struct Report {
     pub started_at: Option<Timestamp>,
     /// The latest end in the report, written or implied.
     pub finished_at: Option<Timestamp>,
+    /// Its duration in milliseconds, if its start and end are of an unknown zone and were left out.
+    pub duration_ms: Option<u64>,
     /// `Interrupted` if the run was stopped or the file was cut off.
     pub state: RunState,
     /// Errors outside of any test, such as a file that did not load. A run with such an error fails.
@@ -212,6 +214,7 @@ impl Report {
             shard: None,
             started_at: None,
             finished_at: None,
+            duration_ms: None,
             state: RunState::Completed,
             errors: Vec::new(),
             tests: Vec::new(),

@@ -13,9 +13,9 @@ use crate::{
     collect::Collector,
     failure,
     input::Input,
-    limits, memory,
+    limits, memory, outcome,
     report::{Format, Report},
-    text, time,
+    text,
     xml::{Document, Tag, append},
 };
 
@@ -229,10 +229,9 @@ impl Test<'_> {
         is_last: bool,
     ) -> Attempt {
         let status = match word {
-            "PASS" => AttemptStatus::Passed,
-            "SKIP" | "NOT RUN" | "NOT_RUN" => AttemptStatus::Skipped,
-            "FAIL" => AttemptStatus::Failed,
-            _ => AttemptStatus::Interrupted,
+            // The file ends within the test.
+            "" => AttemptStatus::Interrupted,
+            word => input.status(outcome::OTHERS, word),
         };
         let error = input.error(Some(message), None, None).map(|error| ErrorDetail {
             location: error.location.or_else(|| {
@@ -243,14 +242,15 @@ impl Test<'_> {
             ..error
         });
         let errors = error.into_iter().collect();
-        let (start, end) = (parse_time(&self.status.start), parse_time(&self.status.end));
-        let duration =
-            time::seconds_to_ms(&self.status.elapsed).or_else(|| u64::try_from(end?.since_ms(start?)).ok());
-        if is_last {
-            failure::attempt(status, errors, duration, start)
-        } else {
-            failure::attempt(status, errors, None, None)
-        }
+        let (start, end) = (
+            parse_time(input, &self.status.start),
+            parse_time(input, &self.status.end),
+        );
+        let duration = input
+            .seconds_to_ms(&self.status.elapsed)
+            .or_else(|| u64::try_from(end?.since_ms(start?)).ok());
+        let (duration, start) = if is_last { (duration, start) } else { (None, None) };
+        failure::attempt(status, errors, duration, start).skipped_because(text::skip_reason(message))
     }
 }
 
@@ -289,12 +289,12 @@ fn pattern(text: &str) -> Regex {
 }
 
 /// `20261123 11:52:55.940`, the format until version 6, or ISO 8601.
-fn parse_time(text: &str) -> Option<Timestamp> {
+fn parse_time(input: &Input<'_>, text: &str) -> Option<Timestamp> {
     let text = text.trim();
     let (day, hour) = match text.split_once(' ') {
         Some((day, hour)) if day.len() == 8 && day.bytes().all(|byte| byte.is_ascii_digit()) => (day, hour),
-        _ => return time::lenient(text),
+        _ => return input.time(text),
     };
     let (year, month, day) = (day.get(..4)?, day.get(4..6)?, day.get(6..)?);
-    time::lenient(&format!("{year}-{month}-{day}T{hour}"))
+    input.time(&format!("{year}-{month}-{day}T{hour}"))
 }

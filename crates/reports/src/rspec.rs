@@ -1,9 +1,6 @@
 //! RSpec's JSON.
 
-use assay_domain::{
-    attempt::{Attempt, AttemptStatus},
-    test::TestName,
-};
+use assay_domain::{attempt::Attempt, test::TestName};
 use serde::Deserialize;
 
 use crate::{
@@ -11,6 +8,7 @@ use crate::{
     failure,
     input::Input,
     json::{self, Shape},
+    outcome,
     report::{Format, ReadError, Report},
     text, time,
 };
@@ -44,6 +42,9 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             report.errors.extend(input.error(Some(unknown), None, None));
         }
     }
+    if parsed.cut_at.is_none() {
+        report.check_header(input.name, run.summary.failure_count);
+    }
     report.mark_cut_off(parsed.cut_at);
     Ok((report, parsed.another_at))
 }
@@ -63,6 +64,8 @@ struct Run {
 struct Summary {
     #[serde(deserialize_with = "json::number")]
     errors_outside_of_examples_count: Option<f64>,
+    #[serde(deserialize_with = "json::number")]
+    failure_count: Option<f64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -79,6 +82,8 @@ struct Example {
     /// Seconds.
     #[serde(deserialize_with = "json::number")]
     run_time: Option<f64>,
+    #[serde(deserialize_with = "json::text")]
+    pending_message: Option<String>,
     exception: Option<Exception>,
 }
 
@@ -112,11 +117,7 @@ impl Example {
     }
 
     fn attempt(&self, input: &Input<'_>) -> Attempt {
-        let status = match self.status.as_deref() {
-            Some("passed") => AttemptStatus::Passed,
-            Some("pending") => AttemptStatus::Skipped,
-            _ => AttemptStatus::Failed,
-        };
+        let status = input.status(outcome::OTHERS, self.status.as_deref().unwrap_or_default());
         let error = self.exception.as_ref().and_then(|exception| {
             let stack = exception.backtrace.join("\n");
             let message = exception
@@ -132,5 +133,6 @@ impl Example {
             duration.and_then(time::duration_ms),
             None,
         )
+        .skipped_because(self.pending_message.as_deref().and_then(text::skip_reason))
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     failure,
     input::Input,
     junit::names,
-    limits, memory,
+    limits, memory, outcome,
     report::{Format, Report},
     text, time,
     xml::{Document, Tag, append},
@@ -26,6 +26,8 @@ pub(crate) struct Run<'a> {
     class: Rc<str>,
     method: Option<Method<'a>>,
     methods: Vec<Method<'a>>,
+    /// The failed results that the header counts.
+    counted_failures: Option<f64>,
 }
 
 /// The kind of an open element.
@@ -66,6 +68,10 @@ impl<'a> Document<'a> for Run<'a> {
     fn begin_element(&mut self, tag: Tag<'a, '_>, _parent: Option<ElementKind>) -> ElementKind {
         let value = |name: &str| tag.attribute(name).unwrap_or_default();
         match (tag.name, &mut self.method) {
+            ("testng-results", None) => {
+                self.counted_failures = value("failed").trim().parse().ok();
+                ElementKind::Other
+            }
             ("test", None) => {
                 self.test = Rc::from(value("name"));
                 ElementKind::Other
@@ -159,6 +165,7 @@ impl<'a> Document<'a> for Run<'a> {
             }
         }
         report.tests = tests.finish();
+        report.check_header(input.name, self.counted_failures);
         report
     }
 }
@@ -179,7 +186,7 @@ fn attempts(input: &Input<'_>, executions: &[&Method<'_>]) -> Vec<Vec<Attempt>> 
         .collect();
     let mut last = last
         .into_iter()
-        .map(|method| method.attempt(input, method.final_status()));
+        .map(|method| method.attempt(input, method.final_status(input)));
     attempts.extend(last.next());
     std::iter::once(attempts)
         .chain(last.map(|attempt| vec![attempt]))
@@ -188,12 +195,8 @@ fn attempts(input: &Input<'_>, executions: &[&Method<'_>]) -> Vec<Vec<Attempt>> 
 }
 
 impl Method<'_> {
-    fn final_status(&self) -> AttemptStatus {
-        match &*self.status {
-            "PASS" => AttemptStatus::Passed,
-            "SKIP" => AttemptStatus::Skipped,
-            _ => AttemptStatus::Failed,
-        }
+    fn final_status(&self, input: &Input<'_>) -> AttemptStatus {
+        input.status(outcome::TESTNG, &self.status)
     }
 
     /// Whether TestNG skipped the attempt because it ran the test again. The exceptions below mean that the test or a
@@ -245,10 +248,12 @@ impl Method<'_> {
                 status
             },
             duration_ms: self.duration.trim().parse().ok().and_then(time::duration_ms),
-            started_at: time::lenient(&self.started_at),
+            started_at: input.time(&self.started_at),
             browser: None,
             errors,
+            skip_reason: None,
         }
+        .skipped_because(text::skip_reason(&self.message))
     }
 
     fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {

@@ -35,6 +35,11 @@ pub(crate) fn snippet(text: &str) -> Option<String> {
     stored(text, limits::SNIPPET)
 }
 
+/// The reason why a test was skipped, ready for storing.
+pub(crate) fn skip_reason(text: &str) -> Option<String> {
+    stored(text, limits::SKIP_REASON)
+}
+
 /// A title, branch or other single value ready for storing: clean and bounded. None if it is empty. Spaces around it
 /// are part of the value.
 pub(crate) fn title(text: &str) -> Option<String> {

@@ -6,15 +6,17 @@ use time::{
     format_description::well_known::{Iso8601, Rfc2822, Rfc3339},
 };
 
-/// The point in time of a text: ISO 8601 with or without zone (then UTC), RFC 1123, seconds or milliseconds since 1970.
-/// None for other texts, and for times in 1970, because tools write 0 for an unknown time.
-pub(crate) fn lenient(text: &str) -> Option<Timestamp> {
+/// The point in time of a text, and whether the text has a zone: ISO 8601 with or without zone (then UTC), RFC 1123,
+/// seconds or milliseconds since 1970. None for other texts, and for times in 1970, because tools write 0 for an unknown
+/// time.
+pub(crate) fn lenient(text: &str) -> Option<(Timestamp, bool)> {
     let text = text.trim();
     if text.is_empty() || text.len() > 64 {
         return None;
     }
+    let mut has_zone = true;
     let at = if let Ok(number) = text.parse::<f64>() {
-        return from_epoch(number);
+        return Some((from_epoch(number)?, true));
     } else if let Some(at) = with_zone_name(text) {
         at
     } else if let Ok(at) = OffsetDateTime::parse(text, &Rfc3339) {
@@ -24,9 +26,11 @@ pub(crate) fn lenient(text: &str) -> Option<Timestamp> {
     {
         at
     } else {
-        iso(text)?
+        let (at, is_zoned) = iso(text)?;
+        has_zone = is_zoned;
+        at
     };
-    after_first_year(Timestamp::from(at))
+    Some((after_first_year(Timestamp::from(at))?, has_zone))
 }
 
 /// A number of seconds or of milliseconds since 1970, distinguished by its size.
@@ -50,18 +54,50 @@ pub(crate) fn duration_ms(ms: f64) -> Option<u64> {
     u64::try_from(whole(ms.clamp(0.0, YEAR))).ok()
 }
 
-/// Whole milliseconds of a duration in seconds as XML writes it: `5.3e-05`, `1,234.5`, `-0.000000`.
-pub(crate) fn seconds_to_ms(text: &str) -> Option<u64> {
+/// Whole milliseconds of a duration in seconds as XML writes it: `5.3e-05`, `1,234.5`, `0,5`, `-0.000000`. The second
+/// value is whether its comma may separate thousands or decimals.
+pub(crate) fn seconds_to_ms(text: &str) -> Option<(u64, bool)> {
     let text = text.trim_ascii();
     if text.contains(':') {
-        return clock_to_ms(text);
+        return Some((clock_to_ms(text)?, false));
     }
-    let seconds: f64 = if text.as_bytes().contains(&b',') {
-        text.replace(',', "").parse().ok()?
-    } else {
-        text.parse().ok()?
+    let (seconds, is_ambiguous) = number(text)?;
+    Some((duration_ms(seconds * 1000.0)?, is_ambiguous))
+}
+
+/// A number in the spelling of any country, and whether its comma may separate thousands or decimals.
+///
+/// Commas separate thousands if each is followed by exactly three digits and the first group is not `0`: `1,234.5`. Any
+/// other comma is a decimal one: `0,160`, `12,5`, `1.234,5`.
+fn number(text: &str) -> Option<(f64, bool)> {
+    let Some((whole, last)) = text.rsplit_once(',') else {
+        return Some((text.parse().ok()?, false));
     };
-    duration_ms(seconds * 1000.0)
+    if let Some((last, fraction)) = last.split_once('.') {
+        let grouped =
+            is_grouped(whole, ',', last).then(|| format!("{whole}{last}.{fraction}").replace(',', ""));
+        return Some((grouped?.parse().ok()?, false));
+    }
+    if is_grouped(whole, ',', last) {
+        // `1,234` alone may be a decimal number; `1,234,567` is not.
+        return Some((text.replace(',', "").parse().ok()?, !whole.contains(',')));
+    }
+    let is_plain = !whole.contains(['.', ',']);
+    let is_pointed = || {
+        let (first, group) = whole.rsplit_once('.')?;
+        is_grouped(first, '.', group).then_some(())
+    };
+    (is_plain || is_pointed().is_some()).then_some(())?;
+    Some((format!("{}.{last}", whole.replace('.', "")).parse().ok()?, false))
+}
+
+/// Whether separators divide a whole number into groups of thousands. `last` is the group after the last separator.
+fn is_grouped(whole: &str, separator: char, last: &str) -> bool {
+    let is_group = |group: &str| group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit());
+    let mut groups = whole.trim_start_matches(['-', '+']).split(separator);
+    let first = groups.next().unwrap_or_default();
+    let is_first = (1..=3).contains(&first.len()) && first.bytes().all(|byte| byte.is_ascii_digit());
+    is_first && !first.starts_with('0') && groups.all(is_group) && is_group(last)
 }
 
 /// Whether a suite's time is in nanoseconds, as some Go tools write it: a whole number that would be years in seconds.
@@ -78,7 +114,7 @@ fn clock_to_ms(text: &str) -> Option<u64> {
     let (hours, minutes, seconds): (f64, f64, f64) = (
         parts.next()?.parse().ok()?,
         parts.next()?.parse().ok()?,
-        parts.next()?.parse().ok()?,
+        number(parts.next()?)?.0,
     );
     duration_ms(((hours * 60.0 + minutes) * 60.0 + seconds) * 1000.0)
 }
@@ -181,7 +217,7 @@ const ZONES: &[(&[&str], i32)] = &[
 ];
 
 /// ISO 8601 with the deviations of tools: a space for the `T`, no zone, a zone without colon or after a space.
-fn iso(text: &str) -> Option<OffsetDateTime> {
+fn iso(text: &str) -> Option<(OffsetDateTime, bool)> {
     let mut text = text.replacen(' ', "T", 1).replace(' ', "");
     if let Some(at) = text.rfind(['+', '-'])
         && at > 10
@@ -190,8 +226,9 @@ fn iso(text: &str) -> Option<OffsetDateTime> {
     {
         text.insert(at + 3, ':');
     }
-    OffsetDateTime::parse(&text, &Iso8601::DEFAULT)
-        .or_else(|_| PrimitiveDateTime::parse(&text, &Iso8601::DEFAULT).map(PrimitiveDateTime::assume_utc))
+    let zoned = OffsetDateTime::parse(&text, &Iso8601::DEFAULT).map(|at| (at, true));
+    zoned
+        .or_else(|_| PrimitiveDateTime::parse(&text, &Iso8601::DEFAULT).map(|at| (at.assume_utc(), false)))
         .ok()
 }
 
@@ -211,7 +248,7 @@ mod tests {
             "1795200363120",
         ] {
             assert_eq!(
-                lenient(text).map(|at| at.to_string()).as_deref(),
+                lenient(text).map(|(at, _)| at.to_string()).as_deref(),
                 Some("2026-11-20T18:46:03.120Z"),
                 "{text}"
             );
@@ -222,7 +259,7 @@ mod tests {
             "2026-11-20T18:46:03",
         ] {
             assert_eq!(
-                lenient(text).map(|at| at.to_string()).as_deref(),
+                lenient(text).map(|(at, _)| at.to_string()).as_deref(),
                 Some("2026-11-20T18:46:03.000Z"),
                 "{text}"
             );
@@ -241,6 +278,49 @@ mod tests {
     }
 
     #[test]
+    fn a_time_says_whether_it_has_a_zone() {
+        for (text, expected) in [
+            ("2026-11-20T18:46:03.120Z", true),
+            ("2026-11-20 18:46:03.120 +0000", true),
+            ("2026-11-20T18:46:03 JST", true),
+            ("Fri, 20 Nov 2026 18:46:03 GMT", true),
+            ("1795200363", true),
+            ("2026-11-20T18:46:03", false),
+            ("2026-11-20 18:46:03.120", false),
+        ] {
+            assert_eq!(
+                lenient(text).map(|(_, has_zone)| has_zone),
+                Some(expected),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_comma_separates_thousands_or_decimals() {
+        for (text, expected) in [
+            ("0,160", Some((160, false))),
+            ("0,03", Some((30, false))),
+            ("4,500000", Some((4_500, false))),
+            ("12,5", Some((12_500, false))),
+            ("-0,5", Some((0, false))),
+            ("00,160", Some((160, false))),
+            ("1234,567", Some((1_234_567, false))),
+            ("1.234,5", Some((1_234_500, false))),
+            ("1,234.5", Some((1_234_500, false))),
+            ("12,345,678.9", Some((12_345_678_900, false))),
+            ("1,234", Some((1_234_000, true))),
+            ("1,234,567", Some((1_234_567_000, false))),
+            ("1,23,4", None),
+            ("1,23.4", None),
+            ("1.2.3,4", None),
+            (",", None),
+        ] {
+            assert_eq!(seconds_to_ms(text), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn names_of_zones_and_months_are_understood() {
         for (text, expected) in [
             ("2026-02-19T19:47:47 IST", "2026-02-19T14:17:47.000Z"),
@@ -254,7 +334,7 @@ mod tests {
             ("22 Feb 2020 11:53:10 GMT", "2020-02-22T11:53:10.000Z"),
         ] {
             assert_eq!(
-                lenient(text).map(|at| at.to_string()).as_deref(),
+                lenient(text).map(|(at, _)| at.to_string()).as_deref(),
                 Some(expected),
                 "{text}"
             );
@@ -266,12 +346,13 @@ mod tests {
 
     #[test]
     fn durations_never_fail() {
-        assert_eq!(seconds_to_ms("5.3e-05"), Some(0));
-        assert_eq!(seconds_to_ms("-345345"), Some(0));
-        assert_eq!(seconds_to_ms("-0.000000"), Some(0));
-        assert_eq!(seconds_to_ms("1,234.5"), Some(1_234_500));
-        assert_eq!(seconds_to_ms("0.0016"), Some(2));
-        assert_eq!(seconds_to_ms("00:01:02.121"), Some(62_121));
+        assert_eq!(seconds_to_ms("5.3e-05"), Some((0, false)));
+        assert_eq!(seconds_to_ms("-345345"), Some((0, false)));
+        assert_eq!(seconds_to_ms("-0.000000"), Some((0, false)));
+        assert_eq!(seconds_to_ms("1,234.5"), Some((1_234_500, false)));
+        assert_eq!(seconds_to_ms("0.0016"), Some((2, false)));
+        assert_eq!(seconds_to_ms("00:01:02.121"), Some((62_121, false)));
+        assert_eq!(seconds_to_ms("00:01:02,5"), Some((62_500, false)));
         assert_eq!(seconds_to_ms("01:02"), None);
         assert_eq!(seconds_to_ms("soon"), None);
         assert!(is_nanoseconds("999638317") && !is_nanoseconds("86400") && !is_nanoseconds("999638317.5"));

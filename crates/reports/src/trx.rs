@@ -5,14 +5,13 @@ use std::{borrow::Cow, collections::HashMap};
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     test::TestName,
-    timestamp::Timestamp,
 };
 
 use crate::{
     collect::Collector,
     input::Input,
     junit::names,
-    limits, memory,
+    limits, memory, outcome,
     report::{Format, Report},
     retry_name, text, time,
     xml::{Document, Tag, append},
@@ -27,8 +26,10 @@ pub(crate) struct Run<'a> {
     /// The id of the test definition that is open.
     definition: Option<Cow<'a, str>>,
     classes: HashMap<Cow<'a, str>, Cow<'a, str>>,
-    started_at: Option<Timestamp>,
-    finished_at: Option<Timestamp>,
+    started_at: Cow<'a, str>,
+    finished_at: Cow<'a, str>,
+    /// The number of failed results in the summary.
+    counted_failures: Option<f64>,
     /// The text of an error of the run.
     notice: Option<Cow<'a, str>>,
     notices: Vec<Cow<'a, str>>,
@@ -73,8 +74,8 @@ impl<'a> Document<'a> for Run<'a> {
         let in_result = !self.open_results.is_empty();
         match tag.name {
             "Times" => {
-                self.started_at = time::lenient(&value("start"));
-                self.finished_at = time::lenient(&value("finish"));
+                self.started_at = value("start");
+                self.finished_at = value("finish");
                 ElementKind::Other
             }
             "UnitTestResult" => {
@@ -98,6 +99,14 @@ impl<'a> Document<'a> for Run<'a> {
                 if let Some(id) = &self.definition {
                     self.classes.insert(id.clone(), value("className"));
                 }
+                ElementKind::Other
+            }
+            "Counters" => {
+                let counts = ["failed", "error", "timeout"];
+                let counts = counts
+                    .iter()
+                    .filter_map(|name| value(name).trim().parse::<f64>().ok());
+                self.counted_failures = Some(counts.sum());
                 ElementKind::Other
             }
             "RunInfo" if value("outcome") == "Error" => {
@@ -161,13 +170,15 @@ impl<'a> Document<'a> for Run<'a> {
                 ..ErrorDetail::default()
             })
         });
-        Report {
-            started_at: self.started_at,
-            finished_at: self.finished_at,
+        let mut report = Report {
+            started_at: input.time(&self.started_at),
+            finished_at: input.time(&self.finished_at),
             errors: errors.collect(),
             tests: tests.finish(),
             ..Report::empty(Format::Trx)
-        }
+        };
+        report.check_header(input.name, self.counted_failures);
+        report
     }
 }
 
@@ -177,7 +188,7 @@ impl Run<'_> {
         let Some(result) = self.open_results.pop() else {
             return;
         };
-        let failed = result.status().is_failure();
+        let failed = result.status().is_some_and(AttemptStatus::is_failure);
         if let Some(parent) = self.open_results.last_mut() {
             parent.has_inner_results = true;
             parent.has_inner_failure |= failed || result.has_inner_failure;
@@ -189,20 +200,15 @@ impl Run<'_> {
 }
 
 impl TestResult<'_> {
-    fn status(&self) -> AttemptStatus {
-        match self.outcome.as_deref() {
-            Some("Passed" | "PassedButRunAborted" | "Completed" | "Warning") => AttemptStatus::Passed,
-            Some("Timeout") => AttemptStatus::TimedOut,
-            Some("NotExecuted" | "NotRunnable" | "Inconclusive") => AttemptStatus::Skipped,
-            Some("Aborted" | "Disconnected" | "InProgress" | "Pending") => AttemptStatus::Interrupted,
-            // Covers `Failed`, `Error` (the default if the attribute is missing) and unknown outcomes, which must not
-            // pass.
-            Some(_) | None => AttemptStatus::Failed,
-        }
+    /// The status; none for an unknown outcome. Without the attribute the outcome is `Error`.
+    fn status(&self) -> Option<AttemptStatus> {
+        outcome::status(outcome::TRX, self.outcome.as_deref().unwrap_or("Error"))
     }
 
     fn attempt(&self, input: &Input<'_>) -> Attempt {
-        let status = self.status();
+        let status = self
+            .status()
+            .unwrap_or_else(|| input.status(outcome::TRX, self.outcome.as_deref().unwrap_or_default()));
         let message = text::message(&self.message);
         let stack = text::stack(&self.stack);
         let errors = if status.is_failure() && (message.is_some() || stack.is_some()) {
@@ -219,10 +225,12 @@ impl TestResult<'_> {
         Attempt {
             status,
             duration_ms: duration_ms(&self.duration),
-            started_at: time::lenient(&self.start),
+            started_at: input.time(&self.start),
             browser: None,
             errors,
+            skip_reason: None,
         }
+        .skipped_because(text::skip_reason(&self.message))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
+    attempt::{Attempt, ErrorDetail},
     test::TestName,
 };
 
@@ -12,9 +12,9 @@ use crate::{
     failure,
     input::Input,
     junit::names,
-    limits,
+    limits, outcome,
     report::{Format, Report},
-    retry_name, text, time,
+    retry_name, text,
     xml::{Document, Tag, append},
 };
 
@@ -23,6 +23,8 @@ use crate::{
 pub(crate) struct Run<'a> {
     /// The start of each assembly and its duration in seconds.
     assemblies: Vec<(String, Cow<'a, str>)>,
+    /// The failures and errors that the assemblies' headers count.
+    counted_failures: f64,
     test: Option<Test<'a>>,
     tests: Vec<Test<'a>>,
     /// The open error outside of the tests, with its kind and name.
@@ -35,6 +37,7 @@ pub(crate) struct Run<'a> {
 pub(crate) enum ElementKind {
     Test,
     Error,
+    Reason,
     Message,
     Stack,
     Other,
@@ -48,6 +51,7 @@ struct Test<'a> {
     /// Seconds.
     time: Cow<'a, str>,
     result: Cow<'a, str>,
+    reason: Cow<'a, str>,
     failure: Failure<'a>,
 }
 
@@ -71,6 +75,9 @@ impl<'a> Document<'a> for Run<'a> {
                 let start = format!("{}T{}", value("run-date"), value("run-time"));
                 let start = tag.attribute("start-rtf").map_or(start, Cow::into_owned);
                 self.assemblies.push((start, value("time")));
+                let counts =
+                    ["failed", "errors"].map(|name| value(name).trim().parse::<f64>().unwrap_or(0.0));
+                self.counted_failures += counts.iter().sum::<f64>();
                 ElementKind::Other
             }
             "test" => {
@@ -80,6 +87,7 @@ impl<'a> Document<'a> for Run<'a> {
                     method: value("method"),
                     time: value("time"),
                     result: value("result"),
+                    reason: Cow::Borrowed(""),
                     failure: Failure::default(),
                 });
                 ElementKind::Test
@@ -95,6 +103,7 @@ impl<'a> Document<'a> for Run<'a> {
                 }
                 ElementKind::Other
             }
+            "reason" if self.test.is_some() => ElementKind::Reason,
             "message" => ElementKind::Message,
             "stack-trace" => ElementKind::Stack,
             _ => ElementKind::Other,
@@ -102,11 +111,15 @@ impl<'a> Document<'a> for Run<'a> {
     }
 
     fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
+        if let (ElementKind::Reason, Some(test)) = (kind, &mut self.test) {
+            append(&mut test.reason, text);
+            return;
+        }
         let Some(failure) = self.failure() else { return };
         match kind {
             ElementKind::Message => append(&mut failure.message, text),
             ElementKind::Stack => append(&mut failure.stack, text),
-            ElementKind::Test | ElementKind::Error | ElementKind::Other => {}
+            ElementKind::Test | ElementKind::Error | ElementKind::Reason | ElementKind::Other => {}
         }
     }
 
@@ -118,7 +131,7 @@ impl<'a> Document<'a> for Run<'a> {
                 self.errors
                     .extend(error.filter(|_| self.errors.len() < limits::REPORT_ERRORS));
             }
-            ElementKind::Message | ElementKind::Stack | ElementKind::Other => {}
+            ElementKind::Reason | ElementKind::Message | ElementKind::Stack | ElementKind::Other => {}
         }
     }
 
@@ -129,7 +142,7 @@ impl<'a> Document<'a> for Run<'a> {
     fn finish(mut self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Xunit);
         for (start, seconds) in &self.assemblies {
-            report.widen(time::lenient(start), time::seconds_to_ms(seconds));
+            report.widen(input.time(start), input.seconds_to_ms(seconds));
         }
         let mut tests = Collector::default();
         retry_name::sort(&mut self.tests, |test| &test.name);
@@ -148,6 +161,7 @@ impl<'a> Document<'a> for Run<'a> {
             });
             report.errors.extend(error);
         }
+        report.check_header(input.name, Some(self.counted_failures));
         report
     }
 }
@@ -184,18 +198,15 @@ impl Test<'_> {
     }
 
     fn attempt(&self, input: &Input<'_>) -> Attempt {
-        let status = match &*self.result {
-            "Pass" => AttemptStatus::Passed,
-            "Skip" | "NotRun" => AttemptStatus::Skipped,
-            _ => AttemptStatus::Failed,
-        };
+        let status = input.status(outcome::OTHERS, &self.result);
         let error = self.failure.error(input);
         failure::attempt(
             status,
             error.into_iter().collect(),
-            time::seconds_to_ms(&self.time),
+            input.seconds_to_ms(&self.time),
             None,
         )
+        .skipped_because(text::skip_reason(&self.reason))
     }
 }
 

@@ -15,7 +15,7 @@ use assay_domain::{
 };
 use assay_flakiness::Engine;
 use assay_ingest::{Arrival, Files, Flags, PreparedReport};
-use assay_reports::PartialReport;
+use assay_reports::{Options, PartialReport};
 use assay_repository::WaitingFor;
 use clap::Args;
 use indicatif::ProgressBar;
@@ -194,7 +194,11 @@ fn prepare(
     );
     let count = sources.len();
     let began = Instant::now();
-    let read = assay_reports::read_readable(&sources, &checkout.options(format, known_files.as_ref()));
+    let options = Options {
+        clocks: clock::clocks(now),
+        ..checkout.options(format, known_files.as_ref())
+    };
+    let read = assay_reports::read_readable(&sources, &options);
     parsing.finish_and_clear();
     drop(sources);
     let PartialReport { report, unread } = read?;

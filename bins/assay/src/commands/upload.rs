@@ -326,6 +326,7 @@ fn fields(
         project: flags.project.as_deref(),
         dry_run: purpose.dry_run,
         failures: purpose.failures,
+        utc_offset_minutes: clock::utc_offset_minutes(),
     };
     Ok(facts.fields())
 }

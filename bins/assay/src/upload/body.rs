@@ -121,6 +121,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) dry_run: bool,
     /// Whether the answer explains the report's failures.
     pub(crate) failures: bool,
+    /// The machine's offset from UTC.
+    pub(crate) utc_offset_minutes: Option<i32>,
 }
 
 impl Facts<'_> {
@@ -180,6 +182,10 @@ impl Facts<'_> {
             ),
             ("dryRun", self.dry_run.then(|| "true".to_owned())),
             ("failures", self.failures.then(|| "true".to_owned())),
+            (
+                "utcOffset",
+                self.utc_offset_minutes.map(assay_ingest::values::utc_offset_text),
+            ),
         ];
         let field_names = fields
             .into_iter()

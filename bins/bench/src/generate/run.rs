@@ -140,6 +140,7 @@ fn attempt(
             duration_ms,
             started_at: duration_ms.map(|_| at),
             browser: Some("chromium".to_owned()),
+            skip_reason: None,
             errors: error.into_iter().collect(),
         },
     }

@@ -83,6 +83,8 @@ pub(crate) struct AttemptEntry<'a> {
     duration_ms: Option<u64>,
     /// The browser or Playwright project that it ran in.
     browser_name: Option<&'a str>,
+    /// Why it was skipped, if the report says so.
+    skip_reason: Option<&'a str>,
     /// Its errors, the first error first.
     errors: &'a [ErrorDetail],
     /// The number of omitted errors. Errors are omitted from an attempt that would fill half an answer.
@@ -102,6 +104,7 @@ impl<'a> AttemptList<'a> {
             status: attempt.status,
             duration_ms: attempt.duration_ms,
             browser_name: attempt.browser_name.as_deref(),
+            skip_reason: attempt.skip_reason.as_deref(),
             errors: &attempt.errors,
             omitted_errors: 0,
             // Without the cause: the engine would have to judge the run, and the route costs one look-up.
@@ -192,6 +195,7 @@ mod tests {
             status: AttemptStatus::Failed,
             duration_ms: None,
             browser_name: None,
+            skip_reason: None,
             errors: errors.into_iter().map(error).collect(),
             shard: None,
         };

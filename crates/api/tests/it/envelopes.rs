@@ -92,7 +92,7 @@ async fn attempts() {
         body["attempts"],
         json!([
             {
-                "execution": 0, "retry": 0, "label": "first try", "status": "failed", "durationMs": 1200, "browserName": null,
+                "execution": 0, "retry": 0, "label": "first try", "status": "failed", "durationMs": 1200, "browserName": null, "skipReason": null,
                 "errors": [
                     {"message": "expected 3, got 4", "stack": null, "snippet": null, "location": location},
                     {"message": null, "stack": null, "snippet": null, "location": null},
@@ -100,7 +100,7 @@ async fn attempts() {
                 "omittedErrors": 0, "copyPrompt": null, "shard": shard,
             },
             {
-                "execution": 0, "retry": 1, "label": "retry #1", "status": "passed", "durationMs": 1200, "browserName": null,
+                "execution": 0, "retry": 1, "label": "retry #1", "status": "passed", "durationMs": 1200, "browserName": null, "skipReason": null,
                 "errors": [], "omittedErrors": 0, "copyPrompt": null, "shard": shard,
             },
         ])

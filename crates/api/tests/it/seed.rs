@@ -223,6 +223,7 @@ pub(crate) fn attempts() -> Vec<StoredAttempt> {
         status,
         duration_ms: Some(1_200),
         browser_name: None,
+        skip_reason: None,
         errors,
         shard,
     };

@@ -19,6 +19,7 @@ fn attempt(retry: u32, status: AttemptStatus, errors: Vec<ErrorDetail>) -> Store
         status,
         duration_ms: Some(1_200),
         browser_name: Some("webkit".to_owned()),
+        skip_reason: None,
         errors,
         shard: None,
     }

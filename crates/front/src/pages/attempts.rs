@@ -67,6 +67,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                         @if let Some(browser) = &attempt.browser_name { span { bdi { (browser) } } }
                         @if let Some(shard) = attempt.shard { span { "shard " (shard.index) } }
                     }
+                    @if let Some(reason) = &attempt.skip_reason { p { "Skipped: " bdi { (cut(reason)) } } }
                     (errors(attempt))
                     @if let Some(prompt) = &prompt {
                         @let anchor = format!("prompt-{place}");

@@ -144,6 +144,7 @@ impl Encoder<'_> {
                     started_at,
                     browser,
                     errors,
+                    skip_reason,
                 },
             class,
         } = recorded;
@@ -152,6 +153,7 @@ impl Encoder<'_> {
         self.optional(*started_at, Self::time);
         self.optional_text(browser.as_ref());
         self.list(errors, Self::error);
+        self.optional_text(skip_reason.as_ref());
         self.optional(class.as_ref(), |encoder, class| {
             let ErrorClass {
                 fingerprint,

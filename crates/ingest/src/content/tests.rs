@@ -55,6 +55,7 @@ fn full() -> Recording {
             duration_ms: Some(1_200),
             started_at: Some(Timestamp::from_unix_ms(1_795_000_000_123)),
             browser: text("firefox"),
+            skip_reason: None,
             errors: vec![error.clone(), ErrorDetail::default()],
         },
         class: Some(ErrorClass {
@@ -114,6 +115,7 @@ fn full() -> Recording {
                         duration_ms: None,
                         started_at: None,
                         browser: None,
+                        skip_reason: None,
                         errors: Vec::new(),
                     },
                     class: None,
@@ -130,7 +132,7 @@ fn a_recording_keeps_its_hash() {
     digest(&mut recording, true);
     assert_eq!(
         hex(&recording.content),
-        "700e55e90625875eba02df3febfd474a362a1e89acac0cf6e71b780e5f2d0dad"
+        "e0075f45a0eaed2ec0f79d9fd7e1d9a8a08ae73831dc2bba81a750fe034d6060"
     );
 }
 
@@ -179,6 +181,7 @@ fn attempts() -> impl Strategy<Value = RecordedAttempt> {
                 duration_ms,
                 started_at,
                 browser,
+                skip_reason: None,
                 errors,
             },
             class,
@@ -243,7 +246,7 @@ fn encoded(recording: &Recording) -> Vec<u8> {
 type Edit = fn(&mut Recording);
 
 /// Each field of a recording, changed.
-const EDITS: [(&str, Edit); 24] = [
+const EDITS: [(&str, Edit); 25] = [
     ("run key", |one| one.run_key.push('x')),
     ("shard", |one| {
         one.shard = match one.shard {
@@ -329,6 +332,9 @@ const EDITS: [(&str, Edit); 24] = [
     }),
     ("attempt's browser", |one| {
         grow(&mut first_test(one).attempts[0].attempt.browser)
+    }),
+    ("attempt's reason for skipping", |one| {
+        grow(&mut first_test(one).attempts[0].attempt.skip_reason)
     }),
     ("attempt's errors", |one| {
         first_test(one).attempts[0]

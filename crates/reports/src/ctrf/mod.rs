@@ -13,10 +13,10 @@ use assay_domain::{
 use self::model::{Environment, File, Test};
 use crate::{
     collect::Collector,
-    failure,
+    failure, hooks,
     input::Input,
     json::{self, Shape},
-    limits, memory,
+    limits, memory, outcome,
     report::{Format, ReadError, Report},
     retry_name, text, time,
 };
@@ -53,6 +53,10 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
             }
         }
         let name = name(input, test, dialect);
+        let is_failed = attempts.last().is_some_and(|last| last.status.is_failure());
+        if is_failed && hooks::add(&mut tests, &mut report.errors, &name, &attempts) {
+            continue;
+        }
         if dialect.has_retries() {
             tests.add(name, attempts);
         } else {
@@ -60,6 +64,12 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         }
     }
     report.tests = tests.finish();
+    if parsed.cut_at.is_none() {
+        report.check_header(
+            input.name,
+            results.summary.as_ref().and_then(|summary| summary.failed),
+        );
+    }
     if dialect == Dialect::Vitest {
         report
             .warnings
@@ -176,6 +186,7 @@ fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Att
             duration_ms: None,
             started_at: None,
             browser: browser.clone(),
+            skip_reason: None,
             errors: Vec::new(),
         };
         attempts.resize(count, failed);
@@ -190,7 +201,7 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
         test.trace.as_deref(),
         test.snippet.as_deref(),
     );
-    let status = status(test, error.as_ref());
+    let status = status(input, test, error.as_ref());
     let may_have_error = status.is_failure() || status == AttemptStatus::Interrupted;
     let start = test.start.and_then(time::from_epoch);
     Attempt {
@@ -202,19 +213,26 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
         started_at: start,
         browser: browser.clone(),
         errors: error.into_iter().filter(|_| may_have_error).collect(),
+        skip_reason: None,
     }
+    .skipped_because(test.message.as_deref().and_then(text::skip_reason))
 }
 
 /// CTRF has no status for time-outs and interruptions; `rawStatus` and messages do.
-fn status(test: &Test, error: Option<&ErrorDetail>) -> AttemptStatus {
-    let raw = test.raw_status.as_deref().map(str::to_ascii_lowercase);
-    match (test.status.as_deref(), raw.as_deref()) {
-        (_, Some("interrupted")) => AttemptStatus::Interrupted,
-        (Some("passed"), _) if never_stopped(test) => AttemptStatus::Interrupted,
-        (Some("passed"), _) => AttemptStatus::Passed,
-        (Some("failed"), Some("timedout" | "timed_out" | "timeout")) => AttemptStatus::TimedOut,
-        (Some("failed"), _) => failure::status(error.map(std::slice::from_ref).unwrap_or_default()),
-        (_, _) => AttemptStatus::Skipped,
+fn status(input: &Input<'_>, test: &Test, error: Option<&ErrorDetail>) -> AttemptStatus {
+    let raw = test
+        .raw_status
+        .as_deref()
+        .and_then(|word| outcome::status(outcome::CTRF, word));
+    match (
+        input.status(outcome::CTRF, test.status.as_deref().unwrap_or_default()),
+        raw,
+    ) {
+        (_, Some(AttemptStatus::Interrupted)) => AttemptStatus::Interrupted,
+        (AttemptStatus::Passed, _) if never_stopped(test) => AttemptStatus::Interrupted,
+        (AttemptStatus::Failed, Some(AttemptStatus::TimedOut)) => AttemptStatus::TimedOut,
+        (AttemptStatus::Failed, _) => failure::status(error.map(std::slice::from_ref).unwrap_or_default()),
+        (status, _) => status,
     }
 }
 

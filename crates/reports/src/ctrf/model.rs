@@ -44,6 +44,8 @@ pub(super) struct Summary {
     pub(super) start: Option<f64>,
     #[serde(deserialize_with = "json::number")]
     pub(super) stop: Option<f64>,
+    #[serde(deserialize_with = "json::number")]
+    pub(super) failed: Option<f64>,
 }
 
 #[derive(Debug, Default, Deserialize)]

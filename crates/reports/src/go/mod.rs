@@ -12,13 +12,16 @@ use assay_domain::{
 };
 
 use self::{event::Event, output::Output, package::Package};
-pub(crate) use self::{output::failure_text, test::is_timeout};
+pub(crate) use self::{
+    output::failure_text,
+    test::{is_goexit, is_timeout},
+};
 use crate::{
     collect::Collector,
     input::Input,
     limits,
     report::{Format, ReadError, Report},
-    text, time,
+    text,
 };
 
 /// The format's name in messages.
@@ -77,7 +80,7 @@ struct GoReader {
 impl GoReader {
     fn event(&mut self, input: &Input<'_>, event: Event<'_>) -> Result<(), ReadError> {
         self.events += 1;
-        let at = time::lenient(&event.time);
+        let at = input.time(&event.time);
         self.first = self.first.or(at);
         self.last = at.or(self.last);
         if !event.import_path.is_empty() {
@@ -101,7 +104,7 @@ impl GoReader {
             }
         };
         if let Some(package) = self.packages.get_mut(index) {
-            self.tests += package.event(&event, at);
+            self.tests += package.event(input, &event, at);
         }
         if self.tests.max(self.packages.len()) > limits::TESTS {
             return Err(ReadError::TooLarge {
@@ -190,6 +193,7 @@ impl GoReader {
             shard: None,
             started_at: self.first,
             finished_at: self.last,
+            duration_ms: None,
             state: if self.cut_off || unfinished > 0 || is_cut_short {
                 RunState::Interrupted
             } else {

@@ -10,9 +10,9 @@ use assay_domain::{
 use super::{
     event::Event,
     output::{Output, failure_text},
-    test::{Execution, Test, is_timeout, status_of},
+    test::{Execution, Test, is_goexit, is_timeout, status_of},
 };
-use crate::{input::Input, limits, text};
+use crate::{input::Input, limits, outcome, text};
 
 /// A package with each run of its tests, in order. A second run repeats failed tests.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ struct PackageRun {
     has_result: bool,
     /// Whether a test was open when the package ended.
     stopped_a_test: bool,
+    /// Whether a test ended another one, so that later parts of it did not run.
+    has_goexit: bool,
 }
 
 impl Package {
@@ -54,14 +56,14 @@ impl Package {
     }
 
     /// Adds an event. Returns the number of tests that it added.
-    pub(super) fn event(&mut self, event: &Event<'_>, at: Option<Timestamp>) -> usize {
+    pub(super) fn event(&mut self, input: &Input<'_>, event: &Event<'_>, at: Option<Timestamp>) -> usize {
         let has_ended = self.runs.last().is_none_or(|run| run.status.is_some());
         if has_ended && matches!(&*event.action, "start" | "run") {
             self.runs.push(PackageRun::default());
         }
         self.runs.last_mut().map_or(0, |run| {
             if event.test.is_empty() {
-                run.own_event(event, at);
+                run.own_event(input, event, at);
                 0
             } else {
                 run.test_event(event, at)
@@ -74,11 +76,11 @@ impl Package {
         self.runs.last().is_some_and(|run| run.status.is_none())
     }
 
-    /// Whether a panic, an exit or a signal ended the tests early, so that later ones did not run.
+    /// Whether a panic, an exit, a signal or a failure of another test ended tests early, so that later ones did not run.
     pub(super) fn is_cut_short(&self) -> bool {
         self.runs.iter().any(|run| {
             let failed = run.status.is_some_and(AttemptStatus::is_failure);
-            failed && !run.has_result && (run.panic.is_some() || run.stopped_a_test)
+            failed && (run.has_goexit || !run.has_result && (run.panic.is_some() || run.stopped_a_test))
         })
     }
 
@@ -130,7 +132,7 @@ impl Package {
 type Executions = Vec<Vec<Attempt>>;
 
 impl PackageRun {
-    fn own_event(&mut self, event: &Event<'_>, at: Option<Timestamp>) {
+    fn own_event(&mut self, input: &Input<'_>, event: &Event<'_>, at: Option<Timestamp>) {
         match &*event.action {
             "output" => {
                 self.note_panic(&event.output);
@@ -144,7 +146,7 @@ impl PackageRun {
                     self.failed_build = Some(event.failed_build.to_string());
                 }
                 if !ended_before {
-                    self.close_open_tests(status.unwrap_or(AttemptStatus::Failed), at);
+                    self.close_open_tests(input, status.unwrap_or(AttemptStatus::Failed), at);
                 }
             }
             _ => {}
@@ -155,6 +157,7 @@ impl PackageRun {
         let before = self.tests.len();
         if event.action == "output" {
             self.note_panic(&event.output);
+            self.has_goexit |= is_goexit(&event.output);
         }
         let index = match self.test_index.get(&*event.test) {
             Some(index) => *index,
@@ -185,7 +188,7 @@ impl PackageRun {
 
     /// Gives a status to each test that is open when its package ends: a panic, a timeout or an exit stopped it. A
     /// result in the test's own output takes precedence: `go test` misses a result after output without a line break.
-    fn close_open_tests(&mut self, package: AttemptStatus, at: Option<Timestamp>) {
+    fn close_open_tests(&mut self, input: &Input<'_>, package: AttemptStatus, at: Option<Timestamp>) {
         let stop_status = if package.is_failure() && self.has_timed_out() {
             AttemptStatus::TimedOut
         } else {
@@ -200,7 +203,9 @@ impl PackageRun {
             {
                 let output = execution.output.text();
                 let has_result_line = |word: &str| output.contains(&format!("--- {word}: {name} ("));
-                execution.status = Some(if has_result_line("PASS") {
+                execution.status = Some(if let Some(action) = &execution.unknown_action {
+                    input.status(outcome::OTHERS, action)
+                } else if has_result_line("PASS") {
                     AttemptStatus::Passed
                 } else if has_result_line("SKIP") {
                     AttemptStatus::Skipped

@@ -26,6 +26,8 @@ pub(super) struct Execution {
     pub(super) status: Option<AttemptStatus>,
     pub(super) duration_ms: Option<u64>,
     pub(super) output: Output,
+    /// The latest action that is neither a result nor known.
+    pub(super) unknown_action: Option<String>,
 }
 
 impl Test {
@@ -43,13 +45,16 @@ impl Test {
             "output" => execution.output.push(&event.output),
             action => {
                 let Some(mut status) = status_of(action) else {
+                    if !is_other_action(action) {
+                        execution.unknown_action = Some(action.chars().take(60).collect());
+                    }
                     return;
                 };
                 if status == AttemptStatus::Failed {
                     if execution.output.text().lines().any(is_timeout) {
                         status = AttemptStatus::TimedOut;
                     }
-                } else {
+                } else if status == AttemptStatus::Passed {
                     execution.output.clear();
                 }
                 execution.status = Some(status);
@@ -80,6 +85,7 @@ impl Test {
 impl Execution {
     fn finish(self, input: &Input<'_>, panic: Option<&str>) -> Attempt {
         let status = self.status.unwrap_or(AttemptStatus::Interrupted);
+        let reason = (status == AttemptStatus::Skipped).then(|| failure_text(&self.output.text()));
         let mut errors = Vec::new();
         if status.is_failure() {
             errors.extend(error(input, &self.output.text(), panic));
@@ -90,6 +96,7 @@ impl Execution {
             started_at: self.started_at,
             browser: None,
             errors,
+            skip_reason: reason.as_deref().and_then(text::skip_reason),
         }
     }
 }
@@ -119,6 +126,21 @@ fn test_line(output: &str) -> Option<Location> {
             column: None,
         })
     })
+}
+
+/// Whether an output says that a test ended by `FailNow` or `SkipNow` of another one. The rest of that one did not run.
+pub(crate) fn is_goexit(output: &str) -> bool {
+    let line = output.trim_start();
+    let is_by_runner = line.starts_with("testing.go:") || line.starts_with("panic: ");
+    is_by_runner && line.contains("test executed panic(nil) or runtime.Goexit")
+}
+
+/// Whether an action is neither a result nor unknown.
+fn is_other_action(action: &str) -> bool {
+    matches!(
+        action,
+        "start" | "pause" | "cont" | "build-output" | "build-fail" | "attr" | "artifacts"
+    )
 }
 
 /// Whether an output line reports the time limit that all tests of a package share.

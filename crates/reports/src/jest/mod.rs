@@ -17,7 +17,7 @@ use crate::{
     frame::{Parts, dedent},
     input::Input,
     json::{self, Shape},
-    limits, memory,
+    limits, memory, outcome,
     report::{Format, ReadError, Report},
     text, time, vitest,
 };
@@ -76,6 +76,9 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         report.errors.extend(file_error(input, file, file_path));
     }
     report.tests = tests.finish();
+    if parsed.cut_at.is_none() {
+        report.check_header(input.name, run.num_failed_tests);
+    }
     let failed = |test: &crate::report::ReportedTest| {
         test.outcome().is_some_and(|outcome| outcome.status.is_failure())
     };
@@ -130,12 +133,11 @@ enum FinalStatus {
     NotRun,
 }
 
-fn final_status(test: &Assertion) -> FinalStatus {
-    match test.status.as_deref() {
-        Some("passed" | "focused") => FinalStatus::Passed,
-        Some("failed") => FinalStatus::Failed,
-        // Covers pending, skipped, todo and disabled.
-        _ => FinalStatus::NotRun,
+fn final_status(input: &Input<'_>, test: &Assertion) -> FinalStatus {
+    match input.status(outcome::JEST, test.status.as_deref().unwrap_or_default()) {
+        AttemptStatus::Passed => FinalStatus::Passed,
+        AttemptStatus::Failed | AttemptStatus::TimedOut => FinalStatus::Failed,
+        AttemptStatus::Skipped | AttemptStatus::Interrupted => FinalStatus::NotRun,
     }
 }
 
@@ -145,6 +147,7 @@ fn attempt(status: AttemptStatus, errors: Vec<ErrorDetail>) -> Attempt {
         duration_ms: None,
         started_at: None,
         browser: None,
+        skip_reason: None,
         errors,
     }
 }
@@ -178,7 +181,7 @@ fn jest_attempts(input: &Input<'_>, test: &Assertion, sections: &Sections<'_>) -
             )
         })
         .collect();
-    let last = match final_status(test) {
+    let last = match final_status(input, test) {
         FinalStatus::Passed => attempt(AttemptStatus::Passed, Vec::new()),
         FinalStatus::NotRun => attempt(AttemptStatus::Skipped, Vec::new()),
         FinalStatus::Failed => {
@@ -270,10 +273,16 @@ fn vitest_attempts(input: &Input<'_>, test: &Assertion) -> Vec<Attempt> {
     let errors = messages.filter_map(|message| input.error_of_stack(message, None));
     let failed_attempts = vitest::attempts(errors).into_iter();
     let mut attempts: Vec<Attempt> = failed_attempts.map(vitest_failed).collect();
-    match final_status(test) {
+    match final_status(input, test) {
         FinalStatus::Passed => attempts.push(attempt(AttemptStatus::Passed, Vec::new())),
         // The messages of a skipped test are its reasons, not errors.
-        FinalStatus::NotRun => attempts = vec![attempt(AttemptStatus::Skipped, Vec::new())],
+        FinalStatus::NotRun => {
+            let reason = test
+                .failure_messages
+                .iter()
+                .find_map(|message| text::skip_reason(message));
+            attempts = vec![attempt(AttemptStatus::Skipped, Vec::new()).skipped_because(reason)];
+        }
         FinalStatus::Failed if attempts.is_empty() => attempts.push(failed(Vec::new())),
         FinalStatus::Failed => {}
     }

@@ -14,6 +14,8 @@ pub(super) struct Run {
     pub(super) success: Option<bool>,
     #[serde(deserialize_with = "json::flag")]
     pub(super) was_interrupted: Option<bool>,
+    #[serde(deserialize_with = "json::number")]
+    pub(super) num_failed_tests: Option<f64>,
     /// Only Jest counts these.
     pub(super) num_runtime_error_test_suites: Option<IgnoredAny>,
     #[serde(deserialize_with = "json::list")]

@@ -14,6 +14,54 @@ pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     deserializer.deserialize_any(Lenient::<String>::new())
 }
 
+/// Text, also from a list of lines; none for anything else.
+pub(crate) fn text_or_lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    struct Lines;
+
+    impl<'de> Visitor<'de> for Lines {
+        type Value = Option<String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a text or a list of lines")
+        }
+
+        fn visit_str<E>(self, text: &str) -> Result<Option<String>, E> {
+            Ok(Some(text.to_owned()))
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, elements: A) -> Result<Option<String>, A::Error> {
+            let lines = List::<TextOrNone, String>(PhantomData).visit_seq(elements)?;
+            Ok((!lines.is_empty()).then(|| lines.join("\n")))
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Option<String>, A::Error> {
+            Lenient::<String>::new().visit_map(map)
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<Option<String>, E> {
+            Ok(None)
+        }
+
+        fn visit_f64<E>(self, _: f64) -> Result<Option<String>, E> {
+            Ok(None)
+        }
+
+        fn visit_i64<E>(self, _: i64) -> Result<Option<String>, E> {
+            Ok(None)
+        }
+
+        fn visit_u64<E>(self, _: u64) -> Result<Option<String>, E> {
+            Ok(None)
+        }
+
+        fn visit_unit<E>(self) -> Result<Option<String>, E> {
+            Ok(None)
+        }
+    }
+
+    deserializer.deserialize_any(Lines)
+}
+
 /// A number, also from text; none for anything else.
 pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     deserializer.deserialize_any(Lenient::<f64>::new())

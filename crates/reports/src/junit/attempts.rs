@@ -8,7 +8,7 @@ use super::{
     errors, playwright,
     suite::Suite,
 };
-use crate::{failure, input::Input, limits, time, vitest};
+use crate::{failure, go, input::Input, limits, outcome, text, vitest};
 
 /// The attempts of a case, at least one; the final one last.
 pub(super) fn of<'i>(
@@ -32,7 +32,7 @@ pub(super) fn of<'i>(
         let status = if dialect == Dialect::Vitest && vitest_never_ran(suite, case) {
             AttemptStatus::Skipped
         } else {
-            status_by_attributes(case)
+            status_by_attributes(input, case)
         };
         vec![reader.attempt(status, case.time, case.timestamp)]
     } else {
@@ -52,13 +52,30 @@ fn vitest_never_ran(suite: &Suite<'_>, case: &Case<'_>) -> bool {
     suite.has_fine_clock && case.time == Some("0")
 }
 
-/// The status that CTest and GoogleTest write as attributes of a case without outcomes.
-fn status_by_attributes(case: &Case<'_>) -> AttemptStatus {
-    if matches!(case.status, "disabled" | "notrun") || matches!(case.result, "suppressed" | "skipped") {
-        AttemptStatus::Skipped
+/// The status that GoogleTest, CTest, behave and others write as attributes of a case without outcomes.
+fn status_by_attributes(input: &Input<'_>, case: &Case<'_>) -> AttemptStatus {
+    let words = [case.status, case.result].into_iter().map(str::trim_ascii);
+    let statuses = words
+        .filter(|word| !word.is_empty())
+        .map(|word| input.status(outcome::JUNIT, word));
+    statuses
+        .max_by_key(|status| match status {
+            AttemptStatus::Passed => 0,
+            AttemptStatus::Skipped | AttemptStatus::Interrupted => 1,
+            AttemptStatus::Failed | AttemptStatus::TimedOut => 2,
+        })
+        .unwrap_or(AttemptStatus::Passed)
+}
+
+/// The text of an outcome as the reason why its case was skipped.
+fn skip_reason(child: &Child<'_>) -> Option<String> {
+    // gotestsum repeats the lines that `go test` writes around the reason.
+    let attribute = if child.message.starts_with("=== RUN ") {
+        go::failure_text(&child.message).into()
     } else {
-        AttemptStatus::Passed
-    }
+        std::borrow::Cow::Borrowed(&*child.message)
+    };
+    text::skip_reason(&attribute).or_else(|| text::skip_reason(child.body()))
 }
 
 /// Builds the attempts of one case.
@@ -77,14 +94,21 @@ impl AttemptReader<'_> {
         let mut attempts: Vec<Attempt> = of_kind(ChildKind::Flaky)
             .map(|child| self.of_child(child))
             .collect();
-        if case.has(ChildKind::Skipped) {
-            attempts.push(self.attempt(AttemptStatus::Skipped, case.time, case.timestamp));
+        if case.has(ChildKind::Skipped) || case.is_muted() {
+            let reason = case.children.iter().find_map(skip_reason);
+            let skipped = self.attempt(AttemptStatus::Skipped, case.time, case.timestamp);
+            attempts.push(skipped.skipped_because(reason));
         } else if case.has(ChildKind::Error) && !case.failed_as_flaky() {
             attempts.append(&mut self.failed(case));
+        } else if let Some(unknown) = of_kind(ChildKind::Unknown).next() {
+            self.input.notes.unknown_word(&format!("<{}>", unknown.element));
+            let skipped = self.attempt(AttemptStatus::Skipped, case.time, case.timestamp);
+            attempts.push(skipped.skipped_because(skip_reason(unknown)));
         } else if attempts.is_empty() && case.has(ChildKind::Rerun) {
             // The case has only reruns: the outcome of the first attempt is missing.
         } else {
-            attempts.push(self.attempt(status_by_attributes(case), case.time, case.timestamp));
+            let status = status_by_attributes(self.input, case);
+            attempts.push(self.attempt(status, case.time, case.timestamp));
         }
         attempts.extend(of_kind(ChildKind::Rerun).map(|child| self.of_child(child)));
         attempts
@@ -176,9 +200,10 @@ impl AttemptReader<'_> {
     fn attempt(&self, status: AttemptStatus, time: Option<&str>, timestamp: Option<&str>) -> Attempt {
         Attempt {
             status,
-            duration_ms: time.and_then(|time| self.suite.milliseconds(time)),
-            started_at: timestamp.and_then(time::lenient),
+            duration_ms: time.and_then(|time| self.suite.milliseconds(self.input, time)),
+            started_at: timestamp.and_then(|timestamp| self.input.time(timestamp)),
             browser: self.browser.clone(),
+            skip_reason: None,
             errors: Vec::new(),
         }
     }

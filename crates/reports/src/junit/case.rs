@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use assay_domain::attempt::AttemptStatus;
+
 use crate::{
-    limits,
+    limits, outcome,
     xml::{Tag, decode},
 };
 
@@ -98,6 +100,21 @@ impl<'a> Case<'a> {
                 .all(|child| child.kind != ChildKind::Error || child.type_name == "flaky failure")
     }
 
+    /// Whether the tool expects a failure of the case and does not count it.
+    pub(super) fn is_muted(&self) -> bool {
+        ["disabled", "ignored"]
+            .iter()
+            .any(|word| self.status.eq_ignore_ascii_case(word))
+    }
+
+    /// The number of failed outcomes.
+    pub(super) fn failures(&self) -> usize {
+        self.children
+            .iter()
+            .filter(|child| child.kind.is_failure())
+            .count()
+    }
+
     /// Whether the children include an outcome of this kind.
     pub(super) fn has(&self, kind: ChildKind) -> bool {
         self.children.iter().any(|child| child.kind == kind)
@@ -108,6 +125,8 @@ impl<'a> Case<'a> {
 #[derive(Debug)]
 pub(super) struct Child<'a> {
     pub(super) kind: ChildKind,
+    /// The element's name.
+    pub(super) element: &'a str,
     pub(super) message: Cow<'a, str>,
     /// The `type` attribute.
     pub(super) type_name: Cow<'a, str>,
@@ -129,16 +148,33 @@ pub(super) enum ChildKind {
     Flaky,
     /// `rerunFailure` or `rerunError`: a later attempt of a case that failed.
     Rerun,
+    /// An element that may be an outcome, because it has a message, and that no tool is known to write.
+    Unknown,
 }
 
 impl ChildKind {
-    pub(super) fn named(name: &str) -> Option<Self> {
-        match name {
+    /// The kind of an outcome; none for other contents of a case.
+    pub(super) fn of(tag: &Tag<'_, '_>) -> Option<Self> {
+        match tag.name {
             "failure" | "error" => Some(Self::Error),
             "skipped" => Some(Self::Skipped),
             "flakyFailure" | "flakyError" => Some(Self::Flaky),
             "rerunFailure" | "rerunError" => Some(Self::Rerun),
-            _ => None,
+            "system-out" | "system-err" | "properties" => None,
+            other => match outcome::status(outcome::JUNIT, other) {
+                Some(AttemptStatus::Failed | AttemptStatus::TimedOut) => Some(Self::Error),
+                Some(AttemptStatus::Skipped | AttemptStatus::Interrupted) => Some(Self::Skipped),
+                Some(AttemptStatus::Passed) => None,
+                None => tag.attribute("message").map(|_| Self::Unknown),
+            },
+        }
+    }
+
+    /// Whether it is a failure, of the last or of another attempt.
+    pub(super) const fn is_failure(self) -> bool {
+        match self {
+            Self::Error | Self::Flaky | Self::Rerun => true,
+            Self::Skipped | Self::Unknown => false,
         }
     }
 }
@@ -147,6 +183,7 @@ impl<'a> Child<'a> {
     pub(super) fn new(kind: ChildKind, tag: Tag<'a, '_>) -> Self {
         let mut child = Self {
             kind,
+            element: tag.name,
             message: Cow::Borrowed(""),
             type_name: Cow::Borrowed(""),
             time: None,

@@ -75,6 +75,26 @@ impl Dialect {
             .map_or(Self::Other, |(_, dialect)| *dialect)
     }
 
+    /// Whether the tool of a suite writes UTC without saying so. Most tools that leave out the zone write local time.
+    pub(super) fn writes_utc(self, tag: &Tag<'_, '_>) -> bool {
+        match self {
+            Self::Jest | Self::Mocha | Self::Gradle => true,
+            // Karma.
+            Self::Other => begins_with(tag, &["name", "package", "timestamp", "id", "hostname"]),
+            Self::Playwright
+            | Self::Vitest
+            | Self::Pytest
+            | Self::Surefire
+            | Self::Nextest
+            | Self::Gotestsum
+            | Self::GoJunitReport
+            | Self::NodeTest
+            | Self::Prove
+            | Self::Robot
+            | Self::Ctest => false,
+        }
+    }
+
     /// The tool that wrote a case, if only the case shows it.
     pub(super) fn of_case(suite: &Suite<'_>, case: &Case<'_>) -> Self {
         let dialect = suite.dialect;

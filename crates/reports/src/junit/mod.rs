@@ -10,6 +10,7 @@ mod errors;
 pub(crate) mod names;
 mod playwright;
 mod repeats;
+mod set_up;
 mod span;
 mod suite;
 
@@ -17,17 +18,25 @@ pub(crate) use self::errors::of_output as error_of_output;
 
 use std::borrow::Cow;
 
-use assay_domain::{attempt::ErrorDetail, recording::RunContext, run::RunState};
+use assay_domain::{
+    attempt::{Attempt, ErrorDetail},
+    recording::RunContext,
+    run::RunState,
+};
 
 use self::{
     case::{Case, Child, ChildKind},
     dialect::Dialect,
     names::Names,
     repeats::Repeats,
+    set_up::Subject,
     span::Span,
-    suite::Suite,
+    suite::{Header, Suite},
 };
 use crate::{
+    go,
+    header::missing_failures,
+    hooks,
     input::Input,
     limits, memory,
     report::{Format, ReadError, Report},
@@ -61,10 +70,14 @@ struct JunitReader<'a> {
     cut_off: bool,
     /// The latest case is a nameless one of pytest. As the last case it means that pytest was interrupted.
     pytest_interrupted: bool,
+    /// A test of Go ended another one, so that the rest of that one did not run.
+    is_cut_short: bool,
     span: Span,
     names: Names<'a>,
     tests: Repeats,
     errors: Vec<ErrorDetail>,
+    /// What the outermost suites count and show.
+    header: Header,
 }
 
 /// The kind of an open element.
@@ -100,10 +113,12 @@ impl<'a> JunitReader<'a> {
             suite_count: 0,
             cut_off: false,
             pytest_interrupted: false,
+            is_cut_short: false,
             span: Span::default(),
             names: Names::default(),
             tests: Repeats::for_file(input.text.len()),
             errors: Vec::new(),
+            header: Header::default(),
         }
     }
 
@@ -178,14 +193,14 @@ impl<'a> JunitReader<'a> {
     fn suite(&mut self) -> ElementKind {
         let suite = Suite::new(self.xml.tag(), self.suites.last(), self.suite_count);
         self.suite_count += 1;
-        self.span.suite(&suite);
+        self.span.suite(&self.input, &suite);
         self.suites.push(suite);
         ElementKind::Suite
     }
 
     fn in_case(&mut self) -> ElementKind {
         let tag = self.xml.tag();
-        if let Some(kind) = ChildKind::named(tag.name) {
+        if let Some(kind) = ChildKind::of(&tag) {
             self.child = Some(Child::new(kind, tag));
             ElementKind::Child
         } else if tag.name == "system-out" && self.case.has_error_in_output() {
@@ -225,9 +240,7 @@ impl<'a> JunitReader<'a> {
 
     fn end_element(&mut self, closed: ElementKind) -> Result<(), ReadError> {
         match closed {
-            ElementKind::Suite => {
-                self.suites.pop();
-            }
+            ElementKind::Suite => self.close_suite(),
             ElementKind::Case => return self.close_case(),
             ElementKind::Child => {
                 if let Some(child) = self.child.take() {
@@ -244,6 +257,14 @@ impl<'a> JunitReader<'a> {
         Ok(())
     }
 
+    /// Closes a suite. What it shows and misses counts for the suite around it, too.
+    fn close_suite(&mut self) {
+        if let Some(suite) = self.suites.pop() {
+            let outer = self.suites.last_mut().map(|outer| &mut outer.header);
+            outer.unwrap_or(&mut self.header).add(suite);
+        }
+    }
+
     fn close_case(&mut self) -> Result<(), ReadError> {
         let Some(suite) = self.suites.last() else {
             return Ok(());
@@ -258,7 +279,7 @@ impl<'a> JunitReader<'a> {
         // Every outcome of the case may be an attempt, which names the browser.
         memory::charge(suite.outer_bytes.saturating_mul(1 + self.case.children.len()));
         memory::check(self.input.name)?;
-        self.span.case(&self.case);
+        self.span.case(&self.input, &self.case);
         let dialect = Dialect::of_case(suite, &self.case);
         // pytest writes a nameless case: at the end if it was interrupted, in between if a worker crashed.
         self.pytest_interrupted = dialect == Dialect::Pytest && self.case.is_nameless();
@@ -268,15 +289,60 @@ impl<'a> JunitReader<'a> {
         if let (name, 1..) = retry_name::split(&self.case.name) {
             self.case.name = Cow::Owned(name.to_owned());
         }
-        let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
+        if matches!(dialect, Dialect::Gotestsum | Dialect::GoJunitReport) {
+            let mut outcomes = self.case.children.iter();
+            self.is_cut_short |= outcomes.any(|child| child.body().lines().any(go::is_goexit));
+        }
         let execution = attempts::of(&self.input, dialect, suite, &self.case);
-        let has_reason = self.case.is_skipped_for_reason();
-        self.tests.add(dialect, suite, test, execution, has_reason);
+        let failed = execution.last().is_some_and(|last| last.status.is_failure());
+        let failures = self.case.failures().max(usize::from(failed));
+        let subject = set_up::subject(dialect, suite, &mut self.case, failed);
+        let is_hook = match subject {
+            Subject::Test => false,
+            Subject::HookOfTest => true,
+            Subject::Other(name) => {
+                self.count_failures(failures);
+                if failed {
+                    self.push_error(&name, execution);
+                }
+                return Ok(());
+            }
+        };
+        let test = self.names.test(&self.input, dialect, &self.suites, &self.case);
+        if is_hook {
+            self.tests.add_hook(suite, test, execution);
+        } else {
+            let has_reason = self.case.is_skipped_for_reason();
+            self.tests.add(dialect, suite, test, execution, has_reason);
+        }
+        self.count_failures(failures);
         Ok(())
+    }
+
+    fn count_failures(&mut self, failures: usize) {
+        if let Some(suite) = self.suites.last_mut() {
+            let failures = u64::try_from(failures).unwrap_or(u64::MAX);
+            suite.header.shown = suite.header.shown.saturating_add(failures);
+        }
+    }
+
+    /// Adds the failure of something that is not a test.
+    fn push_error(&mut self, name: &str, execution: Vec<Attempt>) {
+        // jest-junit writes a file that did not load twice, in two forms.
+        let is_repeated = self
+            .errors
+            .last()
+            .and_then(|last| last.message.as_deref()?.strip_prefix(name))
+            .is_some_and(|rest| rest.starts_with(':'));
+        let details = execution.into_iter().flat_map(|attempt| attempt.errors);
+        if !is_repeated {
+            hooks::push_error(&mut self.errors, name, details.collect());
+        }
     }
 
     fn close_suite_error(&mut self) {
         let Some(child) = self.child.take() else { return };
+        self.count_failures(1);
         let outer_bytes = self.suites.last().map_or(0, |suite| suite.outer_bytes);
         if self.errors.len() >= limits::REPORT_ERRORS || !memory::charge(outer_bytes) {
             return;
@@ -306,8 +372,12 @@ impl<'a> JunitReader<'a> {
             ));
         }
         let mut warnings = Vec::new();
+        let counted = self.header.shown.saturating_add(self.header.missing);
+        let missing = missing_failures(self.input.name, counted, self.header.shown);
+        let mut errors = self.errors;
+        errors.extend(missing.filter(|_| !self.cut_off));
         let tests = self.tests.finish();
-        if self.cut_off && tests.is_empty() && self.errors.is_empty() {
+        if self.cut_off && tests.is_empty() && errors.is_empty() {
             return Err(cut_before_first_test(&self.input, self.xml.line(), FORMAT));
         }
         if self.cut_off {
@@ -336,12 +406,13 @@ impl<'a> JunitReader<'a> {
             shard: None,
             started_at: self.span.started_at(),
             finished_at: self.span.finished_at(),
-            state: if self.cut_off || self.pytest_interrupted {
+            duration_ms: None,
+            state: if self.cut_off || self.pytest_interrupted || self.is_cut_short {
                 RunState::Interrupted
             } else {
                 RunState::Completed
             },
-            errors: self.errors,
+            errors,
             tests,
             warnings,
         })

@@ -10,7 +10,7 @@ use assay_domain::{
 use super::{dialect::Dialect, suite::Suite};
 use crate::{
     collect::{Collector, continued},
-    limits,
+    hooks, limits,
     report::ReportedTest,
     text,
 };
@@ -100,6 +100,15 @@ impl Repeats {
                     *last = true;
                 }
             }
+        }
+    }
+
+    /// Adds the failure of a test's hook: to the test, if its suite has it already.
+    pub(super) fn add_hook(&mut self, suite: &Suite<'_>, test: TestName, attempts: Vec<Attempt>) {
+        let known_tests = self.tests.len();
+        hooks::add_to_test(&mut self.tests, test, attempts);
+        if self.tests.len() > known_tests {
+            self.suites.push(suite.number);
         }
     }
 

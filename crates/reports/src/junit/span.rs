@@ -3,7 +3,7 @@
 use assay_domain::timestamp::Timestamp;
 
 use super::{case::Case, suite::Suite};
-use crate::time;
+use crate::input::Input;
 
 /// The earliest start and the latest end that were read.
 #[derive(Debug, Default)]
@@ -15,17 +15,21 @@ pub(super) struct Span {
 }
 
 impl Span {
-    pub(super) fn suite(&mut self, suite: &Suite<'_>) {
-        let duration = suite.time.and_then(|time| suite.milliseconds(time));
+    pub(super) fn suite(&mut self, input: &Input<'_>, suite: &Suite<'_>) {
+        let duration = suite.time.and_then(|time| suite.milliseconds(input, time));
         if suite.is_group {
             self.whole_ms = self.whole_ms.max(duration);
         }
-        self.span(suite.timestamp, duration);
+        if suite.is_utc && suite.timestamp.is_some() {
+            input.notes.times_are_utc();
+        }
+        self.span(input, suite.timestamp, duration);
     }
 
-    pub(super) fn case(&mut self, case: &Case<'_>) {
+    pub(super) fn case(&mut self, input: &Input<'_>, case: &Case<'_>) {
         if case.timestamp.is_some() {
-            self.span(case.timestamp, case.time.and_then(time::seconds_to_ms));
+            let duration = case.time.and_then(|time| input.seconds_to_ms(time));
+            self.span(input, case.timestamp, duration);
         }
     }
 
@@ -41,8 +45,8 @@ impl Span {
         self.finished_at.max(whole)
     }
 
-    fn span(&mut self, timestamp: Option<&str>, duration: Option<u64>) {
-        let Some(start) = timestamp.and_then(time::lenient) else {
+    fn span(&mut self, input: &Input<'_>, timestamp: Option<&str>, duration: Option<u64>) {
+        let Some(start) = timestamp.and_then(|timestamp| input.time(timestamp)) else {
             return;
         };
         self.started_at = Some(self.started_at.map_or(start, |earliest| earliest.min(start)));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::dialect::{self, Dialect};
 use crate::{
+    input::Input,
     paths, text, time,
     xml::{Tag, decode},
 };
@@ -32,6 +33,48 @@ pub(super) struct Suite<'a> {
     pub(super) outer_bytes: usize,
     /// The browser or system in its name or in the nearest enclosing suite's name.
     pub(super) variant: Option<Variant>,
+    /// Whether its tool writes times in UTC without a zone.
+    pub(super) is_utc: bool,
+    pub(super) header: Header,
+}
+
+/// The failures that a suite's attributes count, and those that its contents show.
+#[derive(Debug, Default)]
+pub(super) struct Header {
+    tests: u64,
+    failures: u64,
+    errors: u64,
+    /// Whether gotestsum wrote it, which counts lines of `go`'s own output as errors.
+    is_go: bool,
+    /// Failed outcomes of the cases inside, and errors of the suites inside.
+    pub(super) shown: u64,
+    /// Failures that suites inside count and do not show.
+    pub(super) missing: u64,
+}
+
+impl Header {
+    /// Closes the suite: failures that it counts and that neither it nor a suite inside shows are missing.
+    fn close(&mut self) {
+        // A tool may count a case among both failures and errors.
+        let errors = if self.is_go { 0 } else { self.errors };
+        let counted = self.failures.saturating_add(errors);
+        let counted = if self.tests > 0 {
+            counted.min(self.tests)
+        } else {
+            counted
+        };
+        let known = self.shown.saturating_add(self.missing);
+        self.missing = self.missing.saturating_add(counted.saturating_sub(known));
+    }
+
+    /// Adds a suite inside, after it was closed.
+    pub(super) fn add(&mut self, mut inner: Suite<'_>) {
+        inner.header.is_go |= matches!(inner.dialect, Dialect::Gotestsum | Dialect::GoJunitReport);
+        inner.header.close();
+        self.is_go |= inner.header.is_go;
+        self.shown = self.shown.saturating_add(inner.header.shown);
+        self.missing = self.missing.saturating_add(inner.header.missing);
+    }
 }
 
 /// A suite's name that contains the browser or system of its tests.
@@ -59,7 +102,10 @@ impl<'a> Suite<'a> {
             is_in_nanoseconds: false,
             outer_bytes: 0,
             variant: None,
+            is_utc: false,
+            header: Header::default(),
         };
+        let count = |value: &str| value.trim_ascii().parse().unwrap_or(0);
         for (key, value) in tag.attributes() {
             match key {
                 "name" => suite.name = decode(value),
@@ -67,6 +113,9 @@ impl<'a> Suite<'a> {
                 "hostname" => suite.hostname = decode(value),
                 "time" => suite.time = Some(value),
                 "timestamp" => suite.timestamp = Some(value),
+                "tests" => suite.header.tests = count(value),
+                "failures" => suite.header.failures = count(value),
+                "errors" => suite.header.errors = count(value),
                 _ => {}
             }
         }
@@ -84,6 +133,7 @@ impl<'a> Suite<'a> {
         suite.variant = variant(&suite.name).or_else(|| parent.and_then(|parent| parent.variant.clone()));
         suite.is_constant = dialect::is_constant(&tag, &suite.name);
         suite.dialect = Dialect::of_suite(&tag, &suite.name, parent.map(|parent| parent.dialect));
+        suite.is_utc = parent.is_some_and(|parent| parent.is_utc) || suite.dialect.writes_utc(&tag);
         suite
     }
 
@@ -100,11 +150,13 @@ impl<'a> Suite<'a> {
     }
 
     /// A duration of a case in this suite, in milliseconds.
-    pub(super) fn milliseconds(&self, text: &str) -> Option<u64> {
-        match text.trim_ascii().parse::<f64>() {
-            Ok(nanoseconds) if self.is_in_nanoseconds => time::duration_ms(nanoseconds / 1e6),
-            Ok(_) | Err(_) => time::seconds_to_ms(text),
+    pub(super) fn milliseconds(&self, input: &Input<'_>, text: &str) -> Option<u64> {
+        if self.is_in_nanoseconds
+            && let Ok(nanoseconds) = text.trim_ascii().parse::<f64>()
+        {
+            return time::duration_ms(nanoseconds / 1e6);
         }
+        input.seconds_to_ms(text)
     }
 
     /// Records that a Go tool wrote the suite. A property with Go's version shows that.

@@ -57,6 +57,7 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
             Some("onEnd") => {
                 ended = true;
                 file.stats = params.result.map(|result| Stats {
+                    unexpected: None,
                     start_time: result.start_time,
                     duration: result.duration,
                 });

@@ -20,8 +20,8 @@ use crate::{
     collect::Collector,
     input::Input,
     json::{self, Shape},
-    memory, paths,
-    report::{Format, ReadError, Report, outcome},
+    memory, outcome, paths,
+    report::{self, Format, ReadError, Report},
     text, time,
 };
 
@@ -64,8 +64,11 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let (mut report, tests) = (reader.report, reader.tests);
     report.tests = tests.finish();
     if let Some(stats) = file.stats {
-        let start = stats.start_time.as_deref().and_then(time::lenient);
+        let start = stats.start_time.as_deref().and_then(|start| input.time(start));
         report.widen(start, stats.duration.and_then(time::duration_ms));
+        if cut_at.is_none() {
+            report.check_header(input.name, stats.unexpected);
+        }
     }
     if never_started > 0 {
         report.warnings.push(format!(
@@ -172,6 +175,7 @@ impl PlaywrightReader<'_> {
                 duration_ms: None,
                 started_at: None,
                 browser,
+                skip_reason: None,
                 errors: Vec::new(),
             }];
         }
@@ -184,15 +188,27 @@ impl PlaywrightReader<'_> {
             .iter()
             .map(|result| self.attempt(result, expected, browser.clone()))
             .collect();
+        if attempts
+            .iter()
+            .any(|attempt| attempt.status == AttemptStatus::Skipped)
+        {
+            let reason = test.skip_reason();
+            for attempt in &mut attempts {
+                *attempt = attempt.clone().skipped_because(reason.clone());
+            }
+        }
         apply_outcome(&mut attempts, test.status.as_deref());
         attempts
     }
 
     fn attempt(&mut self, result: &TestResult, expected: &str, browser: Option<String>) -> Attempt {
         let duration_ms = result.duration.and_then(time::duration_ms);
-        let started_at = result.start_time.as_deref().and_then(time::lenient);
+        let started_at = result
+            .start_time
+            .as_deref()
+            .and_then(|start| self.input.time(start));
         self.report.widen(started_at, duration_ms);
-        let raw = raw_status(result);
+        let raw = raw_status(self.input, result);
         if raw == AttemptStatus::Interrupted {
             self.report.state = RunState::Interrupted;
         }
@@ -207,19 +223,17 @@ impl PlaywrightReader<'_> {
             duration_ms,
             started_at,
             browser,
+            skip_reason: None,
             errors,
         }
     }
 }
 
-fn raw_status(result: &TestResult) -> AttemptStatus {
+fn raw_status(input: &Input<'_>, result: &TestResult) -> AttemptStatus {
     match result.status.as_deref() {
-        Some("passed") => AttemptStatus::Passed,
-        Some("timedOut") => AttemptStatus::TimedOut,
-        Some("skipped") => AttemptStatus::Skipped,
+        Some(word) => input.status(outcome::OTHERS, word),
         // A result without a status never ended.
-        Some("interrupted") | None => AttemptStatus::Interrupted,
-        Some(_) => AttemptStatus::Failed,
+        None => AttemptStatus::Interrupted,
     }
 }
 
@@ -233,7 +247,7 @@ fn unexpected_pass() -> ErrorDetail {
     }
 }
 
-/// Changes the final attempt if no attempt agrees with Playwright's outcome of the test. Playwright and [`outcome`]
+/// Changes the final attempt if no attempt agrees with Playwright's outcome of the test. Playwright and [`report::outcome`]
 /// both ignore attempts that did not run. A serial group is rerun as a whole, so an attempt may be skipped after one
 /// with a result.
 fn apply_outcome(attempts: &mut [Attempt], test_outcome: Option<&str>) {
@@ -245,7 +259,7 @@ fn apply_outcome(attempts: &mut [Attempt], test_outcome: Option<&str>) {
     if attempts.iter().any(agrees) {
         return;
     }
-    let Some(outcome) = outcome([&*attempts]) else {
+    let Some(outcome) = report::outcome([&*attempts]) else {
         return;
     };
     let Some(last) = attempts.get_mut(outcome.final_retry) else {

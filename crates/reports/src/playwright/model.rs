@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::json;
+use crate::{json, text};
 
 /// The file.
 #[derive(Debug, Default, Deserialize)]
@@ -44,6 +44,9 @@ pub(super) struct Stats {
     pub(super) start_time: Option<String>,
     #[serde(deserialize_with = "json::number")]
     pub(super) duration: Option<f64>,
+    /// The number of tests that failed.
+    #[serde(deserialize_with = "json::number")]
+    pub(super) unexpected: Option<f64>,
 }
 
 /// A file, or a `describe` in it.
@@ -83,7 +86,31 @@ pub(super) struct Test {
     #[serde(deserialize_with = "json::text")]
     pub(super) status: Option<String>,
     #[serde(deserialize_with = "json::list")]
+    pub(super) annotations: Vec<Annotation>,
+    #[serde(deserialize_with = "json::list")]
     pub(super) results: Vec<TestResult>,
+}
+
+impl Test {
+    /// The reason that the test gives to `test.skip()` or `test.fixme()`.
+    pub(super) fn skip_reason(&self) -> Option<String> {
+        let skips = self
+            .annotations
+            .iter()
+            .filter(|annotation| matches!(annotation.kind.as_deref(), Some("skip" | "fixme")));
+        skips
+            .filter_map(|annotation| annotation.description.as_deref())
+            .find_map(text::skip_reason)
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Annotation {
+    #[serde(rename = "type", deserialize_with = "json::text")]
+    pub(super) kind: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    pub(super) description: Option<String>,
 }
 
 /// An attempt.

@@ -7,8 +7,7 @@ use assay_domain::attempt::AttemptStatus;
 pub(super) enum Line<'a> {
     Version,
     Plan(u64),
-    /// A result, its title and the milliseconds that node-tap appends.
-    Result(Outcome, &'a str, Option<f64>),
+    Result(TapResult<'a>),
     BailOut(&'a str),
     /// `# Subtest: …`.
     Subtest,
@@ -16,6 +15,17 @@ pub(super) enum Line<'a> {
     /// `t/orders.t ..`, which prove writes before a script's results.
     Script(&'a str),
     Other,
+}
+
+/// A line of `ok` or `not ok`.
+#[derive(Debug, PartialEq)]
+pub(super) struct TapResult<'a> {
+    pub(super) outcome: Outcome,
+    pub(super) title: &'a str,
+    /// The milliseconds that node-tap appends.
+    pub(super) duration_ms: Option<f64>,
+    /// The text after `SKIP` or `TODO`.
+    pub(super) reason: &'a str,
 }
 
 /// The status of a result.
@@ -81,6 +91,11 @@ pub(super) fn is_summary(comment: &str) -> bool {
     is_word && count.trim().parse::<f64>().is_ok()
 }
 
+/// The number of failures in a total of results.
+pub(super) fn failures_in_summary(comment: &str) -> Option<u64> {
+    comment.trim().strip_prefix("fail ")?.trim().parse().ok()
+}
+
 /// `1..5`, also with the reason for skipping all tests.
 pub(super) fn plan(line: &str) -> Option<u64> {
     let rest = line.strip_prefix("1..")?;
@@ -105,53 +120,68 @@ fn result(outcome: Outcome, rest: &str) -> Line<'_> {
     let rest = rest.trim_start();
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (number, rest) = rest.split_at(end);
-    let (title, directive) = match directive_at(rest) {
-        Some(at) => rest.split_at(at),
-        None => (rest, ""),
+    let mut parts = directives(rest);
+    let title = parts.next().unwrap_or_default().trim();
+    let mut result = TapResult {
+        outcome,
+        title: "",
+        duration_ms: None,
+        reason: "",
     };
-    let directive = directive.trim_start().trim_start_matches('#').trim();
-    let has = |word: &str| {
-        directive
-            .get(..word.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(word))
-    };
-    let outcome = if has("skip") || has("todo") {
-        Outcome::Skipped
-    } else {
-        outcome
-    };
-    let duration = directive
-        .strip_prefix("time=")
-        .and_then(|time| time.strip_suffix("ms"))
-        .and_then(|time| time.parse().ok());
-    let title = title.trim();
+    for directive in parts {
+        let (word, reason) = directive
+            .split_once(char::is_whitespace)
+            .unwrap_or((directive, ""));
+        if is_skip(word) {
+            result.outcome = Outcome::Skipped;
+            result.reason = reason.trim();
+        } else if let Some(ms) = milliseconds(word) {
+            result.duration_ms = Some(ms);
+        }
+    }
     let title = title.strip_prefix("- ").unwrap_or(title).trim();
-    let title = if title.is_empty() || title == "-" {
+    result.title = if title.is_empty() || title == "-" {
         number
     } else {
         title
     };
-    Line::Result(outcome, title, duration)
+    Line::Result(result)
 }
 
-/// The byte where a directive begins: a `#` after an unescaped space, followed by a known word.
-fn directive_at(rest: &str) -> Option<usize> {
-    let is_directive = |after: &str| {
-        let after = after.trim_start();
-        ["skip", "todo", "time="].iter().any(|word| {
-            after
-                .get(..word.len())
-                .is_some_and(|start| start.eq_ignore_ascii_case(word))
+/// The title of a result, then the text of each directive after its `#`. A directive is a known word behind ` # `; any
+/// other `#` is part of the text before it.
+fn directives(rest: &str) -> impl Iterator<Item = &str> {
+    let mut starts = rest.match_indices('#').filter_map(move |(at, _)| {
+        let before = rest.get(..at)?;
+        let after = rest.get(at + 1..)?;
+        let word = after.split_whitespace().next()?;
+        let is_apart = (before.is_empty() || before.ends_with([' ', '\t'])) && after.starts_with([' ', '\t']);
+        (is_apart && (is_skip(word) || milliseconds(word).is_some())).then_some(at)
+    });
+    let mut next = Some(0);
+    std::iter::from_fn(move || {
+        let from = next?;
+        next = starts.next();
+        let part = rest.get(from..next.unwrap_or(rest.len()))?;
+        Some(if from == 0 && !part.starts_with('#') {
+            part
+        } else {
+            part.trim_start_matches('#').trim()
         })
-    };
-    rest.match_indices('#')
-        .filter(|(at, _)| {
-            rest.get(..*at)
-                .is_some_and(|before| before.is_empty() || before.ends_with(' '))
-        })
-        .filter(|(at, _)| rest.get(at + 1..).is_some_and(is_directive))
-        .map(|(at, _)| at)
-        .next_back()
+    })
+}
+
+/// Whether a word skips a result: `SKIP`, `skipped:`, `TODO`.
+fn is_skip(word: &str) -> bool {
+    let word = word.trim_end_matches(':');
+    ["skip", "skipped", "skipping", "todo"]
+        .iter()
+        .any(|known| word.eq_ignore_ascii_case(known))
+}
+
+/// The milliseconds of `time=4.5ms`.
+fn milliseconds(word: &str) -> Option<f64> {
+    word.strip_prefix("time=")?.strip_suffix("ms")?.parse().ok()
 }
 
 #[cfg(test)]
@@ -161,23 +191,62 @@ mod tests {
     #[test]
     fn lines_are_parsed_as_the_protocol_defines() {
         use Outcome::{Failed, Passed, Skipped};
+        let result = |outcome, title, duration_ms, reason| {
+            Line::Result(TapResult {
+                outcome,
+                title,
+                duration_ms,
+                reason,
+            })
+        };
         for (line, expected) in [
-            ("ok", Line::Result(Passed, "", None)),
-            ("ok 8", Line::Result(Passed, "8", None)),
-            ("ok 1 - adds up", Line::Result(Passed, "adds up", None)),
+            ("ok", result(Passed, "", None, "")),
+            ("ok 8", result(Passed, "8", None, "")),
+            ("ok 1 - adds up", result(Passed, "adds up", None, "")),
             (
                 "not ok 2 orders adds up",
-                Line::Result(Failed, "orders adds up", None),
+                result(Failed, "orders adds up", None, ""),
             ),
-            ("ok 3 - a # SKIP no printer", Line::Result(Skipped, "a", None)),
-            ("ok 4 # skip", Line::Result(Skipped, "4", None)),
-            ("not ok 5 - a # TODO SHOP-99", Line::Result(Skipped, "a", None)),
-            ("ok 6 - a # time=4.5ms", Line::Result(Passed, "a", Some(4.5))),
+            (
+                "ok 3 - a # SKIP no printer",
+                result(Skipped, "a", None, "no printer"),
+            ),
+            ("ok 4 # skip", result(Skipped, "4", None, "")),
+            (
+                "ok 4 # Skipped: no printer",
+                result(Skipped, "4", None, "no printer"),
+            ),
+            (
+                "not ok 5 - a # TODO SHOP-99",
+                result(Skipped, "a", None, "SHOP-99"),
+            ),
+            ("ok 6 - a # time=4.5ms", result(Passed, "a", Some(4.5), "")),
+            (
+                "ok 6 - a # SKIP later # time=4.5ms",
+                result(Skipped, "a", Some(4.5), "later"),
+            ),
+            (
+                "ok 6 - a # SKIP see # 7 of it",
+                result(Skipped, "a", None, "see # 7 of it"),
+            ),
             (
                 "ok 7 - issue \\# skip",
-                Line::Result(Passed, "issue \\# skip", None),
+                result(Passed, "issue \\# skip", None, ""),
             ),
-            ("ok 7 - see #12", Line::Result(Passed, "see #12", None)),
+            ("ok 7 - see #12", result(Passed, "see #12", None, "")),
+            ("ok 7 - see # 12", result(Passed, "see # 12", None, "")),
+            (
+                "ok 8 - Range#skip takes",
+                result(Passed, "Range#skip takes", None, ""),
+            ),
+            (
+                "not ok 8 - Range #todo list",
+                result(Failed, "Range #todo list", None, ""),
+            ),
+            (
+                "ok 8 - shows # skipper",
+                result(Passed, "shows # skipper", None, ""),
+            ),
             ("okay", Line::Other),
             ("1..5", Line::Plan(5)),
             ("1..0 # SKIP only on Windows", Line::Plan(0)),

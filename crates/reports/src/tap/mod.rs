@@ -11,11 +11,13 @@ use assay_domain::{
 
 use self::{
     diagnostics::Diagnostics,
-    line::{Line, Outcome, is_result, is_summary, plan},
+    line::{Line, Outcome, TapResult, failures_in_summary, is_result, is_summary, plan},
 };
 use crate::{
     collect::Collector,
     failure,
+    header::missing_failures,
+    hooks,
     input::Input,
     limits, memory, paths,
     report::{Format, ReadError, Report},
@@ -84,6 +86,7 @@ struct TestPoint {
     title: String,
     outcome: Option<Outcome>,
     duration_ms: Option<f64>,
+    skip_reason: Option<String>,
     notes: Diagnostics,
     subtests: Vec<TestPoint>,
     /// The script that prove named, of an outer result.
@@ -101,6 +104,10 @@ struct TapReader {
     /// The sum of all plans of the outermost level.
     planned: Option<u64>,
     outer_results: u64,
+    /// Failed results, tests of subtests included.
+    failures: u64,
+    /// The number of failures in the comments at the end.
+    counted_failures: Option<u64>,
     bail_out_reason: Option<String>,
     /// Comments that do not belong to the latest result. Node writes the output of a file that fails to load there.
     comments: Diagnostics,
@@ -113,9 +120,7 @@ impl TapReader {
         // Subtests are indented by four spaces. Text outside of the protocol belongs to the result before it.
         let depth = indent / 4;
         match Line::of(line.trim()) {
-            Line::Result(outcome, title, duration_ms) if depth < limits::DEPTH => {
-                self.result(depth, outcome, title, duration_ms);
-            }
+            Line::Result(result) if depth < limits::DEPTH => self.result(depth, &result),
             Line::Plan(count) => {
                 if depth == 0 {
                     self.planned = Some(self.planned.unwrap_or(0).saturating_add(count));
@@ -127,7 +132,12 @@ impl TapReader {
                 self.latest_depth = None;
             }
             Line::Subtest => self.latest_depth = None,
-            Line::Comment(comment) if is_summary(comment) => self.latest_depth = None,
+            Line::Comment(comment) if is_summary(comment) => {
+                self.latest_depth = None;
+                if depth == 0 {
+                    self.counted_failures = self.counted_failures.or(failures_in_summary(comment));
+                }
+            }
             Line::Comment(comment) => match self.latest_depth {
                 Some(_) => self.push_note(comment),
                 None => self.comments.push(comment),
@@ -137,7 +147,7 @@ impl TapReader {
         }
     }
 
-    fn result(&mut self, depth: usize, outcome: Outcome, title: &str, duration_ms: Option<f64>) {
+    fn result(&mut self, depth: usize, result: &TapResult<'_>) {
         let subtests: Vec<TestPoint> = self
             .levels
             .drain((depth + 1).min(self.levels.len())..)
@@ -146,7 +156,7 @@ impl TapReader {
         while self.levels.len() <= depth {
             self.levels.push(Vec::new());
         }
-        let title = title.replace("\\#", "#");
+        let title = result.title.replace("\\#", "#");
         let title = if depth == 0 && !self.script.is_empty() && memory::charge(2 * self.script.len()) {
             format!("{}{}{title}", self.script, text::JOINT)
         } else {
@@ -154,8 +164,9 @@ impl TapReader {
         };
         let point = TestPoint {
             title,
-            outcome: Some(outcome),
-            duration_ms,
+            outcome: Some(result.outcome),
+            duration_ms: result.duration_ms,
+            skip_reason: text::skip_reason(&result.reason.replace("\\#", "#")),
             // Comments before a failed result may hold its error. Those of a passed result are not read.
             notes: std::mem::take(&mut self.comments),
             subtests,
@@ -165,6 +176,7 @@ impl TapReader {
             level.push(point);
         }
         self.results += 1;
+        self.failures += u64::from(result.outcome == Outcome::Failed);
         self.outer_results += u64::from(depth == 0);
         self.latest_depth = Some(depth);
     }
@@ -206,6 +218,11 @@ impl TapReader {
             );
         }
         report.tests = tests.finish();
+        if let Some(counted) = self.counted_failures {
+            report
+                .errors
+                .extend(missing_failures(input.name, counted, self.failures));
+        }
         if let Some(reason) = &self.bail_out_reason {
             report.state = RunState::Interrupted;
             let message = format!("Bail out! {reason}");
@@ -241,12 +258,13 @@ impl TestPoint {
         file: Option<&str>,
         titles: &mut Vec<String>,
         tests: &mut Collector,
-        errors: &mut Vec<ErrorDetail>,
+        run_errors: &mut Vec<ErrorDetail>,
     ) -> bool {
         let Self {
             title,
             outcome,
             duration_ms,
+            skip_reason,
             notes,
             subtests,
             script: _,
@@ -257,16 +275,16 @@ impl TestPoint {
         let mut any_failed = false;
         titles.push(title);
         for subtest in subtests {
-            any_failed |= subtest.collect(input, file, titles, tests, errors);
+            any_failed |= subtest.collect(input, file, titles, tests, run_errors);
         }
         if !has_subtests || (failed && !any_failed) {
             let path = titles.last().filter(|title| paths::is_absolute(title));
             let diagnosis = notes.read();
             if let (Some(path), true, [_]) = (path, failed, titles.as_slice()) {
                 // Node reports a file that does not load as a test.
-                if errors.len() < limits::REPORT_ERRORS {
+                if run_errors.len() < limits::REPORT_ERRORS {
                     let file = input.stored_path(path);
-                    errors.extend(diagnosis.errors(input).into_iter().map(|error| ErrorDetail {
+                    run_errors.extend(diagnosis.errors(input).into_iter().map(|error| ErrorDetail {
                         message: text::message(&format!(
                             "{file}: {}",
                             error.message.as_deref().unwrap_or_default()
@@ -291,7 +309,10 @@ impl TestPoint {
                 };
                 let duration = diagnosis.duration_ms().or(duration_ms);
                 let duration = duration.and_then(crate::time::duration_ms);
-                tests.add(name, vec![failure::attempt(status, errors, duration, None)]);
+                let attempt = failure::attempt(status, errors, duration, None).skipped_because(skip_reason);
+                if !(failed && hooks::add(tests, run_errors, &name, std::slice::from_ref(&attempt))) {
+                    tests.add(name, vec![attempt]);
+                }
             }
         }
         titles.pop();

@@ -121,7 +121,14 @@ fn mocha(report: &Value) -> Vec<(String, String)> {
             .collect()
     };
     let (failed, pending) = (titles("failures"), titles("pending"));
-    items(&report["tests"])
+    // A failed hook is a failure of the test that its title names.
+    let of_hooks: Vec<(String, String)> = items(&report["failures"])
+        .filter_map(|hook| {
+            let test = test_of_hook(text(&hook["fullTitle"]))?;
+            Some((format!("{test}{FILE}{}", hook["file"]), "f".to_owned()))
+        })
+        .collect();
+    let tests = items(&report["tests"])
         .map(|test| {
             let title = text(&test["fullTitle"]).to_owned();
             let retries = usize::try_from(test["currentRetry"].as_u64().unwrap()).unwrap();
@@ -135,12 +142,35 @@ fn mocha(report: &Value) -> Vec<(String, String)> {
                 "f".repeat(retries) + last,
             )
         })
-        .collect()
+        .collect();
+    with_hooks(tests, of_hooks)
+}
+
+/// The test that the title of a hook names: all of the title but the hook.
+pub(crate) fn test_of_hook(title: &str) -> Option<String> {
+    let (suites, hook) = title.split_once('"')?;
+    let (kind, rest) = hook.split_once("\" hook")?;
+    let test = rest.split_once(" for \"")?.1.trim_end_matches('"');
+    matches!(kind, "before each" | "after each" | "before all").then(|| format!("{suites}{test}"))
+}
+
+/// The tests after their hooks failed: a test that had ended fails, any other is one more failed test.
+pub(crate) fn with_hooks(
+    mut tests: Vec<(String, String)>,
+    hooks: Vec<(String, String)>,
+) -> Vec<(String, String)> {
+    for (name, _) in hooks {
+        match tests.iter_mut().find(|(test, _)| *test == name) {
+            Some((_, letters)) => letters.replace_range(letters.len() - 1.., "f"),
+            None => tests.push((name, "f".to_owned())),
+        }
+    }
+    tests
 }
 
 fn awesome(report: &Value) -> Vec<(String, String)> {
     let mut suites: Vec<&Value> = items(&report["results"]).collect();
-    let mut tests = Vec::new();
+    let (mut tests, mut hooks) = (Vec::new(), Vec::new());
     while let Some(suite) = suites.pop() {
         suites.extend(items(&suite["suites"]));
         for test in items(&suite["tests"]) {
@@ -152,8 +182,12 @@ fn awesome(report: &Value) -> Vec<(String, String)> {
             let name = format!("{}{FILE}{}", text(&test["fullTitle"]), suite["file"]);
             tests.push((name, status.to_owned()));
         }
+        for hook in items(&suite["beforeHooks"]).chain(items(&suite["afterHooks"])) {
+            let test = test_of_hook(text(&hook["fullTitle"])).filter(|_| hook["fail"] == true);
+            hooks.extend(test.map(|test| (format!("{test}{FILE}{}", suite["file"]), "f".to_owned())));
+        }
     }
-    tests
+    with_hooks(tests, hooks)
 }
 
 fn pytest(report: &Value) -> Vec<(String, String)> {
@@ -481,5 +515,9 @@ fn tap(text: &str) -> Vec<(String, String)> {
         "" => (name, status),
         script => (format!("{script} > {name}"), status),
     });
-    results.collect()
+    let (hooks, tests): (Vec<_>, Vec<_>) = results.partition(|(name, _)| name.contains("\" hook"));
+    let of_hooks = hooks
+        .into_iter()
+        .filter_map(|(name, letters)| Some((test_of_hook(&name)?, letters)));
+    with_hooks(tests, of_hooks.collect())
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::{
-    counted::{Element, all, items, letter, text, tree},
+    counted::{Element, all, items, letter, test_of_hook, text, tree},
     support::{self, rooted},
 };
 
@@ -149,9 +149,13 @@ fn together(tests: Vec<(String, Vec<String>)>) -> TitleAndStatuses {
 }
 
 fn junit(directory: &str, content: &str) -> TitleAndStatuses {
-    let (root, outside) = (tree(content), Element::default());
+    // The tree keeps numbered references.
+    let content = content.replace("&#x22;", "&quot;");
+    let (root, outside) = (tree(&content), Element::default());
     let mut cases = Vec::new();
     in_suites(&root, &outside, &mut cases);
+    // These exist only if they failed, and are errors of the run.
+    cases.retain(|(_, case)| !is_set_up(directory, case));
     let tests = joined(cases.into_iter().map(|(suite, case)| {
         // Playwright's project, and the file in Mocha's report.
         let around = [suite.attribute("hostname"), suite.attribute("file")];
@@ -189,13 +193,39 @@ fn junit(directory: &str, content: &str) -> TitleAndStatuses {
             .into_iter()
             .map(|(title, ends)| (title.rsplit(' ').next().unwrap_or_default().to_owned(), ends))
             .collect(),
-        // A file that does not load is written twice.
-        "jest" => together(tests)
-            .into_iter()
-            .map(|(title, ends)| (title, if ends == "ff" { "f".to_owned() } else { ends }))
-            .collect(),
+        "mocha" => with_hooks(together(tests)),
         _ => together(tests),
     }
+}
+
+/// Whether a failed case is a package, a file that did not load, or the set-up of a class.
+fn is_set_up(directory: &str, case: &Element) -> bool {
+    match directory {
+        "jest" => case.attribute("classname") == "Test suite failed to run",
+        "go" => case.attribute("classname").is_empty(),
+        "pytest" => case
+            .child("error")
+            .is_some_and(|error| error.is("message", "collection failure")),
+        "surefire" => case.attribute("classname") == case.attribute("name"),
+        _ => false,
+    }
+}
+
+/// The tests after their hooks failed. A hook of Mocha names its test in its title.
+fn with_hooks(tests: TitleAndStatuses) -> TitleAndStatuses {
+    let (hooks, mut tests): (TitleAndStatuses, TitleAndStatuses) = tests
+        .into_iter()
+        .partition(|(title, _)| title.contains("\" hook"));
+    for (title, _) in hooks {
+        let Some(test) = test_of_hook(&title) else {
+            continue;
+        };
+        match tests.iter_mut().find(|(title, _)| *title == test) {
+            Some((_, letters)) => letters.replace_range(letters.len() - 1.., "f"),
+            None => tests.push((test, "f".to_owned())),
+        }
+    }
+    tests
 }
 
 fn in_suites<'e>(element: &'e Element, suite: &'e Element, into: &mut Vec<(&'e Element, &'e Element)>) {
@@ -272,15 +302,19 @@ fn ctrf(report: &Value) -> TitleAndStatuses {
             attempts
         };
         let key = ["filePath", "suite", "browser", "name"].map(|part| test[part].to_string());
-        // Some writers put the titles of the suites into the name.
-        let title = text(&test["name"]).rsplit(' ').next().unwrap_or_default();
+        let title = text(&test["name"]);
         let last = match text(&test["rawStatus"]) {
             "interrupted" => "i",
             _ => letter(&test["status"]),
         };
         (key, title.to_owned(), earlier + last)
     });
-    together(joined(tests))
+    // Some writers put the titles of the suites into the name.
+    let last_word = |title: String| title.rsplit(' ').next().unwrap_or_default().to_owned();
+    with_hooks(together(joined(tests)))
+        .into_iter()
+        .map(|(title, letters)| (last_word(title), letters))
+        .collect()
 }
 
 fn jest(report: &Value) -> TitleAndStatuses {

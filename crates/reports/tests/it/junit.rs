@@ -164,14 +164,10 @@ fn playwright_has_the_same_names_in_junit_and_json() {
 
 #[test]
 fn class_names_find_their_files_in_the_checkout() {
-    let files: KnownFiles = [
-        "tests/test_orders.py",
-        "tests/unit/test_orders.py",
-        "tests/test_broken_import.py",
-    ]
-    .into_iter()
-    .map(String::from)
-    .collect();
+    let files: KnownFiles = ["tests/test_orders.py", "tests/unit/test_orders.py"]
+        .into_iter()
+        .map(String::from)
+        .collect();
     let options = Options {
         known_files: Some(&files),
         ..Options::default()
@@ -189,10 +185,6 @@ fn class_names_find_their_files_in_the_checkout() {
         file("tests.unit.test_orders.TestOrders > test_total"),
         Some("tests/unit/test_orders.py")
     );
-    assert_eq!(
-        file("tests.test_broken_import"),
-        Some("tests/test_broken_import.py")
-    );
     assert_eq!(file("tests.test_warehouse.WarehouseTest > test_stock"), None);
 }
 
@@ -200,7 +192,7 @@ fn class_names_find_their_files_in_the_checkout() {
 fn surefire_classes_are_one_run() {
     let files = support::files_in("surefire");
     let report = plain(files).unwrap();
-    assert_eq!(report.tests.len(), 10);
+    assert_eq!((report.tests.len(), report.errors.len()), (9, 1));
     assert_eq!(report.state, RunState::Completed);
 }
 

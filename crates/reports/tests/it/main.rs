@@ -9,6 +9,7 @@
 )]
 
 mod ci;
+mod clocks;
 mod counted;
 mod counted_others;
 mod go;
@@ -17,6 +18,7 @@ mod identity;
 mod junit;
 mod memory;
 mod others;
+mod outcomes;
 mod own;
 mod playwright;
 mod properties;

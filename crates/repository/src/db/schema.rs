@@ -207,6 +207,7 @@ diesel::table! {
         errors -> Nullable<Jsonb>,
         execution -> Integer,
         is_final -> Bool,
+        skip_reason -> Nullable<Text>,
     }
 }
 

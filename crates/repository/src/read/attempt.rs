@@ -86,6 +86,7 @@ struct AttemptRow {
     status: i16,
     duration_ms: Option<i64>,
     errors: Option<Value>,
+    skip_reason: Option<String>,
 }
 
 /// The attempts of a test in a run; none if there is no such run.
@@ -280,6 +281,7 @@ fn rows<'a>(
                 attempt::status,
                 attempt::duration_ms,
                 attempt::errors,
+                attempt::skip_reason,
             )
                 .nullable(),
             browser::name.nullable(),
@@ -320,6 +322,7 @@ impl Row {
             status: result.status,
             duration_ms: result.duration_ms,
             errors: None,
+            skip_reason: None,
         };
         let attempt = self
             .attempt
@@ -332,6 +335,7 @@ impl Row {
             duration_ms: duration(attempt.duration_ms)?,
             browser_name: self.browser_name,
             errors: errors(attempt.errors)?,
+            skip_reason: attempt.skip_reason,
             shard: index.map(count).transpose()?.map(|index| ShardTag {
                 index,
                 run_id: RunId(shard_id),

@@ -16,7 +16,7 @@ use assay_domain::{
     store::StoreError,
     timestamp::Timestamp,
 };
-use diesel::{ExpressionMethods, PgConnection, QueryDsl, RunQueryDsl};
+use diesel::{BoolExpressionMethods, ExpressionMethods, PgConnection, QueryDsl, RunQueryDsl};
 use uuid::Uuid;
 
 use super::intern::RecordingOrdinals;
@@ -29,7 +29,7 @@ use crate::{
     read::{pack::Pack, part::StoredPart},
 };
 
-/// An attempt, without its errors.
+/// An attempt, without its texts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AttemptFacts {
     pub(super) status: AttemptStatus,
@@ -37,7 +37,8 @@ pub(super) struct AttemptFacts {
     /// Its own start, if known.
     pub(super) at: Option<Timestamp>,
     pub(super) browser: i32,
-    has_errors: bool,
+    /// Whether it has errors or a reason for skipping, which only a row of `attempt` can hold.
+    has_texts: bool,
 }
 
 /// The place where attempts are stored.
@@ -163,7 +164,7 @@ impl<'a> Execution<'a> {
     /// The only part of a single attempt that a row of `result` describes completely.
     pub(super) fn plain(&self) -> Option<&PartExecution<'a>> {
         match (self.first.attempts.as_slice(), self.later.as_slice()) {
-            ([only], []) if !only.status.is_failure() && !only.has_errors => Some(&self.first),
+            ([only], []) if !only.status.is_failure() && !only.has_texts => Some(&self.first),
             _ => None,
         }
     }
@@ -186,7 +187,7 @@ impl AttemptFacts {
             duration_ms: attempt.duration_ms.map(bigint),
             at: attempt.started_at,
             browser: interned.browser(attempt.browser.as_deref()),
-            has_errors: !attempt.errors.is_empty(),
+            has_texts: !attempt.errors.is_empty() || attempt.skip_reason.is_some(),
         }
     }
 }
@@ -248,7 +249,7 @@ impl<'a> RunContents<'a> {
                 duration_ms,
                 at: start_offset_ms.map(|offset| started_at.0.plus_ms(i64::from(offset))),
                 browser,
-                has_errors: false,
+                has_texts: false,
             };
             let only = PartExecution {
                 part,
@@ -291,18 +292,20 @@ impl<'a> RunContents<'a> {
                     attempt::occurred_at,
                     attempt::duration_ms,
                     attempt::browser,
-                    attempt::errors.is_not_null(),
+                    attempt::errors
+                        .is_not_null()
+                        .or(attempt::skip_reason.is_not_null()),
                 ),
             ))
             .load(connection)?;
         for ((test, part, place, execution, retry, is_final), values) in rows {
-            let (code, timed, occurred_at, duration_ms, browser, has_errors) = values;
+            let (code, timed, occurred_at, duration_ms, browser, has_texts) = values;
             let facts = AttemptFacts {
                 status: status(code)?,
                 duration_ms,
                 at: timed.then_some(occurred_at.0),
                 browser,
-                has_errors,
+                has_texts,
             };
             let position = Position {
                 execution,

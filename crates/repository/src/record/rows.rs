@@ -60,6 +60,7 @@ struct NewAttempt {
     errors: Option<Value>,
     execution: i32,
     is_final: bool,
+    skip_reason: Option<String>,
 }
 
 /// The rows to write for some tests of a run.
@@ -346,6 +347,9 @@ impl RowWriter<'_> {
             errors: (!errors.is_empty()).then(|| Value::Array(errors.iter().map(error_json).collect())),
             execution: position.execution,
             is_final: position.is_final,
+            skip_reason: recorded
+                .and_then(|recorded| recorded.attempt.skip_reason.as_deref())
+                .map(storable),
         }
     }
 

@@ -338,6 +338,7 @@ pub(crate) fn attempt(status: AttemptStatus, message: &str) -> RecordedAttempt {
             duration_ms: Some(100),
             started_at: None,
             browser: None,
+            skip_reason: None,
             errors: if status.is_failure() {
                 vec![error]
             } else {

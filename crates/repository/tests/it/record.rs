@@ -168,6 +168,33 @@ fn a_recovered_test_shows_no_error() {
 }
 
 #[test]
+fn a_skipped_attempt_keeps_its_reason() {
+    let world = World::new();
+    let mut recording = report("a").test("later", "s").test("without a reason", "s");
+    recording.tests[0].attempts[0].attempt.skip_reason = Some("no network".to_owned());
+    let imported = world.import(&recording);
+    let attempts = |name| {
+        let lookup = world
+            .store
+            .attempts(&world.project, imported.run_id, &any_file(name));
+        let Some(TestLookup::Found(found)) = lookup.unwrap() else {
+            panic!("no test {name}")
+        };
+        let attempts = found.attempts.into_iter();
+        attempts
+            .map(|attempt| (attempt.status, attempt.skip_reason))
+            .collect::<Vec<_>>()
+    };
+    let skipped = AttemptStatus::Skipped;
+    assert_eq!(attempts("later"), [(skipped, Some("no network".to_owned()))]);
+    assert_eq!(attempts("without a reason"), [(skipped, None)]);
+    assert_eq!(world.detail(&imported).tests[0].attempts, 1);
+    // A result without a reason needs no row for its attempt.
+    let rows = world.database.texts("SELECT count(*)::text FROM attempt");
+    assert_eq!(rows, [Some("1".to_owned())]);
+}
+
+#[test]
 fn the_same_content_again_changes_nothing() {
     let world = World::new();
     let first = world.import(&report("a").test("x", "f"));

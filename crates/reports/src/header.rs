@@ -1,0 +1,40 @@
+//! Compares the failures that a report's header counts with those that its results show.
+
+use assay_domain::attempt::{AttemptStatus, ErrorDetail};
+
+use crate::{limits, report::Report};
+
+impl Report {
+    /// Adds an error if the header counts more failures than the results and errors show. The run then fails: a failure
+    /// that the report does not show is no pass.
+    pub(crate) fn check_header(&mut self, file: &str, counted: Option<f64>) {
+        let attempts = || self.tests.iter().map(|test| &test.attempts);
+        // A list of attempts that was cut has lost failures that the header counts.
+        if attempts().any(|attempts| attempts.len() >= limits::ATTEMPTS) {
+            return;
+        }
+        // Tools count a test that was interrupted as failed.
+        let failed = attempts()
+            .flatten()
+            .filter(|attempt| attempt.status.is_failure() || attempt.status == AttemptStatus::Interrupted);
+        let shown = failed.count() + self.errors.len();
+        let counted = counted.and_then(crate::time::duration_ms).unwrap_or(0);
+        let shown = u64::try_from(shown).unwrap_or(u64::MAX);
+        self.errors.extend(missing_failures(file, counted, shown));
+    }
+}
+
+/// The error of a header that counts more failures than the results show.
+pub(crate) fn missing_failures(file: &str, counted: u64, shown: u64) -> Option<ErrorDetail> {
+    (counted > shown).then(|| ErrorDetail {
+        message: Some(format!(
+            "{file}: the report's header counts {}, and its results show {shown}. The others are unknown.",
+            if counted == 1 {
+                "1 failure".to_owned()
+            } else {
+                format!("{counted} failures")
+            },
+        )),
+        ..ErrorDetail::default()
+    })
+}

@@ -1,0 +1,160 @@
+//! Cases that are no tests: hooks, set-ups and files that do not load. Tools write them only if they failed.
+
+use std::borrow::Cow;
+
+use super::{case::Case, dialect::Dialect, suite::Suite};
+use crate::{
+    hooks::{self, Owner},
+    text,
+};
+
+/// What a case stands for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// A test.
+    Test,
+    /// The hook of the test whose name the case has got in place of its own.
+    HookOfTest,
+    /// Something else than a test, with its name. Its failure is an error of the run.
+    Other(String),
+}
+
+/// What a case stands for. `failed` is whether it failed.
+pub(super) fn subject(dialect: Dialect, suite: &Suite<'_>, case: &mut Case<'_>, failed: bool) -> Subject {
+    // These suites hold nothing else, failed or not.
+    let is_set_up_suite = (dialect == Dialect::Nextest && suite.name.starts_with("@setup-script:"))
+        || (dialect == Dialect::Vitest && suite.name == "vitest unhandled errors");
+    if is_set_up_suite {
+        return Subject::Other(text::joined([&*suite.name, &*case.name]));
+    }
+    if !failed {
+        return Subject::Test;
+    }
+    if let Some(subject) = hook(dialect, suite, case) {
+        return subject;
+    }
+    let (class, name) = (case.class(), &*case.name);
+    let is_other = match dialect {
+        // A set-up of the class; JUnit 4 and older versions of Surefire name it as the class.
+        Dialect::Surefire | Dialect::Gradle => {
+            let simple = class.rsplit(['.', '$']).next().unwrap_or_default();
+            is_set_up_of_class(name) || name.is_empty() || name == class || name == simple
+        }
+        Dialect::Pytest => {
+            // A module that did not load.
+            class.is_empty()
+                && case
+                    .children
+                    .iter()
+                    .any(|child| child.message == "collection failure")
+        }
+        Dialect::Jest => class == DID_NOT_LOAD || name == DID_NOT_LOAD,
+        // A package that failed by itself.
+        Dialect::Gotestsum => class.is_empty(),
+        Dialect::GoJunitReport => name.starts_with('[') && name.ends_with(" failed]"),
+        // GoogleTest's failures outside of a test have no names.
+        Dialect::Other => is_set_up_of_class(name) || (name.is_empty() && class.is_empty()),
+        Dialect::Playwright
+        | Dialect::Vitest
+        | Dialect::Nextest
+        | Dialect::Mocha
+        | Dialect::NodeTest
+        | Dialect::Prove
+        | Dialect::Robot
+        | Dialect::Ctest => false,
+    };
+    if !is_other {
+        return Subject::Test;
+    }
+    let suite_name = if dialect != Dialect::Pytest && class.is_empty() && name != suite.name {
+        &*suite.name
+    } else {
+        ""
+    };
+    let class = if class == name || class == DID_NOT_LOAD {
+        ""
+    } else {
+        class
+    };
+    Subject::Other(text::joined([suite_name, class, name]))
+}
+
+/// The class of a test file of Jest that did not load.
+const DID_NOT_LOAD: &str = "Test suite failed to run";
+
+/// JUnit's names for the set-up of a class.
+fn is_set_up_of_class(name: &str) -> bool {
+    let bare = name.split_once('(').map_or(name, |(name, _)| name);
+    matches!(bare, "initializationError" | "classMethod" | "executionError")
+}
+
+/// A hook of Mocha. The case gets the name of the hook's test, if the title has it.
+fn hook(dialect: Dialect, suite: &Suite<'_>, case: &mut Case<'_>) -> Option<Subject> {
+    let (by_class, by_name) = (hooks::owner(case.class()), hooks::owner(&case.name));
+    // One of the two has the full title, the other one may have its last part.
+    let is_in_class = by_name.is_none() || by_class.is_some() && case.class().len() > case.name.len();
+    let (full, last) = if is_in_class {
+        (by_class, by_name)
+    } else {
+        (by_name, by_class)
+    };
+    let Owner::Test { outer, title } = full? else {
+        let full = if is_in_class { case.class() } else { &case.name };
+        return Some(Subject::Other(text::joined([full])));
+    };
+    // A class that is no hook has the titles of the suites.
+    let is_full = is_in_class || last.is_some() || case.class().is_empty();
+    let full = if dialect == Dialect::Mocha && is_full {
+        in_suite(&suite.name, outer, title)
+    } else {
+        format!("{outer}{title}")
+    };
+    let last = last.map(|_| title.to_owned());
+    let (class, name) = if is_in_class {
+        (Some(full), last)
+    } else {
+        (last, Some(full))
+    };
+    if let Some(class) = class {
+        case.classname = Some(Cow::Owned(class));
+    }
+    if let Some(name) = name {
+        case.name = Cow::Owned(name);
+    }
+    Some(Subject::HookOfTest)
+}
+
+/// The full title of a test in a suite. The hook may be that of a suite around it, or of all files: then its title lacks
+/// the suite's.
+fn in_suite(suite: &str, outer: &str, title: &str) -> String {
+    let (suite, outer) = (suite.trim(), outer.trim_end());
+    let is_part = !outer.is_empty() && suite.ends_with(outer);
+    let titles = if suite == "Root Suite" || outer.ends_with(suite) || is_part {
+        outer.to_owned()
+    } else if suite.starts_with(outer) {
+        suite.to_owned()
+    } else {
+        format!("{outer} {suite}")
+    };
+    format!("{titles} {title}").trim_start().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_of_an_outer_suite_belongs_to_the_test_of_the_inner_one() {
+        for (suite, outer, expected) in [
+            ("checkout", "checkout ", "checkout pays"),
+            ("checkout", "", "checkout pays"),
+            ("checkout", "shop ", "shop checkout pays"),
+            ("shop checkout", "shop ", "shop checkout pays"),
+            ("acme shop", "shop ", "shop pays"),
+            ("Root Suite", "", "pays"),
+            ("", "shop ", "shop pays"),
+        ] {
+            assert_eq!(in_suite(suite, outer, "pays"), expected, "{suite:?} {outer:?}");
+        }
+    }
+}

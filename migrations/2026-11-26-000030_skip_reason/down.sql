@@ -1,0 +1,3 @@
+DO $$ BEGIN
+    ALTER TABLE attempt DROP COLUMN skip_reason;
+END $$;
