@@ -1,7 +1,9 @@
 //! Evaluates causes and gate on simulated histories with known causes.
 //!
 //! The simulation differs from the model. A breakage hits 1 to 60 tests, some of which fail only sometimes. It is fixed
-//! by the next push, or merged. The environment drifts, runs have outages, and error texts come from finite mixtures.
+//! by the next push, or merged. Some branches break the tests that another one broke in the three days before, and some
+//! run again under another name: stacked, rebased or in a merge queue. The environment drifts, runs have outages, and
+//! error texts come from finite mixtures.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -92,6 +94,19 @@ impl Texts {
     }
 }
 
+/// Breaks the tests of a former breakage again, with errors of its own.
+fn same_tests(former: &Breakage, revision: u32, texts: &mut Texts) -> Breakage {
+    let shared = texts.next();
+    let tests = former
+        .tests
+        .iter()
+        .map(|(test, (rate, _))| (*test, (*rate, shared)));
+    Breakage {
+        tests: tests.collect(),
+        revision,
+    }
+}
+
 fn breakage(revision: u32, texts: &mut Texts, random: &mut StdRng) -> Breakage {
     // There are as many breakages of 1 to 4 tests as of 15 to 60.
     let size = LARGEST.powf(random.random_range(0.0..1.0_f64)).round();
@@ -125,13 +140,26 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
     let mut broken: Vec<(f64, f64, Breakage)> = Vec::new();
     let mut branches: Vec<Vec<BranchRun>> = Vec::new();
     let (mut begins, mut branch) = (0.0, 0);
+    // The latest breakages of branches, each with its time.
+    let mut former: Vec<(f64, Breakage)> = Vec::new();
     while begins < DAYS {
         begins += random.random_range(0.05..0.35);
         branch += 1;
         let (mut at, mut pushes, mut own) = (begins, Vec::new(), Vec::<Breakage>::new());
         for revision in 0..random.random_range(1..=4_u32) {
             if own.is_empty() && random.random_bool(0.12) {
-                own.push(breakage(revision, texts, random));
+                former.retain(|(broke, _)| at - broke <= 3.0);
+                // Some branches break the tests that another one broke in the days before.
+                let again = random
+                    .random_bool(0.2)
+                    .then(|| random.random_range(0..former.len().max(1)));
+                let again = again.and_then(|place| former.get(place));
+                let broken = match again {
+                    Some((_, former)) => same_tests(former, revision, texts),
+                    None => breakage(revision, texts, random),
+                };
+                former.push((at, broken.clone()));
+                own.push(broken);
             } else if random.random_bool(0.75) {
                 own.clear();
             }
@@ -151,7 +179,30 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
         }
         if random.random_bool(0.1) {
             let fixed_at = at + random.random_range(0.2..2.0);
-            broken.extend(own.into_iter().map(|breakage| (at, fixed_at, breakage)));
+            broken.extend(own.iter().cloned().map(|breakage| (at, fixed_at, breakage)));
+        }
+        // The changes of a branch under another name: a stacked branch, a rebased one, or a merge queue.
+        if !own.is_empty() && random.random_bool(0.4) {
+            branch += 1;
+            let mut again = at + random.random_range(0.02..1.5);
+            let copied = own.iter().map(|broken| Breakage {
+                revision: 0,
+                ..broken.clone()
+            });
+            let copied: Vec<Breakage> = copied.collect();
+            let mut stacked = Vec::new();
+            for _ in 0..random.random_range(1..=2_u32) {
+                stacked.push(BranchRun {
+                    at: again,
+                    branch,
+                    revision: 0,
+                    own: copied.clone(),
+                    before: Vec::new(),
+                    outage: None,
+                });
+                again += random.random_range(0.02..0.1);
+            }
+            branches.push(stacked);
         }
         branches.push(pushes);
     }

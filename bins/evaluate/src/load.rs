@@ -1,6 +1,6 @@
 //! Reads real histories from files.
 
-use std::{collections::BTreeMap, fs::File, path::Path};
+use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 
 use anyhow::Context as _;
 use assay_flakiness::{
@@ -11,7 +11,14 @@ use csv::{Reader, StringRecord};
 
 /// Reads one attempt per row.
 pub(crate) fn csv(path: &Path, stable_branch: &str) -> anyhow::Result<History> {
-    let mut reader = Reader::from_path(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let is_packed = path.extension().is_some_and(|extension| extension == "gz");
+    let content: Box<dyn Read> = if is_packed {
+        Box::new(flate2::read::GzDecoder::new(file))
+    } else {
+        Box::new(file)
+    };
+    let mut reader = Reader::from_reader(content);
     let columns = Columns::of(reader.headers()?);
     let mut attempts: BTreeMap<(ObservedRun, TestName), Vec<(u32, ObservedAttempt)>> = BTreeMap::new();
     for row in reader.records() {

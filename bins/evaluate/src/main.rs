@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 mod breakdown;
 mod causes;
+mod daily;
 mod latency;
 mod load;
 mod population;
@@ -154,6 +155,7 @@ fn main() -> anyhow::Result<()> {
                 Format::Dask => load::dask(&path)?,
             };
             println!("{}", real::table(&history, all, thresholds));
+            println!("{}", daily::table(&history, all));
         }
     }
     Ok(())

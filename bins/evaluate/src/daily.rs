@@ -1,0 +1,244 @@
+//! Judges a real history day by day: is a test that is red now broken, and do verdicts change without new evidence?
+//!
+//! A red test is broken if its next five results on the chain fail too, and not broken if one of the next two passes.
+//! A verdict changes without evidence if the failures in the window and the chains that end in one are the same as on the
+//! day before.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    sync::Arc,
+};
+
+use assay_flakiness::{
+    Diagnose as _, Engine, ErrorTexts,
+    domain::{
+        cause::Knowledge,
+        observation::History,
+        timestamp::Timestamp,
+        verdict::{Judge as _, VerdictStatus},
+    },
+};
+
+use crate::{
+    results::{TestResult, by_test},
+    score::Calls,
+};
+
+/// The results after a red one that must fail, and those of which one must pass.
+const LASTS: usize = 5;
+const ENDS: usize = 2;
+/// Upper limits of the bands of a probability.
+const BANDS: [f64; 6] = [0.01, 0.05, 0.1, 0.5, 0.9, 1.01];
+
+type Chain = (Option<Arc<str>>, Arc<str>);
+
+/// The failures of a window, and the chains that end in one.
+type Evidence = (Vec<usize>, BTreeSet<Chain>);
+
+#[derive(Default)]
+struct Counts {
+    engine: Calls,
+    two: Calls,
+    three: Calls,
+    /// Red in the newest result, by whether the verdict shows it.
+    red: [u32; 2],
+    test_days: u32,
+    changes: u32,
+}
+
+/// The tables of the later half of a history, or of `all` of it.
+pub(crate) fn table(history: &History, all: bool) -> String {
+    let times = || history.runs.iter().map(|run| run.run.started_at);
+    let (Some(first), Some(last)) = (times().min(), times().max()) else {
+        return "no runs\n".to_owned();
+    };
+    let middle = Timestamp::from_unix_ms(i64::midpoint(first.unix_ms(), last.unix_ms()));
+    let from = if all { first } else { middle };
+    let future = by_test(history, from, last);
+    let mut counts = Counts::default();
+    let mut before: BTreeMap<u32, (VerdictStatus, Evidence)> = BTreeMap::new();
+    let mut now = from.plus_days(14);
+    while now <= last {
+        before = counts.judge(history, now, &future, &before);
+        now = now.plus_days(1);
+    }
+    counts.text() + &calibration(history, from, &future)
+}
+
+impl Counts {
+    fn judge(
+        &mut self,
+        history: &History,
+        now: Timestamp,
+        future: &[Vec<TestResult>],
+        before: &BTreeMap<u32, (VerdictStatus, Evidence)>,
+    ) -> BTreeMap<u32, (VerdictStatus, Evidence)> {
+        let results = by_test(history, now.plus_days(-14), now);
+        let mut today = BTreeMap::new();
+        for verdict in Engine::default().verdicts(history, now) {
+            let place = usize::try_from(verdict.test).unwrap_or(usize::MAX);
+            let (Some(results), Some(future)) = (results.get(place), future.get(place)) else {
+                continue;
+            };
+            let mut last: BTreeMap<&Chain, Vec<&TestResult>> = BTreeMap::new();
+            for result in results {
+                last.entry(&result.chain).or_default().push(result);
+            }
+            let streak =
+                |results: &[&TestResult]| results.iter().rev().take_while(|result| result.failed).count();
+            let red: Vec<(&Chain, usize)> = last
+                .iter()
+                .filter(|(_, results)| results.last().is_some_and(|last| last.stable))
+                .map(|(chain, results)| (*chain, streak(results)))
+                .filter(|(_, streak)| *streak > 0)
+                .collect();
+            let failures = results.iter().filter(|result| result.failed || result.recovered);
+            let evidence: Evidence = (
+                failures.map(|result| result.run).collect(),
+                last.iter()
+                    .filter(|(_, results)| streak(results) > 0)
+                    .map(|(chain, _)| (*chain).clone())
+                    .collect(),
+            );
+            self.test_days += 1;
+            if let Some((status, of_before)) = before.get(&verdict.test) {
+                let is_gathering = [*status, verdict.status].contains(&VerdictStatus::InsufficientData);
+                let changes = *status != verdict.status && *of_before == evidence && !is_gathering;
+                self.changes += u32::from(changes);
+            }
+            if !red.is_empty() {
+                let shows = matches!(
+                    verdict.status,
+                    VerdictStatus::Failing | VerdictStatus::Broken | VerdictStatus::Flaky
+                );
+                let [hidden, shown] = &mut self.red;
+                *(if shows { shown } else { hidden }) += 1;
+            }
+            if let Some(lasts) = lasts(&red, future, history, now) {
+                let longest = red.iter().map(|(_, streak)| *streak).max().unwrap_or(0);
+                self.engine.add(verdict.status == VerdictStatus::Broken, lasts);
+                self.two.add(longest >= 2, lasts);
+                self.three.add(longest >= 3, lasts);
+            }
+            today.insert(verdict.test, (verdict.status, evidence));
+        }
+        today
+    }
+
+    fn text(&self) -> String {
+        let months = f64::from(self.test_days) / 30.0;
+        let mut text = String::from("red tests: broken?\n");
+        for (name, calls) in [
+            ("engine", self.engine),
+            ("two red runs in a row", self.two),
+            ("three red runs in a row", self.three),
+        ] {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  {name:<34} P/R/F1 {calls}");
+        }
+        let [hidden, shown] = self.red;
+        let _ = writeln!(
+            text,
+            "  red and yet healthy or too few runs {hidden} of {}",
+            hidden + shown
+        );
+        let _ = writeln!(
+            text,
+            "  changes of verdict without evidence {:.3} a test-month",
+            f64::from(self.changes) / months.max(1.0)
+        );
+        text
+    }
+}
+
+/// Whether the longest red streak lasts: the next results of its chain. `None` if they prove nothing.
+fn lasts(red: &[(&Chain, usize)], future: &[TestResult], history: &History, now: Timestamp) -> Option<bool> {
+    let (chain, _) = red.iter().max_by_key(|(_, streak)| *streak)?;
+    let next: Vec<bool> = future
+        .iter()
+        .filter(|result| result.chain == **chain)
+        .filter(|result| {
+            let run = history.runs.get(result.run);
+            run.is_some_and(|run| run.run.started_at > now)
+        })
+        .map(|result| result.failed)
+        .take(LASTS)
+        .collect();
+    proves(&next)
+}
+
+fn proves(next: &[bool]) -> Option<bool> {
+    if next.iter().take(ENDS).any(|failed| !failed) {
+        Some(false)
+    } else if next.len() == LASTS && next.iter().all(|failed| *failed) {
+        Some(true)
+    } else {
+        None
+    }
+}
+
+/// The probability that the code broke a test, at each first failure of the stable branch, and what came of it.
+fn calibration(history: &History, from: Timestamp, future: &[Vec<TestResult>]) -> String {
+    let engine = Engine::default();
+    let texts = ErrorTexts::new();
+    let mut bands = [(0_u32, 0.0, 0_u32); BANDS.len()];
+    let mut first_failures: BTreeMap<i32, Vec<(usize, u32, bool)>> = BTreeMap::new();
+    for (test, results) in (0..).zip(future) {
+        let mut by_chain: BTreeMap<&Chain, Vec<&TestResult>> = BTreeMap::new();
+        for result in results.iter().filter(|result| result.stable) {
+            by_chain.entry(&result.chain).or_default().push(result);
+        }
+        for results in by_chain.values() {
+            for (place, pair) in results.windows(2).enumerate() {
+                let [before, failure] = pair else { continue };
+                let next: Vec<bool> = results
+                    .iter()
+                    .skip(place + 2)
+                    .take(LASTS)
+                    .map(|next| next.failed)
+                    .collect();
+                let run = history.runs.get(failure.run);
+                if let (true, Some(lasts), Some(run)) = (!before.failed && failure.failed, proves(&next), run)
+                {
+                    let of_run = first_failures.entry(run.run.number).or_default();
+                    of_run.push((failure.run, test, lasts));
+                }
+            }
+        }
+    }
+    for (number, failures) in first_failures {
+        let Some(run) = history.runs.iter().find(|run| run.run.number == number) else {
+            continue;
+        };
+        let now = run.run.started_at;
+        if now < from.plus_days(14) {
+            continue;
+        }
+        for cause in engine.causes_of_run(history, &texts, number, Knowledge::AtTheTime, now) {
+            let known = failures
+                .iter()
+                .find(|(index, test, _)| (*index, *test) == (cause.run_index, cause.test));
+            let Some((.., lasts)) = known else { continue };
+            let broke = cause.probabilities.mine() + cause.probabilities.broken_before;
+            let band = BANDS.iter().position(|end| broke < *end);
+            if let Some((count, sum, lasted)) = band.and_then(|band| bands.get_mut(band)) {
+                *count += 1;
+                *sum += broke;
+                *lasted += u32::from(*lasts);
+            }
+        }
+    }
+    let mut text = String::from("first failures of the stable branch: P(the code broke it)\n");
+    for (end, (count, sum, lasted)) in BANDS.iter().zip(bands) {
+        let all = f64::from(count.max(1));
+        let _ = writeln!(
+            text,
+            "  below {:.2}: {count:>6} failures, mean {:.3}, lasted {:.3}",
+            end.min(1.0),
+            sum / all,
+            f64::from(lasted) / all
+        );
+    }
+    text
+}
