@@ -177,12 +177,17 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
             }
             at += random.random_range(0.1..0.6);
         }
-        if random.random_bool(0.1) {
+        let is_merged = random.random_bool(0.1);
+        if is_merged {
+            // Later runs have these failures from the stable branch.
+            former.pop();
+        }
+        if is_merged {
             let fixed_at = at + random.random_range(0.2..2.0);
             broken.extend(own.iter().cloned().map(|breakage| (at, fixed_at, breakage)));
         }
         // The changes of a branch under another name: a stacked branch, a rebased one, or a merge queue.
-        if !own.is_empty() && random.random_bool(0.4) {
+        if !is_merged && !own.is_empty() && random.random_bool(0.4) {
             branch += 1;
             let mut again = at + random.random_range(0.02..1.5);
             let copied = own.iter().map(|broken| Breakage {

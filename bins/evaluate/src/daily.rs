@@ -15,7 +15,7 @@ use assay_flakiness::{
     domain::{
         cause::Knowledge,
         observation::History,
-        timestamp::Timestamp,
+        timestamp::{DAY_MS, Timestamp},
         verdict::{Judge as _, VerdictStatus},
     },
 };
@@ -85,11 +85,22 @@ impl Counts {
             for result in results {
                 last.entry(&result.chain).or_default().push(result);
             }
+            let start = |result: &TestResult| history.runs.get(result.run).map(|run| run.run.started_at);
+            let newest = results
+                .iter()
+                .filter(|result| result.stable)
+                .filter_map(start)
+                .max();
+            // A variant that no longer runs says nothing of now.
+            let is_live = |last: &TestResult| {
+                let both = newest.zip(start(last));
+                both.is_some_and(|(newest, at)| newest.since_ms(at) <= 3 * DAY_MS)
+            };
             let streak =
                 |results: &[&TestResult]| results.iter().rev().take_while(|result| result.failed).count();
             let red: Vec<(&Chain, usize)> = last
                 .iter()
-                .filter(|(_, results)| results.last().is_some_and(|last| last.stable))
+                .filter(|(_, results)| results.last().is_some_and(|last| last.stable && is_live(last)))
                 .map(|(chain, results)| (*chain, streak(results)))
                 .filter(|(_, streak)| *streak > 0)
                 .collect();

@@ -57,7 +57,7 @@ pub(crate) const STREAK: u32 = 2;
 /// The same for a streak that began in a mass failure.
 pub(crate) const STREAK_OF_CROWD: u32 = 3;
 /// The probability of the Broken state from which a failing streak is called broken.
-pub(crate) const BROKEN: f64 = 0.7;
+pub(crate) const BROKEN: f64 = 0.8;
 /// A streak of this length is a breakage in 19 of 20 cases, so it is a sufficient reason for `broken`.
 pub(crate) const CONCLUSIVE_STREAK: u32 = 4;
 /// A chain without runs for longer than this, while the test runs on other chains, does not count for the current
@@ -66,7 +66,7 @@ pub(crate) const SILENCE_MS: i64 = 3 * assay_domain::timestamp::DAY_MS;
 /// A later run is complete for a test if it contains this share of the tests of the run with the test's last result.
 pub(crate) const COMPLETE: f64 = 0.9;
 /// The number of complete runs without a test after which it is no longer part of its suite, if it never missed more.
-pub(crate) const LEFT_AFTER: u32 = 2;
+pub(crate) const LEFT_AFTER: u32 = 3;
 /// The flips that one breakage and its fix explain.
 pub(crate) const EXPLAINED_FLIPS: u32 = 2;
 /// The number of further flips from which the flip rate is a signal.

@@ -7,7 +7,7 @@ use assay_domain::{
     store::{Administration, in_snapshot},
     test::TestName,
     timestamp::Timestamp,
-    verdict::{ENGINE_WINDOW_DAYS, Judge as _, Verdict, VerdictStatus},
+    verdict::{ENGINE_WINDOW_DAYS, Figures, Judge as _, Verdict, VerdictStatus},
 };
 use assay_flakiness::Engine;
 use assay_runners::{Runner, RunnerList, Use};
@@ -191,6 +191,14 @@ fn print_reasons(list: &RunnerList, flaky_tests: usize, old: usize, most: usize)
     }
 }
 
+/// A test with so many failed runs in a row may be broken, so the list does not hide it.
+const RED_RUNS: u32 = 3;
+
+/// Whether the list names a test: it is flaky, and not red for good.
+fn is_skipped(status: VerdictStatus, figures: &Figures) -> bool {
+    status == VerdictStatus::Flaky && figures.failure_streak < RED_RUNS
+}
+
 /// The flaky tests of a project.
 fn of_project(global: &Global, project: &str, now: Timestamp) -> anyhow::Result<Vec<FlakyTest>> {
     let opened = database::open(global)?;
@@ -204,7 +212,7 @@ fn of_project(global: &Global, project: &str, now: Timestamp) -> anyhow::Result<
             .suspects(&history, now)
             .verdicts
             .into_iter()
-            .filter(|verdict| verdict.status == VerdictStatus::Flaky)
+            .filter(|verdict| is_skipped(verdict.status, &verdict.figures))
             .collect();
         let tests: Vec<_> = flaky.iter().map(|verdict| verdict.test).collect();
         let names = snapshot.test_names(&tests)?;
@@ -223,7 +231,7 @@ fn of_history(global: &Global, args: &QuarantineArgs) -> anyhow::Result<Vec<Flak
     let analysis = collector.judge(None)?;
     let flaky = analysis
         .first_failures()
-        .filter(|(entry, _)| entry.status == VerdictStatus::Flaky);
+        .filter(|(entry, _)| is_skipped(entry.status, &entry.figures));
     Ok(flaky
         .map(|(entry, first)| {
             let name = TestName {

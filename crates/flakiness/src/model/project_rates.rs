@@ -12,7 +12,7 @@ use crate::{
 /// The share of unreliable tests in a project of which nothing else is known.
 pub(crate) const USUALLY_UNRELIABLE: f64 = 0.06;
 /// The weight of this share, in tests. In a small suite, one bad night more or less would change many verdicts.
-const USUAL_TESTS: f64 = 1_000.0;
+const USUAL_TESTS: f64 = 500.0;
 /// The number of unreliable tests for each recurring test: rare flakes do not fail three times in a fortnight.
 const PER_RECURRING: f64 = 1.25;
 /// The bounds for the share of unreliable tests. In a window of few runs, few tests recur in any project. Above the upper

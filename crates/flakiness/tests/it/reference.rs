@@ -184,8 +184,8 @@ fn recurring(rows: &[Row]) -> BTreeSet<(String, u32)> {
 fn unreliable(rows: &[Row]) -> f64 {
     let tests: BTreeSet<u32> = rows.iter().flat_map(|row| row.results.keys().copied()).collect();
     let recurring: BTreeSet<u32> = recurring(rows).into_iter().map(|(_, test)| test).collect();
-    let unreliable = 1_000.0 * 0.06 + 1.25 * recurring.len() as f64;
-    (unreliable / (1_000.0 + tests.len() as f64)).clamp(0.03, 0.15)
+    let unreliable = 500.0 * 0.06 + 1.25 * recurring.len() as f64;
+    (unreliable / (500.0 + tests.len() as f64)).clamp(0.03, 0.15)
 }
 
 /// The probability that a new revision off the stable branch breaks a test.
@@ -702,7 +702,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             };
             broken = Some(broken.map_or(p, |other: f64| other.max(p)));
             let of_crowd = streak > 0 && here[here.len() - streak].0.beta >= 0.1;
-            is_broken |= streak >= if of_crowd { 3 } else { 2 } && p >= 0.7;
+            is_broken |= streak >= if of_crowd { 3 } else { 2 } && p >= 0.8;
         }
     }
 
@@ -820,7 +820,7 @@ fn has_left(
     };
     let missed = here[last + 1..].iter().filter(is_complete).count();
     let gaps = ran.windows(2).map(|pair| pair[1] - pair[0] - 1);
-    missed >= 2 && missed > gaps.max().unwrap_or(0)
+    missed >= 3 && missed > gaps.max().unwrap_or(0)
 }
 
 /// The same figures of the engine's verdict.

@@ -126,7 +126,7 @@ fn six_of_test(rows: &[Row], test: u32) -> (Vec<Six>, Vec<usize>) {
         result.witnesses = witnesses(rows, &order, test, index);
     }
     let chains: Vec<_> = rows.iter().map(|row| chain_of(rows, row)).collect();
-    let other = branches_break(rows, &chains).max(0.0005);
+    let other = branches_break(rows, &chains).max(0.0006);
     let passes: Vec<(f64, Vec<Six>)> = THETA
         .iter()
         .map(|theta| one_rate(&results, *theta, other))
