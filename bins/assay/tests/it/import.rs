@@ -359,8 +359,10 @@ fn two_jobs_of_a_workflow_are_two_runs_and_reports_of_one_job_are_parts_of_one()
     assert_eq!(suites, ["unit", "lint", "unit windows"]);
 }
 
+type Variables = &'static [(&'static str, &'static str)];
+
 /// A build on each service, with the variables of the first and the second attempt of one job.
-const RERUNS: [(&str, &[(&str, &str)], &[(&str, &str)]); 6] = [
+const RERUNS: [(&str, Variables, Variables); 6] = [
     (
         "GITHUB_ACTIONS=true GITHUB_RUN_ID=4711 GITHUB_JOB=unit GITHUB_SHA=c0ffee",
         &[("GITHUB_RUN_ATTEMPT", "1"), ("RUNNER_NAME", "r1")],

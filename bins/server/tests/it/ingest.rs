@@ -366,7 +366,7 @@ fn eight_reports_of_one_job_at_once_are_parts_of_one_run() {
     let intake = Intake::new();
     let report = |part: usize| {
         let own = format!("<testcase classname=\"own\" name=\"{part}\"/>");
-        let shared = if part % 2 == 0 {
+        let shared = if part.is_multiple_of(2) {
             ""
         } else {
             "<failure message=\"m\"/>"

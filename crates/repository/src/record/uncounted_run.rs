@@ -14,13 +14,16 @@ use crate::{
     read::{observation::ending, part},
 };
 
+/// Tested revision, suite, whether it is complete, status, number of failed tests.
+type Facts = (Option<String>, Option<String>, bool, Option<String>, i32);
+
 /// The run as the engine reads it. None for a run that counts in verdicts.
 pub(crate) fn uncounted_run(
     connection: &mut PgConnection,
     project: &Project,
     failed: &FailedRun,
 ) -> Read<Option<RunObservations>> {
-    let row: Option<(Option<String>, Option<String>, bool, Option<String>, i32)> = run::table
+    let row: Option<Facts> = run::table
         .find((project.id.0, failed.run_number))
         .filter(diesel::dsl::not(run::counts_in_verdicts))
         .select((
