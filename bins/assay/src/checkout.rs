@@ -51,6 +51,7 @@ impl Checkout {
             root: self.root.as_deref(),
             known_files,
             clocks: Clocks::default(),
+            keeps_written_names: false,
         }
     }
 

@@ -25,7 +25,6 @@ use serde::Serialize;
 use crate::{
     causes::Causes,
     collector::{Collector, RunResults},
-    interner,
 };
 
 /// The verdicts on every test of a history's window: broken and flaky ones first, then currently failing ones.
@@ -171,7 +170,7 @@ impl Collector {
                     .verdict
                     .last_run
                     .and_then(|index| last.of(&history, index, test));
-                let name = interner::name(&self.tests, test);
+                let name = self.tests.name(test);
                 AnalyzedTest {
                     entry: VerdictEntry::new(
                         name,

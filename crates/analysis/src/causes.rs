@@ -12,10 +12,7 @@ use assay_explain::failures::{self, ByCause, CauseProbabilities, StableState};
 use assay_flakiness::{Diagnose as _, Engine, ErrorTexts, FailureCause};
 use serde::Serialize;
 
-use crate::{
-    collector::{Collector, RunResults},
-    interner,
-};
+use crate::collector::{Collector, RunResults};
 
 /// The cause of every failure of a window, and the gate of every run with failures.
 #[derive(Debug, Clone, Serialize)]
@@ -152,7 +149,7 @@ impl Collector {
                 .entry((facts.started_at, facts.number))
                 .or_default()
                 .push(failure);
-            let name = interner::name(&self.tests, failure.test);
+            let name = self.tests.name(failure.test);
             let mine = failure.probabilities.mine().clamp(0.0, 1.0);
             entries.push(CausedFailure {
                 run: Arc::clone(&facts.id),

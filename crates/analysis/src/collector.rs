@@ -1,6 +1,7 @@
 //! Collects results by run.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
@@ -11,6 +12,7 @@ use assay_domain::{
     observation::{History, RunEnding, RunFacts, RunObservations},
     recording::Recording,
     run::RunState,
+    stable_name::stable_name,
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
 };
@@ -35,6 +37,10 @@ pub struct Collector {
     identities: HashMap<String, usize>,
     /// The number of runs that were assigned to the stable branch.
     pub(crate) assumed_stable: usize,
+    /// Whether the names of a CSV history keep the parts that change from run to run.
+    keeps_written_names: bool,
+    /// The names of a CSV history that are one test, by run and test.
+    written_names: HashMap<(usize, TestOrdinal), Vec<Box<str>>>,
 }
 
 /// A run of one variant.
@@ -94,7 +100,14 @@ impl Collector {
             keys: HashMap::new(),
             identities: HashMap::new(),
             assumed_stable: 0,
+            keeps_written_names: false,
+            written_names: HashMap::new(),
         }
+    }
+
+    /// Keeps the parts that change from run to run in the names of a CSV history.
+    pub fn keep_written_names(&mut self) {
+        self.keeps_written_names = true;
     }
 
     /// The stable branch.
@@ -133,6 +146,12 @@ impl Collector {
     /// Adds a report. Evidence refers to it by `name`. A shard joins its run. The same shard or unsharded run again
     /// replaces the earlier one, as in an import. Returns the run's name: that of its first report.
     pub fn record(&mut self, name: &str, recording: Recording) -> Arc<str> {
+        self.record_variant(name, None, recording)
+    }
+
+    /// Adds a report as [`Self::record`] does. Reports of one run key and several variants, such as the legs of a matrix,
+    /// are variants of one run.
+    pub fn record_variant(&mut self, name: &str, variant: Option<&str>, recording: Recording) -> Arc<str> {
         let Recording {
             run_key,
             shard,
@@ -144,10 +163,17 @@ impl Collector {
             ..
         } = recording;
         let report = self.runs.len();
-        let index = self.entry(&format!("report\t{run_key}"), &run_key, name, report);
+        let key = match variant {
+            Some(variant) => format!("report\t{run_key}\t{variant}"),
+            None => format!("report\t{run_key}"),
+        };
+        let index = self.entry(&key, &run_key, name, report);
         let mut part = Part::starting(started_at);
         for recorded in &tests {
             let test = self.tests.number(&recorded.test);
+            if let Some(file) = &recorded.shown_as.file_path {
+                self.tests.show_file(test, file);
+            }
             let executions = (0..).zip(recorded.attempts.executions());
             let attempts = executions.flat_map(|(execution, attempts)| {
                 (0..)
@@ -176,8 +202,8 @@ impl Collector {
         };
         run.revision = run.revision.take().or_else(|| context.revision().map(Into::into));
         run.branch = run.branch.take().or_else(|| context.branch.map(Into::into));
-        if let Some(suite) = context.suite {
-            run.variant = suite.into();
+        if let Some(variant) = variant.map(str::to_owned).or(context.suite) {
+            run.variant = variant.into();
         }
         run.url = run.url.take().or_else(|| context.run_url.map(Into::into));
         let place = shard.map_or(0, |shard| shard.index);
@@ -221,7 +247,19 @@ impl Collector {
     ) -> Result<(), String> {
         let identity = format!("csv\t{}\t{}", run.file, run.id);
         let index = self.entry(&format!("{identity}\t{}", run.variant), &identity, run.id, 0);
-        let test = self.tests.number(test);
+        let mut attempt = attempt;
+        let test = match stable_name(&test.name) {
+            Cow::Owned(stable) if !self.keeps_written_names => {
+                let stable = TestName {
+                    name: stable,
+                    file_path: test.file_path.clone(),
+                };
+                let number = self.tests.number(&stable);
+                attempt.execution = self.execution(index, number, &test.name, attempt.execution);
+                number
+            }
+            Cow::Owned(_) | Cow::Borrowed(_) => self.tests.number(test),
+        };
         let Some(entry) = self.runs.get_mut(index) else {
             return Ok(());
         };
@@ -256,6 +294,23 @@ impl Collector {
             },
         );
         Ok(())
+    }
+
+    /// The execution of a row whose name has a part that changes from run to run. Rows of a run whose names differ only
+    /// there are executions of one test.
+    fn execution(&mut self, run: usize, test: TestOrdinal, written: &str, execution: u32) -> u32 {
+        /// More executions than a test has in one run.
+        const APART: usize = 1 << 16;
+        let names = self.written_names.entry((run, test)).or_default();
+        let place = names
+            .iter()
+            .position(|name| **name == *written)
+            .unwrap_or_else(|| {
+                names.push(written.into());
+                names.len() - 1
+            });
+        let first = u32::try_from(place.saturating_mul(APART)).unwrap_or(u32::MAX);
+        first.saturating_add(execution)
     }
 
     /// The index of the run with this key. `identity` is the key that its variants share.

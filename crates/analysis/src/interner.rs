@@ -50,14 +50,42 @@ impl<T: Eq + Hash + Clone> Interner<T> {
 }
 
 /// The tests of a history.
-pub(crate) type Tests = Interner<TestName>;
+#[derive(Debug, Default)]
+pub(crate) struct Tests {
+    names: Interner<TestName>,
+    /// The files that were found for tests whose reports have none.
+    found_files: HashMap<TestOrdinal, String>,
+}
 
-/// The name of a test. The ordinal must come from `tests`.
-pub(crate) fn name(tests: &Tests, test: TestOrdinal) -> TestName {
-    tests.get(test).cloned().unwrap_or(TestName {
-        name: String::new(),
-        file_path: None,
-    })
+impl Tests {
+    /// The number of a test.
+    pub(crate) fn number(&mut self, test: &TestName) -> TestOrdinal {
+        self.names.number(test)
+    }
+
+    /// Keeps the file that was found for a test. The last one counts.
+    pub(crate) fn show_file(&mut self, test: TestOrdinal, file: &str) {
+        if self.found_files.get(&test).map(String::as_str) != Some(file) {
+            self.found_files.insert(test, file.to_owned());
+        }
+    }
+
+    /// The name of a test with its file. The ordinal must come from [`Self::number`].
+    pub(crate) fn name(&self, test: TestOrdinal) -> TestName {
+        let name = self.names.get(test).cloned().unwrap_or(TestName {
+            name: String::new(),
+            file_path: None,
+        });
+        TestName {
+            file_path: self.found_files.get(&test).cloned().or(name.file_path),
+            name: name.name,
+        }
+    }
+
+    /// The number of tests.
+    pub(crate) fn len(&self) -> u32 {
+        self.names.len()
+    }
 }
 
 /// The error signatures of a history, with the first text of each.

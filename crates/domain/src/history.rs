@@ -20,6 +20,8 @@ use crate::{
 pub struct TestHistory {
     /// The test.
     pub test: TestName,
+    /// The name in the newest report, if the stored one lacks the parts that change from run to run.
+    pub written_name: Option<String>,
     /// The stable branch.
     pub stable_branch: String,
     /// One entry per run, newest first by (startedAt, runNumber).

@@ -31,6 +31,7 @@ pub mod run;
 mod schema;
 pub mod settings;
 pub mod signature;
+pub mod stable_name;
 pub mod store;
 pub mod test;
 pub mod test_names;

@@ -12,7 +12,7 @@ use crate::{
     revision::{is_same_revision, tested_or_commit},
     run::{CiProvider, Counts, Outcome, RunState},
     signature::ErrorClass,
-    test::TestName,
+    test::{ShownAs, TestName},
     timestamp::Timestamp,
     verdict::VerdictStatus,
     vocabulary::vocabulary,
@@ -236,6 +236,8 @@ impl Gaps<'_> {
 pub struct RecordedTest {
     /// Its name and file.
     pub test: TestName,
+    /// How it is shown.
+    pub shown_as: ShownAs,
     /// Its attempts by execution, the worst outcome last. Never empty.
     pub attempts: Executions<RecordedAttempt>,
 }

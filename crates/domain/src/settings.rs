@@ -34,6 +34,8 @@ pub struct Settings {
     pub chat: Chat,
     /// The integration with the code host.
     pub repohost: Repohost,
+    /// Whether the names of tests are stored without the parts that change from run to run, such as addresses.
+    pub stable_names: bool,
 }
 
 /// The chat integration.

@@ -13,6 +13,15 @@ pub struct TestName {
     pub file_path: Option<String>,
 }
 
+/// How a test is shown where that differs from its identity. The newest result of the test decides.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ShownAs {
+    /// The name as its tool wrote it, if the identity lacks the parts that change from run to run.
+    pub name: Option<String>,
+    /// The file that was found in the checkout. A path depends on the checkout, so it is no part of the identity.
+    pub file_path: Option<String>,
+}
+
 /// Selects a test by name and, if several files have the name, by file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestSelector {

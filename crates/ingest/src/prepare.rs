@@ -203,6 +203,7 @@ mod tests {
             state: RunState::Completed,
             errors: Vec::new(),
             tests: vec![ReportedTest {
+                shown_as: Default::default(),
                 test: TestName {
                     name: "totals > adds".into(),
                     file_path: None,

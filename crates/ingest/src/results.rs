@@ -17,6 +17,7 @@ pub(crate) fn classify_tests(tests: Vec<ReportedTest>, shift_ms: i64) -> Vec<Rec
         .into_par_iter()
         .map(|reported| RecordedTest {
             test: reported.test,
+            shown_as: reported.shown_as,
             attempts: reported.attempts.map(|attempt| recorded(attempt, shift_ms)),
         })
         .collect()

@@ -2,7 +2,11 @@
 
 use actix_web::http::header::{self, HeaderMap};
 use assay_access::ingest::IngestGrant;
-use assay_domain::{store::RecordError, timestamp::Timestamp};
+use assay_domain::{
+    id::ProjectId,
+    store::{RecordError, Recorder},
+    timestamp::Timestamp,
+};
 use assay_explain::failures::{ReportFailures, report_failures};
 use assay_ingest::{Arrival, Files, PreparedReport};
 use assay_reports::{Clocks, Options, SourceFile};
@@ -81,7 +85,7 @@ pub(crate) fn parse(
     let fields = Fields::try_from(raw)?;
     check_project(grant, fields.project.as_deref())?;
     let file_count = u32::try_from(files.len()).unwrap_or(u32::MAX);
-    let prepared = prepare(files, &fields, now)?;
+    let prepared = prepare(&*app.recorder, grant.project, files, &fields, now)?;
     if prepared.recording.tests.is_empty() && prepared.recording.report_errors.is_empty() {
         return Err(IntakeError::NothingToStore);
     }
@@ -121,10 +125,16 @@ pub(crate) fn explain(
 }
 
 /// Reads the reports like `assay import`.
-fn prepare(files: Vec<SourceFile>, fields: &Fields, now: Timestamp) -> Result<PreparedReport, IntakeError> {
+fn prepare(
+    recorder: &dyn Recorder,
+    project: ProjectId,
+    files: Vec<SourceFile>,
+    fields: &Fields,
+    now: Timestamp,
+) -> Result<PreparedReport, IntakeError> {
     let file_counts = Files::of(&files);
     let root = fields.root.as_deref().or(fields.ci.workspace_root.as_deref());
-    let options = Options {
+    let mut options = Options {
         format: fields.format,
         root,
         known_files: fields.known_files.as_ref(),
@@ -132,8 +142,13 @@ fn prepare(files: Vec<SourceFile>, fields: &Fields, now: Timestamp) -> Result<Pr
             utc_offset_minutes: fields.utc_offset_minutes,
             now: Some(now),
         },
+        keeps_written_names: false,
     };
-    let report = assay_reports::read(files, &options)?;
+    let mut report = assay_reports::read(&files, &options)?;
+    if report.has_unstable_names() && !recorder.stores_stable_names(project)? {
+        options.keeps_written_names = true;
+        report = assay_reports::read(&files, &options)?;
+    }
     let arrival = Arrival {
         files: file_counts,
         report,

@@ -49,7 +49,7 @@ fn reading(criterion: &mut Criterion) {
         let name = format!("{files} x {CASES} cases, {} bytes each", bytes.len());
         group.bench_function(name, |bencher| {
             bencher.iter_batched(
-                || (0..files).map(|file| source(file, &bytes)).collect(),
+                || (0..files).map(|file| source(file, &bytes)).collect::<Vec<_>>(),
                 |files| black_box(read(files, &Options::default())),
                 BatchSize::LargeInput,
             );

@@ -3,11 +3,13 @@
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     run::RunState,
-    test::TestName,
+    stable_name::stable_name,
+    test::{ShownAs, TestName},
 };
 use serde::Deserialize;
 
 use crate::{
+    collect::LocatedTest,
     failure,
     input::Input,
     json::{self, Shape},
@@ -31,9 +33,13 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
         report.state = RunState::Interrupted;
     }
     let test = result.test(input);
-    let history_id = result.history(&test);
+    let history_id = result.history(&test.test);
     report.tests.push(ReportedTest {
-        test,
+        test: test.test,
+        shown_as: ShownAs {
+            name: None,
+            file_path: test.found_file,
+        },
         attempts: vec![attempt].into(),
     });
     Ok((report, history_id))
@@ -121,7 +127,7 @@ impl TestResult {
     }
 
     /// The test's name. It equals the name in the framework's own report if Allure has its parts.
-    fn test(&self, input: &Input<'_>) -> TestName {
+    fn test(&self, input: &Input<'_>) -> LocatedTest {
         let file_and_titles = self.file_and_titles();
         let title = self
             .name
@@ -145,10 +151,15 @@ impl TestResult {
                 .known_files?
                 .of_dotted(self.label("testClass").or_else(|| self.label("package"))?)
         };
-        let file_path = file
-            .map(|file| input.stored_path(file))
-            .or_else(|| known_file().map(str::to_owned));
-        TestName { name, file_path }
+        let file_path = file.map(|file| input.stored_path(file));
+        let found_file = match file_path {
+            Some(_) => None,
+            None => known_file().map(str::to_owned),
+        };
+        LocatedTest {
+            test: TestName { name, file_path },
+            found_file,
+        }
     }
 
     /// What the attempts of one test share: the history id and the values of the parameters. Some adapters write one
@@ -166,7 +177,7 @@ impl TestResult {
             .collect();
         parameters.sort_unstable();
         for (name, value) in parameters {
-            history.push_str(&format!("\0{name}={value}"));
+            history.push_str(&format!("\0{name}={}", stable_name(value)));
         }
         history
     }

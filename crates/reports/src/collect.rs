@@ -2,12 +2,31 @@
 
 use std::{collections::HashMap, hash::BuildHasher};
 
-use assay_domain::{attempt::Attempt, execution::Executions, test::TestName};
+use assay_domain::{
+    attempt::Attempt,
+    execution::Executions,
+    test::{ShownAs, TestName},
+};
 
 use crate::{
     limits,
     report::{ReportedTest, outcome},
 };
+
+/// A test with the file that was found for it in the checkout.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct LocatedTest {
+    pub(crate) test: TestName,
+    /// None if the report has the test's file, or if none was found.
+    pub(crate) found_file: Option<String>,
+}
+
+impl From<TestName> for LocatedTest {
+    fn from(test: TestName) -> Self {
+        let found_file = None;
+        Self { test, found_file }
+    }
+}
 
 /// Collects the tests of a report: each name and file once, in the order of their first execution.
 ///
@@ -21,6 +40,8 @@ pub(crate) struct Collector {
     more: HashMap<usize, LaterExecutions>,
     /// The index of each test, by a hash of the test. On a collision the next free key is used.
     index_by_hash: HashMap<u64, usize, foldhash::fast::RandomState>,
+    /// How tests are shown, by the test's index, where that differs from the identity.
+    shown_as: HashMap<usize, ShownAs, foldhash::fast::RandomState>,
 }
 
 impl Collector {
@@ -34,19 +55,19 @@ impl Collector {
     }
 
     /// Adds an execution. One without attempts is ignored.
-    pub(crate) fn add(&mut self, test: TestName, attempts: Vec<Attempt>) {
+    pub(crate) fn add(&mut self, test: impl Into<LocatedTest>, attempts: Vec<Attempt>) {
         self.add_or_join(test, attempts, |_, _, attempts| Some(attempts));
     }
 
     /// Adds a result of a format in which tools write a retry as one more result of the test.
-    pub(crate) fn add_in_order(&mut self, test: TestName, attempts: Vec<Attempt>) {
+    pub(crate) fn add_in_order(&mut self, test: impl Into<LocatedTest>, attempts: Vec<Attempt>) {
         self.add_or_join(test, attempts, |_, earlier, attempts| {
             continued(earlier, attempts)
         });
     }
 
     /// Adds a result that the report calls a retry; 0 is none.
-    pub(crate) fn add_retry(&mut self, test: TestName, retry: u32, attempts: Vec<Attempt>) {
+    pub(crate) fn add_retry(&mut self, test: impl Into<LocatedTest>, retry: u32, attempts: Vec<Attempt>) {
         match retry {
             0 => self.add(test, attempts),
             _ => self.add_in_order(test, attempts),
@@ -56,12 +77,17 @@ impl Collector {
     /// Adds every execution of a test that another collector read.
     pub(crate) fn add_all(&mut self, test: ReportedTest) {
         let mut executions = test.attempts.into_executions().peekable();
+        let (test, shown_as) = (test.test, test.shown_as);
+        if shown_as != ShownAs::default() && executions.peek().is_some() {
+            let index = self.index_of(&test).unwrap_or(self.tests.len());
+            self.shown_as.entry(index).or_insert(shown_as);
+        }
         while let Some(execution) = executions.next() {
             if executions.peek().is_none() {
-                self.add(test.test, execution);
+                self.add(test, execution);
                 return;
             }
-            self.add(test.test.clone(), execution);
+            self.add(test.clone(), execution);
         }
     }
 
@@ -69,13 +95,14 @@ impl Collector {
     /// new ones. It returns the attempts that form an execution of their own.
     pub(crate) fn add_or_join(
         &mut self,
-        test: TestName,
+        test: impl Into<LocatedTest>,
         attempts: Vec<Attempt>,
         join: impl FnOnce(usize, &mut Vec<Attempt>, Vec<Attempt>) -> Option<Vec<Attempt>>,
     ) {
         if attempts.is_empty() {
             return;
         }
+        let LocatedTest { test, found_file } = test.into();
         let mut key = self.index_by_hash.hasher().hash_one(&test);
         while let Some(index) = self.index_by_hash.get(&key).copied() {
             match self.tests.get_mut(index) {
@@ -93,7 +120,30 @@ impl Collector {
             }
         }
         self.index_by_hash.insert(key, self.tests.len());
+        if found_file.is_some() {
+            let shown_as = ShownAs {
+                name: None,
+                file_path: found_file,
+            };
+            self.shown_as.insert(self.tests.len(), shown_as);
+        }
         self.tests.push((test, attempts));
+    }
+
+    /// The index of a known test.
+    pub(crate) fn index_of(&self, test: &TestName) -> Option<usize> {
+        let mut key = self.index_by_hash.hasher().hash_one(test);
+        while let Some(index) = self.index_by_hash.get(&key).copied() {
+            if self
+                .tests
+                .get(index)
+                .is_some_and(|(known_test, _)| known_test == test)
+            {
+                return Some(index);
+            }
+            key = key.wrapping_add(1);
+        }
+        None
     }
 
     /// The number of tests.
@@ -112,7 +162,11 @@ impl Collector {
             for attempt in attempts.iter_mut() {
                 attempt.errors.truncate(limits::ERRORS);
             }
-            ReportedTest { test, attempts }
+            ReportedTest {
+                test,
+                shown_as: self.shown_as.remove(&index).unwrap_or_default(),
+                attempts,
+            }
         });
         tests.collect()
     }

@@ -9,7 +9,7 @@ use assay_domain::{
 use serde::Deserialize;
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, LocatedTest},
     failure,
     input::Input,
     json::{self, Shape},
@@ -154,15 +154,17 @@ impl Feature {
     }
 
     /// The executions of the scenarios, in the order of the report.
-    fn executions(&self, input: &Input<'_>) -> Vec<(TestName, Vec<Attempt>)> {
+    fn executions(&self, input: &Input<'_>) -> Vec<(LocatedTest, Vec<Attempt>)> {
         let tool = if self.uri.is_none() && self.location.is_some() {
             Tool::Behave
         } else {
             Tool::Cucumber
         };
-        let file_path = feature_file(input, self.file());
-        let outer_bytes = self.name.as_deref().map_or(0, str::len) + file_path.as_deref().map_or(0, str::len);
-        let mut executions: Vec<(TestName, Vec<Attempt>)> = Vec::new();
+        let (file_path, found_file) = feature_file(input, self.file());
+        let outer_bytes = self.name.as_deref().map_or(0, str::len)
+            + file_path.as_deref().map_or(0, str::len)
+            + found_file.as_deref().map_or(0, str::len);
+        let mut executions: Vec<(LocatedTest, Vec<Attempt>)> = Vec::new();
         let mut background: &[Step] = &[];
         let mut last: Option<(&str, Option<u32>)> = None;
         for element in &self.elements {
@@ -189,8 +191,14 @@ impl Feature {
             last = Some((id, line));
             let (table, example) = element.example().unwrap_or_default();
             let name = numbered(self.name_of(element), table, example);
-            let file_path = file_path.clone();
-            executions.push((TestName { name, file_path }, vec![attempt]));
+            let test = LocatedTest {
+                test: TestName {
+                    name,
+                    file_path: file_path.clone(),
+                },
+                found_file: found_file.clone(),
+            };
+            executions.push((test, vec![attempt]));
         }
         executions
     }
@@ -225,18 +233,23 @@ fn slug(name: &str) -> String {
 }
 
 /// The file of a feature's address: `classpath:shop/orders.feature`, `file:src/test/orders.feature`, or a path.
-pub(crate) fn feature_file(input: &Input<'_>, uri: &str) -> Option<String> {
+///
+/// Of a path on the class path, the second one is the file that was found in the checkout.
+pub(crate) fn feature_file(input: &Input<'_>, uri: &str) -> (Option<String>, Option<String>) {
     let uri = uri.trim();
     if let Some(path) = uri.strip_prefix("classpath:") {
         let known_file = input.known_files.and_then(|files| files.of_path(path));
-        return Some(known_file.map_or_else(|| input.stored_path(path), str::to_owned));
+        return (Some(input.stored_path(path)), known_file.map(str::to_owned));
     }
     // Java's `file:src/test/…` is not a valid address.
     let path = match uri.strip_prefix("file:") {
         Some(path) if !path.starts_with('/') => path,
         _ => uri,
     };
-    Some(input.stored_path(path)).filter(|path| !path.is_empty())
+    (
+        Some(input.stored_path(path)).filter(|path| !path.is_empty()),
+        None,
+    )
 }
 
 /// The name of an example of an outline. Examples share the outline's name unless it contains a value. Their number in

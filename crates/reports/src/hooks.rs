@@ -6,7 +6,10 @@ use assay_domain::{
     test::TestName,
 };
 
-use crate::{collect::Collector, limits, text};
+use crate::{
+    collect::{Collector, LocatedTest},
+    limits, text,
+};
 
 /// What a hook belongs to.
 #[derive(Debug, PartialEq, Eq)]
@@ -77,7 +80,7 @@ pub(crate) fn add(
 }
 
 /// Adds the failure of a hook to its test.
-pub(crate) fn add_to_test(tests: &mut Collector, test: TestName, hook: Vec<Attempt>) {
+pub(crate) fn add_to_test(tests: &mut Collector, test: impl Into<LocatedTest>, hook: Vec<Attempt>) {
     tests.add_or_join(test, hook, |_, earlier, hook| {
         join(earlier, hook);
         None

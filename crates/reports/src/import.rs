@@ -9,7 +9,7 @@ use assay_domain::timestamp::Timestamp;
 use rayon::prelude::*;
 
 use crate::{
-    allure, ctest, ctrf, cucumber, dart,
+    allure, builds, ctest, ctrf, cucumber, dart,
     decode::{self, UnpackedBytes},
     detect, duplicates, events,
     files::KnownFiles,
@@ -21,7 +21,7 @@ use crate::{
     notes::Notes,
     nunit, paths, playwright, pytest_json,
     report::{Format, ReadError, Report, SourceFile, whole_import},
-    robot, rspec, tap, testng, trx, xml, xunit,
+    robot, rspec, stable_names, tap, testng, trx, xml, xunit,
     zone::Clocks,
 };
 
@@ -37,6 +37,8 @@ pub struct Options<'a> {
     pub known_files: Option<&'a KnownFiles>,
     /// The clocks that place times without a zone.
     pub clocks: Clocks,
+    /// Whether names keep the parts that change from run to run.
+    pub keeps_written_names: bool,
 }
 
 /// Reads all files of one import, which are one run or one shard of it.
@@ -47,8 +49,8 @@ pub struct Options<'a> {
 /// # Errors
 /// The error of the first file that is too large, broken or of no known format. A file that is cut off is no error if
 /// it has a complete test. The report is then marked as interrupted.
-pub fn read(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Report, ReadError> {
-    merge(all_readable(&files, options)?)
+pub fn read(files: impl AsRef<[SourceFile]>, options: &Options<'_>) -> Result<Report, ReadError> {
+    merge(all_readable(files.as_ref(), options)?)
 }
 
 /// The readable part of an import.
@@ -83,6 +85,8 @@ pub fn read_readable(files: &[SourceFile], options: &Options<'_>) -> Result<Part
 pub struct NamedReport {
     /// The file; the folder where several files are one run.
     pub name: String,
+    /// The leg of a matrix that the report is of, where several reports of one name are variants of one run.
+    pub variant: Option<String>,
     /// The time of the latest change to one of its files, if known.
     pub modified: Option<Timestamp>,
     /// The report.
@@ -106,6 +110,20 @@ pub fn read_each(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Vec<Na
         }
     }
     runs.into_iter().map(merge_run).collect()
+}
+
+/// Reads files that may be of one build: those of one [`build_key`](crate::build_key). Files that start within an hour
+/// and have tests in common are variants of one run, and a file that repeats failed tests is a part of the run whose
+/// tests it repeats. Any other file is a run, with the exceptions of [`read_each`].
+///
+/// # Errors
+/// As [`read`].
+pub fn read_build(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Vec<NamedReport>, ReadError> {
+    let pieces = all_readable(&files, options)?;
+    if pieces.iter().any(|piece| run_group(piece).is_some()) {
+        return read_each(files, options);
+    }
+    builds::runs(pieces)
 }
 
 /// The format of a file, or `None` if it is not a report or empty. Callers that search folders skip such files.
@@ -238,7 +256,14 @@ fn read_file(file: &SourceFile, options: &Options<'_>, budget: &Budget) -> Resul
         None => detect::detect(input.text).map_err(unrecognised)?,
     };
     let pieces = memory::within(input.text.len(), &budget.memory, || {
-        let pieces = read_pieces(file, input, format, options.clocks);
+        let mut pieces = read_pieces(file, input, format, options.clocks);
+        if let Ok(pieces) = &mut pieces
+            && !options.keeps_written_names
+        {
+            for piece in pieces {
+                stable_names::apply(&mut piece.report, &file.name);
+            }
+        }
         // A reader may end early because the budget is used up. Then that is the error.
         memory::check(&file.name)?;
         pieces
@@ -367,6 +392,7 @@ fn merge_run(pieces: Vec<Piece>) -> Result<NamedReport, ReadError> {
     };
     Ok(NamedReport {
         name,
+        variant: None,
         modified,
         report: merge(pieces)?,
     })

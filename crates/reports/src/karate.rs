@@ -7,7 +7,7 @@ use assay_domain::{
 use serde::Deserialize;
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, LocatedTest},
     cucumber, failure,
     input::Input,
     json::{self, Shape},
@@ -54,9 +54,13 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
     }
     let mut report = Report::empty(Format::Karate);
     let mut tests = Collector::default();
-    let file_path = path.and_then(|path| cucumber::feature_file(input, path));
+    let (file_path, found_file) = path
+        .map(|path| cucumber::feature_file(input, path))
+        .unwrap_or_default();
     let outer_name = feature_name.or(path).unwrap_or_default();
-    let outer_bytes = outer_name.len() + file_path.as_deref().map_or(0, str::len);
+    let outer_bytes = outer_name.len()
+        + file_path.as_deref().map_or(0, str::len)
+        + found_file.as_deref().map_or(0, str::len);
     for scenario in &feature.scenario_results {
         if !memory::charge(outer_bytes) {
             break;
@@ -64,13 +68,14 @@ fn read_feature(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
         let title = scenario.name.as_deref().unwrap_or_default();
         let name = text::joined([outer_name, title]);
         let example = scenario.example_index.map_or(1, |index| index.saturating_add(1));
-        let attempt = scenario.attempt(input, file_path.as_deref());
+        let attempt = scenario.attempt(input, found_file.as_deref().or(file_path.as_deref()));
         report.widen(attempt.started_at, attempt.duration_ms);
         let test = TestName {
             name: cucumber::numbered(name, "", example),
             file_path: file_path.clone(),
         };
-        tests.add(test, vec![attempt]);
+        let found_file = found_file.clone();
+        tests.add(LocatedTest { test, found_file }, vec![attempt]);
     }
     report.tests = tests.finish();
     report.mark_cut_off(parsed.cut_at);
@@ -90,10 +95,12 @@ fn read_summary(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadError>
     for feature in &parsed.value.feature_summary {
         let path = feature.relative_path.as_deref().unwrap_or_default();
         let name = feature.name.as_deref().filter(|name| !name.trim().is_empty());
+        let (file_path, found_file) = cucumber::feature_file(input, path);
         let test = TestName {
             name: text::joined([name.unwrap_or(path.strip_prefix("classpath:").unwrap_or(path))]),
-            file_path: cucumber::feature_file(input, path),
+            file_path,
         };
+        let test = LocatedTest { test, found_file };
         let (failed, all) = (
             feature.failed_count.unwrap_or(0.0),
             feature.scenario_count.unwrap_or(0.0),

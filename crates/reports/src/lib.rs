@@ -4,6 +4,7 @@
 //! files of one import and gets one [`Report`].
 
 mod allure;
+mod builds;
 mod collect;
 mod ctest;
 mod ctrf;
@@ -34,6 +35,7 @@ mod mocha;
 mod notes;
 mod nunit;
 mod outcome;
+mod packages;
 mod paths;
 mod playwright;
 mod pytest_json;
@@ -42,6 +44,7 @@ mod reruns;
 mod retry_name;
 mod robot;
 mod rspec;
+mod stable_names;
 mod tap;
 mod testng;
 mod text;
@@ -55,11 +58,12 @@ mod zone;
 
 pub mod ci;
 
+pub use builds::build_key;
 pub use decode::unpacked_zip_bytes;
 pub use files::KnownFiles;
 pub use import::{
-    NamedReport, Options, PartialReport, is_beside_allure, looks_like_report, read, read_each, read_readable,
-    why_no_report,
+    NamedReport, Options, PartialReport, is_beside_allure, looks_like_report, read, read_build, read_each,
+    read_readable, why_no_report,
 };
 pub use karate::{FEATURE_SUFFIX as KARATE_FEATURE_SUFFIX, SUMMARY as KARATE_SUMMARY};
 pub use limits::{

@@ -10,9 +10,9 @@ use assay_domain::{
 use crate::{
     collect::Collector,
     detect::READABLE_FORMATS,
-    duplicates, limits,
+    duplicates, limits, packages,
     report::{ReadError, Report},
-    reruns, text,
+    reruns, stable_names, text,
 };
 
 /// A report in a file, with the facts for merging. A file may contain several.
@@ -34,6 +34,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         .map_or_else(|| "-".to_owned(), |piece| piece.name.clone());
     join_attempts(&mut pieces);
     let repeated = duplicates::remove_repetitions(&mut pieces);
+    let packages = packages::tell_apart(&mut pieces);
     let reruns = reruns::join(&mut pieces);
     let mut reports = pieces.into_iter().map(|piece| piece.report);
     let Some(mut whole) = reports.next() else {
@@ -44,7 +45,9 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     };
     // The tests of a single report are unique already.
     let is_single = reports.len() == 0;
-    whole.warnings.extend(repeated.into_iter().chain(reruns));
+    whole
+        .warnings
+        .extend(repeated.into_iter().chain(packages).chain(reruns));
     let mut tests = Collector::default();
     let mut shards = vec![whole.shard];
     let mut several_formats = false;
@@ -86,6 +89,7 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
         let warning = "Reports of several formats were read as one run; the same tests may be in it twice.";
         whole.warnings.push(warning.to_owned());
     }
+    whole.warnings.extend(stable_names::warning(&whole));
     let shortened = whole.tests.iter().filter(|test| is_shortened(&test.test)).count();
     if shortened > 0 {
         whole.warnings.push(format!(

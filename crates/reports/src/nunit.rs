@@ -8,7 +8,7 @@ use assay_domain::{
 };
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, LocatedTest},
     failure,
     input::Input,
     junit::names,
@@ -248,7 +248,7 @@ impl Run<'_> {
 
 impl Case<'_> {
     /// Class > method with its arguments, as in TRX.
-    fn test(&self, input: &Input<'_>) -> TestName {
+    fn test(&self, input: &Input<'_>) -> LocatedTest {
         let (full, (name, _)) = (
             retry_name::split(&self.full_name).0,
             retry_name::split(&self.name),
@@ -265,9 +265,13 @@ impl Case<'_> {
         };
         let (class, name) = parts.or_else(cut).unwrap_or(("", full));
         let known_file = input.known_files.and_then(|files| files.of_dotted(class));
-        TestName {
+        let test = TestName {
             name: text::joined(names::class_and_name(class, name)),
-            file_path: known_file.map(str::to_owned),
+            file_path: None,
+        };
+        LocatedTest {
+            test,
+            found_file: known_file.map(str::to_owned),
         }
     }
 

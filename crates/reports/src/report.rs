@@ -5,7 +5,7 @@ use assay_domain::{
     execution::{Executions, TestOutcome},
     recording::{RunContext, ShardIndex},
     run::RunState,
-    test::TestName,
+    test::{ShownAs, TestName},
     timestamp::Timestamp,
 };
 
@@ -222,6 +222,11 @@ impl Report {
         }
     }
 
+    /// Whether a name lacks the parts of the written one that change from run to run.
+    pub fn has_unstable_names(&self) -> bool {
+        self.tests.iter().any(|test| test.shown_as.name.is_some())
+    }
+
     /// Whether it has neither a test nor an error.
     pub(crate) const fn is_without_results(&self) -> bool {
         self.tests.is_empty() && self.errors.is_empty()
@@ -260,6 +265,8 @@ impl Report {
 pub struct ReportedTest {
     /// Its name and file.
     pub test: TestName,
+    /// How it is shown.
+    pub shown_as: ShownAs,
     /// Its attempts by execution, never empty. Executions with the worst outcome come last.
     pub attempts: Executions<Attempt>,
 }

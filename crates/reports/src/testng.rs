@@ -8,7 +8,7 @@ use assay_domain::{
 };
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, LocatedTest},
     failure,
     input::Input,
     junit::names,
@@ -137,8 +137,8 @@ impl<'a> Document<'a> for Run<'a> {
 
     fn finish(self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Testng);
-        let mut groups: Vec<(TestName, Vec<&Method<'_>>)> = Vec::new();
-        let mut index_of_test: HashMap<TestName, usize> = HashMap::new();
+        let mut groups: Vec<(LocatedTest, Vec<&Method<'_>>)> = Vec::new();
+        let mut index_of_test: HashMap<LocatedTest, usize> = HashMap::new();
         for method in &self.methods {
             let attempt = method.attempt(input, AttemptStatus::Failed);
             report.widen(attempt.started_at, attempt.duration_ms);
@@ -208,15 +208,9 @@ impl Method<'_> {
             && self.exception != "java.lang.Throwable"
     }
 
-    fn test(&self, input: &Input<'_>) -> TestName {
+    fn test(&self, input: &Input<'_>) -> LocatedTest {
         let values: Vec<&str> = self.values.iter().map(|value| value.trim()).collect();
-        // `java.lang.Object@1b2c3d` changes with every run.
-        let is_object = |value: &&str| {
-            value.rsplit_once('@').is_some_and(|(class, hash)| {
-                class.contains('.') && !hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
-            })
-        };
-        let name = if values.is_empty() || values.iter().any(is_object) {
+        let name = if values.is_empty() {
             self.name.to_string()
         } else {
             format!("{}({})", self.name, values.join(", "))
@@ -227,9 +221,13 @@ impl Method<'_> {
             false => &*self.test,
         };
         let known_file = input.known_files.and_then(|files| files.of_dotted(&self.class));
-        TestName {
+        let test = TestName {
             name: text::joined([prefix, &*self.class, &name]),
-            file_path: known_file.map(str::to_owned),
+            file_path: None,
+        };
+        LocatedTest {
+            test,
+            found_file: known_file.map(str::to_owned),
         }
     }
 

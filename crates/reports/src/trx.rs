@@ -8,7 +8,7 @@ use assay_domain::{
 };
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, LocatedTest},
     input::Input,
     junit::names,
     limits, memory, outcome,
@@ -156,10 +156,12 @@ impl<'a> Document<'a> for Run<'a> {
             let class = class.split(',').next().unwrap_or_default().trim();
             let test = TestName {
                 name: text::joined(names::class_and_name(class, name)),
-                file_path: input
-                    .known_files
-                    .and_then(|files| files.of_dotted(class))
-                    .map(str::to_owned),
+                file_path: None,
+            };
+            let known_file = input.known_files.and_then(|files| files.of_dotted(class));
+            let test = LocatedTest {
+                test,
+                found_file: known_file.map(str::to_owned),
             };
             tests.add_retry(test, retry, vec![result.attempt(input)]);
         }

@@ -8,7 +8,7 @@ use assay_domain::{
 };
 
 use crate::{
-    collect::Collector,
+    collect::{Collector, LocatedTest},
     failure,
     input::Input,
     junit::names,
@@ -176,7 +176,7 @@ impl<'a> Run<'a> {
 }
 
 impl Test<'_> {
-    fn name(&self, input: &Input<'_>) -> TestName {
+    fn name(&self, input: &Input<'_>) -> LocatedTest {
         let name = if self.name.trim().is_empty() {
             &*self.method
         } else {
@@ -191,9 +191,13 @@ impl Test<'_> {
             None => names::class_and_name(&self.class, name),
         };
         let known_file = input.known_files.and_then(|files| files.of_dotted(&self.class));
-        TestName {
+        let test = TestName {
             name: text::joined(parts),
-            file_path: known_file.map(str::to_owned),
+            file_path: None,
+        };
+        LocatedTest {
+            test,
+            found_file: known_file.map(str::to_owned),
         }
     }
 

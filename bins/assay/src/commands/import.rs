@@ -10,7 +10,7 @@ use assay_domain::{
     recording::{Effect, ImportReceipt},
     rules::RecordingRules,
     run::Outcome,
-    store::{Administration, RecordError, StoreError},
+    store::{Administration, RecordError, Recorder as _, StoreError},
     timestamp::Timestamp,
 };
 use assay_flakiness::Engine;
@@ -78,7 +78,15 @@ pub(crate) fn run(global: &Global, args: ImportArgs) -> anyhow::Result<()> {
     let now = clock::now();
     let (dry_run, lenient, project) = (args.dry_run, args.lenient, args.project.clone());
     let retry_for = args.retry_for;
-    let (prepared, unread) = prepare(global, args, now).context("nothing was stored")?;
+    let stores_stable_names = || {
+        if dry_run {
+            return Ok(true);
+        }
+        let opened = database::open_for_import(global, retry_for)?;
+        let id = lookup::project(&opened.database, &project)?.id;
+        Ok(opened.database.stores_stable_names(id)?)
+    };
+    let (prepared, unread) = prepare(global, args, stores_stable_names, now).context("nothing was stored")?;
     for reason in &unread {
         eprintln!("assay: not read: {reason}");
     }
@@ -177,6 +185,7 @@ fn not_stored(error: RecordError) -> anyhow::Error {
 fn prepare(
     global: &Global,
     args: ImportArgs,
+    stores_stable_names: impl FnOnce() -> anyhow::Result<bool>,
     now: Timestamp,
 ) -> anyhow::Result<(PreparedReport, Vec<String>)> {
     let ReportFlags {
@@ -194,14 +203,21 @@ fn prepare(
     );
     let count = sources.len();
     let began = Instant::now();
-    let options = Options {
+    let mut options = Options {
         clocks: clock::clocks(now),
         ..checkout.options(format, known_files.as_ref())
     };
     let read = assay_reports::read_readable(&sources, &options);
     parsing.finish_and_clear();
+    let PartialReport {
+        mut report,
+        mut unread,
+    } = read?;
+    if report.has_unstable_names() && !stores_stable_names()? {
+        options.keeps_written_names = true;
+        PartialReport { report, unread } = assay_reports::read_readable(&sources, &options)?;
+    }
     drop(sources);
-    let PartialReport { report, unread } = read?;
     progress::rate(global, count, report.tests.len(), began.elapsed());
     let flags = Flags::from(run);
     let arrival = Arrival {

@@ -138,6 +138,9 @@ struct ChangeFlags {
     /// Whether pull requests get a comment. Stored and shown by the settings route; no comment is posted yet
     #[arg(long, value_name = "SWITCH")]
     pr_comments: Option<Switch>,
+    /// Whether names are stored without the parts that change from run to run, such as addresses and times
+    #[arg(long, value_name = "SWITCH")]
+    stable_names: Option<Switch>,
 }
 
 impl From<ChangeFlags> for ProjectChange {
@@ -149,6 +152,7 @@ impl From<ChangeFlags> for ProjectChange {
                 events => events.map(|events| Some(distinct(events))),
             },
             pr_comments: flags.pr_comments.map(|switch| switch == Switch::On),
+            stable_names: flags.stable_names.map(|switch| switch == Switch::On),
         }
     }
 }

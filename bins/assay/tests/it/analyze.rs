@@ -516,3 +516,138 @@ fn tests_that_cannot_be_judged_are_named() {
         assert!(output.stdout.is_empty());
     }
 }
+
+/// A TRX file of two tests; `Rounds` has this outcome.
+fn trx(start: &str, rounds: &str) -> String {
+    let result = |name: &str, outcome: &str| {
+        format!(
+            "<UnitTestResult testId='{name}' testName='{name}' outcome='{outcome}' startTime='{start}' duration='00:00:00.5'/>"
+        )
+    };
+    format!(
+        "<TestRun><Times start='{start}' finish='{start}'/><Results>{}{}</Results></TestRun>",
+        result("Adds", "Passed"),
+        result("Rounds", rounds)
+    )
+}
+
+fn analyzed(files: &[(String, String)], more: &[&str]) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let folder = path(&folder, "");
+    let mut arguments = vec!["analyze", &*folder, "--now", "2026-11-14T00:00:00Z"];
+    arguments.extend(more);
+    cli().json(&arguments)
+}
+
+#[test]
+fn the_legs_of_a_build_are_variants_of_one_run() {
+    for (net48, net8) in [
+        ("builds/{}/shop_net48.trx", "builds/{}/shop_net8.0.trx"),
+        ("builds/{}/net48/shop.trx", "builds/{}/net8.0/shop.trx"),
+        ("shop_net48-{}.trx", "shop_net8.0-{}.trx"),
+    ] {
+        let files: Vec<(String, String)> = (1..13)
+            .flat_map(|build| {
+                let name = |pattern: &str| pattern.replace("{}", &format!("{build:02}"));
+                [
+                    (
+                        name(net48),
+                        trx(&format!("2026-11-{build:02}T09:00:00Z"), "Failed"),
+                    ),
+                    (
+                        name(net8),
+                        trx(&format!("2026-11-{build:02}T09:00:40Z"), "Passed"),
+                    ),
+                ]
+            })
+            .collect();
+        let joined = analyzed(&files, &[]);
+        assert_eq!(
+            (&joined["runs"], statuses(&joined)),
+            (&12.into(), vec![("Rounds", "broken"), ("Adds", "healthy")])
+        );
+        let apart = analyzed(&files, &["--one-run-per-file"]);
+        assert_eq!(
+            (&apart["runs"], statuses(&apart)[0]),
+            (&24.into(), ("Rounds", "flaky"))
+        );
+    }
+}
+
+#[test]
+fn reports_that_may_be_of_different_builds_are_runs_of_their_own() {
+    let at = |time: &str| trx(&format!("2026-11-13T{time}Z"), "Passed");
+    let other = at("09:10:00")
+        .replace("Adds", "Subtracts")
+        .replace("Rounds", "Halves");
+    for (one, other, second) in [
+        // Numbers count builds.
+        ("run-1.trx", "run-2.trx", at("09:10:00")),
+        ("builds/12/r.trx", "builds/13/r.trx", at("09:10:00")),
+        // More than an hour apart, and without a test in common.
+        ("linux.trx", "windows.trx", at("10:01:00")),
+        ("unit.trx", "e2e.trx", other),
+    ] {
+        let files = [(one.to_owned(), at("09:00:00")), (other.to_owned(), second)];
+        assert_eq!(analyzed(&files, &[])["runs"], 2, "{one} {other}");
+    }
+    let legs = [
+        ("linux.trx".to_owned(), at("09:00:00")),
+        ("windows.trx".to_owned(), at("09:59:00")),
+    ];
+    assert_eq!(analyzed(&legs, &[])["runs"], 1);
+}
+
+#[test]
+fn a_rerun_of_failed_tests_is_a_part_of_the_run_that_it_repeats() {
+    let rerun = "<TestRun><Times start='2026-11-13T09:05:00Z' finish='2026-11-13T09:05:01Z'/><Results><UnitTestResult \
+                 testId='Rounds' testName='Rounds' outcome='Passed' startTime='2026-11-13T09:05:00Z' \
+                 duration='00:00:00.5'/></Results></TestRun>";
+    let files = [
+        ("13/a.trx".to_owned(), trx("2026-11-13T09:00:00Z", "Failed")),
+        ("13/b.trx".to_owned(), rerun.to_owned()),
+    ];
+    let analysis = analyzed(&files, &[]);
+    assert_eq!(analysis["runs"], 1);
+    let rounds = &analysis["tests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|test| test["testName"] == "Rounds")
+        .unwrap();
+    assert_eq!(rounds["lastRun"]["status"], "passed", "{rounds}");
+}
+
+#[test]
+fn a_history_of_names_that_change_is_that_of_one_test() {
+    let mut csv = String::from("test,run,started_at,status\n");
+    for run in 1..13_u32 {
+        let status = if run.is_multiple_of(4) { "failed" } else { "passed" };
+        let (day, address) = (days(run), 0x7f3a_1c1d_2e30_u64 + u64::from(run) * 7_919);
+        csv += &format!("eq #<Cart:{address:#x}>,run-{run},{day},{status}\n");
+        csv += &format!("adds,run-{run},{day},passed\n");
+        // Two such names in one run are two executions, and no retry.
+        csv += &format!("twice #<Cart:{address:#x}>,run-{run},{day},failed\n");
+        csv += &format!("twice #<Cart:{:#x}>,run-{run},{day},passed\n", address + 64);
+    }
+    let folder = folder(&[("history.csv", csv)]);
+    let file = path(&folder, "history.csv");
+    let analysis = cli().json(&["analyze", &file]);
+    let mut found = statuses(&analysis);
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            ("adds", "healthy"),
+            ("eq #<Cart:<address>>", "flaky"),
+            ("twice #<Cart:<address>>", "broken"),
+        ]
+    );
+    let written = cli().json(&["analyze", &file, "--written-names"]);
+    assert_eq!(written["tests"].as_array().unwrap().len(), 1 + 12 + 24);
+}

@@ -99,6 +99,7 @@ fn recorded(
     if matches!(test.nature, Nature::Skipped) {
         let attempt = attempt(AttemptStatus::Skipped, None, run.at, None);
         return RecordedTest {
+            shown_as: Default::default(),
             test: name,
             attempts: vec![attempt].into(),
         };
@@ -122,6 +123,7 @@ fn recorded(
         failed = !random.random_bool(recovers);
     }
     RecordedTest {
+        shown_as: Default::default(),
         test: name,
         attempts: attempts.into(),
     }

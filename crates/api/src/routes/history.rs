@@ -47,6 +47,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let answer = Answer::of(&HistoryAnswer {
         project: project.tag(),
         test: history.test,
+        written_name: history.written_name,
         window,
         stable_branch: history.stable_branch,
         occurrences: history.occurrences,
@@ -86,6 +87,8 @@ pub(crate) struct HistoryAnswer {
     project: ProjectTag,
     /// The test.
     test: TestName,
+    /// The name in the newest report, if the stored one lacks the parts that change from run to run.
+    written_name: Option<String>,
     /// The period.
     window: Window,
     /// The stable branch.

@@ -154,7 +154,10 @@ async fn signature_list_and_detail() {
 #[actix_web::test]
 async fn history() {
     let body = get(&format!("/projects/{PROJECT}/tests/{TEST_ENCODED}")).await;
-    assert_eq!(fields(&body), "occurrences project stableBranch test window");
+    assert_eq!(
+        fields(&body),
+        "occurrences project stableBranch test window writtenName"
+    );
     assert_eq!(
         body["occurrences"],
         json!([{
@@ -187,7 +190,7 @@ async fn settings_and_branches() {
         body["settings"],
         json!({
             "stableBranch": "main", "retentionDays": 90,
-            "chat": {"configured": true, "events": ["test_flaky"]}, "repohost": {"prCommentsEnabled": true},
+            "chat": {"configured": true, "events": ["test_flaky"]}, "repohost": {"prCommentsEnabled": true}, "stableNames": true,
         })
     );
     assert_eq!(fields(&body), "project settings");

@@ -204,6 +204,7 @@ impl Store for Seed {
             repohost: Repohost {
                 pr_comments_enabled: true,
             },
+            stable_names: true,
         })
     }
 
@@ -296,6 +297,7 @@ impl Store for Seed {
         self.read()?;
         Ok(map(select(test), |test| TestHistory {
             test,
+            written_name: None,
             stable_branch: "main".to_owned(),
             occurrences: vec![seed::occurrence()],
             rest: None,

@@ -238,6 +238,8 @@ pub struct ProjectChange {
     pub chat: Option<Option<Vec<ChatEvent>>>,
     /// Whether pull requests get a comment.
     pub pr_comments: Option<bool>,
+    /// Whether names are stored without the parts that change from run to run.
+    pub stable_names: Option<bool>,
 }
 
 /// The progress of pruning.

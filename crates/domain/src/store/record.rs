@@ -82,6 +82,9 @@ impl DueJudgement {
 
 /// The writes of an import.
 pub trait Recorder: Send + Sync {
+    /// Whether the project stores names without the parts that change from run to run. True for an absent project.
+    fn stores_stable_names(&self, project: ProjectId) -> Result<bool, RecordError>;
+
     /// Stores a recording and updates all derived data except verdicts, in one transaction.
     ///
     /// The recording becomes a part of its run. It replaces what is stored for its run and shard only if it says so. The

@@ -56,6 +56,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             p { b { "Fails on " bdi { (history.stable_branch) } } }
             (failing_since(project.id, since, run.as_ref().and_then(Run::subject), run.as_ref().and_then(|run| run.author_name.as_deref()), view.now))
         }
+        @if let Some(written) = &history.written_name {
+            p { "In the newest report: " (name::in_title(written)) }
+        }
         (self::verdict(project.id, verdict.as_ref(), &history, view))
         section aria-labelledby="history" {
             h2 #history { "History" }

@@ -125,6 +125,8 @@ impl Encoder<'_> {
     fn test(&mut self, test: &RecordedTest) {
         let RecordedTest {
             test: TestName { name, file_path },
+            // A file that was found in the checkout depends on the checkout, and a written name on the run.
+            shown_as: _,
             attempts,
         } = test;
         self.text(name);

@@ -98,6 +98,7 @@ fn full() -> Recording {
         report_errors: vec![error.clone()],
         tests: vec![
             RecordedTest {
+                shown_as: Default::default(),
                 test: TestName {
                     name: "pay > by card".to_owned(),
                     file_path: text("a.ts"),
@@ -105,6 +106,7 @@ fn full() -> Recording {
                 attempts,
             },
             RecordedTest {
+                shown_as: Default::default(),
                 test: TestName {
                     name: "plain".to_owned(),
                     file_path: None,
@@ -197,6 +199,7 @@ fn recordings() -> impl Strategy<Value = Recording> {
                 .into_iter()
                 .for_each(|execution| attempts.push(execution));
             RecordedTest {
+                shown_as: Default::default(),
                 test: TestName {
                     name: name.unwrap_or_default(),
                     file_path,

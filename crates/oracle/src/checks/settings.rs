@@ -26,6 +26,7 @@ pub fn settings(comparison: &mut Comparison, checks: &ProjectChecks<'_>) {
                 "retentionDays": checks.organization.plan.retention(),
                 "chat": {"configured": project.chat_events.is_some()},
                 "repohost": {"prCommentsEnabled": project.pr_comments.map_or(json!(BOOL), |on| json!(on))},
+                "stableNames": true,
             },
         }),
     );

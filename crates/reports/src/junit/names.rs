@@ -6,7 +6,7 @@ use assay_domain::test::TestName;
 
 pub(crate) use super::dialect::is_constant_suite;
 use super::{case::Case, dialect::Dialect, playwright, suite::Suite};
-use crate::{input::Input, paths, text, xml};
+use crate::{collect::LocatedTest, input::Input, paths, text, xml};
 
 /// Names and files of cases. Neighbours are usually in the same file, so the last file is cached.
 #[derive(Debug, Default)]
@@ -23,10 +23,10 @@ impl<'a> Names<'a> {
         dialect: Dialect,
         suites: &[Suite<'a>],
         case: &Case<'a>,
-    ) -> TestName {
+    ) -> LocatedTest {
         let suite = suites.last();
-        match dialect {
-            Dialect::Playwright => playwright::test(input, suite, case),
+        let test = match dialect {
+            Dialect::Playwright => return playwright::test(input, suite, case),
             Dialect::Vitest => TestName {
                 name: text::joined([&*case.name]),
                 file_path: self
@@ -44,16 +44,18 @@ impl<'a> Names<'a> {
                 }
             }
             // A package that fails by itself is a case without the package's name.
-            Dialect::Gotestsum if case.class().is_empty() => TestName {
-                name: text::joined([suite.map_or("", |suite| &*suite.name), &*case.name]),
-                file_path: None,
-            },
+            Dialect::Gotestsum if case.class().is_empty() => {
+                return LocatedTest::from(TestName {
+                    name: text::joined([suite.map_or("", |suite| &*suite.name), &*case.name]),
+                    file_path: None,
+                });
+            }
             Dialect::Prove => TestName {
                 name: text::joined([suite.map_or("", |suite| &*suite.name), &*case.name]),
                 file_path: suite
                     .filter(|suite| is_path(&suite.name))
                     .map(|suite| input.stored_path(&suite.name))
-                    .or_else(|| self.file(input, suite, case)),
+                    .or_else(|| self.written_file(input, suite, case)),
             },
             Dialect::Pytest
             | Dialect::Surefire
@@ -75,8 +77,7 @@ impl<'a> Names<'a> {
                     .find(|name| is_path(name));
                 let file_path = self
                     .written_file(input, suite, case)
-                    .or_else(|| names_file.map(|file| input.stored_path(file)))
-                    .or_else(|| self.known_file(input, case));
+                    .or_else(|| names_file.map(|file| input.stored_path(file)));
                 let subject = subject.filter(|subject| {
                     case.class().trim().is_empty() && !subject.is_empty() && !is_path(subject)
                 });
@@ -91,13 +92,16 @@ impl<'a> Names<'a> {
                 };
                 TestName { name, file_path }
             }
-        }
-    }
-
-    /// The file in the report, else the only file of the checkout that fits the class name.
-    fn file(&mut self, input: &Input<'_>, suite: Option<&Suite<'a>>, case: &Case<'a>) -> Option<String> {
-        self.written_file(input, suite, case)
-            .or_else(|| self.known_file(input, case))
+        };
+        // The only file of the checkout that fits the class name, where the report has none.
+        let is_looked_up =
+            test.file_path.is_none() && !matches!(dialect, Dialect::Vitest | Dialect::NodeTest);
+        let found_file = if is_looked_up {
+            self.known_file(input, case)
+        } else {
+            None
+        };
+        LocatedTest { test, found_file }
     }
 
     fn written_file(
@@ -144,9 +148,30 @@ impl<'a> Names<'a> {
 /// which contains the folder or all files of the command line.
 fn class_of<'c>(dialect: Dialect, suites: &[Suite<'_>], case: &'c Case<'_>) -> &'c str {
     let class = case.class();
+    if let Some(variant) = suites.last().and_then(|suite| suite.variant.as_ref())
+        && variant.rest.is_empty()
+        && let Some(rest) = after_platform(class, &variant.platform)
+    {
+        return rest;
+    }
     let root = suites.first().filter(|_| dialect == Dialect::Robot);
     root.and_then(|root| class.strip_prefix(&*root.name)?.strip_prefix('.'))
         .unwrap_or(class)
+}
+
+/// The class behind its browser, which Karma writes before it with underscores in place of spaces and dots.
+fn after_platform<'c>(class: &'c str, platform: &str) -> Option<&'c str> {
+    let head = class.get(..platform.len())?;
+    let is_same = |(written, platform): (u8, u8)| match platform {
+        b' ' | b'.' => written == b'_',
+        platform => written == platform,
+    };
+    let rest = class.get(platform.len()..)?;
+    let is_platform = head.bytes().zip(platform.bytes()).all(is_same);
+    let rest = rest
+        .strip_prefix('.')
+        .or(Some(rest).filter(|rest| rest.is_empty()))?;
+    is_platform.then_some(rest)
 }
 
 /// The names of the enclosing suites that are part of a test's name, the outermost first. They depend on the case and

@@ -3,18 +3,16 @@
 use assay_domain::test::TestName;
 
 use super::{case::Case, names, suite::Suite};
-use crate::{frame, input::Input, text};
+use crate::{collect::LocatedTest, frame, input::Input, text};
 
 /// Playwright's separator between titles.
 const SEPARATOR: &str = " › ";
 
 /// The name as in Playwright's JSON: project, file, titles.
-pub(super) fn test(input: &Input<'_>, suite: Option<&Suite<'_>>, case: &Case<'_>) -> TestName {
+pub(super) fn test(input: &Input<'_>, suite: Option<&Suite<'_>>, case: &Case<'_>) -> LocatedTest {
     if let Some(old) = OldClassName::of(case.class()) {
-        return TestName {
-            name: text::joined([old.project, old.file, &names::rejoined(old.titles, SEPARATOR)]),
-            file_path: Some(stored_path(input, old.file)),
-        };
+        let name = text::joined([old.project, old.file, &names::rejoined(old.titles, SEPARATOR)]);
+        return located(input, name, Some(old.file));
     }
     let project = suite.map_or("", |suite| &*suite.hostname);
     // `includeProjectInTestName` also puts it before the titles.
@@ -28,16 +26,20 @@ pub(super) fn test(input: &Input<'_>, suite: Option<&Suite<'_>>, case: &Case<'_>
         Some(file) => file.replace('\\', "/"),
         None => case.class().to_owned(),
     };
-    TestName {
-        name: text::joined([project, &file, &names::rejoined(titles, SEPARATOR)]),
-        file_path: names::source_file(case.class()).map(|file| stored_path(input, file)),
-    }
+    let name = text::joined([project, &file, &names::rejoined(titles, SEPARATOR)]);
+    located(input, name, names::source_file(case.class()))
 }
 
-/// A file's path in the checkout, if its files are known. The report has a path relative to the folder of the tests.
-fn stored_path(input: &Input<'_>, file: &str) -> String {
-    let known_file = input.known_files.and_then(|files| files.of_path(file));
-    known_file.map_or_else(|| input.stored_path(file), str::to_owned)
+/// A test in this file. The report has a path relative to the folder of the tests, and the checkout may have the file.
+fn located(input: &Input<'_>, name: String, file: Option<&str>) -> LocatedTest {
+    let known_file = input.known_files.and_then(|files| files.of_path(file?));
+    LocatedTest {
+        test: TestName {
+            name,
+            file_path: file.map(|file| input.stored_path(file)),
+        },
+        found_file: known_file.map(str::to_owned),
+    }
 }
 
 /// The project of a case, which names the browser.

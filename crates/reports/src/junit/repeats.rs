@@ -2,14 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use assay_domain::{
-    attempt::{Attempt, AttemptStatus, ErrorDetail},
-    test::TestName,
-};
+use assay_domain::attempt::{Attempt, AttemptStatus, ErrorDetail};
 
 use super::{dialect::Dialect, suite::Suite};
 use crate::{
-    collect::{Collector, continued},
+    collect::{Collector, LocatedTest, continued},
     hooks, limits,
     report::ReportedTest,
     text,
@@ -51,12 +48,13 @@ impl Repeats {
         &mut self,
         dialect: Dialect,
         suite: &Suite<'_>,
-        test: TestName,
+        test: LocatedTest,
         attempts: Vec<Attempt>,
         has_reason: bool,
     ) {
         let (suites, skipped_with_reason) = (&mut self.suites, &mut self.skipped_with_reason);
-        let failed_to_run = dialect == Dialect::Jest && test.name.starts_with("Test suite failed to run");
+        let failed_to_run =
+            dialect == Dialect::Jest && test.test.name.starts_with("Test suite failed to run");
         self.tests
             .add_or_join(test, attempts, |index, earlier, mut attempts| {
                 let had_reason = skipped_with_reason.contains(&index);
@@ -104,7 +102,7 @@ impl Repeats {
     }
 
     /// Adds the failure of a test's hook: to the test, if its suite has it already.
-    pub(super) fn add_hook(&mut self, suite: &Suite<'_>, test: TestName, attempts: Vec<Attempt>) {
+    pub(super) fn add_hook(&mut self, suite: &Suite<'_>, test: LocatedTest, attempts: Vec<Attempt>) {
         let known_tests = self.tests.len();
         hooks::add_to_test(&mut self.tests, test, attempts);
         if self.tests.len() > known_tests {

@@ -172,6 +172,12 @@ impl<'a> Suite<'a> {
 fn variant(name: &str) -> Option<Variant> {
     const SEPARATORS: [&str; 3] = [" - ", ": ", " | "];
     let name = name.trim();
+    if is_karmas_browser(name) {
+        return Some(Variant {
+            platform: text::title(name)?,
+            rest: String::new(),
+        });
+    }
     let leading = match name.strip_prefix('[') {
         Some(inner) => inner.split_once(']'),
         None => SEPARATORS
@@ -195,6 +201,20 @@ fn variant(name: &str) -> Option<Variant> {
         platform: text::title(platform)?,
         rest: rest.trim().to_owned(),
     })
+}
+
+/// `Chrome Headless 119.0.6045.105 (Linux x86_64)`: the browser, its version and the system, as Karma writes them.
+fn is_karmas_browser(name: &str) -> bool {
+    let Some((browser, system)) = name.strip_suffix(')').and_then(|name| name.rsplit_once(" (")) else {
+        return false;
+    };
+    let Some((browser, version)) = browser.rsplit_once(' ') else {
+        return false;
+    };
+    let is_version = version.starts_with(|c: char| c.is_ascii_digit())
+        && version.contains('.')
+        && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    is_version && !system.is_empty() && browser.len() <= 40 && !browser.contains([':', '/'])
 }
 
 /// Whether a text is the name of a browser or a system, with or without a version.

@@ -17,6 +17,8 @@ use assay_domain::{
     attempt::Attempt, execution::Executions, rerun::Rerun, test::TestName, timestamp::Timestamp,
 };
 
+pub(crate) use self::numbers::without_number;
+
 use self::numbers::Numbers;
 use crate::{
     merge::Piece,

@@ -104,6 +104,11 @@ impl Place {
     }
 }
 
+/// A path without the numbers of attempts.
+pub(crate) fn without_number(path: &str) -> String {
+    MARK.replace_all(path, "").into_owned()
+}
+
 /// The number in a name such as `attempt_2.xml`.
 fn number_of(file: &str) -> Option<u32> {
     MARK.captures(file)?.get(1)?.as_str().parse().ok()

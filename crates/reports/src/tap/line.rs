@@ -148,6 +148,14 @@ fn result(outcome: Outcome, rest: &str) -> Line<'_> {
     Line::Result(result)
 }
 
+/// The browser, the duration in milliseconds and the title in a title of testem:
+/// `Chrome 119.0 - [52 ms] - Unit | Cart: adds up`.
+pub(super) fn testem(title: &str) -> Option<(&str, f64, &str)> {
+    let (browser, rest) = title.split_once(" - [")?;
+    let (duration, title) = rest.split_once(" ms] - ")?;
+    Some((browser.trim(), duration.parse().ok()?, title.trim())).filter(|(browser, ..)| !browser.is_empty())
+}
+
 /// The title of a result, then the text of each directive after its `#`. A directive is a known word behind ` # `; any
 /// other `#` is part of the text before it.
 fn directives(rest: &str) -> impl Iterator<Item = &str> {

@@ -4,7 +4,7 @@ mod diagnostics;
 mod line;
 
 use assay_domain::{
-    attempt::{AttemptStatus, ErrorDetail},
+    attempt::{Attempt, AttemptStatus, ErrorDetail},
     run::RunState,
     test::TestName,
 };
@@ -89,6 +89,7 @@ struct TestPoint {
     skip_reason: Option<String>,
     notes: Diagnostics,
     subtests: Vec<TestPoint>,
+    browser: Option<String>,
     /// The script that prove named, of an outer result.
     script: Option<String>,
 }
@@ -156,7 +157,13 @@ impl TapReader {
         while self.levels.len() <= depth {
             self.levels.push(Vec::new());
         }
-        let title = result.title.replace("\\#", "#");
+        let mut title = result.title.replace("\\#", "#");
+        let (mut browser, mut duration_ms) = (None, result.duration_ms);
+        if let Some((platform, milliseconds, rest)) = line::testem(&title) {
+            browser = text::title(platform);
+            duration_ms = duration_ms.or(Some(milliseconds));
+            title = format!("{platform}{}{rest}", text::JOINT);
+        }
         let title = if depth == 0 && !self.script.is_empty() && memory::charge(2 * self.script.len()) {
             format!("{}{}{title}", self.script, text::JOINT)
         } else {
@@ -165,11 +172,12 @@ impl TapReader {
         let point = TestPoint {
             title,
             outcome: Some(result.outcome),
-            duration_ms: result.duration_ms,
+            duration_ms,
             skip_reason: text::skip_reason(&result.reason.replace("\\#", "#")),
             // Comments before a failed result may hold its error. Those of a passed result are not read.
             notes: std::mem::take(&mut self.comments),
             subtests,
+            browser,
             script: (depth == 0 && !self.script.is_empty()).then(|| self.script.clone()),
         };
         if let Some(level) = self.levels.get_mut(depth) {
@@ -267,6 +275,7 @@ impl TestPoint {
             skip_reason,
             notes,
             subtests,
+            browser,
             script: _,
         } = self;
         let status = outcome.map_or(AttemptStatus::Failed, Outcome::status);
@@ -310,6 +319,7 @@ impl TestPoint {
                 let duration = diagnosis.duration_ms().or(duration_ms);
                 let duration = duration.and_then(crate::time::duration_ms);
                 let attempt = failure::attempt(status, errors, duration, None).skipped_because(skip_reason);
+                let attempt = Attempt { browser, ..attempt };
                 if !(failed && hooks::add(tests, run_errors, &name, std::slice::from_ref(&attempt))) {
                     tests.add(name, vec![attempt]);
                 }

@@ -1,7 +1,7 @@
 //! The identity of tests and results: which names are one test, and which results are one result written twice.
 
-use assay_domain::attempt::AttemptStatus;
-use assay_reports::Report;
+use assay_domain::{attempt::AttemptStatus, test::ShownAs};
+use assay_reports::{KnownFiles, Options, Report};
 
 use crate::support::{inline, plain};
 
@@ -658,4 +658,208 @@ fn a_script_of_prove_is_a_file() {
     );
     let junit = "<testsuites><testsuite name='t/cart.t'><testcase name='1 - adds'/></testsuite></testsuites>";
     assert_eq!(named("r.xml", junit), ["t/cart.t > 1 - adds [t/cart.t]"]);
+}
+
+#[test]
+fn a_file_that_was_found_in_the_checkout_is_shown_and_not_compared() {
+    let junit =
+        "<testsuite name='shop.CartTest'><testcase classname='shop.CartTest' name='adds'/></testsuite>";
+    let trx = "<TestRun><TestDefinitions><UnitTest id='1'><TestMethod className='shop.CartTest'/></UnitTest></TestDefinitions>\
+               <Results><UnitTestResult testId='1' testName='adds' outcome='Passed'/></Results></TestRun>";
+    let nunit = "<test-run><test-suite><test-case name='adds' fullname='shop.CartTest.adds' result='Passed'/></test-suite></test-run>";
+    let xunit = "<assemblies><assembly><collection><test name='adds' type='shop.CartTest' method='adds' result='Pass'/>\
+                 </collection></assembly></assemblies>";
+    let testng = "<testng-results><suite><test name='Default test'><class name='shop.CartTest'>\
+                  <test-method name='adds' status='PASS'/></class></test></suite></testng-results>";
+    let allure = r#"{"uuid": "1", "historyId": "1", "name": "adds", "status": "passed", "stage": "finished", "labels": [{"name": "testClass", "value": "shop.CartTest"}]}"#;
+    let cucumber = r#"[{"id": "cart", "uri": "classpath:shop/cart.feature", "name": "Cart", "elements": [{"id": "cart;adds",
+        "name": "adds", "line": 3, "steps": [{"result": {"status": "passed"}}]}]}]"#;
+    let karate = r#"{"prefixedPath": "classpath:shop/cart.feature", "name": "Cart", "scenarioResults": [{"name": "adds", "line": 3}]}"#;
+    for (name, text, written, found) in [
+        ("r.xml", junit, None, "java/shop/CartTest.java"),
+        ("r.trx", trx, None, "java/shop/CartTest.java"),
+        ("r.xml", nunit, None, "java/shop/CartTest.java"),
+        ("r.xml", xunit, None, "java/shop/CartTest.java"),
+        ("r.xml", testng, None, "java/shop/CartTest.java"),
+        ("a-result.json", allure, None, "java/shop/CartTest.java"),
+        (
+            "r.json",
+            cucumber,
+            Some("shop/cart.feature"),
+            "features/shop/cart.feature",
+        ),
+        (
+            "r.karate-json.txt",
+            karate,
+            Some("shop/cart.feature"),
+            "features/shop/cart.feature",
+        ),
+    ] {
+        let read = |folder: &str| {
+            let files = ["java/shop/CartTest.java", "features/shop/cart.feature"];
+            let known_files: KnownFiles = files.iter().map(|file| format!("{folder}{file}")).collect();
+            let options = Options {
+                known_files: Some(&known_files),
+                ..Options::default()
+            };
+            assay_reports::read(vec![inline(name, text)], &options)
+                .unwrap()
+                .tests
+                .remove(0)
+        };
+        let (here, moved, nowhere) = (read(""), read("moved/"), plain(vec![inline(name, text)]).unwrap());
+        assert_eq!(here.test.file_path.as_deref(), written, "{text}");
+        assert_eq!(here.shown_as.file_path.as_deref(), Some(found), "{text}");
+        assert_eq!(moved.shown_as.file_path, Some(format!("moved/{found}")));
+        assert_eq!(nowhere.tests[0].shown_as, ShownAs::default());
+        assert_eq!((&here.test, &here.test), (&moved.test, &nowhere.tests[0].test));
+    }
+}
+
+#[test]
+fn parts_of_names_that_change_from_run_to_run_are_replaced_in_every_format() {
+    let run = |address: &str, version: &str, ms: u32| {
+        let name = format!("is #&lt;Cart:0x{address}&gt;");
+        let plain_name = format!("is #<Cart:0x{address}>");
+        [
+            (
+                "r.xml",
+                format!(
+                    "<testsuite name='rspec'><testcase classname='spec.cart_spec' name='{name}'/></testsuite>"
+                ),
+            ),
+            (
+                "r.trx",
+                format!(
+                    "<TestRun><Results><UnitTestResult testName='{name}' outcome='Passed'/></Results></TestRun>"
+                ),
+            ),
+            (
+                "r.json",
+                format!(
+                    r#"{{"results": {{"tool": {{"name": "x"}}, "tests": [{{"name": "{plain_name}", "status": "passed"}}]}}}}"#
+                ),
+            ),
+            ("r.tap", format!("1..1\nok 1 - {plain_name}\n")),
+            (
+                "t.tap",
+                format!("1..1\nok 1 Chrome {version} - [{ms} ms] - Unit | adds\n"),
+            ),
+            (
+                "k.xml",
+                format!(
+                    "<testsuite name='Chrome Headless {version} (Linux x86_64)'><testcase name='Cart adds' \
+                     classname='Chrome_Headless_{}_(Linux_x86_64).Cart'/></testsuite>",
+                    version.replace('.', "_")
+                ),
+            ),
+            (
+                "testng-results.xml",
+                format!(
+                    "<testng-results><suite><test name='Default test'><class name='shop.Cart'><test-method name='adds' \
+                     status='PASS'><params><param><value>shop.Money@{}</value></param></params></test-method></class></test>\
+                     </suite></testng-results>",
+                    &address[4..12]
+                ),
+            ),
+        ]
+    };
+    let (first, second) = (
+        run("00007f1c21a3b4c5", "119.0.6045", 52),
+        run("000055d29c0a1b27", "120.0.1", 3),
+    );
+    let expected = [
+        "spec.cart_spec > is #<Cart:<address>>",
+        "is #<Cart:<address>>",
+        "is #<Cart:<address>>",
+        "is #<Cart:<address>>",
+        "Chrome <version> > Unit | adds",
+        "Chrome Headless <version> (Linux x86_64) > Cart adds",
+        "shop.Cart > adds(shop.Money@<hash>)",
+    ];
+    for ((one, other), expected) in first.iter().zip(&second).zip(expected) {
+        for (name, text) in [one, other] {
+            let report = plain(vec![inline(name, text.as_str())]).unwrap();
+            let [test] = report.tests.as_slice() else {
+                panic!("{text}")
+            };
+            assert_eq!(test.test.name, expected, "{text}");
+            assert!(test.shown_as.name.is_some());
+            let counted = report
+                .warnings
+                .iter()
+                .filter(|warning| warning.starts_with("1 name has a part that changes"));
+            assert_eq!(counted.count(), 1, "{:?}", report.warnings);
+            let options = Options {
+                keeps_written_names: true,
+                ..Options::default()
+            };
+            let written = assay_reports::read(vec![inline(name, text.as_str())], &options).unwrap();
+            assert_eq!(Some(&written.tests[0].test.name), test.shown_as.name.as_ref());
+            assert_eq!(written.warnings.len() + 1, report.warnings.len());
+        }
+    }
+    let testem = plain(vec![inline("t.tap", first[4].1.as_str())]).unwrap();
+    let attempt = &testem.tests[0].attempts[0];
+    assert_eq!(
+        (attempt.duration_ms, attempt.browser.as_deref()),
+        (Some(52), Some("Chrome 119.0.6045"))
+    );
+}
+
+#[test]
+fn names_of_one_report_that_differ_only_in_such_a_part_are_executions_of_one_test() {
+    let case = |hash: &str, inner: &str| {
+        format!("<testcase classname='shop.Cart' name='adds shop.Money@{hash}' time='0.1'>{inner}</testcase>")
+    };
+    let text = format!(
+        "<testsuite name='shop.Cart'>{}{}</testsuite>",
+        case("1b2c6ec2", "<failure/>"),
+        case("4edde6e5", "")
+    );
+    let report = plain(vec![inline("r.xml", text)]).unwrap();
+    let [test] = report.tests.as_slice() else { panic!() };
+    assert_eq!(test.attempts.executions().count(), 2, "not a retry");
+    assert!(test.attempts.last().unwrap().status.is_failure());
+    let warning = &report.warnings[0];
+    assert!(
+        warning.contains("executions of one test, here 1 more") && warning.contains("Money@<hash>"),
+        "{warning}"
+    );
+}
+
+#[test]
+fn packages_of_a_monorepo_are_told_apart_where_they_share_a_name() {
+    let report = |inner: &str, file: &str| {
+        format!(
+            "<testsuites name='jest tests'><testsuite name='App'><testcase classname='App renders' name='App renders' {file} \
+             time='0.01'>{inner}</testcase></testsuite></testsuites>"
+        )
+    };
+    let read = |one: &str, other: &str, file: &str| {
+        let files = vec![
+            inline(one, report("<failure>Error: x</failure>", file)),
+            inline(other, report("", file)),
+        ];
+        let report = plain(files).unwrap();
+        let names: Vec<String> = report.tests.iter().map(|test| test.test.name.clone()).collect();
+        (
+            names,
+            report
+                .warnings
+                .iter()
+                .any(|warning| warning.contains("packages/admin, packages/shop")),
+        )
+    };
+    let (shop, admin) = ("packages/shop/out/junit.xml", "packages/admin/out/junit.xml");
+    let apart = ["packages/shop > App renders", "packages/admin > App renders"];
+    assert_eq!(read(shop, admin, ""), (apart.map(str::to_owned).to_vec(), true));
+    // Legs of a matrix, one package, and tests whose files are known.
+    let one = vec!["App renders".to_owned()];
+    assert_eq!(
+        read("linux/junit.xml", "windows/junit.xml", ""),
+        (one.clone(), false)
+    );
+    assert_eq!(read(shop, "packages/shop/b/junit.xml", ""), (one.clone(), false));
+    assert_eq!(read(shop, admin, "file='src/App.test.js'"), (one, false));
 }

@@ -114,9 +114,15 @@ fn load(
 
 /// The project's configuration.
 pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Settings> {
-    let (stable_branch, events, pr_comments): (String, Option<Vec<String>>, bool) = project::table
+    type Row = (String, Option<Vec<String>>, bool, bool);
+    let (stable_branch, events, pr_comments, stable_names): Row = project::table
         .filter(project::id.eq(of.id.0))
-        .select((project::stable_branch, project::chat_events, project::pr_comments))
+        .select((
+            project::stable_branch,
+            project::chat_events,
+            project::pr_comments,
+            project::stable_names,
+        ))
         .first(connection)?;
     let configured = events.is_some();
     let events = events
@@ -131,6 +137,7 @@ pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Sett
         repohost: Repohost {
             pr_comments_enabled: pr_comments,
         },
+        stable_names,
     })
 }
 
@@ -312,6 +319,11 @@ pub(crate) fn change(
     if let Some(enabled) = change.pr_comments {
         diesel::update(row())
             .set(project::pr_comments.eq(enabled))
+            .execute(connection)?;
+    }
+    if let Some(stable) = change.stable_names {
+        diesel::update(row())
+            .set(project::stable_names.eq(stable))
             .execute(connection)?;
     }
     Ok(())

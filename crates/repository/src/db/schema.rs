@@ -27,6 +27,8 @@ diesel::table! {
         observed -> Uuid,
         deleted_at -> Nullable<Timestamptz>,
         judged -> Nullable<Uuid>,
+        stable_names -> Bool,
+        test_changes -> Integer,
     }
 }
 
@@ -142,6 +144,8 @@ diesel::table! {
         file_path -> Nullable<Text>,
         name_hash -> Bytea,
         file_hash -> Bytea,
+        written_name -> Nullable<Text>,
+        shown_at -> Nullable<Timestamptz>,
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{
     },
     read::{
         part::text_bytes,
-        test::{choose, map_found},
+        test::{choose, is_in_file, map_found, stable_selector},
         verdict,
     },
 };
@@ -75,6 +75,8 @@ struct RunRow {
 struct ResultRow {
     test: i32,
     file_path: Option<String>,
+    /// The hash of the file of the test's identity.
+    file_hash: Vec<u8>,
     status: i16,
     duration_ms: Option<i64>,
 }
@@ -100,7 +102,22 @@ pub(crate) fn find(
     id: RunId,
     selector: &TestSelector,
 ) -> Read<Option<TestLookup<TestAttempts>>> {
-    let mut candidates: Vec<(TestName, CappedRows)> = Vec::new();
+    match (
+        find_named(connection, project, id, selector)?,
+        stable_selector(selector),
+    ) {
+        (Some(TestLookup::Missing), Some(stable)) => find_named(connection, project, id, &stable),
+        (found, _) => Ok(found),
+    }
+}
+
+fn find_named(
+    connection: &mut PgConnection,
+    project: &Project,
+    id: RunId,
+    selector: &TestSelector,
+) -> Read<Option<TestLookup<TestAttempts>>> {
+    let mut candidates: Vec<(TestName, Vec<u8>, CappedRows)> = Vec::new();
     let (mut last_test, mut has_run) = (None, false);
     let (_, to) = retention_bounds(project);
     for row in rows(connection, project, id, &selector.name)? {
@@ -116,14 +133,14 @@ pub(crate) fn find(
                 name: selector.name.clone(),
                 file_path: result.file_path.clone(),
             };
-            if let (FileSelector::Any, Some((_, attempt_rows))) = (&selector.file, candidates.last_mut()) {
+            if let (FileSelector::Any, Some((.., attempt_rows))) = (&selector.file, candidates.last_mut()) {
                 // The name is ambiguous, so the answer has only the files.
                 *attempt_rows = CappedRows::default();
             }
-            candidates.push((name, CappedRows::default()));
+            candidates.push((name, result.file_hash.clone(), CappedRows::default()));
         }
-        if let Some((name, attempt_rows)) = candidates.last_mut()
-            && selector.file.admits(name.file_path.as_deref())
+        if let Some((name, hash, attempt_rows)) = candidates.last_mut()
+            && is_in_file(&selector.file, name.file_path.as_deref(), hash)
         {
             attempt_rows.push(row);
         }
@@ -131,8 +148,8 @@ pub(crate) fn find(
     if !has_run {
         return Ok(None);
     }
-    let choice = choose(candidates, &selector.file, |(name, _)| name);
-    let attempts = map_found(choice, |(name, rows)| {
+    let choice = choose(candidates, &selector.file, |(name, hash, _)| (name, hash));
+    let attempts = map_found(choice, |(name, _, rows)| {
         let ordinal = rows
             .oldest
             .first()
@@ -271,6 +288,7 @@ fn rows<'a>(
             (
                 test::ordinal,
                 test::file_path,
+                test::file_hash,
                 result::status,
                 result::duration_ms,
             )

@@ -47,6 +47,7 @@ pub(crate) fn find(
         let (occurrences, rest) = part(connection, project, rest)?;
         Ok(TestHistory {
             test: test.name,
+            written_name: test.written_name,
             stable_branch: test.stable_branch,
             occurrences,
             rest,

@@ -1,15 +1,20 @@
 //! Tests: looking one up by name, and naming many.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use assay_domain::{
     project::Project,
+    stable_name::stable_name,
     store::StoreError,
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
-    PgSortExpressionMethods, QueryDsl, QueryResult, QueryableByName, RunQueryDsl,
+    PgExpressionMethods, PgSortExpressionMethods, QueryDsl, QueryResult, Queryable, QueryableByName,
+    RunQueryDsl,
     sql_types::{Array, Integer, Nullable, Text, Uuid as SqlUuid},
 };
 use uuid::Uuid;
@@ -26,6 +31,8 @@ use crate::db::{
 pub(crate) struct FoundTest {
     pub(crate) ordinal: i32,
     pub(crate) name: TestName,
+    /// The name in the newest report, if the stored one lacks the parts that change from run to run.
+    pub(crate) written_name: Option<String>,
     /// The project's stable branch.
     pub(crate) stable_branch: String,
 }
@@ -40,7 +47,54 @@ pub(crate) fn find(
     project: &Project,
     selector: &TestSelector,
 ) -> Read<TestLookup<FoundTest>> {
+    by_either_name(selector, |selector| find_named(connection, project, selector))
+}
+
+/// Looks a test up by the name as it is given, else without the parts that change from run to run.
+pub(crate) fn by_either_name<T>(
+    selector: &TestSelector,
+    mut find: impl FnMut(&TestSelector) -> Read<TestLookup<T>>,
+) -> Read<TestLookup<T>> {
+    match (find(selector)?, stable_selector(selector)) {
+        (TestLookup::Missing, Some(stable)) => find(&stable),
+        (lookup, _) => Ok(lookup),
+    }
+}
+
+/// The selector with the name without the parts that change from run to run; none if it has none.
+pub(crate) fn stable_selector(selector: &TestSelector) -> Option<TestSelector> {
+    match stable_name(&selector.name) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(name) => Some(TestSelector {
+            name,
+            file: selector.file.clone(),
+        }),
+    }
+}
+
+/// Whether a test is selected by its file: the one of its identity, whose hash this is, or the one that is shown.
+pub(crate) fn is_in_file(file: &FileSelector, shown: Option<&str>, hash: &[u8]) -> bool {
+    match file {
+        FileSelector::Any => true,
+        FileSelector::Exactly(file) => {
+            *hash == *file_hash(file.as_deref()) || (file.is_some() && file.as_deref() == shown)
+        }
+    }
+}
+
+fn find_named(
+    connection: &mut PgConnection,
+    project: &Project,
+    selector: &TestSelector,
+) -> Read<TestLookup<FoundTest>> {
     let mut candidates = candidates(connection, project, &TestKey::Named(selector))?;
+    if let FileSelector::Exactly(file) = &selector.file
+        && candidates.len() > 1
+    {
+        // One has the file as its identity. The other one's was found in the checkout.
+        let hash = file_hash(file.as_deref());
+        candidates.retain(|candidate| candidate.file_hash == hash);
+    }
     if candidates.len() > 1 {
         let visible = visible_ordinals(connection, project, &selector.name)?;
         let [only] = visible.as_slice() else {
@@ -50,20 +104,21 @@ pub(crate) fn find(
     } else {
         let ordinals: Vec<_> = candidates
             .iter()
-            .map(|(ordinal, .., newest)| (*ordinal, *newest))
+            .map(|candidate| (candidate.ordinal, candidate.newest))
             .collect();
         let visible = visible(connection, project, &ordinals)?;
-        candidates.retain(|(ordinal, ..)| visible.contains(ordinal));
+        candidates.retain(|candidate| visible.contains(&candidate.ordinal));
     }
     Ok(match candidates.pop() {
         None => TestLookup::Missing,
-        Some((ordinal, file_path, stable_branch, _)) => TestLookup::Found(FoundTest {
-            ordinal,
+        Some(candidate) => TestLookup::Found(FoundTest {
+            ordinal: candidate.ordinal,
             name: TestName {
                 name: selector.name.clone(),
-                file_path,
+                file_path: candidate.file_path,
             },
-            stable_branch,
+            written_name: candidate.written_name,
+            stable_branch: candidate.stable_branch,
         }),
     })
 }
@@ -105,7 +160,7 @@ pub(crate) fn ordinals(
     for selector in selectors {
         let alike = by_name.get(selector.name.as_str()).map_or(&[][..], Vec::as_slice);
         let lookup = match alike {
-            [] if is_complete => TestLookup::Missing,
+            [] if is_complete && stable_selector(selector).is_none() => TestLookup::Missing,
             [(_, ordinal, file, Some(newest))]
                 if is_complete && selector.file.admits(file.as_deref()) && (from..=to).contains(newest) =>
             {
@@ -141,8 +196,19 @@ pub(crate) enum TestKey<'a> {
     Numbered(i32),
 }
 
-/// Ordinal, file, the project's stable branch, and when the newest run with a result started.
-type Candidate = (i32, Option<String>, String, Option<At>);
+/// A test of the selected name.
+#[derive(Debug, Queryable)]
+struct Candidate {
+    ordinal: i32,
+    file_path: Option<String>,
+    /// The hash of its identity's file.
+    file_hash: Vec<u8>,
+    written_name: Option<String>,
+    /// The project's stable branch.
+    stable_branch: String,
+    /// When the newest run with a result started.
+    newest: Option<At>,
+}
 
 /// At most two of the selected tests, which is enough to detect a shared name.
 fn candidates(
@@ -162,6 +228,8 @@ fn candidates(
         .select((
             test::ordinal,
             test::file_path,
+            test::file_hash,
+            test::written_name,
             projects::stable_branch,
             verdict::newest.nullable(),
         ))
@@ -173,7 +241,12 @@ fn candidates(
             let query = query.filter(test::name_hash.eq(short_hash(name)));
             match file {
                 FileSelector::Any => query,
-                FileSelector::Exactly(file) => query.filter(test::file_hash.eq(file_hash(file.as_deref()))),
+                FileSelector::Exactly(None) => query.filter(test::file_hash.eq(file_hash(None))),
+                FileSelector::Exactly(Some(file)) => query.filter(
+                    test::file_hash
+                        .eq(file_hash(Some(file)))
+                        .or(test::file_path.is_not_distinct_from(file)),
+                ),
             }
         }
     }
@@ -264,22 +337,31 @@ fn with_visible_result(
     Ok(visible.into_iter().collect())
 }
 
-/// The candidate in the selected file. The candidates are ordered by file.
+/// The candidate in the selected file. The candidates are ordered by file. `key` gives the name of a candidate and the
+/// hash of its identity's file.
 pub(crate) fn choose<T>(
     mut candidates: Vec<T>,
     file: &FileSelector,
-    name: impl Fn(&T) -> &TestName,
+    key: impl Fn(&T) -> (&TestName, &[u8]),
 ) -> TestLookup<T> {
-    candidates.retain(|candidate| file.admits(name(candidate).file_path.as_deref()));
+    let name = |candidate: &T| key(candidate).0.clone();
+    candidates.retain(|candidate| {
+        let (name, hash) = key(candidate);
+        is_in_file(file, name.file_path.as_deref(), hash)
+    });
+    if let FileSelector::Exactly(file) = file
+        && candidates.len() > 1
+    {
+        let hash = file_hash(file.as_deref());
+        candidates.retain(|candidate| *key(candidate).1 == *hash);
+    }
     match (candidates.pop(), candidates.is_empty()) {
         (None, _) => TestLookup::Missing,
         (Some(only), true) => TestLookup::Found(only),
         (Some(last), false) => {
             candidates.push(last);
             TestLookup::Ambiguous(CandidateFiles::first_of(
-                candidates
-                    .iter()
-                    .map(|candidate| name(candidate).file_path.clone()),
+                candidates.iter().map(|candidate| name(candidate).file_path),
             ))
         }
     }

@@ -9,8 +9,8 @@ use assay_domain::{
     verdict::{Evidence, FailingOn, Figures, Label, LastRun, Signal, StoredVerdict, TestVerdict},
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection, QueryDsl,
-    QueryResult, Queryable, RunQueryDsl,
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
+    PgExpressionMethods, QueryDsl, QueryResult, Queryable, RunQueryDsl,
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -25,7 +25,7 @@ use crate::{
     },
     read::{
         observation::final_start,
-        test::{TestKey, find as find_test, map_found},
+        test::{TestKey, by_either_name, find as find_test, map_found},
     },
 };
 
@@ -48,6 +48,14 @@ pub(crate) struct Body {
 /// A test's stored verdict: in one statement, or in one transaction where the name is shared or the test has no
 /// verdict.
 pub(crate) fn find(
+    connection: &mut PgConnection,
+    project: &Project,
+    selector: &TestSelector,
+) -> Read<TestLookup<TestVerdict>> {
+    by_either_name(selector, |selector| find_named(connection, project, selector))
+}
+
+fn find_named(
     connection: &mut PgConnection,
     project: &Project,
     selector: &TestSelector,
@@ -128,7 +136,12 @@ fn rows(connection: &mut PgConnection, project: &Project, selector: &TestKey<'_>
             let query = query.filter(test::name_hash.eq(short_hash(name)));
             match file {
                 FileSelector::Any => query,
-                FileSelector::Exactly(file) => query.filter(test::file_hash.eq(file_hash(file.as_deref()))),
+                FileSelector::Exactly(None) => query.filter(test::file_hash.eq(file_hash(None))),
+                FileSelector::Exactly(Some(file)) => query.filter(
+                    test::file_hash
+                        .eq(file_hash(Some(file)))
+                        .or(test::file_path.is_not_distinct_from(file)),
+                ),
             }
         }
     }

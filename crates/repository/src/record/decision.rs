@@ -14,13 +14,10 @@ use diesel::{ExpressionMethods as _, OptionalExtension as _, PgConnection, Query
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{
-    intern::{TestKey, known_tests},
-    run::first_part_at,
-};
+use super::{intern::shown_tests, run::first_part_at};
 use crate::{
     db::{
-        column::{At, file_hash, short_hash, storable},
+        column::{At, storable},
         pool::WorkError,
         schema::{part, result, run, upload},
     },
@@ -133,15 +130,12 @@ fn check_tests(
     (run_number, started_at): (i32, At),
     excused: &[ExcusedTest],
 ) -> Work<()> {
-    let keys: Vec<TestKey> = excused
+    let tests: Vec<(String, Option<String>)> = excused
         .iter()
-        .map(|test| {
-            let file = test.file_path.as_deref().map(storable);
-            (short_hash(&storable(&test.test_name)), file_hash(file.as_deref()))
-        })
+        .map(|test| (storable(&test.test_name), test.file_path.as_deref().map(storable)))
         .collect();
-    let ordinals = known_tests(connection, project, &keys)?;
-    let stored_ordinals: Vec<i32> = ordinals.values().copied().collect();
+    let ordinals = shown_tests(connection, project, &tests)?;
+    let stored_ordinals: Vec<i32> = ordinals.iter().flatten().copied().collect();
     let ran: HashSet<i32> = result::table
         .filter(result::project_id.eq(project))
         .filter(result::run_number.eq(run_number))
@@ -151,8 +145,12 @@ fn check_tests(
         .load(connection)?
         .into_iter()
         .collect();
-    let did_run = |key: &TestKey| ordinals.get(key).is_some_and(|ordinal| ran.contains(ordinal));
-    match keys.iter().zip(excused).find(|(key, _)| !did_run(key)) {
+    let did_run = |ordinal: &Option<i32>| ordinal.is_some_and(|ordinal| ran.contains(&ordinal));
+    match ordinals
+        .iter()
+        .zip(excused)
+        .find(|(ordinal, _)| !did_run(ordinal))
+    {
         None => Ok(()),
         Some((_, test)) => Err(WorkError::Refused(DecisionError::NoTest {
             run_number,

@@ -2,19 +2,29 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use assay_domain::{recording::Recording, signature::ErrorClass};
+use assay_domain::{recording::Recording, signature::ErrorClass, test::ShownAs};
 use diesel::{
-    ExpressionMethods, Insertable, PgConnection, QueryDsl, QueryResult, Queryable, QueryableByName,
-    RunQueryDsl,
+    ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable,
+    QueryableByName, RunQueryDsl,
     prelude::ExecuteCopyFromDsl,
-    sql_types::{Array, Binary, Integer, Text, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Binary, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
 use crate::db::{
-    column::{file_hash, short_hash, storable},
+    column::{At, file_hash, short_hash, storable},
     schema::{browser, project, signature, test},
 };
+
+/// Whether a project stores names without the parts that change from run to run. True for an absent project.
+pub(super) fn stores_stable_names(connection: &mut PgConnection, of: Uuid) -> QueryResult<bool> {
+    let stored: Option<bool> = project::table
+        .find(of)
+        .select(project::stable_names)
+        .first(connection)
+        .optional()?;
+    Ok(stored.unwrap_or(true))
+}
 
 /// How many numbers of each kind a project has used.
 #[derive(Debug, Clone, Copy, Queryable)]
@@ -94,6 +104,8 @@ struct NewTest {
     file_path: Option<String>,
     name_hash: Vec<u8>,
     file_hash: Vec<u8>,
+    written_name: Option<String>,
+    shown_at: Option<At>,
 }
 
 #[derive(QueryableByName)]
@@ -128,8 +140,14 @@ fn tests(
         .collect();
     let mut stored_ordinals = known_tests(connection, project, &keys)?;
     let mut new = Vec::new();
+    let mut shown: Vec<(i32, &ShownAs)> = Vec::new();
     let mut ordinals = Vec::with_capacity(keys.len());
-    for ((name, file_path), key) in texts.into_iter().zip(keys) {
+    let recorded = recording.tests.iter().map(|test| &test.shown_as);
+    for (((name, file_path), key), shown_as) in texts.into_iter().zip(keys).zip(recorded) {
+        let is_shown_otherwise = *shown_as != ShownAs::default();
+        if is_shown_otherwise && let Some(known) = stored_ordinals.get(&key) {
+            shown.push((*known, shown_as));
+        }
         let ordinal = *stored_ordinals
             .entry(key)
             .or_insert_with_key(|(name_hash, file_hash)| {
@@ -139,9 +157,11 @@ fn tests(
                     project_id: project,
                     ordinal,
                     name,
-                    file_path,
+                    file_path: shown_as.file_path.as_deref().map(storable).or(file_path),
                     name_hash: name_hash.clone(),
                     file_hash: file_hash.clone(),
+                    written_name: shown_as.name.as_deref().map(storable),
+                    shown_at: is_shown_otherwise.then_some(At(recording.started_at)),
                 });
                 ordinal
             });
@@ -152,11 +172,90 @@ fn tests(
             .from_insertable(new)
             .execute(connection)?;
     }
+    show(connection, project, recording, &shown)?;
     Ok(ordinals)
+}
+
+/// Changes how known tests are shown, unless a newer result already did.
+fn show(
+    connection: &mut PgConnection,
+    project_id: Uuid,
+    recording: &Recording,
+    shown: &[(i32, &ShownAs)],
+) -> QueryResult<()> {
+    // Raw SQL, because diesel has no rows from arrays.
+    let mut change = |column: &str, text_of: fn(&ShownAs) -> Option<&str>| {
+        let texts = shown.iter().filter_map(|(ordinal, shown_as)| {
+            let text = text_of(shown_as)?;
+            Some((*ordinal, storable(text)))
+        });
+        let (ordinals, texts): (Vec<i32>, Vec<String>) = texts.unzip();
+        if ordinals.is_empty() {
+            return Ok(0);
+        }
+        diesel::sql_query(format!(
+            "UPDATE test SET {column} = shown.text, shown_at = $4 FROM unnest($2, $3) AS shown (ordinal, text) \
+             WHERE test.project_id = $1 AND test.ordinal = shown.ordinal AND test.{column} IS DISTINCT FROM shown.text \
+             AND coalesce(test.shown_at, $4) <= $4"
+        ))
+        .bind::<SqlUuid, _>(project_id)
+        .bind::<Array<Integer>, _>(ordinals)
+        .bind::<Array<Text>, _>(texts)
+        .bind::<Timestamptz, _>(At(recording.started_at))
+        .execute(connection)
+    };
+    change("written_name", |shown_as| shown_as.name.as_deref())?;
+    if change("file_path", |shown_as| shown_as.file_path.as_deref())? > 0 {
+        diesel::update(project::table.find(project_id))
+            .set(project::test_changes.eq(project::test_changes + 1))
+            .execute(connection)?;
+    }
+    Ok(())
 }
 
 /// The hashes of a test's name and of its file.
 pub(super) type TestKey = (Vec<u8>, Vec<u8>);
+
+/// The numbers of the tests that the API shows with these names and files.
+///
+/// The hash of a file is that of a test's identity. A file that was found in the checkout is shown in its place.
+pub(super) fn shown_tests(
+    connection: &mut PgConnection,
+    project: Uuid,
+    tests: &[(String, Option<String>)],
+) -> QueryResult<Vec<Option<i32>>> {
+    #[derive(QueryableByName)]
+    struct ShownTest {
+        #[diesel(sql_type = BigInt)]
+        place: i64,
+        #[diesel(sql_type = Integer)]
+        ordinal: i32,
+    }
+    let names: Vec<Vec<u8>> = tests.iter().map(|(name, _)| short_hash(name)).collect();
+    let hashes: Vec<Vec<u8>> = tests.iter().map(|(_, file)| file_hash(file.as_deref())).collect();
+    let files: Vec<Option<&str>> = tests.iter().map(|(_, file)| file.as_deref()).collect();
+    let rows: Vec<ShownTest> = diesel::sql_query(
+        "SELECT requested.place, test.ordinal FROM unnest($2, $3, $4) WITH ORDINALITY \
+             AS requested (name_hash, file_hash, file_path, place) \
+         JOIN test ON test.project_id = $1 AND test.name_hash = requested.name_hash \
+             AND (test.file_hash = requested.file_hash OR test.file_path = requested.file_path) \
+         ORDER BY requested.place, test.file_hash = requested.file_hash",
+    )
+    .bind::<SqlUuid, _>(project)
+    .bind::<Array<Binary>, _>(names)
+    .bind::<Array<Binary>, _>(hashes)
+    .bind::<Array<Nullable<Text>>, _>(files)
+    .load(connection)?;
+    let mut ordinals = vec![None; tests.len()];
+    for row in rows {
+        // The test whose identity has the file comes last.
+        let place = usize::try_from(row.place - 1).ok();
+        if let Some(ordinal) = place.and_then(|place| ordinals.get_mut(place)) {
+            *ordinal = Some(row.ordinal);
+        }
+    }
+    Ok(ordinals)
+}
 
 /// The numbers of the tests that are known.
 pub(super) fn known_tests(

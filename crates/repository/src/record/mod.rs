@@ -58,6 +58,12 @@ use turn::LockedProject;
 use verdict::ImportChanges;
 
 impl Recorder for Database {
+    fn stores_stable_names(&self, project: ProjectId) -> Result<bool, RecordError> {
+        self.on_primary("reading how a project names its tests", |connection| {
+            Ok(intern::stores_stable_names(connection, project.0)?)
+        })
+    }
+
     fn store_under(
         &self,
         project: ProjectId,

@@ -282,6 +282,7 @@ impl Build for Recording {
 
     fn test_in(mut self, name: &str, file: Option<&str>, attempts: &str) -> Self {
         self.tests.push(RecordedTest {
+            shown_as: Default::default(),
             test: TestName {
                 name: name.to_owned(),
                 file_path: file.map(str::to_owned),

@@ -37,6 +37,7 @@ mod retention;
 mod runs;
 mod shards;
 mod shared_values;
+mod shown_as;
 mod signatures;
 mod snapshot;
 mod test_names;

@@ -37,7 +37,11 @@ pub(crate) fn with_failing_test(
         name: name.to_owned(),
         file_path: file.map(str::to_owned),
     };
-    recording.tests.push(RecordedTest { test, attempts });
+    recording.tests.push(RecordedTest {
+        shown_as: Default::default(),
+        test,
+        attempts,
+    });
     recording
 }
 

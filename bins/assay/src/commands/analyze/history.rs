@@ -35,6 +35,10 @@ pub(super) struct Inputs<'a> {
     pub(super) format: InputFormat,
     /// The checkout of the tested sources.
     pub(super) root: Option<&'a Path>,
+    /// Whether each file is a run, so that the files of one build are not joined.
+    pub(super) one_run_per_file: bool,
+    /// Whether names keep the parts that change from run to run.
+    pub(super) keeps_written_names: bool,
 }
 
 /// Reads all files of the arguments into the collector.
@@ -51,12 +55,22 @@ pub(super) fn read(
     let reader = Reader {
         input_format: args.format,
         checkout: Checkout::of(args.root, &ci)?,
+        keeps_written_names: args.keeps_written_names,
         now,
     };
+    if args.keeps_written_names {
+        collector.keep_written_names();
+    }
     let mut skipped = Vec::new();
-    for batch in batches(candidates, args.format) {
+    for batch in batches(candidates, args.format, args.one_run_per_file) {
         match batch {
             Batch::Csv(candidate) => reader.csv(collector, &candidate, &bar)?,
+            Batch::OneBuild(slots) => {
+                bar.inc(slots.iter().flatten().map(size).sum());
+                for content in reader.read_build(&slots)? {
+                    reader.record(collector, content, &mut skipped)?;
+                }
+            }
             Batch::Reports(slots) => {
                 let read: Vec<_> = slots
                     .par_iter()
@@ -84,13 +98,16 @@ enum Batch {
     Csv(Candidate),
     /// Reports: one entry per run. Several files of an entry are the same run in several formats.
     Reports(Vec<Vec<Candidate>>),
+    /// Reports that may be of one build: one entry per report, as above.
+    OneBuild(Vec<Vec<Candidate>>),
     /// Files that form one run.
     OneRun(Vec<Candidate>),
 }
 
 /// The files in their order, folder by folder.
-fn batches(candidates: Vec<Candidate>, input_format: InputFormat) -> Vec<Batch> {
+fn batches(candidates: Vec<Candidate>, input_format: InputFormat, one_run_per_file: bool) -> Vec<Batch> {
     let mut batches = Vec::new();
+    let mut all_slots: Vec<Vec<Candidate>> = Vec::new();
     let mut folders: BTreeMap<PathBuf, Vec<Candidate>> = BTreeMap::new();
     let mut order: Vec<PathBuf> = Vec::new();
     for candidate in candidates {
@@ -125,12 +142,40 @@ fn batches(candidates: Vec<Candidate>, input_format: InputFormat) -> Vec<Batch> 
             }
         }
         batches.extend(runs.into_values().map(Batch::OneRun));
-        let mut slots = slots.into_iter().peekable();
-        while slots.peek().is_some() {
-            batches.push(Batch::Reports(slots.by_ref().take(AT_A_TIME).collect()));
-        }
+        all_slots.extend(slots);
+    }
+    let (builds, single) = match one_run_per_file {
+        true => (Vec::new(), all_slots),
+        false => by_build(all_slots),
+    };
+    batches.extend(builds.into_iter().map(Batch::OneBuild));
+    let mut single = single.into_iter().peekable();
+    while single.peek().is_some() {
+        batches.push(Batch::Reports(single.by_ref().take(AT_A_TIME).collect()));
     }
     batches
+}
+
+/// The reports that may be of one build by their paths, and the others. Only files that a walk found are joined: a file
+/// that is named is a run.
+fn by_build(slots: Vec<Vec<Candidate>>) -> (Vec<Vec<Vec<Candidate>>>, Vec<Vec<Candidate>>) {
+    let key = |slot: &[Candidate]| match slot.first() {
+        Some(first) if first.from_walk => Some(assay_reports::build_key(&first.path.to_string_lossy())),
+        Some(_) | None => None,
+    };
+    let mut builds: BTreeMap<String, Vec<Vec<Candidate>>> = BTreeMap::new();
+    let mut single = Vec::new();
+    for slot in slots {
+        match key(&slot) {
+            Some(key) => builds.entry(key).or_default().push(slot),
+            None => single.push(slot),
+        }
+    }
+    let (joined, others): (Vec<_>, Vec<_>) = builds
+        .into_values()
+        .partition(|build| (2..=AT_A_TIME).contains(&build.len()));
+    single.extend(others.into_iter().flatten());
+    (joined, single)
 }
 
 /// The files of a folder without those that Karate writes for a feature in the formats of other tools.
@@ -192,8 +237,8 @@ fn is_history(bytes: &[u8]) -> bool {
 
 /// The content of a file, or of the files of one run.
 enum FileContent {
-    /// The runs in it, by name.
-    Recordings(Vec<(String, PreparedReport)>),
+    /// The runs in it, by name, with the variant of each.
+    Recordings(Vec<(String, Option<String>, PreparedReport)>),
     /// A history, read from standard input.
     History(Vec<u8>),
     /// It is not a report.
@@ -202,9 +247,29 @@ enum FileContent {
     Unreadable(anyhow::Error),
 }
 
+/// The files of a slot that are read.
+enum SlotFiles {
+    Reports {
+        files: Vec<SourceFile>,
+        /// Whether a walk found all of them.
+        all_recognised: bool,
+    },
+    Other(FileContent),
+}
+
+/// What several files are.
+#[derive(Clone, Copy)]
+enum Joined {
+    /// A run, or one run each.
+    Run,
+    /// Possibly one build.
+    Build,
+}
+
 struct Reader {
     input_format: InputFormat,
     checkout: Checkout,
+    keeps_written_names: bool,
     now: Timestamp,
 }
 
@@ -237,12 +302,54 @@ impl Reader {
         Ok(())
     }
 
+    /// Reads the reports of what may be one build. If one of them cannot be read, each is read by itself.
+    fn read_build(&self, slots: &[Vec<Candidate>]) -> anyhow::Result<Vec<FileContent>> {
+        let mut files = Vec::new();
+        let mut others = Vec::new();
+        for slot in slots {
+            match self.read_files(slot)? {
+                SlotFiles::Reports { files: of_slot, .. } => files.extend(of_slot),
+                SlotFiles::Other(content) => others.push(content),
+            }
+        }
+        if files.is_empty() {
+            return Ok(others);
+        }
+        match self.recordings(files, Joined::Build) {
+            Ok(recordings) => {
+                others.push(FileContent::Recordings(recordings));
+                Ok(others)
+            }
+            Err(_) => slots.iter().map(|slot| self.read_slot(slot)).collect(),
+        }
+    }
+
     /// Reads the files of one run: its parts, or the same run in several formats. The most detailed format counts.
     fn read_slot(&self, candidates: &[Candidate]) -> anyhow::Result<FileContent> {
-        let format = match self.input_format {
+        let (files, all_recognised) = match self.read_files(candidates)? {
+            SlotFiles::Reports {
+                files,
+                all_recognised,
+            } => (files, all_recognised),
+            SlotFiles::Other(content) => return Ok(content),
+        };
+        match self.recordings(files, Joined::Run) {
+            Ok(recordings) => Ok(FileContent::Recordings(recordings)),
+            // A malformed file must not prevent the judgement of the others.
+            Err(error) if all_recognised => Ok(FileContent::Unreadable(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn format(&self) -> Option<Format> {
+        match self.input_format {
             InputFormat::Report(format) => Some(format),
             InputFormat::Auto | InputFormat::Csv => None,
-        };
+        }
+    }
+
+    fn read_files(&self, candidates: &[Candidate]) -> anyhow::Result<SlotFiles> {
+        let format = self.format();
         let joined = candidates
             .iter()
             .all(|candidate| of_one_run(&candidate.path).is_some())
@@ -264,7 +371,9 @@ impl Reader {
             match candidate.read_if(is_recognised, &budget) {
                 Ok(Some(file)) => files.push((candidate.from_walk, file)),
                 Ok(None) => {}
-                Err(error) if candidate.from_walk => return Ok(FileContent::Unreadable(error)),
+                Err(error) if candidate.from_walk => {
+                    return Ok(SlotFiles::Other(FileContent::Unreadable(error)));
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -273,12 +382,17 @@ impl Reader {
             && self.input_format == InputFormat::Auto
             && is_history(&only.bytes)
         {
-            return Ok(FileContent::History(files.swap_remove(0).1.bytes));
+            return Ok(SlotFiles::Other(FileContent::History(
+                files.swap_remove(0).1.bytes,
+            )));
         }
         let format_of = |file: &SourceFile| format.or_else(|| assay_reports::looks_like_report(&file.bytes));
         if files.is_empty() {
             let name = candidates.first().map(Candidate::name).unwrap_or_default();
-            return Ok(FileContent::Nothing(SkippedFile { name, reason }));
+            return Ok(SlotFiles::Other(FileContent::Nothing(SkippedFile {
+                name,
+                reason,
+            })));
         }
         if !joined {
             files.sort_by_key(|(_, file)| format_of(file).map(richness));
@@ -286,22 +400,26 @@ impl Reader {
         }
         let all_recognised = files.iter().all(|(recognised, _)| *recognised);
         let files: Vec<SourceFile> = files.into_iter().map(|(_, file)| file).collect();
-        match self.recordings(files, format) {
-            Ok(recordings) => Ok(FileContent::Recordings(recordings)),
-            // A malformed file must not prevent the judgement of the others.
-            Err(error) if all_recognised => Ok(FileContent::Unreadable(error)),
-            Err(error) => Err(error),
-        }
+        Ok(SlotFiles::Reports {
+            files,
+            all_recognised,
+        })
     }
 
     fn recordings(
         &self,
         files: Vec<SourceFile>,
-        format: Option<Format>,
-    ) -> anyhow::Result<Vec<(String, PreparedReport)>> {
+        joined: Joined,
+    ) -> anyhow::Result<Vec<(String, Option<String>, PreparedReport)>> {
+        let format = self.format();
         let summed = Files::of(&files);
         let known_files = self.checkout.known_files(format, &files);
-        let reports = assay_reports::read_each(files, &self.checkout.options(format, known_files.as_ref()))?;
+        let mut options = self.checkout.options(format, known_files.as_ref());
+        options.keeps_written_names = self.keeps_written_names;
+        let reports = match joined {
+            Joined::Run => assay_reports::read_each(files, &options)?,
+            Joined::Build => assay_reports::read_build(files, &options)?,
+        };
         let several = reports.len() > 1;
         let ci = CiContext::default();
         let (timed, empty): (Vec<_>, Vec<_>) = reports
@@ -313,20 +431,27 @@ impl Reader {
         }
         timed
             .into_iter()
-            .map(|NamedReport { name, report, .. }| {
-                let flags = Flags {
-                    run_key: several.then(|| name.clone()),
-                    ..Flags::default()
-                };
-                let arrival = Arrival {
-                    files: summed.clone(),
-                    report,
-                    flags: &flags,
-                    ci: &ci,
-                    job_started_at: None,
-                };
-                Ok((name, assay_ingest::prepare(arrival, self.now)?))
-            })
+            .map(
+                |NamedReport {
+                     name,
+                     variant,
+                     report,
+                     ..
+                 }| {
+                    let flags = Flags {
+                        run_key: several.then(|| name.clone()),
+                        ..Flags::default()
+                    };
+                    let arrival = Arrival {
+                        files: summed.clone(),
+                        report,
+                        flags: &flags,
+                        ci: &ci,
+                        job_started_at: None,
+                    };
+                    Ok((name, variant, assay_ingest::prepare(arrival, self.now)?))
+                },
+            )
             .collect()
     }
 
@@ -339,8 +464,8 @@ impl Reader {
     ) -> anyhow::Result<()> {
         match content {
             FileContent::Recordings(recordings) => {
-                for (name, prepared) in recordings {
-                    collector.record(&name, prepared.recording);
+                for (name, variant, prepared) in recordings {
+                    collector.record_variant(&name, variant.as_deref(), prepared.recording);
                 }
             }
             FileContent::History(bytes) => {

@@ -21,8 +21,8 @@ use clap::{
 use crate::{cli::Global, clock, output, terminal, values};
 
 const EXAMPLES: &str = "\
-Every report is a run of its own; a folder of Allure results, a folder of Surefire's TEST-*.xml and the shards of one \
-build are one run. The verdicts are those that the service would store for the same results at the same time.
+Every report is a run of its own; a folder of Allure results, a folder of Surefire's TEST-*.xml, the shards of one build \
+and the legs of a matrix in one folder are one run. The verdicts are those that the service would store for the same results at the same time.
 
 Examples:
   A folder of reports, one a run, as a page to look at:
@@ -73,6 +73,12 @@ pub(crate) struct AnalyzeArgs {
     /// The checkout of the tested sources, to show file paths relative to it
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// Count each report as a run: do not join the files of one build
+    #[arg(long)]
+    one_run_per_file: bool,
+    /// Keep the parts of names that change from run to run, such as addresses and times
+    #[arg(long)]
+    written_names: bool,
 }
 
 /// How runs without a branch are judged.
@@ -136,6 +142,8 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
         paths: &args.paths,
         format: args.format,
         root: args.root.as_deref(),
+        one_run_per_file: args.one_run_per_file,
+        keeps_written_names: args.written_names,
     };
     history::read(global, &reading, &mut collector, clock::now())?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
@@ -169,6 +177,8 @@ pub(crate) fn collect(
         paths,
         format: InputFormat::Auto,
         root,
+        one_run_per_file: false,
+        keeps_written_names: false,
     };
     history::read(global, &reading, &mut collector, clock::now())?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
