@@ -47,10 +47,11 @@ fn main() -> ExitCode {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn"))
         .format_timestamp(None)
         .init();
-    let matches = help::command()
-        .try_get_matches()
-        .unwrap_or_else(|error| exit_with(&help::with_usage(error)));
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error));
+    let matches = help::command().try_get_matches().map_err(help::with_usage);
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return wrong_usage(&error),
+    };
     match commands::run(cli) {
         Ok(status) => status,
         Err(error) => {
@@ -63,13 +64,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints clap's message and exits. If a value of a flag was a key, the message does not repeat it.
-fn exit_with(error: &clap::Error) -> ! {
-    let Some(message) = without_keys(&error.render().to_string()) else {
-        error.exit();
-    };
-    let _ = write!(terminal::err(), "{message}");
-    std::process::exit(error.exit_code());
+/// Prints clap's message: wrong usage, help or the version. If a value of a flag was a key, the message does not repeat
+/// it.
+fn wrong_usage(error: &clap::Error) -> ExitCode {
+    match without_keys(&error.render().to_string()) {
+        Some(message) => {
+            let _ = write!(terminal::err(), "{message}");
+            ExitCode::from(WRONG_USAGE)
+        }
+        None => error.exit(),
+    }
 }
 
 /// The text with the beginning of each key alone; none if it has no key.
