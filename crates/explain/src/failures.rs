@@ -21,7 +21,8 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 
 pub use answer::{
-    CauseEvidence, CauseProbabilities, EvidenceRun, ExplainedFailure, RunFailures, SameErrors, StableState,
+    Breakage, CauseEvidence, CauseProbabilities, EvidenceRun, ExplainedFailure, RunFailures, SameErrors,
+    StableState,
 };
 pub use evidence::runs_elsewhere;
 pub use gate::{ByCause, Gate, action, cause, combined, gate};
@@ -48,6 +49,7 @@ pub fn run_failures(
         };
         let explained = UnpagedFailures::read(snapshot, engine, &run, query.knowledge, now)?;
         let gate = gate(explained.causes());
+        let on_stable = explained.causes().any(|failure| failure.facts.on_stable);
         let selected = explained.only(query.listed.filter());
         let requested = (query.page, query.per_page);
         let (page, failures) = explained.entries(snapshot, query.knowledge, &selected, requested)?;
@@ -57,6 +59,7 @@ pub fn run_failures(
             run,
             mode: query.knowledge,
             gate,
+            on_stable,
             page,
             failures,
         }))

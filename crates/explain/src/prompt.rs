@@ -12,10 +12,10 @@ use assay_domain::{
     cause::band,
     execution::TestOutcome,
     plain::plain,
-    verdict::StoredVerdict,
+    verdict::{FailingSince, StoredVerdict},
 };
 
-use crate::failures::ExplainedFailure;
+use crate::failures::{Breakage, ExplainedFailure};
 
 /// Largest prompt in bytes. Half of it is reserved for the lines before the errors, which suffices for a test's name in
 /// any script and its file.
@@ -159,10 +159,13 @@ fn cause(explained: &ExplainedFailure) -> [(&'static str, String); 3] {
             "Probable cause",
             format!("{}: {}", explained.cause, on_one_line(&explained.explanation)),
         ),
-        (
-            "Broken by this branch",
-            format!("{} ({:.2})", band(explained.mine), explained.mine),
-        ),
+        match &explained.breakage {
+            Some(breakage) => ("Failing on the stable branch", since(breakage)),
+            None => (
+                "Broken by this branch",
+                format!("{} ({:.2})", band(explained.mine), explained.mine),
+            ),
+        },
         (
             "Same error",
             format!(
@@ -176,6 +179,19 @@ fn cause(explained: &ExplainedFailure) -> [(&'static str, String); 3] {
             ),
         ),
     ]
+}
+
+/// When the failures of the stable branch began.
+fn since(breakage: &Breakage) -> String {
+    let run = |run: &FailingSince| match &run.revision {
+        Some(revision) => format!("run {} of {}", run.run_number, on_one_line(revision)),
+        None => format!("run {}", run.run_number),
+    };
+    let since = format!("since {}", run(&breakage.first_failed));
+    match &breakage.last_passed {
+        Some(passed) => format!("{since}; passed last in {}", run(passed)),
+        None => since,
+    }
 }
 
 /// The stored verdict with its counts. It has no time, so that the prompt changes only with the verdict.

@@ -319,7 +319,8 @@ fn has_result(observed: &RunObservations, test: TestOrdinal) -> bool {
     observed.present.contains(test) && !observed.skipped.contains(test)
 }
 
-fn since(history: &History, run: usize) -> Option<FailingSince> {
+/// A run of a history by its index.
+pub(crate) fn since(history: &History, run: usize) -> Option<FailingSince> {
     let run = &history.runs.get(run)?.run;
     Some(FailingSince {
         run_id: run.id.to_string(),

@@ -23,7 +23,10 @@ fn fields(value: &Value) -> String {
 #[actix_web::test]
 async fn has_exactly_the_documented_fields() {
     let body = failures("").await;
-    assert_eq!(fields(&body), "failures gate incomplete mode page project run");
+    assert_eq!(
+        fields(&body),
+        "failures gate incomplete mode onStable page project run"
+    );
     assert_eq!(
         body["run"],
         json!({"id": RUN, "runNumber": 20, "branch": "main", "commitSha": "c0ffee", "status": "failed", "trusted": true, "tests": 3})
@@ -37,7 +40,7 @@ async fn has_exactly_the_documented_fields() {
     let failure = &body["failures"][0];
     assert_eq!(
         fields(failure),
-        "action attempts cause evidence explanation filePath fingerprint firstFailedAt mine probabilities runsElsewhere \
+        "action attempts breakage cause evidence explanation filePath fingerprint firstFailedAt mine probabilities runsElsewhere \
          sameError stable status testName title verdict"
     );
     assert_eq!(

@@ -8,15 +8,18 @@ use assay_domain::{
     project::ProjectTag,
     test::TestOrdinal,
     timestamp::Timestamp,
+    verdict::FailingSince,
 };
 use assay_flakiness::FailureCause;
 use serde::Serialize;
 
 use super::{Gate, JudgedFailure, evidence, explanation, gate};
+use crate::stable_branch;
 
 /// The failures of a run, each with its cause.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct RunFailures {
     /// The project.
     pub project: ProjectTag,
@@ -24,8 +27,10 @@ pub struct RunFailures {
     pub run: FailedRun,
     /// Whether later runs count.
     pub mode: Knowledge,
-    /// The action for the run.
+    /// The action for the run. On the stable branch there is nothing to merge: see `breakage` of each failure.
     pub gate: Gate,
+    /// Whether the run is on the stable branch.
+    pub on_stable: bool,
     /// Why the run may lack results, such as a missing shard; null if it is complete.
     pub incomplete: Option<String>,
     /// The position of this page in the list.
@@ -70,6 +75,8 @@ pub struct ExplainedFailure {
     pub verdict: Option<VerdictTag>,
     /// The state of the test on the stable branch, as far as it was known.
     pub stable: StableState,
+    /// For a failure on the stable branch, when the test began to fail; null on other branches.
+    pub breakage: Option<Breakage>,
     /// The fingerprint of its error, if it has one.
     pub fingerprint: Option<String>,
     /// The title of its error.
@@ -110,11 +117,71 @@ impl ExplainedFailure {
             same_error: cause.facts.same_error.into(),
             verdict: stored.verdict,
             stable: StableState::of(cause),
+            breakage: Breakage::of(history, cause),
             fingerprint: error.map(|error| error.fingerprint.clone()),
             title: error.map(|error| error.title.clone()),
             runs_elsewhere: *runs_elsewhere,
             first_failed_at: stored.first_failed_at,
         }
+    }
+}
+
+/// When a test began to fail on the stable branch. The revision that broke it is that of the first failed run, or one after
+/// the revision of the last passed run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Breakage {
+    /// The first run since which every result of the test failed, until this failure.
+    pub first_failed: FailingSince,
+    /// The last run before it in which the test passed; null if there is none in the window.
+    pub last_passed: Option<FailingSince>,
+}
+
+impl Breakage {
+    /// The beginning of a failure on the stable branch; none on other branches.
+    fn of(history: &History, failure: &FailureCause) -> Option<Self> {
+        let here = history.runs.get(failure.run_index)?;
+        if !failure.facts.on_stable {
+            return None;
+        }
+        let order = |index: usize| {
+            let run = history.runs.get(index).map(|observed| &observed.run);
+            run.map(|run| (run.started_at, run.number))
+        };
+        let mut before: Vec<usize> = (0..history.runs.len())
+            .filter(|index| order(*index) < order(failure.run_index))
+            .filter(|index| {
+                history.runs.get(*index).is_some_and(|observed| {
+                    observed.run.branch == here.run.branch && observed.run.variant == here.run.variant
+                })
+            })
+            .collect();
+        before.sort_unstable_by_key(|index| std::cmp::Reverse(order(*index)));
+        let mut first_failed = failure.run_index;
+        let mut last_passed = None;
+        for index in before {
+            let Some(observed) = history.runs.get(index) else {
+                continue;
+            };
+            if !observed.present.contains(failure.test) || observed.skipped.contains(failure.test) {
+                continue;
+            }
+            let place = observed
+                .failures
+                .binary_search_by_key(&failure.test, |failed| failed.test);
+            let failed = place.ok().and_then(|place| observed.failures.get(place));
+            if failed.is_some_and(|failed| !failed.recovered) {
+                first_failed = index;
+            } else {
+                last_passed = Some(index);
+                break;
+            }
+        }
+        Some(Self {
+            first_failed: stable_branch::since(history, first_failed)?,
+            last_passed: last_passed.and_then(|index| stable_branch::since(history, index)),
+        })
     }
 }
 

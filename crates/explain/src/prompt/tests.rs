@@ -385,6 +385,7 @@ fn the_prompt_has_the_cause_and_the_other_tests_with_the_error() {
             in_this_run: 1,
         },
         verdict: None,
+        breakage: None,
         stable: StableState {
             last_status: None,
             failure_streak: 0,

@@ -1,6 +1,6 @@
 //! The causes of a run's failures.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use assay_components::{cause, figures, name, words};
 use assay_domain::{
@@ -9,15 +9,21 @@ use assay_domain::{
     page::Page,
     project::Project,
     run::{RunDetail, TestEntry},
+    store::in_snapshot,
     test::TestOrdinal,
     test_names::TestNameRef,
+    verdict::{ENGINE_WINDOW_DAYS, FailingSince},
 };
-use assay_explain::failures::{
-    ByCause, CauseEvidence, ExplainedFailure, FailuresQuery, ListedFailures, RunFailures, run_failures,
+use assay_explain::{
+    failures::{
+        Breakage, ByCause, CauseEvidence, ExplainedFailure, FailuresQuery, ListedFailures, RunFailures,
+        run_failures,
+    },
+    stable_branch::StableBranch,
 };
 use maud::{Markup, html};
 
-use super::{Decisions, RepositoryLinks, first_line};
+use super::{Decisions, RepositoryLinks, commit, first_line};
 use crate::{error::FrontError, links, view::View};
 
 /// Most links to evidence runs per failure.
@@ -27,7 +33,7 @@ const MOST_LINKED_RUNS: usize = 3;
 const PER_PAGE_WITH_CAUSES: u32 = 30;
 
 /// The gate of a run, and one page of its failed or recovered tests with their causes.
-pub(super) struct Causes(RunFailures);
+pub(super) struct Causes(RunFailures, Arc<StableBranch>);
 
 impl Causes {
     /// Reads one page, from 1, of the listed failures.
@@ -46,7 +52,13 @@ impl Causes {
             listed,
         };
         let explained = run_failures(view.store, view.engine, project, &query, view.now)?;
-        explained.map(Self).ok_or(FrontError::RunNotFound)
+        let window = (view.now.plus_days(-ENGINE_WINDOW_DAYS), view.now);
+        let stable = in_snapshot(view.store, project, |snapshot| {
+            let history = snapshot.observations(window.0, window.1)?;
+            StableBranch::in_snapshot(snapshot, &history, window)
+        })?;
+        let explained = explained.ok_or(FrontError::RunNotFound)?;
+        Ok(Self(explained, stable))
     }
 
     /// The position of this page in the list.
@@ -66,9 +78,13 @@ impl Causes {
         let is_hindsight = self.0.mode == Knowledge::Hindsight;
         html! {
             section aria-labelledby="gate" {
-                h2 #gate { "Whose failures?" }
+                h2 #gate { @if self.0.on_stable { "What broke?" } @else { "Whose failures?" } }
                 div.box {
-                    p.gate { span class={ "chip gate " (self.0.gate.action.as_str()) } { (word) } " " (sentence) }
+                    @if self.0.on_stable {
+                        p.gate { "This run is on the stable branch. Each test names the run with which it began to fail." }
+                    } @else {
+                        p.gate { span class={ "chip gate " (self.0.gate.action.as_str()) } { (word) } " " (sentence) }
+                    }
                     @if let Some(reason) = &self.0.incomplete { p.sub { "The run may lack results: " bdi { (reason) } "." } }
                     p.facts {
                         @for (cause_of_tests, tests) in by_cause(&self.0.gate.by_cause) {
@@ -83,6 +99,24 @@ impl Causes {
                     }
                 }
             }
+        }
+    }
+
+    /// When a test began to fail on the stable branch, and whether it still does.
+    fn breakage(&self, project: ProjectId, failure: &ExplainedFailure, breakage: &Breakage) -> Markup {
+        let run = |since: &FailingSince| {
+            html! {
+                @match since.run_id.parse::<RunId>() {
+                    Ok(id) => a href=(links::run(project, &id)) { "run " (since.run_number) },
+                    Err(_) => { "run " (since.run_number) },
+                }
+                @if let Some(revision) = &since.revision { " (" (commit(revision)) ")" }
+            }
+        };
+        html! {
+            p { "failing since " (run(&breakage.first_failed)) }
+            @if let Some(passed) = &breakage.last_passed { p { "passed last in " (run(passed)) } }
+            p { @if self.1.fails(failure.test) { b { "still fails" } } @else { "does not fail any more" } }
         }
     }
 
@@ -134,8 +168,13 @@ impl Causes {
                             div.whose {
                                 (cause::bar(&probabilities(failure)))
                                 @if test.status.is_failure() {
-                                    p { "by this branch: " b { (band(failure.mine)) } }
-                                    p { (cause::action(failure.action)) }
+                                    @match &failure.breakage {
+                                        Some(breakage) => (self.breakage(project, failure, breakage)),
+                                        None => {
+                                            p { "by this branch: " b { (band(failure.mine)) } }
+                                            p { (cause::action(failure.action)) }
+                                        }
+                                    }
                                 }
                             }
                         }
