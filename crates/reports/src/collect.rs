@@ -9,7 +9,7 @@ use assay_domain::{
 };
 
 use crate::{
-    limits,
+    limits, memory,
     report::{ReportedTest, outcome},
 };
 
@@ -99,7 +99,9 @@ impl Collector {
         attempts: Vec<Attempt>,
         join: impl FnOnce(usize, &mut Vec<Attempt>, Vec<Attempt>) -> Option<Vec<Attempt>>,
     ) {
-        if attempts.is_empty() {
+        // A report may state only the number of attempts, in a few bytes.
+        let repeated = attempts.len().saturating_sub(1);
+        if attempts.is_empty() || !memory::charge(repeated.saturating_mul(size_of::<Attempt>())) {
             return;
         }
         let LocatedTest { test, found_file } = test.into();

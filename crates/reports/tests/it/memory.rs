@@ -164,3 +164,24 @@ fn many_files_are_bounded_as_one_is() {
         assert!(error.to_string().contains(expected), "{error}");
     }
 }
+
+#[test]
+fn attempts_that_a_report_only_counts_are_bounded() {
+    let report = |tests: usize, retries: usize| {
+        let test = |number| format!(r#"{{"name": "t{number}", "status": "passed", "retries": {retries}}}"#);
+        let tests: Vec<String> = (0..tests).map(test).collect();
+        let tests = tests.join(",");
+        format!(r#"{{"results": {{"tool": {{"name": "x"}}, "summary": {{}}, "tests": [{tests}]}}}}"#)
+    };
+    let read = |content: String| {
+        let file = assay_reports::SourceFile {
+            name: "r.json".to_owned(),
+            bytes: content.into_bytes(),
+            modified: None,
+        };
+        assay_reports::read(vec![file], &assay_reports::Options::default())
+    };
+    let error = read(report(150_000, 20)).unwrap_err().to_string();
+    assert!(error.contains("memory"), "{error}");
+    assert_eq!(read(report(20_000, 2)).unwrap().tests[0].attempts.len(), 3);
+}
