@@ -28,7 +28,7 @@ pub struct Thresholds {
 impl Thresholds {
     /// The default: finds the most flaky tests, at little cost in precision.
     pub const SENSITIVE: Self = Self {
-        contradicted_score: 0.35,
+        contradicted_score: 0.4,
         episodic_score: 0.5,
         episodes: 1,
     };
@@ -63,7 +63,7 @@ pub(crate) const CONCLUSIVE_STREAK: u32 = 4;
 /// A chain without runs for longer than this, while the test runs on other chains, does not count for the current
 /// state.
 pub(crate) const SILENCE_MS: i64 = 3 * assay_domain::timestamp::DAY_MS;
-/// A later run is complete for a test if it contains this share of the tests of the run with the test's last result.
+/// A later run is complete for a test if it contains this share of the other tests of the run with its last result.
 pub(crate) const COMPLETE: f64 = 0.9;
 /// The number of complete runs without a test after which it is no longer part of its suite, if it never missed more.
 pub(crate) const LEFT_AFTER: u32 = 3;

@@ -242,11 +242,12 @@ fn has_left(test_counts: TestCounts<'_, '_>, chain: usize) -> bool {
         };
         most_missed = most_missed.max(missed);
     }
-    let tests = timeline.count_seen(at_last.observed);
+    let others = timeline.count_seen(at_last.observed).saturating_sub(1);
     let is_complete = |position: &usize| {
         timeline.entries.get(*position).is_some_and(|later| {
+            // The test itself is not in a run that it missed.
             let shared = timeline.count_in_both(at_last.observed, later.observed);
-            f64::from(shared) >= COMPLETE * f64::from(tests)
+            later.observed.ending.complete && f64::from(shared) >= COMPLETE * f64::from(others)
         })
     };
     let required = at(most_missed.max(LEFT_AFTER - 1)) + 1;

@@ -311,3 +311,21 @@ fn repeated_passes_make_a_flake_rarer() {
     };
     assert!(rate(10) < rate(1) / 3.0, "{} {}", rate(10), rate(1));
 }
+
+#[test]
+fn a_test_leaves_a_small_suite_too() {
+    let mut suite = Suite::new("8P 4F 14P", 6, 0, DAY_MS / 4);
+    for run in &mut suite.history.runs[12..] {
+        run.present.remove(0);
+        run.present.insert(6);
+    }
+    suite.history.tests = 7;
+    let verdict = suite.verdict();
+    assert_eq!(verdict.status, VerdictStatus::Healthy, "{verdict:?}");
+    // Runs that are not complete show nothing.
+    for run in &mut suite.history.runs[12..] {
+        run.ending.complete = false;
+    }
+    let verdicts = Engine::default().verdicts(&suite.history, suite.now);
+    assert_eq!(verdicts[0].status, VerdictStatus::Broken);
+}

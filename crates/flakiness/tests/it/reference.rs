@@ -756,7 +756,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     }
 
     let incidents = recovered + contradictions;
-    let is_flaky = (incidents >= 1 && score >= 0.35) || (episodes > open && score >= 0.5);
+    let is_flaky = (incidents >= 1 && score >= 0.4) || (episodes > open && score >= 0.5);
     let r = f64::max(0.0, f64::from(failing) - 0.5) / (f64::from(n - passes) + 1.0);
     let is_resolved = failing > 0 && passes >= 30 && (1.0 - r).powi(passes as i32) < 0.0001;
     let status = if is_broken {
@@ -816,7 +816,7 @@ fn has_left(
     let is_complete = |row: &&&Row| {
         let of_last = here[last].results.keys();
         let shared = of_last.filter(|test| row.results.contains_key(test)).count();
-        shared as f64 >= 0.9 * here[last].results.len() as f64
+        shared as f64 >= 0.9 * (here[last].results.len() - 1) as f64
     };
     let missed = here[last + 1..].iter().filter(is_complete).count();
     let gaps = ran.windows(2).map(|pair| pair[1] - pair[0] - 1);
