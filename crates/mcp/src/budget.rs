@@ -252,15 +252,13 @@ impl Draft {
 
 /// Cuts an entry: the texts and lists of its first fields. Counts the fields that it omits as items.
 fn cut_entry(entry: &Value, cuts: Cuts, cut_counts: &mut CutCounts) -> Value {
-    match entry {
-        Value::Object(fields) if fields.len() > cuts.fields => {
-            cut_counts.items += fields.len() - cuts.fields;
-            let kept = fields.iter().take(cuts.fields);
-            let kept = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
-            cut(&Value::Object(kept), cuts, cut_counts)
-        }
-        entry => cut(entry, cuts, cut_counts),
-    }
+    let Some(fields) = entry.as_object().filter(|fields| fields.len() > cuts.fields) else {
+        return cut(entry, cuts, cut_counts);
+    };
+    cut_counts.items += fields.len() - cuts.fields;
+    let kept = fields.iter().take(cuts.fields);
+    let kept = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+    cut(&Value::Object(kept), cuts, cut_counts)
 }
 
 /// The bytes of a value as compact JSON.
