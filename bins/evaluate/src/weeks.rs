@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn a_project_has_tests_of_each_kind() {
         let [first, ..] = SHAPES;
-        let (history, tests) = simulate(first, 5);
+        let (_, tests) = simulate(first, 5);
         for truth in [
             Truth::Healthy,
             Truth::Flaky,
@@ -469,7 +469,11 @@ mod tests {
             assert!(tests.iter().any(|test| test.truth == truth), "{truth:?}");
         }
         assert!(tests.iter().any(|test| test.touchy));
-        let all = history.runs.iter().filter(|run| run.failures.len() > 300);
-        assert!(all.count() > 0, "an outage");
+        // An outage of a night may meet no run, so several projects are looked at.
+        let has_outage = |seed| {
+            let (history, _) = simulate(first, seed);
+            history.runs.iter().any(|run| run.failures.len() > 300)
+        };
+        assert!((1..9).any(has_outage), "an outage");
     }
 }

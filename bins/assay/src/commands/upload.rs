@@ -403,7 +403,8 @@ fn in_words(value: &Value) -> anyhow::Result<String> {
     let from_flags = flags
         .into_iter()
         .flatten()
-        .filter(|(name, _)| *name != "ci")
+        // The machine's offset from UTC is sent with every report and describes no run.
+        .filter(|(name, _)| *name != "ci" && *name != "utcOffset")
         .map(|(name, value)| vec![name.clone(), text(value), "flag".to_owned()]);
     let values: Vec<_> = from_flags.chain(from_ci).collect();
     let values = match values.is_empty() {

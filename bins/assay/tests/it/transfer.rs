@@ -229,7 +229,7 @@ fn a_folder_that_is_no_archive_or_was_changed_is_refused_by_name() {
         (
             "\"schema\": \"",
             "\"schema\": \"1999-",
-            &["the archive has the schema 1999-", "assay migrate"],
+            &["the archive has the schema \"1999-", "assay migrate"],
         ),
         (
             "{",

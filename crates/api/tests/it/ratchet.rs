@@ -30,6 +30,7 @@ const ROWS: &[Row] = &[
             "branch",
             "sha",
             "status",
+            "trusted",
             "perPage",
             "cursor",
             "direction",
