@@ -677,7 +677,8 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             .count();
         let is_live = |newest_of_kind: Option<i64>| {
             newest_of_kind.unwrap() - newest.unwrap() <= 3 * 86_400_000
-                && !has_left(rows, chains, chain, test)
+                // A test that never failed cannot be broken, whether or not it left its suite.
+                && (!failed_ever || !has_left(rows, chains, chain, test))
         };
         let is_red = own.iter().rfind(|(_, c, ..)| *c == chain).unwrap().2 == 'F';
         if is_stable(chain) && is_live(newest_stable) || newest_stable.is_none() && newest == newest_of_all {
