@@ -217,6 +217,10 @@ fn a_link_with_a_key_signs_in_and_leaves_the_address() {
     let world = World::new();
     let browser = Browser::start(Scripts::On);
     browser.open(&world.url(&format!("/login#{}", world.key)));
+    // A link of a stranger must not sign anybody in, so the form waits for a click.
+    browser.until("return !document.getElementById('from-link').hidden");
+    assert!(!browser.address().contains("svc_"), "{}", browser.address());
+    browser.follow("button.main");
     browser.until("return location.pathname.startsWith('/p/')");
     assert!(!browser.address().contains("svc_"), "{}", browser.address());
     browser.back();

@@ -106,9 +106,8 @@ impl<'a> Query<'a> {
     /// `page`: a whole number from 1 (the default). A large number is a page past the end.
     pub(crate) fn page(&self) -> Result<u64, ApiError> {
         let page = self.parse("page", "must be a whole number from 1", |page| {
-            // One spelling of each number, as for `days`: `01` is invalid.
-            let is_number = page.bytes().all(|byte| byte.is_ascii_digit()) && !page.starts_with('0');
-            (is_number && !page.is_empty())
+            let is_number = !page.is_empty() && page.bytes().all(|byte| byte.is_ascii_digit());
+            is_number
                 .then(|| page.parse().unwrap_or(u64::MAX))
                 .filter(|page| *page >= 1)
         })?;

@@ -50,9 +50,9 @@ pub(super) fn rows(
                         (figures::chip(verdict.status))
                         span.named {
                             (name::in_list(short, test.name))
+                            @if row == Row::WithReason { span.path { bdi { (verdict.explanation) } } }
                             @if let Some(since) = stable.failing_since(history, verdict.test) { span.path { "Fails on the stable branch since run " (since.run_number) } }
                             @if let Some(on) = verdict.failing_on.first().filter(|_| verdict.status == VerdictStatus::Healthy) { span.path { "Healthy on " bdi { (history.stable_branch) } "; fails on " bdi { (on.branch.as_deref().unwrap_or("runs without a branch")) } " since run " (on.since_run) } }
-                            @if row == Row::WithReason { span.path { bdi { (verdict.explanation) } } }
                         }
                         span.runs { (strip::draw(&newest, Scale::LINE, "Runs")) }
                         span.figure { span.unseen { "flake score " } (format!("{:.2}", verdict.figures.flake_score)) }

@@ -21,8 +21,10 @@ use assay_domain::{
     test::TestOrdinal,
 };
 
-/// The only version of the format.
-const VERSION: u8 = 1;
+/// The first byte of a pack without repeated tests.
+const PLAIN: u8 = 1;
+/// The first byte of a pack with them. It differs, so that a pack that is cut before them is not valid.
+const REPEATED: u8 = 2;
 
 /// The observations of a run, apart from the run itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,7 +67,7 @@ pub(crate) enum BadPack {
 impl Pack {
     /// The pack as bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
+        let mut out = vec![if self.repeated.is_empty() { PLAIN } else { REPEATED }];
         put_bitmap(&mut out, &self.present, None);
         put_bitmap(&mut out, &self.skipped, Some(&self.present));
         put_bitmap(&mut out, &self.untimed, Some(&self.present));
@@ -101,7 +103,7 @@ impl Pack {
     /// observations, so that a damaged pack can neither crash the engine nor exhaust its memory.
     pub(crate) fn decode(bytes: &[u8], tests: u32) -> Result<Self, BadPack> {
         let (version, bytes) = bytes.split_first().ok_or(BadPack::Short)?;
-        if *version != VERSION {
+        if ![PLAIN, REPEATED].contains(version) {
             return Err(BadPack::Version);
         }
         let mut input = Input { bytes, tests };
@@ -127,7 +129,7 @@ impl Pack {
             failures,
             repeated: Vec::new(),
         };
-        if !input.bytes.is_empty() {
+        if *version == REPEATED {
             pack.repeated = input.repeated(&pack)?;
         }
         if input.bytes.is_empty() {
@@ -396,8 +398,9 @@ mod tests {
 
         #[test]
         fn any_bytes_are_a_pack_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), tests in 0u32..300) {
-            let bytes = [&[VERSION], bytes.as_slice()].concat();
-            if let Ok(pack) = Pack::decode(&bytes, tests) {
+            for version in [PLAIN, REPEATED] {
+                let bytes = [&[version], bytes.as_slice()].concat();
+                let Ok(pack) = Pack::decode(&bytes, tests) else { continue };
                 prop_assert!(pack.present.iter().all(|test| test < tests));
                 prop_assert!(pack.skipped.iter().all(|test| pack.present.contains(test)));
             }
