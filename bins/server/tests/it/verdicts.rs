@@ -76,6 +76,9 @@ fn analyze(imported: &ImportedHistory, history: &Path, now: &str) -> Vec<Value> 
         if let Some(run) = test["lastRun"].get_mut("runId") {
             rename(imported, run);
         }
+        if let Some(run) = test["failingSince"].get_mut("runId") {
+            rename(imported, run);
+        }
         let evidence = &mut test["evidence"];
         for dropped in evidence["dropped"].as_array_mut().unwrap() {
             rename(imported, &mut dropped["runId"]);

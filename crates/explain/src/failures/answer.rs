@@ -139,10 +139,10 @@ pub struct Breakage {
 }
 
 impl Breakage {
-    /// The beginning of a failure on the stable branch; none on other branches.
+    /// The beginning of a failure on the stable branch; none on other branches, and for a test that passed on retry.
     fn of(history: &History, failure: &FailureCause) -> Option<Self> {
         let here = history.runs.get(failure.run_index)?;
-        if !failure.facts.on_stable {
+        if !failure.facts.on_stable || failure.recovered {
             return None;
         }
         let order = |index: usize| {

@@ -57,10 +57,7 @@ fn tools_return_the_values_of_the_read_api() {
     let judged = agents.answer("explain_failures", json!({"run": failure["run"]}));
     assert!(prompt.contains("expected 3, got 4"));
     assert!(prompt.contains("Commit: `abcd0010`"), "{prompt}");
-    assert!(
-        prompt.contains(" run(s) of the 14 days before`\nBecause: `"),
-        "{prompt}"
-    );
+    assert!(prompt.contains(" run(s) of 14 days`\nBecause: `"), "{prompt}");
     assert!(prompt.contains(&text(&judged["failures"][0]["why"])), "{prompt}");
     assert!(
         prompt.contains("Same error: `2 other failures of this test"),
@@ -221,7 +218,7 @@ fn wrong_calls_get_an_error_with_advice() {
         (
             "show_failure",
             json!({"run": "812", "test": "x"}),
-            "`run` must be a run's id. Call: ",
+            "There is no run 812 in this project. Call: ",
         ),
         (
             "explain_test",
