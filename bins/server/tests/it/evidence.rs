@@ -120,7 +120,11 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Expect
     let (mut contradictions, mut contradicting) = (of_route.len(), recount.newest_first(of_route.concat()));
     // The history has one outcome a run. Every shard runs this test, and only the attempts route shows executions of one
     // run that contradict each other.
-    if verdict["testName"].as_str().unwrap().ends_with(" 23") {
+    let name = verdict["testName"]
+        .as_str()
+        .or(verdict["test"]["name"].as_str())
+        .unwrap();
+    if name.ends_with(" 23") {
         let value = signal_field("same_sha_flip", "value")
             .as_f64()
             .unwrap_or_default();
