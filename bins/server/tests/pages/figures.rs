@@ -49,7 +49,7 @@ fn the_overview_counts_what_the_flaky_list_counts() {
         let run = runs.iter().find(|run| run["branch"] == branch).unwrap();
         format!("run {}, {}", run["runNumber"], run["status"].as_str().unwrap())
     };
-    let head = browser.text("h1 + .sub");
+    let head = browser.text("main > .sub");
     assert!(
         head.contains(&format!("branch main: {}", newest("main"))),
         "{head}"
