@@ -102,7 +102,7 @@ fn a_test_whose_report_has_the_file_is_preferred_to_one_for_which_it_was_found()
             .attempts(&world.project, imported.run_id, &in_file("adds", file));
         match attempts.unwrap().unwrap() {
             TestLookup::Found(test) => test.attempts[0].status,
-            other => panic!("{other:?}"),
+            other @ (TestLookup::Missing | TestLookup::Ambiguous(_)) => panic!("{other:?}"),
         }
     };
     assert_eq!(of(Some("src/Cart.java")), status('f'));
