@@ -186,7 +186,7 @@ impl Draft {
                     too_many = middle;
                 }
             }
-            // An answer that names no entry helps nobody, so shorter entries are tried first.
+            // An answer without an entry is useless, so shorter entries are tried first.
             if has_entries && most == 0 {
                 without_entries = fitting.or_else(|| without_entries.take());
                 return None;

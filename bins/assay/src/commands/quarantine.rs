@@ -191,7 +191,7 @@ fn print_reasons(list: &RunnerList, flaky_tests: usize, old: usize, most: usize)
     }
 }
 
-/// A test with so many failed runs in a row may be broken, so the list does not hide it.
+/// A test with this number of failed runs in a row may be broken, so the list does not hide it.
 const RED_RUNS: u32 = 3;
 
 /// Whether the list names a test: it is flaky, and not red for good.

@@ -267,7 +267,7 @@ impl Kind {
     }
 }
 
-/// The background of a run with so many `fresh` failures of tests that are not recurring. Adds the run to the `usual`
+/// The background of a run with `fresh` failures of tests that are not recurring. Adds the run to the `usual`
 /// ones.
 fn background(usual: &mut VecDeque<f64>, fresh: u32, tests: impl Fn() -> u32) -> f64 {
     let median = median(usual);

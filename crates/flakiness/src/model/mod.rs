@@ -42,7 +42,7 @@ const TOUCHY: usize = GRID - 1;
 const TOUCHY_SHARE: f64 = 0.05;
 /// The probability that a new revision of a branch breaks such a test, if the project's rate is not higher.
 const BRANCHES_BREAK_TOUCHY: f64 = 0.1;
-/// A new revision of the stable branch breaks such a test so many times as often as others, up to a limit.
+/// Factor by which a new revision of the stable branch breaks such a test more often than others, up to a limit.
 const STABLE_BREAKS_TOUCHY: (f64, f64) = (30.0, 0.1);
 /// The weights of the nine rates of an unreliable test. Few tests fail in every second run.
 const WEIGHTS: [f64; 9] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.2];
@@ -104,9 +104,9 @@ const INFORMATIVE_RETRIES: u32 = 2;
 pub(crate) enum Outcome {
     /// It passed at the first attempt of its only execution.
     Passed,
-    /// It passed at the first attempt of each of so many executions.
+    /// It passed at the first attempt of each of this number of executions.
     PassedRepeatedly(u32),
-    /// It passed in so many executions, in one of them after a failed attempt.
+    /// It passed in this number of executions, in one of them after a failed attempt.
     Recovered(u32),
     /// It failed finally.
     Failed(FailedExecutions),

@@ -254,7 +254,7 @@ fn the_sentence_of_a_flaky_test_names_its_streak() {
     );
 }
 
-/// Each of the last runs has ten executions, of which so many fail.
+/// Each of the last runs has ten executions, of which this number fail.
 fn executions(failed: u32, last: usize, runs: usize) -> Verdict {
     let text = format!("{}P {last}F", runs - last);
     let mut suite = Suite::new(&text, 120, 0, STEP_MS);

@@ -45,7 +45,7 @@ pub(crate) const PRIOR: PerRate = {
 };
 /// The lower bound of the rate at which a branch breaks a test. A project of few branches shows too few breakages.
 pub(crate) const BRANCHES_BREAK_AT_LEAST: f64 = 0.0006;
-/// A change outside of the code is so many times as probable as a breakage by the branch: if one other branch failed with
+/// How many times as probable a change outside of the code is as a breakage by the branch: if one other branch failed with
 /// the same error, and if several did.
 const WITNESSES: (f64, f64) = (2.0, 6.0);
 /// The upper bound of this probability.
