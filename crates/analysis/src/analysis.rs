@@ -18,7 +18,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Judge as _, LastRun, VerdictEntry, VerdictStatus},
 };
-use assay_explain::stable_branch::{BranchState, StableBranch};
+use assay_explain::stable_branch::{BranchState, StableBranchState};
 use assay_flakiness::{ENGINE_VERSION, Engine};
 use serde::Serialize;
 
@@ -155,7 +155,7 @@ impl Collector {
             });
         }
         let history = self.history(&runs);
-        let stable = StableBranch::of(&history);
+        let stable = StableBranchState::of(&history);
         let errors = self.errors(&history, &runs);
         let mut last = LastResults {
             runs: &runs,

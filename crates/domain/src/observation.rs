@@ -181,6 +181,18 @@ impl RunObservations {
         }
     }
 
+    /// Whether the test ran: it has a result that is no skip.
+    pub fn ran(&self, test: TestOrdinal) -> bool {
+        self.present.contains(test) && !self.skipped.contains(test)
+    }
+
+    /// Whether the test failed in the end. A test that passed on retry did not.
+    pub fn failed(&self, test: TestOrdinal) -> bool {
+        let place = self.failures.binary_search_by_key(&test, |failure| failure.test);
+        let failure = place.ok().and_then(|place| self.failures.get(place));
+        failure.is_some_and(|failure| !failure.recovered)
+    }
+
     /// Adds a test that is not in the run yet, in any order.
     pub fn add(&mut self, test: TestOrdinal, outcome: &TestOutcome) {
         self.present.insert(test);

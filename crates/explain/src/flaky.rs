@@ -17,7 +17,7 @@ use assay_domain::{
 };
 use serde::Serialize;
 
-use crate::stable_branch::{BranchState, StableBranch};
+use crate::stable_branch::{BranchState, StableBranchState};
 
 /// The flaky and broken tests of the last 14 days as of one state of the project. A simultaneous import or deletion
 /// does not mix two states. `judge` calls the engine; the caller measures its duration there.
@@ -42,7 +42,7 @@ pub fn flaky_list(
             let bytes = suspects.verdicts.iter().map(Verdict::bytes).sum();
             Ok((suspects, bytes))
         })?;
-        let stable = StableBranch::in_snapshot(snapshot, &history, (from, now))?;
+        let stable = StableBranchState::in_snapshot(snapshot, &history, (from, now))?;
         let ranked = query.rank(with_names(snapshot, &suspects.verdicts)?);
         let page = Page::of(query.page, query.per_page, count(ranked.len()));
         let on_page = slice(ranked, &page);

@@ -8,6 +8,7 @@ use std::{
 
 use assay_domain::{
     observation::{Bitmap, History, RunObservations},
+    revision::StableBranch,
     store::{SharedKey, Snapshot, StoreError, shared},
     test::TestOrdinal,
     timestamp::Timestamp,
@@ -23,7 +24,7 @@ const GROUPS: usize = 3;
 /// A suite's state is that of its newest complete run, with what later incomplete runs have reported. So an incomplete
 /// run neither hides the failures of shards that are still missing, nor delays a failure that it has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct StableBranch {
+pub struct StableBranchState {
     /// The suites that ran on the branch, by name.
     suites: BTreeMap<Arc<str>, Suite>,
     /// The failing tests, each with the first run since which every result of it failed.
@@ -38,19 +39,20 @@ struct Suite {
     failing: u64,
 }
 
-impl StableBranch {
+impl StableBranchState {
     /// The state at the end of this history.
     pub fn of(history: &History) -> Self {
-        let has_branches = history.runs.iter().any(|run| run.run.branch.is_some());
+        let branches = history.runs.iter().map(|observed| observed.run.branch.as_deref());
+        let stable = StableBranch::among(&history.stable_branch, branches);
         let mut suites: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
         for (index, observed) in history.runs.iter().enumerate() {
-            if !has_branches || observed.run.branch.as_deref() == Some(&*history.stable_branch) {
+            if stable.is(observed.run.branch.as_deref()) {
                 let suite = Arc::clone(&observed.run.variant);
                 suites.entry(suite).or_default().push(index);
             }
         }
         let mut state = Self {
-            has_branches,
+            has_branches: stable.any_branch_named,
             ..Self::default()
         };
         for (name, mut runs) in suites {
@@ -285,7 +287,7 @@ fn failing_since(oldest_first: &[(usize, &RunObservations)]) -> HashMap<TestOrdi
     let mut since: HashMap<TestOrdinal, usize> = HashMap::new();
     for (index, observed) in newest {
         let failed: Bitmap = failed_tests(observed).collect();
-        since.retain(|test, _| failed.contains(*test) || !has_result(observed, *test));
+        since.retain(|test, _| failed.contains(*test) || !observed.ran(*test));
         for test in failed.iter() {
             since.entry(test).or_insert(*index);
         }
@@ -302,7 +304,7 @@ fn failing_since(oldest_first: &[(usize, &RunObservations)]) -> HashMap<TestOrdi
                 since.insert(*test, *index);
                 return true;
             }
-            !has_result(observed, *test)
+            !observed.ran(*test)
         });
     }
     since
@@ -313,10 +315,6 @@ fn failed_tests(observed: &RunObservations) -> impl Iterator<Item = TestOrdinal>
     failures
         .filter(|failure| !failure.recovered)
         .map(|failure| failure.test)
-}
-
-fn has_result(observed: &RunObservations, test: TestOrdinal) -> bool {
-    observed.present.contains(test) && !observed.skipped.contains(test)
 }
 
 /// A run of a history by its index.
@@ -392,7 +390,7 @@ mod tests {
             tests: 8,
             runs,
         };
-        let state = StableBranch::of(&history);
+        let state = StableBranchState::of(&history);
         let mut failing: Vec<_> = (0..8)
             .filter_map(|test| Some((test, state.failing_since(&history, test)?.run_number)))
             .collect();

@@ -16,7 +16,7 @@ use assay_domain::{
     vocabulary::UnknownWord,
     window::{Days, Window},
 };
-use assay_explain::stable_branch::StableBranch;
+use assay_explain::stable_branch::StableBranchState;
 use assay_flakiness::Diagnose;
 
 use crate::error::FrontError;
@@ -171,7 +171,7 @@ impl View<'_> {
     pub(crate) fn judged(&self, snapshot: &mut dyn Snapshot) -> Result<Verdicts, StoreError> {
         let from = self.now.plus_days(-ENGINE_WINDOW_DAYS);
         let history = snapshot.observations(from, self.now)?;
-        let stable = StableBranch::in_snapshot(snapshot, &history, (from, self.now))?;
+        let stable = StableBranchState::in_snapshot(snapshot, &history, (from, self.now))?;
         let verdicts = self.engine.verdicts(&history, self.now);
         Ok(Verdicts {
             history,
@@ -185,7 +185,7 @@ impl View<'_> {
 pub(crate) struct Verdicts {
     pub(crate) history: Arc<History>,
     /// What fails on the stable branch now.
-    pub(crate) stable: Arc<StableBranch>,
+    pub(crate) stable: Arc<StableBranchState>,
     verdicts: Vec<Verdict>,
 }
 

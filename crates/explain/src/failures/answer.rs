@@ -164,14 +164,10 @@ impl Breakage {
             let Some(observed) = history.runs.get(index) else {
                 continue;
             };
-            if !observed.present.contains(failure.test) || observed.skipped.contains(failure.test) {
+            if !observed.ran(failure.test) {
                 continue;
             }
-            let place = observed
-                .failures
-                .binary_search_by_key(&failure.test, |failed| failed.test);
-            let failed = place.ok().and_then(|place| observed.failures.get(place));
-            if failed.is_some_and(|failed| !failed.recovered) {
+            if observed.failed(failure.test) {
                 first_failed = index;
             } else {
                 last_passed = Some(index);

@@ -85,8 +85,7 @@ pub fn runs_elsewhere(history: &History, failure: &FailureCause) -> u32 {
         other.run.number != here.run.number
             && other.run.started_at <= here.run.started_at
             && (is_stable || other.run.branch != here.run.branch)
-            && other.present.contains(failure.test)
-            && !other.skipped.contains(failure.test)
+            && other.ran(failure.test)
     });
     let mut numbers: Vec<i32> = elsewhere.map(|other| other.run.number).collect();
     numbers.sort_unstable();

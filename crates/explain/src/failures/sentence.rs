@@ -279,16 +279,12 @@ impl<'a> Elsewhere<'a> {
                 continue;
             };
             let is_elsewhere = branch != &*history.stable_branch && here.branch.as_deref() != Some(branch);
-            let ran = observed.present.contains(failure.test) && !observed.skipped.contains(failure.test);
+            let ran = observed.ran(failure.test);
             if !is_elsewhere || !ran || run.started_at > here.started_at {
                 continue;
             }
             elsewhere.runs += 1;
-            let place = observed
-                .failures
-                .binary_search_by_key(&failure.test, |failed| failed.test);
-            let failed = place.ok().and_then(|place| observed.failures.get(place));
-            if failed.is_some_and(|failed| !failed.recovered) {
+            if observed.failed(failure.test) {
                 elsewhere.failed += 1;
                 elsewhere.branches.insert(branch);
                 let first = elsewhere.first_failed.get_or_insert(run.started_at);

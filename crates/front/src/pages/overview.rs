@@ -25,7 +25,7 @@ use assay_domain::{
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
     window::{Days, Window},
 };
-use assay_explain::stable_branch::StableBranch;
+use assay_explain::stable_branch::StableBranchState;
 use maud::{Markup, html};
 
 use super::{
@@ -139,7 +139,7 @@ struct Tests {
     broken: Group,
     failing: Group,
     flaky: Group,
-    stable: Arc<StableBranch>,
+    stable: Arc<StableBranchState>,
 }
 
 impl Tests {

@@ -8,7 +8,7 @@ use assay_components::{
     words,
 };
 use assay_domain::{id::ProjectId, observation::History, verdict::VerdictStatus};
-use assay_explain::stable_branch::StableBranch;
+use assay_explain::stable_branch::StableBranchState;
 use maud::{Markup, html};
 
 use crate::{links, view::NamedVerdict};
@@ -29,7 +29,7 @@ pub(super) enum Row {
 pub(super) fn rows(
     project: ProjectId,
     history: &History,
-    stable: &StableBranch,
+    stable: &StableBranchState,
     tests: &[NamedVerdict<'_>],
     row: Row,
 ) -> Markup {

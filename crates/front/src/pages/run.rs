@@ -195,7 +195,7 @@ fn head(project: ProjectId, run: &RunDetail, repository_links: &RepositoryLinks,
     html! {
         h1 { "Run " (run.run_number) " " span class={ "chip " (status) } { (status) } }
         @if !run.trusted { p.sub { "It was sent with a key for pull requests only, which anyone may have. It counts in no verdict." } }
-        @if let Some(message) = &run.commit_message { p { bdi { (message.lines().next().unwrap_or_default()) } } }
+        @if let Some(subject) = run.subject() { p { bdi { (subject) } } }
         p.facts {
             @if let Some(branch) = &run.branch { span { "branch " b { (branch_link(project, branch)) } } }
             @if let Some(sha) = &run.commit_sha { span { "commit " (repository_links.commit(sha)) } }

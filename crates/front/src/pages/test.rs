@@ -19,7 +19,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, FailingSince, StoredVerdict},
 };
-use assay_explain::stable_branch::StableBranch;
+use assay_explain::stable_branch::StableBranchState;
 use maud::{Markup, html};
 
 use super::{Answer, choice, count, failing_since, grouped, when};
@@ -102,7 +102,7 @@ fn failing_on_stable(
     let window = (view.now.plus_days(-ENGINE_WINDOW_DAYS), view.now);
     let since = in_snapshot(view.store, project, |snapshot| {
         let history = snapshot.observations(window.0, window.1)?;
-        let stable = StableBranch::in_snapshot(snapshot, &history, window)?;
+        let stable = StableBranchState::in_snapshot(snapshot, &history, window)?;
         let lookups = snapshot.test_ordinals(std::slice::from_ref(test))?;
         Ok(lookups.into_iter().find_map(|lookup| match lookup {
             TestLookup::Found(test) => stable.failing_since(&history, test),

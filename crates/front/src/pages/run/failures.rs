@@ -19,7 +19,7 @@ use assay_explain::{
         Breakage, ByCause, CauseEvidence, ExplainedFailure, FailuresQuery, ListedFailures, RunFailures,
         run_failures,
     },
-    stable_branch::StableBranch,
+    stable_branch::StableBranchState,
 };
 use maud::{Markup, html};
 
@@ -33,7 +33,7 @@ const MOST_LINKED_RUNS: usize = 3;
 const PER_PAGE_WITH_CAUSES: u32 = 30;
 
 /// The gate of a run, and one page of its failed or recovered tests with their causes.
-pub(super) struct Causes(RunFailures, Arc<StableBranch>);
+pub(super) struct Causes(RunFailures, Arc<StableBranchState>);
 
 impl Causes {
     /// Reads one page, from 1, of the listed failures.
@@ -55,7 +55,7 @@ impl Causes {
         let window = (view.now.plus_days(-ENGINE_WINDOW_DAYS), view.now);
         let stable = in_snapshot(view.store, project, |snapshot| {
             let history = snapshot.observations(window.0, window.1)?;
-            StableBranch::in_snapshot(snapshot, &history, window)
+            StableBranchState::in_snapshot(snapshot, &history, window)
         })?;
         let explained = explained.ok_or(FrontError::RunNotFound)?;
         Ok(Self(explained, stable))
