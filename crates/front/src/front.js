@@ -4,7 +4,8 @@
   // elsewhere after a click, because a link of a stranger could sign a visitor in with the stranger's key.
   const key = document.querySelector("input[name=key]");
   const signIn = () => {
-    if (!key || !location.hash.startsWith("#svc_")) return;
+    if (!key) return;
+    if (!location.hash.startsWith("#svc_")) return key.focus();
     key.value = location.hash.slice(1);
     history.replaceState(null, "", location.pathname + location.search);
     if (key.form.dataset.byLink !== undefined) return key.form.requestSubmit();

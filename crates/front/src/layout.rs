@@ -119,7 +119,7 @@ pub(crate) fn login(wrong: Option<&str>, next: Option<&str>, by_link: bool) -> S
                     // Password managers store a name beside a password. A key has no name, so the page provides one.
                     input type="text" name="username" value="assay" autocomplete="username" hidden;
                     label { "Read key"
-                        input type="password" name="key" required maxlength="200" autocomplete="current-password" placeholder="svc_ro_…" autofocus;
+                        input type="password" name="key" required maxlength="200" autocomplete="current-password" placeholder="svc_ro_…";
                     }
                     button.main type="submit" { "Sign in" }
                     // Browsers omit the session's cookie after a link of another site. A request from this link has the
