@@ -73,6 +73,8 @@ impl Run {
         let has_failed_test = observed.failures.iter().any(|failure| !failure.recovered);
         RunEnding {
             complete: received >= self.expected_shards && self.cut_short.is_empty(),
+            // A folder is all there is.
+            counts_from: None,
             failed_outside_tests: !self.with_errors.is_empty() && !has_failed_test,
         }
     }

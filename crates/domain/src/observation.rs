@@ -153,8 +153,24 @@ pub struct RunEnding {
     /// Whether every expected shard has reported, and no report was cut short. A test that is missing in a complete run
     /// was not part of it.
     pub complete: bool,
+    /// When verdicts stop to wait for missing parts and count what is there; `None` if they do not wait.
+    pub counts_from: Option<Timestamp>,
     /// Whether the run failed although none of its tests did: a report has an error that belongs to no test.
     pub failed_outside_tests: bool,
+}
+
+impl RunEnding {
+    /// The time for which verdicts wait for the missing parts of a run after its newest part, in milliseconds.
+    const WAIT_MS: i64 = 10 * 60 * 1_000;
+
+    /// An incomplete run whose newest part ended, or else began, at a time.
+    pub const fn incomplete(last_seen: Timestamp) -> Self {
+        Self {
+            complete: false,
+            counts_from: Some(last_seen.plus_ms(Self::WAIT_MS)),
+            failed_outside_tests: false,
+        }
+    }
 }
 
 impl Default for RunEnding {
@@ -162,6 +178,7 @@ impl Default for RunEnding {
     fn default() -> Self {
         Self {
             complete: true,
+            counts_from: None,
             failed_outside_tests: false,
         }
     }
@@ -179,6 +196,11 @@ impl RunObservations {
             repeated: Vec::new(),
             ending: RunEnding::default(),
         }
+    }
+
+    /// Whether the results count in verdicts at this time. The verdicts would otherwise change with each shard of a build.
+    pub fn is_settled(&self, now: Timestamp) -> bool {
+        self.ending.counts_from.is_none_or(|from| from <= now)
     }
 
     /// Whether the test ran: it has a result that is no skip.
@@ -286,6 +308,11 @@ impl History {
         self.runs.iter().map(|run| u64::from(run.present.len())).sum()
     }
 
+    /// The number of runs whose results do not count in verdicts yet.
+    pub fn unsettled(&self, now: Timestamp) -> usize {
+        self.runs.iter().filter(|observed| !observed.is_settled(now)).count()
+    }
+
     /// The start of the first run with a failed attempt, for each test that has one.
     pub fn first_failures(&self) -> HashMap<TestOrdinal, Timestamp> {
         let mut first: HashMap<TestOrdinal, Timestamp> = HashMap::new();
@@ -319,6 +346,24 @@ mod tests {
             other.insert_all(&set);
             assert_eq!(other.iter().collect::<BTreeSet<_>>(), both);
         }
+    }
+
+    #[test]
+    fn an_incomplete_run_settles_ten_minutes_after_its_newest_part() {
+        let at = Timestamp::from_unix_ms;
+        let minutes = |count: i64| at(count * 60_000);
+        let mut run = RunObservations::of(RunFacts {
+            id: "r1".into(),
+            number: 1,
+            started_at: at(0),
+            branch: None,
+            revision: None,
+            variant: "".into(),
+        });
+        assert!(run.is_settled(at(0)), "a complete run counts at once");
+        run.ending = RunEnding::incomplete(minutes(45));
+        assert!(!run.is_settled(minutes(54)));
+        assert!(run.is_settled(minutes(55)));
     }
 
     #[test]

@@ -32,11 +32,8 @@ pub fn flaky_list(
     in_snapshot(store, project, |snapshot| {
         let from = now.plus_days(-ENGINE_WINDOW_DAYS);
         let history = snapshot.observations(from, now)?;
-        // A verdict depends on the runs of the window only, so requests over the same runs share it.
-        let key = SharedKey {
-            kind: "flaky list",
-            of: 0,
-        };
+        // A verdict depends on the runs of the window that are settled, so requests over the same ones share it.
+        let key = SharedKey::of_verdicts("flaky list", &history, now);
         let suspects = shared(snapshot, key, (from, now), |_| {
             let suspects = judge(&history);
             let bytes = suspects.verdicts.iter().map(Verdict::bytes).sum();

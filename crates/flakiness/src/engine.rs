@@ -80,7 +80,7 @@ impl Engine {
         conclude: impl Fn(&mut T, Examination<'_, '_>) + Sync,
     ) -> Vec<T> {
         let from = now.plus_days(-self.config.window_days);
-        let timeline = Timeline::new(history, from, now);
+        let timeline = Timeline::new(history, (from, now), |observed| observed.is_settled(now));
         let of_passes = || {
             let background = Background::new(&timeline);
             let always_passing = AlwaysPassing::new(&timeline, &background);

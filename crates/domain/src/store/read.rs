@@ -179,6 +179,17 @@ pub struct SharedKey {
     pub of: i32,
 }
 
+impl SharedKey {
+    /// The key of verdicts on the tests of a history. In one state of the runs, their number depends on the time only by
+    /// the runs that do not count yet.
+    pub fn of_verdicts(kind: &'static str, history: &History, now: Timestamp) -> Self {
+        Self {
+            kind,
+            of: i32::try_from(history.unsettled(now)).unwrap_or(i32::MAX),
+        }
+    }
+}
+
 /// A value that requests share, and its approximate size in bytes.
 pub type SharedValue = (Arc<dyn Any + Send + Sync>, usize);
 

@@ -29,7 +29,7 @@ pub(crate) struct Block {
     pub(crate) columns: [Participation; WORDS],
     /// Tests with a result that is not skipped.
     seen: Row,
-    /// Tests with any result, skipped ones included.
+    /// Tests with any result, those that are skipped or do not count yet included.
     any: Row,
     timed: Row,
     on_stable_chain: Row,
@@ -140,6 +140,9 @@ impl Block {
             }
             self.scratch.seen.push(seen);
             self.scratch.skipped.push(skipped);
+        }
+        for observed in &timeline.unsettled {
+            or(&mut self.any, &and(&row(&observed.present, first), &tests));
         }
         self.count(timeline);
         for (i, column) in self.columns.iter_mut().enumerate() {

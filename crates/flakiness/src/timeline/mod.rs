@@ -29,6 +29,8 @@ use crate::{
 pub(crate) struct Timeline<'h> {
     /// The history that is judged.
     pub(crate) history: &'h History,
+    /// The variant runs that do not count yet. Their tests get a verdict, from the other runs.
+    pub(crate) unsettled: Vec<&'h RunObservations>,
     /// The variant runs by variant, chain, revision, time.
     pub(crate) entries: Vec<Entry<'h>>,
     /// The variants: each a range of positions.
@@ -138,19 +140,26 @@ impl Entry<'_> {
 }
 
 impl<'h> Timeline<'h> {
-    /// Orders the runs of `history` that started within `from..=to`.
-    pub(crate) fn new(history: &'h History, from: Timestamp, to: Timestamp) -> Self {
-        let window: Vec<(usize, &RunObservations)> = history
-            .runs
-            .iter()
-            .enumerate()
-            .filter(|(_, observed)| (from..=to).contains(&observed.run.started_at))
-            .collect();
-        let longest = window
-            .iter()
-            .map(|(_, run)| run.present.words().len())
-            .max()
-            .unwrap_or(0);
+    /// Orders the runs of `history` that started within `from..=to`, and of these the ones that count.
+    pub(crate) fn new(
+        history: &'h History,
+        (from, to): (Timestamp, Timestamp),
+        counts: impl Fn(&RunObservations) -> bool,
+    ) -> Self {
+        let mut unsettled = Vec::new();
+        let mut window: Vec<(usize, &RunObservations)> = Vec::new();
+        let mut longest = 0;
+        for (source, observed) in history.runs.iter().enumerate() {
+            if !(from..=to).contains(&observed.run.started_at) {
+                continue;
+            }
+            longest = longest.max(observed.present.words().len());
+            if counts(observed) {
+                window.push((source, observed));
+            } else {
+                unsettled.push(observed);
+            }
+        }
         let words_of_tests = at(history.tests.div_ceil(u64::BITS));
         let words = longest.min(words_of_tests);
         let tests_in_last = if words == words_of_tests {
@@ -160,6 +169,7 @@ impl<'h> Timeline<'h> {
         };
         let mut timeline = Self {
             history,
+            unsettled,
             entries: Vec::with_capacity(window.len()),
             lanes: Vec::new(),
             chains: Vec::new(),

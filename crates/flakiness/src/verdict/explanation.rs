@@ -87,7 +87,9 @@ fn sentence_of_verdict(
 /// The sentence of a test without a failed attempt.
 pub(crate) fn of_clean(presence: Presence) -> String {
     let seen = presence.seen;
-    if seen == 0 {
+    if seen == 0 && presence.skipped == 0 {
+        "Only in runs that are not complete yet".to_owned()
+    } else if seen == 0 {
         format!("Skipped in all {}", runs(presence.skipped))
     } else if presence.considered == 0 {
         format!(

@@ -3,7 +3,7 @@
 use assay_flakiness::{
     Engine,
     domain::{
-        observation::{History, Repetition},
+        observation::{History, Repetition, RunEnding},
         timestamp::{DAY_MS, Timestamp},
         verdict::{Judge as _, Signal, Verdict, VerdictStatus},
     },
@@ -63,6 +63,30 @@ impl Suite {
 }
 
 const STEP_MS: i64 = DAY_MS / 5;
+
+/// The shards of a build arrive one after the other. The verdicts wait for the last one, or for ten minutes.
+#[test]
+fn an_incomplete_run_counts_ten_minutes_after_its_newest_part() {
+    let mut suite = mass_breakage("56P F");
+    let (first, minute) = (suite.now, 60_000);
+    suite.history.tests += 1;
+    let newest = suite.history.runs.last_mut().unwrap();
+    add(newest, 111, 'F');
+    newest.ending = RunEnding::incomplete(first.plus_ms(25 * minute));
+    suite.now = first.plus_ms(34 * minute);
+    let before = suite.verdicts();
+    assert!(before[..111].iter().all(|verdict| verdict.status == VerdictStatus::Healthy));
+    assert_eq!(before[0].explanation, "Passed in all 56 runs");
+    assert_eq!(before[111].status, VerdictStatus::InsufficientData);
+    assert_eq!(before[111].explanation, "Only in runs that are not complete yet");
+    suite.now = first.plus_ms(35 * minute);
+    let after = suite.verdicts();
+    assert!(after[..30].iter().all(|verdict| verdict.status == VerdictStatus::Failing));
+    // A complete run counts at once.
+    suite.history.runs.last_mut().unwrap().ending = RunEnding::default();
+    suite.now = first;
+    assert_eq!(suite.verdicts(), after);
+}
 
 fn mass_breakage(text: &str) -> Suite {
     Suite::new(text, 111, 29, STEP_MS)

@@ -154,6 +154,9 @@ fn arbitrary_run(tests: u32) -> impl Strategy<Value = RunObservations> {
                     failure.failed_attempts = attempts;
                 }
                 repeat_some(&mut observed, seed);
+                if seed % 8 == 7 {
+                    observed.ending = RunEnding::incomplete(observed.run.started_at.plus_ms(i64::from(seed) * 600_000));
+                }
                 observed
             },
         )

@@ -146,12 +146,9 @@ impl Tests {
     /// Reads the runs of the window and judges their tests. Requests over the same runs share the judgement.
     fn read(view: &View<'_>, project: &Project) -> Result<(Arc<History>, Arc<Self>), FrontError> {
         let window = (view.now.plus_days(-ENGINE_WINDOW_DAYS), view.now);
-        let key = SharedKey {
-            kind: "overview",
-            of: 0,
-        };
         Ok(in_snapshot(view.store, project, |snapshot| {
             let history = snapshot.observations(window.0, window.1)?;
+            let key = SharedKey::of_verdicts("overview", &history, view.now);
             let tests = shared(snapshot, key, window, |snapshot| {
                 let verdicts = view.judged(snapshot)?;
                 let tests = Self::of(&verdicts, &*snapshot.all_test_names()?)?;

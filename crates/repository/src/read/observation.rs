@@ -42,6 +42,8 @@ struct Row {
     revision: Option<String>,
     suite: Option<String>,
     complete: bool,
+    /// The end of its newest part, else its start.
+    last_seen: At,
     status: Option<String>,
     failed: i32,
     pack: Vec<u8>,
@@ -55,6 +57,7 @@ type RowTypes = (
     Nullable<Text>,
     Nullable<Text>,
     Bool,
+    Timestamptz,
     Nullable<Text>,
     Integer,
     Binary,
@@ -194,9 +197,10 @@ impl State {
         // Diesel cannot express this.
         let packs = SqlStatement::<RowTypes>::new(
             "SELECT run.id, packed.run_number, packed.started_at, run.branch, run.revision, run.suite, \
-             run.complete, run.status, run.failed, packed.pack \
+             run.complete, run.last_seen, run.status, run.failed, packed.pack \
              FROM run_pack AS packed CROSS JOIN LATERAL ( \
-                 SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite, complete, status, failed \
+                 SELECT id, branch, coalesce(tested_revision, commit_sha) AS revision, suite, complete, \
+                     coalesce(finished_at, started_at) AS last_seen, status, failed \
                  FROM run WHERE run.number = packed.run_number AND run.project_id = ",
         )
         .bind(project)
@@ -236,7 +240,7 @@ impl Row {
             skipped: pack.skipped,
             untimed: pack.untimed,
             failures: pack.failures,
-            ending: ending(self.complete, self.status.as_deref(), self.failed)?,
+            ending: ending((self.complete, self.last_seen), self.status.as_deref(), self.failed)?,
             repeated: pack.repeated,
         })
     }
@@ -244,13 +248,18 @@ impl Row {
 
 /// How a run ended, from its row.
 pub(crate) fn ending(
-    complete: bool,
+    (complete, last_seen): (bool, At),
     status: Option<&str>,
     failed_tests: i32,
 ) -> Result<RunEnding, StoreError> {
+    let ending = if complete {
+        RunEnding::default()
+    } else {
+        RunEnding::incomplete(last_seen.0)
+    };
     Ok(RunEnding {
-        complete,
         failed_outside_tests: outcome(status)? == Some(Outcome::Failed) && failed_tests == 0,
+        ..ending
     })
 }
 

@@ -14,8 +14,15 @@ use crate::{
     read::{observation::ending, part},
 };
 
-/// Tested revision, suite, whether it is complete, status, number of failed tests.
-type Facts = (Option<String>, Option<String>, bool, Option<String>, i32);
+/// Tested revision, suite, whether it is complete, end, status, number of failed tests.
+type Facts = (
+    Option<String>,
+    Option<String>,
+    bool,
+    Option<At>,
+    Option<String>,
+    i32,
+);
 
 /// The run as the engine reads it. None for a run that counts in verdicts.
 pub(crate) fn uncounted_run(
@@ -30,14 +37,16 @@ pub(crate) fn uncounted_run(
             run::tested_revision,
             run::suite,
             run::complete,
+            run::finished_at,
             run::status,
             run::failed,
         ))
         .first(connection)
         .optional()?;
-    let Some((tested_revision, suite, complete, status, failed_tests)) = row else {
+    let Some((tested_revision, suite, complete, finished_at, status, failed_tests)) = row else {
         return Ok(None);
     };
+    let last_seen = finished_at.unwrap_or(At(failed.started_at));
     let mut contents = RunContents::load(connection, project.id.0, failed.run_number, At(failed.started_at))?;
     contents.merge(&part::of_run(connection, project.id.0, failed.run_number)?)?;
     let pack = contents.pack();
@@ -55,7 +64,7 @@ pub(crate) fn uncounted_run(
         skipped: pack.skipped,
         untimed: pack.untimed,
         failures: pack.failures,
-        ending: ending(complete, status.as_deref(), failed_tests)?,
+        ending: ending((complete, last_seen), status.as_deref(), failed_tests)?,
         repeated: pack.repeated,
     }))
 }

@@ -170,7 +170,7 @@ struct WindowModel<'h> {
 
 impl<'h> WindowModel<'h> {
     fn new(history: &'h History, texts: &'h ErrorTexts, from: Timestamp, to: Timestamp) -> Self {
-        let timeline = Timeline::new(history, from, to);
+        let timeline = Timeline::new(history, (from, to), |_| true);
         let background = Background::new(&timeline);
         let odds = crowds::odds(&timeline, &background);
         let is_in_window = |run_index: usize| {
