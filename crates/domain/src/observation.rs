@@ -310,7 +310,10 @@ impl History {
 
     /// The number of runs whose results do not count in verdicts yet.
     pub fn unsettled(&self, now: Timestamp) -> usize {
-        self.runs.iter().filter(|observed| !observed.is_settled(now)).count()
+        self.runs
+            .iter()
+            .filter(|observed| !observed.is_settled(now))
+            .count()
     }
 
     /// The start of the first run with a failed attempt, for each test that has one.

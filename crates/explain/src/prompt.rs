@@ -162,7 +162,7 @@ fn cause(explained: &ExplainedFailure) -> [(&'static str, String); 3] {
         match &explained.breakage {
             Some(breakage) => ("Failing on the stable branch", since(breakage)),
             None => (
-                "Broken by this branch",
+                "Broken by this change",
                 format!("{} ({:.2})", band(explained.mine), explained.mine),
             ),
         },

@@ -38,7 +38,7 @@ use crate::{
 pub(crate) const UNKNOWN: u8 = 3;
 
 const EXAMPLES: &str = "\
-A failed test is excused if this branch most probably did not break it, for example a flake. A run passes only if every failed \
+A failed test is excused if this change most probably did not break it, for example a flake. A run passes only if every failed \
 test is excused and the run is valid. docs/gate.md has the rules, and a recipe for each CI service.
 
 Examples:

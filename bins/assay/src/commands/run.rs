@@ -50,7 +50,7 @@ Examples:
     assay run --report junit.xml --shard 2/3 -- pytest --junitxml=junit.xml
   A build that must not fail because the server is unreachable, or because a fork has no key:
     assay run --best-effort --report junit.xml -- pytest --junitxml=junit.xml
-  A build that continues if this branch most probably broke none of the failed tests:
+  A build that continues if this change most probably broke none of the failed tests:
     assay run --report results.json --gate -- npx playwright test
   A pipeline of commands:
     assay run --report junit.xml -- sh -c 'make test | tee log.txt'

@@ -39,7 +39,7 @@ pub(crate) struct JudgedFailure {
     pub(crate) explanation: String,
     /// Whether the test is broken on the stable branch.
     pub(crate) broken_on_stable: bool,
-    /// Runs off this branch in which the test ran.
+    /// Runs without this change in which the test ran.
     pub(crate) runs_elsewhere: u32,
     /// Tests of this run that failed with the same error, this one among them.
     pub(crate) same_error: u32,

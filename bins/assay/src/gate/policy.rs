@@ -82,10 +82,10 @@ impl Refusal {
     /// The reason as one sentence, without a full stop.
     pub(crate) const fn sentence(self) -> &'static str {
         match self {
-            Self::Mine => "this branch may have broken it",
+            Self::Mine => "this change may have broken it",
             Self::Unclear => "its cause is not clear enough",
             Self::Broken => "it is broken on the stable branch; --allow-broken excuses it",
-            Self::New => "it is new: it ran in fewer than 5 runs off this branch",
+            Self::New => "it is new: it ran in fewer than 5 runs without this change",
             Self::Crowd => "10 or more tests failed with the same error",
             Self::Changed => "its file is part of the change",
             Self::Never => "--never names it",

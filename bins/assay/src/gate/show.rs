@@ -28,7 +28,7 @@ pub(crate) fn text(decision: &Decision) -> String {
             "not excused"
         };
         text += &format!(
-            "\n{mark}: {}{}\n  {} (this branch: {}). {}\n",
+            "\n{mark}: {}{}\n  {} (this change: {}). {}\n",
             plain(&failure.test_name),
             file(failure.file_path.as_deref()),
             words(failure.cause),
@@ -66,7 +66,7 @@ pub(crate) fn markdown(decision: &Decision) -> String {
             .as_deref()
             .map_or_else(String::new, |file| format!(" in {}", code(file)));
         let entry = format!(
-            "\n- {}{in_file}\n  {verdict}. Cause: {} (this branch: {}). {}\n",
+            "\n- {}{in_file}\n  {verdict}. Cause: {} (this change: {}). {}\n",
             code(&failure.test_name),
             words(failure.cause),
             band(failure.mine),

@@ -126,7 +126,7 @@ fn a_run_is_a_table_that_fits_eighty_columns() {
         "broken before",
         "flake",
         "feature/tax",
-        "Run this revision again: a breakage by this branch is likely",
+        "Run this revision again: a breakage by this change is likely",
     ] {
         assert!(text.contains(expected), "{expected} in {text}");
     }

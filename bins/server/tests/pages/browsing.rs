@@ -102,7 +102,7 @@ fn the_copied_prompt_equals_the_apis() {
     // The page also has the cause, for which the API would have to judge the run.
     let of_cause = [
         "Probable cause:",
-        "Broken by this branch:",
+        "Broken by this change:",
         "Failing on the stable branch:",
         "Same error:",
     ];

@@ -393,7 +393,7 @@ fn the_prompt_has_the_cause_and_the_other_tests_with_the_error() {
     let prompt = of("shop", &attempts, &attempts.attempts[0], Some(&prompt_part)).unwrap();
     for line in [
         "Probable cause: `this_change: Passed in all 13 runs on main and failed on this revision`\n",
-        "Broken by this branch: `near certain (0.96)`\n",
+        "Broken by this change: `near certain (0.96)`\n",
         "Same error: `5 other failures of this test (4 as flakes, 3 on the stable branch, 2 on other branches); \
          8 other tests, 1 of them in this run`\n",
     ] {

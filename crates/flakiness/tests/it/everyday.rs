@@ -75,13 +75,21 @@ fn an_incomplete_run_counts_ten_minutes_after_its_newest_part() {
     newest.ending = RunEnding::incomplete(first.plus_ms(25 * minute));
     suite.now = first.plus_ms(34 * minute);
     let before = suite.verdicts();
-    assert!(before[..111].iter().all(|verdict| verdict.status == VerdictStatus::Healthy));
+    assert!(
+        before[..111]
+            .iter()
+            .all(|verdict| verdict.status == VerdictStatus::Healthy)
+    );
     assert_eq!(before[0].explanation, "Passed in all 56 runs");
     assert_eq!(before[111].status, VerdictStatus::InsufficientData);
     assert_eq!(before[111].explanation, "Only in runs that are not complete yet");
     suite.now = first.plus_ms(35 * minute);
     let after = suite.verdicts();
-    assert!(after[..30].iter().all(|verdict| verdict.status == VerdictStatus::Failing));
+    assert!(
+        after[..30]
+            .iter()
+            .all(|verdict| verdict.status == VerdictStatus::Failing)
+    );
     // A complete run counts at once.
     suite.history.runs.last_mut().unwrap().ending = RunEnding::default();
     suite.now = first;

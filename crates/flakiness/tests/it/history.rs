@@ -155,7 +155,8 @@ fn arbitrary_run(tests: u32) -> impl Strategy<Value = RunObservations> {
                 }
                 repeat_some(&mut observed, seed);
                 if seed % 8 == 7 {
-                    observed.ending = RunEnding::incomplete(observed.run.started_at.plus_ms(i64::from(seed) * 600_000));
+                    observed.ending =
+                        RunEnding::incomplete(observed.run.started_at.plus_ms(i64::from(seed) * 600_000));
                 }
                 observed
             },

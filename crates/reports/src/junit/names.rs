@@ -190,7 +190,7 @@ fn labels<'s>(
         if label.is_empty() {
             return false;
         }
-        let repeats_class = begins_with(class, label) || begins_with(label, class);
+        let repeats_class = names_same_class(class, label) || names_same_class(label, class);
         begins_with(name, label) || (!class.is_empty() && repeats_class)
     };
     let is_complete = match dialect {
@@ -256,6 +256,16 @@ fn parts<'a>(dialect: Dialect, class: &'a str, name: &'a str) -> [&'a str; 2] {
 fn begins_with(name: &str, part: &str) -> bool {
     name.strip_prefix(part)
         .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
+/// Whether the class is the label, as a whole, with further parts, or with a word for tests: `MiscTests - OS X` and `Misc`.
+fn names_same_class(class: &str, label: &str) -> bool {
+    const TESTS: &[&str] = &["Test", "Tests", "TestCase", "TestSuite", "Spec", "Specs", "Suite"];
+    let with_word = || {
+        let rest = class.strip_prefix(label)?;
+        TESTS.iter().find(|word| begins_with(rest, word))
+    };
+    begins_with(class, label) || with_word().is_some()
 }
 
 fn ends_with(name: &str, part: &str) -> bool {

@@ -421,6 +421,21 @@ fn a_suite_that_repeats_the_class_or_the_tools_word_is_no_part_of_the_name() {
             "LoginTests > opens",
         ),
         (
+            "name='Stock'",
+            "classname='StockTests - Linux' name='counts'",
+            "StockTests - Linux > counts",
+        ),
+        (
+            "name='StockSpec'",
+            "classname='Stock' name='counts'",
+            "Stock > counts",
+        ),
+        (
+            "name='Stock'",
+            "classname='Stockists' name='counts'",
+            "Stock > Stockists > counts",
+        ),
+        (
             "name='LoginTests::opens'",
             "classname='LoginTests' name='opens with data'",
             "LoginTests > opens with data",

@@ -240,7 +240,11 @@ impl Row {
             skipped: pack.skipped,
             untimed: pack.untimed,
             failures: pack.failures,
-            ending: ending((self.complete, self.last_seen), self.status.as_deref(), self.failed)?,
+            ending: ending(
+                (self.complete, self.last_seen),
+                self.status.as_deref(),
+                self.failed,
+            )?,
             repeated: pack.repeated,
         })
     }

@@ -2,6 +2,7 @@
 
 use assay_domain::{
     attempt::AttemptStatus,
+    observation::RunEnding,
     store::{Administration, ProjectChange, Recorder, Store},
     test::TestLookup,
     verdict::{Label, Signal, StoredVerdict, VerdictStatus},
@@ -55,6 +56,21 @@ fn a_verdict_reads_back_to_the_last_digit() {
     };
     assert_eq!(answer.verdict, verdict(&world, "x"));
     assert_eq!(answer.commit_sha.as_deref(), Some("c0ffee"));
+}
+
+/// The parts of the fixture last ten minutes.
+#[test]
+fn the_judge_is_told_from_when_an_incomplete_run_counts() {
+    let world = World::new();
+    let ending = |world: &World| world.history(1).runs[0].ending;
+    world.import(&report("build").shard(1, 3).at(HOUR).test("a", "f"));
+    assert_eq!(ending(&world), RunEnding::incomplete(NOW.plus_ms(-50 * MINUTE)));
+    let mut endless = report("build").shard(2, 3).at(20 * MINUTE).test("b", "p");
+    endless.finished_at = None;
+    world.import(&endless);
+    assert_eq!(ending(&world), RunEnding::incomplete(NOW.plus_ms(-50 * MINUTE)));
+    world.import(&report("build").shard(3, 3).at(20 * MINUTE).test("c", "p"));
+    assert_eq!(ending(&world), RunEnding::default());
 }
 
 #[test]

@@ -118,9 +118,9 @@ pub(crate) const fn words(cause: Cause) -> &'static str {
 fn advice(action: Action, mine: f64) -> String {
     let band = band(mine);
     match action {
-        Action::Pass => format!("\nPass: a breakage by this branch is {band}"),
-        Action::Rerun => format!("\nRun this revision again: a breakage by this branch is {band}"),
-        Action::Block => format!("\nBlock: a breakage by this branch is {band}"),
+        Action::Pass => format!("\nPass: a breakage by this change is {band}"),
+        Action::Rerun => format!("\nRun this revision again: a breakage by this change is {band}"),
+        Action::Block => format!("\nBlock: a breakage by this change is {band}"),
     }
 }
 

@@ -171,7 +171,7 @@ impl Causes {
                                     @match &failure.breakage {
                                         Some(breakage) => (self.breakage(project, failure, breakage)),
                                         None => {
-                                            p { "by this branch: " b { (band(failure.mine)) } }
+                                            p { "by this change: " b { (band(failure.mine)) } }
                                             p { (cause::action(failure.action)) }
                                         }
                                     }
