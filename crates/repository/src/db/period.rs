@@ -24,6 +24,11 @@ define_sql_function! {
     fn assay_hold_room(at: Timestamptz) -> diesel::sql_types::Bool;
 }
 
+define_sql_function! {
+    /// Counts the rows of each project again, for the planner. The migrations define this function.
+    fn assay_count_projects(run_start: Timestamptz) -> diesel::sql_types::Nullable<diesel::sql_types::Text>;
+}
+
 /// Bounds of the start of visible runs in a period.
 pub(crate) fn visible(project: &Project, window: &Window) -> (At, At) {
     let (from, to) = project.visible_part(window.from, window.to);
@@ -47,6 +52,15 @@ pub(crate) fn hold_partition(connection: &mut PgConnection, start: At) -> QueryR
 pub(crate) fn create_partition(database: &Database, start: At, now: Timestamp) -> Result<(), StoreError> {
     database.on_primary("adding a partition", |connection| {
         let _made: bool = select(assay_make_room(start, At(now))).get_result(connection)?;
+        Ok::<_, WorkError<StoreError>>(())
+    })
+}
+
+/// Counts the rows of each project again, so that Postgres plans the reads of a project that has grown. The tables of
+/// results are those of a run with this start.
+pub(crate) fn count_projects(database: &Database, start: At) -> Result<(), StoreError> {
+    database.on_primary("counting the rows of projects", |connection| {
+        select(assay_count_projects(start)).execute(connection)?;
         Ok::<_, WorkError<StoreError>>(())
     })
 }

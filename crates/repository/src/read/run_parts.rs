@@ -11,7 +11,8 @@ use assay_domain::{
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
-    PgSortExpressionMethods, QueryDsl, QueryResult, RunQueryDsl, pg::PgRowByRowLoadingMode,
+    PgSortExpressionMethods, QueryDsl, QueryResult, RunQueryDsl, TextExpressionMethods,
+    pg::PgRowByRowLoadingMode,
 };
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -22,7 +23,7 @@ use crate::{
         pool::Read,
         schema::{attempt, part, result, signature, test},
     },
-    read::{run::StoredRun, signature::attempts_of_run},
+    read::{run::StoredRun, run_detail::UNPACKED_ONCE, signature::attempts_of_run},
 };
 
 /// About how many bytes of texts a part has.
@@ -45,7 +46,10 @@ pub(crate) fn plan(connection: &mut PgConnection, project: Uuid, run: &StoredRun
         .filter(test::project_id.eq(project))
         .filter(result::run_number.eq(run.number))
         .filter(result::started_at.eq(run.started_at))
-        .order((test::file_path.asc().nulls_first(), test::name))
+        .order((
+            test::file_path.asc().nulls_first(),
+            test::name.concat(UNPACKED_ONCE),
+        ))
         .select((
             result::test,
             octet_length(test::name.nullable()),

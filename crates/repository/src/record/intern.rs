@@ -60,6 +60,25 @@ impl Numbers {
     }
 }
 
+impl Numbers {
+    /// Whether the project has outgrown the statistics of Postgres since it had the numbers `before`.
+    pub(super) fn have_outgrown(&self, before: &Self) -> bool {
+        let grew = |before, now| growth_level(now) > growth_level(before);
+        grew(before.tests, self.tests) || grew(before.signatures, self.signatures)
+    }
+}
+
+/// The number of tests or signatures from which a plan for a project without statistics is slow.
+const NEEDS_STATISTICS: i32 = 1_000;
+
+/// How often a number has grown fourfold since it needs statistics. Statistics of a quarter of the rows still make
+/// Postgres look up each row by its key.
+fn growth_level(number: i32) -> u32 {
+    (number / NEEDS_STATISTICS)
+        .checked_ilog2()
+        .map_or(0, |doublings| 1 + doublings / 2)
+}
+
 /// The numbers of a recording's tests, signatures and browsers.
 #[derive(Default)]
 pub(super) struct RecordingOrdinals {

@@ -20,7 +20,7 @@ use uuid::Uuid;
 use super::{ImportStart, Work, turn::LockedProject};
 use crate::{
     Database,
-    db::{pool::Read, standbys::in_one_state},
+    db::{column::At, pool::Read, standbys::in_one_state},
     read::observation::{self, Mark},
     record::verdict::{self, ImportChanges, ProjectJudgement},
 };
@@ -49,6 +49,8 @@ pub(super) struct PendingJudgement {
     pub(super) observed: Uuid,
     /// The changes of the report, which the judgement needs if this import is the last one.
     pub(super) import_changes: ImportChanges,
+    /// The start of the run, if its report made the project outgrow the statistics of Postgres.
+    pub(super) outgrown: Option<At>,
 }
 
 impl PendingJudgement {

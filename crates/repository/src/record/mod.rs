@@ -117,7 +117,16 @@ impl Recorder for Database {
             doing: "judging a project",
             source: "the judgement is of another store".into(),
         })?;
-        judgement.judge(self, judge).map_err(not_judged)
+        let changes = judgement.judge(self, judge).map_err(not_judged)?;
+        if let Some(run_start) = judgement.outgrown {
+            // Autovacuum counts sooner or later.
+            if let Err(error) = period::count_projects(self, run_start) {
+                log::warn!(
+                    "the rows of projects were not counted, so large runs may be slow to read: {error}"
+                );
+            }
+        }
+        Ok(changes)
     }
 }
 
@@ -190,12 +199,14 @@ impl Import<'_> {
             mut numbers,
             mark,
         } = locked;
-        let judgement = |observed, import_changes| PendingJudgement {
+        let numbers_before = numbers;
+        let judgement = |observed, import_changes, outgrown| PendingJudgement {
             project: self.project,
             began: self.began,
             as_of: self.began.as_of(mark.observed != self.observed_before),
             observed,
             import_changes,
+            outgrown,
         };
         let target = Target::find(
             connection,
@@ -210,7 +221,7 @@ impl Import<'_> {
                 Some(_) | None => unchanged(run, same)?,
             };
             let due = !mark.is_judged();
-            let judgement = due.then(|| judgement(mark.observed, ImportChanges::everything()));
+            let judgement = due.then(|| judgement(mark.observed, ImportChanges::everything(), None));
             return Ok(Ok((imported, judgement)));
         }
         self.check_rules(target.run.as_ref(), &stable_branch)?;
@@ -235,7 +246,11 @@ impl Import<'_> {
             true => import_changes,
             false => ImportChanges::everything(),
         };
-        Ok(Ok((imported, Some(judgement(self.new_id, import_changes)))))
+        let outgrown = numbers
+            .have_outgrown(&numbers_before)
+            .then_some(At(self.recording.started_at));
+        let judgement = judgement(self.new_id, import_changes, outgrown);
+        Ok(Ok((imported, Some(judgement))))
     }
 
     fn check_rules(&self, stored_run: Option<&KnownRun>, stable_branch: &str) -> Work<()> {

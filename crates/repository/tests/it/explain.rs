@@ -135,10 +135,13 @@ impl Statement {
         let values = elements(binds).into_iter().enumerate();
         Some(Self {
             // The text must name the types of the parameters, which were sent separately.
-            sql: sql.replace("unnest($2)", "unnest($2::integer[])").replace(
-                "unnest($1, $2, $3)",
-                "unnest($1::integer[], $2::integer[], $3::timestamptz[])",
-            ),
+            sql: sql
+                .replace("unnest($2)", "unnest($2::integer[])")
+                .replace("unnest($5) AS failed", "unnest($5::integer[]) AS failed")
+                .replace(
+                    "unnest($1, $2, $3)",
+                    "unnest($1::integer[], $2::integer[], $3::timestamptz[])",
+                ),
             values: values
                 .map(|(index, bind)| literal(&bind, is_list(&format!("${}", index + 1))))
                 .collect(),

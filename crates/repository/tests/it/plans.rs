@@ -349,3 +349,91 @@ fn check(what: &str, world: &World, bound: &Bound, ask: impl Fn()) {
         }
     }
 }
+
+/// Most pairs of rows that a statement may compare, or rows that it may read, for each test of a project.
+const PER_TEST: f64 = 20.0;
+
+/// Autovacuum counts a table again after a tenth of it changed. Until then Postgres expects one test and one signature
+/// in a project that is newer than its statistics, unless its import counts them.
+#[test]
+fn the_first_large_run_of_a_project_is_read_without_comparing_each_row_with_all_others() {
+    listen();
+    let world = World::new();
+    let failing = |run_key: &str, tests: usize| {
+        (0..tests).fold(report(run_key).at(HOUR), |recording, test| {
+            let mut recording = recording.test(&format!("test {test}"), "f");
+            let last = recording.tests.last_mut().unwrap();
+            last.attempts = vec![attempt(status('f'), &format!("error {test}"))].into();
+            recording
+        })
+    };
+    world.import(&failing("known", 2_000));
+    let tables = "test, signature, verdict, result, attempt, run, part";
+    world.database.execute(&format!("ANALYZE {tables}"));
+    let newcomer = world.another_project("newcomer");
+    let tests = 1_500;
+    let (id, recording) = (newcomer.id, failing("new", tests));
+    let run = world
+        .store
+        .record(id, &recording, &CountingJudge, NOW)
+        .unwrap()
+        .run_id;
+    let store = world.database.connect();
+    let mut compared = 0;
+    let mut check = |what: &str, ask: &dyn Fn()| {
+        for statement in recorded_statements(ask)
+            .iter()
+            .filter_map(|text| Statement::of(text))
+        {
+            let work = explained(&world, &statement, Plans::Custom);
+            compared += 1;
+            assert!(
+                work.compared.max(work.read) <= PER_TEST * tests as f64,
+                "{what}: {} compared, {} read\n{statement:?}\n{:#}",
+                work.compared,
+                work.read,
+                work.plan
+            );
+        }
+    };
+    check("run", &|| drop(store.run(&newcomer, run).unwrap()));
+    check("page of a run", &|| {
+        let some = assay_domain::run::SomeTests::Page {
+            offset: 10,
+            limit: 50,
+        };
+        drop(store.run_with(&newcomer, run, &some).unwrap());
+    });
+    for sort in [SignatureSort::Occurrences, SignatureSort::FirstSeen] {
+        let query = SignatureQuery {
+            window: window(Days::Thirty),
+            branch: None,
+            category: None,
+            search: None,
+            sort,
+            page: 1,
+            per_page: PerPage::Ten,
+        };
+        check("signatures", &|| {
+            drop(store.signatures(&newcomer, &query).unwrap())
+        });
+    }
+    check("new signatures", &|| {
+        drop(store.new_signatures(&newcomer, &window(Days::Thirty)).unwrap());
+    });
+    check("facts of a failed run", &|| {
+        let all: Vec<u32> = (0..tests as u32).collect();
+        let read = in_snapshot(&store, &newcomer, |snapshot| {
+            let failed = snapshot.failed_run(run)?.unwrap();
+            snapshot.final_statuses(&failed, &all)?;
+            snapshot.test_names(&all)?;
+            snapshot.window_errors(failed.run_number, &all, NOW.plus_days(-14), NOW)?;
+            snapshot.stored_facts(&all)
+        });
+        drop(read.unwrap());
+    });
+    check("names of all", &|| {
+        drop(in_snapshot(&store, &newcomer, |snapshot| snapshot.all_test_names()).unwrap());
+    });
+    assert!(compared >= 10, "{compared}");
+}
