@@ -25,6 +25,17 @@ pub fn chip(verdict: VerdictStatus) -> Markup {
     html! { span class={ "chip " (verdict.as_str()) } { (status(verdict)) } }
 }
 
+/// A verdict as a chip beside the run since which the test fails on the stable branch. A run that is not complete yet fails
+/// tests whose verdicts do not count it.
+pub fn chip_before(verdict: VerdictStatus, fails_since: Option<i32>) -> Markup {
+    match (verdict, fails_since) {
+        (VerdictStatus::Healthy | VerdictStatus::InsufficientData, Some(run)) => {
+            html! { span class={ "chip " (verdict.as_str()) } { (status(verdict)) " before run " (run) } }
+        }
+        _ => chip(verdict),
+    }
+}
+
 /// A verdict as a chip. A healthy test that fails on other branches has a chip for each side.
 pub fn chip_on(verdict: VerdictStatus, stable_branch: &str, failing_on: &[FailingOn]) -> Markup {
     let Some(first) = failing_on.first().filter(|_| verdict == VerdictStatus::Healthy) else {

@@ -19,6 +19,7 @@ use crate::{
     },
     verdict::{
         evidence::{self, Frame},
+        explanation,
         findings::Finder,
         status::{FailedTest, clean, clean_status},
         test_counts::TestCounts,
@@ -171,10 +172,14 @@ impl Examination<'_, '_> {
     }
 
     fn verdict(&self) -> Verdict {
-        match &self.failed_test {
+        let mut verdict = match &self.failed_test {
             Some(failed_test) => failed_test.verdict(),
             None => clean(self.test, self.presence),
+        };
+        if let Some(run) = self.timeline.unsettled_failure(self.test) {
+            verdict.explanation += &explanation::unsettled(run);
         }
+        verdict
     }
 
     fn evidence(&self, frame: Frame, active: &[Signal]) -> Evidence {

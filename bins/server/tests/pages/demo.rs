@@ -6,7 +6,7 @@ use assay_testkit::{Browser, Scripts, Server, free_address, program};
 use serde_json::json;
 
 /// Ends the demonstration and its Postgres.
-struct Demonstration(Server);
+pub(crate) struct Demonstration(pub(crate) Server);
 
 impl Drop for Demonstration {
     fn drop(&mut self) {

@@ -12,6 +12,7 @@
 mod analysis;
 mod browsing;
 mod by_hand;
+mod consistent;
 mod demo;
 mod figures;
 mod filters;

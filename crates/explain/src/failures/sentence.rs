@@ -90,6 +90,8 @@ impl CauseSentences<'_> {
             },
             (1, 0) => format!("Passed in the only run{stable}{before}"),
             (all, 0) => format!("Passed in all {all} runs{stable}{before}"),
+            (1, _) => format!("Failed in the only run{stable}{before}"),
+            (all, failed) if failed == all => format!("Failed in all {all} runs{stable}{before}"),
             (all, _) => format!("Passed in {passed} of {all} runs{stable}{before}"),
         };
         let (failed, ran) = facts.variants;

@@ -215,6 +215,13 @@ impl<'h> Timeline<'h> {
         Some((before, own, after))
     }
 
+    /// The newest run that does not count yet and in which the test failed.
+    pub(crate) fn unsettled_failure(&self, test: TestOrdinal) -> Option<&'h RunFacts> {
+        let failed = self.unsettled.iter().filter(|observed| observed.failed(test));
+        let runs = failed.map(|observed| &observed.run);
+        runs.max_by_key(|run| (run.started_at, run.number))
+    }
+
     /// The tests of a word that ran at a position and were not skipped.
     pub(crate) fn seen_word(&self, observed: &RunObservations, word: usize) -> u64 {
         observed.present.word(word) & !observed.skipped.word(word) & self.known_tests(word)

@@ -1,6 +1,9 @@
 //! Sentences for verdicts and signals, with counts that a reader can check.
 
-use assay_domain::verdict::{Signal, VerdictStatus};
+use assay_domain::{
+    observation::RunFacts,
+    verdict::{Signal, VerdictStatus},
+};
 
 use crate::{
     config::ENOUGH_RUNS,
@@ -104,6 +107,14 @@ pub(crate) fn of_clean(presence: Presence) -> String {
     } else {
         format!("Passed in all {}", runs(seen))
     }
+}
+
+/// The end of a sentence about a test that failed in a run that does not count yet.
+pub(crate) fn unsettled(run: &RunFacts) -> String {
+    format!(
+        "; failed in run {}, which is not complete and does not count yet",
+        run.number
+    )
 }
 
 /// "of 0.98"; a probability that would be rounded to 1 is "above 0.99".

@@ -45,13 +45,14 @@ pub(super) fn rows(
             @for ((test, verdict), short) in tests.iter().zip(&short) {
                 @let cells = worst(history, &indexes, verdict.test);
                 @let newest: Vec<Option<Outcome>> = cells.get(cells.len().saturating_sub(RUNS)..).unwrap_or_default().iter().map(|(_, outcome)| Some(*outcome)).collect();
+                @let since = stable.failing_since(history, verdict.test);
                 li.row.(verdict.status.as_str()) {
                     a href=(links::test(project, test.name, test.file_path)) {
-                        (figures::chip(verdict.status))
+                        (figures::chip_before(verdict.status, since.as_ref().map(|since| since.run_number)))
                         span.named {
                             (name::in_list(short, test.name))
                             @if row == Row::WithReason { span.path { bdi { (verdict.explanation) } } }
-                            @if let Some(since) = stable.failing_since(history, verdict.test) { span.path { "Fails on the stable branch since run " (since.run_number) } }
+                            @if let Some(since) = &since { span.path { "Fails on the stable branch since run " (since.run_number) } }
                             @if let Some(on) = verdict.failing_on.first().filter(|_| verdict.status == VerdictStatus::Healthy) { span.path { "Healthy on " bdi { (history.stable_branch) } "; fails on " bdi { (on.branch.as_deref().unwrap_or("runs without a branch")) } " since run " (on.since_run) } }
                         }
                         span.runs { (strip::draw(&newest, Scale::LINE, "Runs")) }

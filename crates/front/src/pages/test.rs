@@ -59,7 +59,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         @if let Some(written) = &history.written_name {
             p { "In the newest report: " (name::in_title(written)) }
         }
-        (self::verdict(project.id, verdict.as_ref(), &history, view))
+        (self::verdict(project.id, verdict.as_ref(), &history, since.as_ref().map(|(since, _)| since.run_number), view))
         section aria-labelledby="history" {
             h2 #history { "History" }
             form.controls action=(links::project(project.id, "/test")) method="get" {
@@ -123,6 +123,7 @@ fn verdict(
     project: ProjectId,
     verdict: Option<&StoredVerdict>,
     history: &TestHistory,
+    fails_since: Option<i32>,
     view: &View<'_>,
 ) -> Markup {
     let Some(verdict) = verdict else {
@@ -141,8 +142,12 @@ fn verdict(
             }
         }
     };
+    let chip = match fails_since {
+        Some(_) => figures::chip_before(verdict.status, fails_since),
+        None => figures::chip_on(verdict.status, &history.stable_branch, &verdict.failing_on),
+    };
     html! {
-        p.why { (figures::chip_on(verdict.status, &history.stable_branch, &verdict.failing_on)) " " (verdict.explanation) "." }
+        p.why { (chip) " " (verdict.explanation) "." }
         div.box {
             (figures::metrics(&verdict.figures, verdict.last.as_ref().map(|(_, last)| (last.status, last.started_at))))
             p.sub { "Judged " (when(verdict.evaluated_at, view.now)) "." }

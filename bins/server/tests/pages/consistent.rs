@@ -1,0 +1,366 @@
+//! No page contradicts another page, the API or itself: in the demonstration and in three generated projects.
+
+use std::process::Command;
+
+use assay_testkit::{Browser, Client, Scripts, ServedWorld, Server, free_address, junit, program};
+use serde_json::Value;
+
+/// A project whose pages are read.
+struct Reader<'w> {
+    browser: Browser,
+    api: &'w Client,
+    key: String,
+    project: String,
+    contradictions: Vec<String>,
+    /// The pages that were compared, by kind: runs of the stable branch, other runs, tests that fail on the stable branch.
+    seen: [usize; 3],
+}
+
+impl<'w> Reader<'w> {
+    fn new(browser: Browser, api: &'w Client, key: &str, project: &str) -> Self {
+        Self {
+            browser,
+            api,
+            key: key.to_owned(),
+            project: project.to_owned(),
+            contradictions: Vec::new(),
+            seen: [0; 3],
+        }
+    }
+
+    /// The answer of a route of the project.
+    fn api(&self, path: &str) -> Value {
+        let path = format!("/api/v1/projects/{}{path}", self.project);
+        let answer = self.api.get(&path, Some(&self.key));
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()
+    }
+
+    /// Reads a page of the project and returns its text.
+    fn read_page(&self, path: &str) -> String {
+        self.read_address(&format!("/p/{}{path}", self.project))
+    }
+
+    /// Reads a page and returns its text. The browser parses it without a layout, which is many times faster.
+    fn read_address(&self, address: &str) -> String {
+        self.browser.run(&format!(
+            "return fetch({}).then((answer) => answer.text()).then((text) => {{ \
+             window.parsed = new DOMParser().parseFromString(text, 'text/html') }})",
+            Value::from(address)
+        ));
+        self.texts("main").concat()
+    }
+
+    /// The texts of the elements of the page that was read last.
+    fn texts(&self, selector: &str) -> Vec<String> {
+        self.of_elements(selector, "element.textContent.trim()")
+    }
+
+    fn of_elements(&self, selector: &str, value: &str) -> Vec<String> {
+        let values = self.browser.run(&format!(
+            "return [...window.parsed.querySelectorAll({})].map((element) => {value})",
+            Value::from(selector)
+        ));
+        serde_json::from_value(values).unwrap()
+    }
+
+    fn check(&mut self, holds: bool, page: &str, sentence: &str) {
+        if !holds {
+            self.contradictions.push(format!("{page}: {sentence}"));
+        }
+    }
+
+    /// The overview and the lists have the counts of the API, and say first what fails on the stable branch.
+    fn read_overview(&mut self) {
+        let flaky = self.api("/flaky?perPage=50");
+        let (red, state) = (
+            flaky["stable"]["failing"].as_u64().unwrap(),
+            &flaky["stable"]["explanation"],
+        );
+        let state = state.as_str().unwrap();
+        let overview = self.read_page("");
+        self.check(
+            overview.contains(state),
+            "overview",
+            &format!("lacks {state:?}: {overview}"),
+        );
+        let denies = overview.contains("No test is broken");
+        self.check(
+            red == 0 || !denies,
+            "overview",
+            &format!("denies that {red} tests fail"),
+        );
+        self.check(
+            red > 0 || !overview.contains(" fail on "),
+            "overview",
+            "a test fails on a green branch",
+        );
+        let tiles = self.texts(".tile .figure");
+        for status in ["broken", "flaky"] {
+            let total = self.api(&format!("/flaky?status={status}"))["page"]["total"].to_string();
+            self.check(
+                tiles.contains(&total),
+                "overview",
+                &format!("{tiles:?} lack {total} {status}"),
+            );
+            self.read_page(&format!("/tests?status={status}"));
+            let rows = self.texts("#results .row").len();
+            self.check(
+                rows.to_string() == total,
+                "tests",
+                &format!("{rows} {status} tests of {total}"),
+            );
+        }
+        let list = self.read_page("/tests?red=1");
+        self.check(list.contains(state), "tests", &format!("lack {state:?}"));
+        let rows = self.texts("#results .row");
+        self.check(
+            rows.len() as u64 == red,
+            "tests",
+            &format!("{} of {red} red tests", rows.len()),
+        );
+        for row in rows {
+            let is_denied = DENIALS.iter().any(|chip| row.starts_with(chip)) && !row.contains(" before run ");
+            self.check(!is_denied, "tests", &format!("a red test is {row:?}"));
+        }
+    }
+
+    /// The page of every test agrees with the state of the stable branch and with its own verdict.
+    fn read_tests(&mut self) {
+        self.read_page("/tests?red=1");
+        let red = self.addresses("#results .row a");
+        self.read_page("/tests");
+        let all = self.addresses("#results .row a");
+        assert!(red.iter().all(|test| all.contains(test)), "{red:?} {all:?}");
+        for test in all {
+            let page = self.read_address(&test);
+            let why = self.texts(".why").concat();
+            let is_red = red.contains(&test);
+            self.check(
+                page.contains("Fails on main") == is_red,
+                &test,
+                &format!("the test is red: {is_red}"),
+            );
+            if is_red {
+                self.seen[2] += 1;
+                let waits = why.contains(" before run ") && why.contains("which is not complete");
+                let shows_it = waits || !DENIALS.iter().any(|chip| why.starts_with(chip));
+                self.check(shows_it, &test, &why);
+                self.check(page.contains("since run"), &test, "no run since which it fails");
+            }
+            let is_healthy = why.starts_with("Healthy") && !why.starts_with("Healthy on");
+            self.check(!(is_healthy && why.contains("Failed the last")), &test, &why);
+            self.check(
+                !(why.contains("Passed in all") && page.contains("Fails now on")),
+                &test,
+                &why,
+            );
+            self.check(!why.contains("in 0 of"), &test, &why);
+        }
+    }
+
+    fn addresses(&self, selector: &str) -> Vec<String> {
+        let addresses = self
+            .of_elements(selector, "element.getAttribute('href')")
+            .into_iter();
+        addresses.filter(|address| address.contains("/test?")).collect()
+    }
+
+    /// The advice on a failed run follows from its failures, and a run of the stable branch has none.
+    fn read_runs(&mut self) {
+        let runs = self.api("/runs?perPage=50");
+        for run in runs["runs"].as_array().unwrap() {
+            if run["status"] != "failed" {
+                continue;
+            }
+            let (id, number) = (run["id"].as_str().unwrap(), format!("run {}", run["runNumber"]));
+            let page = self.read_page(&format!("/runs/{id}?show=failed"));
+            let gate = self.texts(".chip.gate");
+            let advice = self.texts(".failures .whose p:last-child");
+            let failed = run["counts"]["failed"].as_u64().unwrap();
+            let listed = self.texts(".failures .failure").len() as u64;
+            self.check(
+                listed == failed.min(PER_PAGE),
+                &number,
+                &format!("{listed} of {failed} failed tests"),
+            );
+            self.check(!page.contains("in 0 of"), &number, "failed in 0 of some runs");
+            let has_run =
+                page.contains("Never ran on main before and failed") && page.contains("Passed in all");
+            self.check(!has_run, &number, "a test ran, and never ran");
+            if run["branch"] == "main" {
+                self.seen[0] += 1;
+                self.check(
+                    gate.is_empty(),
+                    &number,
+                    &format!("{gate:?} on the stable branch"),
+                );
+                for words in ["before you merge", "This branch", "by this branch"] {
+                    self.check(
+                        !page.contains(words),
+                        &number,
+                        &format!("{words:?} on the stable branch"),
+                    );
+                }
+                let failures = self.api(&format!("/runs/{id}/failures?perPage=50"));
+                let explained = failures["failures"].as_array().unwrap().iter();
+                let failed = explained.filter(|failure| failure["recovered"] == false);
+                for failure in failed {
+                    let began = &failure["breakage"]["firstFailed"]["runNumber"];
+                    self.check(
+                        began.is_number(),
+                        &number,
+                        &format!("no first failed run: {failure}"),
+                    );
+                }
+            } else {
+                self.seen[1] += 1;
+                let may_pass = advice.iter().all(|words| words == "continue");
+                let blocks = advice.iter().any(|words| words == "fix it");
+                self.check(
+                    gate != ["Pass"] || may_pass,
+                    &number,
+                    &format!("passes above {advice:?}"),
+                );
+                self.check(
+                    gate == ["Block"] || !blocks,
+                    &number,
+                    &format!("{gate:?} above {advice:?}"),
+                );
+            }
+        }
+    }
+
+    fn read(mut self) -> [usize; 3] {
+        self.read_overview();
+        self.read_tests();
+        self.read_runs();
+        assert!(self.contradictions.is_empty(), "{:#?}", self.contradictions);
+        self.seen
+    }
+}
+
+#[test]
+fn no_page_of_the_demonstration_contradicts_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(program("assay-server"));
+    command
+        .args(["--demo", "--no-install"])
+        .current_dir(folder.path());
+    let front = free_address();
+    let mut server = crate::demo::Demonstration(Server::launch(command, &[("ASSAY_FRONT_LISTEN", &front)]));
+    server.0.ready();
+    server.0.wait_for_log("Stop with Ctrl-C.");
+    let log = server.0.log();
+    let link = log
+        .lines()
+        .map(str::trim)
+        .find(|line| line.starts_with("http") && line.contains("/login#"))
+        .unwrap();
+    let (_, key) = link.split_once("/login#").unwrap();
+    let projects = server.0.client().get("/api/v1/projects", Some(key)).json();
+    let mut seen = [0; 3];
+    for project in projects["projects"].as_array().unwrap() {
+        let browser = Browser::start(Scripts::On);
+        browser.open(link);
+        browser.until("return location.pathname === '/'");
+        let project = project["id"].as_str().unwrap();
+        let of_project = Reader::new(browser, server.0.client(), key, project).read();
+        for (seen, more) in seen.iter_mut().zip(of_project) {
+            *seen += more;
+        }
+    }
+    assert!(seen.iter().all(|pages| *pages > 0), "{seen:?}");
+}
+
+#[test]
+fn no_page_contradicts_another_after_a_commit_that_breaks_many_tests() {
+    read_generated(1, |run, test| run >= 14 && test < 14);
+}
+
+#[test]
+fn no_page_contradicts_another_after_an_outage_and_a_mended_breakage() {
+    read_generated(2, |run, test| {
+        (run == 9 && test < 30) || ((4..7).contains(&run) && test == 3) || (run >= 12 && test == 5)
+    });
+}
+
+#[test]
+fn no_page_contradicts_another_while_a_build_is_not_complete() {
+    read_generated(3, |run, test| {
+        (run >= 11 && test < 2) || (run == 15 && (20..26).contains(&test))
+    });
+}
+
+/// The verdicts that a test which fails on the stable branch cannot have, as they begin.
+const DENIALS: [&str; 3] = ["Healthy", "Resolved", "Too few"];
+
+const TESTS: u64 = 40;
+/// The failed tests on one page of a run.
+const PER_PAGE: u64 = 30;
+const RUNS: u64 = 16;
+
+/// Sixteen runs of main in five days, five of branches. Tests from 34 on are flaky. `is_broken` says which others fail in
+/// a run of main. With seed 3, the newest run of main lacks a shard.
+fn read_generated(seed: u64, is_broken: impl Fn(u64, u64) -> bool) {
+    let world = assay_testkit::World::new();
+    let mut random = seed;
+    let mut dice = move |sides: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % sides
+    };
+    let mut import =
+        |minutes_ago: u64, branch: &str, commit: u64, failed: &dyn Fn(u64) -> bool, more: &[&str]| {
+            let cases: Vec<(String, bool)> = (0..TESTS)
+                .map(|test| {
+                    (
+                        format!("shop adds {test}"),
+                        !failed(test) && (test < 34 || dice(5) > 0),
+                    )
+                })
+                .collect();
+            let failure = |name: &str| (format!("expected 3 by {name}"), format!("at {name}"));
+            let report = junit(&cases, "tests/shop.test.ts", failure);
+            let (key, commit) = (format!("{branch}-{minutes_ago}"), format!("{commit:040x}"));
+            let mut flags = vec!["--run-key", &key, "--branch", branch, "--commit", &commit];
+            flags.extend(more);
+            world.import_report(i64::try_from(minutes_ago).unwrap(), &report, &flags);
+        };
+    for run in 0..RUNS {
+        let is_last = run + 1 == RUNS;
+        let shard: &[&str] = if is_last && seed == 3 {
+            &["--shard", "1/2"]
+        } else {
+            &[]
+        };
+        import(
+            2 + (RUNS - run - 1) * 450,
+            "main",
+            1_000 + run,
+            &|test| is_broken(run, test),
+            shard,
+        );
+        // A branch from there, which breaks a test of its own, is run twice, or is innocent.
+        if run % 3 == 2 {
+            let branch = format!("topic-{run}");
+            let own = |test| is_broken(run, test) || (run % 2 == 0 && test == run);
+            import((RUNS - run - 1) * 450 + 200, &branch, 2_000 + run, &own, &[]);
+            if run > 8 {
+                import((RUNS - run - 1) * 450 + 100, &branch, 3_000 + run, &own, &[]);
+            }
+        }
+    }
+    let server = Server::start_with_front(world.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
+    let served: ServedWorld = world.served_by(server);
+    let front = served.server.front();
+    let browser = Browser::start(Scripts::On);
+    browser.open(&format!("{}/login", front.base()));
+    browser.write("input[name=key]", &served.key);
+    browser.click("button.main");
+    browser.until("return location.pathname !== '/login'");
+    let project = served.project.clone();
+    let seen = Reader::new(browser, served.server.client(), &served.key, &project).read();
+    assert!(seen.iter().all(|pages| *pages > 0), "{seen:?}");
+}
