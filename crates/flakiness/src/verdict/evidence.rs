@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_domain::{
     timestamp::Timestamp,
-    verdict::{DroppedRun, Evidence, Signal, SignalEvidence},
+    verdict::{DroppedRun, Evidence, Signal, SignalEvidence, VerdictStatus},
 };
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     numbers::{at, count},
     participation::Presence,
     verdict::{
-        chain_counts::FailingEnd, explanation, run_counts::FailuresInRun, status::FailedTest,
+        calendar, chain_counts::FailingEnd, explanation, run_counts::FailuresInRun, status::FailedTest,
         test_counts::CountedResult,
     },
 };
@@ -69,7 +69,10 @@ fn of_signal(failed_test: &FailedTest<'_, '_>, signal: Signal) -> SignalEvidence
     } else {
         explanation::sentence(failed_test, signal)
     };
-    let detail = sentence + &explanation::addition(failed_test, signal, pair);
+    let mut detail = sentence + &explanation::addition(failed_test, signal, pair);
+    if status == VerdictStatus::Flaky && reason == Some(signal) {
+        detail += &calendar::sentence(failed_test.test_counts).unwrap_or_default();
+    }
     SignalEvidence {
         signal,
         label: signal.label().to_owned(),

@@ -369,3 +369,77 @@ fn a_test_leaves_a_small_suite_too() {
     let verdicts = Engine::default().verdicts(&suite.history, suite.now);
     assert_eq!(verdicts[0].status, VerdictStatus::Broken);
 }
+
+/// Ten runs a day from Thursday 2026-01-01 on, at 00:00, 02:24, 04:48 and so on. Those for which `fails` holds, given the
+/// day and the place in it, fail.
+fn detail_of_failures(fails: impl Fn(i64, i64) -> bool) -> String {
+    let letters = (0..14).flat_map(|day| (0..10).map(move |place| (day, place)));
+    let text: String = letters
+        .map(|(day, place)| if fails(day, place) { 'F' } else { 'P' })
+        .collect();
+    let suite = Suite::new(&text, 111, 0, DAY_MS / 10);
+    let judgement = Engine::default().judge(&suite.history, suite.now).swap_remove(0);
+    assert_eq!(
+        judgement.verdict.status,
+        VerdictStatus::Flaky,
+        "{:?}",
+        judgement.verdict
+    );
+    judgement
+        .evidence
+        .signals
+        .into_iter()
+        .map(|signal| signal.detail)
+        .collect()
+}
+
+#[test]
+fn the_evidence_names_the_hour_or_the_weekend_of_all_failures() {
+    let at_night = detail_of_failures(|day, place| place == 1 && [2, 5, 8, 11].contains(&day));
+    assert!(
+        at_night
+            .contains("; all failures began between 02:00 and 03:00 UTC, as 14 of the 140 hours with a run"),
+        "{at_night}"
+    );
+    // Days 2, 3, 9 and 10 are weekends.
+    let on_weekends = detail_of_failures(|day, place| {
+        [(2, 1), (2, 7), (3, 4), (9, 3), (9, 8), (10, 5)].contains(&(day, place))
+    });
+    assert!(
+        on_weekends.contains("; all failures were on a weekend (UTC), as 40 of the 140 hours with a run"),
+        "{on_weekends}"
+    );
+}
+
+#[test]
+fn the_evidence_names_no_time_that_chance_or_the_schedule_explains() {
+    for (what, detail) in [
+        (
+            "other hours",
+            detail_of_failures(|day, place| [(2, 1), (5, 3), (8, 6), (11, 9)].contains(&(day, place))),
+        ),
+        (
+            "three nights",
+            detail_of_failures(|day, place| place == 1 && [2, 5, 8].contains(&day)),
+        ),
+        (
+            "one weekend",
+            detail_of_failures(|day, place| day == 10 && [3, 6, 9].contains(&place)),
+        ),
+    ] {
+        assert!(!detail.contains("all failures"), "{what}: {detail}");
+    }
+    // Every run of a nightly suite begins in the same hour.
+    let nightly = Suite::nightly("PFPPFPPPFPPFPP");
+    let judgement = Engine::default()
+        .judge(&nightly.history, nightly.now)
+        .swap_remove(0);
+    assert_eq!(judgement.verdict.status, VerdictStatus::Flaky);
+    assert!(
+        !judgement
+            .evidence
+            .signals
+            .iter()
+            .any(|signal| signal.detail.contains("all failures"))
+    );
+}
