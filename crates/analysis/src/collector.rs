@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -20,6 +20,7 @@ use assay_domain::{
 use crate::{
     interner::{Signatures, Tests},
     part::{self, Attempt, Part},
+    slot::{ReceivedPart, Slot},
 };
 
 /// Collects results by run, reduced to the data that the engine and the page need.
@@ -57,25 +58,26 @@ struct Run {
     /// The page of the CI run.
     url: Option<Arc<str>>,
     /// Its shards by index; 0 for the only part of an unsharded run.
-    parts: BTreeMap<u32, Part>,
+    slots: BTreeMap<u32, Slot>,
     /// The expected number of shards, if a report names it.
     expected_shards: u32,
-    /// The shards whose report was cut short.
-    cut_short: BTreeSet<u32>,
-    /// The shards whose report has an error that belongs to no test.
-    with_errors: BTreeSet<u32>,
 }
 
 impl Run {
     /// How the run with these results ended.
     fn ending(&self, observed: &RunObservations) -> RunEnding {
-        let received = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
+        let received = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+        let (mut is_cut_short, mut has_errors) = (false, false);
+        for (cut_short, with_errors) in self.slots.values().map(Slot::flaws) {
+            is_cut_short |= cut_short;
+            has_errors |= with_errors;
+        }
         let has_failed_test = observed.failures.iter().any(|failure| !failure.recovered);
         RunEnding {
-            complete: received >= self.expected_shards && self.cut_short.is_empty(),
+            complete: received >= self.expected_shards && !is_cut_short,
             // A folder is all there is.
             counts_from: None,
-            failed_outside_tests: !self.with_errors.is_empty() && !has_failed_test,
+            failed_outside_tests: has_errors && !has_failed_test,
         }
     }
 }
@@ -145,8 +147,8 @@ impl Collector {
         self.assumed_stable
     }
 
-    /// Adds a report. Evidence refers to it by `name`. A shard joins its run. The same shard or unsharded run again
-    /// replaces the earlier one, as in an import. Returns the run's name: that of its first report.
+    /// Adds a report. Evidence refers to it by `name`. A shard joins its run. The same shard or unsharded run again is a
+    /// further part of it, as in an import. Returns the run's name: that of its first report.
     pub fn record(&mut self, name: &str, recording: Recording) -> Arc<str> {
         self.record_variant(name, None, recording)
     }
@@ -156,8 +158,10 @@ impl Collector {
     pub fn record_variant(&mut self, name: &str, variant: Option<&str>, recording: Recording) -> Arc<str> {
         let Recording {
             run_key,
+            content,
             shard,
             context,
+            sender,
             started_at,
             state,
             report_errors,
@@ -209,19 +213,15 @@ impl Collector {
         }
         run.url = run.url.take().or_else(|| context.run_url.map(Into::into));
         let place = shard.map_or(0, |shard| shard.index);
-        run.parts.insert(place, part);
+        run.slots.entry(place).or_default().add(ReceivedPart {
+            sender,
+            content,
+            part,
+            is_cut_short: state == RunState::Interrupted,
+            has_errors: !report_errors.is_empty(),
+        });
         let of_shard = shard.map_or(0, |shard| shard.total.unwrap_or(shard.index));
         run.expected_shards = run.expected_shards.max(of_shard);
-        for (shards, applies) in [
-            (&mut run.cut_short, state == RunState::Interrupted),
-            (&mut run.with_errors, !report_errors.is_empty()),
-        ] {
-            if applies {
-                shards.insert(place);
-            } else {
-                shards.remove(&place);
-            }
-        }
         Arc::clone(&run.id)
     }
 
@@ -265,7 +265,7 @@ impl Collector {
         let Some(entry) = self.runs.get_mut(index) else {
             return Ok(());
         };
-        if entry.parts.is_empty() {
+        if entry.slots.is_empty() {
             entry.branch = run.branch.map(Into::into);
             entry.revision = run.revision.map(Into::into);
             entry.variant = run.variant.into();
@@ -285,7 +285,10 @@ impl Collector {
                 ));
             }
         }
-        let part = entry.parts.entry(0).or_insert_with(|| Part::starting(started_at));
+        let slot = entry.slots.entry(0).or_default();
+        let Some(part) = slot.of_rows(|| Part::starting(started_at)) else {
+            return Ok(());
+        };
         part.started_at = part.started_at.min(started_at);
         let so_far = u32::try_from(part.attempts_of(test)).unwrap_or(u32::MAX);
         part.add(
@@ -331,10 +334,8 @@ impl Collector {
             revision: None,
             variant: "".into(),
             url: None,
-            parts: BTreeMap::new(),
+            slots: BTreeMap::new(),
             expected_shards: 0,
-            cut_short: BTreeSet::new(),
-            with_errors: BTreeSet::new(),
         });
         self.keys.insert(key.to_owned(), index);
         index
@@ -345,7 +346,7 @@ impl Collector {
     pub(crate) fn window(&self, from: Timestamp, to: Timestamp) -> Vec<RunResults<'_>> {
         let mut starts: HashMap<usize, Timestamp> = HashMap::new();
         for run in &self.runs {
-            for part in run.parts.values() {
+            for part in run.slots.values().filter_map(Slot::part) {
                 let start = starts.entry(run.identity).or_insert(part.started_at);
                 *start = part.started_at.min(*start);
             }
@@ -421,7 +422,7 @@ impl RunResults<'_> {
             revision: run.revision.clone(),
             variant: Arc::clone(&run.variant),
         });
-        let mut parts = run.parts.values();
+        let mut parts = run.slots.values().filter_map(Slot::part);
         if let (Some(only), None) = (parts.next(), parts.next()) {
             let (plain, untimed) = only.plain();
             observed.present = plain.clone();
@@ -432,7 +433,12 @@ impl RunResults<'_> {
             observed.ending = run.ending(&observed);
             return observed;
         }
-        let mut tests: Vec<TestOrdinal> = run.parts.values().flat_map(Part::tests).collect();
+        let mut tests: Vec<TestOrdinal> = run
+            .slots
+            .values()
+            .filter_map(Slot::part)
+            .flat_map(Part::tests)
+            .collect();
         tests.sort_unstable();
         tests.dedup();
         for test in tests {
@@ -465,7 +471,11 @@ impl RunResults<'_> {
 
     /// A test's executions in each shard, in the store's order: the worst outcome last.
     fn executions(self, test: TestOrdinal) -> Vec<(u32, Vec<Attempt>)> {
-        let parts = self.run.parts.iter();
+        let parts = self
+            .run
+            .slots
+            .iter()
+            .filter_map(|(shard, slot)| Some((shard, slot.part()?)));
         let mut executions: Vec<_> = parts
             .flat_map(|(shard, part)| {
                 let executions = part.executions(test).into_iter();
@@ -480,6 +490,7 @@ impl RunResults<'_> {
 
     /// The starts of the passed tests of a shard.
     pub(crate) fn starts(self, shard: u32) -> HashMap<TestOrdinal, Timestamp> {
-        self.run.parts.get(&shard).map(Part::starts).unwrap_or_default()
+        let slot = self.run.slots.get(&shard);
+        slot.and_then(Slot::part).map(Part::starts).unwrap_or_default()
     }
 }

@@ -14,6 +14,7 @@ mod csv;
 mod interner;
 mod page;
 mod part;
+mod slot;
 
 pub use assay_components::{history::Strip, strip::Outcome};
 

@@ -99,9 +99,17 @@ pub struct NamedReport {
 /// # Errors
 /// As [`read`].
 pub fn read_each(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Vec<NamedReport>, ReadError> {
+    by_run(all_readable(&files, options)?)
+        .into_iter()
+        .map(merge_run)
+        .collect()
+}
+
+/// The reports of each run, in the order of their first files.
+fn by_run(pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
     let mut runs: Vec<Vec<Piece>> = Vec::new();
     let mut run_index: HashMap<String, usize> = HashMap::new();
-    for piece in all_readable(&files, options)? {
+    for piece in pieces {
         let next = runs.len();
         let index = run_group(&piece).map_or(next, |group| *run_index.entry(group).or_insert(next));
         match runs.get_mut(index) {
@@ -109,21 +117,32 @@ pub fn read_each(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Vec<Na
             None => runs.push(vec![piece]),
         }
     }
-    runs.into_iter().map(merge_run).collect()
+    runs
 }
 
 /// Reads files that may be of one build: those of one [`build_key`](crate::build_key). Files that start within an hour
 /// and have tests in common are variants of one run, and a file that repeats failed tests is a part of the run whose
-/// tests it repeats. Any other file is a run, with the exceptions of [`read_each`].
+/// tests it repeats. Any other file is a run. The files that are one run in [`read_each`] count as one file.
 ///
 /// # Errors
 /// As [`read`].
 pub fn read_build(files: Vec<SourceFile>, options: &Options<'_>) -> Result<Vec<NamedReport>, ReadError> {
-    let pieces = all_readable(&files, options)?;
-    if pieces.iter().any(|piece| run_group(piece).is_some()) {
-        return read_each(files, options);
-    }
-    builds::runs(pieces)
+    let runs = by_run(all_readable(&files, options)?);
+    let pieces = runs.into_iter().map(|pieces| {
+        let NamedReport {
+            name,
+            modified,
+            report,
+            ..
+        } = merge_run(pieces)?;
+        Ok(Piece {
+            name,
+            modified,
+            report,
+            history_id: None,
+        })
+    });
+    builds::runs(pieces.collect::<Result<_, ReadError>>()?)
 }
 
 /// The format of a file, or `None` if it is not a report or empty. Callers that search folders skip such files.

@@ -403,7 +403,7 @@ fn reports_with_a_file_per_class_are_one_run_and_two_formats_count_once() {
         ("build/TEST-b.xml", suite("b", true)),
         (
             "later/TEST-a.xml",
-            junit::report("2026-11-20T09:00:00Z", &[("a", true)]),
+            junit::report("2026-11-20T10:00:00Z", &[("a", true)]),
         ),
         ("notes.json", "{}".to_owned()),
     ]);
@@ -577,6 +577,46 @@ fn the_legs_of_a_build_are_variants_of_one_run() {
             (&24.into(), ("Rounds", "flaky"))
         );
     }
+}
+
+/// Surefire writes a file for each class into one folder, which is one run.
+#[test]
+fn folders_of_files_that_are_one_run_are_legs_of_a_build() {
+    let class = |class: &str, time: &str, passes: bool| {
+        let failure = if passes {
+            ""
+        } else {
+            "<failure message='off by one'/>"
+        };
+        format!(
+            "<testsuite name='shop.{class}' tests='1' timestamp='{time}'><testcase classname='shop.{class}' \
+             name='adds' time='0.5'>{failure}</testcase></testsuite>"
+        )
+    };
+    let files: Vec<(String, String)> = (1..13)
+        .flat_map(|day| {
+            ["linux", "windows"].map(|leg| {
+                let time = format!("2026-11-{day:02}T09:00:00Z");
+                ["Cart", "Order"].map(|name| {
+                    let passes = name == "Cart" || leg == "linux";
+                    (
+                        format!("{day:02}/{leg}/TEST-shop.{name}.xml"),
+                        class(name, &time, passes),
+                    )
+                })
+            })
+        })
+        .flatten()
+        .collect();
+    let joined = analyzed(&files, &[]);
+    assert_eq!(
+        (&joined["runs"], statuses(&joined)),
+        (
+            &12.into(),
+            vec![("shop.Order > adds", "broken"), ("shop.Cart > adds", "healthy")]
+        )
+    );
+    assert_eq!(analyzed(&files, &["--one-run-per-file"])["runs"], 24);
 }
 
 #[test]

@@ -81,10 +81,6 @@ pub(super) fn read(
                     reader.record(collector, recordings?, &mut skipped)?;
                 }
             }
-            Batch::OneRun(candidates) => {
-                bar.inc(candidates.iter().map(size).sum());
-                reader.record(collector, reader.read_slot(&candidates)?, &mut skipped)?;
-            }
         }
     }
     bar.finish_and_clear();
@@ -96,12 +92,10 @@ pub(super) fn read(
 enum Batch {
     /// A history.
     Csv(Candidate),
-    /// Reports: one entry per run. Several files of an entry are the same run in several formats.
+    /// Reports: one entry per run. Several files of an entry are the parts of a run, or the same run in several formats.
     Reports(Vec<Vec<Candidate>>),
     /// Reports that may be of one build: one entry per report, as above.
     OneBuild(Vec<Vec<Candidate>>),
-    /// Files that form one run.
-    OneRun(Vec<Candidate>),
 }
 
 /// The files in their order, folder by folder.
@@ -141,7 +135,7 @@ fn batches(candidates: Vec<Candidate>, input_format: InputFormat, one_run_per_fi
                 },
             }
         }
-        batches.extend(runs.into_values().map(Batch::OneRun));
+        all_slots.extend(runs.into_values());
         all_slots.extend(slots);
     }
     let (builds, single) = match one_run_per_file {
@@ -159,9 +153,14 @@ fn batches(candidates: Vec<Candidate>, input_format: InputFormat, one_run_per_fi
 /// The reports that may be of one build by their paths, and the others. Only files that a walk found are joined: a file
 /// that is named is a run.
 fn by_build(slots: Vec<Vec<Candidate>>) -> (Vec<Vec<Vec<Candidate>>>, Vec<Vec<Candidate>>) {
-    let key = |slot: &[Candidate]| match slot.first() {
-        Some(first) if first.from_walk => Some(assay_reports::build_key(&first.path.to_string_lossy())),
-        Some(_) | None => None,
+    let key = |slot: &[Candidate]| {
+        let first = slot.first().filter(|first| first.from_walk)?;
+        // The files of a run in one folder have names of classes, features or attempts, so the folder is what counts.
+        let path = match (of_one_run(&first.path), first.path.parent()) {
+            (Some(kind), Some(folder)) => folder.join(kind),
+            (None, _) | (_, None) => first.path.clone(),
+        };
+        Some(assay_reports::build_key(&path.to_string_lossy()))
     };
     let mut builds: BTreeMap<String, Vec<Vec<Candidate>>> = BTreeMap::new();
     let mut single = Vec::new();
