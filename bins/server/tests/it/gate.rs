@@ -495,6 +495,62 @@ fn a_stored_run_is_judged_with_all_its_shards() {
     assert_eq!(job.gate_of(&run, &["saved.xml"]).0, Some(2));
 }
 
+/// Vitest writes an error that belongs to no test as a suite of its own. Every test of the report passes.
+#[test]
+fn a_run_with_an_error_of_no_test_is_red_everywhere() {
+    let intake = intake();
+    let job = Job::of(&intake);
+    let passes = report(&[("pays", None), ("odd", None), ("old", None)]);
+    let passes = passes.replace("<testsuites>", "<testsuites name=\"vitest tests\">");
+    let error = "<testsuite name=\"vitest unhandled errors\" timestamp=\"{now}\" \
+                 hostname=\"ci\" tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\" time=\"0\"><testcase classname=\"vitest unhandled \
+                 errors\" name=\"Unhandled Rejection\"><error message=\"connect ECONNREFUSED\">Error: connect \
+                 ECONNREFUSED</error></testcase></testsuite></testsuites>";
+    let now = OffsetDateTime::now_utc()
+        .format(&time::format_description::well_known::Rfc3339)
+        .unwrap();
+    let fails = passes.replace("</testsuites>", &error.replace("{now}", &now));
+    let send = |key: &str, branch: &str, xml: &str| {
+        let fields = [("branch", branch), ("commit", key), ("runKey", key)];
+        let answer = intake.send(&intake.key, &fields, &[("r.xml", xml.as_bytes())]);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()["runId"].as_str().unwrap().to_owned()
+    };
+    let (red, green) = (
+        send("f3", "feature/tax", &fails),
+        send("f4", "feature/tax", &passes),
+    );
+    for (run, status, gate) in [
+        (&red, "failed", (Some(1), "blocked")),
+        (&green, "passed", (Some(0), "clean")),
+    ] {
+        let detail = intake.read(&format!("/runs/{run}"));
+        assert_eq!(
+            (&detail["run"]["status"], &detail["counts"]["failed"]),
+            (&status.into(), &0.into()),
+            "{detail}"
+        );
+        let (code, value) = job.gate_of(run, &[]);
+        assert_eq!((code, value["outcome"].as_str().unwrap()), gate, "{value}");
+        let has_problem = value["problems"].to_string().contains("connect ECONNREFUSED");
+        assert_eq!(has_problem, status == "failed", "{value}");
+    }
+    let failed = intake.read("/runs?status=failed&branch=feature%2Ftax");
+    assert_eq!(
+        (&failed["total"], &failed["runs"][0]["id"]),
+        (&1.into(), &red.as_str().into()),
+        "{failed}"
+    );
+    // On the stable branch, the state names the run.
+    send("m1", "main", &fails);
+    let state = intake.read("/flaky")["stable"].clone();
+    let sentence = state["explanation"].as_str().unwrap();
+    assert!(
+        sentence.ends_with("failed with an error outside of its tests"),
+        "{sentence}"
+    );
+}
+
 #[test]
 fn the_gate_writes_a_summary_and_a_comment() {
     let intake = intake();
