@@ -52,6 +52,8 @@ impl Checkout {
             known_files,
             clocks: Clocks::default(),
             keeps_written_names: false,
+            memory: None,
+            unpacked_bytes: None,
         }
     }
 

@@ -25,15 +25,15 @@ pub(crate) struct UploadLimits {
     #[arg(long, value_name = "N", env = "ASSAY_INGEST_FILES", hide_env_values = true, default_value_t = 2_000, value_parser = value_parser!(u32).range(1..=50_000))]
     ingest_files: u32,
 
-    /// Disk space for temporary files of uploads under way, in MiB
+    /// Disk space for temporary files of uploads under way, in MiB; one ingest key may hold half of it
     #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_SPOOL_MIB", hide_env_values = true, default_value_t = 2_048, value_parser = value_parser!(u32).range(1..=1_048_576))]
     ingest_spool_mib: u32,
 
-    /// Memory for parsing uploads, in MiB; an upload reserves five times its unpacked size
+    /// Memory for reading uploads, in MiB; one ingest key may hold half of it
     #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_MEMORY_MIB", hide_env_values = true, default_value_t = 1_024, value_parser = value_parser!(u32).range(16..=1_048_576))]
     ingest_memory_mib: u32,
 
-    /// Uploads of one project that may wait for their turn
+    /// Uploads of one project that may wait for their turn; one ingest key may have half of them
     #[arg(long, value_name = "N", env = "ASSAY_INGEST_WAITING", hide_env_values = true, default_value_t = 200, value_parser = value_parser!(u32).range(1..=10_000))]
     ingest_waiting: u32,
 

@@ -1,25 +1,31 @@
 //! The dependencies and shared state of the routes.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
-use assay_access::{directory::AdmissionShare, ingest::IngestDirectory, limit::RateLimiter};
+use assay_access::{
+    directory::AdmissionShare,
+    ingest::{IngestDirectory, IngestGrant},
+    limit::RateLimiter,
+};
 use assay_domain::{
-    id::ProjectId,
+    id::{KeyId, ProjectId},
     intake::IngestKeys,
     store::{Recorder, Store},
     timestamp::Clock,
 };
 use assay_flakiness::Diagnose;
-use assay_listener::{AdmissionControl, HttpMetrics, MetricsRegistry, Shares, TimeLimits};
-use tokio::sync::{Semaphore, watch};
+use assay_listener::{AdmissionControl, HttpMetrics, MetricsRegistry, Precedence, TimeLimits};
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::watch;
 
-use crate::{error::IntakeError, limits::Limits, metrics::UploadMetrics, queue::StoringQueue};
+use crate::{
+    error::IntakeError,
+    limits::Limits,
+    memory::UploadMemory,
+    metrics::UploadMetrics,
+    queue::StoringQueue,
+    shares::{Holder, Share, Shares},
+};
 
 /// Time limits for the look-up of a key.
 const LOOK_UP_LIMITS: TimeLimits = TimeLimits {
@@ -35,8 +41,8 @@ pub const CONNECTIONS_BESIDE_WRITERS: usize = LOOK_UP_THREADS + EXPLANATION_THRE
 /// The least time for storing an upload after its turn has begun. Storing continues past it, but the client gets a
 /// retry answer.
 const STORED_WITHIN: Duration = Duration::from_secs(600);
-/// The unit of memory for parsing, in bytes.
-const MEMORY_UNIT: u64 = 1 << 20;
+/// Uploads that are read or wait for it, for each one of a key.
+const KEYS_THAT_READ: usize = 20;
 
 /// The dependencies and shared state of the routes. Clones share both.
 #[derive(Clone)]
@@ -64,10 +70,12 @@ pub(crate) struct AppState {
     pub(crate) queue: Arc<StoringQueue>,
     /// Whether the server is stopping.
     closing: watch::Sender<bool>,
-    /// Free memory for parsing, in units of [`MEMORY_UNIT`].
-    memory: Arc<Semaphore>,
-    /// Bytes of temporary files in use.
-    spooled: AtomicU64,
+    /// Admission control for unpacking and reading: as many threads as processors.
+    pub(crate) readers: AdmissionControl<KeyId>,
+    /// Memory for reading.
+    memory: Arc<Shares>,
+    /// Bytes of temporary files.
+    spool: Arc<Shares>,
 }
 
 impl App {
@@ -80,17 +88,24 @@ impl App {
         limits: Limits,
         registry: &MetricsRegistry,
     ) -> Self {
-        let units = usize::try_from(limits.memory_bytes.div_ceil(MEMORY_UNIT)).unwrap_or(usize::MAX >> 4);
         let turns = TimeLimits {
             waiting: limits.turn_within,
             answering: limits.turn_within + STORED_WITHIN,
         };
-        let shares = Shares {
+        let storing = assay_listener::Shares {
             threads: limits.writers,
             threads_of_key: 1,
             places: limits.waiting.saturating_mul(100),
             places_of_key: limits.waiting + 1,
         };
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let reading = assay_listener::Shares {
+            threads: processors,
+            threads_of_key: (processors / 2).max(1),
+            places: limits.waiting.saturating_mul(KEYS_THAT_READ),
+            places_of_key: limits.waiting + 1,
+        };
+        let metrics = UploadMetrics::registered(registry);
         Self(Arc::new(AppState {
             directory: IngestDirectory::new(database.clone()),
             keys: database.clone(),
@@ -100,12 +115,13 @@ impl App {
             limiter,
             clock,
             http: HttpMetrics::of_listener("ingest", registry),
-            metrics: UploadMetrics::registered(registry),
+            memory: Shares::new(limits.memory_bytes, metrics.memory.clone()),
+            spool: Shares::new(limits.spool_bytes, Gauge::default()),
+            metrics,
             look_ups: AdmissionControl::new(LOOK_UP_THREADS, LOOK_UP_LIMITS),
             explanations: AdmissionControl::new(EXPLANATION_THREADS, turns),
-            turns: AdmissionControl::with_shares(shares, turns),
-            memory: Arc::new(Semaphore::new(units)),
-            spooled: AtomicU64::new(0),
+            turns: AdmissionControl::with_shares(storing, turns),
+            readers: AdmissionControl::with_shares(reading, turns),
             queue: Arc::default(),
             closing: watch::Sender::new(false),
             limits,
@@ -132,71 +148,33 @@ impl AppState {
         *self.closing.borrow()
     }
 
-    /// Waits for memory to parse an upload of this unpacked size.
-    pub(crate) async fn memory_for(&self, unpacked: u64) -> Result<MemoryPermit, IntakeError> {
-        let all = self.limits.memory_bytes.div_ceil(MEMORY_UNIT);
-        let needed_units = unpacked
-            .saturating_mul(crate::limits::PARSING_FACTOR)
-            .div_ceil(MEMORY_UNIT)
-            .clamp(1, all.max(1));
-        let busy = || IntakeError::Busy {
-            reason: "The uploads under way fill the memory for parsing",
-            after_s: 10,
-        };
-        let units = u32::try_from(needed_units).map_err(|_| busy())?;
-        let acquiring = Arc::clone(&self.memory).acquire_many_owned(units);
-        let waited = tokio::time::timeout(self.limits.memory_within, acquiring).await;
-        let permit = waited.map_err(|_| busy())?.map_err(|_| busy())?;
-        Ok(MemoryPermit {
-            _reserved: self.metrics.reserved(needed_units * MEMORY_UNIT),
-            _permit: permit,
-        })
-    }
-
-    /// Reserves space for temporary files, released on drop.
-    pub(crate) fn spool(self: &Arc<Self>) -> SpoolRoom {
-        SpoolRoom {
-            app: Arc::clone(self),
-            bytes: 0,
-        }
-    }
-}
-
-/// Memory that an upload may use, released on drop.
-pub(crate) struct MemoryPermit {
-    _permit: tokio::sync::OwnedSemaphorePermit,
-    _reserved: crate::metrics::GaugeGuard,
-}
-
-/// Space for one upload's temporary file, released on drop.
-pub(crate) struct SpoolRoom {
-    app: Arc<AppState>,
-    bytes: u64,
-}
-
-impl SpoolRoom {
-    /// Reserves `bytes` more.
-    pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), IntakeError> {
-        let most = self.app.limits.spool_bytes;
-        let reservation = self
-            .app
-            .spooled
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-                held.checked_add(bytes).filter(|held| *held <= most)
-            });
-        if reservation.is_err() {
-            return Err(IntakeError::Busy {
-                reason: "The running uploads use all space for bodies",
+    /// Waits for memory to read an upload. It may grow later.
+    pub(crate) async fn memory_for(&self, holder: Holder, bytes: u64) -> Result<UploadMemory, IntakeError> {
+        let bytes = bytes.min(self.memory.of_key());
+        let share = self.memory.wait_for(holder, bytes, self.limits.memory_within);
+        match share.await {
+            Some(share) => Ok(UploadMemory::new(share)),
+            None => Err(IntakeError::Busy {
+                reason: "The uploads under way fill the memory for reading",
                 after_s: 10,
-            });
+            }),
         }
-        self.bytes += bytes;
-        Ok(())
+    }
+
+    /// An empty share of the space for temporary files.
+    pub(crate) fn spool(&self, holder: Holder) -> Share {
+        self.spool.empty(holder)
     }
 }
 
-impl Drop for SpoolRoom {
-    fn drop(&mut self) {
-        self.app.spooled.fetch_sub(self.bytes, Ordering::Relaxed);
+/// The key of an upload, as the holder of shares.
+pub(crate) const fn holder(grant: &IngestGrant) -> Holder {
+    Holder {
+        key: grant.key,
+        precedence: if grant.terms.pull_requests_only {
+            Precedence::Public
+        } else {
+            Precedence::Trusted
+        },
     }
 }

@@ -11,29 +11,31 @@ use futures_util::StreamExt as _;
 
 use crate::{
     admit::too_long,
-    app::{AppState, SpoolRoom},
+    app::AppState,
     error::IntakeError,
     limits::PACE_INTERVAL,
+    shares::{Holder, Share},
 };
 
-/// The size of the buffer, in bytes. A full buffer is written to the file.
-const PIECE: usize = 1 << 20;
+/// The size of the buffer, in bytes. A full buffer is written to the file. Every upload under way has one.
+const PIECE: usize = 64 << 10;
 
 /// A complete body. Its file has no name and is deleted with the value.
 pub(crate) struct ReceivedBody {
     pub(crate) file: File,
     pub(crate) bytes: u64,
-    _room: SpoolRoom,
+    _room: Share,
 }
 
 /// Receives a body of at most `longest` bytes. Its time and the space of all bodies are bounded, too.
 pub(crate) async fn receive(
     app: &Arc<AppState>,
+    holder: Holder,
     mut payload: Payload,
     longest: u64,
 ) -> Result<ReceivedBody, IntakeError> {
     let limits = &app.limits;
-    let mut room = app.spool();
+    let mut room = app.spool(holder);
     let mut file = web::block(tempfile::tempfile)
         .await
         .map_err(|_| IntakeError::Aborted)?
@@ -58,7 +60,12 @@ pub(crate) async fn receive(
         if bytes > longest {
             return Err(too_long(longest));
         }
-        room.grow(length)?;
+        if !room.grow(length) {
+            return Err(IntakeError::Busy {
+                reason: "The running uploads use all space for bodies",
+                after_s: 10,
+            });
+        }
         pace.record(length)?;
         piece.extend_from_slice(&chunk);
         if piece.len() >= PIECE {

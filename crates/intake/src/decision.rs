@@ -16,7 +16,12 @@ use assay_domain::{
 use serde::Serialize;
 
 use crate::{
-    answer::ProjectName, app::AppState, body, error::IntakeError, limits::DECISION_BYTES, parts::Shape,
+    answer::ProjectName,
+    app::{self, AppState},
+    body,
+    error::IntakeError,
+    limits::DECISION_BYTES,
+    parts::Shape,
     upload::status_of,
 };
 
@@ -53,7 +58,8 @@ pub(crate) async fn store(
     payload: Payload,
     body_is_read: impl FnOnce(),
 ) -> Result<(StatusCode, DecisionAnswer), IntakeError> {
-    let received = body::receive(app, payload, DECISION_BYTES).await?;
+    let holder = app::holder(&grant);
+    let received = body::receive(app, holder, payload, DECISION_BYTES).await?;
     body_is_read();
     let (project, storing) = (grant.project, Arc::clone(app));
     let work = move || {
@@ -82,5 +88,7 @@ pub(crate) async fn store(
         };
         Ok((status_of(effect), answer))
     };
-    app.explanations.run(project, work).await?
+    app.explanations
+        .run_after(project, holder.precedence, work)
+        .await?
 }

@@ -47,7 +47,7 @@ pub(crate) fn longest(name: &str) -> usize {
 }
 
 /// The fields as received. Each name is known and occurs once.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct RawFields(BTreeMap<String, String>);
 
 impl RawFields {
@@ -75,6 +75,14 @@ impl RawFields {
             return Err(IntakeError::bad(name, "given twice; give it once"));
         }
         Ok(())
+    }
+
+    /// The memory that the known files take once they are parsed.
+    pub(crate) fn bytes_of_known_files(&self) -> usize {
+        /// A path in its list and in two orders, beside its text.
+        const PATH: usize = 128;
+        let files = self.0.get("knownFiles");
+        files.map_or(0, |files| 2 * files.len() + PATH * files.lines().count())
     }
 
     fn parsed<T, E: ToString>(

@@ -31,8 +31,6 @@ pub struct Limits {
 
 /// The interval in which a minimum of bytes must arrive.
 pub(crate) const PACE_INTERVAL: Duration = Duration::from_secs(10);
-/// Parsing memory as a multiple of the unpacked size: the files, and four times as much to read them.
-pub(crate) const PARSING_FACTOR: u64 = 5;
 /// Bytes of the field `ci`.
 pub(crate) const CI_BYTES: usize = 64 << 10;
 /// Bytes of a gate's decision, on the wire and unpacked.

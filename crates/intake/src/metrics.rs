@@ -19,7 +19,8 @@ pub(crate) struct UploadMetrics {
     last: Family<ProjectLabels, Gauge>,
     seconds: Family<PhaseLabels, Histogram>,
     waiting: Gauge,
-    memory: Gauge,
+    /// Bytes reserved for reading.
+    pub(crate) memory: Gauge,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -88,7 +89,7 @@ impl UploadMetrics {
         );
         registry.register_with_unit(
             "ingest_memory_reserved",
-            "Memory reserved for parsing",
+            "Memory reserved for reading",
             Unit::Bytes,
             metrics.memory.clone(),
         );
@@ -115,11 +116,6 @@ impl UploadMetrics {
     /// Counts an upload as waiting until the returned guard is dropped.
     pub(crate) fn waiting(&self) -> GaugeGuard {
         GaugeGuard::of(&self.waiting, 1)
-    }
-
-    /// Counts memory as reserved until the returned guard is dropped.
-    pub(crate) fn reserved(&self, bytes: u64) -> GaugeGuard {
-        GaugeGuard::of(&self.memory, i64::try_from(bytes).unwrap_or(i64::MAX))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Converts a received body to a report that is ready for storing: parses its head, its fields and its files.
 
+use std::sync::Arc;
+
 use actix_web::http::header::{self, HeaderMap};
 use assay_access::ingest::IngestGrant;
 use assay_domain::{
@@ -9,14 +11,16 @@ use assay_domain::{
 };
 use assay_explain::failures::{ReportFailures, report_failures};
 use assay_ingest::{Arrival, Files, PreparedReport};
-use assay_reports::{Clocks, Options, SourceFile};
+use assay_reports::{Clocks, Memory, Options, SourceFile};
 use percent_encoding::percent_decode_str;
 
 use crate::{
-    app::{AppState, MemoryPermit},
+    app::AppState,
     body::ReceivedBody,
     error::IntakeError,
     fields::{Fields, RawFields},
+    limits::Limits,
+    memory::UploadMemory,
     parts::{self, Shape},
 };
 
@@ -68,30 +72,46 @@ pub(crate) struct ParsedUpload {
     pub(crate) files: u32,
     pub(crate) client: Option<String>,
     /// The memory that the report takes.
-    _memory: MemoryPermit,
+    _memory: Arc<UploadMemory>,
 }
 
-/// Reads fields and reports, within the reserved memory. Blocks.
+/// Reads fields and reports of a body that has this size, within the memory. Blocks.
 pub(crate) fn parse(
     app: &AppState,
     grant: &IngestGrant,
-    head: Head,
-    received: &ReceivedBody,
-    memory: MemoryPermit,
+    head: &Head,
+    (received, size): (&ReceivedBody, u64),
+    memory: Arc<UploadMemory>,
 ) -> Result<ParsedUpload, IntakeError> {
     let now = (app.clock)();
+    memory.demand(usize::try_from(size).unwrap_or(usize::MAX))?;
     let (files, fields) = parts::collect(&received.file, &head.shape, &app.limits)?;
-    let raw = if head.shape.is_raw() { head.query } else { fields };
+    let raw = if head.shape.is_raw() {
+        head.query.clone()
+    } else {
+        fields
+    };
+    memory.demand(raw.bytes_of_known_files())?;
     let fields = Fields::try_from(raw)?;
     check_project(grant, fields.project.as_deref())?;
     let file_count = u32::try_from(files.len()).unwrap_or(u32::MAX);
-    let prepared = prepare(&*app.recorder, grant.project, files, &fields, now)?;
+    let before = memory.used();
+    let reading = Reading {
+        recorder: &*app.recorder,
+        project: grant.project,
+        limits: &app.limits,
+        memory: &memory,
+    };
+    let prepared = reading.prepare(files, &fields, now)?;
     if prepared.recording.tests.is_empty() && prepared.recording.report_errors.is_empty() {
         return Err(IntakeError::NothingToStore);
     }
     grant
         .rules()
         .check(&prepared.recording, &grant.stable_branch, now)?;
+    // The files are gone.
+    memory.give_back(before);
+    memory.settle();
     Ok(ParsedUpload {
         prepared,
         sources: fields.sources,
@@ -100,7 +120,7 @@ pub(crate) fn parse(
         failures: None,
         bytes: received.bytes,
         files: file_count,
-        client: head.client,
+        client: head.client.clone(),
         _memory: memory,
     })
 }
@@ -124,39 +144,54 @@ pub(crate) fn explain(
     })
 }
 
-/// Reads the reports like `assay import`.
-fn prepare(
-    recorder: &dyn Recorder,
+/// What the reading of an upload needs.
+struct Reading<'a> {
+    recorder: &'a dyn Recorder,
     project: ProjectId,
-    files: Vec<SourceFile>,
-    fields: &Fields,
-    now: Timestamp,
-) -> Result<PreparedReport, IntakeError> {
-    let file_counts = Files::of(&files);
-    let root = fields.root.as_deref().or(fields.ci.workspace_root.as_deref());
-    let mut options = Options {
-        format: fields.format,
-        root,
-        known_files: fields.known_files.as_ref(),
-        clocks: Clocks {
-            utc_offset_minutes: fields.utc_offset_minutes,
-            now: Some(now),
-        },
-        keeps_written_names: false,
-    };
-    let mut report = assay_reports::read(&files, &options)?;
-    if report.has_unstable_names() && !recorder.stores_stable_names(project)? {
-        options.keeps_written_names = true;
-        report = assay_reports::read(&files, &options)?;
+    limits: &'a Limits,
+    memory: &'a Arc<UploadMemory>,
+}
+
+impl Reading<'_> {
+    /// Reads the reports like `assay import`.
+    fn prepare(
+        &self,
+        files: Vec<SourceFile>,
+        fields: &Fields,
+        now: Timestamp,
+    ) -> Result<PreparedReport, IntakeError> {
+        let file_counts = Files::of(&files);
+        let root = fields.root.as_deref().or(fields.ci.workspace_root.as_deref());
+        let memory: Arc<dyn Memory> = Arc::<UploadMemory>::clone(self.memory);
+        let before = self.memory.used();
+        let mut options = Options {
+            format: fields.format,
+            root,
+            known_files: fields.known_files.as_ref(),
+            clocks: Clocks {
+                utc_offset_minutes: fields.utc_offset_minutes,
+                now: Some(now),
+            },
+            keeps_written_names: false,
+            memory: Some(&memory),
+            unpacked_bytes: usize::try_from(self.limits.unpacked_bytes).ok(),
+        };
+        let mut report = assay_reports::read(&files, &options)?;
+        if report.has_unstable_names() && !self.recorder.stores_stable_names(self.project)? {
+            drop(report);
+            self.memory.give_back_to(before);
+            options.keeps_written_names = true;
+            report = assay_reports::read(&files, &options)?;
+        }
+        let arrival = Arrival {
+            files: file_counts,
+            report,
+            flags: &fields.flags,
+            ci: &fields.ci,
+            job_started_at: None,
+        };
+        Ok(assay_ingest::prepare(arrival, now)?)
     }
-    let arrival = Arrival {
-        files: file_counts,
-        report,
-        flags: &fields.flags,
-        ci: &fields.ci,
-        job_started_at: None,
-    };
-    Ok(assay_ingest::prepare(arrival, now)?)
 }
 
 /// Checks the project, if the request names one, against the key's project.

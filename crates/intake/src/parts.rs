@@ -1,7 +1,7 @@
 //! Unpacks a received body and splits it into report files and fields.
 //!
-//! A first pass measures the unpacked size, which determines the memory to reserve. A second pass reads the body. Both
-//! passes read one piece at a time and are bounded.
+//! A first pass measures the size of the parts, which is the memory that the second pass needs to collect them. Both
+//! passes read one piece at a time and are bounded. Archives among the files are unpacked by their readers.
 
 mod measure;
 
@@ -21,8 +21,7 @@ use actix_web::{
     web::Bytes,
 };
 use assay_ingest::values::LONGEST_FILE_NAME;
-use assay_reports::SourceFile;
-use flate2::read::MultiGzDecoder;
+use assay_reports::{GzipReader, SourceFile};
 use futures_util::Stream;
 
 use crate::{
@@ -32,7 +31,7 @@ use crate::{
     limits::{FIELDS, Limits},
 };
 
-pub(crate) use self::measure::{measure, measure_with_zips};
+pub(crate) use self::measure::measure;
 
 /// Bytes that are unpacked at a time.
 const PIECE: usize = 64 << 10;
@@ -123,7 +122,7 @@ impl Shape {
         let file = io::BufReader::with_capacity(PIECE, file);
         Ok(match self.coding {
             Coding::Identity => Box::new(file),
-            Coding::Gzip => Box::new(MultiGzDecoder::new(file)),
+            Coding::Gzip => Box::new(GzipReader::new(file)),
             Coding::Zstd => {
                 let mut decoder =
                     zstd::stream::read::Decoder::with_buffer(file).map_err(IntakeError::DoesNotUnpack)?;

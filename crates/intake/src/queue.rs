@@ -6,9 +6,10 @@ use std::{
     time::Duration,
 };
 
-use assay_domain::id::ProjectId;
+use assay_domain::id::{KeyId, ProjectId};
+use assay_listener::Precedence;
 
-use crate::error::IntakeError;
+use crate::{error::IntakeError, limits::Limits, shares::Holder};
 
 /// The shortest wait before a retry, in seconds.
 pub(crate) const SHORTEST_RETRY_S: u64 = 5;
@@ -25,32 +26,67 @@ pub(crate) struct StoringQueue(Mutex<QueueState>);
 struct QueueState {
     /// The moving average of the time to store a test, in nanoseconds; 0 before the first upload.
     test_ns: u64,
-    /// The tests of each project's uploads that wait or are being stored.
-    tests: HashMap<ProjectId, u64>,
+    projects: HashMap<ProjectId, ProjectQueue>,
+}
+
+/// The uploads of a project that wait or are being stored.
+#[derive(Debug, Default)]
+struct ProjectQueue {
+    /// The tests of trusted keys' uploads.
+    trusted_tests: u64,
+    /// The tests of public keys' uploads, which all others pass.
+    public_tests: u64,
+    uploads_of_key: HashMap<KeyId, usize>,
+}
+
+impl ProjectQueue {
+    /// The tests that are stored before those of a further upload.
+    const fn tests_before(&self, precedence: Precedence) -> u64 {
+        match precedence {
+            Precedence::Trusted => self.trusted_tests,
+            Precedence::Public => self.trusted_tests.saturating_add(self.public_tests),
+        }
+    }
+
+    const fn tests_of(&mut self, precedence: Precedence) -> &mut u64 {
+        match precedence {
+            Precedence::Trusted => &mut self.trusted_tests,
+            Precedence::Public => &mut self.public_tests,
+        }
+    }
 }
 
 impl StoringQueue {
-    /// Adds an upload. Refuses it if the estimated wait is too long.
+    /// Adds an upload. Refuses it if the estimated wait is too long, or if its key holds half of the places.
     pub(crate) fn enter(
         self: &Arc<Self>,
         project: ProjectId,
+        holder: Holder,
         tests: usize,
-        within: Duration,
+        limits: &Limits,
     ) -> Result<QueuePlace, IntakeError> {
-        let mut state = self.state();
-        let before = state.tests.get(&project).copied().unwrap_or_default();
+        let mut guard = self.state();
+        let state = &mut *guard;
+        let queue = state.projects.get(&project);
+        let before = queue.map_or(0, |queue| queue.tests_before(holder.precedence));
+        let of_key = queue.and_then(|queue| queue.uploads_of_key.get(&holder.key));
         let wait = Duration::from_nanos(before.saturating_mul(state.test_ns));
-        if wait > within {
+        let places_of_key = (limits.waiting + 1).div_ceil(2);
+        if wait > limits.turn_within || of_key.is_some_and(|uploads| *uploads >= places_of_key) {
             return Err(IntakeError::Busy {
                 reason: "Too many uploads into this project wait for their turn",
                 after_s: wait.as_secs().max(SHORTEST_RETRY_S),
             });
         }
         let tests = COST_OF_UPLOAD.saturating_add(u64::try_from(tests).unwrap_or(u64::MAX));
-        state.tests.insert(project, before.saturating_add(tests));
+        let queue = state.projects.entry(project).or_default();
+        let waiting_tests = queue.tests_of(holder.precedence);
+        *waiting_tests = waiting_tests.saturating_add(tests);
+        *queue.uploads_of_key.entry(holder.key).or_default() += 1;
         Ok(QueuePlace {
             queue: Arc::clone(self),
             project,
+            holder,
             tests,
         })
     }
@@ -64,6 +100,7 @@ impl StoringQueue {
 pub(crate) struct QueuePlace {
     queue: Arc<StoringQueue>,
     project: ProjectId,
+    holder: Holder,
     tests: u64,
 }
 
@@ -83,11 +120,18 @@ impl QueuePlace {
 impl Drop for QueuePlace {
     fn drop(&mut self) {
         let mut state = self.queue.state();
-        let queued_tests = state.tests.get(&self.project).copied().unwrap_or_default();
-        match queued_tests.saturating_sub(self.tests) {
-            0 => state.tests.remove(&self.project),
-            remaining => state.tests.insert(self.project, remaining),
+        let Some(queue) = state.projects.get_mut(&self.project) else {
+            return;
         };
+        let waiting_tests = queue.tests_of(self.holder.precedence);
+        *waiting_tests = waiting_tests.saturating_sub(self.tests);
+        if let Some(uploads) = queue.uploads_of_key.get_mut(&self.holder.key) {
+            *uploads = uploads.saturating_sub(1);
+        }
+        queue.uploads_of_key.retain(|_, uploads| *uploads > 0);
+        if queue.uploads_of_key.is_empty() {
+            state.projects.remove(&self.project);
+        }
     }
 }
 
@@ -95,7 +139,14 @@ impl Drop for QueuePlace {
 mod tests {
     use super::*;
 
-    const WITHIN: Duration = Duration::from_secs(60);
+    fn holder(end: u8, precedence: Precedence) -> Holder {
+        Holder {
+            key: format!("019aa3f4-5b1c-7def-8a3b-0000000001{end:02}")
+                .parse()
+                .unwrap(),
+            precedence,
+        }
+    }
 
     #[test]
     fn the_wait_is_estimated_from_the_tests_of_the_projects_uploads() {
@@ -105,7 +156,8 @@ mod tests {
                 .parse::<ProjectId>()
                 .unwrap()
         });
-        let enter = |project, tests| queue.enter(project, tests, WITHIN);
+        let limits = Limits::default();
+        let enter = |project, tests| queue.enter(project, holder(1, Precedence::Trusted), tests, &limits);
         // A whole run of 40,000 tests takes 19 s.
         enter(project, 40_000).unwrap().leave(Duration::from_secs(19));
 
@@ -122,6 +174,28 @@ mod tests {
         assert!(enter(other, 1_000).is_ok());
         drop(runs);
         assert!(enter(project, 1_000).is_ok());
-        assert_eq!(queue.state().tests.len(), 0);
+        assert_eq!(queue.state().projects.len(), 0);
+    }
+
+    #[test]
+    fn uploads_of_public_keys_neither_fill_the_queue_nor_count_for_others() {
+        let queue = Arc::new(StoringQueue::default());
+        let project = "019aa3f4-5b1c-7def-8a3b-000000000001".parse().unwrap();
+        let limits = Limits {
+            waiting: 9,
+            ..Limits::default()
+        };
+        let (trusted, public) = (holder(1, Precedence::Trusted), holder(2, Precedence::Public));
+        let enter = |holder, tests| queue.enter(project, holder, tests, &limits);
+        enter(trusted, 40_000).unwrap().leave(Duration::from_secs(19));
+        let _large: Vec<_> = (0..4).map(|_| enter(public, 40_000).unwrap()).collect();
+        assert!(enter(public, 1).is_err(), "76 s are too long");
+        let trusted: Vec<_> = (0..5).map(|_| enter(trusted, 1).unwrap()).collect();
+        assert!(
+            enter(holder(1, Precedence::Trusted), 1).is_err(),
+            "half of ten places"
+        );
+        assert!(enter(holder(3, Precedence::Trusted), 1).is_ok());
+        drop(trusted);
     }
 }

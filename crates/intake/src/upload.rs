@@ -8,10 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use actix_web::{
-    http::StatusCode,
-    web::{self, Payload},
-};
+use actix_web::{http::StatusCode, web::Payload};
 use assay_access::ingest::IngestGrant;
 use assay_domain::{
     id::ProjectId,
@@ -24,9 +21,10 @@ use tokio::runtime::Handle;
 
 use crate::{
     answer::Answer,
-    app::{AppState, MemoryPermit},
+    app::{self, AppState},
     body::{self, ReceivedBody},
     error::IntakeError,
+    memory::UploadMemory,
     metrics::Phase,
     parse::{Head, ParsedUpload, explain, parse},
     parts,
@@ -47,20 +45,22 @@ pub(crate) async fn store(
     body_is_read: impl FnOnce(),
 ) -> Result<(StatusCode, Answer), IntakeError> {
     let began = Instant::now();
-    let received = body::receive(app, payload, app.limits.wire_bytes).await?;
+    let holder = app::holder(&grant);
+    let received = body::receive(app, holder, payload, app.limits.wire_bytes).await?;
     body_is_read();
     app.metrics.spent(Phase::receive, began.elapsed());
 
     let began = Instant::now();
-    let (received, memory) = reserve_memory(app, &head, received).await?;
-    let (parsing, grant_of_job) = (Arc::clone(app), grant.clone());
-    let mut parsed = blocking(move || parse(&parsing, &grant_of_job, head, &received, memory)).await?;
+    let mut parsed = read(app, &grant, head, received).await?;
     app.metrics.spent(Phase::parse, began.elapsed());
     if parsed.includes_failures {
         let (reading, grant_of_job) = (Arc::clone(app), grant.clone());
         // The report is not stored yet, so its run is not compared with itself.
         let explaining = move || explain(&reading, &grant_of_job, parsed);
-        parsed = app.explanations.run(grant.project, explaining).await??;
+        let explained = app
+            .explanations
+            .run_after(grant.project, holder.precedence, explaining);
+        parsed = explained.await??;
     }
     if parsed.dry_run {
         return Ok((StatusCode::OK, Answer::dry_run(&grant, parsed)));
@@ -68,30 +68,36 @@ pub(crate) async fn store(
     in_turn(app, &grant, parsed).await
 }
 
-/// Reserves the memory to parse a body.
-async fn reserve_memory(
+/// Reads a body, at its key's turn and within its key's memory.
+async fn read(
     app: &Arc<AppState>,
-    head: &Head,
+    grant: &IngestGrant,
+    head: Head,
     received: ReceivedBody,
-) -> Result<(ReceivedBody, MemoryPermit), IntakeError> {
-    let (measuring, shape) = (Arc::clone(app), head.shape.clone());
-    let (received, measured) = blocking(move || {
-        let measured = parts::measure(&received.file, &shape, &measuring.limits)?;
-        Ok((received, measured))
-    })
-    .await?;
-    let memory = app.memory_for(measured.bytes).await?;
-    if !measured.has_zips {
-        return Ok((received, memory));
+) -> Result<ParsedUpload, IntakeError> {
+    let holder = app::holder(grant);
+    let (head, received) = (Arc::new(head), Arc::new(received));
+    let (measuring, shape, body) = (Arc::clone(app), head.shape.clone(), Arc::clone(&received));
+    let measure = move || parts::measure(&body.file, &shape, &measuring.limits);
+    let turn = app.readers.run_after(holder.key, holder.precedence, measure);
+    let bytes = turn.await??;
+    let mut guess = UploadMemory::first_guess(bytes);
+    loop {
+        let memory = Arc::new(app.memory_for(holder, guess).await?);
+        let (reading, grant, head, body) = (
+            Arc::clone(app),
+            grant.clone(),
+            Arc::clone(&head),
+            Arc::clone(&received),
+        );
+        let memory_of_job = Arc::clone(&memory);
+        let work = move || parse(&reading, &grant, &head, (&body, bytes), memory_of_job);
+        let turn = app.readers.run_after(holder.key, holder.precedence, work);
+        match turn.await? {
+            Ok(parsed) => return Ok(parsed),
+            Err(error) => guess = memory.next_guess()?.ok_or(error)?,
+        }
     }
-    let (measuring, shape) = (Arc::clone(app), head.shape.clone());
-    let (received, bytes) = blocking(move || {
-        let _memory = memory;
-        let bytes = parts::measure_with_zips(&received.file, &shape, &measuring.limits, measured)?;
-        Ok((received, bytes))
-    })
-    .await?;
-    Ok((received, app.memory_for(bytes).await?))
 }
 
 /// Stores the upload at its project's turn.
@@ -101,11 +107,9 @@ async fn in_turn(
     parsed: ParsedUpload,
 ) -> Result<(StatusCode, Answer), IntakeError> {
     let project = grant.project;
-    let place = app.queue.enter(
-        project,
-        parsed.prepared.recording.tests.len(),
-        app.limits.turn_within,
-    )?;
+    let holder = app::holder(grant);
+    let tests = parsed.prepared.recording.tests.len();
+    let place = app.queue.enter(project, holder, tests, &app.limits)?;
     let _waiting = app.metrics.waiting();
     let turn = Arc::new(Turn::default());
     let (storing, turn_of_job, grant_of_job) = (Arc::clone(app), Arc::clone(&turn), grant.clone());
@@ -117,7 +121,7 @@ async fn in_turn(
         storing.metrics.spent(Phase::wait, began.elapsed());
         record(&storing, &grant_of_job, parsed, place, runtime)
     };
-    let mut stored = std::pin::pin!(app.turns.run(project, work));
+    let mut stored = std::pin::pin!(app.turns.run_after(project, holder.precedence, work));
     let StoredUpload {
         imported,
         due,
@@ -311,11 +315,4 @@ fn record(
         due,
         parsed,
     })
-}
-
-/// Runs work on a blocking thread.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, IntakeError> + Send + 'static,
-) -> Result<T, IntakeError> {
-    web::block(work).await.map_err(|_| IntakeError::Aborted)?
 }

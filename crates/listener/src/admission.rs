@@ -7,6 +7,9 @@
 //! A key holds at most its share of the threads and of the queue, by default half of the threads and a quarter of the
 //! queue. Slow requests of one key therefore leave space for other keys.
 //!
+//! Requests of public keys come after all others. Together they hold at most half of what there is, also of the share of
+//! a key.
+//!
 //! A thread that ends a request starts the next one itself. With a semaphore it would wake a worker, which would wake
 //! a thread, and a quarter of the throughput would be lost (docs/performance.md has the figures).
 //!
@@ -14,7 +17,7 @@
 //! been held for a while, further requests are rejected at once.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap},
     hash::Hash,
     iter,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -58,6 +61,15 @@ pub struct Shares {
     pub places: usize,
     /// Requests of one key that may run or wait.
     pub places_of_key: usize,
+}
+
+/// Whose requests start first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Precedence {
+    /// Those of keys that only their owners have.
+    Trusted,
+    /// Those of keys that everybody may have.
+    Public,
 }
 
 /// Why work was not done, or why its result is unknown.
@@ -111,6 +123,7 @@ impl<K: Key> AdmissionControl<K> {
                 lanes: HashMap::new(),
                 threads_held: 0,
                 places_taken: 0,
+                public: PublicUse::default(),
                 last_start: Instant::now(),
                 next_number: 0,
                 rejections: 0,
@@ -132,6 +145,16 @@ impl<K: Key> AdmissionControl<K> {
         key: K,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Rejected> {
+        self.run_after(key, Precedence::Trusted, work).await
+    }
+
+    /// As [`Self::run`], after the requests that have precedence.
+    pub async fn run_after<T: Send + 'static>(
+        &self,
+        key: K,
+        precedence: Precedence,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Rejected> {
         let began = Instant::now();
         let TimeLimits { waiting, answering } = self.0.limits;
         let (sender, mut receiver) = oneshot::channel();
@@ -143,7 +166,7 @@ impl<K: Key> AdmissionControl<K> {
             let _ = sender.send(result);
             next
         };
-        let place = Shared::admit(&self.0, key, Box::new(job))?;
+        let place = Shared::admit(&self.0, key, precedence, Box::new(job))?;
         let result = match timeout(waiting, &mut receiver).await {
             Ok(result) => result,
             Err(_) if place.leave_queue() => {
@@ -171,6 +194,7 @@ struct State<K: Key> {
     lanes: HashMap<K, Lane<K>>,
     threads_held: usize,
     places_taken: usize,
+    public: PublicUse,
     /// The time at which a request last got a thread.
     last_start: Instant,
     /// The number of the next request. Numbers are in the order of arrival.
@@ -180,11 +204,34 @@ struct State<K: Key> {
     logged_at: Option<Instant>,
 }
 
+/// The part of threads and places that requests of public keys use.
+#[derive(Debug, Clone, Copy, Default)]
+struct PublicUse {
+    threads_held: usize,
+    places_taken: usize,
+}
+
+impl PublicUse {
+    /// Whether one more request may start with this many threads.
+    fn has_thread(self, threads: usize) -> bool {
+        self.threads_held < (threads / 2).max(1)
+    }
+
+    /// Whether one more request may wait with this many places.
+    fn has_place(self, places: usize) -> bool {
+        self.places_taken < (places / 2).max(1)
+    }
+}
+
+/// The order in which requests start: by precedence, then by number.
+type Order = (Precedence, u64);
+
 /// The requests of one key.
 struct Lane<K: Key> {
     threads_held: usize,
-    /// The requests that wait, in the order of their numbers.
-    waiting: VecDeque<(u64, Job<K>)>,
+    public: PublicUse,
+    /// The requests that wait.
+    waiting: BTreeMap<Order, Job<K>>,
     last_start: Instant,
 }
 
@@ -192,7 +239,7 @@ struct Lane<K: Key> {
 struct QueuePlace<K: Key> {
     shared: Arc<Shared<K>>,
     key: K,
-    number: u64,
+    order: Order,
 }
 
 /// A thread that a key holds; dropping it frees the thread and the place of its request.
@@ -200,11 +247,17 @@ struct HeldThread<K: Key> {
     shared: Arc<Shared<K>>,
     /// The key, until the thread is free.
     key: Option<K>,
+    precedence: Precedence,
 }
 
 impl<K: Key> Shared<K> {
     /// Starts a job if a thread is free for its key, or else appends it to the queue.
-    fn admit(this: &Arc<Self>, key: K, job: Job<K>) -> Result<QueuePlace<K>, Rejected> {
+    fn admit(
+        this: &Arc<Self>,
+        key: K,
+        precedence: Precedence,
+        job: Job<K>,
+    ) -> Result<QueuePlace<K>, Rejected> {
         let Shares {
             threads,
             threads_of_key,
@@ -214,25 +267,31 @@ impl<K: Key> Shared<K> {
         let now = Instant::now();
         let mut guard = this.state();
         let state = &mut *guard;
+        let is_public = precedence == Precedence::Public;
         let key_is_full = state.lanes.get(&key).is_some_and(|lane| {
             lane.places_taken() >= places_of_key
+                || (is_public && !lane.public.has_place(places_of_key))
                 || (lane.threads_held >= threads_of_key && this.is_stalled(lane.last_start, now))
         });
         let is_full = state.places_taken >= places
+            || (is_public && !state.public.has_place(places))
             || (state.threads_held >= threads && this.is_stalled(state.last_start, now));
         if key_is_full || is_full {
             state.log_rejection();
             return Err(Rejected::Overloaded);
         }
-        let number = state.next_number;
+        let order = (precedence, state.next_number);
         state.next_number += 1;
         state.places_taken += 1;
+        state.public.places_taken += usize::from(is_public);
         let lane = state.lanes.entry(key).or_insert_with(|| Lane {
             threads_held: 0,
-            waiting: VecDeque::new(),
+            public: PublicUse::default(),
+            waiting: BTreeMap::new(),
             last_start: now,
         });
-        lane.waiting.push_back((number, job));
+        lane.public.places_taken += usize::from(is_public);
+        lane.waiting.insert(order, job);
         // More than one starts only after a worker has ended with jobs that it had not begun.
         let starts: Vec<_> = iter::from_fn(|| state.start_first(this)).collect();
         drop(guard);
@@ -246,7 +305,7 @@ impl<K: Key> Shared<K> {
         Ok(QueuePlace {
             shared: Arc::clone(this),
             key,
-            number,
+            order,
         })
     }
 
@@ -267,38 +326,63 @@ impl<K: Key> State<K> {
         if self.threads_held >= shared.shares.threads {
             return None;
         }
-        let may_start = self
+        let Shares {
+            threads,
+            threads_of_key,
+            ..
+        } = shared.shares;
+        let has_public_thread = self.public.has_thread(threads);
+        let may_start = |lane: &Lane<K>, (precedence, _): Order| {
+            let may_use_thread = match precedence {
+                Precedence::Trusted => true,
+                Precedence::Public => has_public_thread && lane.public.has_thread(threads_of_key),
+            };
+            may_use_thread && lane.threads_held < threads_of_key
+        };
+        let (order, key, lane) = self
             .lanes
             .iter_mut()
-            .filter(|(_, lane)| lane.threads_held < shared.shares.threads_of_key);
-        let (_, key, lane) = may_start
-            .filter_map(|(key, lane)| Some((lane.waiting.front()?.0, *key, lane)))
-            .min_by_key(|(number, ..)| *number)?;
-        let (_, job) = lane.waiting.pop_front()?;
+            .filter_map(|(key, lane)| Some((*lane.waiting.first_key_value()?.0, *key, lane)))
+            .filter(|(order, _, lane)| may_start(lane, *order))
+            .min_by_key(|(order, ..)| *order)?;
+        let job = lane.waiting.remove(&order)?;
+        let precedence = order.0;
+        let is_public = usize::from(precedence == Precedence::Public);
         let now = Instant::now();
         lane.threads_held += 1;
+        lane.public.threads_held += is_public;
+        self.public.threads_held += is_public;
         lane.last_start = now;
         self.threads_held += 1;
         self.last_start = now;
         let thread = HeldThread {
             shared: Arc::clone(shared),
             key: Some(key),
+            precedence,
         };
         Some(Start { thread, job })
     }
 
     /// Frees a thread of a key, and the place of the request that it ran.
-    fn free_thread(&mut self, key: &K) {
+    fn free_thread(&mut self, key: &K, precedence: Precedence) {
+        let is_public = usize::from(precedence == Precedence::Public);
         self.threads_held = self.threads_held.saturating_sub(1);
+        self.public.threads_held = self.public.threads_held.saturating_sub(is_public);
         if let Some(lane) = self.lanes.get_mut(key) {
             lane.threads_held = lane.threads_held.saturating_sub(1);
+            lane.public.threads_held = lane.public.threads_held.saturating_sub(is_public);
         }
-        self.free_place(key);
+        self.free_place(key, precedence);
     }
 
     /// Frees a place of a key after its request has left the queue or its thread.
-    fn free_place(&mut self, key: &K) {
+    fn free_place(&mut self, key: &K, precedence: Precedence) {
+        let is_public = usize::from(precedence == Precedence::Public);
         self.places_taken = self.places_taken.saturating_sub(1);
+        self.public.places_taken = self.public.places_taken.saturating_sub(is_public);
+        if let Some(lane) = self.lanes.get_mut(key) {
+            lane.public.places_taken = lane.public.places_taken.saturating_sub(is_public);
+        }
         if self.lanes.get(key).is_some_and(|lane| lane.places_taken() == 0) {
             self.lanes.remove(key);
         }
@@ -324,14 +408,10 @@ impl<K: Key> QueuePlace<K> {
     /// Takes the request out of the queue. Returns false if it has started.
     fn leave_queue(&self) -> bool {
         let mut state = self.shared.state();
-        let job = state.lanes.get_mut(&self.key).and_then(|lane| {
-            let at = lane
-                .waiting
-                .binary_search_by_key(&self.number, |(number, _)| *number);
-            lane.waiting.remove(at.ok()?)
-        });
+        let lane = state.lanes.get_mut(&self.key);
+        let job = lane.and_then(|lane| lane.waiting.remove(&self.order));
         if job.is_some() {
-            state.free_place(&self.key);
+            state.free_place(&self.key, self.order.0);
         }
         // The job's own values are dropped after the lock is free.
         drop(state);
@@ -350,7 +430,7 @@ impl<K: Key> HeldThread<K> {
     fn start_next(mut self) -> Option<Start<K>> {
         let key = self.key.take()?;
         let mut state = self.shared.state();
-        state.free_thread(&key);
+        state.free_thread(&key, self.precedence);
         state.start_first(&self.shared)
     }
 }
@@ -358,7 +438,7 @@ impl<K: Key> HeldThread<K> {
 impl<K: Key> Drop for HeldThread<K> {
     fn drop(&mut self) {
         if let Some(key) = self.key.take() {
-            self.shared.state().free_thread(&key);
+            self.shared.state().free_thread(&key, self.precedence);
         }
     }
 }

@@ -23,7 +23,7 @@ mod tls;
 
 pub use self::{
     access_log::{RATE_LIMITED, SUCCESS},
-    admission::{AdmissionControl, Key, Rejected, Shares, TimeLimits},
+    admission::{AdmissionControl, Key, Precedence, Rejected, Shares, TimeLimits},
     authorization::authorization,
     bind::bind,
     causes::with_causes,

@@ -13,7 +13,7 @@ use crate::{
     failure,
     input::Input,
     json::{self, Shape},
-    outcome,
+    memory, outcome,
     report::{Format, ReadError, Report, ReportedTest},
     text, time,
 };
@@ -33,6 +33,8 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, String), ReadError> {
         report.state = RunState::Interrupted;
     }
     let test = result.test(input);
+    memory::keep_test(&test.test, test.found_file.as_deref());
+    memory::keep_attempts(std::slice::from_ref(&attempt));
     let history_id = result.history(&test.test);
     report.tests.push(ReportedTest {
         test: test.test,

@@ -104,6 +104,9 @@ impl Collector {
         if attempts.is_empty() || !memory::charge(repeated.saturating_mul(size_of::<Attempt>())) {
             return;
         }
+        if !memory::keep_attempts(&attempts) {
+            return;
+        }
         let LocatedTest { test, found_file } = test.into();
         let mut key = self.index_by_hash.hasher().hash_one(&test);
         while let Some(index) = self.index_by_hash.get(&key).copied() {
@@ -120,6 +123,9 @@ impl Collector {
                 }
                 _ => key = key.wrapping_add(1),
             }
+        }
+        if !memory::keep_test(&test, found_file.as_deref()) {
+            return;
         }
         self.index_by_hash.insert(key, self.tests.len());
         if found_file.is_some() {
@@ -211,6 +217,7 @@ impl LaterExecutions {
                     break;
                 }
                 self.attempts -= execution.len();
+                memory::drop_attempts(execution);
                 dropped += 1;
             }
             self.all.drain(..dropped);
@@ -222,7 +229,9 @@ impl LaterExecutions {
 /// Drops the oldest attempts of an execution that has more than twice the limit.
 fn keep_newest(attempts: &mut Vec<Attempt>) {
     if attempts.len() > 2 * limits::ATTEMPTS {
-        attempts.drain(..attempts.len() - limits::ATTEMPTS);
+        let excess = attempts.len() - limits::ATTEMPTS;
+        memory::drop_attempts(attempts.get(..excess).unwrap_or_default());
+        attempts.drain(..excess);
     }
 }
 

@@ -8,10 +8,11 @@ use std::{
 };
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
-use flate2::read::{DeflateDecoder, MultiGzDecoder};
+use flate2::read::DeflateDecoder;
 
 use crate::{
-    limits,
+    gzip::GzipReader,
+    limits, memory,
     report::{ReadError, SourceFile, whole_import},
     zip,
 };
@@ -24,28 +25,61 @@ pub(crate) fn decode<'a>(
     unpacked_bytes: &UnpackedBytes,
 ) -> Result<Cow<'a, str>, ReadError> {
     match unpack(file, unpacked_bytes)? {
-        Cow::Borrowed(bytes) => Ok(text(bytes)),
-        Cow::Owned(bytes) if named_encoding(&bytes).is_some() => Ok(Cow::Owned(text(&bytes).into_owned())),
+        Cow::Borrowed(bytes) => {
+            hold_text_of(bytes, file)?;
+            Ok(text(bytes))
+        }
+        Cow::Owned(bytes) if named_encoding(&bytes).is_some() => {
+            hold(MOST_PER_BYTE.saturating_mul(bytes.len()), file)?;
+            Ok(Cow::Owned(text(&bytes).into_owned()))
+        }
         // A text that is UTF-8 already is not copied.
         Cow::Owned(bytes) => Ok(Cow::Owned(match String::from_utf8(bytes) {
             Ok(text) => text,
-            Err(error) => text(error.as_bytes()).into_owned(),
+            Err(error) => {
+                hold(MOST_PER_BYTE.saturating_mul(error.as_bytes().len()), file)?;
+                text(error.as_bytes()).into_owned()
+            }
         })),
     }
 }
 
-/// The budget of unpacked bytes that all files of one import share.
+/// Most bytes of text that a byte of another encoding becomes.
+const MOST_PER_BYTE: usize = 3;
+
+/// Takes the memory for the text of bytes, if it is a copy of them.
+fn hold_text_of(bytes: &[u8], file: &SourceFile) -> Result<(), ReadError> {
+    let is_copied = named_encoding(bytes).is_some() || str::from_utf8(bytes).is_err();
+    let copied = if is_copied { bytes.len() } else { 0 };
+    hold(MOST_PER_BYTE.saturating_mul(copied), file)
+}
+
+/// Takes memory until the end of the file.
+fn hold(bytes: usize, file: &SourceFile) -> Result<(), ReadError> {
+    if memory::hold(bytes) {
+        return Ok(());
+    }
+    memory::check(&file.name)
+}
+
+/// The budget of bytes that all files of one import share: those of the files, and those that archives unpack to.
 #[derive(Debug)]
-pub(crate) struct UnpackedBytes(AtomicUsize);
+pub(crate) struct UnpackedBytes {
+    left: AtomicUsize,
+    limit: usize,
+}
 
 impl UnpackedBytes {
     pub(crate) const fn new(bytes: usize) -> Self {
-        Self(AtomicUsize::new(bytes))
+        Self {
+            left: AtomicUsize::new(bytes),
+            limit: bytes,
+        }
     }
 
     /// Takes `bytes` bytes from the budget. Fails if fewer are left.
     fn take(&self, bytes: usize, file: &SourceFile) -> Result<(), ReadError> {
-        self.0
+        self.left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| {
                 remaining.checked_sub(bytes)
             })
@@ -53,7 +87,7 @@ impl UnpackedBytes {
             .map_err(|_| ReadError::TooLarge {
                 file: file.name.clone(),
                 what: whole_import::BYTES,
-                limit: format!("{} MiB", limits::IMPORT_BYTES >> 20),
+                limit: format!("{} MiB", self.limit >> 20),
             })
     }
 }
@@ -72,25 +106,6 @@ pub(crate) fn beginning(bytes: &[u8], max_bytes: usize) -> String {
     text(&head).into_owned()
 }
 
-/// Unpacked bytes of the report in a zip, counted until there are more than `most`. 0 for all other bytes.
-pub fn unpacked_zip_bytes(bytes: &[u8], most: u64) -> u64 {
-    let Some((mut archive, _)) = archive(bytes).filter(|(_, format)| *format == ZIP) else {
-        return 0;
-    };
-    let mut piece = vec![0; 64 << 10];
-    let mut counted: u64 = 0;
-    while counted <= most {
-        // A broken archive is reported when it is read. Its bytes up to the end count.
-        match archive.read(&mut piece) {
-            Ok(length) if length > 0 => {
-                counted = counted.saturating_add(u64::try_from(length).unwrap_or(u64::MAX));
-            }
-            Ok(_) | Err(_) => break,
-        }
-    }
-    counted
-}
-
 fn unpack<'a>(file: &'a SourceFile, unpacked_bytes: &UnpackedBytes) -> Result<Cow<'a, [u8]>, ReadError> {
     let too_large = || ReadError::TooLarge {
         file: file.name.clone(),
@@ -104,11 +119,14 @@ fn unpack<'a>(file: &'a SourceFile, unpacked_bytes: &UnpackedBytes) -> Result<Co
         unpacked_bytes.take(file.bytes.len(), file)?;
         return Ok(Cow::Borrowed(&file.bytes));
     };
+    // The archive itself is in memory, too.
+    unpacked_bytes.take(file.bytes.len(), file)?;
     let mut unpacked = Vec::new();
     loop {
         let before = unpacked.len();
         let read = archive.as_mut().take(PIECE_BYTES).read_to_end(&mut unpacked);
         let unpacked_now = unpacked.len() - before;
+        hold(unpacked_now, file)?;
         if unpacked.len() > limits::FILE_BYTES {
             return Err(too_large());
         }
@@ -141,9 +159,9 @@ const ZIP: &str = "zip";
 /// A reader of an archive's contents, and the archive's name for messages. `None` if the bytes are not an archive.
 fn archive(bytes: &[u8]) -> Option<(Box<dyn Read + '_>, &'static str)> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
-        return Some((Box::new(MultiGzDecoder::new(bytes)), "gzip"));
+        return Some((Box::new(GzipReader::new(bytes)), "gzip"));
     }
-    let entry = zip::report(bytes).filter(|_| zip::is_zip(bytes))?;
+    let entry = zip::is_zip(bytes).then(|| zip::report(bytes)).flatten()?;
     Some(if entry.is_deflated {
         (Box::new(DeflateDecoder::new(entry.bytes)), ZIP)
     } else {

@@ -26,6 +26,9 @@ pub(crate) trait Events: Default {
     fn finish(self, input: &Input<'_>) -> Report;
 }
 
+/// What a reader holds of an event at most, beside its texts: of a test that began, the test.
+const EVENT: usize = 256;
+
 /// Reads a file. Lines that are not events are other output. Fails if no line is an event.
 pub(crate) fn read<E: Events>(input: &Input<'_>) -> Result<Report, ReadError> {
     let mut reader = E::default();
@@ -37,6 +40,7 @@ pub(crate) fn read<E: Events>(input: &Input<'_>) -> Result<Report, ReadError> {
         if !line.starts_with('{') {
             continue;
         }
+        memory::hold(EVENT.saturating_add(line.len()));
         match json::first_value::<E::Event>(line) {
             Ok(event) => events += usize::from(reader.event(input, event)),
             Err(error) if error.is_eof() => cut_at = Some(number + 1),

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use assay_domain::timestamp::Timestamp;
@@ -15,7 +18,8 @@ use crate::{
     files::KnownFiles,
     go,
     input::Input,
-    jest, junit, karate, libtest, limits, memory,
+    jest, junit, karate, libtest, limits,
+    memory::{self, Memory},
     merge::{Piece, merge},
     mocha,
     notes::Notes,
@@ -39,6 +43,10 @@ pub struct Options<'a> {
     pub clocks: Clocks,
     /// Whether names keep the parts that change from run to run.
     pub keeps_written_names: bool,
+    /// The memory for the reading and its result. If absent, it is bounded by the limits of reports only.
+    pub memory: Option<&'a Arc<dyn Memory>>,
+    /// Bytes of all files and of what the archives among them unpack to. If absent, the limit is 1 GiB.
+    pub unpacked_bytes: Option<usize>,
 }
 
 /// Reads all files of one import, which are one run or one shard of it.
@@ -167,7 +175,7 @@ fn all_readable(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece
 
 /// The reports of the readable files, and the errors of the others.
 fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<ReadError>) {
-    let budget = Budget::new();
+    let budget = Budget::new(options);
     let results = files.iter().filter(|file| file.name.ends_with("-result.json"));
     let allure_folders: HashSet<&str> = results.map(|file| paths::folder(&file.name)).collect();
     let is_candidate = |file: &&SourceFile| {
@@ -232,10 +240,10 @@ struct Budget {
 }
 
 impl Budget {
-    fn new() -> Self {
+    fn new(options: &Options<'_>) -> Self {
         Self {
-            unpacked_bytes: UnpackedBytes::new(limits::IMPORT_BYTES),
-            memory: memory::ImportBudget::new(),
+            unpacked_bytes: UnpackedBytes::new(options.unpacked_bytes.unwrap_or(limits::IMPORT_BYTES)),
+            memory: memory::ImportBudget::new(options.memory),
             tests: AtomicUsize::new(0),
         }
     }
@@ -256,7 +264,21 @@ impl Budget {
 
 /// The report in a file; several if one JSON report follows another.
 fn read_file(file: &SourceFile, options: &Options<'_>, budget: &Budget) -> Result<Vec<Piece>, ReadError> {
+    let pieces = memory::within(&budget.memory, || {
+        let pieces = read_within(file, options, budget);
+        // A reader may end early because the budget is used up. Then that is the error.
+        memory::check(&file.name)?;
+        pieces
+    })?;
+    let tests = pieces.iter().map(|piece| piece.report.tests.len()).sum();
+    budget.take_tests(file, tests)?;
+    Ok(pieces)
+}
+
+/// The reports in a file, within the file's budget of memory.
+fn read_within(file: &SourceFile, options: &Options<'_>, budget: &Budget) -> Result<Vec<Piece>, ReadError> {
     let text = decode::decode(file, &budget.unpacked_bytes)?;
+    memory::permit_lists_of(&text);
     let notes = Notes::default();
     let input = Input {
         name: &file.name,
@@ -274,21 +296,13 @@ fn read_file(file: &SourceFile, options: &Options<'_>, budget: &Budget) -> Resul
         Some(format) => format,
         None => detect::detect(input.text).map_err(unrecognised)?,
     };
-    let pieces = memory::within(input.text.len(), &budget.memory, || {
-        let mut pieces = read_pieces(file, input, format, options.clocks);
-        if let Ok(pieces) = &mut pieces
-            && !options.keeps_written_names
-        {
-            for piece in pieces {
-                stable_names::apply(&mut piece.report, &file.name);
-            }
+    let mut pieces = read_pieces(file, input, format, options.clocks)?;
+    for piece in &mut pieces {
+        memory::keep_rest_of(&piece.report);
+        if !options.keeps_written_names {
+            stable_names::apply(&mut piece.report, &file.name);
         }
-        // A reader may end early because the budget is used up. Then that is the error.
-        memory::check(&file.name)?;
-        pieces
-    })?;
-    let tests = pieces.iter().map(|piece| piece.report.tests.len()).sum();
-    budget.take_tests(file, tests)?;
+    }
     Ok(pieces)
 }
 
@@ -428,7 +442,7 @@ mod tests {
             bytes: Vec::new(),
             modified: None,
         };
-        let budget = Budget::new();
+        let budget = Budget::new(&Options::default());
         for _ in 0..4 {
             budget.take_tests(&file, limits::TESTS).unwrap();
         }

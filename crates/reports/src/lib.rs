@@ -18,6 +18,7 @@ mod failure;
 mod files;
 mod frame;
 mod go;
+mod gzip;
 mod header;
 mod hooks;
 mod import;
@@ -59,8 +60,8 @@ mod zone;
 pub mod ci;
 
 pub use builds::build_key;
-pub use decode::unpacked_zip_bytes;
 pub use files::KnownFiles;
+pub use gzip::GzipReader;
 pub use import::{
     NamedReport, Options, PartialReport, is_beside_allure, looks_like_report, read, read_build, read_each,
     read_readable, why_no_report,
@@ -70,6 +71,7 @@ pub use limits::{
     ATTEMPTS as MOST_ATTEMPTS, FILE_BYTES as MOST_FILE_BYTES, IMPORT_BYTES as MOST_IMPORT_BYTES,
     TESTS as MOST_TESTS,
 };
+pub use memory::Memory;
 pub use paths::escaped_name as shown_name;
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};
 pub use zone::Clocks;

@@ -326,8 +326,10 @@ pub enum ReadError {
 pub(crate) mod whole_import {
     /// Their size.
     pub(crate) const BYTES: &str = "the import as a whole, unpacked,";
-    /// Their memory beyond a multiple of their size.
-    pub(crate) const MEMORY: &str = "the memory for the import's lists and shared names";
+    /// The memory of lists and shared names beyond a multiple of their size.
+    pub(crate) const LISTS: &str = "the memory for the import's lists and shared names";
+    /// Their memory.
+    pub(crate) const MEMORY: &str = "the memory for reading the import";
     /// Their tests.
     pub(crate) const TESTS: &str = "the number of tests in all files of the import";
 }
@@ -335,7 +337,12 @@ pub(crate) mod whole_import {
 impl ReadError {
     /// Whether all files of the import together exceed a limit. The error has the file at which that was found.
     pub(crate) fn is_of_whole_import(&self) -> bool {
-        let of_whole_import = [whole_import::BYTES, whole_import::MEMORY, whole_import::TESTS];
+        let of_whole_import = [
+            whole_import::BYTES,
+            whole_import::LISTS,
+            whole_import::MEMORY,
+            whole_import::TESTS,
+        ];
         matches!(self, Self::TooLarge { what, .. } if of_whole_import.contains(what))
     }
 }

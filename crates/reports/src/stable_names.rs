@@ -2,7 +2,7 @@
 
 use assay_domain::stable_name::stable_name;
 
-use crate::{collect::Collector, report::Report};
+use crate::{collect::Collector, memory, report::Report};
 
 /// Gives each test its stable name and keeps the written one for display. Tests whose names differ only in the replaced
 /// parts become executions of one test, and a warning names them.
@@ -10,13 +10,18 @@ pub(crate) fn apply(report: &mut Report, file: &str) {
     let mut is_changed = false;
     for test in &mut report.tests {
         if let std::borrow::Cow::Owned(stable) = stable_name(&test.test.name) {
+            memory::keep_name(&stable);
             test.shown_as.name = Some(std::mem::replace(&mut test.test.name, stable));
             is_changed = true;
         }
     }
-    if !is_changed {
-        return;
+    if is_changed {
+        memory::without_charge(|| join_equal(report, file));
     }
+}
+
+/// Joins tests of one name.
+fn join_equal(report: &mut Report, file: &str) {
     let before = report.tests.len();
     let mut unique = Collector::with_capacity(before);
     let mut joined: Vec<String> = Vec::new();

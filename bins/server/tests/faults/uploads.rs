@@ -156,7 +156,8 @@ fn uploads_cut_off_and_repeated_equal_ones_left_alone() {
 fn an_upload_that_finds_the_spool_full_is_stored_once_there_is_room() {
     let _shared = quiet::shared();
     let mut intake = Intake::over(World::new());
-    intake.start(&[("ASSAY_INGEST_SPOOL_MIB", "1")]);
+    // A key may use half of it.
+    intake.start(&[("ASSAY_INGEST_SPOOL_MIB", "2")]);
     // An endless body that fills the space.
     let head = format!(
         "POST /ingest/v1/reports HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Length: 2000000\r\n\r\n",

@@ -73,7 +73,7 @@ fn answer(mut stream: TcpStream) -> (String, String) {
 
 #[test]
 fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project() {
-    let intake = Intake::with(&[("ASSAY_INGEST_WAITING", "3"), ("ASSAY_INGEST_WRITERS", "2")]);
+    let intake = Intake::with(&[("ASSAY_INGEST_WAITING", "7"), ("ASSAY_INGEST_WRITERS", "2")]);
     let other = intake.cli.json(&["project", "create", "--org", "Shop", "other"]);
     let other = key_for(
         &intake.database,
@@ -90,7 +90,7 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
     // An upload already counts as waiting before it reaches the lock.
     wait_until("the first upload has its turn", at_the_lock);
 
-    // The queue is full: a fifth upload is refused immediately, with the time to wait.
+    // The key has half of the places: a fifth upload is refused immediately, with the time to wait.
     let (status, refused) = answer(send(&intake, &intake.key, "build-5"));
     assert_eq!(status, "503", "{refused}");
     assert!(refused.contains("\"code\":\"busy\""), "{refused}");
@@ -190,34 +190,38 @@ fn shutdown_finishes_the_active_uploads_and_rejects_the_waiting_ones() {
 
 #[test]
 fn an_upload_waits_for_the_memory_that_others_hold() {
-    let intake = Intake::with(&[("ASSAY_INGEST_MEMORY_MIB", "16")]);
+    // A key may hold half of it.
+    let intake = Intake::with(&[("ASSAY_INGEST_MEMORY_MIB", "64")]);
     let project_lock = lock(&intake);
-    // Five times its size exceeds the memory, so it reserves all of it.
-    let padding = format!("{}<!--{}-->", PASSES, " ".repeat(4 << 20));
+    // What is kept of it until it is stored takes at least 10 MiB.
+    let text = "expected 3, got 4 in a line of some length\n".repeat(500);
+    let case = |number| {
+        format!("<testcase name=\"pays {number}\"><failure message=\"no\">{text}</failure></testcase>")
+    };
+    let cases: String = (0..300).map(case).collect();
+    let report = format!("<testsuite>{cases}</testsuite>");
+    // This one reserves 25 MiB before it is read.
+    let padding = format!("{}<!--{}-->", PASSES, " ".repeat(12 << 20));
+    let send = |fields: &str, report: &str| {
+        let path = format!("/ingest/v1/reports?branch=main&{fields}");
+        intake.post(
+            &path,
+            &intake.key,
+            &[("Content-Type", "text/xml")],
+            report.as_bytes(),
+        )
+    };
     thread::scope(|scope| {
-        let large = scope.spawn(|| {
-            let path = "/ingest/v1/reports?branch=main&runKey=large";
-            intake.post(
-                path,
-                &intake.key,
-                &[("Content-Type", "text/xml")],
-                padding.as_bytes(),
-            )
-        });
-        wait_for_metric(&intake, "assay_ingest_memory_reserved_bytes 16777216");
-        let small = scope.spawn(|| {
-            intake.send(
-                &intake.key,
-                &[("runKey", "small")],
-                &[("r.xml", FAILS.as_bytes())],
-            )
-        });
-        thread::sleep(Duration::from_millis(500));
-        assert!(!small.is_finished());
+        let first = scope.spawn(|| send("runKey=first", &report));
+        wait_for_waiting_uploads(&intake, 1);
+        // A dry run needs no turn.
+        let second = scope.spawn(|| send("runKey=second&dryRun=true", &padding));
+        thread::sleep(Duration::from_secs(3));
+        assert!(!second.is_finished());
         release(project_lock);
-        for sent in [large, small] {
+        for (sent, status) in [(first, 201), (second, 200)] {
             let answer = sent.join().unwrap();
-            assert_eq!(answer.status, 201, "{}", answer.text());
+            assert_eq!(answer.status, status, "{}", answer.text());
         }
     });
     wait_for_metric(&intake, "assay_ingest_memory_reserved_bytes 0");

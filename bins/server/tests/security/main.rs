@@ -39,4 +39,5 @@ mod statements;
 mod tenancy;
 mod timing;
 mod tls;
+mod upload_cost;
 mod world;

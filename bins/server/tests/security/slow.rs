@@ -101,7 +101,7 @@ fn endless_requests_without_reading_answers_use_no_processor_time() {
 }
 
 /// The processor time of a process so far.
-fn processor_time(pid: u32) -> Duration {
+pub(crate) fn processor_time(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     // The name is in parentheses and may contain anything.
     let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();

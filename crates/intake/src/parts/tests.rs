@@ -1,6 +1,8 @@
 use std::io::{Seek as _, Write as _};
 
-use super::{measure::Measured, *};
+use assay_reports::Options;
+
+use super::*;
 
 const BOUNDARY: &str = "assay-test";
 
@@ -97,10 +99,7 @@ fn files_and_fields_come_out_as_they_went_in_under_every_coding() {
         let file = spooled(&body);
         let limits = limits(10 << 20);
         let measured = measure(&file, &shape(coding), &limits).unwrap();
-        let expected = Measured {
-            bytes: u64::try_from(4 + 2 * long.len() + packed.len()).unwrap(),
-            has_zips: false,
-        };
+        let expected = u64::try_from(4 + long.len() + packed.len()).unwrap();
         assert_eq!(measured, expected, "{coding:?}");
         let (files, _) = collect(&file, &shape(coding), &limits).unwrap();
         let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();
@@ -130,9 +129,23 @@ fn a_body_cut_anywhere_is_refused_and_ends() {
     }
 }
 
+/// The error of a body that is measured, collected and read within these limits.
+fn refusal(body: &[u8], coding: Coding, limits: &Limits) -> IntakeError {
+    let (file, shape) = (spooled(body), shape(coding));
+    if let Err(error) = measure(&file, &shape, limits) {
+        return error;
+    }
+    let (files, _) = collect(&file, &shape, limits).unwrap();
+    let options = Options {
+        unpacked_bytes: usize::try_from(limits.unpacked_bytes).ok(),
+        ..Options::default()
+    };
+    assay_reports::read(files, &options).unwrap_err().into()
+}
+
 #[test]
 fn bodies_that_unpack_beyond_the_limit_are_refused_at_every_level() {
-    let spaces = vec![b' '; 2 << 20];
+    let spaces = [b"<testsuite/>".as_slice(), &vec![b' '; 2 << 20]].concat();
     let body = multipart(&[("r", Some("a.xml"), &spaces)]);
     let inner = multipart(&[("r", Some("a.xml"), &gzip(&spaces))]);
     let several = multipart(&[
@@ -152,7 +165,7 @@ fn bodies_that_unpack_beyond_the_limit_are_refused_at_every_level() {
         (Coding::Identity, several),
         (Coding::Identity, dense),
     ] {
-        let error = measure(&spooled(&body), &shape(coding), &limits(1 << 20)).unwrap_err();
+        let error = refusal(&body, coding, &limits(1 << 20));
         assert_eq!(error.code(), "too_large", "{coding:?}: {error}");
         assert!(error.to_string().contains("1 MiB"), "{error}");
     }
@@ -160,19 +173,24 @@ fn bodies_that_unpack_beyond_the_limit_are_refused_at_every_level() {
 
 #[test]
 fn the_report_in_a_zip_counts_with_its_unpacked_bytes() {
-    let packed = zip(&vec![b' '; 500_000]);
-    let file = spooled(&multipart(&[("r", Some("a.zip"), &packed)]));
-    let shape = shape(Coding::Identity);
-    let measured = measure(&file, &shape, &limits(1 << 20)).unwrap();
-    assert!(measured.has_zips);
-    let bytes = measure_with_zips(&file, &shape, &limits(1 << 20), measured).unwrap();
-    assert_eq!(bytes, u64::try_from(packed.len() + 500_000).unwrap());
+    for (unpacked, code) in [(500_000, "unrecognised"), (2 << 20, "too_large")] {
+        let body = multipart(&[("r", Some("a.zip"), &zip(&vec![b' '; unpacked]))]);
+        let error = refusal(&body, Coding::Identity, &limits(1 << 20));
+        assert_eq!(error.code(), code, "{error}");
+    }
+}
 
-    let bomb = zip(&vec![b' '; 2 << 20]);
-    let file = spooled(&multipart(&[("r", Some("a.zip"), &bomb)]));
-    let measured = measure(&file, &shape, &limits(1 << 20)).unwrap();
-    let error = measure_with_zips(&file, &shape, &limits(1 << 20), measured).unwrap_err();
-    assert_eq!(error.code(), "too_large", "{error}");
+#[test]
+fn archives_of_many_members_without_content_are_refused() {
+    let members = gzip(b"").repeat(7_000);
+    let file = multipart(&[("r", Some("a.xml"), &members)]);
+    for (coding, body) in [(Coding::Identity, file), (Coding::Gzip, members)] {
+        let error = refusal(&body, coding, &limits(1 << 20));
+        assert!(
+            error.to_string().contains("members with hardly any content"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

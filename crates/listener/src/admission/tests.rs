@@ -284,3 +284,52 @@ async fn a_thread_of_a_worker_that_ended_is_used_again() {
     assert_eq!(admission.run(2, || ()).await, Ok(()));
     assert_eq!(total_taken(&admission), 0);
 }
+
+#[actix_web::test]
+async fn requests_of_public_keys_start_last_and_use_at_most_half() {
+    let limits = TimeLimits {
+        waiting: Duration::from_secs(120),
+        answering: Duration::from_secs(180),
+    };
+    let shares = Shares {
+        threads: 4,
+        threads_of_key: 4,
+        places: 100,
+        places_of_key: 8,
+    };
+    let admission = Arc::new(AdmissionControl::with_shares(shares, limits));
+    let start = |key, precedence| {
+        let (sender, receiver): (_, Receiver<()>) = channel();
+        let (began_at, began) = channel();
+        let admission = Arc::clone(&admission);
+        let work = move || {
+            let _ = began_at.send(());
+            let _ = receiver.recv();
+        };
+        let running = spawn(async move { admission.run_after(key, precedence, work).await });
+        (running, sender, began)
+    };
+    let public: Vec<_> = (0..4).map(|_| start(1, Precedence::Public)).collect();
+    until(|| total_taken(&admission) == 4).await;
+    assert_eq!(free_threads(&admission), 2, "two of the public key's wait");
+    // Half of the key's places are for its trusted requests.
+    assert_eq!(
+        start(1, Precedence::Public).0.await.unwrap(),
+        Err(Rejected::Overloaded)
+    );
+    let trusted: Vec<_> = (0..3).map(|_| start(1, Precedence::Trusted)).collect();
+    until(|| free_threads(&admission) == 0 && total_taken(&admission) == 7).await;
+    // The third trusted request passes the public ones that wait.
+    let mut public = public.into_iter();
+    let (_, sender, _) = public.next().unwrap();
+    drop(sender);
+    until(|| total_taken(&admission) == 6).await;
+    trusted[2].2.recv().unwrap();
+    drop(trusted);
+    until(|| total_taken(&admission) == 3).await;
+    assert_eq!(free_threads(&admission), 2);
+    drop(public);
+    until(|| total_taken(&admission) == 0 && admission.0.state().lanes.is_empty()).await;
+    assert_eq!(admission.0.state().public.places_taken, 0);
+    assert_eq!(admission.0.state().public.threads_held, 0);
+}

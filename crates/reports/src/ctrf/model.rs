@@ -7,7 +7,7 @@ use serde::{
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-use crate::json;
+use crate::{json, memory};
 
 /// The file.
 #[derive(Debug, Default, Deserialize)]
@@ -121,17 +121,18 @@ impl<'de> Deserialize<'de> for Suite {
             }
 
             fn visit_str<E>(self, text: &str) -> Result<Suite, E> {
-                Ok(Suite(
-                    text.split(" > ")
-                        .filter(|part| !part.is_empty())
-                        .map(str::to_owned)
-                        .collect(),
-                ))
+                let parts = text.split(" > ").filter(|part| !part.is_empty());
+                let parts: Vec<String> = parts.map(str::to_owned).collect();
+                memory::charge(parts.len().saturating_mul(2 * size_of::<String>()));
+                memory::hold(text.len());
+                Ok(Suite(parts))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Suite, A::Error> {
                 let mut parts = Vec::new();
                 while let Some(serde_json::Value::String(part)) = elements.next_element()? {
+                    memory::reserve::<String, A::Error>()?;
+                    memory::hold(part.len());
                     parts.push(part);
                 }
                 while elements.next_element::<IgnoredAny>()?.is_some() {}

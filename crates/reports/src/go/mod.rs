@@ -19,7 +19,7 @@ pub(crate) use self::{
 use crate::{
     collect::Collector,
     input::Input,
-    limits,
+    limits, memory,
     report::{Format, ReadError, Report},
     text,
 };
@@ -37,6 +37,8 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
             reader.text_line(line);
             continue;
         }
+        memory::hold(line.len());
+        memory::check(input.name)?;
         match Event::read(line) {
             Ok(event) => reader.event(input, event)?,
             Err(_) if lines.peek().is_none() && reader.events > 0 => reader.cut_off = true,
@@ -59,6 +61,13 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     }
     Ok(reader.finish(input))
 }
+
+/// What a test takes until the end of the file, beside its executions and texts.
+const TEST: usize = 384;
+/// The same of an execution, which an event may begin.
+const EXECUTION: usize = 64;
+/// The same of a package.
+const PACKAGE: usize = 768;
 
 /// Reads one file.
 #[derive(Debug, Default)]
@@ -99,12 +108,15 @@ impl GoReader {
             None => {
                 self.package_index
                     .insert(event.package.to_string(), self.packages.len());
+                memory::hold(PACKAGE);
                 self.packages.push(Package::new(&event.package));
                 self.packages.len() - 1
             }
         };
         if let Some(package) = self.packages.get_mut(index) {
-            self.tests += package.event(input, &event, at);
+            let tests = package.event(input, &event, at);
+            memory::hold(TEST.saturating_mul(tests) + EXECUTION);
+            self.tests += tests;
         }
         if self.tests.max(self.packages.len()) > limits::TESTS {
             return Err(ReadError::TooLarge {

@@ -9,6 +9,9 @@ use serde::{
 
 use crate::memory;
 
+/// What the smallest text takes beside its place in an object.
+const SMALLEST_TEXT: usize = 24;
+
 /// Text, also from a number or a truth value; none for anything else.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     deserializer.deserialize_any(Lenient::<String>::new())
@@ -26,7 +29,7 @@ pub(crate) fn text_or_lines<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
         }
 
         fn visit_str<E>(self, text: &str) -> Result<Option<String>, E> {
-            Ok(Some(text.to_owned()))
+            Ok(String::of_text(text))
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, elements: A) -> Result<Option<String>, A::Error> {
@@ -91,6 +94,56 @@ pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     deserializer.deserialize_any(List::<Option<T>, T>(PhantomData))
+}
+
+/// An object; an empty one for anything else.
+pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    deserializer.deserialize_any(Object::<T>(PhantomData))
+}
+
+struct Object<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for Object<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<T, A::Error> {
+        while elements.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(T::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::default())
+    }
 }
 
 /// A list, or one element instead of a list.
@@ -202,6 +255,8 @@ trait Scalar: Sized {
 
 impl Scalar for String {
     fn of_text(text: &str) -> Option<Self> {
+        // The elements of lists check whether the memory sufficed.
+        memory::hold(SMALLEST_TEXT + text.len());
         Some(text.to_owned())
     }
 

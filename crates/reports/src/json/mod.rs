@@ -10,7 +10,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use self::walk::{close_at_last_element, length};
 pub(crate) use self::{
-    lenient::{OneOrMany, flag, list, number, positive_integer, text, text_or_lines, texts},
+    lenient::{OneOrMany, flag, list, number, object, positive_integer, text, text_or_lines, texts},
     walk::keys,
 };
 use crate::{input::Input, report::ReadError};

@@ -16,6 +16,9 @@ pub(crate) fn is_blob(text: &str) -> bool {
     first.contains("\"method\"") && first.contains("\"onBlobReportMetadata\"")
 }
 
+/// What an event takes until the end of the file, beside its lists and texts: of a test that began, the test.
+const EVENT: usize = 512;
+
 /// Converts the events to the JSON reporter's model. The second value is the line where the file is cut off.
 pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError> {
     let mut file = File::default();
@@ -24,6 +27,8 @@ pub(super) fn read(input: &Input<'_>) -> Result<(File, Option<usize>), ReadError
     let (mut shard, mut ended) = (None, false);
     let mut lines = input.text.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {
+        memory::hold(EVENT);
+        memory::check(input.name)?;
         let event = match json::first_value::<Event>(line) {
             Ok(event) => event,
             // The last line may be cut off. Later versions may have other events.

@@ -1,43 +1,86 @@
 //! Git metadata that Playwright's `captureGitInfo` and its predecessor write to `config.metadata`.
 
 use assay_domain::recording::RunContext;
-use serde_json::Value;
+use serde::Deserialize;
 
-use crate::text;
+use crate::{json, text};
+
+/// The metadata that is read. The user may add any other.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Metadata {
+    #[serde(deserialize_with = "json::object")]
+    ci: Ci,
+    #[serde(deserialize_with = "json::object")]
+    git_commit: GitCommit,
+    // Before 1.51 a plug-in wrote flat keys with a dot.
+    #[serde(rename = "revision.id", deserialize_with = "json::text")]
+    revision_id: Option<String>,
+    #[serde(rename = "revision.subject", deserialize_with = "json::text")]
+    revision_subject: Option<String>,
+    #[serde(rename = "revision.author", deserialize_with = "json::text")]
+    revision_author: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Ci {
+    #[serde(deserialize_with = "json::text")]
+    branch: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    commit_hash: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    pr_href: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    pr_title: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    build_href: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct GitCommit {
+    #[serde(deserialize_with = "json::text")]
+    branch: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    hash: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    subject: Option<String>,
+    #[serde(deserialize_with = "json::object")]
+    author: Author,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Author {
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+}
 
 /// The run's context, as far as the metadata has it.
-pub(super) fn context(metadata: &Value) -> RunContext {
-    let value_at = |path: &str| {
-        metadata
-            .pointer(path)
-            .and_then(Value::as_str)
-            .and_then(text::title)
-    };
-    // Before 1.51 a plug-in wrote flat keys with a dot.
-    let flat = |key: &str| metadata.get(key).and_then(Value::as_str).and_then(text::title);
+pub(super) fn context(metadata: &Metadata) -> RunContext {
+    let title = |text: &Option<String>| text.as_deref().and_then(text::title);
+    let Metadata { ci, git_commit, .. } = metadata;
     RunContext {
         // A detached checkout has no branch; git then reports `HEAD`.
-        branch: value_at("/ci/branch")
-            .or_else(|| value_at("/gitCommit/branch"))
+        branch: title(&ci.branch)
+            .or_else(|| title(&git_commit.branch))
             .filter(|branch| branch != "HEAD"),
-        commit_sha: value_at("/ci/commitHash")
-            .or_else(|| value_at("/gitCommit/hash"))
-            .or_else(|| flat("revision.id")),
-        commit_message: value_at("/gitCommit/subject").or_else(|| flat("revision.subject")),
-        author_name: value_at("/gitCommit/author/name").or_else(|| flat("revision.author")),
-        pull_request_number: value_at("/ci/prHref").as_deref().and_then(last_number),
-        pull_request_title: value_at("/ci/prTitle"),
+        commit_sha: title(&ci.commit_hash)
+            .or_else(|| title(&git_commit.hash))
+            .or_else(|| title(&metadata.revision_id)),
+        commit_message: title(&git_commit.subject).or_else(|| title(&metadata.revision_subject)),
+        author_name: title(&git_commit.author.name).or_else(|| title(&metadata.revision_author)),
+        pull_request_number: title(&ci.pr_href).as_deref().and_then(last_number),
+        pull_request_title: title(&ci.pr_title),
         run_url: build(metadata),
         ..RunContext::default()
     }
 }
 
 /// The address of the CI build, the same for all its shards.
-pub(super) fn build(metadata: &Value) -> Option<String> {
-    metadata
-        .pointer("/ci/buildHref")
-        .and_then(Value::as_str)
-        .and_then(text::title)
+pub(super) fn build(metadata: &Metadata) -> Option<String> {
+    metadata.ci.build_href.as_deref().and_then(text::title)
 }
 
 fn last_number(address: &str) -> Option<i64> {

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::git::Metadata;
 use crate::{json, text};
 
 /// The file.
@@ -25,7 +26,8 @@ pub(super) struct Config {
     pub(super) config_file: Option<String>,
     pub(super) shard: Option<Shard>,
     /// Metadata of the user and of Playwright.
-    pub(super) metadata: serde_json::Value,
+    #[serde(deserialize_with = "json::object")]
+    pub(super) metadata: Metadata,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -27,6 +27,9 @@ use crate::{
 /// The format's name in messages.
 const FORMAT: &str = "TAP";
 
+/// What a result takes until the end of the file, beside its texts.
+const RESULT: usize = 384;
+
 /// Reads a file. Fails if it has no result, no plan and no bail-out.
 pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     let mut reader = TapReader::default();
@@ -53,6 +56,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
             reader.begin_yaml();
             continue;
         }
+        memory::hold(RESULT.saturating_add(line.len()));
         reader.line(line, indent);
         memory::check(input.name)?;
         if reader.results > limits::TESTS {

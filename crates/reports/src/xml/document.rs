@@ -37,6 +37,11 @@ pub(crate) trait Document<'a>: Default {
     fn finish(self, input: &Input<'a>) -> Report;
 }
 
+/// What a reader holds of an element that is not a result, such as a suite, beside its texts.
+const ELEMENT: usize = 96;
+/// What a reader holds of a result beside its texts.
+pub(crate) const RESULT: usize = 512;
+
 /// Reads a file. Fails if it has another root, is broken or too large, or is cut off before its first whole result. A
 /// file that is cut off later returns its whole results.
 pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, ReadError> {
@@ -44,6 +49,7 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
     let mut document = D::default();
     let mut open: Vec<D::ElementKind> = Vec::new();
     let mut roots = 0_usize;
+    let mut counted = 0;
     let cut_at = loop {
         match xml.next()? {
             Node::Open => {
@@ -56,6 +62,7 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
                     }
                     roots += 1;
                 }
+                memory::hold(ELEMENT);
                 open.push(document.begin_element(tag, open.last().copied()));
             }
             Node::Close => {
@@ -71,8 +78,13 @@ pub(crate) fn read<'a, D: Document<'a>>(input: &Input<'a>) -> Result<Report, Rea
             Node::End => break None,
             Node::CutOff => break Some(xml.line()),
         }
+        let results = document.results();
+        if results > counted {
+            memory::hold(RESULT.saturating_mul(results - counted));
+            counted = results;
+        }
         memory::check(input.name)?;
-        if document.results() > limits::TESTS {
+        if results > limits::TESTS {
             return Err(ReadError::TooLarge {
                 file: input.name.to_owned(),
                 what: "the number of tests",

@@ -1,0 +1,517 @@
+//! What an upload costs the server, for the leanest and for the most repetitive report of each format: memory against
+//! what the upload reserved, and processor time.
+//!
+//! `cargo test -p assay-server --test security -- --ignored --nocapture large_reports` stores reports of 500,000 tests.
+
+use std::{
+    fs,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread,
+    time::Duration,
+};
+
+use assay_testkit::{Cli, Response, Server, TestDatabase, text, wait_until};
+
+use crate::slow::processor_time;
+
+/// Memory beside the reservations, in MiB: an allocator's spare pages, and buffers of fixed size.
+const BESIDE_MIB: u64 = 50;
+
+/// A server and an ingest key.
+struct Intake {
+    server: Server,
+    authorization: String,
+    _database: TestDatabase,
+}
+
+impl Intake {
+    fn with(environment: &[(&str, &str)]) -> Self {
+        let database = TestDatabase::new();
+        let cli = Cli::new(database.url());
+        cli.json(&["org", "create", "Shop", "--plan", "pro"]);
+        cli.json(&["project", "create", "--org", "Shop", "web"]);
+        let key = cli.json(&["key", "create-ingest", "--project", "web"]);
+        Self {
+            server: Server::start_with_ingest(database.url(), environment),
+            authorization: format!("Bearer {}", text(&key["key"])),
+            _database: database,
+        }
+    }
+
+    fn send(&self, report: &Packed, query: &str) -> Response {
+        let path = format!("/ingest/v1/reports?branch=main&{}{query}", report.format);
+        let headers = [
+            ("Authorization", self.authorization.as_str()),
+            ("Content-Type", report.content_type),
+            ("Content-Encoding", "zstd"),
+        ];
+        let path = if report.content_type.starts_with("multipart") {
+            "/ingest/v1/reports"
+        } else {
+            path.as_str()
+        };
+        self.server.ingest().post(path, &headers, &report.bytes)
+    }
+
+    /// A value of the process's status, in bytes.
+    fn memory(&self, name: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.server.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    }
+
+    fn reserved(&self) -> u64 {
+        let metrics = self.server.admin().get("/metrics", None).text();
+        let sample = |line: &str| {
+            line.strip_prefix("assay_ingest_memory_reserved_bytes ")?
+                .parse()
+                .ok()
+        };
+        metrics.lines().find_map(sample).unwrap()
+    }
+
+    /// Runs work, and returns its costs.
+    fn measure<T>(&self, work: impl FnOnce() -> T) -> (T, Cost) {
+        // Resets the peak.
+        fs::write(format!("/proc/{}/clear_refs", self.server.pid()), "5").unwrap();
+        let (before, began) = (self.memory("VmRSS:"), processor_time(self.server.pid()));
+        let (is_over, reserved) = (AtomicBool::new(false), AtomicU64::new(0));
+        let value = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    reserved.fetch_max(self.reserved(), Ordering::Relaxed);
+                    thread::sleep(Duration::from_millis(5));
+                }
+            });
+            let value = work();
+            is_over.store(true, Ordering::Relaxed);
+            value
+        });
+        let cost = Cost {
+            memory: self.memory("VmHWM:").saturating_sub(before),
+            reserved: reserved.into_inner(),
+            processor: processor_time(self.server.pid()) - began,
+        };
+        (value, cost)
+    }
+}
+
+struct Cost {
+    memory: u64,
+    reserved: u64,
+    processor: Duration,
+}
+
+/// A report, packed.
+struct Packed {
+    /// The format as a parameter.
+    format: String,
+    content_type: &'static str,
+    bytes: Vec<u8>,
+    unpacked: usize,
+}
+
+fn packed(format: &str, content_type: &'static str, report: &str) -> Packed {
+    Packed {
+        format: format!("format={format}&"),
+        content_type,
+        bytes: zstd::encode_all(report.as_bytes(), 3).unwrap(),
+        unpacked: report.len(),
+    }
+}
+
+/// The beginning of a report, the shortest test of it, what separates tests, and the report's end. `#` is the test's
+/// number, and `@` a name that all tests share.
+type Pattern = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+const LEANEST: &[Pattern] = &[
+    (
+        "playwright",
+        r#"{"config":{},"suites":[{"specs":["#,
+        r##"{"title":"#","tests":[{}]}"##,
+        ",",
+        "]}]}",
+    ),
+    ("junit", "<testsuite>", "<testcase name='#'/>", "", "</testsuite>"),
+    (
+        "ctrf",
+        r#"{"results":{"tool":{},"tests":["#,
+        r##"{"name":"#","status":"passed","retries":20}"##,
+        ",",
+        "]}}",
+    ),
+    (
+        "jest",
+        r#"{"testResults":[{"name":"a","assertionResults":["#,
+        r##"{"title":"#"}"##,
+        ",",
+        "]}]}",
+    ),
+    (
+        "go",
+        "",
+        "{\"Action\":\"pass\",\"Package\":\"p\",\"Test\":\"#\"}\n",
+        "",
+        "",
+    ),
+    (
+        "trx",
+        "<TestRun>",
+        "<UnitTestResult testName='#' outcome='Passed'/>",
+        "",
+        "</TestRun>",
+    ),
+    (
+        "testng",
+        "<testng-results><class name='c'>",
+        "<test-method name='#' status='PASS'/>",
+        "",
+        "</class></testng-results>",
+    ),
+    (
+        "cucumber",
+        r#"[{"uri":"a","elements":["#,
+        r##"{"name":"#"}"##,
+        ",",
+        "]}]",
+    ),
+    (
+        "robot",
+        "<robot><suite name='s'>",
+        "<test name='#'><status status='PASS'/></test>",
+        "",
+        "</suite></robot>",
+    ),
+    (
+        "mocha",
+        r#"{"stats":{},"passes":[],"tests":["#,
+        r##"{"fullTitle":"#"}"##,
+        ",",
+        "]}",
+    ),
+    (
+        "mochawesome",
+        r#"{"stats":{},"results":[{"tests":["#,
+        r##"{"title":"#"}"##,
+        ",",
+        "]}]}",
+    ),
+    (
+        "karate",
+        r#"{"name":"f","scenarioResults":["#,
+        r##"{"name":"#"}"##,
+        ",",
+        "]}",
+    ),
+    (
+        "nunit",
+        "<test-run>",
+        "<test-case fullname='#' result='Passed'/>",
+        "",
+        "</test-run>",
+    ),
+    (
+        "xunit",
+        "<assemblies><assembly>",
+        "<test name='#' result='Pass'/>",
+        "",
+        "</assembly></assemblies>",
+    ),
+    (
+        "pytest-json",
+        r#"{"exitcode":1,"root":"/r","tests":["#,
+        r##"{"nodeid":"#"}"##,
+        ",",
+        "]}",
+    ),
+    (
+        "rspec",
+        r#"{"summary":{},"examples":["#,
+        r##"{"full_description":"#"}"##,
+        ",",
+        "]}",
+    ),
+    ("tap", "TAP version 13\n", "ok #\n", "", "1..9\n"),
+    (
+        "dart",
+        "{\"protocolVersion\":\"0.1.1\",\"runnerVersion\":\"1\",\"type\":\"start\",\"time\":0}\n",
+        "{\"test\":{\"id\":#,\"name\":\"#\"},\"type\":\"testStart\"}\n",
+        "",
+        "",
+    ),
+    (
+        "libtest",
+        "{\"type\":\"suite\",\"event\":\"started\",\"test_count\":1}\n",
+        "{\"type\":\"test\",\"event\":\"ok\",\"name\":\"#\"}\n",
+        "",
+        "",
+    ),
+    (
+        "ctest",
+        "<Site><Testing>",
+        "<Test Status='passed'><Name>#</Name></Test>",
+        "",
+        "</Testing></Site>",
+    ),
+];
+
+const MOST_REPETITIVE: &[Pattern] = &[
+    (
+        "playwright",
+        r#"{"config":{},"suites":[{"title":"@","specs":[{"tests":["#,
+        "{}",
+        ",",
+        "]}]}]}",
+    ),
+    (
+        "junit",
+        "<testsuite name='@'>",
+        "<testcase name='#'/>",
+        "",
+        "</testsuite>",
+    ),
+    (
+        "ctrf",
+        r#"{"results":{"tool":{},"tests":[{"name":"a","browser":"@","retryAttempts":["#,
+        "{}",
+        ",",
+        "]}]}}",
+    ),
+    (
+        "jest",
+        r#"{"testResults":[{"name":"@","assertionResults":["#,
+        r##"{"title":"#"}"##,
+        ",",
+        "]}]}",
+    ),
+    (
+        "go",
+        "",
+        "{\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"a\"}\n{\"Action\":\"fail\",\"Package\":\"p\",\"Test\":\"a\"}\n",
+        "",
+        "",
+    ),
+    (
+        "trx",
+        "<TestRun><UnitTest id='1'><TestMethod className='@'/></UnitTest>",
+        "<UnitTestResult testId='1' testName='#' outcome='Passed'/>",
+        "",
+        "</TestRun>",
+    ),
+    (
+        "testng",
+        "<testng-results><class name='&amp;@'>",
+        "<test-method name='#' status='PASS'/>",
+        "",
+        "</class></testng-results>",
+    ),
+    (
+        "cucumber",
+        r#"[{"uri":"a","name":"@","elements":["#,
+        "{}",
+        ",",
+        "]}]",
+    ),
+    (
+        "robot",
+        "<robot><suite name='@' source='@'>",
+        "<test name='#'><status status='PASS'/></test>",
+        "",
+        "</suite></robot>",
+    ),
+    (
+        "mocha",
+        r#"{"stats":{},"passes":[],"tests":["#,
+        r#"{"currentRetry":1e9}"#,
+        ",",
+        "]}",
+    ),
+    (
+        "mochawesome",
+        r#"{"stats":{},"results":[{"title":"@","tests":["#,
+        r##"{"title":"#"}"##,
+        ",",
+        "]}]}",
+    ),
+    (
+        "karate",
+        r#"{"name":"@","scenarioResults":["#,
+        r##"{"name":"#"}"##,
+        ",",
+        "]}",
+    ),
+    (
+        "nunit",
+        "<test-run>",
+        "<test-case fullname='a' result='Failed'/>",
+        "",
+        "</test-run>",
+    ),
+    (
+        "xunit",
+        "<assemblies>",
+        "<assembly><test name='a' result='Fail'/></assembly>",
+        "",
+        "</assemblies>",
+    ),
+    (
+        "pytest-json",
+        r#"{"exitcode":1,"root":"/r","tests":["#,
+        "{}",
+        ",",
+        "]}",
+    ),
+    ("rspec", r#"{"summary":{},"examples":["#, "{}", ",", "]}"),
+    ("tap", "t/@.t ..\n", "ok\n", "", "1..1\n"),
+    (
+        "dart",
+        "{\"type\":\"group\",\"group\":{\"id\":1,\"name\":\"@\"}}\n",
+        "{\"type\":\"testStart\",\"test\":{\"id\":1,\"groupIDs\":[1]}}\n{\"type\":\"testDone\",\"testID\":1,\"result\":\"success\"}\n",
+        "",
+        "",
+    ),
+    (
+        "libtest",
+        "{\"type\":\"suite\",\"event\":\"started\",\"test_count\":1}\n",
+        "{\"type\":\"test\",\"event\":\"failed\",\"name\":\"a\"}\n",
+        "",
+        "",
+    ),
+    (
+        "ctest",
+        "<Site><Testing>",
+        "<Test Status='failed'><Name>a</Name></Test>",
+        "",
+        "</Testing></Site>",
+    ),
+];
+
+fn report((format, begin, test, between, end): Pattern, tests: usize) -> Packed {
+    let mut report = begin.replace('@', &"😀".repeat(2_000));
+    let parts: Vec<&str> = test.split('#').collect();
+    for number in 0..tests {
+        if number > 0 {
+            report.push_str(between);
+        }
+        report.push_str(&parts.join(&number.to_string()));
+    }
+    report.push_str(end);
+    packed(format, "application/octet-stream", &report)
+}
+
+/// A result of Allure in each file, as many as an upload may have.
+fn allure(fields: &str) -> Packed {
+    let file = |number: usize| {
+        format!(
+            "--a\r\nContent-Disposition: form-data; name=\"r\"; filename=\"{number}-result.json\"\r\n\r\n\
+             {{\"uuid\":\"{number}\",\"name\":\"{number}\"{fields}}}\r\n"
+        )
+    };
+    let files: String = (0..2_000).map(file).collect();
+    let dry_run = "--a\r\nContent-Disposition: form-data; name=\"dryRun\"\r\n\r\ntrue\r\n";
+    packed(
+        "allure",
+        "multipart/form-data; boundary=a",
+        &format!("{files}{dry_run}--a--\r\n"),
+    )
+}
+
+fn all(tests: usize, repetitions: usize) -> impl Iterator<Item = Packed> {
+    let leanest = LEANEST.iter().map(move |pattern| report(*pattern, tests));
+    let repetitive = MOST_REPETITIVE
+        .iter()
+        .map(move |pattern| report(*pattern, repetitions));
+    let files = [
+        allure(",\"historyId\":\"\",\"status\":\"passed\""),
+        allure(",\"historyId\":\"1\",\"status\":\"failed\""),
+    ];
+    leanest.chain(repetitive).chain(files)
+}
+
+/// Sends each report alone.
+fn each_alone(tests: usize, repetitions: usize, query: &str) {
+    let intake = Intake::with(&[
+        ("ASSAY_INGEST_MEMORY_MIB", "4096"),
+        ("ASSAY_INGEST_UNPACKED_MIB", "1024"),
+    ]);
+    // Patterns are compiled once.
+    intake.send(&report(LEANEST[0], 10), "dryRun=true");
+    let mut faults = Vec::new();
+    for report in all(tests, repetitions) {
+        let (answer, cost) = intake.measure(|| intake.send(&report, query));
+        let (memory, reserved) = (cost.memory >> 20, cost.reserved >> 20);
+        println!(
+            "{:<22} {:>6} kB {:>4} MiB of {:>4} MiB reserved, {:>6.2?} for {:>3} MB: {} {}",
+            report.format,
+            report.bytes.len() >> 10,
+            memory,
+            reserved,
+            cost.processor,
+            report.unpacked / 1_000_000,
+            answer.status,
+            answer.text().chars().take(130).collect::<String>(),
+        );
+        assert!([200, 201, 413].contains(&answer.status), "{}", answer.text());
+        if memory > reserved + BESIDE_MIB {
+            faults.push(format!(
+                "{} took {memory} MiB and reserved {reserved} MiB",
+                report.format
+            ));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn a_report_takes_the_memory_that_it_reserved() {
+    each_alone(20_000, 3_000, "dryRun=true");
+}
+
+#[test]
+#[ignore = "a measurement of some minutes"]
+fn large_reports_take_the_memory_that_they_reserved() {
+    each_alone(500_000, 500_000, "runKey=large");
+}
+
+#[test]
+fn many_reports_at_once_stay_within_the_memory_for_reading() {
+    const MEMORY_MIB: u64 = 256;
+    const UPLOADS: usize = 60;
+    /// An allocator's spare pages, and buffers of fixed size of each upload.
+    const BESIDE: u64 = 150;
+    let memory = MEMORY_MIB.to_string();
+    let intake = Intake::with(&[("ASSAY_INGEST_MEMORY_MIB", memory.as_str())]);
+    let reports: Vec<Packed> = LEANEST
+        .iter()
+        .map(|pattern| report(*pattern, 5_000))
+        .chain(MOST_REPETITIVE.iter().map(|pattern| report(*pattern, 500)))
+        .collect();
+    intake.send(&reports[0], "dryRun=true");
+    let ((), cost) = intake.measure(|| {
+        thread::scope(|scope| {
+            for report in reports.iter().cycle().take(UPLOADS) {
+                let intake = &intake;
+                scope.spawn(move || {
+                    wait_until("the upload is read", || {
+                        let answer = intake.send(report, "dryRun=true");
+                        assert!([200, 413, 503].contains(&answer.status), "{}", answer.text());
+                        answer.status != 503
+                    });
+                });
+            }
+        });
+    });
+    let (memory, reserved) = (cost.memory >> 20, cost.reserved >> 20);
+    println!(
+        "{UPLOADS} uploads took {memory} MiB of {reserved} MiB reserved and {:?}",
+        cost.processor
+    );
+    assert!(reserved <= MEMORY_MIB / 2, "one key reserved {reserved} MiB");
+    assert!(memory <= MEMORY_MIB + BESIDE, "{memory} MiB");
+}
