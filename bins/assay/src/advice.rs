@@ -6,7 +6,7 @@ use assay_local_postgres::ClusterError;
 use crate::upload::server::UploadError;
 
 const UNREACHABLE: &str = "see whether Postgres runs and ASSAY_DATABASE_URL (or --database-url) names it: postgresql://USER:PASSWORD@HOST/DATABASE";
-const CROWDED: &str = "let fewer jobs import at a time, or raise max_connections or the role's CONNECTION LIMIT in Postgres; `assay import --retry-for` waits longer";
+const CROWDED: &str = "let fewer jobs import at a time, or raise max_connections or the role's CONNECTION LIMIT in Postgres; `assay import` waits longer, and --retry-for says how long";
 const UNENCRYPTED: &str = "this build connects to Postgres without encryption only; \"Encrypted connections\" in docs/deployment.md explains how to build one with it";
 
 /// Advice for an error and its causes; `None` if the messages already contain it or no advice is known.

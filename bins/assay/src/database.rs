@@ -25,33 +25,69 @@ pub(crate) struct OpenDatabase {
     _cluster: Option<Cluster>,
 }
 
-/// Opens the database. Its schema must be current; a private database is migrated first.
-pub(crate) fn open(global: &Global) -> anyhow::Result<OpenDatabase> {
-    open_with(global, options())
+/// How long a command retries its first connection.
+#[derive(Debug, Clone, Copy)]
+struct ConnectPatience {
+    /// While no server answers. The address may be wrong, so it is short.
+    without_server: Duration,
+    /// While the server starts or stops, or all connections are in use.
+    without_connection: Duration,
 }
 
-/// How long an import retries, unless a flag says so, while no server answers. The address may be wrong, so it is short.
-const WITHOUT_SERVER: Duration = Duration::from_secs(30);
-/// How long an import retries, unless a flag says so, while all connections are in use or the database was lost.
-const WITHOUT_CONNECTION: Duration = Duration::from_secs(5 * 60);
+impl ConnectPatience {
+    /// Of a command that a person may have typed with a wrong address.
+    const OF_COMMANDS: Self = Self {
+        without_server: Duration::ZERO,
+        without_connection: Duration::from_secs(30),
+    };
+
+    /// Of an import in CI, unless a flag says so.
+    const OF_IMPORTS: Self = Self {
+        without_server: Duration::from_secs(30),
+        without_connection: Duration::from_secs(5 * 60),
+    };
+
+    /// Of an import with `--retry-for`.
+    const fn both(within: Duration) -> Self {
+        Self {
+            without_server: within,
+            without_connection: within,
+        }
+    }
+}
+
+/// Opens the database. Its schema must be current; a private database is migrated first.
+pub(crate) fn open(global: &Global) -> anyhow::Result<OpenDatabase> {
+    until_connected(ConnectPatience::OF_COMMANDS, || open_with(global, options()))
+}
 
 /// The same for an import. Waits this long for a free connection, and retries for this long when the database does not
 /// answer or is lost.
 pub(crate) fn open_for_import(global: &Global, retry_for: Option<Duration>) -> anyhow::Result<OpenDatabase> {
+    let patience = retry_for.map_or(ConnectPatience::OF_IMPORTS, ConnectPatience::both);
     let options = PoolOptions {
-        reconnect_for: retry_for.unwrap_or(WITHOUT_CONNECTION),
+        reconnect_for: patience.without_connection,
         ..options()
     };
+    until_connected(patience, || open_with(global, options))
+}
+
+/// Repeats an attempt that begins with a connection until it has one, fails for another reason, or the time is over.
+/// Before each repetition it prints the reason on standard error.
+fn until_connected<T>(
+    patience: ConnectPatience,
+    mut attempt: impl FnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let began = Instant::now();
-    let mut backoff = Backoff::new(options.reconnect_for);
-    let mut without_server = Backoff::new(retry_for.unwrap_or(WITHOUT_SERVER));
+    let mut without_connection = Backoff::new(patience.without_connection);
+    let mut without_server = Backoff::new(patience.without_server);
     loop {
-        let error = match open_with(global, options) {
-            Ok(opened) => return Ok(opened),
+        let error = match attempt() {
+            Ok(connected) => return Ok(connected),
             Err(error) => error,
         };
         let pause = if error.chain().any(assay_repository::is_transient) {
-            backoff.pause(None)
+            without_connection.pause(None)
         } else if error.chain().any(assay_repository::is_down) {
             without_server.pause(None)
         } else {
@@ -117,6 +153,10 @@ pub(crate) struct MigrationReport {
 /// Migrates the schema, distributes its tables, and grants the roles. Returns the changes.
 pub(crate) fn migrate(global: &Global) -> anyhow::Result<MigrationReport> {
     let (url, _cluster) = locate(global)?;
+    // The schema is compared only to have had a connection: a migration itself is not repeated.
+    until_connected(ConnectPatience::OF_COMMANDS, || {
+        Ok(assay_repository::compare_schema(&url)?)
+    })?;
     let applied = assay_repository::migrate(&url).map_err(|error| match error {
         unreachable @ StoreError::Unreachable(_) => anyhow::Error::from(unreachable),
         failed @ (StoreError::Failed { .. } | StoreError::Corrupt { .. }) => anyhow::Error::from(failed)

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use assay_reports::shown_name;
+use rustls::CertificateError;
 use serde_json::Value;
 use ureq::{
     Agent,
@@ -26,6 +27,9 @@ const LARGEST_ANSWER: u64 = 16 << 20;
 /// The number of characters that are shown of an answer that is not JSON.
 const LONGEST_SHOWN: usize = 200;
 
+/// How rustls names a server's certificate that is one of an authority.
+const AUTHORITY: &str = "CaUsedAsEndEntity";
+
 /// The reason why there is no answer.
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
@@ -33,13 +37,59 @@ pub(crate) enum NoAnswer {
     Unreachable(String),
     /// The server's certificate is not trusted, or the connection cannot be encrypted.
     Untrusted(String),
+    /// The server's certificate is one of an authority.
+    Authority(String),
+    /// The other side speaks TLS where the address says http, or the other way round.
+    OtherProtocol(String),
 }
 
 impl NoAnswer {
     fn new(address: &Address, error: &ureq::Error) -> Self {
-        match untrusted(error) {
-            Some(problem) => Self::Untrusted(format!("{address} is not trusted: {problem}")),
-            None => Self::Unreachable(format!("{address} does not answer: {}", reason(error))),
+        let Some(problem) = untrusted(error) else {
+            // Parsing fails at the first byte of a TLS alert.
+            return if matches!(error, ureq::Error::Protocol(_)) && !address.is_encrypted {
+                Self::OtherProtocol(format!(
+                    "{address} does not speak HTTP without TLS ({})",
+                    reason(error)
+                ))
+            } else {
+                Self::Unreachable(format!("{address} does not answer: {}", reason(error)))
+            };
+        };
+        let is_authority = || {
+            matches!(
+                problem,
+                rustls::Error::InvalidCertificate(CertificateError::Other(_))
+            ) && problem.to_string().contains(AUTHORITY)
+        };
+        if let rustls::Error::InvalidMessage(_) = problem {
+            Self::OtherProtocol(format!("{address} does not speak TLS ({problem})"))
+        } else if is_authority() {
+            Self::Authority(format!(
+                "{address} is not trusted: its certificate is one of an authority (CA:TRUE), which no server may use"
+            ))
+        } else {
+            Self::Untrusted(format!("{address} is not trusted: {problem}"))
+        }
+    }
+
+    /// Advice for the user.
+    pub(crate) const fn advice(&self) -> &'static str {
+        match self {
+            Self::Unreachable(_) => {
+                "see whether ASSAY_INGEST_URL (or --url) names the ingest listener, and whether it runs and is reachable \
+                 from here"
+            }
+            Self::Untrusted(_) => {
+                "add the authority to this system's certificates, or set SSL_CERT_FILE to a file that holds it"
+            }
+            Self::Authority(_) => {
+                "make a server's certificate, with `openssl req -x509 … -addext basicConstraints=critical,CA:FALSE` if it \
+                 signs itself, and set SSL_CERT_FILE to it"
+            }
+            Self::OtherProtocol(_) => {
+                "an address begins with https:// if the listener or a proxy before it has TLS, and else with http://"
+            }
         }
     }
 
@@ -47,7 +97,7 @@ impl NoAnswer {
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) => true,
-            Self::Untrusted(_) => false,
+            Self::Untrusted(_) | Self::Authority(_) | Self::OtherProtocol(_) => false,
         }
     }
 }
@@ -55,7 +105,10 @@ impl NoAnswer {
 impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreachable(reason) | Self::Untrusted(reason) => f.write_str(reason),
+            Self::Unreachable(reason)
+            | Self::Untrusted(reason)
+            | Self::Authority(reason)
+            | Self::OtherProtocol(reason) => f.write_str(reason),
         }
     }
 }

@@ -96,7 +96,7 @@ fn without_keys(text: &str) -> Option<String> {
     has_key.then_some(shown)
 }
 
-/// Prints the error and the advice on standard error.
+/// Prints the error and the advice on standard error. If a name was a key, the message does not repeat it.
 fn print_error(error: &anyhow::Error) {
     let style: Style = AnsiColor::Red.on_default().bold();
     let reason = format!("{error:#}");
@@ -104,6 +104,7 @@ fn print_error(error: &anyhow::Error) {
     if let Some(advice) = advice::of(error) {
         message += &format!("\n  -> {advice}");
     }
+    let message = without_keys(&message).unwrap_or(message);
     // If standard error is closed, the exit status is the only message.
     let _ = writeln!(terminal::err(), "{message}");
 }

@@ -14,7 +14,7 @@ use assay_repository::check_connection_string;
 use clap::Parser;
 use validator::{Validate, ValidationError};
 
-use crate::{log_format::LogFormat, upload_limits::UploadLimits};
+use crate::{log_format::LogFormat, public_url::PublicUrl, upload_limits::UploadLimits};
 
 /// The maximum numbers of database connections and of workers.
 const MOST_CONNECTIONS: u32 = 1_024;
@@ -111,7 +111,18 @@ pub(crate) struct Config {
     )]
     front_secret: Option<String>,
 
-    /// The public address of the read API, which the pages show
+    /// The address under which people reach the pages, as https://HOST. With https, cookies are for TLS only, also
+    /// behind a proxy. Agents may call /mcp under its host, and the pages show /api/v1 below it as the read API
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "ASSAY_PUBLIC_URL",
+        hide_env_values = true,
+        value_parser = PublicUrl::text
+    )]
+    public_url: Option<String>,
+
+    /// The public address of the read API, which the pages show, if it is not /api/v1 of the public address
     #[arg(
         long,
         value_name = "https://HOST/api/v1",
@@ -128,7 +139,7 @@ pub(crate) struct Config {
         hide_env_values = true,
         value_delimiter = ','
     )]
-    pub(crate) mcp_hosts: Vec<String>,
+    mcp_hosts: Vec<String>,
 
     /// Address of /healthz, /readyz and /metrics, or off; do not expose it to the public
     #[arg(
@@ -269,9 +280,23 @@ impl Config {
         named(self.front_secret.as_deref())
     }
 
+    /// The address of the pages for people and agents, if it is set.
+    pub(crate) fn public_url(&self) -> Option<PublicUrl> {
+        named(self.public_url.as_deref()).and_then(|text| PublicUrl::parse(text).ok())
+    }
+
     /// The public address of the read API, if it is set.
-    pub(crate) fn api_url(&self) -> Option<&str> {
+    pub(crate) fn api_url(&self) -> Option<String> {
+        let of_public = || Some(format!("{}/api/v1", self.public_url()?));
         named(self.api_url.as_deref())
+            .map(str::to_owned)
+            .or_else(of_public)
+    }
+
+    /// The values of `Host` under which agents may call `/mcp`, besides this machine's own.
+    pub(crate) fn mcp_hosts(&self) -> Vec<String> {
+        let public = self.public_url().map(|url| url.host().to_owned());
+        self.mcp_hosts.iter().cloned().chain(public).collect()
     }
 
     /// Refuses settings that contradict each other, with one sentence.

@@ -11,6 +11,7 @@ mod install;
 mod listeners;
 mod log_format;
 mod manual;
+mod public_url;
 mod serve;
 mod signals;
 mod startup;

@@ -16,6 +16,7 @@ use crate::{
     config::{Config, Sizes},
     demo,
     listeners::{SHUTDOWN_WITHIN_S, Servers, Socket, Sockets, UPLOAD_SHUTDOWN_WITHIN_S},
+    public_url::PublicUrl,
     signals::{self, Signals},
     startup::{self, Resources},
 };
@@ -31,17 +32,14 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let sockets = Sockets::bind(&config)?;
     let limiter = limiter(&config)?;
     let answer_bytes = config.answer_bytes();
-    let mcp_hosts = config.mcp_hosts.clone();
+    let (public_url, mcp_hosts) = (config.public_url(), config.mcp_hosts());
     let tool_calls_a_minute = if config.rate_limit == 0 {
         0
     } else {
         TOOL_CALLS_A_MINUTE
     };
     let origins = config.cors_origins.clone();
-    let (front_secret, api_url) = (
-        config.front_secret().map(str::to_owned),
-        config.api_url().map(str::to_owned),
-    );
+    let (front_secret, api_url) = (config.front_secret().map(str::to_owned), config.api_url());
     let is_demo = config.demo;
     let (uploads, upload_limiter) = (config.uploads.limits()?, upload_limiter(&config)?);
 
@@ -59,7 +57,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             return starting.await?.map(drop);
         }
     };
-    let store: Arc<dyn Store> = database;
+    let store: Arc<dyn Store> = database.clone();
     let engine = Arc::new(Engine::default());
     let app = assay_api::App::new(Arc::clone(&store), engine.clone(), limiter, Arc::new(clock::now))
         .with_answer_bytes(answer_bytes)
@@ -90,17 +88,23 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     }
     let front_address = sockets.front.as_ref().map(|socket| socket.address);
     if let Some(socket) = sockets.front {
-        log::info!("the pages are on {scheme}://{}", socket.address);
+        match &public_url {
+            Some(url) => log::info!("the pages are on {url}, by way of {scheme}://{}", socket.address),
+            None => log::info!("the pages are on {scheme}://{}", socket.address),
+        }
         if front_secret.is_none() {
             log::info!("ASSAY_FRONT_SECRET is not set: sessions of the pages end with this process");
         }
-        if certificate.is_none() && !socket.address.ip().is_loopback() {
+        // Browsers reject a `Secure` cookie from a plain loopback address, at least in some versions.
+        let is_secure = public_url.as_ref().map_or_else(
+            || certificate.is_some() || !socket.address.ip().is_loopback(),
+            PublicUrl::is_encrypted,
+        );
+        if certificate.is_none() && public_url.is_none() && !socket.address.ip().is_loopback() {
             log::warn!(
-                "the pages have no TLS: beyond this machine, browsers can sign in only through a proxy with TLS, or with ASSAY_TLS_CERT and ASSAY_TLS_KEY"
+                "the pages have no TLS: beyond this machine, browsers can sign in only through a proxy with TLS, whose address ASSAY_PUBLIC_URL names, or with ASSAY_TLS_CERT and ASSAY_TLS_KEY"
             );
         }
-        // Browsers reject a `Secure` cookie from a plain loopback address, at least in some versions.
-        let is_secure = certificate.is_some() || !socket.address.ip().is_loopback();
         let agents = assay_mcp::Endpoint::new(
             Arc::clone(&store),
             engine.clone(),
@@ -112,6 +116,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         );
         let front = assay_front::Front::new(
             store,
+            database,
             engine.clone(),
             Arc::new(clock::now),
             Sessions::new(front_secret.as_deref(), is_secure)?,

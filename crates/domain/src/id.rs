@@ -54,6 +54,10 @@ id!(
     RunId
 );
 id!(
+    /// A session of the pages. It is random.
+    SessionId
+);
+id!(
     /// A key's public identifier (never the key itself).
     KeyId
 );

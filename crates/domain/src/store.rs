@@ -13,8 +13,8 @@ pub use administration::{
     PruneStep, PrunedCounts, RefingerprintCounts, UnfinishedDeletions,
 };
 pub use read::{
-    ComputeShared, Connections, FinalResult, NodeReads, ReadKeys, RecognisedOutcome, RecognisedReport,
-    ResultKey, SharedKey, SharedValue, Snapshot, SnapshotWork, Store, in_snapshot, shared,
+    ComputeShared, Connections, EndedSessions, FinalResult, NodeReads, ReadKeys, RecognisedOutcome,
+    RecognisedReport, ResultKey, SharedKey, SharedValue, Snapshot, SnapshotWork, Store, in_snapshot, shared,
 };
 pub use record::{DueJudgement, RecordError, Recorder, StoredRecording};
 pub use transfer::{

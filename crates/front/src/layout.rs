@@ -59,7 +59,8 @@ pub(crate) fn page(page: &Page, now: Timestamp, api_url: &str) -> String {
         footer {
             @for (place, path) in page.api.iter().enumerate() {
                 @let address = format!("{api_url}{path}");
-                p { a href=(address) { @if place == 0 { "This page as JSON" } @else { "Further data of this page as JSON" } } @if place == 0 { " (with a read key)" } }
+                // No link: a browser would send no read key.
+                p { @if place == 0 { "This page as JSON, with a read key in $KEY:" } @else { "Further data of this page:" } }
                 p { code { "curl -H \"Authorization: Bearer $KEY\" '" (address.replace('\'', "%27")) "'" } }
             }
             // To the minute, so that a page without news keeps its entity tag.

@@ -29,7 +29,10 @@ use assay_access::{
     limit::{Admission, InProcessLimiter, RateLimiter},
     usage::KeyUsage,
 };
-use assay_domain::{store::Store, timestamp::Clock};
+use assay_domain::{
+    store::{EndedSessions, Store},
+    timestamp::Clock,
+};
 use assay_flakiness::Diagnose;
 use assay_listener::{
     AdmissionControl, Answering, Coding, HttpMetrics, MetricsRegistry, Outcome, RequestId, SUCCESS, observe,
@@ -70,14 +73,17 @@ pub struct Front {
     admission: Arc<AdmissionControl<AdmissionShare>>,
     metrics: HttpMetrics,
     sessions: Sessions,
+    ended_sessions: Arc<dyn EndedSessions>,
     api_url: Arc<str>,
     signs_in_by_link: bool,
 }
 
 impl Front {
     /// Creates pages over `store`, on the threads of `admission`. The pages show `api_url` as the base of the read API.
+    #[expect(clippy::too_many_arguments, reason = "the program wires the parts here, once")]
     pub fn new(
         store: Arc<dyn Store>,
+        ended_sessions: Arc<dyn EndedSessions>,
         engine: Arc<dyn Diagnose>,
         clock: Clock,
         sessions: Sessions,
@@ -95,6 +101,7 @@ impl Front {
             admission,
             metrics: HttpMetrics::of_listener("front", metrics),
             sessions,
+            ended_sessions,
             api_url: api_url.trim_end_matches('/').into(),
             signs_in_by_link: false,
         }
@@ -160,7 +167,7 @@ impl Front {
             let front = logout.clone();
             async move {
                 observe(&front.metrics, &request, async |id| {
-                    front.outcome("/logout", front.logout(&request), &request, id)
+                    front.outcome("/logout", front.logout(&request).await, &request, id)
                 })
                 .await
             }
@@ -202,6 +209,9 @@ impl Front {
         let front = self.clone();
         let rendering = move || -> Result<RenderedPage, FrontError> {
             let grant = front.directory.check(&key, now)?;
+            if front.ended_sessions.is_session_ended(session.id)? {
+                return Err(FrontError::SignedOut);
+            }
             front.usage.record(&*front.store, grant.key, now);
             let view = View {
                 store: &*front.store,

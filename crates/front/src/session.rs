@@ -1,11 +1,13 @@
-//! The session: an encrypted cookie that contains the hash of a read key and the time of its last use.
+//! The session: an encrypted cookie that contains the hash of a read key, the times of signing in and of its last use, and
+//! a random number.
 //!
-//! The server stores no sessions and never stores the key's text. It looks up the hash for every page, so that revoking
-//! a key ends its sessions.
+//! The server stores no open sessions and never stores the key's text. It looks up the hash for every page, so that
+//! revoking a key ends its sessions. It stores the number of a session that was signed out, so that no copy of the cookie
+//! opens a page.
 
 use std::sync::Arc;
 
-use assay_domain::{key::KeyHash, timestamp::Timestamp};
+use assay_domain::{id::SessionId, key::KeyHash, timestamp::Timestamp};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::{
     aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
@@ -13,6 +15,7 @@ use ring::{
     error::Unspecified,
     rand::{SecureRandom, SystemRandom},
 };
+use uuid::Uuid;
 
 /// A session ends after this long without a page.
 const IDLE_MS: i64 = 12 * 3_600_000;
@@ -24,6 +27,7 @@ const RENEWED_AFTER_MS: i64 = 10 * 60_000;
 const PURPOSE: &[u8] = b"assay session";
 const HASH_BYTES: usize = 32;
 const TIME_BYTES: usize = 8;
+const ID_BYTES: usize = 16;
 
 /// Seals and opens sessions.
 #[derive(Clone)]
@@ -49,6 +53,7 @@ impl From<Unspecified> for NoRandomness {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Session {
     pub(crate) key: KeyHash,
+    pub(crate) id: SessionId,
     signed_in_at: Timestamp,
     used_at: Timestamp,
 }
@@ -82,8 +87,11 @@ impl Sessions {
 
     /// The value of the `Set-Cookie` header for a session that begins at `now`.
     pub(crate) fn cookie(&self, key: KeyHash, now: Timestamp) -> Result<String, NoRandomness> {
+        let mut id = [0; ID_BYTES];
+        self.random.fill(&mut id)?;
         self.sealed(Session {
             key,
+            id: SessionId(Uuid::from_bytes(id)),
             signed_in_at: now,
             used_at: now,
         })
@@ -99,7 +107,7 @@ impl Sessions {
 
     fn sealed(&self, session: Session) -> Result<String, NoRandomness> {
         let times = [session.signed_in_at, session.used_at].map(|at| at.unix_ms().to_be_bytes());
-        let mut sealed = [&session.key.0[..], &times[0], &times[1]].concat();
+        let mut sealed = [&session.key.0[..], &times[0], &times[1], session.id.0.as_bytes()].concat();
         let mut nonce = [0; NONCE_LEN];
         self.random.fill(&mut nonce)?;
         self.key.seal_in_place_append_tag(
@@ -134,13 +142,14 @@ impl Sessions {
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let opened = self.key.open_in_place(nonce, Aad::from(PURPOSE), sealed).ok()?;
         let (hash, times) = opened.split_first_chunk::<HASH_BYTES>()?;
-        let (signed_in_at, used_at) = times.split_first_chunk::<TIME_BYTES>()?;
-        let used_at: [u8; TIME_BYTES] = used_at.try_into().ok()?;
+        let (signed_in_at, rest) = times.split_first_chunk::<TIME_BYTES>()?;
+        let (used_at, id) = rest.split_first_chunk::<TIME_BYTES>()?;
         let time = |bytes: [u8; TIME_BYTES]| Timestamp::from_unix_ms(i64::from_be_bytes(bytes));
         let session = Session {
             key: KeyHash(*hash),
+            id: SessionId(Uuid::from_slice(id).ok()?),
             signed_in_at: time(*signed_in_at),
-            used_at: time(used_at),
+            used_at: time(*used_at),
         };
         let is_open =
             now.since_ms(session.used_at) < IDLE_MS && now.since_ms(session.signed_in_at) < LONGEST_MS;
@@ -149,6 +158,11 @@ impl Sessions {
 }
 
 impl Session {
+    /// When no cookie of this session opens a page any more.
+    pub(crate) const fn expires_at(&self) -> Timestamp {
+        self.signed_in_at.plus_ms(LONGEST_MS)
+    }
+
     /// Whether a page at `now` sends a renewed cookie, so that a session in use does not end.
     pub(crate) const fn needs_renewal(&self, now: Timestamp) -> bool {
         now.since_ms(self.used_at) > RENEWED_AFTER_MS

@@ -9,11 +9,13 @@ use actix_web::{
     web,
 };
 use assay_access::{
-    check::PresentedKey,
+    check::{CheckError, PresentedKey},
     limit::{Admission, RateLimiter as _},
 };
 
-use crate::{Front, body, error::FrontError, is_own_address, layout, pairs, see_other, set_cookie, value};
+use crate::{
+    Front, body, cookies, error::FrontError, is_own_address, layout, pairs, see_other, set_cookie, value,
+};
 
 /// Longest body of a form, in bytes.
 const FORM_BYTES: usize = 1_024;
@@ -93,11 +95,26 @@ impl Front {
         }
     }
 
-    pub(crate) fn logout(&self, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
+    /// Ends the session of the request, so that no copy of its cookie opens a page.
+    pub(crate) async fn logout(&self, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
         if *request.method() != Method::POST {
             return Err(FrontError::NoSuchMethod);
         }
         check_form(request, self.sessions.is_secure())?;
+        let now = (self.clock)();
+        if let Some(session) = cookies(request).and_then(|header| self.sessions.of_header(header, now)) {
+            let key = PresentedKey::of_hash(session.key);
+            let (directory, ended) = (Arc::clone(&self.directory), Arc::clone(&self.ended_sessions));
+            let ending = move || match directory.check(&key, now) {
+                Ok(grant) => ended.end_session(session.id, grant.key, session.expires_at(), now),
+                // A revoked key has no sessions.
+                Err(CheckError::Refused(_)) => Ok(()),
+                Err(CheckError::Store(error)) => Err(error),
+            };
+            self.admission
+                .run(self.directory.share(&PresentedKey::of_hash(session.key)), ending)
+                .await??;
+        }
         let mut response = see_other("/login");
         set_cookie(&mut response, &self.sessions.expired_cookie());
         Ok(response)

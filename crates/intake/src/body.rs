@@ -14,6 +14,7 @@ use crate::{
     app::AppState,
     error::IntakeError,
     limits::PACE_INTERVAL,
+    parts::PartHeads,
     shares::{Holder, Share},
 };
 
@@ -27,12 +28,14 @@ pub(crate) struct ReceivedBody {
     _room: Share,
 }
 
-/// Receives a body of at most `longest` bytes. Its time and the space of all bodies are bounded, too.
+/// Receives a body of at most `longest` bytes. Its time and the space of all bodies are bounded, too. A body with a part
+/// that `heads` refuses is not read to its end.
 pub(crate) async fn receive(
     app: &Arc<AppState>,
     holder: Holder,
     mut payload: Payload,
     longest: u64,
+    mut heads: Option<PartHeads>,
 ) -> Result<ReceivedBody, IntakeError> {
     let limits = &app.limits;
     let mut room = app.spool(holder);
@@ -59,6 +62,9 @@ pub(crate) async fn receive(
         bytes += length;
         if bytes > longest {
             return Err(too_long(longest));
+        }
+        if let Some(heads) = &mut heads {
+            heads.check(&chunk)?;
         }
         if !room.grow(length) {
             return Err(IntakeError::Busy {

@@ -59,7 +59,7 @@ pub(crate) async fn store(
     body_is_read: impl FnOnce(),
 ) -> Result<(StatusCode, DecisionAnswer), IntakeError> {
     let holder = app::holder(&grant);
-    let received = body::receive(app, holder, payload, DECISION_BYTES).await?;
+    let received = body::receive(app, holder, payload, DECISION_BYTES, None).await?;
     body_is_read();
     let (project, storing) = (grant.project, Arc::clone(app));
     let work = move || {

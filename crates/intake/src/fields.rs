@@ -36,6 +36,17 @@ pub(crate) const NAMES: [&str; 24] = [
     "utcOffset",
 ];
 
+/// Refuses a name that no field has.
+pub(crate) fn check_name(name: &str) -> Result<(), IntakeError> {
+    if NAMES.contains(&name) {
+        return Ok(());
+    }
+    Err(IntakeError::BadField {
+        name: format!("{:?}", IntakeError::excerpt(name)),
+        rule: format!("there is no such field; the fields are {}", NAMES.join(", ")),
+    })
+}
+
 /// Most bytes of a field of this name. Limits in characters are checked after decoding.
 pub(crate) fn longest(name: &str) -> usize {
     match name {
@@ -53,12 +64,7 @@ pub(crate) struct RawFields(BTreeMap<String, String>);
 impl RawFields {
     /// Adds a field.
     pub(crate) fn add(&mut self, name: &str, value: Vec<u8>) -> Result<(), IntakeError> {
-        if !NAMES.contains(&name) {
-            return Err(IntakeError::BadField {
-                name: format!("{:?}", IntakeError::excerpt(name)),
-                rule: format!("there is no such field; the fields are {}", NAMES.join(", ")),
-            });
-        }
+        check_name(name)?;
         let value = String::from_utf8(value).map_err(|_| IntakeError::bad(name, "expected text in UTF-8"))?;
         let most = match name {
             "ci" | "knownFiles" => usize::MAX,

@@ -3,6 +3,7 @@
 //! A first pass measures the size of the parts, which is the memory that the second pass needs to collect them. Both
 //! passes read one piece at a time and are bounded. Archives among the files are unpacked by their readers.
 
+mod heads;
 mod measure;
 
 use std::{
@@ -31,7 +32,7 @@ use crate::{
     limits::{FIELDS, Limits},
 };
 
-pub(crate) use self::measure::measure;
+pub(crate) use self::{heads::PartHeads, measure::measure};
 
 /// Bytes that are unpacked at a time.
 const PIECE: usize = 64 << 10;

@@ -27,7 +27,7 @@ use crate::{
     memory::UploadMemory,
     metrics::Phase,
     parse::{Head, ParsedUpload, explain, parse},
-    parts,
+    parts::{self, PartHeads},
     queue::QueuePlace,
 };
 
@@ -46,7 +46,8 @@ pub(crate) async fn store(
 ) -> Result<(StatusCode, Answer), IntakeError> {
     let began = Instant::now();
     let holder = app::holder(&grant);
-    let received = body::receive(app, holder, payload, app.limits.wire_bytes).await?;
+    let heads = PartHeads::of(&head.shape);
+    let received = body::receive(app, holder, payload, app.limits.wire_bytes, heads).await?;
     body_is_read();
     app.metrics.spent(Phase::receive, began.elapsed());
 

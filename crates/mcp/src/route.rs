@@ -179,6 +179,9 @@ async fn forward(endpoint: &Endpoint, client: Client, request: &HttpRequest, bod
         Err(never) => match never {},
     };
     let status = StatusCode::from_u16(head.status.as_u16()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if status == StatusCode::FORBIDDEN {
+        return forbidden(request);
+    }
     let mut response = HttpResponseBuilder::new(status);
     for (name, value) in &head.headers {
         response.append_header((name.as_str(), value.as_bytes()));
@@ -186,6 +189,25 @@ async fn forward(endpoint: &Endpoint, client: Client, request: &HttpRequest, bod
     response
         .insert_header((header::CACHE_CONTROL, "no-store"))
         .body(body)
+}
+
+/// The response to a request whose `Origin` or `Host` the protocol's library refused.
+fn forbidden(request: &HttpRequest) -> HttpResponse {
+    let (error, code) = if request.headers().contains_key(header::ORIGIN) {
+        (
+            "Web pages may not call tools. Send no Origin header.",
+            "origin_not_allowed",
+        )
+    } else {
+        (
+            "This server has no such host. Its operator sets ASSAY_PUBLIC_URL to the address that people and agents use, \
+             or lists the host in ASSAY_MCP_HOSTS.",
+            "host_not_allowed",
+        )
+    };
+    HttpResponse::Forbidden()
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .json(json!({"error": error, "code": code}))
 }
 
 /// The client, or the response that refuses the request, with its code.

@@ -14,7 +14,7 @@ use assay_domain::{
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
-    id::{KeyId, ProjectId, RunId},
+    id::{KeyId, ProjectId, RunId, SessionId},
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
     project::{Caller, Project, ProjectEntry},
@@ -27,8 +27,8 @@ use assay_domain::{
         TestSignature,
     },
     store::{
-        ComputeShared, Connections, FinalResult, NodeReads, ReadKeys, RecognisedReport, ResultKey, SharedKey,
-        SharedValue, Snapshot, SnapshotWork, Store, StoreError,
+        ComputeShared, Connections, EndedSessions, FinalResult, NodeReads, ReadKeys, RecognisedReport,
+        ResultKey, SharedKey, SharedValue, Snapshot, SnapshotWork, Store, StoreError,
     },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
     test_names::TestNames,
@@ -41,7 +41,7 @@ use diesel::PgConnection;
 
 use crate::{
     Database,
-    admin::{key, migrate, project},
+    admin::{key, migrate, project, session},
     db::pool::WorkError,
     read::{
         attempt, branch, decision, failed_run, history,
@@ -72,6 +72,26 @@ impl ReadKeys for Database {
     fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError> {
         self.on_primary("reading a project", |connection| {
             project::find(connection, caller, id, now)
+        })
+    }
+}
+
+impl EndedSessions for Database {
+    fn end_session(
+        &self,
+        session: SessionId,
+        key: KeyId,
+        expires_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.in_transaction("ending a session", |connection| {
+            Ok::<_, WorkError<StoreError>>(session::end(connection, session, key, expires_at, now)?)
+        })
+    }
+
+    fn is_session_ended(&self, session: SessionId) -> Result<bool, StoreError> {
+        self.on_primary("reading a session", |connection| {
+            Ok::<_, WorkError<StoreError>>(session::is_ended(connection, session)?)
         })
     }
 }

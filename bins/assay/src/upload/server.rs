@@ -130,17 +130,7 @@ impl UploadError {
     /// Advice for the user.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         let refusal = match self {
-            Self::NoAnswer(NoAnswer::Unreachable(_)) | Self::AnswerLost(NoAnswer::Unreachable(_)) => {
-                return Some(
-                    "see whether ASSAY_INGEST_URL (or --url) names the ingest listener, and whether it runs and is \
-                     reachable from here",
-                );
-            }
-            Self::NoAnswer(NoAnswer::Untrusted(_)) | Self::AnswerLost(NoAnswer::Untrusted(_)) => {
-                return Some(
-                    "add the authority to this system's certificates, or set SSL_CERT_FILE to a file that holds it",
-                );
-            }
+            Self::NoAnswer(problem) | Self::AnswerLost(problem) => return Some(problem.advice()),
             Self::ReadApi(_) => return Some(OTHER_LISTENER),
             Self::Refused(refusal) => refusal,
         };

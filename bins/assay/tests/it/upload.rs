@@ -2,8 +2,12 @@
 
 use std::{
     fs,
+    io::{Read as _, Write as _},
+    net::TcpListener,
     os::unix::fs::PermissionsExt as _,
     process::{Command, Output, Stdio},
+    sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -620,11 +624,8 @@ fn certificate() -> (String, String) {
     (certificate.cert.pem(), certificate.signing_key.serialize_pem())
 }
 
-#[test]
-fn an_encrypted_server_is_trusted_by_the_systems_authorities_only() {
-    use std::sync::Arc;
-    let (certificate, key) = certificate();
-    let (stranger, _) = self::certificate();
+/// The configuration of a server with this certificate.
+fn encrypted(certificate: &str, key: &str) -> Arc<rustls::ServerConfig> {
     let chain = vec![rustls::pki_types::pem::PemObject::from_pem_slice(certificate.as_bytes()).unwrap()];
     let key = rustls::pki_types::pem::PemObject::from_pem_slice(key.as_bytes()).unwrap();
     let config =
@@ -634,7 +635,70 @@ fn an_encrypted_server_is_trusted_by_the_systems_authorities_only() {
             .with_no_client_auth()
             .with_single_cert(chain, key)
             .unwrap();
-    let receiver = Receiver::start_encrypted(Arc::new(config), vec![stored()]);
+    Arc::new(config)
+}
+
+#[test]
+fn a_server_with_the_certificate_of_an_authority_is_named_with_the_next_step() {
+    // As `openssl req -x509` makes it.
+    let mut parameters = rcgen::CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = parameters.self_signed(&key).unwrap().pem();
+    let receiver = Receiver::start_encrypted(encrypted(&certificate, &key.serialize_pem()), vec![stored()]);
+    let job = Job::new(&receiver.url);
+    job.write("own.pem", &certificate);
+    let mut command = job.command(&["upload", "out", "--retry-for", "60s"]);
+    let refused = command
+        .env("SSL_CERT_FILE", job.folder.path().join("own.pem"))
+        .output()
+        .unwrap();
+    let message = stderr_text(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{message}");
+    for words in ["CA:TRUE", "basicConstraints=critical,CA:FALSE"] {
+        assert!(message.contains(words), "{message}");
+    }
+    assert!(!message.contains("add the authority"), "{message}");
+}
+
+#[test]
+fn a_wrong_scheme_is_named_with_the_right_one() {
+    let (certificate, key) = certificate();
+    let with_tls = Receiver::start_encrypted(encrypted(&certificate, &key), vec![stored()]);
+    // As any HTTP server answers the first message of TLS.
+    let in_plain = TcpListener::bind("127.0.0.1:0").unwrap();
+    let plain_url = format!("https://{}", in_plain.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in in_plain.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 1_024]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    for (url, reason) in [
+        (
+            with_tls.url.replace("https://", "http://"),
+            "does not speak HTTP without TLS",
+        ),
+        (plain_url, "does not speak TLS"),
+    ] {
+        // Repeating would not help.
+        let refused = Job::new(&url).run(&["upload", "out", "--retry-for", "60s"]);
+        let message = stderr_text(&refused);
+        assert_eq!(refused.status.code(), Some(1), "{message}");
+        assert!(
+            message.contains(reason) && message.contains("https://"),
+            "{message}"
+        );
+        assert!(!message.contains("trying again"), "{message}");
+    }
+}
+
+#[test]
+fn an_encrypted_server_is_trusted_by_the_systems_authorities_only() {
+    let (certificate, key) = certificate();
+    let (stranger, _) = self::certificate();
+    let receiver = Receiver::start_encrypted(encrypted(&certificate, &key), vec![stored()]);
     let job = Job::new(&receiver.url);
     job.write("own.pem", &certificate);
     job.write("stranger.pem", &stranger);

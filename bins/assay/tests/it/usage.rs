@@ -192,3 +192,26 @@ fn a_closed_pipe_is_no_failure() {
         .unwrap();
     assert_eq!(status.code(), Some(1));
 }
+
+#[test]
+fn no_error_repeats_a_key_that_was_given_for_a_name() {
+    const KEY: &str = "svc_ro_0123456789abcdefghijABCDEFGHIJ01234567";
+    let database = TestDatabase::new();
+    let cli = Cli::new(database.url());
+    cli.json(&["org", "create", "Shop"]);
+    cli.json(&["project", "create", "--org", "Shop", "web"]);
+    for arguments in [
+        &["key", "list", "--org", KEY][..],
+        &["project", "list", "--org", KEY],
+        &["org", "delete", KEY, "--yes"],
+        &["uploads", "--project", KEY],
+    ] {
+        let output = cli.run(arguments);
+        let message = stderr_text(&output);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(message.contains("svc_…") && !message.contains(KEY), "{message}");
+    }
+    // Another name is repeated.
+    let output = cli.run(&["key", "list", "--org", "Shpo"]);
+    assert!(stderr_text(&output).contains("Shpo"), "{}", stderr_text(&output));
+}

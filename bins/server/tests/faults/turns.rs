@@ -1,6 +1,7 @@
 //! Many imports into one project: with few connections, beside a frozen one, and during a restart of the database.
 
 use std::{
+    io::{BufRead as _, BufReader},
     process::{Child, Command, Output, Stdio},
     thread,
     time::{Duration, Instant},
@@ -95,6 +96,31 @@ fn an_import_that_gets_no_connection_in_time_prints_why_and_what_to_do() {
     );
     assert!(message.contains("too many connections"), "{message}");
     assert!(message.contains("CONNECTION LIMIT"), "{message}");
+    shared(&world).execute(&format!("DROP ROLE {role}"));
+}
+
+#[test]
+fn every_command_waits_for_a_free_connection() {
+    let _shared = quiet::shared();
+    let mut world = World::new();
+    let role = format!("late_{}", std::process::id());
+    shared(&world).execute(&format!(
+        "CREATE ROLE {role} LOGIN CONNECTION LIMIT 0 IN ROLE assay_server"
+    ));
+    let (head, _) = world.database.url().split_once("&user=").unwrap();
+    world.cli = Cli::new(format!("{head}&user={role}"));
+    let mut command = spawn(&mut world.cli.command(&["org", "list"]));
+    let mut lines = BufReader::new(command.stderr.take().unwrap()).lines();
+    let line = lines.next().unwrap().unwrap();
+    assert!(
+        line.starts_with("assay: waiting for a connection to the database, "),
+        "{line}"
+    );
+    assert!(line.contains("too many connections"), "{line}");
+    shared(&world).execute(&format!("ALTER ROLE {role} CONNECTION LIMIT 20"));
+    let output = command.wait_with_output().unwrap();
+    assert!(output.status.success(), "{:?}", lines.collect::<Vec<_>>());
+    assert!(!output.stdout.is_empty());
     shared(&world).execute(&format!("DROP ROLE {role}"));
 }
 

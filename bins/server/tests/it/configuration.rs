@@ -20,6 +20,7 @@ fn a_wrong_value_ends_the_start_with_its_name_and_the_expected_form() {
             "\"*\" is not an origin",
         ),
         ("ASSAY_CORS_ORIGINS", "https://a.example/", "without a path"),
+        ("ASSAY_PUBLIC_URL", "https://a.example/assay", "without a path"),
     ] {
         let output = Command::new(program("assay-server"))
             .env(variable, value)

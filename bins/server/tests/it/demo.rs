@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, process::Command};
 
-use assay_testkit::{Client, Server, TestDatabase, program};
+use assay_testkit::{Client, Server, TestDatabase, program, wire::escape};
 use serde_json::{Value, json};
 
 use crate::{agents, private::Private};
@@ -221,6 +221,77 @@ fn a_demonstration_names_the_line_that_gives_its_tools_to_an_agent() {
         }
     }
     assert_eq!(answer.to_string(), shown.to_string());
+}
+
+/// Replaces what differs at every start: ids and times.
+fn without_ids_and_times(value: &mut Value) {
+    const CHANGING: [&str; 7] = [
+        "id",
+        "runId",
+        "runs",
+        "now",
+        "startedAt",
+        "lastSeenAt",
+        "evaluatedAt",
+    ];
+    if let Some(fields) = value.as_object_mut() {
+        for (name, value) in fields {
+            match CHANGING.contains(&name.as_str()) {
+                true => *value = Value::Null,
+                false => without_ids_and_times(value),
+            }
+        }
+    } else if let Some(values) = value.as_array_mut() {
+        values.iter_mut().for_each(without_ids_and_times);
+    }
+}
+
+#[test]
+fn documents_show_answers_of_the_demonstration() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
+    server.ready();
+    let Greeting { key, project, .. } = greeted(&server.log());
+    let ask = |path: &str| {
+        let answer = server
+            .client()
+            .get(&format!("/api/v1/projects/{project}/{path}"), Some(&key));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()
+    };
+    let example = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+
+    let mut flaky = ask("flaky?perPage=10&explain=true");
+    let mut shown = example(include_str!(
+        "../../../../crates/api/src/openapi/examples/flaky.json"
+    ));
+    let name = shown["tests"][0]["testName"].clone();
+    let tests = flaky["tests"].as_array_mut().unwrap();
+    tests.retain(|test| test["testName"] == name);
+    let path = format!("tests/{}/status", escape(name.as_str().unwrap()));
+    let mut verdict = ask(&path);
+    let mut shown_verdict = example(include_str!(
+        "../../../../crates/api/src/openapi/examples/verdict.json"
+    ));
+    for (answer, shown) in [(&mut flaky, &mut shown), (&mut verdict, &mut shown_verdict)] {
+        without_ids_and_times(answer);
+        without_ids_and_times(shown);
+        assert_eq!(answer, shown);
+    }
+
+    // The README leaves some fields out.
+    let readme = include_str!("../../../../README.md");
+    let (_, block) = readme.split_once("```json\n").unwrap();
+    let mut readme = example(block.split("```").next().unwrap());
+    without_ids_and_times(&mut readme);
+    let mut compared = 0;
+    for (field, value) in readme.as_object().unwrap() {
+        if !value.is_object() {
+            assert_eq!(value, &flaky["tests"][0][field], "{field}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 5);
 }
 
 #[test]

@@ -108,6 +108,24 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
             );
         });
         scope.spawn(|| {
+            // The name of a field is wrong, and the rest of the body does not come.
+            let multipart = "Content-Type: multipart/form-data; boundary=B\r\nContent-Length: 100000\r\n";
+            let part = b"--B\r\nContent-Disposition: form-data; name=\"brunch\"\r\n\r\n";
+            let began = Instant::now();
+            let answer = exchange(client, &head(&intake.key, multipart), |stream| {
+                stream.write_all(part).unwrap();
+            });
+            assert!(
+                answer.starts_with("HTTP/1.1 400 ") && answer.contains("brunch"),
+                "{answer}"
+            );
+            assert!(
+                !answer.contains("too_slow"),
+                "{answer} after {:?}",
+                began.elapsed()
+            );
+        });
+        scope.spawn(|| {
             let chunk = [
                 format!("{:x}\r\n", 64 << 10).into_bytes(),
                 vec![b' '; 64 << 10],

@@ -1,6 +1,6 @@
 //! The pages over plain HTTP: headers, statuses, sessions.
 
-use assay_testkit::Client;
+use assay_testkit::{Client, Server};
 
 use crate::world::World;
 
@@ -131,6 +131,74 @@ fn the_cookie_is_sealed_and_signing_out_ends_it() {
     assert_eq!(out.status, 303);
     assert!(out.header("set-cookie").unwrap().starts_with("assay=; Max-Age=0"));
     assert_eq!(world.front().post_form("/logout", "", false).status, 403);
+}
+
+#[test]
+fn no_copy_of_a_cookie_opens_a_page_after_signing_out_on_any_process() {
+    let world = World::new();
+    let secret = [("ASSAY_FRONT_SECRET", "of both processes")];
+    let servers = [(); 2].map(|()| Server::start_with_front(world.database.url(), &secret));
+    let overview = format!("/p/{}", world.project);
+    let opens = |server: &Server, cookie: &str| {
+        let answer = server.front().get_with(&overview, &[("Cookie", cookie)]);
+        assert!([200, 303].contains(&answer.status), "{}", answer.text());
+        answer.status == 200
+    };
+    let [signed_out, other] = [(); 2].map(|()| servers[0].front().sign_in(&world.key));
+    assert!(servers.iter().all(|server| opens(server, &signed_out)));
+    let own = [("Cookie", signed_out.as_str()), ("Sec-Fetch-Site", "same-origin")];
+    assert_eq!(servers[0].front().post("/logout", &own, b"").status, 303);
+    assert!(!servers.iter().any(|server| opens(server, &signed_out)));
+    // Another session of the same key stays open, and so does a later one.
+    assert!(servers.iter().all(|server| opens(server, &other)));
+    assert!(opens(&servers[1], &servers[1].front().sign_in(&world.key)));
+    // A session is forgotten when its cookie has expired anyway.
+    assert_eq!(world.count("SELECT count(*) FROM ended_session"), 1);
+    world
+        .database
+        .execute("UPDATE ended_session SET expires_at = now() - interval '1 minute'");
+    let own = [("Cookie", other.as_str()), ("Sec-Fetch-Site", "same-origin")];
+    assert_eq!(servers[1].front().post("/logout", &own, b"").status, 303);
+    assert_eq!(world.count("SELECT count(*) FROM ended_session"), 1);
+    assert!(!opens(&servers[0], &other));
+}
+
+#[test]
+fn behind_a_proxy_with_tls_the_public_address_makes_cookies_secure() {
+    let world = World::new();
+    let public = [("ASSAY_PUBLIC_URL", "https://assay.example.org")];
+    let server = Server::start_with_front(world.database.url(), &public);
+    let headers = |origin| {
+        [
+            ("Content-Type", "application/x-www-form-urlencoded"),
+            ("Host", "assay.example.org"),
+            ("Origin", origin),
+        ]
+    };
+    let form = format!("key={}", world.key);
+    let sign_in = |origin| server.front().post("/login", &headers(origin), form.as_bytes());
+    let answer = sign_in("https://assay.example.org");
+    let set = answer.header("set-cookie").unwrap();
+    assert!(
+        set.starts_with("__Host-assay=") && set.ends_with("; Secure"),
+        "{set}"
+    );
+    assert!(answer.header("strict-transport-security").is_some());
+    assert_eq!(sign_in("http://assay.example.org").status, 403);
+    let cookie = set.split(';').next().unwrap();
+    let page = server
+        .front()
+        .get_with(&format!("/p/{}", world.project), &[("Cookie", cookie)]);
+    let route = format!("https://assay.example.org/api/v1/projects/{}", world.project);
+    assert!(page.text().contains(&route), "{}", page.text());
+    // A browser would follow a link without the key.
+    assert!(
+        !page.text().contains("href=\"https://assay.example.org/api"),
+        "{}",
+        page.text()
+    );
+    // Without the setting, a listener on this machine sets a cookie for plain HTTP.
+    assert!(world.cookie().starts_with("assay="));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::{
     decision::RunDecision,
     execution::TestOutcome,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
-    id::{KeyId, ProjectId, RunId},
+    id::{KeyId, ProjectId, RunId, SessionId},
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
     project::{Caller, Project, ProjectEntry},
@@ -39,6 +39,21 @@ pub trait ReadKeys: Send + Sync {
 
     /// The caller's project of this id.
     fn project(&self, caller: &Caller, id: ProjectId, now: Timestamp) -> Result<Option<Project>, StoreError>;
+}
+
+/// The sessions of the pages that ended before their time. Processes share them.
+pub trait EndedSessions: Send + Sync {
+    /// Ends a session of a key. It is forgotten after `expires_at`, when it cannot be used anyway.
+    fn end_session(
+        &self,
+        session: SessionId,
+        key: KeyId,
+        expires_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Whether a session was ended.
+    fn is_session_ended(&self, session: SessionId) -> Result<bool, StoreError>;
 }
 
 /// The reads of the API. Every method for one project takes the [`Project`] that only [`ReadKeys::project`] returns.

@@ -228,7 +228,7 @@ impl Inspection {
         Ok(rows.into_iter().map(ProjectState::from).collect())
     }
 
-    fn one<T>(&mut self, doing: &'static str, sql: &str) -> Result<T, StoreError>
+    fn one<T>(&mut self, doing: &'static str, sql: &'static str) -> Result<T, StoreError>
     where
         T: QueryableByName<diesel::pg::Pg> + 'static,
     {

@@ -13,5 +13,6 @@ pub(crate) mod project;
 pub(crate) mod prune;
 pub(crate) mod rebuild;
 pub(crate) mod refingerprint;
+pub(crate) mod session;
 pub(crate) mod tables;
 pub(crate) mod transfer;

@@ -14,8 +14,8 @@ use crate::{
     db::{
         column::At,
         schema::{
-            api_key, attempt, branch, browser, organization, part, project, project_entry, result, run,
-            run_day, run_pack, signature, signature_alias, test, upload, verdict,
+            api_key, attempt, branch, browser, ended_session, organization, part, project, project_entry,
+            result, run, run_day, run_pack, signature, signature_alias, test, upload, verdict,
         },
     },
 };
@@ -98,7 +98,7 @@ macro_rules! project_table {
 }
 
 /// The tables of an organization itself, each after those that it refers to. Hidden projects are left out.
-pub(crate) const ORGANIZATION_TABLES: [CopyTable; 4] = [
+pub(crate) const ORGANIZATION_TABLES: [CopyTable; 5] = [
     copy_table!(organization, "id = current_setting('assay.owner')::uuid"),
     copy_table!(
         project,
@@ -109,6 +109,10 @@ pub(crate) const ORGANIZATION_TABLES: [CopyTable; 4] = [
         "organization_id = current_setting('assay.owner')::uuid AND deleted_at IS NULL"
     ),
     copy_table!(api_key, "organization_id = current_setting('assay.owner')::uuid"),
+    copy_table!(
+        ended_session,
+        "key_id IN (SELECT id FROM api_key WHERE organization_id = current_setting('assay.owner')::uuid)"
+    ),
 ];
 
 /// The tables of projects, each after those that refer to it.

@@ -62,6 +62,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    ended_session (id) {
+        id -> Uuid,
+        key_id -> Uuid,
+        expires_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     run (project_id, number) {
         project_id -> Uuid,
         number -> Integer,
@@ -276,6 +284,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     project,
     project_entry,
     api_key,
+    ended_session,
     run,
     run_day,
     branch,

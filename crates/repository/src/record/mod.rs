@@ -117,16 +117,23 @@ impl Recorder for Database {
             doing: "judging a project",
             source: "the judgement is of another store".into(),
         })?;
+        // The judgement reads what was stored, and stores verdicts.
+        self.count_outgrown(judgement);
         let changes = judgement.judge(self, judge).map_err(not_judged)?;
-        if let Some(run_start) = judgement.outgrown {
-            // Autovacuum counts sooner or later.
-            if let Err(error) = period::count_projects(self, run_start) {
-                log::warn!(
-                    "the rows of projects were not counted, so large runs may be slow to read: {error}"
-                );
-            }
-        }
+        self.count_outgrown(judgement);
         Ok(changes)
+    }
+}
+
+impl Database {
+    /// Counts the rows of each project again if a report made its project outgrow the statistics of Postgres.
+    fn count_outgrown(&self, judgement: &PendingJudgement) {
+        if let Some(run_start) = judgement.outgrown
+            && let Err(error) = period::count_projects(self, run_start)
+        {
+            // Autovacuum counts sooner or later.
+            log::warn!("the rows of projects were not counted, so large runs may be slow to read: {error}");
+        }
     }
 }
 

@@ -25,7 +25,13 @@ use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_inst
 use crate::fixture::*;
 
 /// The tables that stay on the coordinator of a distributed database.
-const ON_COORDINATOR: [&str; 4] = ["organization", "project_entry", "api_key", "period"];
+const ON_COORDINATOR: [&str; 5] = [
+    "organization",
+    "project_entry",
+    "api_key",
+    "ended_session",
+    "period",
+];
 
 thread_local! {
     /// The statements of this thread, which runs one test; none while not recording.

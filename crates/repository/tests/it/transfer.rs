@@ -6,12 +6,12 @@ use std::{
 };
 
 use assay_domain::{
-    id::OrganizationId,
+    id::{OrganizationId, SessionId},
     plan::Plan,
     recording::Effect,
     store::{
-        Administration, ArchiveContents, ArchiveImportError, ExportError, ImportedOrganization,
-        OrganizationTransfer, ReadKeys, Recorder, RowSink, RowSource,
+        Administration, ArchiveContents, ArchiveImportError, EndedSessions as _, ExportError,
+        ImportedOrganization, OrganizationTransfer, ReadKeys, Recorder, RowSink, RowSource,
     },
 };
 use assay_repository::Database;
@@ -82,6 +82,10 @@ fn filled_world() -> World {
     let organization = world.caller.organization;
     store
         .create_read_key(organization, &key(3), NOW.plus_days(30))
+        .unwrap();
+    let session = SessionId(uuid::Uuid::from_u128(7));
+    store
+        .end_session(session, key(3).id, NOW.plus_days(7), NOW)
         .unwrap();
     world
 }

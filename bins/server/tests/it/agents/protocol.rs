@@ -233,6 +233,29 @@ fn a_listed_host_may_call_tools() {
 }
 
 #[test]
+fn the_public_address_may_call_tools_and_another_host_learns_the_setting() {
+    let agents = Agents::with(&[("ASSAY_PUBLIC_URL", "https://assay.example.org")]);
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let good = format!("Bearer {}", agents.world.key);
+    let ask = |headers: &[(&str, &str)]| {
+        agents.post(&message, &[&[("Authorization", good.as_str())], headers].concat())
+    };
+    assert_eq!(ask(&[("Host", "assay.example.org")]).0, 200);
+    let (status, answer) = ask(&[("Host", "elsewhere.example.org")]);
+    assert_eq!((status, &answer["code"]), (403, &json!("host_not_allowed")));
+    let sentence = text(&answer["error"]);
+    assert!(
+        sentence.contains("ASSAY_PUBLIC_URL") && sentence.contains("ASSAY_MCP_HOSTS"),
+        "{sentence}"
+    );
+    let (status, answer) = ask(&[
+        ("Host", "assay.example.org"),
+        ("Origin", "https://assay.example.org"),
+    ]);
+    assert_eq!((status, &answer["code"]), (403, &json!("origin_not_allowed")));
+}
+
+#[test]
 fn a_key_may_call_60_tools_a_minute_apart_from_requests_to_the_read_api() {
     let agents = Agents::with(&[("ASSAY_RATE_LIMIT", "1")]);
     // The window may end during the calls. Two windows admit at most 120.
