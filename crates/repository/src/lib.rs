@@ -7,8 +7,8 @@
 //! Each of these layers uses only those named before it: `db`, `read`, `record`, `admin`.
 //!
 //! Every statement on a per-project table binds the project as a constant, also for each joined table. Reads
-//! for the API exclude results past the retention by the run's start, which `run`, `result`, `attempt` and `run_pack`
-//! have.
+//! for the API exclude results past the retention by the run's start, which `run`, `result_block`, `attempt` and
+//! `run_pack` have.
 
 mod admin;
 mod database;
@@ -18,7 +18,7 @@ mod record;
 mod store;
 
 pub use admin::{
-    diagnosis::{Inspection, ProjectState, Rights, ServerFacts, TableSize},
+    diagnosis::{BlockCounts, Inspection, ProjectState, Rights, ServerFacts, TableSize},
     distribute::{distribute, undistributed},
     migrate::{SchemaComparison, compare_schema, grant_roles, migrate, pending, revert_all},
     rebuild::RebuildCounts,

@@ -135,7 +135,7 @@ impl Store for Database {
 
     fn run(&self, project: &Project, id: RunId) -> Result<Option<RunDetail>, StoreError> {
         self.find_in_snapshot("reading a run", |connection| {
-            run_detail::find(connection, project, id)
+            run_detail::find(connection, &self.test_names, project, id)
         })
     }
 
@@ -146,7 +146,7 @@ impl Store for Database {
         tests: &SomeTests,
     ) -> Result<Option<RunDetail>, StoreError> {
         self.find_in_snapshot("reading some tests of a run", |connection| {
-            run_detail::find_with(connection, project, id, tests)
+            run_detail::find_with(connection, &self.test_names, project, id, tests)
         })
     }
 
@@ -157,7 +157,7 @@ impl Store for Database {
         part: &RunPart,
     ) -> Result<Option<Vec<TestEntry>>, StoreError> {
         self.find_in_snapshot("reading tests of a run", |connection| {
-            run_detail::part(connection, project, rest, part)
+            run_detail::part(connection, &self.test_names, project, rest, part)
         })
     }
 

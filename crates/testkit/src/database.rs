@@ -184,3 +184,37 @@ fn administer(sql: &str) -> Result<()> {
         .batch_execute(sql)
         .with_context(|| sql.to_owned())
 }
+
+/// SQL that stores the results which a query returns, in blocks. The query's columns are project, start of the run, duration,
+/// number of the run, test, start offset, browser, attempts, part and status, as in the view `result`.
+pub fn insert_results(query: &str) -> String {
+    format!(
+        "INSERT INTO result_block (project_id, started_at, run_number, block, present, status, duration_ms, start_offset_ms, \
+             browser, attempts, part) \
+         SELECT project_id, started_at, run_number, block, \
+             CASE WHEN last >= tests THEN (SELECT string_agg(set_byte('\\x00', 0, ( \
+                     SELECT coalesce(sum(1 << place % 8), 0)::integer FROM unnest(places) AS place WHERE place / 8 = byte)), \
+                 ''::bytea ORDER BY byte) FROM generate_series(0, 63) AS byte) END, \
+             status, duration_ms, start_offset_ms, browser, attempts, part \
+         FROM (SELECT project_id, started_at, run_number, test / 512 AS block, count(*) AS tests, max(test % 512) AS last, \
+             array_agg(test % 512) AS places, \
+             string_agg(set_byte('\\x00', 0, status), ''::bytea ORDER BY test) AS status, \
+             array_agg(duration_ms::integer ORDER BY test) AS duration_ms, \
+             CASE WHEN bool_or(start_offset_ms IS NOT NULL) \
+                 THEN array_agg(start_offset_ms::integer ORDER BY test) END AS start_offset_ms, \
+             CASE WHEN bool_or(browser <> 0) THEN array_agg(browser ORDER BY test) END AS browser, \
+             CASE WHEN bool_or(attempts <> 0) THEN array_agg(attempts ORDER BY test) END AS attempts, \
+             CASE WHEN bool_or(part <> 0) THEN array_agg(part ORDER BY test) END AS part \
+         FROM ({query}) AS result (project_id, started_at, duration_ms, run_number, test, start_offset_ms, browser, \
+             attempts, part, status) \
+         GROUP BY project_id, started_at, run_number, test / 512) AS block;"
+    )
+}
+
+/// SQL that changes stored results: the rest of an `UPDATE` of the view `result`, from `SET` on.
+pub fn update_results(change: &str) -> String {
+    format!(
+        "CREATE TEMP TABLE changed AS SELECT * FROM result; UPDATE changed {change}; DELETE FROM result_block; {} DROP TABLE changed;",
+        insert_results("SELECT * FROM changed")
+    )
+}

@@ -25,7 +25,7 @@ pub mod wire;
 mod world;
 
 pub use browser::{Browser, Scripts};
-pub use database::{TestDatabase, execute, texts};
+pub use database::{TestDatabase, execute, insert_results, texts, update_results};
 pub use http::{Client, Response};
 pub use logins::Logins;
 pub use program::{Cli, program, started_by, stderr_text};

@@ -2,7 +2,7 @@
 
 use std::{process::Stdio, thread};
 
-use assay_testkit::{Cli, TestDatabase, World, stderr_text, text};
+use assay_testkit::{Cli, TestDatabase, World, insert_results, stderr_text, text};
 use diesel::connection::SimpleConnection as _;
 use serde_json::json;
 
@@ -151,15 +151,17 @@ fn everything_that_can_be_created_can_be_renamed_moved_and_deleted() {
 fn a_killed_deletion_resumes_while_others_import() {
     let world = World::without_key();
     world.cli.json(&["project", "create", "--org", "Shop", "doomed"]);
-    world.database.execute(
+    world.database.execute(&format!(
         "CREATE TEMP TABLE many AS SELECT id AS project, number, now() - number * interval '1 minute' AS start \
              FROM project, generate_series(1, 4000) AS number WHERE name = 'doomed'; \
          SELECT assay_make_room(start, now()) FROM many; \
          INSERT INTO run SELECT project, number, gen_random_uuid(), sha256(convert_to(number::text, 'UTF8')), false, NULL, \
              NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'passed', start, start, 1, NULL, 40, 40, 0, 0, 0 FROM many; \
-         INSERT INTO result SELECT project, start, 5, number, test, NULL, 0, 0, 0, 0 \
-             FROM many, generate_series(0, 39) AS test",
-    );
+         {}",
+        insert_results(
+            "SELECT project, start, 5, number, test, NULL, 0, 0, 0, 0 FROM many, generate_series(0, 39) AS test"
+        )
+    ));
     let report = world.file("r.xml", &junit::report("2026-11-20T10:00:00Z", &[("adds", true)]));
     let results = || world.count("SELECT count(*) FROM result");
     for round in 0..3 {
@@ -170,7 +172,7 @@ fn a_killed_deletion_resumes_while_others_import() {
         let mut holder = world.database.connection();
         holder
             .batch_execute(&format!(
-                "BEGIN; SELECT FROM result WHERE run_number = {} AND test = 0 FOR UPDATE",
+                "BEGIN; SELECT FROM result_block WHERE run_number = {} FOR UPDATE",
                 600 + round * 1_100
             ))
             .unwrap();

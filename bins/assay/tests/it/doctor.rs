@@ -47,6 +47,7 @@ fn a_healthy_installation_is_ok_and_unchanged() {
         "size",
         "keys",
         "retention",
+        "results",
         "verdicts",
         "packs",
     ] {
@@ -145,6 +146,43 @@ fn missing_pruning_judging_and_packing_are_reported() {
     world.cli.json(&["prune", "--all-of-it"]);
     let (_, report) = doctor(&world.cli);
     assert_eq!(check(&report, "retention")["status"], "ok");
+}
+
+#[test]
+fn damaged_blocks_of_results_are_reported() {
+    let world = World::without_key();
+    let report = world.file(
+        "r.xml",
+        &junit::report("2026-11-20T10:00:00Z", &[("adds", true), ("sums", false)]),
+    );
+    world.import(&["--no-ci", &report]);
+    let results = || check(&doctor(&world.cli).1, "results").clone();
+    assert_eq!(results()["status"], "ok");
+    assert_contains(&results(), "1 block of results");
+    let present = |bits: &str| format!("present = decode(rpad('{bits}', 128, '0'), 'hex')");
+    for damage in [
+        "status = '\\x00'",
+        "duration_ms = '{}'",
+        "attempts = '{1}'",
+        "block = 1",
+        "status = '\\x000000', duration_ms = '{1,2,3}'",
+        // Two bits as there should be, one of them of a test that the project does not have.
+        &present("05"),
+        &present("01"),
+    ] {
+        world.database.execute(&format!(
+            "CREATE TABLE kept AS SELECT * FROM result_block; UPDATE result_block SET {damage}"
+        ));
+        assert_eq!(results()["status"], "fail", "{damage}");
+        assert_contains(&results(), "1 block cannot be read");
+        world.database.execute(
+            "DELETE FROM result_block; INSERT INTO result_block SELECT * FROM kept; DROP TABLE kept",
+        );
+    }
+    world
+        .database
+        .execute(&format!("UPDATE result_block SET {}", present("03")));
+    assert_eq!(results()["status"], "ok");
 }
 
 #[test]

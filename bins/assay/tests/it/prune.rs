@@ -1,7 +1,7 @@
 //! `assay prune`.
 
 use crate::junit;
-use assay_testkit::{World, stderr_text, text};
+use assay_testkit::{World, insert_results, stderr_text, text};
 
 #[test]
 fn runs_past_the_retention_are_counted_then_deleted() {
@@ -113,8 +113,9 @@ fn killed_pruning_resumes_while_imports_continue() {
              INSERT INTO part (project_id, run_number, number, id, shard_id, content, state, status, started_at, finished_at, report_errors) \
              SELECT project, number, 0, id, id, '\\x00', 'completed', 'passed', start, start, '[]' FROM old; \
              INSERT INTO run_pack SELECT project, start, number, '\\x00' FROM old; \
-             INSERT INTO result SELECT project, start, 5, number, test, NULL, 0, 0, 0, 0 FROM old, generate_series(0, 19) AS test; \
-             UPDATE project SET runs = 1100, tests = 20 WHERE id = '{project}'"
+             {} \
+             UPDATE project SET runs = 1100, tests = 20 WHERE id = '{project}'",
+            insert_results("SELECT project, start, 5, number, test, NULL, 0, 0, 0, 0 FROM old, generate_series(0, 19) AS test")
         ));
     }
     let expected = |days: i64, project: &str| {

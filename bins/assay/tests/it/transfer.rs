@@ -194,7 +194,7 @@ fn a_folder_that_is_no_archive_or_was_changed_is_refused_by_name() {
     }
     assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
 
-    let rows = folder.join("result.copy.zst");
+    let rows = folder.join("result_block.copy.zst");
     let whole = fs::read(&rows).unwrap();
     let mut changed = whole.clone();
     let middle = changed.len() / 2;

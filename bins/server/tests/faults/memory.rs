@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use assay_testkit::{Client, Server, TestDatabase, program, text};
+use assay_testkit::{Client, Server, TestDatabase, insert_results, program, text};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -216,6 +216,12 @@ fn cheap_requests(world: &World) -> Vec<u64> {
 /// Stores large answers: a run of 60,000 failures with messages of 16 kB, 1,000 attempts of 320 kB, and 30,000 runs of
 /// one test. Stores 50,000 branches, a signature with 390,000 occurrences, and 30,000 signatures with one.
 fn fill(database: &TestDatabase, project: &str) {
+    let results = insert_results(
+        "SELECT project_id, started_at, 5, number, test, NULL, 0, 1, 0, 1 FROM run, generate_series(0, 59999) AS test \
+         WHERE number <= 7 UNION ALL \
+         SELECT project_id, started_at, 5, number, CASE WHEN number = 8 THEN 0 ELSE 60000 END, NULL, 0, \
+             CASE WHEN number = 8 THEN 1000 ELSE 0 END, 0, 1 FROM run WHERE number > 7",
+    );
     database.execute(&format!(
         "SELECT assay_make_room(now() - day * interval '1 day', now()) FROM generate_series(0, 8) AS day;
          UPDATE project SET runs = 30008, tests = 60001, signatures = 30001 WHERE id = '{project}';
@@ -234,12 +240,7 @@ fn fill(database: &TestDatabase, project: &str) {
              FROM generate_series(1, 30008) AS n;
          INSERT INTO part (project_id, run_number, number, id, shard_id, content, state, status, started_at, report_errors) \
              SELECT project_id, number, 0, id, id, '\\x00', 'completed', 'failed', started_at, '[]' FROM run WHERE number <= 8;
-         INSERT INTO result (project_id, started_at, duration_ms, run_number, test, browser, attempts, part, status) \
-             SELECT project_id, started_at, 5, number, test, 0, 1, 0, 1 FROM run, generate_series(0, 59999) AS test \
-             WHERE number <= 7;
-         INSERT INTO result (project_id, started_at, duration_ms, run_number, test, browser, attempts, part, status) \
-             SELECT project_id, started_at, 5, number, CASE WHEN number = 8 THEN 0 ELSE 60000 END, 0, \
-                 CASE WHEN number = 8 THEN 1000 ELSE 0 END, 0, 1 FROM run WHERE number > 7;
+         {results}
          INSERT INTO attempt (project_id, started_at, occurred_at, duration_ms, run_number, test, browser, signature, place, \
                  retry, part, status, timed, message) \
              SELECT project_id, started_at, started_at, 5, number, test, 0, \

@@ -72,7 +72,7 @@ fn a_restored_dump_answers_the_same_on_every_route() {
     assert_eq!(cli.json(&["migrate"])["applied"], serde_json::json!([]));
     for (role, right) in [
         ("assay_server", "'api_key', 'SELECT'"),
-        ("assay_importer", "'result', 'INSERT'"),
+        ("assay_importer", "'result_block', 'INSERT'"),
         ("assay_ingester", "'upload', 'INSERT'"),
     ] {
         let granted = restored.text(&format!("SELECT has_table_privilege('{role}', {right})"));

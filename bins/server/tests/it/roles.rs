@@ -65,9 +65,9 @@ fn name(database: &TestDatabase) -> String {
 
 /// Statements that change stored data or the schema.
 const WRITES: [&str; 19] = [
-    "DELETE FROM result",
-    "UPDATE result SET status = 1",
-    "INSERT INTO result SELECT * FROM result LIMIT 0",
+    "DELETE FROM result_block",
+    "UPDATE result_block SET status = ''",
+    "INSERT INTO result_block SELECT * FROM result_block LIMIT 0",
     "INSERT INTO attempt SELECT * FROM attempt LIMIT 0",
     "UPDATE run SET total = 0",
     "DELETE FROM run",
@@ -81,16 +81,16 @@ const WRITES: [&str; 19] = [
     "UPDATE api_key SET hash = ''",
     "INSERT INTO api_key SELECT * FROM api_key LIMIT 0",
     "DELETE FROM api_key",
-    "DROP TABLE result",
-    "TRUNCATE result",
+    "DROP TABLE result_block",
+    "TRUNCATE result_block",
     "SELECT assay_drop_period('20261116')",
 ];
 
 /// The statements of [`WRITES`] that an import may run, besides the one on `run_pack`.
 const IMPORTS: [&str; 6] = [
-    "DELETE FROM result",
-    "UPDATE result SET status = 1",
-    "INSERT INTO result SELECT * FROM result LIMIT 0",
+    "DELETE FROM result_block",
+    "UPDATE result_block SET status = ''",
+    "INSERT INTO result_block SELECT * FROM result_block LIMIT 0",
     "INSERT INTO attempt SELECT * FROM attempt LIMIT 0",
     "UPDATE run SET total = 0",
     "UPDATE verdict SET status = 'healthy'",

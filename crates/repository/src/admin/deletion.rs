@@ -11,16 +11,16 @@ use assay_domain::{
     store::{DeletionReport, StoreError, UnfinishedDeletions},
     timestamp::Timestamp,
 };
-use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl};
+use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl, dsl::sum};
 use uuid::Uuid;
 
 use crate::{
     Database,
     admin::{organization, project, tables::PROJECT_TABLES},
     db::{
-        column::At,
+        column::{At, length, long_count},
         pool::{Read, WorkError},
-        schema::{api_key, organization as organizations, project as projects, project_entry},
+        schema::{api_key, organization as organizations, project as projects, project_entry, result_block},
     },
 };
 
@@ -49,7 +49,15 @@ fn delete_rows(
     id: ProjectId,
     progress: &mut dyn FnMut(u64),
 ) -> Result<DeletionReport, StoreError> {
-    let mut report = DeletionReport::default();
+    let results: Option<i64> = database.on_primary("counting a project's results", |connection| {
+        let of_project = result_block::table.filter(result_block::project_id.eq(id.0));
+        let count = sum(length(result_block::status));
+        Ok::<_, WorkError<StoreError>>(of_project.select(count).get_result(connection)?)
+    })?;
+    let mut report = DeletionReport {
+        results: long_count(results.unwrap_or(0))?,
+        ..DeletionReport::default()
+    };
     for table in &PROJECT_TABLES {
         loop {
             let (rows, has_more) = database.on_primary("deleting a project's rows", |connection| {
@@ -57,10 +65,8 @@ fn delete_rows(
             })?;
             let rows = u64::try_from(rows).unwrap_or(u64::MAX);
             report.rows += rows;
-            match table.copy.name {
-                "run" => report.runs += rows,
-                "result" => report.results += rows,
-                _ => {}
+            if table.copy.name == "run" {
+                report.runs += rows;
             }
             progress(report.rows);
             if !has_more {

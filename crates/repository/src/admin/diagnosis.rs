@@ -91,6 +91,17 @@ pub struct TableSize {
     pub bytes: i64,
 }
 
+/// The blocks of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
+pub struct BlockCounts {
+    /// All of them.
+    #[diesel(sql_type = BigInt)]
+    pub blocks: i64,
+    /// Those that no import writes.
+    #[diesel(sql_type = BigInt)]
+    pub unsound: i64,
+}
+
 /// The stored rows of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectState {
@@ -170,14 +181,14 @@ impl Inspection {
         sql_query(
             "SELECT role.rolname::text AS role, role.rolname = current_user AS is_connected,
                     role.rolsuper AS superuser,
-                    has_table_privilege(role.oid, 'result', 'SELECT')
+                    has_table_privilege(role.oid, 'result_block', 'SELECT')
                         AND has_table_privilege(role.oid, 'verdict', 'SELECT') AS reads,
-                    has_table_privilege(role.oid, 'result', 'INSERT') AS records,
+                    has_table_privilege(role.oid, 'result_block', 'INSERT') AS records,
                     has_table_privilege(role.oid, 'organization', 'INSERT')
                         AND has_table_privilege(role.oid, 'api_key', 'INSERT') AS administers,
                     pg_has_role(role.oid, tables.relowner, 'USAGE') AS migrates
              FROM pg_roles AS role CROSS JOIN pg_class AS tables
-             WHERE tables.oid = 'result'::regclass AND (role.rolname = current_user OR role.rolname = ANY ($1))
+             WHERE tables.oid = 'result_block'::regclass AND (role.rolname = current_user OR role.rolname = ANY ($1))
              ORDER BY is_connected DESC, role.rolname",
         )
         .bind::<diesel::sql_types::Array<Text>, _>(roles)
@@ -226,6 +237,30 @@ impl Inspection {
             .load(&mut self.0)
             .map_err(|error| failed("reading projects", error))?;
         Ok(rows.into_iter().map(ProjectState::from).collect())
+    }
+
+    /// The number of blocks of results, and of those whose columns differ in length or that have a test whose number the
+    /// project never used. The schema must be this program's.
+    pub fn blocks(&mut self) -> Result<BlockCounts, StoreError> {
+        // This statement reads the blocks of all projects. Only the operator waits for it.
+        self.one(
+            "checking results",
+            "SELECT count(*) AS blocks, count(*) FILTER (WHERE NOT (
+                       CASE WHEN block.present IS NULL THEN length(block.status) BETWEEN 1 AND 512
+                           AND block.block * 512 + length(block.status) <= project.tests
+                       ELSE length(block.present) = 64 AND bit_count(block.present) = length(block.status)
+                           AND block.block * 512 < project.tests
+                           AND (block.block < project.tests / 512 OR NOT EXISTS (
+                               SELECT FROM generate_series(project.tests % 512, 511) AS place
+                               WHERE get_bit(block.present, place) = 1)) END
+                       AND length(block.status) = ALL (ARRAY[cardinality(block.duration_ms),
+                           coalesce(cardinality(block.long_duration_ms), length(block.status)),
+                           coalesce(cardinality(block.start_offset_ms), length(block.status)),
+                           coalesce(cardinality(block.browser), length(block.status)),
+                           coalesce(cardinality(block.attempts), length(block.status)),
+                           coalesce(cardinality(block.part), length(block.status))]))) AS unsound
+                   FROM result_block AS block JOIN project ON project.id = block.project_id",
+        )
     }
 
     fn one<T>(&mut self, doing: &'static str, sql: &'static str) -> Result<T, StoreError>

@@ -27,9 +27,21 @@ const SET_LOCK_TIMEOUT: &str = "SET lock_timeout = '5s'";
 /// several machines.
 pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
     let mut connection = with_lock_timeout(url)?;
+    check_origin(&mut connection)?;
     distribute::prepare(&mut connection).map_err(|error| failed(Box::new(error)))?;
     let names = connection.run_pending_migrations(MIGRATIONS).map_err(failed)?;
     Ok(names.iter().map(ToString::to_string).collect())
+}
+
+/// Refuses a database that was created by the migrations of a former version. No migration leads on from it.
+fn check_origin(connection: &mut PgConnection) -> Result<(), StoreError> {
+    let schema = compare(connection)?;
+    match (schema.newest, schema.unknown.first()) {
+        (None, Some(_)) => Err(failed(
+            "the database is of a version before the first release: create a new one and import its reports again".into(),
+        )),
+        (Some(_), _) | (None, None) => Ok(()),
+    }
 }
 
 /// Creates the missing roles for server and importer, and grants them their rights in this database, whose schema is

@@ -9,8 +9,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
-    dsl::sum, pg::Pg,
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, RunQueryDsl, dsl::sum,
+    pg::Pg,
 };
 use uuid::Uuid;
 
@@ -21,9 +21,9 @@ use crate::{
         column::{At, long_count, word},
         period,
         pool::{Read, WorkError},
-        schema::{attempt, organization, part, project_entry, result, run, run_pack, test, verdict},
+        schema::{attempt, organization, part, project_entry, result_block, run, run_pack, test, verdict},
     },
-    read::{branch, daily_counts, observation},
+    read::{branch, daily_counts, observation, result_block::newest_starts},
 };
 
 /// How many runs, and about how many results, are deleted in one transaction, which delays the project's imports.
@@ -232,48 +232,41 @@ fn delete_batch(connection: &mut PgConnection, expiring: &ExpiringProject, now: 
         let bare = run::table.into_boxed().filter(run::started_at.lt(bare_before));
         let runs: Vec<(i32, At, i32)> = oldest_due(bare, BATCH_BARE_RUNS).load(connection)?;
         if !runs.is_empty() {
-            let results: i64 = runs.iter().map(|(.., total)| i64::from(*total)).sum();
-            let numbers: Vec<i32> = runs.into_iter().map(|(number, ..)| number).collect();
-            return Ok(Counts {
-                runs: delete_runs(connection, expiring.project, &numbers)?,
-                results: long_count(results)?,
-            });
+            return delete_runs(connection, expiring.project, &runs);
         }
     }
     let oldest: Vec<(i32, At, i32)> = oldest_due(run::table.into_boxed(), BATCH_RUNS).load(connection)?;
     let mut results = 0;
-    let batch: Vec<(i32, At)> = oldest
+    let batch: Vec<(i32, At, i32)> = oldest
         .into_iter()
         .take_while(|(.., total)| {
             let take_more = results < BATCH_RESULTS;
             results += i64::from(*total);
             take_more
         })
-        .map(|(number, started_at, _)| (number, started_at))
         .collect();
     // The batch is in the order of the starts.
-    let (Some((_, from)), Some((_, to))) = (batch.first().copied(), batch.last().copied()) else {
+    let (Some((_, from, _)), Some((_, to, _))) = (batch.first().copied(), batch.last().copied()) else {
         return Ok(Counts::default());
     };
-    let numbers: Vec<i32> = batch.into_iter().map(|(number, _)| number).collect();
-    let results = diesel::delete(result::table)
-        .filter(result::project_id.eq(expiring.project))
-        .filter(result::run_number.eq_any(&numbers))
-        .filter(result::started_at.between(from, to))
+    let numbers: Vec<i32> = batch.iter().map(|(number, ..)| *number).collect();
+    diesel::delete(result_block::table)
+        .filter(result_block::project_id.eq(expiring.project))
+        .filter(result_block::run_number.eq_any(&numbers))
+        .filter(result_block::started_at.between(from, to))
         .execute(connection)?;
     diesel::delete(attempt::table)
         .filter(attempt::project_id.eq(expiring.project))
         .filter(attempt::run_number.eq_any(&numbers))
         .filter(attempt::started_at.between(from, to))
         .execute(connection)?;
-    Ok(Counts {
-        runs: delete_runs(connection, expiring.project, &numbers)?,
-        results: amount(results),
-    })
+    delete_runs(connection, expiring.project, &batch)
 }
 
-/// Deletes runs with all their rows except results.
-fn delete_runs(connection: &mut PgConnection, project: Uuid, numbers: &[i32]) -> QueryResult<u64> {
+/// Deletes runs with all their rows except results. Each run has its number, start and number of results.
+fn delete_runs(connection: &mut PgConnection, project: Uuid, runs: &[(i32, At, i32)]) -> Read<Counts> {
+    let numbers: &Vec<i32> = &runs.iter().map(|(number, ..)| *number).collect();
+    let results = runs.iter().map(|(.., total)| i64::from(*total)).sum();
     diesel::delete(run_pack::table)
         .filter(run_pack::project_id.eq(project))
         .filter(run_pack::run_number.eq_any(numbers))
@@ -295,7 +288,10 @@ fn delete_runs(connection: &mut PgConnection, project: Uuid, numbers: &[i32]) ->
     let branches: BTreeSet<String> = runs.into_iter().filter_map(|(branch, _)| branch).collect();
     branch::refresh(connection, project, &Vec::from_iter(branches))?;
     daily_counts::refresh(connection, project, &Vec::from_iter(days))?;
-    Ok(deleted)
+    Ok(Counts {
+        runs: deleted,
+        results: long_count(results)?,
+    })
 }
 
 fn amount(rows: usize) -> u64 {
@@ -320,28 +316,22 @@ fn delete_orphans(connection: &mut PgConnection, expiring: &ExpiringProject, obs
         .filter(verdict::newest.is_null().or(verdict::newest.lt(expiring.before)))
         .select(test::ordinal)
         .load(connection)?;
-    if !candidates.is_empty() {
-        // Finds the first result of each by an index; `not exists` might read all results instead.
-        let result = result::table
-            .filter(result::project_id.eq(project))
-            .filter(result::test.eq(test::ordinal))
-            .select(result::run_number)
-            .limit(1)
-            .single_value();
-        let deleted: Vec<i32> = diesel::delete(test::table)
+    let with_results = newest_starts(connection, project, &candidates, None)?;
+    let orphans: Vec<i32> = candidates
+        .into_iter()
+        .filter(|test| !with_results.contains_key(test))
+        .collect();
+    if !orphans.is_empty() {
+        diesel::delete(test::table)
             .filter(test::project_id.eq(project))
-            .filter(test::ordinal.eq_any(candidates))
-            .filter(result.is_null())
-            .returning(test::ordinal)
-            .get_results(connection)?;
-        if !deleted.is_empty() {
-            diesel::delete(verdict::table)
-                .filter(verdict::project_id.eq(project))
-                .filter(verdict::test.eq_any(deleted))
-                .execute(connection)?;
-            // An import that has judged and not yet stored its verdicts must not store one of these again.
-            observation::mark_changed_but_judged(connection, project, observed)?;
-        }
+            .filter(test::ordinal.eq_any(&orphans))
+            .execute(connection)?;
+        diesel::delete(verdict::table)
+            .filter(verdict::project_id.eq(project))
+            .filter(verdict::test.eq_any(&orphans))
+            .execute(connection)?;
+        // An import that has judged and not yet stored its verdicts must not store one of these again.
+        observation::mark_changed_but_judged(connection, project, observed)?;
     }
     crate::read::signature::delete_orphans(connection, project)?;
     Ok(())

@@ -15,13 +15,15 @@ use crate::{
         column::At,
         schema::{
             api_key, attempt, branch, browser, ended_session, organization, part, project, project_entry,
-            result, run, run_day, run_pack, signature, signature_alias, test, upload, verdict,
+            result_block, run, run_day, run_pack, signature, signature_alias, test, upload, verdict,
         },
     },
 };
 
 /// About how many rows of a table one transaction deletes. All rows of one run go together.
 const BATCH_ROWS: i64 = 20_000;
+/// The same of blocks of results, which are larger than other rows.
+const BATCH_BLOCKS: i64 = 500;
 
 /// Deletes a batch of a project's rows of one table. Returns how many rows it deleted, and whether there may be more.
 type DeleteBatch = fn(&mut PgConnection, Uuid) -> QueryResult<(usize, bool)>;
@@ -77,13 +79,16 @@ macro_rules! copy_table {
 /// A table of projects, whose rows are deleted in the order of a column.
 macro_rules! project_table {
     ($table:ident, $key:ident: $type:ty) => {
+        project_table!($table, $key: $type, BATCH_ROWS)
+    };
+    ($table:ident, $key:ident: $type:ty, $batch:expr) => {
         ProjectTable {
             copy: copy_table!($table, "project_id = current_setting('assay.owner')::uuid"),
             delete_batch: |connection: &mut PgConnection, project: Uuid| {
                 let end: Option<$type> = $table::table
                     .filter($table::project_id.eq(project))
                     .order($table::$key)
-                    .offset(BATCH_ROWS)
+                    .offset($batch)
                     .select($table::$key)
                     .first(connection)
                     .optional()?;
@@ -117,7 +122,7 @@ pub(crate) const ORGANIZATION_TABLES: [CopyTable; 5] = [
 
 /// The tables of projects, each after those that refer to it.
 pub(crate) const PROJECT_TABLES: [ProjectTable; 13] = [
-    project_table!(result, run_number: i32),
+    project_table!(result_block, run_number: i32, BATCH_BLOCKS),
     project_table!(attempt, run_number: i32),
     project_table!(run_pack, run_number: i32),
     project_table!(part, run_number: i32),

@@ -32,6 +32,11 @@ define_sql_function! {
         -> diesel::sql_types::Nullable<diesel::sql_types::Integer>;
 }
 
+define_sql_function! {
+    /// How many bytes there are, known without unpacking them.
+    fn length(bytes: diesel::sql_types::Binary) -> diesel::sql_types::Integer;
+}
+
 /// How many characters of a message are read for a list: one more than [`assay_domain::excerpt`] leaves of a long
 /// text.
 pub(crate) const LISTED_CHARS: i32 = 2_001;

@@ -186,17 +186,19 @@ diesel::table! {
 }
 
 diesel::table! {
-    result (project_id, test, started_at, run_number) {
+    result_block (project_id, block, started_at, run_number) {
         project_id -> Uuid,
         started_at -> Timestamptz,
-        duration_ms -> Nullable<BigInt>,
         run_number -> Integer,
-        test -> Integer,
-        start_offset_ms -> Nullable<Integer>,
-        browser -> Integer,
-        attempts -> Integer,
-        part -> SmallInt,
-        status -> SmallInt,
+        block -> Integer,
+        present -> Nullable<Bytea>,
+        status -> Bytea,
+        duration_ms -> Array<Nullable<Integer>>,
+        long_duration_ms -> Nullable<Array<Nullable<BigInt>>>,
+        start_offset_ms -> Nullable<Array<Nullable<Integer>>>,
+        browser -> Nullable<Array<Integer>>,
+        attempts -> Nullable<Array<Integer>>,
+        part -> Nullable<Array<SmallInt>>,
     }
 }
 
@@ -293,7 +295,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     browser,
     signature,
     signature_alias,
-    result,
+    result_block,
     attempt,
     period,
     run_pack,
@@ -307,6 +309,4 @@ diesel::allow_columns_to_appear_in_same_group_by_clause!(
     run::id,
     run::branch,
     run::started_at,
-    result::status,
-    result::attempts,
 );

@@ -10,7 +10,7 @@ use diesel::{
     pg::Pg,
     query_builder::{AstPass, Query, QueryFragment, QueryId},
     row::NamedRow,
-    sql_types::{Array, BigInt, Integer, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Binary, Integer, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
@@ -33,6 +33,7 @@ pub(crate) enum Part<'a> {
     BigInt(i64),
     Integer(i32),
     Text(&'a str),
+    Bytes(&'a [u8]),
     Integers(&'a [i32]),
     Ats(&'a [At]),
 }
@@ -95,6 +96,7 @@ values!(
     At(At),
     BigInt(i64),
     Integer(i32),
+    Bytes(&'a [u8]),
     Integers(&'a [i32]),
     Ats(&'a [At])
 );
@@ -109,6 +111,7 @@ impl<Row> QueryFragment<Pg> for SqlStatement<'_, Row> {
                 Part::BigInt(value) => out.push_bind_param::<BigInt, _>(value)?,
                 Part::Integer(value) => out.push_bind_param::<Integer, _>(value)?,
                 Part::Text(value) => out.push_bind_param::<Text, _>(*value)?,
+                Part::Bytes(value) => out.push_bind_param::<Binary, _>(*value)?,
                 Part::Integers(values) => out.push_bind_param::<Array<Integer>, _>(*values)?,
                 Part::Ats(values) => out.push_bind_param::<Array<Timestamptz>, _>(*values)?,
             }

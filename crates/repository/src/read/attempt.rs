@@ -11,10 +11,9 @@ use assay_domain::{
     test::{FileSelector, TestLookup, TestName, TestSelector},
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
-    PgSortExpressionMethods, QueryDsl, QueryResult, Queryable, RunQueryDsl, alias, define_sql_function,
+    PgConnection, QueryResult, Queryable, RunQueryDsl,
     pg::PgRowByRowLoadingMode,
-    sql_types::{Integer, Nullable, SmallInt},
+    sql_types::{BigInt, Binary, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -25,27 +24,38 @@ use crate::{
         column::{At, corrupt, count, duration, short_hash, status},
         period::retention_bounds,
         pool::Read,
-        schema::{attempt, browser, part, result, run, test},
+        sql_statement::SqlStatement,
     },
     read::{
         part::text_bytes,
+        result_block::result_of,
         test::{choose, is_in_file, map_found, stable_selector},
         verdict,
     },
 };
 
-alias!(part as ran_in: RanIn);
-
-define_sql_function! {
-    /// The browser of an attempt. Of a single attempt without errors, only the row of `result` has it.
-    #[sql_name = "coalesce"]
-    fn known_browser(of_attempt: Nullable<Integer>, of_result: Nullable<Integer>) -> Nullable<Integer>;
-}
-define_sql_function! {
-    /// The part of an attempt, likewise.
-    #[sql_name = "coalesce"]
-    fn known_part(of_attempt: Nullable<SmallInt>, of_result: Nullable<SmallInt>) -> Nullable<SmallInt>;
-}
+/// The columns of a [`Row`].
+type RowTypes = (
+    (
+        SqlUuid,
+        Integer,
+        Nullable<Text>,
+        Nullable<Text>,
+        Nullable<Text>,
+        Timestamptz,
+    ),
+    Nullable<(Integer, Nullable<Text>, Binary, SmallInt, Nullable<BigInt>)>,
+    Nullable<(
+        Integer,
+        Integer,
+        SmallInt,
+        Nullable<BigInt>,
+        Nullable<Jsonb>,
+        Nullable<Text>,
+    )>,
+    Nullable<Text>,
+    Nullable<(SqlUuid, Nullable<Integer>)>,
+);
 
 /// An attempt with its run and its test. Every row has the run, even without a test or an attempt.
 #[derive(Debug, Queryable)]
@@ -53,7 +63,7 @@ struct Row {
     run: RunRow,
     /// None if the run has no test of the name.
     result: Option<ResultRow>,
-    /// None for a single attempt without errors, which the row of `result` describes completely.
+    /// None for a single attempt without errors, which the result describes completely.
     attempt: Option<AttemptRow>,
     browser_name: Option<String>,
     /// The id of the shard that ran it, and its index in a run with shards.
@@ -120,7 +130,7 @@ fn find_named(
     let mut candidates: Vec<(TestName, Vec<u8>, CappedRows)> = Vec::new();
     let (mut last_test, mut has_run) = (None, false);
     let (_, to) = retention_bounds(project);
-    for row in rows(connection, project, id, &selector.name)? {
+    for row in rows(connection, project, id, &short_hash(&selector.name))? {
         let row = row?;
         if row.run.started_at > to {
             return Ok(None);
@@ -214,98 +224,51 @@ fn rows<'a>(
     connection: &'a mut PgConnection,
     project: &Project,
     id: RunId,
-    name: &'a str,
+    name_hash: &'a [u8],
 ) -> QueryResult<impl Iterator<Item = QueryResult<Row>> + use<'a>> {
     let project_id = project.id.0;
     let (from, _) = retention_bounds(project);
-    part::table
-        .inner_join(
-            run::table.on(run::project_id
-                .eq(project_id)
-                .and(run::number.eq(part::run_number))),
-        )
-        .left_join(
-            test::table
-                .inner_join(
-                    result::table.on(result::project_id
-                        .eq(project_id)
-                        .and(result::test.eq(test::ordinal))),
-                )
-                .on(test::project_id
-                    .eq(project_id)
-                    .and(test::name_hash.eq(short_hash(name)))
-                    .and(result::run_number.eq(run::number))
-                    // Restricts the read to the row's partition.
-                    .and(result::started_at.eq(run::started_at))),
-        )
-        .left_join(
-            attempt::table.on(attempt::project_id
-                .eq(project_id)
-                .and(attempt::test.nullable().eq(test::ordinal.nullable()))
-                .and(attempt::run_number.eq(run::number))
-                .and(attempt::started_at.eq(run::started_at))),
-        )
-        .left_join(
-            browser::table.on(browser::project_id
-                .eq(project_id)
-                .and(browser::ordinal.nullable().eq(known_browser(
-                    attempt::browser.nullable(),
-                    result::browser.nullable(),
-                )))),
-        )
-        .left_join(
-            ran_in.on(ran_in
-                .field(part::project_id)
-                .eq(project_id)
-                .and(ran_in.field(part::run_number).eq(run::number))
-                .and(
-                    ran_in
-                        .field(part::number)
-                        .nullable()
-                        .eq(known_part(attempt::part.nullable(), result::part.nullable())),
-                )),
-        )
-        .filter(part::project_id.eq(project_id))
-        .filter(part::id.eq(id.0))
-        // The caller checks the other bound: with both, Postgres searches all runs of the period while it has no
-        // statistics.
-        .filter(run::started_at.ge(from))
-        .order((
-            test::file_path.nullable().asc().nulls_first(),
-            test::ordinal.nullable(),
-            attempt::execution.nullable(),
-            attempt::retry.nullable(),
-        ))
-        .select((
-            (
-                run::id,
-                run::number,
-                run::branch,
-                run::commit_sha,
-                run::tested_revision,
-                run::started_at,
-            ),
-            (
-                test::ordinal,
-                test::file_path,
-                test::file_hash,
-                result::status,
-                result::duration_ms,
-            )
-                .nullable(),
-            (
-                attempt::execution,
-                attempt::retry,
-                attempt::status,
-                attempt::duration_ms,
-                attempt::errors,
-                attempt::skip_reason,
-            )
-                .nullable(),
-            browser::name.nullable(),
-            ran_in.fields((part::shard_id, part::index)).nullable(),
-        ))
-        .load_iter::<Row, PgRowByRowLoadingMode>(connection)
+    // The caller checks the other bound of the start: with both, Postgres searches all runs of the period while it has no
+    // statistics.
+    SqlStatement::<RowTypes>::new(
+        "SELECT run.id, run.number, run.branch, run.commit_sha, run.tested_revision, run.started_at, \
+             ran.test, ran.file_path, ran.file_hash, ran.status, ran.duration_ms, \
+             attempt.execution, attempt.retry, attempt.status, attempt.duration_ms, attempt.errors, \
+             attempt.skip_reason, browser.name, ran_in.shard_id, ran_in.index \
+         FROM part JOIN run ON run.number = part.run_number AND run.project_id = ",
+    )
+    .bind(project_id)
+    .sql(
+        " LEFT JOIN LATERAL (SELECT test.ordinal AS test, test.file_path, test.file_hash, result.* FROM test \
+             JOIN result_block AS block ON block.block = test.ordinal / 512 AND block.project_id = ",
+    )
+    .bind(project_id)
+    .sql(" AND block.run_number = run.number AND block.started_at = run.started_at")
+    .sql(result_of!("test.ordinal"))
+    .sql(" WHERE test.project_id = ")
+    .bind(project_id)
+    .sql(" AND test.name_hash = ")
+    .bind(name_hash)
+    .sql(") AS ran ON true LEFT JOIN attempt ON attempt.project_id = ")
+    .bind(project_id)
+    .sql(
+        " AND attempt.test = ran.test AND attempt.run_number = run.number AND attempt.started_at = run.started_at \
+         LEFT JOIN browser ON browser.ordinal = coalesce(attempt.browser, ran.browser) AND browser.project_id = ",
+    )
+    .bind(project_id)
+    .sql(
+        " LEFT JOIN part AS ran_in ON ran_in.run_number = run.number \
+             AND ran_in.number = coalesce(attempt.part, ran.part) AND ran_in.project_id = ",
+    )
+    .bind(project_id)
+    .sql(" WHERE part.project_id = ")
+    .bind(project_id)
+    .sql(" AND part.id = ")
+    .bind(id.0)
+    .sql(" AND run.started_at >= ")
+    .bind(from)
+    .sql(" ORDER BY ran.file_path NULLS FIRST, ran.test, attempt.execution, attempt.retry")
+    .load_iter::<Row, PgRowByRowLoadingMode>(connection)
 }
 
 fn attempts(test: TestName, rows: CappedRows) -> Result<TestAttempts, StoreError> {

@@ -23,7 +23,7 @@ use crate::{
         pool::Read,
         schema::{part, upload},
     },
-    read::run_detail,
+    read::run_detail::FoundRun,
 };
 
 /// Most uploads of a run that are read, the newest first.
@@ -35,7 +35,7 @@ type Row = (Option<Uuid>, Option<i32>, String, Option<Value>);
 /// The decisions on the stored reports of the run with this id, newest first. The id of any of its shards also
 /// identifies it.
 pub(crate) fn of_run(connection: &mut PgConnection, project: &Project, id: RunId) -> Read<Vec<RunDecision>> {
-    let Some((run, _)) = run_detail::run(connection, project, id)? else {
+    let Some(FoundRun { run, .. }) = FoundRun::find(connection, project, id)? else {
         return Ok(Vec::new());
     };
     let project = project.id.0;

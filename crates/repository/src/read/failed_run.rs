@@ -12,12 +12,17 @@ use assay_domain::{
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
     PgConnection, QueryDsl as _, RunQueryDsl as _,
+    sql_types::{Integer, Nullable, SmallInt, Text},
 };
 
-use crate::db::{
-    column::{At, corrupt, count, int, status},
-    pool::Read,
-    schema::{attempt, result, run, signature, test},
+use crate::{
+    db::{
+        column::{At, corrupt, count, int, status},
+        pool::Read,
+        schema::{attempt, run, signature},
+        sql_statement::SqlStatement,
+    },
+    read::result_block::result_of,
 };
 
 /// The names and the outcomes of tests in a run, in the requested order.
@@ -28,25 +33,21 @@ pub(crate) fn final_statuses(
     tests: &[TestOrdinal],
 ) -> Read<Vec<(FinalStatus, TestName)>> {
     let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
-    let rows: Vec<(i32, i16, i32, String, Option<String>)> = result::table
-        .inner_join(
-            test::table.on(test::project_id
-                .eq(result::project_id)
-                .and(test::ordinal.eq(result::test))),
-        )
-        .filter(result::project_id.eq(project.id.0))
-        .filter(test::project_id.eq(project.id.0))
-        .filter(result::run_number.eq(run.run_number))
-        .filter(result::started_at.eq(At(run.started_at)))
-        .filter(result::test.eq_any(&ordinals))
-        .select((
-            result::test,
-            result::status,
-            result::attempts,
-            test::name,
-            test::file_path,
-        ))
-        .load(connection)?;
+    type Types = (Integer, SmallInt, Integer, Text, Nullable<Text>);
+    let rows: Vec<(i32, i16, i32, String, Option<String>)> = SqlStatement::<Types>::new(
+        "SELECT requested.test, result.status, result.attempts, test.name, test.file_path FROM unnest(",
+    )
+    .bind(&*ordinals)
+    .sql(") AS requested (test) JOIN test ON test.ordinal = requested.test AND test.project_id = ")
+    .bind(project.id.0)
+    .sql(" JOIN result_block AS block ON block.block = requested.test / 512 AND block.project_id = ")
+    .bind(project.id.0)
+    .sql(" AND block.run_number = ")
+    .bind(run.run_number)
+    .sql(" AND block.started_at = ")
+    .bind(At(run.started_at))
+    .sql(result_of!("requested.test"))
+    .load(connection)?;
     let by_test: HashMap<i32, (FinalStatus, TestName)> = rows
         .into_iter()
         .map(|(test, code, attempts, name, file_path)| {

@@ -14,7 +14,8 @@ use assay_domain::{
     window::Window,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, QueryDsl, Queryable, RunQueryDsl,
+    ExpressionMethods, PgConnection, QueryDsl, Queryable, RunQueryDsl,
+    sql_types::{BigInt, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
@@ -23,9 +24,10 @@ use crate::{
         column::{At, corrupt, duration, status},
         period::visible,
         pool::Read,
-        schema::{attempt, result, run},
+        schema::attempt,
+        sql_statement::SqlStatement,
     },
-    read::{revision::Revisions, test},
+    read::{result_block::result_of, revision::Revisions, test},
 };
 
 /// The outcomes of a test in the runs of a period, newest first.
@@ -72,6 +74,19 @@ struct Row {
     duration_ms: Option<i64>,
 }
 
+type RowTypes = (
+    SqlUuid,
+    Integer,
+    Nullable<Text>,
+    Nullable<Text>,
+    Nullable<Text>,
+    Nullable<Text>,
+    Bool,
+    Timestamptz,
+    SmallInt,
+    Nullable<BigInt>,
+);
+
 /// The next occurrences of a history, and the rest that is still to be read.
 pub(crate) fn part(
     connection: &mut PgConnection,
@@ -80,41 +95,37 @@ pub(crate) fn part(
 ) -> Read<(Vec<Occurrence>, Option<HistoryRest>)> {
     let (from, _) = visible(project, &rest.window);
     let (started_at, number) = rest.after;
-    let mut rows: Vec<Row> = result::table
-        .inner_join(
-            run::table.on(run::project_id
-                .eq(result::project_id)
-                .and(run::number.eq(result::run_number))),
-        )
-        .filter(result::project_id.eq(project.id.0))
-        .filter(run::project_id.eq(project.id.0))
-        .filter(result::test.eq(rest.test))
-        // The runs have no such bound. With it, a generic plan would expect few rows of both and use a nested loop.
-        .filter(result::started_at.between(from, At(started_at)))
-        .filter(
-            result::started_at
-                .lt(At(started_at))
-                .or(result::run_number.lt(number)),
-        )
-        .order((result::started_at.desc(), result::run_number.desc()))
-        .select((
-            run::id,
-            run::number,
-            run::branch,
-            run::tested_revision,
-            run::commit_sha,
-            run::suite,
-            run::counts_in_verdicts,
-            result::started_at,
-            result::status,
-            result::duration_ms,
-        ))
-        .limit(
-            i64::try_from(PART_OCCURRENCES)
-                .unwrap_or(i64::MAX)
-                .saturating_add(1),
-        )
-        .load(connection)?;
+    // The runs have no bound of their starts. With it, a generic plan would expect few rows of both and use a nested loop.
+    let mut rows: Vec<Row> = SqlStatement::<RowTypes>::new(
+        "SELECT run.id, run.number, run.branch, run.tested_revision, run.commit_sha, run.suite, \
+             run.counts_in_verdicts, block.started_at, result.status, result.duration_ms \
+         FROM (SELECT ",
+    )
+    .bind(rest.test)
+    .sql(
+        "::integer AS test) AS requested JOIN result_block AS block ON block.block = requested.test / 512 \
+             AND block.project_id = ",
+    )
+    .bind(project.id.0)
+    .sql(" AND block.started_at BETWEEN ")
+    .bind(from)
+    .sql(" AND ")
+    .bind(At(started_at))
+    .sql(" AND (block.started_at < ")
+    .bind(At(started_at))
+    .sql(" OR block.run_number < ")
+    .bind(number)
+    .sql(")")
+    .sql(result_of!("requested.test"))
+    .sql(" JOIN run ON run.number = block.run_number AND run.project_id = ")
+    .bind(project.id.0)
+    .sql(" ORDER BY block.started_at DESC, block.run_number DESC LIMIT ")
+    .bind(
+        i64::try_from(PART_OCCURRENCES)
+            .unwrap_or(i64::MAX)
+            .saturating_add(1),
+    )
+    .load(connection)?;
     let has_more = rows.len() > PART_OCCURRENCES;
     rows.truncate(PART_OCCURRENCES);
     let (Some(newest), Some(oldest)) = (rows.first(), rows.last()) else {

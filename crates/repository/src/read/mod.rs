@@ -11,6 +11,7 @@ pub(crate) mod history_cache;
 pub(crate) mod observation;
 pub(crate) mod pack;
 pub(crate) mod part;
+pub(crate) mod result_block;
 pub(crate) mod revision;
 pub(crate) mod run;
 pub(crate) mod run_detail;

@@ -29,6 +29,7 @@ use crate::{
     read::{
         history_cache::{HistoryCache, HistoryVersion},
         pack::Pack,
+        result_block::result_of,
         run::outcome,
     },
 };
@@ -336,7 +337,7 @@ pub(crate) fn stored_final_results(
     // starts, and exclude other partitions from the plan.
     let rows: Vec<(i32, i32, i16, Option<i32>)> =
         SqlStatement::<(Integer, Integer, SmallInt, Nullable<Integer>)>::new(
-            "SELECT result.test, result.run_number, result.status, result.start_offset_ms FROM unnest(",
+            "SELECT requested.test, requested.run_number, result.status, result.start_offset_ms FROM unnest(",
         )
         .bind(&*tests)
         .sql(", ")
@@ -345,14 +346,16 @@ pub(crate) fn stored_final_results(
         .bind(&*starts)
         .sql(
             ") AS requested (test, run_number, started_at) \
-             JOIN result ON result.test = requested.test AND result.started_at = requested.started_at \
-                 AND result.run_number = requested.run_number AND result.project_id = ",
+             JOIN result_block AS block ON block.block = requested.test / 512 \
+                 AND block.started_at = requested.started_at AND block.run_number = requested.run_number \
+                 AND block.project_id = ",
         )
         .bind(project)
-        .sql(" AND result.started_at BETWEEN ")
+        .sql(" AND block.started_at BETWEEN ")
         .bind(oldest)
         .sql(" AND ")
         .bind(newest)
+        .sql(result_of!("requested.test"))
         .load(connection)?;
     let result_by_key =
         |(test, run_number, status, offset_ms)| ((test, run_number), StoredFinalResult { status, offset_ms });

@@ -101,20 +101,6 @@ define_sql_function! {
     fn jsonb_array_length(list: Jsonb) -> diesel::sql_types::Integer;
 }
 
-/// The parts of a run without their errors, by shard and in order of arrival.
-pub(crate) fn summaries_of_run(
-    connection: &mut PgConnection,
-    project: Uuid,
-    run: i32,
-) -> QueryResult<Vec<PartSummary>> {
-    part::table
-        .filter(part::project_id.eq(project))
-        .filter(part::run_number.eq(run))
-        .order((part::index.asc(), part::number.asc()))
-        .select(PartSummary::as_select())
-        .load(connection)
-}
-
 /// Most bytes of errors that belong to no test in the detail of a run.
 const MOST_ERROR_BYTES: usize = 1 << 20;
 

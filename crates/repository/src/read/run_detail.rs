@@ -11,169 +11,234 @@ use assay_domain::{
     recording::Gaps,
     run::{Run, RunDetail, RunPart, RunRest, Shards, SomeTests, TestEntry},
     store::StoreError,
+    test_names::{TestNameRef, TestNames},
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension,
-    PgConnection, PgSortExpressionMethods, QueryDsl, QueryResult, RunQueryDsl, SelectableHelper,
-    TextExpressionMethods, alias,
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection, QueryDsl,
+    QueryResult, RunQueryDsl, SelectableHelper, alias,
 };
 use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{LISTED_CHARS, beginning, count, duration, int, optional_word, status, status_code},
+        column::{
+            LISTED_CHARS, beginning, corrupt, count, duration, int, optional_word, status, status_code,
+        },
         period::retention_bounds,
         pool::Read,
-        schema::{attempt, part as parts, result, run as runs, signature, test},
+        schema::{attempt, part as parts, run as runs, signature},
     },
     read::{
         browser::Browsers,
         part::{self, PartSummary, ShardTags},
+        result_block::{StoredResult, results_of_run, results_of_tests},
         run::{StoredRun, outcome},
         run_parts,
         signature::attempts_of_run,
+        test_name_cache::TestNameCache,
     },
 };
 
 /// The run with this id. The id of any of its shards also identifies it.
-pub(crate) fn find(connection: &mut PgConnection, project: &Project, id: RunId) -> Read<Option<RunDetail>> {
-    let Some((stored, context)) = run(connection, project, id)? else {
+pub(crate) fn find(
+    connection: &mut PgConnection,
+    cache: &TestNameCache,
+    project: &Project,
+    id: RunId,
+) -> Read<Option<RunDetail>> {
+    let Some(found) = FoundRun::find(connection, project, id)? else {
         return Ok(None);
     };
-    let parts = part::summaries_of_run(connection, project.id.0, stored.number)?;
-    let report_errors = part::report_errors(connection, project.id.0, stored.number, &parts)?;
-    let counts = stored.counts.counts()?;
-    let mut rest = if counts.total > MOST_TESTS_AT_ONCE {
-        run_parts::plan(connection, project.id.0, &stored)?
-    } else {
-        None
-    };
+    let names = cache.current(connection, project.id.0)?;
+    let results = found.results(connection, &names, None)?;
+    let mut rest = run_parts::plan(connection, project.id.0, &found.run, &results)?;
     let first = rest.as_mut().and_then(|rest| rest.parts.pop_front());
-    let first = first.as_ref().map(|part| part.tests.as_slice());
-    let tests = tests(connection, project.id.0, &stored, &ShardTags::of(&parts)?, first)?;
-    Ok(Some(RunDetail {
-        rest,
-        counts,
-        run: detail_run(stored, context, &parts, report_errors)?,
-        tests,
-    }))
+    let first = first.map_or(results.len(), |first| first.tests.len());
+    let first = results.get(..first).unwrap_or(&results);
+    found.detail(connection, first, rest).map(Some)
 }
 
 /// The same with only some of its tests.
 pub(crate) fn find_with(
     connection: &mut PgConnection,
+    cache: &TestNameCache,
     project: &Project,
     id: RunId,
     selection: &SomeTests,
 ) -> Read<Option<RunDetail>> {
-    let Some((stored, context)) = run(connection, project, id)? else {
+    let Some(found) = FoundRun::find(connection, project, id)? else {
         return Ok(None);
     };
-    let project = project.id.0;
-    let parts = part::summaries_of_run(connection, project, stored.number)?;
-    let report_errors = part::report_errors(connection, project, stored.number, &parts)?;
-    let ordinals = match selection {
-        SomeTests::Of(tests) => tests.iter().map(|test| int(*test)).collect(),
-        SomeTests::Page { offset, limit } => page(connection, project, &stored, *offset, *limit)?,
+    let names = cache.current(connection, project.id.0)?;
+    let results = match selection {
+        SomeTests::Of(tests) => {
+            let tests: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
+            found.results(connection, &names, Some(&tests))?
+        }
+        SomeTests::Page { offset, limit } => found
+            .results(connection, &names, None)?
+            .into_iter()
+            .skip(usize::try_from(*offset).unwrap_or(usize::MAX))
+            .take(usize::try_from(*limit).unwrap_or(usize::MAX))
+            .collect(),
     };
-    let tests = if ordinals.is_empty() {
-        Vec::new()
-    } else {
-        tests(
-            connection,
-            project,
-            &stored,
-            &ShardTags::of(&parts)?,
-            Some(&ordinals),
-        )?
-    };
-    Ok(Some(RunDetail {
-        rest: None,
-        counts: stored.counts.counts()?,
-        run: detail_run(stored, context, &parts, report_errors)?,
-        tests,
-    }))
+    found.detail(connection, &results, None).map(Some)
 }
-
-/// The ordinals of one page of a run's tests.
-fn page(
-    connection: &mut PgConnection,
-    project: Uuid,
-    run: &StoredRun,
-    offset: u64,
-    limit: u32,
-) -> QueryResult<Vec<i32>> {
-    result::table
-        .inner_join(
-            test::table.on(test::project_id
-                .eq(result::project_id)
-                .and(test::ordinal.eq(result::test))),
-        )
-        .filter(result::project_id.eq(project))
-        .filter(test::project_id.eq(project))
-        .filter(result::run_number.eq(run.number))
-        .filter(result::started_at.eq(run.started_at))
-        .order((
-            test::file_path.asc().nulls_first(),
-            test::name.concat(UNPACKED_ONCE),
-        ))
-        .offset(i64::try_from(offset).unwrap_or(i64::MAX))
-        .limit(i64::from(limit))
-        .select(result::test)
-        .load(connection)
-}
-
-/// Appended to a name that a statement orders by. Postgres unpacks a long name at every comparison, and such an expression
-/// once.
-pub(crate) const UNPACKED_ONCE: &str = "";
-
-/// Runs of up to this many tests are read at once.
-const MOST_TESTS_AT_ONCE: u32 = 500;
 
 /// The tests of a part; none where the run or its signatures have changed.
 pub(crate) fn part(
     connection: &mut PgConnection,
+    cache: &TestNameCache,
     project: &Project,
     rest: &RunRest,
     part: &RunPart,
 ) -> Read<Option<Vec<TestEntry>>> {
-    let Some((stored, _)) = run(connection, project, rest.run)? else {
+    let Some(found) = FoundRun::find(connection, project, rest.run)? else {
         return Ok(None);
     };
-    if !run_parts::is_current(connection, project.id.0, &stored, rest, part)? {
+    if !run_parts::is_current(connection, project.id.0, &found.run, rest, part)? {
         return Ok(None);
     }
-    let parts = part::summaries_of_run(connection, project.id.0, stored.number)?;
-    let tags = ShardTags::of(&parts)?;
-    tests(connection, project.id.0, &stored, &tags, Some(&part.tests)).map(Some)
+    let names = cache.current(connection, project.id.0)?;
+    let results = found.results(connection, &names, Some(&part.tests))?;
+    found.tests(connection, &results).map(Some)
 }
 
 /// Title, provider and page of the CI run, for the detail.
 type Context = (Option<String>, Option<String>, Option<String>);
 
-/// The visible run with this id. The id of any of its shards also identifies it.
-pub(crate) fn run(
-    connection: &mut PgConnection,
-    project: &Project,
-    id: RunId,
-) -> QueryResult<Option<(StoredRun, Context)>> {
-    let (from, to) = retention_bounds(project);
-    runs::table
-        .inner_join(
-            parts::table.on(parts::project_id
-                .eq(runs::project_id)
-                .and(parts::run_number.eq(runs::number))),
-        )
-        .filter(runs::project_id.eq(project.id.0))
-        .filter(parts::project_id.eq(project.id.0))
-        .filter(parts::id.eq(id.0))
-        .filter(runs::started_at.between(from, to))
-        .select((
-            StoredRun::as_select(),
-            (runs::pull_request_title, runs::ci_provider, runs::run_url),
-        ))
-        .first(connection)
-        .optional()
+/// A visible run with its parts, by shard and in order of arrival.
+pub(crate) struct FoundRun {
+    project: Uuid,
+    pub(crate) run: StoredRun,
+    context: Context,
+    parts: Vec<PartSummary>,
+}
+
+/// The results of a run with the names of their tests, by file, then name.
+pub(crate) type NamedResults<'n> = Vec<(TestNameRef<'n>, StoredResult)>;
+
+impl FoundRun {
+    /// The visible run with this id. The id of any of its shards also identifies it.
+    pub(crate) fn find(
+        connection: &mut PgConnection,
+        project: &Project,
+        id: RunId,
+    ) -> QueryResult<Option<Self>> {
+        let (from, to) = retention_bounds(project);
+        let project = project.id.0;
+        let named_part = alias!(parts as named_part);
+        // A join instead would read all runs up to this one.
+        let number = named_part
+            .filter(named_part.field(parts::project_id).eq(project))
+            .filter(named_part.field(parts::id).eq(id.0))
+            .select(named_part.field(parts::run_number))
+            .single_value();
+        let rows: Vec<(StoredRun, Context, PartSummary)> = runs::table
+            .inner_join(
+                parts::table.on(parts::project_id
+                    .eq(runs::project_id)
+                    .and(parts::run_number.eq(runs::number))),
+            )
+            .filter(runs::project_id.eq(project))
+            .filter(parts::project_id.eq(project))
+            .filter(runs::number.nullable().eq(number))
+            .filter(runs::started_at.between(from, to))
+            .order((parts::index.asc(), parts::number.asc()))
+            .select((
+                StoredRun::as_select(),
+                (runs::pull_request_title, runs::ci_provider, runs::run_url),
+                PartSummary::as_select(),
+            ))
+            .load(connection)?;
+        let mut found: Option<Self> = None;
+        for (run, context, part) in rows {
+            let found = found.get_or_insert_with(|| Self {
+                project,
+                run,
+                context,
+                parts: Vec::new(),
+            });
+            found.parts.push(part);
+        }
+        Ok(found)
+    }
+
+    /// The results of the run, or of some of its tests.
+    fn results<'n>(
+        &self,
+        connection: &mut PgConnection,
+        names: &'n TestNames,
+        only: Option<&[i32]>,
+    ) -> Read<NamedResults<'n>> {
+        let (project, number, started_at) = (self.project, self.run.number, self.run.started_at);
+        let results = match only {
+            None => results_of_run(connection, project, number, started_at)?,
+            Some(tests) => results_of_tests(connection, project, number, started_at, tests)?,
+        };
+        let named = |result: StoredResult| {
+            let name = names.get(count(result.test)?).ok_or_else(|| {
+                let place = format!("test {} in run {number}", result.test);
+                corrupt("result of an unknown test", &place)
+            })?;
+            Ok((name, result))
+        };
+        let mut results = results
+            .into_iter()
+            .map(named)
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        results.sort_unstable_by_key(|(name, _)| (name.file_path, name.name));
+        Ok(results)
+    }
+
+    fn detail(
+        self,
+        connection: &mut PgConnection,
+        results: &[(TestNameRef<'_>, StoredResult)],
+        rest: Option<RunRest>,
+    ) -> Read<RunDetail> {
+        let report_errors = part::report_errors(connection, self.project, self.run.number, &self.parts)?;
+        Ok(RunDetail {
+            rest,
+            counts: self.run.counts.counts()?,
+            tests: self.tests(connection, results)?,
+            run: detail_run(self.run, self.context, &self.parts, report_errors)?,
+        })
+    }
+
+    /// The entries of some results.
+    fn tests(
+        &self,
+        connection: &mut PgConnection,
+        results: &[(TestNameRef<'_>, StoredResult)],
+    ) -> Read<Vec<TestEntry>> {
+        let total = self.run.counts.counts()?.total;
+        let browsers = results.iter().map(|(_, result)| result.browser);
+        let browsers = Browsers::load(connection, self.project, browsers)?;
+        let is_whole = u32::try_from(results.len()).is_ok_and(|count| count == total);
+        let with_rows: Vec<i32> = results
+            .iter()
+            .filter(|(_, result)| result.attempts > 0)
+            .map(|(_, result)| result.test)
+            .collect();
+        let mut errors = errors(connection, self.project, &self.run, &with_rows, is_whole)?;
+        let tags = ShardTags::of(&self.parts)?;
+        let entry = |(name, result): &(TestNameRef<'_>, StoredResult)| {
+            let (error_message, fingerprint) = errors.remove(&result.test).unwrap_or_default();
+            Ok(TestEntry {
+                test_name: name.name.to_owned(),
+                file_path: name.file_path.map(str::to_owned),
+                status: status(result.status)?,
+                attempts: count(result.attempts.max(1))?,
+                duration_ms: duration(result.duration_ms)?,
+                error_message,
+                fingerprint,
+                browser_name: browsers.name(result.browser),
+                shard: tags.get(result.part)?,
+            })
+        };
+        Ok(results.iter().map(entry).collect::<Result<_, StoreError>>()?)
+    }
 }
 
 /// The summary of the run with this id. The id of any of its shards also identifies it.
@@ -182,31 +247,10 @@ pub(crate) fn failed_run(
     project: &Project,
     id: RunId,
 ) -> Read<Option<FailedRun>> {
-    let (from, to) = retention_bounds(project);
-    let project = project.id.0;
-    let named_part = alias!(parts as named_part);
-    let rows: Vec<(StoredRun, PartSummary)> = runs::table
-        .inner_join(
-            named_part.on(named_part
-                .field(parts::project_id)
-                .eq(runs::project_id)
-                .and(named_part.field(parts::run_number).eq(runs::number))),
-        )
-        .inner_join(
-            parts::table.on(parts::project_id
-                .eq(runs::project_id)
-                .and(parts::run_number.eq(runs::number))),
-        )
-        .filter(runs::project_id.eq(project))
-        .filter(parts::project_id.eq(project))
-        .filter(named_part.field(parts::project_id).eq(project))
-        .filter(named_part.field(parts::id).eq(id.0))
-        .filter(runs::started_at.between(from, to))
-        .order((parts::index.asc(), parts::number.asc()))
-        .select((StoredRun::as_select(), PartSummary::as_select()))
-        .load(connection)?;
-    let (mut stored, parts): (Vec<StoredRun>, Vec<PartSummary>) = rows.into_iter().unzip();
-    let Some(stored) = stored.pop() else {
+    let Some(FoundRun {
+        run: stored, parts, ..
+    }) = FoundRun::find(connection, project, id)?
+    else {
         return Ok(None);
     };
     Ok(Some(FailedRun {
@@ -216,7 +260,7 @@ pub(crate) fn failed_run(
         status: outcome(stored.status.as_deref())?.into(),
         tests: stored.counts.counts()?.total,
         started_at: stored.started_at.0,
-        incomplete: why_incomplete(connection, project, &stored, &parts)?,
+        incomplete: why_incomplete(connection, project.id.0, &stored, &parts)?,
         branch: stored.branch,
         commit_sha: stored.commit_sha,
     }))
@@ -231,15 +275,12 @@ fn why_incomplete(
 ) -> Read<Option<String>> {
     let (report_errors, _) = part::report_errors(connection, project, run.number, parts)?;
     // Interrupted tests count as skipped. Without any there is no need to look at all results.
-    let interrupted: i64 = match run.counts.counts()?.skipped {
+    let interrupted = match run.counts.counts()?.skipped {
         0 => 0,
-        _ => result::table
-            .filter(result::project_id.eq(project))
-            .filter(result::run_number.eq(run.number))
-            .filter(result::started_at.eq(run.started_at))
-            .filter(result::status.eq(status_code(AttemptStatus::Interrupted)))
-            .count()
-            .get_result(connection)?,
+        _ => results_of_run(connection, project, run.number, run.started_at)?
+            .iter()
+            .filter(|result| result.status == status_code(AttemptStatus::Interrupted))
+            .count(),
     };
     let gaps = Gaps {
         missing_shards: part::missing(parts, run.shards_expected)?,
@@ -285,73 +326,21 @@ fn detail_run(
     })
 }
 
-/// Test, name, file, status, duration, browser, part, attempts.
-type ResultRow = (i32, String, Option<String>, i16, Option<i64>, i32, i16, i32);
-
-/// The tests of the run, or some of them, by file, then name.
-fn tests(
-    connection: &mut PgConnection,
-    project: Uuid,
-    run: &StoredRun,
-    tags: &ShardTags,
-    only: Option<&[i32]>,
-) -> Read<Vec<TestEntry>> {
-    let mut statement = result::table
-        .inner_join(
-            test::table.on(test::project_id
-                .eq(result::project_id)
-                .and(test::ordinal.eq(result::test))),
-        )
-        .filter(result::project_id.eq(project))
-        .filter(test::project_id.eq(project))
-        .filter(result::run_number.eq(run.number))
-        .filter(result::started_at.eq(run.started_at))
-        .select((
-            result::test,
-            test::name,
-            test::file_path,
-            result::status,
-            result::duration_ms,
-            result::browser,
-            result::part,
-            result::attempts,
-        ))
-        .into_boxed();
-    if let Some(only) = only {
-        statement = statement.filter(result::test.eq_any(only));
-    }
-    let rows: Vec<ResultRow> = statement.load(connection)?;
-    let browsers = Browsers::load(connection, project, rows.iter().map(|row| row.5))?;
-    let mut errors = errors(connection, project, run, only)?;
-    let mut entries = Vec::with_capacity(rows.len());
-    for (ordinal, test_name, file_path, final_status, duration_ms, browser, part, attempts) in rows {
-        let (error_message, fingerprint) = errors.remove(&ordinal).unwrap_or_default();
-        entries.push(TestEntry {
-            test_name,
-            file_path,
-            status: status(final_status)?,
-            attempts: count(attempts.max(1))?,
-            duration_ms: duration(duration_ms)?,
-            error_message,
-            fingerprint,
-            browser_name: browsers.name(browser),
-            shard: tags.get(part)?,
-        });
-    }
-    entries.sort_unstable_by(|a, b| (&a.file_path, &a.test_name).cmp(&(&b.file_path, &b.test_name)));
-    Ok(entries)
-}
-
 /// A message and a fingerprint.
 type FinalError = (Option<String>, Option<String>);
 
-/// The message and fingerprint of each final attempt that has any, by test.
+/// The message and fingerprint of the final attempts of these tests, by test. `is_whole` is whether these are all tests of
+/// the run with rows of `attempt`.
 fn errors(
     connection: &mut PgConnection,
     project: Uuid,
     run: &StoredRun,
-    only: Option<&[i32]>,
+    tests: &[i32],
+    is_whole: bool,
 ) -> QueryResult<HashMap<i32, FinalError>> {
+    if tests.is_empty() {
+        return Ok(HashMap::new());
+    }
     let mut statement = attempts_of_run(project, run.number, run.started_at)
         .filter(attempt::is_final)
         .filter(
@@ -365,8 +354,8 @@ fn errors(
             signature::fingerprint.nullable(),
         ))
         .into_boxed();
-    if let Some(only) = only {
-        statement = statement.filter(attempt::test.eq_any(only));
+    if !is_whole {
+        statement = statement.filter(attempt::test.eq_any(tests));
     }
     let rows: Vec<(i32, Option<String>, Option<String>)> = statement.load(connection)?;
     Ok(rows

@@ -8,10 +8,10 @@ use std::{
 use assay_domain::{
     id::RunId,
     run::{RunPart, RunRest},
+    test_names::TestNameRef,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
-    PgSortExpressionMethods, QueryDsl, QueryResult, RunQueryDsl, TextExpressionMethods,
+    ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
     pg::PgRowByRowLoadingMode,
 };
 use sha2::{Digest as _, Sha256};
@@ -21,9 +21,9 @@ use crate::{
     db::{
         column::octet_length,
         pool::Read,
-        schema::{attempt, part, result, signature, test},
+        schema::{attempt, part, signature},
     },
-    read::{run::StoredRun, run_detail::UNPACKED_ONCE, signature::attempts_of_run},
+    read::{result_block::StoredResult, run::StoredRun, signature::attempts_of_run},
 };
 
 /// About how many bytes of texts a part has.
@@ -33,44 +33,31 @@ const ENTRY_BYTES: usize = 200;
 /// Most bytes of a message in a list.
 const MESSAGE_BYTES: usize = 8_000;
 
-/// The parts in which the tests of a run are read; none where one is enough.
-pub(crate) fn plan(connection: &mut PgConnection, project: Uuid, run: &StoredRun) -> Read<Option<RunRest>> {
+/// The parts in which the tests of a run are read; none where one is enough. The results are in the order of the answer.
+pub(crate) fn plan(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: &StoredRun,
+    results: &[(TestNameRef<'_>, StoredResult)],
+) -> Read<Option<RunRest>> {
+    let name_bytes = |name: &TestNameRef<'_>| name.name.len() + name.file_path.map_or(0, str::len);
+    let most_bytes = results.iter().map(|(name, result)| {
+        name_bytes(name) + ENTRY_BYTES + if result.attempts > 0 { MESSAGE_BYTES } else { 0 }
+    });
+    if most_bytes.sum::<usize>() <= PART_BYTES {
+        return Ok(None);
+    }
     let signatures = signatures(connection, project, run, None)?;
-    let rows = result::table
-        .inner_join(
-            test::table.on(test::project_id
-                .eq(result::project_id)
-                .and(test::ordinal.eq(result::test))),
-        )
-        .filter(result::project_id.eq(project))
-        .filter(test::project_id.eq(project))
-        .filter(result::run_number.eq(run.number))
-        .filter(result::started_at.eq(run.started_at))
-        .order((
-            test::file_path.asc().nulls_first(),
-            test::name.concat(UNPACKED_ONCE),
-        ))
-        .select((
-            result::test,
-            octet_length(test::name.nullable()),
-            octet_length(test::file_path),
-        ))
-        .load_iter::<(i32, Option<i32>, Option<i32>), PgRowByRowLoadingMode>(connection)?;
     let (mut parts, mut bytes) = (VecDeque::<RunPart>::new(), 0);
-    for row in rows {
-        let (test, name, file) = row?;
-        let message = signatures.get(&test).map_or(0, |texts| texts.message_bytes);
-        let texts = [name, file]
-            .into_iter()
-            .flatten()
-            .map(|bytes| usize::try_from(bytes).unwrap_or(0));
-        bytes += texts.sum::<usize>() + message.min(MESSAGE_BYTES) + ENTRY_BYTES;
+    for (name, StoredResult { test, .. }) in results {
+        let message = signatures.get(test).map_or(0, |texts| texts.message_bytes);
+        bytes += name_bytes(name) + message.min(MESSAGE_BYTES) + ENTRY_BYTES;
         match parts.back_mut() {
-            Some(part) if bytes <= PART_BYTES => part.tests.push(test),
+            Some(part) if bytes <= PART_BYTES => part.tests.push(*test),
             Some(_) | None => {
                 bytes = 0;
                 parts.push_back(RunPart {
-                    tests: vec![test],
+                    tests: vec![*test],
                     signatures: [0; 32],
                 });
             }

@@ -22,6 +22,7 @@ use crate::{
         sql_statement::SqlStatement,
     },
     read::{
+        result_block::result_of,
         shared_values::{SharedValues, ValueName},
         signature::{
             OccurrenceFilter, SignatureFigures, by_fingerprint, latest, occurrence_times, runs_hit, tests_hit,
@@ -145,7 +146,7 @@ fn runs(
     );
     let limit = i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX);
     // Reads one entry more than is shown, to see whether there are more. Runs are chosen before names are read; all
-    // tests of the last one are read, for their order. `+ 0` makes Postgres look up a result by its key instead of
+    // tests of the last one are read, for their order. `+ 0` makes Postgres look up a block by its key instead of
     // the index by run, which it prefers without statistics.
     let rows = SqlStatement::<Types>::new(
         "SELECT shown.run_number, hit_run.id, hit_run.branch, shown.started_at, shown.name, shown.file_path, \
@@ -175,12 +176,14 @@ fn runs(
     .bind(filter.project)
     .sql(
         " AND run.number = shown.run_number OFFSET 0) AS hit_run \
-         CROSS JOIN LATERAL (SELECT result.attempts, result.status FROM result WHERE result.project_id = ",
+         CROSS JOIN LATERAL (SELECT result.attempts, result.status FROM result_block AS block",
     )
+    .sql(result_of!("shown.test"))
+    .sql(" WHERE block.project_id = ")
     .bind(filter.project)
     .sql(
-        " AND result.test = shown.test AND result.started_at = shown.started_at \
-         AND result.run_number + 0 = shown.run_number OFFSET 0) AS ended \
+        " AND block.block = shown.test / 512 AND block.started_at = shown.started_at \
+         AND block.run_number + 0 = shown.run_number OFFSET 0) AS ended \
          ORDER BY shown.started_at DESC, shown.run_number DESC, shown.name, shown.file_path NULLS FIRST",
     )
     .load_iter::<Row, PgRowByRowLoadingMode>(connection)?;

@@ -19,11 +19,14 @@ use diesel::{
 };
 use uuid::Uuid;
 
-use crate::db::{
-    column::{At, corrupt, count, file_hash, int, short_hash},
-    period::retention_bounds,
-    pool::Read,
-    schema::{project as projects, result, test, verdict},
+use crate::{
+    db::{
+        column::{At, corrupt, count, file_hash, int, short_hash},
+        period::retention_bounds,
+        pool::Read,
+        schema::{project as projects, test, verdict},
+    },
+    read::result_block,
 };
 
 /// A test that was looked up.
@@ -326,15 +329,9 @@ fn with_visible_result(
     if tests.is_empty() {
         return Ok(HashSet::new());
     }
-    let (from, to) = retention_bounds(project);
-    let visible: Vec<i32> = result::table
-        .filter(result::project_id.eq(project.id.0))
-        .filter(result::test.eq_any(tests))
-        .filter(result::started_at.between(from, to))
-        .select(result::test)
-        .distinct()
-        .load(connection)?;
-    Ok(visible.into_iter().collect())
+    let newest =
+        result_block::newest_starts(connection, project.id.0, tests, Some(retention_bounds(project)))?;
+    Ok(newest.into_keys().collect())
 }
 
 /// The candidate in the selected file. The candidates are ordered by file. `key` gives the name of a candidate and the

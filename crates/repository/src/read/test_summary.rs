@@ -24,7 +24,7 @@ use crate::{
         pool::Read,
         sql_statement::{Part, SqlStatement},
     },
-    read::{attempt::errors, signature_counts, test, verdict},
+    read::{attempt::errors, result_block::result_of, signature_counts, test, verdict},
 };
 
 /// Most outcomes.
@@ -98,16 +98,20 @@ impl Results<'_> {
         .all(&self.failed_attempt())
         .bind(self.failed)
         .sql(
-            ")) FROM (SELECT result.run_number, result.started_at, result.status FROM result WHERE result.project_id = ",
+            ")) FROM (SELECT block.run_number, block.started_at, result.status FROM (SELECT ",
+        )
+        .bind(self.test)
+        .sql(
+            "::integer AS test) AS requested JOIN result_block AS block ON block.block = requested.test / 512 \
+                 AND block.project_id = ",
         )
         .bind(self.project)
-        .sql(" AND result.test = ")
-        .bind(self.test)
-        .sql(" AND result.started_at BETWEEN ")
+        .sql(" AND block.started_at BETWEEN ")
         .bind(self.from)
         .sql(" AND ")
         .bind(self.to)
-        .sql(" ORDER BY result.started_at DESC, result.run_number DESC LIMIT ")
+        .sql(result_of!("requested.test"))
+        .sql(" ORDER BY block.started_at DESC, block.run_number DESC LIMIT ")
         .bind(MOST_OUTCOMES)
         .sql(") AS ran JOIN run ON run.number = ran.run_number AND run.project_id = ")
         .bind(self.project)
@@ -144,7 +148,7 @@ impl Results<'_> {
 
     /// The newest runs with a failed attempt, newest first, each with the errors of its last failed attempt.
     ///
-    /// `+ 0` makes Postgres look up a result by its key instead of the index by run, which it prefers without
+    /// `+ 0` makes Postgres look up a block by its key instead of the index by run, which it prefers without
     /// statistics.
     fn last_failures(&self, connection: &mut PgConnection, failures: u32) -> Read<Vec<FailedOccurrence>> {
         type Types = (
@@ -168,12 +172,17 @@ impl Results<'_> {
         .bind(i64::from(failures))
         .sql(") AS failed JOIN run ON run.number = failed.run_number AND run.project_id = ")
         .bind(self.project)
-        .sql(" CROSS JOIN LATERAL (SELECT result.status FROM result WHERE result.project_id = ")
-        .bind(self.project)
-        .sql(" AND result.test = ")
+        .sql(" CROSS JOIN LATERAL (SELECT result.status FROM (SELECT ")
         .bind(self.test)
         .sql(
-            " AND result.started_at = failed.started_at AND result.run_number + 0 = failed.run_number OFFSET 0) AS ended \
+            "::integer AS test) AS requested JOIN result_block AS block ON block.block = requested.test / 512 \
+                 AND block.started_at = failed.started_at AND block.run_number + 0 = failed.run_number \
+                 AND block.project_id = ",
+        )
+        .bind(self.project)
+        .sql(result_of!("requested.test"))
+        .sql(
+            " OFFSET 0) AS ended \
              ORDER BY failed.started_at DESC, failed.run_number DESC",
         )
         .load::<(Uuid, i32, Option<String>, At, i16, Option<Value>)>(connection)?;

@@ -24,9 +24,13 @@ use crate::{
     db::{
         column::{At, bigint, int, status},
         pool::Read,
-        schema::{attempt, result},
+        schema::attempt,
     },
-    read::{pack::Pack, part::StoredPart},
+    read::{
+        pack::Pack,
+        part::StoredPart,
+        result_block::{self, ResultBlock},
+    },
 };
 
 /// An attempt, without its texts.
@@ -44,7 +48,7 @@ pub(super) struct AttemptFacts {
 /// The place where attempts are stored.
 #[derive(Debug, Clone)]
 pub(super) enum Source<'a> {
-    /// In the test's row of `result` alone.
+    /// In the test's result alone.
     Result,
     /// In rows of `attempt`, at these positions.
     Rows(Vec<Position>),
@@ -77,17 +81,6 @@ pub(super) struct Execution<'a> {
     first: PartExecution<'a>,
     /// Empty for almost every execution, which then needs no allocation.
     later: Vec<PartExecution<'a>>,
-}
-
-/// A test's row of `result`, as stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StoredResult {
-    pub(super) part: i16,
-    pub(super) status: i16,
-    pub(super) start_offset_ms: Option<i32>,
-    pub(super) duration_ms: Option<i64>,
-    pub(super) browser: i32,
-    pub(super) attempts: i32,
 }
 
 impl<'a> PartExecution<'a> {
@@ -161,7 +154,7 @@ impl<'a> Execution<'a> {
             .flat_map(|part| part.attempts.iter().map(|attempt| (part.part, attempt)))
     }
 
-    /// The only part of a single attempt that a row of `result` describes completely.
+    /// The only part of a single attempt that the test's result describes completely.
     pub(super) fn plain(&self) -> Option<&PartExecution<'a>> {
         match (self.first.attempts.as_slice(), self.later.as_slice()) {
             ([only], []) if !only.status.is_failure() && !only.has_texts => Some(&self.first),
@@ -208,56 +201,36 @@ pub(super) fn outcome<'e, 'a: 'e>(
 #[derive(Debug, Default)]
 pub(crate) struct RunContents<'a> {
     tests: BTreeMap<i32, Vec<Execution<'a>>>,
-    /// The stored rows of `result`, by test.
-    results: HashMap<i32, StoredResult>,
+    /// The stored blocks of results.
+    blocks: Vec<ResultBlock>,
 }
 
 impl<'a> RunContents<'a> {
     /// The stored rows of a run. Call [`Self::merge`] before reading executions.
     pub(crate) fn load(connection: &mut PgConnection, project: Uuid, run: i32, started_at: At) -> Read<Self> {
-        type ResultRow = (i32, i16, i16, Option<i32>, Option<i64>, i32, i32);
-        let rows: Vec<ResultRow> = result::table
-            .filter(result::project_id.eq(project))
-            .filter(result::run_number.eq(run))
-            .filter(result::started_at.eq(started_at))
-            .select((
-                result::test,
-                result::part,
-                result::status,
-                result::start_offset_ms,
-                result::duration_ms,
-                result::browser,
-                result::attempts,
-            ))
-            .load(connection)?;
-        let mut contents = Self::default();
-        for (test, part, code, start_offset_ms, duration_ms, browser, attempts) in rows {
-            let stored = StoredResult {
-                part,
-                status: code,
-                start_offset_ms,
-                duration_ms,
-                browser,
-                attempts,
-            };
-            contents.results.insert(test, stored);
-            if attempts > 0 {
-                continue;
+        let mut contents = Self {
+            blocks: result_block::of_run(connection, project, run, started_at)?,
+            ..Self::default()
+        };
+        for block in &contents.blocks {
+            for result in block.results()?.into_iter().filter(|result| result.attempts == 0) {
+                let only = AttemptFacts {
+                    status: status(result.status)?,
+                    duration_ms: result.duration_ms,
+                    at: result
+                        .start_offset_ms
+                        .map(|offset| started_at.0.plus_ms(i64::from(offset))),
+                    browser: result.browser,
+                    has_texts: false,
+                };
+                let only = PartExecution {
+                    part: result.part,
+                    first_place: 0,
+                    attempts: vec![only],
+                    source: Source::Result,
+                };
+                contents.tests.entry(result.test).or_default().push(only.into());
             }
-            let only = AttemptFacts {
-                status: status(code)?,
-                duration_ms,
-                at: start_offset_ms.map(|offset| started_at.0.plus_ms(i64::from(offset))),
-                browser,
-                has_texts: false,
-            };
-            let only = PartExecution {
-                part,
-                first_place: 0,
-                attempts: vec![only],
-                source: Source::Result,
-            };
-            contents.tests.entry(test).or_default().push(only.into());
         }
         contents.load_rows(connection, project, run, started_at)?;
         Ok(contents)
@@ -487,9 +460,9 @@ impl<'a> RunContents<'a> {
         Some((outcome(executions)?, outcome(own)?))
     }
 
-    /// A test's row of `result`.
-    pub(super) fn stored_result(&self, test: i32) -> Option<&StoredResult> {
-        self.results.get(&test)
+    /// The stored blocks of results.
+    pub(super) fn stored_blocks(&self) -> &[ResultBlock] {
+        &self.blocks
     }
 
     /// The executions of a test, ordered; none if no part has it any more.

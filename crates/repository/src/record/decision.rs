@@ -19,9 +19,9 @@ use crate::{
     db::{
         column::{At, storable},
         pool::WorkError,
-        schema::{part, result, run, upload},
+        schema::{part, run, upload},
     },
-    read::decision,
+    read::{decision, result_block},
 };
 
 type Work<T> = Result<T, WorkError<DecisionError>>;
@@ -135,15 +135,10 @@ fn check_tests(
         .map(|test| (storable(&test.test_name), test.file_path.as_deref().map(storable)))
         .collect();
     let ordinals = shown_tests(connection, project, &tests)?;
-    let stored_ordinals: Vec<i32> = ordinals.iter().flatten().copied().collect();
-    let ran: HashSet<i32> = result::table
-        .filter(result::project_id.eq(project))
-        .filter(result::run_number.eq(run_number))
-        .filter(result::started_at.eq(started_at))
-        .filter(result::test.eq_any(stored_ordinals))
-        .select(result::test)
-        .load(connection)?
+    let ran: HashSet<i32> = result_block::results_of_run(connection, project, run_number, started_at)
+        .map_err(WorkError::widened)?
         .into_iter()
+        .map(|result| result.test)
         .collect();
     let did_run = |ordinal: &Option<i32>| ordinal.is_some_and(|ordinal| ran.contains(&ordinal));
     match ordinals

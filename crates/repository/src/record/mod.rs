@@ -409,7 +409,7 @@ impl Import<'_> {
     }
 }
 
-/// Corrects the derived rows of `result` and `attempt`; returns whether any were wrong.
+/// Corrects the derived rows of `result_block` and `attempt`; returns whether any were wrong.
 pub(crate) fn correct(
     connection: &mut PgConnection,
     project: Uuid,

@@ -1,4 +1,4 @@
-//! The rows of `result` and `attempt` that an import changes.
+//! The rows of `result_block` and `attempt` that an import changes.
 
 use std::collections::BTreeSet;
 
@@ -8,37 +8,26 @@ use assay_domain::{
 use diesel::{
     ExpressionMethods, Insertable, PgConnection, QueryResult, RunQueryDsl,
     prelude::ExecuteCopyFromDsl,
-    sql_types::{Array, BigInt, Bool, Integer, SmallInt, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, Bool, Integer, SmallInt, Timestamptz, Uuid as SqlUuid},
 };
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
-    contents::{AttemptFacts, Execution, Position, RunContents, Source, StoredResult, outcome},
+    contents::{AttemptFacts, Execution, PartExecution, Position, RunContents, Source, outcome},
     intern::RecordingOrdinals,
 };
 use crate::{
     db::{
         column::{At, int, status_code, storable},
-        schema::{attempt, result, run_pack},
+        schema::{attempt, result_block, run_pack},
     },
-    read::{observation::StoredFinalResult, pack::Pack},
+    read::{
+        observation::StoredFinalResult,
+        pack::Pack,
+        result_block::{ResultBlock, StoredResult},
+    },
 };
-
-#[derive(Insertable)]
-#[diesel(table_name = result, treat_none_as_default_value = false)]
-struct NewResult {
-    project_id: Uuid,
-    started_at: At,
-    duration_ms: Option<i64>,
-    run_number: i32,
-    test: i32,
-    start_offset_ms: Option<i32>,
-    browser: i32,
-    attempts: i32,
-    part: i16,
-    status: i16,
-}
 
 #[derive(Insertable)]
 #[diesel(table_name = attempt, treat_none_as_default_value = false)]
@@ -63,10 +52,9 @@ struct NewAttempt {
     skip_reason: Option<String>,
 }
 
-/// The rows to write for some tests of a run.
+/// The rows of `attempt` to write for some tests of a run.
 #[derive(Default)]
 struct Changes {
-    results: Vec<NewResult>,
     attempts: Vec<NewAttempt>,
     moved: AttemptMoves,
     dropped: AttemptDrops,
@@ -83,8 +71,7 @@ struct AttemptMoves {
     final_ones: Vec<bool>,
 }
 
-/// Tests whose only remaining attempt is plain, so that their row of `result` replaces it, with the part of the
-/// attempt.
+/// Tests whose only remaining attempt is plain, so that their result replaces it, with the part of the attempt.
 #[derive(Default)]
 struct AttemptDrops {
     tests: Vec<i32>,
@@ -110,6 +97,7 @@ pub(super) struct RowWriter<'a> {
 
 impl RowWriter<'_> {
     /// Writes the rows of the changed tests without those of removed parts, and moves the others to the run's new start.
+    /// Blocks of results that change are written again.
     pub(super) fn write(
         &self,
         connection: &mut PgConnection,
@@ -119,18 +107,18 @@ impl RowWriter<'_> {
         former_start: Option<At>,
     ) -> QueryResult<()> {
         if let Some(former) = former_start {
-            self.delete_results(connection, changed, former)?;
             self.delete_attempts(connection, removed_parts, former)?;
             if former.0 != self.started_at {
-                self.shift(connection, former.0)?;
+                self.shift_attempts(connection, former.0)?;
             }
         }
         let mut changes = Changes::default();
         for test in changed {
-            let result = self.rows_of_test(*test, contents.executions(*test), &mut changes);
-            changes.results.extend(result);
+            self.rows_of_test(*test, contents.executions(*test), &mut changes);
         }
-        self.store(connection, changes)
+        self.store_attempts(connection, changes)?;
+        let former = former_start.unwrap_or(At(self.started_at));
+        self.store_blocks(connection, contents, former).map(drop)
     }
 
     /// Corrects the rows of a run that differ from its contents; returns whether there were any.
@@ -140,29 +128,52 @@ impl RowWriter<'_> {
         contents: &RunContents<'_>,
     ) -> QueryResult<bool> {
         let mut changes = Changes::default();
-        let mut wrong = BTreeSet::new();
         for test in contents.ordinals() {
-            let result = self.rows_of_test(test, contents.executions(test), &mut changes);
-            let result = result.filter(|result| contents.stored_result(test) != Some(&result.stored()));
-            if let Some(result) = result {
-                wrong.insert(test);
-                changes.results.push(result);
-            }
+            self.rows_of_test(test, contents.executions(test), &mut changes);
         }
-        if wrong.is_empty() && changes.moved.tests.is_empty() && changes.dropped.tests.is_empty() {
-            return Ok(false);
-        }
-        self.delete_results(connection, &wrong, At(self.started_at))?;
-        self.store(connection, changes)?;
-        Ok(true)
+        let wrong_attempts = !changes.moved.tests.is_empty() || !changes.dropped.tests.is_empty();
+        self.store_attempts(connection, changes)?;
+        Ok(self.store_blocks(connection, contents, At(self.started_at))? || wrong_attempts)
     }
 
-    fn store(&self, connection: &mut PgConnection, changes: Changes) -> QueryResult<()> {
-        if !changes.results.is_empty() {
-            diesel::copy_from(result::table)
-                .from_insertable(changes.results)
+    /// Writes the blocks of results that differ from the stored ones, which are those of the run's former start. Returns
+    /// whether there were any.
+    fn store_blocks(
+        &self,
+        connection: &mut PgConnection,
+        contents: &RunContents<'_>,
+        former_start: At,
+    ) -> QueryResult<bool> {
+        let results: Vec<StoredResult> = contents
+            .ordinals()
+            .filter_map(|test| self.result(test, contents.executions(test)))
+            .collect();
+        let new = ResultBlock::of_results(self.project, self.run, At(self.started_at), &results);
+        let stored = contents.stored_blocks();
+        let outdated: Vec<i32> = stored
+            .iter()
+            .filter(|block| !new.contains(block))
+            .map(|block| block.block)
+            .collect();
+        let changed: Vec<ResultBlock> = new.into_iter().filter(|block| !stored.contains(block)).collect();
+        if !outdated.is_empty() {
+            diesel::delete(result_block::table)
+                .filter(result_block::project_id.eq(self.project))
+                .filter(result_block::run_number.eq(self.run))
+                .filter(result_block::started_at.eq(former_start))
+                .filter(result_block::block.eq_any(&outdated))
                 .execute(connection)?;
         }
+        let is_changed = !changed.is_empty() || !outdated.is_empty();
+        if !changed.is_empty() {
+            diesel::copy_from(result_block::table)
+                .from_insertable(changed)
+                .execute(connection)?;
+        }
+        Ok(is_changed)
+    }
+
+    fn store_attempts(&self, connection: &mut PgConnection, changes: Changes) -> QueryResult<()> {
         if !changes.attempts.is_empty() {
             diesel::copy_from(attempt::table)
                 .from_insertable(changes.attempts)
@@ -170,27 +181,6 @@ impl RowWriter<'_> {
         }
         self.move_attempts(connection, &changes.moved)?;
         self.drop_attempts(connection, &changes.dropped)
-    }
-
-    fn delete_results(
-        &self,
-        connection: &mut PgConnection,
-        tests: &BTreeSet<i32>,
-        start: At,
-    ) -> QueryResult<()> {
-        let tests: Vec<i32> = tests.iter().copied().collect();
-        // Raw SQL, because diesel has no rows from arrays, and Postgres would scan a long list for each row.
-        diesel::sql_query(
-            "DELETE FROM result USING unnest($4) AS changed (test) \
-             WHERE result.project_id = $1 AND result.run_number = $2 AND result.started_at = $3 \
-                 AND result.test = changed.test",
-        )
-        .bind::<SqlUuid, _>(self.project)
-        .bind::<Integer, _>(self.run)
-        .bind::<Timestamptz, _>(start)
-        .bind::<Array<Integer>, _>(tests)
-        .execute(connection)
-        .map(drop)
     }
 
     /// Deletes the attempts of parts.
@@ -207,20 +197,9 @@ impl RowWriter<'_> {
             .map(drop)
     }
 
-    /// Moves the rows of the run to its new start, to another partition if needed. Raw SQL, because diesel has no
-    /// `CASE` over columns. An offset that no longer fits becomes unknown.
-    fn shift(&self, connection: &mut PgConnection, former: Timestamp) -> QueryResult<()> {
-        diesel::sql_query(
-            "UPDATE result SET started_at = $3, start_offset_ms = CASE \
-                 WHEN start_offset_ms + $4 BETWEEN -2147483648 AND 2147483647 THEN start_offset_ms + $4 END \
-             WHERE project_id = $1 AND run_number = $2 AND started_at = $5",
-        )
-        .bind::<SqlUuid, _>(self.project)
-        .bind::<Integer, _>(self.run)
-        .bind::<Timestamptz, _>(At(self.started_at))
-        .bind::<BigInt, _>(former.since_ms(self.started_at))
-        .bind::<Timestamptz, _>(At(former))
-        .execute(connection)?;
+    /// Moves the attempts of the run to its new start, to another partition if needed. Raw SQL, because diesel has no
+    /// `CASE` over columns.
+    fn shift_attempts(&self, connection: &mut PgConnection, former: Timestamp) -> QueryResult<()> {
         diesel::sql_query(
             "UPDATE attempt SET started_at = $3, occurred_at = CASE WHEN timed THEN occurred_at ELSE $3 END \
              WHERE project_id = $1 AND run_number = $2 AND started_at = $4",
@@ -229,25 +208,35 @@ impl RowWriter<'_> {
         .bind::<Integer, _>(self.run)
         .bind::<Timestamptz, _>(At(self.started_at))
         .bind::<Timestamptz, _>(At(former))
-        .execute(connection)?;
-        Ok(())
+        .execute(connection)
+        .map(drop)
     }
 
-    /// The row of a test; none if no part has it any more. Adds the rows of its attempts.
-    fn rows_of_test(
-        &self,
-        test: i32,
-        executions: &[Execution<'_>],
-        changes: &mut Changes,
-    ) -> Option<NewResult> {
+    /// The result of a test; none if no part has it any more.
+    fn result(&self, test: i32, executions: &[Execution<'_>]) -> Option<StoredResult> {
         let outcome = outcome(executions)?;
         let (part, last) = final_attempt(executions, &outcome)?;
         let result = final_result(executions, self.started_at)?;
-        let plain = match executions {
-            [only] => only.plain(),
-            _ => None,
+        Some(StoredResult {
+            test,
+            status: result.status,
+            duration_ms: last.duration_ms,
+            start_offset_ms: result.offset_ms,
+            browser: last.browser,
+            attempts: match plain(executions) {
+                Some(_) => 0,
+                None => int(outcome.attempts),
+            },
+            part,
+        })
+    }
+
+    /// Adds the rows of a test's attempts.
+    fn rows_of_test(&self, test: i32, executions: &[Execution<'_>], changes: &mut Changes) {
+        let Some(outcome) = outcome(executions) else {
+            return;
         };
-        match plain {
+        match plain(executions) {
             None => {
                 for (number, execution) in (0..).zip(executions) {
                     self.rows_of_execution(test, number, execution, &outcome, changes);
@@ -259,18 +248,6 @@ impl RowWriter<'_> {
             }
             Some(_) => {}
         }
-        Some(NewResult {
-            project_id: self.project,
-            started_at: At(self.started_at),
-            duration_ms: last.duration_ms,
-            run_number: self.run,
-            test,
-            start_offset_ms: result.offset_ms,
-            browser: last.browser,
-            attempts: if plain.is_some() { 0 } else { int(outcome.attempts) },
-            part,
-            status: result.status,
-        })
     }
 
     /// Adds the rows of an execution, and the changed positions.
@@ -398,6 +375,14 @@ impl RowWriter<'_> {
     }
 }
 
+/// The only attempt of a test, if its result describes it completely.
+fn plain<'e, 'a>(executions: &'e [Execution<'a>]) -> Option<&'e PartExecution<'a>> {
+    match executions {
+        [only] => only.plain(),
+        _ => None,
+    }
+}
+
 /// The result of a test in a run that started at this time; none if no part has it.
 pub(super) fn final_result(
     executions: &[Execution<'_>],
@@ -422,20 +407,6 @@ fn final_attempt<'e>(
         .get(outcome.final_execution)?
         .attempts()
         .nth(outcome.final_retry)
-}
-
-impl NewResult {
-    /// As read from the database.
-    fn stored(&self) -> StoredResult {
-        StoredResult {
-            part: self.part,
-            status: self.status,
-            start_offset_ms: self.start_offset_ms,
-            duration_ms: self.duration_ms,
-            browser: self.browser,
-            attempts: self.attempts,
-        }
-    }
 }
 
 impl AttemptMoves {

@@ -30,6 +30,7 @@ use crate::{
     },
     read::{
         observation::{self, StoredFinalResult},
+        result_block,
         test::{name_of, names_of_many},
         verdict::parsed,
     },
@@ -109,10 +110,11 @@ impl ProjectJudgement {
             (stored.in_window || import_changes.all || import_changes.tests.contains(test))
                 && !judged.contains(test)
         });
-        let outside_window = outside_window.map(|(test, _)| *test).collect();
-        for verdict in last::outside_window(connection, project, outside_window)? {
+        let outside_window: Vec<i32> = outside_window.map(|(test, _)| *test).collect();
+        let newest = result_block::newest_starts(connection, project, &outside_window, None)?;
+        for verdict in last::outside_window(connection, project, &outside_window)? {
             let engine = parsed(&verdict.body)?.evidence.engine;
-            rows.push_outside_window(verdict.test, engine, verdict.newest)?;
+            rows.push_outside_window(verdict.test, engine, newest.get(&verdict.test).copied())?;
         }
         let before = |test| {
             let stored = stored.get(test);

@@ -321,14 +321,16 @@ fn a_run_that_changes_while_it_is_read_is_read_no_further() {
 fn a_long_history_is_read_in_parts() {
     let world = World::new();
     world.import(&report("a").test("x", "p"));
-    world.database.execute(
+    world.database.execute(&format!(
         "SELECT assay_make_room(started_at - week * interval '7 days', started_at) FROM run, generate_series(0, 1) AS week;
          INSERT INTO run SELECT project_id, 1 + n, gen_random_uuid(), sha256(convert_to(n::text, 'UTF8')), false, branch, \
              commit_sha, NULL, NULL, NULL, NULL, NULL, NULL, NULL, status, started_at - (n / 3) * interval '1 minute', NULL, \
              1, NULL, 1, 1, 0, 0, 0 FROM run, generate_series(1, 2500) AS n;
-         INSERT INTO result SELECT run.project_id, run.started_at, 5, number, test, NULL, 0, 0, 0, 0 \
-             FROM run, result WHERE number > 1",
-    );
+         {}",
+        insert_results(
+            "SELECT run.project_id, run.started_at, 5, number, test, NULL, 0, 0, 0, 0 FROM run, result WHERE number > 1"
+        )
+    ));
     let history = world.test_history("x", Days::Seven);
     let mut parts = vec![history.occurrences];
     let mut rest = history.rest;

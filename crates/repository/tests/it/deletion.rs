@@ -226,11 +226,11 @@ fn other_clients_continue_while_a_deletion_waits_and_the_deletion_resumes() {
     let other = world.another_project("api");
     world.import(&report("a").test("x", "f"));
     // Two batches of results.
-    world.database.execute(&format!(
-        "INSERT INTO result SELECT project_id, started_at, 5, 100 + number, test, NULL, 0, 0, 0, 0 \
+    world.database.execute(&insert_results(&format!(
+        "SELECT project_id, started_at, 5, 100 + number, test, NULL, 0, 0, 0, 0 \
              FROM result, generate_series(1, 25000) AS number WHERE project_id = '{}'",
         world.project.id
-    ));
+    )));
     let mut holder = world.database.connection();
     holder
         .batch_execute("BEGIN; SELECT FROM verdict FOR UPDATE")

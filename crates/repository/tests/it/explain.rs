@@ -138,6 +138,7 @@ impl Statement {
             sql: sql
                 .replace("unnest($2)", "unnest($2::integer[])")
                 .replace("unnest($5) AS failed", "unnest($5::integer[]) AS failed")
+                .replace("unnest($1) AS requested", "unnest($1::integer[]) AS requested")
                 .replace(
                     "unnest($1, $2, $3)",
                     "unnest($1::integer[], $2::integer[], $3::timestamptz[])",

@@ -49,11 +49,11 @@ fn sessions_that_do_not_see_a_partition_are_replaced_without_an_error() {
         "CREATE TABLE outdated AS SELECT pid FROM pg_stat_activity WHERE datname = current_database();
          CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
              IF pg_backend_pid() IN (SELECT pid FROM outdated) THEN
-                 RAISE 'no partition of relation found for row' USING ERRCODE = 'check_violation', TABLE = 'result';
+                 RAISE 'no partition of relation found for row' USING ERRCODE = 'check_violation', TABLE = 'result_block';
              END IF;
              RETURN NULL;
          END $$;
-         CREATE TRIGGER refuse BEFORE INSERT ON result FOR EACH STATEMENT EXECUTE FUNCTION refuse()",
+         CREATE TRIGGER refuse BEFORE INSERT ON result_block FOR EACH STATEMENT EXECUTE FUNCTION refuse()",
     );
     world.import(&report("b").test("x", "f"));
     assert_eq!(
@@ -63,7 +63,7 @@ fn sessions_that_do_not_see_a_partition_are_replaced_without_an_error() {
     // Only without a partition in any session it is an error.
     world.database.execute(
         "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-             RAISE 'no partition of relation found for row' USING ERRCODE = 'check_violation', TABLE = 'result';
+             RAISE 'no partition of relation found for row' USING ERRCODE = 'check_violation', TABLE = 'result_block';
          END $$",
     );
     let refused = world.try_import(&report("c").test("x", "f"));
@@ -128,7 +128,7 @@ fn an_unknown_stored_word_is_named_in_the_error() {
         matches!(&answer, Err(StoreError::Corrupt { what: "CI provider", value }) if value == "abacus"),
         "{answer:?}"
     );
-    world.database.execute("UPDATE result SET status = 77");
+    world.database.execute("UPDATE result_block SET status = '\\x4d'");
     assert!(matches!(
         world.final_results(&[result_key(0, 1, NOW)]),
         Err(StoreError::Corrupt { .. })

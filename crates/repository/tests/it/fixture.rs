@@ -28,6 +28,7 @@ use assay_domain::{
 };
 use assay_repository::{Database, RebuildCounts};
 use assay_testkit::TestDatabase;
+pub(crate) use assay_testkit::{insert_results, update_results};
 
 /// The time of most imports and requests.
 pub(crate) const NOW: Timestamp = Timestamp::from_unix_ms(1_795_000_000_000);

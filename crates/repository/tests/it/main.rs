@@ -8,8 +8,8 @@
 )]
 
 mod administration;
+mod blocks;
 mod bounds;
-mod branches;
 mod concurrency;
 mod decisions;
 mod deletion;

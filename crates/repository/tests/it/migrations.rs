@@ -5,7 +5,7 @@ use assay_repository::{Database, compare_schema, grant_roles, migrate, pending, 
 use assay_testkit::TestDatabase;
 
 const TABLES: &str = "SELECT string_agg(table_name || '.' || column_name || ' ' || udt_name || ' ' || is_nullable, E'\n' \
-     ORDER BY table_name, ordinal_position) FROM information_schema.columns WHERE table_schema = 'public'";
+     ORDER BY table_name, ordinal_position) FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'result'";
 
 /// The same without partitions, whose number changes.
 const UNPARTITIONED: &str = "SELECT string_agg(attrelid::regclass || '.' || attname || ' ' || atttypid::regtype || ' ' || attnotnull, E'\n' \
@@ -16,7 +16,7 @@ const UNPARTITIONED: &str = "SELECT string_agg(attrelid::regclass || '.' || attn
 fn migrations_run_up_down_and_up_again() {
     let database = TestDatabase::unmigrated();
     let all = pending(database.url()).unwrap();
-    assert!(all.len() >= 2, "{all:?}");
+    assert!(!all.is_empty(), "{all:?}");
     let applied = migrate(database.url()).unwrap();
     assert_eq!(applied.len(), all.len());
     // With partitions, which the down migration must remove.
@@ -127,6 +127,9 @@ fn declared_columns() -> Vec<String> {
                 "Jsonb" => "jsonb",
                 "Date" => "date",
                 "Array<Text>" => "_text",
+                "Array<SmallInt>" => "_int2",
+                "Array<Integer>" | "Array<Nullable<Integer>>" => "_int4",
+                "Array<Nullable<BigInt>>" => "_int8",
                 other => panic!("a column of the unknown type {other}"),
             };
             lines.push(format!("{table}.{column} {udt} {nullable}"));
@@ -161,4 +164,17 @@ fn every_key_of_a_projects_tables_begins_with_the_project() {
          WHERE indrelid IN (SELECT attrelid FROM pg_attribute WHERE attname = 'project_id') \
              AND indrelid::regclass::text NOT IN ('api_key') AND attname <> 'project_id'";
     assert_eq!(database.texts(keys), Vec::<Option<String>>::new());
+}
+
+#[test]
+fn a_database_of_a_former_version_has_to_be_made_again() {
+    let database = TestDatabase::new();
+    database.execute("UPDATE __diesel_schema_migrations SET version = '20261120000001'");
+    let error = migrate(database.url()).unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("create a new one and import"), "{cause}");
+    // Control: a database with the migrations of a newer program is left as it is.
+    let database = TestDatabase::new();
+    database.execute("INSERT INTO __diesel_schema_migrations VALUES ('29990101000000', now())");
+    assert_eq!(migrate(database.url()).unwrap(), Vec::<String>::new());
 }

@@ -13,7 +13,7 @@ use crate::{
     fixture::*,
 };
 
-/// The partitions of results with their numbers of rows, by start.
+/// The partitions of results with their numbers of results and of rows of `attempt`, by start.
 fn partitions(world: &World) -> Vec<String> {
     let names = world.database.texts("SELECT name FROM period ORDER BY starts_at");
     names
@@ -21,7 +21,7 @@ fn partitions(world: &World) -> Vec<String> {
         .flatten()
         .map(|name| {
             let rows = world.database.text(&format!(
-                "SELECT (SELECT count(*) FROM result_{name}) || ' ' || (SELECT count(*) FROM attempt_{name})"
+                "SELECT (SELECT coalesce(sum(length(status)), 0) FROM result_block_{name}) || ' ' || (SELECT count(*) FROM attempt_{name})"
             ));
             format!("{name}: {}", rows.unwrap())
         })

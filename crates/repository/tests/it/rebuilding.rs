@@ -126,19 +126,22 @@ fn any_history_equals_its_rebuild() {
                  UPDATE branch SET newest = newest - interval '1 hour'; UPDATE run_pack SET pack = '\\x00'; UPDATE run SET total = total + 1, failed = 7; \
                  UPDATE run SET status = CASE WHEN status = 'passed' THEN NULL ELSE 'passed' END; \
                  UPDATE part SET status = CASE WHEN status = 'passed' THEN NULL ELSE 'passed' END, superseded = NOT superseded; \
-                 UPDATE result SET attempts = attempts + 1, status = 3, duration_ms = 7, start_offset_ms = 9, browser = 8, part = 5 \
-                     WHERE attempts > 0; \
+                 {1} \
                  UPDATE attempt SET is_final = NOT is_final, retry = retry + 3, execution = execution * 2 + 1; \
                  UPDATE verdict SET status = 'broken', last_status = 4, last_offset_ms = 5, newest = NULL, body = \
                      replace(body, 'runs', 'walks') WHERE in_window",
-                project.id
+                project.id,
+                update_results(
+                    "SET attempts = attempts + 1, status = 3, duration_ms = 7, start_offset_ms = 9, browser = 8, part = 5 \
+                     WHERE attempts > 0"
+                )
             ));
             let rebuilt = world.rebuild(project.id);
             prop_assert_eq!(rebuilt.runs_changed, rebuilt.runs);
             prop_assert_eq!(rebuilt.branches_changed, branches + 1);
             prop_assert_eq!(rebuilt.days_changed, days + 1);
             prop_assert_eq!(&derived_rows(&world), &before);
-            world.database.execute("DELETE FROM branch; DELETE FROM run_day; DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict; DELETE FROM result; DELETE FROM attempt");
+            world.database.execute("DELETE FROM branch; DELETE FROM run_day; DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict; DELETE FROM result_block; DELETE FROM attempt");
             Ok(())
         })
         .unwrap();

@@ -255,12 +255,12 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
         "its row of `result` has all of a plain attempt"
     );
     // The earlier version stored it as an attempt with separate rows.
-    world.database.execute(
+    world.database.execute(&format!(
         "INSERT INTO attempt SELECT project_id, started_at, started_at, duration_ms, run_number, test, browser, NULL, \
              0, 0, part, status, false, NULL, NULL, 0, true \
-         FROM result WHERE test = (SELECT ordinal FROM test WHERE name = 'x'); \
-         UPDATE result SET attempts = 1 WHERE test = (SELECT ordinal FROM test WHERE name = 'x')",
-    );
+         FROM result WHERE test = (SELECT ordinal FROM test WHERE name = 'x'); {}",
+        update_results("SET attempts = 1 WHERE test = (SELECT ordinal FROM test WHERE name = 'x')")
+    ));
     assert_eq!(world.rebuild(world.project.id).runs_changed, 1);
     assert_eq!(world.database.text(rows).as_deref(), Some("0"));
     assert_eq!(merged_test(&world, &without), alone);
@@ -367,35 +367,4 @@ fn later_shards_complete_the_context_of_the_run() {
         (run.branch.as_deref(), run.author_name.as_deref()),
         (Some("dev"), Some("Ada"))
     );
-}
-
-#[test]
-fn attempts_that_are_already_stored_are_grouped_by_shard() {
-    let world = World::new();
-    for index in 1..=3 {
-        let attempts = ["fp", "ff", "p"][index as usize - 1];
-        let recording = report("a").shard(index, 3).test("x", attempts).test("y", "p");
-        world.import(&recording.test(&format!("own {index}"), "tp"));
-    }
-    world.import(&report("b").test("x", "fff").test("y", "f"));
-    let rows = || {
-        world.database.texts(
-            "SELECT result::text FROM result UNION ALL \
-             SELECT concat_ws(' ', run_number, test, part, place, execution, retry, is_final, status) FROM attempt ORDER BY 1",
-        )
-    };
-    let before = rows();
-    world.database.execute(include_str!(
-        "../../../../migrations/2026-11-23-000010_executions/down.sql"
-    ));
-    let former =
-        "SELECT string_agg(retry::text, ' ' ORDER BY retry) FROM attempt WHERE run_number = 1 AND test = 0";
-    assert_eq!(world.database.text(former).as_deref(), Some("0 1 2 3 4"));
-    let attempts_of_first = "SELECT attempts FROM result WHERE run_number = 1 AND test = 0";
-    assert_eq!(world.database.text(attempts_of_first).as_deref(), Some("5"));
-    world.database.execute(include_str!(
-        "../../../../migrations/2026-11-23-000010_executions/up.sql"
-    ));
-    assert_eq!(rows(), before);
-    assert_eq!(world.rebuild(world.project.id).runs_changed, 0);
 }

@@ -301,16 +301,16 @@ fn interrupt_copy(connection: &mut PgConnection, function: &str) {
 #[test]
 fn a_canceled_export_fails_and_one_that_loses_its_connection_starts_again() {
     let world = filled_world();
-    world.database.execute(&format!(
-        "INSERT INTO result SELECT project_id, started_at, 5, 100 + number, test, NULL, 0, 0, 0, 0 \
+    world.database.execute(&insert_results(&format!(
+        "SELECT project_id, started_at, 5, 100 + number, test, NULL, 0, 0, 0, 0 \
              FROM result, generate_series(1, 50000) AS number WHERE project_id = '{}'",
         world.project.id
-    ));
+    )));
     for function in ["pg_cancel_backend", "pg_terminate_backend"] {
         let mut other = world.database.connection();
         let mut is_interrupted = false;
         let mut archive = Archive::new(|table, row| {
-            if table == "result" && row == 1 && !std::mem::replace(&mut is_interrupted, true) {
+            if table == "result_block" && row == 1 && !std::mem::replace(&mut is_interrupted, true) {
                 interrupt_copy(&mut other, function);
             }
         });
@@ -319,7 +319,7 @@ fn a_canceled_export_fails_and_one_that_loses_its_connection_starts_again() {
             .export_organization(world.caller.organization, &mut archive);
         match (function, exported) {
             ("pg_cancel_backend", exported) => assert!(exported.is_err(), "the rest is missing"),
-            (_, exported) => assert!(exported.unwrap().rows_of("result") > 200_000),
+            (_, exported) => assert!(exported.unwrap().rows_of("result_block") > 50_000),
         }
     }
 }
@@ -404,19 +404,19 @@ fn a_wrong_archive_stores_nothing() {
     other.organization.name = "Nobody".to_owned();
     refused(&other, &mut archive, "are not those of its contents");
 
-    let whole = archive.tables["result"].clone();
+    let whole = archive.tables["result_block"].clone();
     archive
         .tables
-        .insert("result".to_owned(), whole[..whole.len() / 2 - 7].to_vec());
+        .insert("result_block".to_owned(), whole[..whole.len() / 2 - 7].to_vec());
     refused(
         &contents,
         &mut archive,
         "the database failed while importing an organization",
     );
-    let missing = archive.tables.remove("result");
+    let missing = archive.tables.remove("result_block");
     assert!(missing.is_some());
-    refused(&contents, &mut archive, "no file of result");
-    archive.tables.insert("result".to_owned(), whole);
+    refused(&contents, &mut archive, "no file of result_block");
+    archive.tables.insert("result_block".to_owned(), whole);
 
     // The engine does not see these runs.
     let packs = archive.tables.insert("run_pack".to_owned(), Vec::new()).unwrap();
@@ -453,7 +453,7 @@ fn an_archive_with_rows_of_another_organization_stores_nothing() {
         ("project", &organization, &victim),
         ("run", &project, &victims),
         ("test", &project, &victims),
-        ("result", &project, &victims),
+        ("result_block", &project, &victims),
         ("verdict", &project, &victims),
     ] {
         let mut forged = Archive::new(|_, _| ());

@@ -153,6 +153,12 @@ fn check_stored_data(inspection: &mut Inspection, url: &str, is_private: bool) -
         }
         Err(error) => checks.push(Check::unanswered("keys", &error)),
     }
+    checks.push(
+        if_unreadable(inspection, "results", &["project", "result_block"]).unwrap_or_else(|| {
+            let check = stored::blocks(inspection);
+            check_or_failure("results", check.as_ref().map(Check::clone))
+        }),
+    );
     if let Some(unreadable) = if_unreadable(inspection, "verdicts", &["project", "run", "run_pack"]) {
         checks.push(unreadable);
         return checks;

@@ -8,7 +8,7 @@ use assay_domain::{
     store::{Administration, StoreError},
     timestamp::{DAY_MS, Timestamp},
 };
-use assay_repository::{Inspection, ProjectState};
+use assay_repository::{BlockCounts, Inspection, ProjectState};
 
 use super::check::{Check, Status};
 use crate::{
@@ -208,6 +208,21 @@ fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
         0 => check,
         more => check.with_finding(Status::Warn, format!("and {more} more"), ""),
     }
+}
+
+/// Whether the blocks of results are sound.
+pub(super) fn blocks(inspection: &mut Inspection) -> Result<Check, StoreError> {
+    let BlockCounts { blocks, unsound } = inspection.blocks()?;
+    let number = |blocks| count(u64::try_from(blocks).unwrap_or_default(), "block");
+    let check = Check::ok("results", format!("{} of results", number(blocks)));
+    Ok(match unsound {
+        0 => check,
+        _ => check.with_finding(
+            Status::Fail,
+            format!("{} cannot be read", number(unsound)),
+            "restore the table result_block from a backup, or import the reports again",
+        ),
+    })
 }
 
 fn packs(projects: &[ProjectState]) -> Check {

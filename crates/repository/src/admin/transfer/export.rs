@@ -26,7 +26,7 @@ use crate::{
     db::{
         column::At,
         pool::WorkError,
-        schema::{api_key, attempt, project as projects, result, run},
+        schema::{api_key, attempt, project as projects, result_block, run},
     },
     read::observation::Mark,
 };
@@ -178,9 +178,9 @@ fn copy(
 fn days(connection: &mut PgConnection, projects: &[Uuid]) -> QueryResult<Vec<Timestamp>> {
     let mut days = BTreeSet::new();
     for project in projects {
-        let of_results: Vec<At> = result::table
-            .filter(result::project_id.eq(project))
-            .select(date_trunc("day", result::started_at, "UTC"))
+        let of_results: Vec<At> = result_block::table
+            .filter(result_block::project_id.eq(project))
+            .select(date_trunc("day", result_block::started_at, "UTC"))
             .distinct()
             .load(connection)?;
         let of_attempts: Vec<At> = attempt::table

@@ -11,7 +11,7 @@ use assay_domain::{
 };
 use diesel::{
     ExpressionMethods, PgConnection, QueryDsl, QueryResult, QueryableByName, RunQueryDsl,
-    sql_types::{Array, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, Integer, Text, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
@@ -149,27 +149,20 @@ pub(super) struct VerdictOutsideWindow {
     pub(super) test: i32,
     #[diesel(sql_type = Text)]
     pub(super) body: String,
-    /// The start of the newest stored run with the test.
-    #[diesel(sql_type = Nullable<Timestamptz>)]
-    pub(super) newest: Option<At>,
 }
 
 /// The stored verdicts on these tests, which have no result in the window.
 pub(super) fn outside_window(
     connection: &mut PgConnection,
     project: Uuid,
-    tests: Vec<i32>,
+    tests: &[i32],
 ) -> QueryResult<Vec<VerdictOutsideWindow>> {
     if tests.is_empty() {
         return Ok(Vec::new());
     }
-    // Raw SQL, because diesel has no rows from arrays. One index search for each test, newest partition first:
-    // grouping by test would read all of its results.
+    // Raw SQL, because diesel has no rows from arrays.
     diesel::sql_query(
-        "SELECT verdict.test, verdict.body, (\
-             SELECT result.started_at FROM result WHERE result.project_id = $1 AND result.test = verdict.test \
-             ORDER BY result.started_at DESC LIMIT 1) AS newest \
-         FROM unnest($2) AS asked (test) \
+        "SELECT verdict.test, verdict.body FROM unnest($2) AS asked (test) \
          JOIN verdict ON verdict.project_id = $1 AND verdict.test = asked.test",
     )
     .bind::<SqlUuid, _>(project)

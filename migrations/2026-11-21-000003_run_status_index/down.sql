@@ -1,2 +1,0 @@
-DROP INDEX run_by_start;
-CREATE INDEX run_by_start ON run (project_id, started_at DESC, number DESC);

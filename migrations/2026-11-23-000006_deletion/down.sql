@@ -1,2 +1,0 @@
-ALTER TABLE project DROP COLUMN deleted_at;
-ALTER TABLE organization DROP COLUMN deleted_at;

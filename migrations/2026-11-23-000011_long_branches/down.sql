@@ -1,2 +1,0 @@
--- The former names are lost. The former version can read the new ones.
-SELECT 1;

@@ -1,1 +1,0 @@
-ALTER TABLE run DROP COLUMN run_url;

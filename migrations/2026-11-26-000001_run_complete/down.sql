@@ -1,3 +1,0 @@
-DO $$ BEGIN
-    ALTER TABLE run DROP COLUMN complete;
-END $$;

@@ -1,3 +1,0 @@
-DO $$ BEGIN
-    ALTER TABLE attempt DROP COLUMN skip_reason;
-END $$;

@@ -1,0 +1,623 @@
+-- Reference tables: small, read by every request.
+
+CREATE TABLE organization (
+    id uuid PRIMARY KEY,
+    name text NOT NULL,
+    plan text NOT NULL CHECK (plan IN ('free', 'standard', 'pro')),
+    created_at timestamptz NOT NULL,
+    -- The time at which its deletion began, else null. From then on readers and importers do not find it, while its rows
+    -- are deleted in batches.
+    deleted_at timestamptz
+);
+
+CREATE TABLE project (
+    id uuid PRIMARY KEY,
+    -- No foreign key leads from one machine of a distributed database to another.
+    organization_id uuid NOT NULL,
+    name text NOT NULL,
+    stable_branch text NOT NULL,
+    -- Null where the chat integration is not set up.
+    chat_events text[],
+    pr_comments boolean NOT NULL DEFAULT false,
+    created_at timestamptz NOT NULL,
+    -- The number of rows that were ever numbered. Numbers are dense and never reused. An import locks this row to assign
+    -- numbers, so imports into one project are serial.
+    runs integer NOT NULL DEFAULT 0,
+    tests integer NOT NULL DEFAULT 0,
+    signatures integer NOT NULL DEFAULT 0,
+    browsers integer NOT NULL DEFAULT 0,
+    -- The time of the judgement behind the stored verdicts.
+    evaluated_at timestamptz,
+    -- A new value with every change of the engine's input, in the transaction that changes it. Caches compare it to check
+    -- whether they are up to date.
+    observed uuid NOT NULL DEFAULT gen_random_uuid(),
+    -- As of an organization.
+    deleted_at timestamptz,
+    -- The value of `observed` at the judgement behind the stored verdicts. If the two differ, a judgement is due. Null if
+    -- the next import has to judge.
+    judged uuid,
+    -- Whether names are stored without the parts that change from run to run.
+    stable_names boolean NOT NULL DEFAULT true,
+    -- How often the file of some test changed. Processes keep the names of tests while it is unchanged.
+    test_changes integer NOT NULL DEFAULT 0
+);
+
+-- The entries of the projects: a copy of the columns by which a project is found and listed. A distributed database keeps
+-- it on the coordinator with organizations and keys, and everything else of a project on the project's worker. So a lost
+-- worker hides no other project. The transaction that changes a project writes its entry, too.
+CREATE TABLE project_entry (
+    id uuid PRIMARY KEY,
+    organization_id uuid NOT NULL REFERENCES organization (id),
+    name text NOT NULL,
+    stable_branch text NOT NULL,
+    created_at timestamptz NOT NULL,
+    deleted_at timestamptz
+);
+CREATE INDEX project_entry_of_organization ON project_entry (organization_id, created_at, id);
+
+CREATE TABLE api_key (
+    id uuid PRIMARY KEY,
+    kind text NOT NULL CHECK (kind IN ('read', 'ingest')),
+    -- SHA-256 of the key's text.
+    hash bytea NOT NULL UNIQUE,
+    prefix text NOT NULL,
+    organization_id uuid NOT NULL REFERENCES organization (id),
+    project_id uuid REFERENCES project_entry (id),
+    created_at timestamptz NOT NULL,
+    -- An ingest key may have none.
+    expires_at timestamptz,
+    revoked_at timestamptz,
+    last_used_on date,
+    -- The name of an ingest key in lists.
+    name text,
+    -- Whether it may send runs that started long ago.
+    backfill boolean NOT NULL DEFAULT false,
+    -- Whether it may send runs of pull requests only. Such a key may be public.
+    pull_requests_only boolean NOT NULL DEFAULT false,
+    CONSTRAINT api_key_read_expires CHECK (kind <> 'read' OR expires_at IS NOT NULL),
+    CHECK ((kind = 'ingest') = (project_id IS NOT NULL))
+);
+CREATE INDEX api_key_of_organization ON api_key (organization_id, created_at, id);
+
+-- The sessions of the pages that were signed out before their time. A session is a sealed cookie, so without a row here its
+-- copies would open pages until they expire.
+CREATE TABLE ended_session (
+    id uuid PRIMARY KEY,
+    key_id uuid NOT NULL REFERENCES api_key (id) ON DELETE CASCADE,
+    -- When no cookie of the session opens a page any more. Then the row is deleted.
+    expires_at timestamptz NOT NULL
+);
+CREATE INDEX ended_session_of_key ON ended_session (key_id);
+CREATE INDEX ended_session_by_expiry ON ended_session (expires_at);
+
+-- Tables by project. Every key begins with project_id, and every statement names it as a constant.
+-- Text that is ordered or compared has the collation "C", so that every database orders it by code point.
+
+CREATE TABLE run (
+    project_id uuid NOT NULL REFERENCES project (id),
+    number integer NOT NULL,
+    -- The id of the first part that arrived.
+    id uuid NOT NULL,
+    -- SHA-256 of the run key, which may be longer than an index entry.
+    key_hash bytea NOT NULL,
+    sharded boolean NOT NULL,
+    branch text COLLATE "C",
+    commit_sha text COLLATE "C",
+    commit_message text,
+    author_name text,
+    tested_revision text COLLATE "C",
+    pull_request_number bigint,
+    pull_request_title text,
+    ci_provider text,
+    suite text,
+    -- Null while the outcome is unknown.
+    status text CHECK (status IN ('passed', 'failed')),
+    started_at timestamptz NOT NULL,
+    finished_at timestamptz,
+    shards_received integer NOT NULL,
+    shards_expected integer,
+    total integer NOT NULL,
+    passed integer NOT NULL,
+    failed integer NOT NULL,
+    skipped integer NOT NULL,
+    recovered integer NOT NULL,
+    -- The time in which some part ran. Null if no part has an end.
+    duration_ms bigint,
+    -- Whether the engine uses it: false for runs that a pull-request-only key sent.
+    counts_in_verdicts boolean NOT NULL DEFAULT true,
+    -- The page of the CI run. Null if neither CI's variables nor the report have it.
+    run_url text,
+    -- Whether every expected shard has reported, and no report was cut short. Derived from the run's shards.
+    complete boolean NOT NULL DEFAULT true,
+    PRIMARY KEY (project_id, number),
+    UNIQUE (project_id, key_hash)
+);
+-- Includes the status, so that counting all or failed runs of a period reads no rows.
+CREATE INDEX run_by_start ON run (project_id, started_at DESC, number DESC) INCLUDE (status);
+CREATE INDEX run_by_branch ON run (project_id, branch, started_at DESC, number DESC);
+
+-- The number of runs of each day, derived from them in the import's transaction. Counting the runs of a period therefore
+-- depends on its days and not on its runs.
+CREATE TABLE run_day (
+    project_id uuid NOT NULL REFERENCES project (id),
+    -- Its start, in UTC.
+    day timestamptz NOT NULL,
+    -- The status of the runs; empty while it is unknown.
+    status text NOT NULL,
+    runs integer NOT NULL,
+    PRIMARY KEY (project_id, day, status)
+);
+
+-- The branches that runs are on, derived from them in the import's transaction.
+CREATE TABLE branch (
+    project_id uuid NOT NULL REFERENCES project (id),
+    name text COLLATE "C" NOT NULL,
+    -- The start of its newest run.
+    newest timestamptz NOT NULL,
+    PRIMARY KEY (project_id, name)
+);
+
+-- What one upload or import added to a run.
+CREATE TABLE part (
+    project_id uuid NOT NULL,
+    run_number integer NOT NULL,
+    -- Within the run, from 0 in order of arrival. Results refer to their part by it.
+    number smallint NOT NULL,
+    id uuid NOT NULL,
+    -- The id of the first part of its shard, or of the run if that has no shards.
+    shard_id uuid NOT NULL,
+    -- The shard, from 1; null in a run that is not sharded.
+    index integer,
+    -- The hash of its content.
+    content bytea NOT NULL,
+    state text NOT NULL CHECK (state IN ('completed', 'interrupted')),
+    -- Derived: the outcome of the executions that end in this part, and of its errors unless it is superseded.
+    status text CHECK (status IN ('passed', 'failed')),
+    -- Derived: whether a later attempt of its job ran its tests again.
+    superseded boolean NOT NULL DEFAULT false,
+    started_at timestamptz NOT NULL,
+    finished_at timestamptz,
+    -- The number of shards that it expects.
+    expected integer,
+    report_errors jsonb NOT NULL,
+    -- The instance of the CI job that sent it. Null outside of CI.
+    sender_job text,
+    sender_id text,
+    sender_runner text,
+    -- The attempt of the job, and of the command in it. Later attempts have greater numbers.
+    job_attempt bigint NOT NULL DEFAULT 0,
+    command_attempt integer NOT NULL DEFAULT 1,
+    -- The import that stored it. If the answer to its commit was lost, the import recognises its own rows by it.
+    import_id uuid,
+    PRIMARY KEY (project_id, run_number, number),
+    UNIQUE (project_id, id),
+    FOREIGN KEY (project_id, run_number) REFERENCES run (project_id, number) ON DELETE CASCADE
+);
+
+CREATE TABLE test (
+    project_id uuid NOT NULL REFERENCES project (id),
+    ordinal integer NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    file_path text COLLATE "C",
+    -- The first 16 bytes of SHA-256: names may be longer than an index entry. No file is the empty string of bytes.
+    name_hash bytea NOT NULL,
+    file_hash bytea NOT NULL,
+    -- How the test is shown where that differs from its identity, which the hashes hold: the file that was found in the
+    -- checkout, in `file_path`, and the name with the parts that change from run to run. Null if it has no such part.
+    written_name text,
+    -- The start of the run that gave file and written name. Null while they are those of the identity.
+    shown_at timestamptz,
+    PRIMARY KEY (project_id, ordinal),
+    UNIQUE (project_id, name_hash, file_hash)
+);
+
+CREATE TABLE browser (
+    project_id uuid NOT NULL REFERENCES project (id),
+    -- From 1. Results without a known browser have 0.
+    ordinal integer NOT NULL,
+    name text NOT NULL,
+    name_hash bytea NOT NULL,
+    PRIMARY KEY (project_id, ordinal),
+    UNIQUE (project_id, name_hash)
+);
+
+CREATE TABLE signature (
+    project_id uuid NOT NULL REFERENCES project (id),
+    ordinal integer NOT NULL,
+    fingerprint text COLLATE "C" NOT NULL,
+    version smallint NOT NULL,
+    title text NOT NULL,
+    category text NOT NULL,
+    PRIMARY KEY (project_id, ordinal),
+    UNIQUE (project_id, fingerprint)
+);
+
+-- Former fingerprints, so that a bookmark still works after errors were grouped again.
+CREATE TABLE signature_alias (
+    project_id uuid NOT NULL REFERENCES project (id),
+    fingerprint text COLLATE "C" NOT NULL,
+    signature integer NOT NULL,
+    PRIMARY KEY (project_id, fingerprint)
+);
+
+-- The results of a run in blocks: one row for those of 512 tests with neighbouring numbers. `block` is the number of the
+-- first one, divided by 512. The arrays have one element for each test that ran, in the order of the tests. An array that
+-- is null has the same value for all tests, which its comment names. Only the import transaction writes here. The table is
+-- partitioned by the start of the run, mostly by week, so that pruning can drop whole tables; see assay_make_room below.
+CREATE TABLE result_block (
+    project_id uuid NOT NULL,
+    -- The run's start, so that a query of a period needs no other table.
+    started_at timestamptz NOT NULL,
+    run_number integer NOT NULL,
+    block integer NOT NULL,
+    -- A bit for each test of the block, the lowest bit of the first byte first, set if the test ran. Null if those that
+    -- ran are the first ones of the block.
+    present bytea,
+    -- A byte for each test: the status of the final attempt.
+    status bytea NOT NULL,
+    -- Of the final attempt.
+    duration_ms integer[] NOT NULL,
+    -- The durations that are too long for `duration_ms`, which then has null. Null: there are none.
+    long_duration_ms bigint[],
+    -- From the run's start to that of the final attempt. Null: the report has no starts.
+    start_offset_ms integer[],
+    -- Null: 0, no known browser.
+    browser integer[],
+    -- The largest number of attempts of one execution; 0 for a single attempt that the block describes completely, without
+    -- rows in `attempt`. Null: 0.
+    attempts integer[],
+    -- The part with the final attempt. Null: 0, the run's first part.
+    part smallint[],
+    -- In the order of a test's history.
+    PRIMARY KEY (project_id, block, started_at, run_number)
+) PARTITION BY RANGE (started_at);
+CREATE INDEX result_block_of_run ON result_block (project_id, run_number);
+-- Inline, so that reading a block reads one page. lz4 is faster than the default, but not every Postgres has it.
+DO $$
+DECLARE
+    packed text;
+BEGIN
+    FOREACH packed IN ARRAY ARRAY['present', 'status', 'duration_ms', 'long_duration_ms', 'start_offset_ms', 'browser',
+        'attempts', 'part']
+    LOOP
+        EXECUTE format('ALTER TABLE result_block ALTER COLUMN %I SET STORAGE MAIN', packed);
+        BEGIN
+            EXECUTE format('ALTER TABLE result_block ALTER COLUMN %I SET COMPRESSION lz4', packed);
+        EXCEPTION WHEN feature_not_supported THEN
+            NULL;
+        END;
+    END LOOP;
+END $$;
+
+-- The results one by one, for people with SQL. The programs read blocks.
+CREATE VIEW result AS
+SELECT block.project_id, block.started_at, coalesce(ran.duration_ms, ran.long_duration_ms) AS duration_ms,
+    block.run_number, block.block * 512 + coalesce(ran.place, (ran.index - 1)::integer) AS test, ran.start_offset_ms,
+    coalesce(ran.browser, 0) AS browser, coalesce(ran.attempts, 0) AS attempts, coalesce(ran.part, 0::smallint) AS part,
+    get_byte(block.status, (ran.index - 1)::integer)::smallint AS status
+FROM result_block AS block CROSS JOIN LATERAL ROWS FROM (
+    unnest(block.duration_ms), unnest(block.long_duration_ms), unnest(block.start_offset_ms), unnest(block.browser),
+    unnest(block.attempts), unnest(block.part),
+    unnest(ARRAY(SELECT place FROM generate_series(0, 511) AS place WHERE get_bit(block.present, place) = 1 ORDER BY place))
+) WITH ORDINALITY AS ran (duration_ms, long_duration_ms, start_offset_ms, browser, attempts, part, place, index);
+
+-- The attempts of tests that were retried, failed or reported an error, in the same partitions.
+CREATE TABLE attempt (
+    project_id uuid NOT NULL,
+    -- The run's start.
+    started_at timestamptz NOT NULL,
+    -- The time of its error: its own start if that is known, else the run's.
+    occurred_at timestamptz NOT NULL,
+    duration_ms bigint,
+    run_number integer NOT NULL,
+    test integer NOT NULL,
+    browser integer NOT NULL,
+    -- Null if it did not fail or has no error text.
+    signature integer,
+    -- Its place among the attempts of its part, from 0.
+    place integer NOT NULL,
+    -- Its place among the attempts of its execution, from 0.
+    retry integer NOT NULL,
+    part smallint NOT NULL,
+    status smallint NOT NULL,
+    -- Whether `occurred_at` is its own start and not the run's.
+    timed boolean NOT NULL,
+    -- The message of the first error that has one.
+    message text,
+    errors jsonb,
+    -- Among the test's executions in the run, from 0. Those with the worst result come last.
+    execution integer NOT NULL DEFAULT 0,
+    -- Whether the test's result is that of this attempt.
+    is_final boolean NOT NULL DEFAULT true,
+    -- Why it was skipped. Null if it was not, or if the report gives no reason.
+    skip_reason text,
+    -- Includes the columns that decide the result of a test.
+    PRIMARY KEY (project_id, test, started_at, run_number, part, place) INCLUDE (retry, status)
+) PARTITION BY RANGE (started_at);
+CREATE INDEX attempt_of_run ON attempt (project_id, run_number);
+-- Includes all columns for the figures of signatures, so that they come from index-only scans and not from long rows.
+CREATE INDEX attempt_of_signature ON attempt (project_id, signature, started_at)
+    INCLUDE (occurred_at, test, run_number) WHERE signature IS NOT NULL;
+-- Failures without a signature.
+CREATE INDEX attempt_unsigned ON attempt (project_id, status, started_at) INCLUDE (run_number)
+    WHERE signature IS NULL;
+
+-- The partitions of `result_block` and `attempt`, by the starts of the runs in them: result_block_<name> and
+-- attempt_<name>.
+CREATE TABLE period (
+    starts_at timestamptz PRIMARY KEY,
+    -- Exclusive.
+    ends_at timestamptz NOT NULL UNIQUE,
+    name text NOT NULL UNIQUE,
+    CHECK (starts_at < ends_at)
+);
+
+-- Creates the partitions for runs with this start if they are missing, and returns whether it created them. Locks them
+-- against dropping until the caller's transaction ends. Within 15 weeks of `now` a partition is a week, from Monday. Farther
+-- away it is the free part of a calendar year, or of all time before 2000 or from 2100 on, so any set of dates makes a few
+-- hundred partitions at most. Runs with the rights of its owner, so that an importer needs no right to create tables.
+--
+-- A partition is created first and then attached, which blocks neither readers nor writers.
+CREATE FUNCTION assay_make_room(at timestamptz, now timestamptz) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET timezone = 'UTC' AS $$
+DECLARE
+    near_from CONSTANT timestamptz := date_trunc('week', now) - interval '15 weeks';
+    near_to CONSTANT timestamptz := date_trunc('week', now) + interval '16 weeks';
+    lower timestamptz;
+    upper timestamptz;
+    suffix text;
+    parent text;
+BEGIN
+    PERFORM FROM period WHERE starts_at <= at AND at < ends_at FOR KEY SHARE;
+    IF FOUND THEN
+        RETURN false;
+    END IF;
+    -- One at a time; then another may have made it meanwhile.
+    PERFORM pg_advisory_xact_lock(x'617373617979'::bigint);
+    PERFORM FROM period WHERE starts_at <= at AND at < ends_at FOR KEY SHARE;
+    IF FOUND THEN
+        RETURN false;
+    END IF;
+    IF at >= near_from AND at < near_to THEN
+        lower := date_trunc('week', at);
+        upper := lower + interval '1 week';
+    ELSE
+        lower := CASE WHEN at < '2000-01-01' THEN '-infinity' WHEN at >= '2100-01-01' THEN '2100-01-01'
+            ELSE date_trunc('year', at) END;
+        upper := CASE WHEN at < '2000-01-01' THEN '2000-01-01' WHEN at >= '2100-01-01' THEN 'infinity'
+            ELSE date_trunc('year', at) + interval '1 year' END;
+        IF at < near_from THEN
+            upper := least(upper, near_from);
+        ELSE
+            lower := greatest(lower, near_to);
+        END IF;
+    END IF;
+    lower := greatest(lower, (SELECT max(ends_at) FROM period WHERE ends_at <= at));
+    upper := least(upper, (SELECT min(starts_at) FROM period WHERE starts_at > at));
+    suffix := CASE WHEN lower = '-infinity' THEN 'early' ELSE to_char(lower, 'YYYYMMDD') END;
+    FOREACH parent IN ARRAY ARRAY['result_block', 'attempt'] LOOP
+        EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION)',
+            parent || '_' || suffix, parent);
+        IF parent = 'result_block' THEN
+            -- Compresses every column of a large row. Otherwise Postgres stops once the row has two kilobytes.
+            EXECUTE format('ALTER TABLE %I SET (toast_tuple_target = 128)', parent || '_' || suffix);
+        END IF;
+        EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)',
+            parent, parent || '_' || suffix, lower, upper);
+    END LOOP;
+    INSERT INTO period VALUES (lower, upper, suffix);
+    RETURN true;
+END
+$$;
+REVOKE ALL ON FUNCTION assay_make_room FROM PUBLIC;
+-- The function uses the tables of this schema, whatever the caller's search path.
+DO $$ BEGIN EXECUTE format('ALTER FUNCTION assay_make_room SET search_path = %I, pg_temp', current_schema()); END $$;
+
+-- Whether runs that start at a time have partitions. Keeps these from being dropped until the caller's transaction ends. With
+-- the rights of its owner, so that an importer needs none to lock periods.
+CREATE FUNCTION assay_hold_room(at timestamptz) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    PERFORM FROM period WHERE starts_at <= at AND at < ends_at FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    -- The row of a new period is visible shortly before its partitions are, to other sessions and on other machines.
+    -- assay_make_room has this lock until they are.
+    PERFORM pg_advisory_lock_shared(x'617373617979'::bigint);
+    PERFORM pg_advisory_unlock_shared(x'617373617979'::bigint);
+    RETURN true;
+END
+$$;
+REVOKE ALL ON FUNCTION assay_hold_room FROM PUBLIC;
+DO $$ BEGIN EXECUTE format('ALTER FUNCTION assay_hold_room SET search_path = %I, pg_temp', current_schema()); END $$;
+
+-- Drops the partitions of this name. Returns false if a run still starts in them, or if they stay locked for longer than
+-- readers and imports may be delayed. The caller may then try again.
+CREATE FUNCTION assay_drop_period(period_name text) RETURNS boolean
+LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
+DECLARE
+    dropped period;
+BEGIN
+    -- Waits for the imports that write there.
+    SELECT * INTO dropped FROM period WHERE name = period_name FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN true;
+    END IF;
+    PERFORM FROM project WHERE (
+        SELECT true FROM run
+        WHERE run.project_id = project.id AND run.started_at >= dropped.starts_at AND run.started_at < dropped.ends_at
+        LIMIT 1
+    );
+    IF FOUND THEN
+        RETURN false;
+    END IF;
+    DELETE FROM period WHERE name = period_name;
+    EXECUTE format('DROP TABLE %I, %I', 'attempt_' || period_name, 'result_block_' || period_name);
+    RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+    RETURN false;
+END
+$$;
+REVOKE ALL ON FUNCTION assay_drop_period FROM PUBLIC;
+DO $$ BEGIN EXECUTE format('ALTER FUNCTION assay_drop_period SET search_path = %I, pg_temp', current_schema()); END $$;
+
+-- The engine's input, derived from result_block and attempt in the import's transaction: one pack a run, stored inline and
+-- uncompressed.
+CREATE TABLE run_pack (
+    project_id uuid NOT NULL,
+    started_at timestamptz NOT NULL,
+    run_number integer NOT NULL,
+    pack bytea NOT NULL,
+    PRIMARY KEY (project_id, run_number)
+) WITH (toast_tuple_target = 8160);
+ALTER TABLE run_pack ALTER COLUMN pack SET STORAGE EXTERNAL;
+CREATE INDEX run_pack_by_start ON run_pack (project_id, started_at);
+
+CREATE TABLE verdict (
+    project_id uuid NOT NULL,
+    test integer NOT NULL,
+    status text NOT NULL,
+    -- Whether the test had a result in the engine's window.
+    in_window boolean NOT NULL,
+    -- The newest run of the window in which the test was not skipped, and the status and start of its final attempt there.
+    -- The most frequent reads therefore need no results.
+    last_run integer,
+    last_status smallint,
+    last_offset_ms integer,
+    -- The start of the newest run with a result of the test.
+    newest timestamptz,
+    -- The rest of the verdict and its evidence as JSON. It is text, because it is only compared and read as a whole.
+    body text NOT NULL,
+    PRIMARY KEY (project_id, test)
+-- Most rows change with every import. Free space in the page allows updates that do not change the index.
+) WITH (fillfactor = 50);
+
+-- Which ingest key sent which report. Rows are kept for 90 days.
+CREATE TABLE upload (
+    project_id uuid NOT NULL REFERENCES project (id),
+    at timestamptz NOT NULL,
+    id uuid NOT NULL,
+    -- Not a foreign key, because the row remains after the key is deleted.
+    key_id uuid NOT NULL,
+    -- The run's id. The run may be pruned earlier.
+    run_id uuid NOT NULL,
+    bytes bigint NOT NULL,
+    run_number integer NOT NULL,
+    files integer NOT NULL,
+    effect text NOT NULL CHECK (effect IN ('added', 'replaced', 'unchanged')),
+    -- The client's User-Agent.
+    client text,
+    -- The shard's id.
+    shard_id uuid,
+    -- What a gate decided on it: time, outcome, number of failed tests and the excused ones. Null without a gate.
+    decision jsonb,
+    PRIMARY KEY (project_id, at, id)
+);
+CREATE INDEX upload_of_run ON upload (project_id, run_number);
+
+-- The ingest key with this hash, in any state; no row for a read key's hash. Runs with the rights of its owner, so that the
+-- ingest listener needs no right to read keys.
+CREATE FUNCTION assay_ingest_key(presented bytea)
+RETURNS TABLE (
+    id uuid, project_id uuid, project_name text, stable_branch text, name text, backfill boolean,
+    pull_requests_only boolean, expires_at timestamptz, revoked_at timestamptz
+)
+LANGUAGE sql STABLE SECURITY DEFINER
+BEGIN ATOMIC
+    SELECT api_key.id, project_entry.id, project_entry.name, project_entry.stable_branch, api_key.name, api_key.backfill,
+        api_key.pull_requests_only, api_key.expires_at, api_key.revoked_at
+    FROM api_key
+    JOIN project_entry ON project_entry.id = api_key.project_id
+    JOIN organization ON organization.id = project_entry.organization_id
+    WHERE api_key.hash = presented AND api_key.kind = 'ingest'
+        AND project_entry.deleted_at IS NULL AND organization.deleted_at IS NULL;
+END;
+REVOKE ALL ON FUNCTION assay_ingest_key FROM PUBLIC;
+
+-- Records the day on which an ingest key was used.
+CREATE FUNCTION assay_note_ingest(used uuid, day date) RETURNS void
+LANGUAGE sql SECURITY DEFINER
+BEGIN ATOMIC
+    UPDATE api_key SET last_used_on = day
+    WHERE id = used AND kind = 'ingest' AND (last_used_on IS NULL OR last_used_on < day);
+END;
+REVOKE ALL ON FUNCTION assay_note_ingest FROM PUBLIC;
+
+-- Counts again how many rows of the largest tables each project has, for the planner. Autovacuum does that after a tenth of
+-- a table changed. Until then Postgres expects one row for a project that is newer than its statistics, and compares each
+-- result of a run with all tests of the project. Runs with the rights of its owner, because only that may count.
+--
+-- On distributed tables it does nothing: autovacuum of each machine counts the rows of its own part.
+DO $$ BEGIN EXECUTE format($define$
+CREATE FUNCTION assay_count_projects(run_start timestamptz) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = %I, pg_temp SET lock_timeout = '2s' AS $function$
+DECLARE
+    suffix text;
+BEGIN
+    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN
+        RETURN;
+    END IF;
+    ANALYZE test (project_id), signature (project_id), verdict (project_id);
+    SELECT name INTO suffix FROM period WHERE starts_at <= run_start AND run_start < ends_at;
+    IF FOUND THEN
+        EXECUTE format('ANALYZE %%I (project_id), %%I (project_id)', 'result_block_' || suffix, 'attempt_' || suffix);
+    END IF;
+EXCEPTION WHEN lock_not_available THEN
+    -- Autovacuum or another import is counting.
+    NULL;
+END
+$function$ $define$, current_schema()); END $$;
+REVOKE ALL ON FUNCTION assay_count_projects FROM PUBLIC;
+
+-- Group roles with the rights that the server, an importer and the ingest listener need. Logins are members of them. The owner of the tables
+-- migrates and administers, and needs none.
+
+-- Creates the roles if they are missing, and grants each its rights in this database. Returns null, or the statement that a
+-- role with more rights must run, with a notice.
+--
+-- Roles belong to the whole cluster, so another database may have them already, or create them at the same time. Call it
+-- after each migration, and again when roles or rights were lost, as after restoring a dump elsewhere.
+CREATE FUNCTION assay_grant_roles() RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    role text;
+BEGIN
+    FOREACH role IN ARRAY ARRAY['assay_server', 'assay_importer', 'assay_ingester'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role) THEN
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', role);
+            EXCEPTION WHEN duplicate_object OR unique_violation THEN
+                NULL;
+            END;
+        END IF;
+    END LOOP;
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO assay_server, assay_importer, assay_ingester', current_schema());
+
+    GRANT SELECT ON __diesel_schema_migrations, organization, project, project_entry, run, run_day, branch, part, test, browser,
+        signature, signature_alias, result_block, result, attempt, run_pack, verdict TO assay_server, assay_importer, assay_ingester;
+    -- The server alone reads keys. The ingest listener looks up ingest keys through a function.
+    GRANT SELECT, UPDATE (last_used_on) ON api_key TO assay_server;
+    GRANT SELECT, INSERT, DELETE ON ended_session TO assay_server;
+
+    GRANT INSERT ON run, run_day, branch, part, test, browser, signature, result_block, attempt, run_pack, verdict TO assay_importer, assay_ingester;
+    GRANT UPDATE ON run, run_day, branch, part, result_block, attempt, run_pack, verdict TO assay_importer, assay_ingester;
+    GRANT UPDATE (runs, tests, signatures, browsers, evaluated_at, observed, judged, test_changes) ON project TO assay_importer, assay_ingester;
+    GRANT UPDATE (file_path, written_name, shown_at) ON test TO assay_importer, assay_ingester;
+    GRANT DELETE ON run_day, branch, part, result_block, attempt TO assay_importer, assay_ingester;
+    GRANT EXECUTE ON FUNCTION assay_make_room, assay_hold_room, assay_count_projects TO assay_importer, assay_ingester;
+    GRANT EXECUTE ON FUNCTION assay_ingest_key, assay_note_ingest TO assay_ingester;
+    GRANT INSERT ON upload TO assay_ingester;
+    -- The decisions of gates, without the keys and the clients.
+    GRANT SELECT (project_id, at, id, run_number, shard_id, effect, decision) ON upload TO assay_server, assay_ingester;
+    GRANT UPDATE (decision) ON upload TO assay_ingester;
+    RETURN NULL;
+EXCEPTION WHEN insufficient_privilege THEN
+    RAISE NOTICE 'the group roles are not complete: %', SQLERRM;
+    RETURN 'SELECT assay_grant_roles();';
+END
+$$;
+REVOKE ALL ON FUNCTION assay_grant_roles FROM PUBLIC;
+DO $$ BEGIN
+    EXECUTE format('ALTER FUNCTION assay_grant_roles SET search_path = %I, pg_temp', current_schema());
+END $$;
