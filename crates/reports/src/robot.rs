@@ -28,6 +28,8 @@ pub(crate) struct Run<'a> {
     tests: Vec<Test<'a>>,
     /// The suites whose tear-down failed, with the messages.
     broken: Vec<(Rc<str>, Cow<'a, str>)>,
+    /// The failures of the totals; the larger number where critical tests are counted beside all tests.
+    counted_failures: f64,
 }
 
 /// The kind of an open element.
@@ -38,6 +40,8 @@ pub(crate) enum ElementKind {
     Test,
     /// The status of a suite or test, not of a keyword.
     Status,
+    Statistics,
+    Totals,
     Other,
 }
 
@@ -130,6 +134,13 @@ impl<'a> Document<'a> for Run<'a> {
                 };
                 ElementKind::Status
             }
+            (Some(ElementKind::Root), "statistics") => ElementKind::Statistics,
+            (Some(ElementKind::Statistics), "total") => ElementKind::Totals,
+            (Some(ElementKind::Totals), "stat") => {
+                let failures = value("fail").trim().parse().unwrap_or(0.0);
+                self.counted_failures = self.counted_failures.max(failures);
+                ElementKind::Other
+            }
             _ => ElementKind::Other,
         }
     }
@@ -153,7 +164,7 @@ impl<'a> Document<'a> for Run<'a> {
             ElementKind::Suite => {
                 self.suites.pop();
             }
-            ElementKind::Root | ElementKind::Other => {}
+            ElementKind::Root | ElementKind::Statistics | ElementKind::Totals | ElementKind::Other => {}
         }
     }
 
@@ -178,6 +189,7 @@ impl<'a> Document<'a> for Run<'a> {
             let message = format!("{suite}: {}", message.trim());
             report.errors.extend(input.error(Some(&message), None, None));
         }
+        report.check_header(input.name, Some(self.counted_failures));
         report
     }
 }

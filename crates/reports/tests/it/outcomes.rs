@@ -403,6 +403,10 @@ fn a_header_that_counts_more_failures_than_the_results_show_is_an_error() {
             "RSpec",
             r#"{"summary": {"failure_count": 3}, "examples": [{"full_description": "t", "status": "failed"}]}"#,
         ),
+        (
+            "Robot Framework",
+            r#"<robot><suite name="S"><test name="t"><status status="FAIL">x</status></test></suite><statistics><total><stat pass="0" fail="3" skip="0">All Tests</stat></total><tag><stat pass="0" fail="9">smoke</stat></tag></statistics></robot>"#,
+        ),
         ("TAP", "TAP version 13\nnot ok 1 - t\n1..1\n# tests 1\n# fail 3\n"),
     ] {
         let report = read(content);
@@ -440,6 +444,10 @@ fn a_header_that_agrees_or_counts_less_is_no_error() {
         (
             "a failed test with a failed subtest, which Node counts twice",
             "TAP version 13\n# Subtest: a\n    not ok 1 - b\n    1..1\nnot ok 1 - a\n1..1\n# tests 2\n# fail 2\n",
+        ),
+        (
+            "a tag of Robot Framework, whose tests are counted again",
+            r#"<robot><suite name="S"><test name="t"><status status="FAIL">x</status></test></suite><statistics><total><stat pass="0" fail="1" skip="0">All Tests</stat></total><tag><stat pass="0" fail="9">smoke</stat></tag></statistics></robot>"#,
         ),
         (
             "a test that was run again",
