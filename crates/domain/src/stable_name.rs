@@ -9,23 +9,28 @@ use std::borrow::Cow;
 
 /// The name with a word in angle brackets in place of each part that changes from run to run. Idempotent.
 pub fn stable_name(name: &str) -> Cow<'_, str> {
-    let may_have_values = name.bytes().any(|byte| byte.is_ascii_digit()) || name.contains(UNIX_TEMP);
-    if !may_have_values {
-        return Cow::Borrowed(name);
-    }
     let bytes = name.as_bytes();
     let mut out = String::new();
     // The text before `copied` is in `out`.
     let (mut copied, mut at) = (0, 0);
+    let mut previous = b' ';
     while let Some(byte) = bytes.get(at) {
-        match part(name, copied, at, *byte) {
+        let found = may_begin(previous, *byte, bytes.get(at + 1))
+            .then(|| part(name, copied, at, *byte))
+            .flatten();
+        match found {
             Some(part) => {
                 out.push_str(name.get(copied..part.start).unwrap_or_default());
                 out.push_str(part.word);
                 copied = part.end;
                 at = part.end.max(at + 1);
+                // The word in the place of the part ends with a bracket.
+                previous = b'>';
             }
-            None => at += 1,
+            None => {
+                previous = *byte;
+                at += 1;
+            }
         }
     }
     if copied == 0 {
@@ -33,6 +38,25 @@ pub fn stable_name(name: &str) -> Cow<'_, str> {
     }
     out.push_str(name.get(copied..).unwrap_or_default());
     Cow::Owned(out)
+}
+
+/// Whether a part may begin at a byte, by its neighbours. Almost no byte passes, and all names of all reports are read.
+const fn may_begin(previous: u8, byte: u8, next: Option<&u8>) -> bool {
+    let next = match next {
+        Some(next) => *next,
+        None => b' ',
+    };
+    match byte {
+        b'0' if next == b'x' => true,
+        b'0'..=b'9' => !previous.is_ascii_alphanumeric(),
+        b'a'..=b'f' | b'A'..=b'F' => {
+            !(previous.is_ascii_alphanumeric() || previous == b'_') && next.is_ascii_hexdigit()
+        }
+        b'@' | b'[' | b'(' | b':' => next.is_ascii_hexdigit() || next == b'.',
+        b'/' => matches!(next, b't' | b'v' | b'p' | b'd'),
+        b'\\' => next == b'A',
+        _ => false,
+    }
 }
 
 /// A part of a name that changes from run to run.
@@ -53,7 +77,8 @@ fn part(name: &str, from: usize, at: usize, byte: u8) -> Option<Part> {
         b':' => port(before, rest),
         b'/' if !before.ends_with(|c: char| c.is_alphanumeric() || c == '.') => temporary(rest),
         b'\\' => windows_temporary(rest),
-        b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' if !before.ends_with(is_word) => uuid(rest)
+        b'a'..=b'f' | b'A'..=b'F' if !before.ends_with(is_word) => uuid(rest),
+        b'0'..=b'9' if !before.ends_with(is_word) => uuid(rest)
             .or_else(|| time(rest))
             .or_else(|| browser_version(before, rest)),
         b'0'..=b'9' if before.ends_with('_') => browser_version(before, rest),
@@ -127,6 +152,9 @@ fn object_hash(before: &str, rest: &str) -> Replacement {
 /// `3f2504e0-4f89-11d3-9a0c-0305e82c3301`
 fn uuid(rest: &str) -> Replacement {
     const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+    if rest.as_bytes().get(GROUPS[0]) != Some(&b'-') {
+        return None;
+    }
     let mut length = 0;
     for (index, group) in GROUPS.into_iter().enumerate() {
         if index > 0 {
@@ -266,14 +294,6 @@ fn browser_version(before: &str, rest: &str) -> Replacement {
         .next_back()
         .filter(|c| matches!(c, ' ' | '_' | '/'))?;
     let words = before.strip_suffix(separator)?;
-    let is_browser = BROWSERS.iter().any(|browser| {
-        let start = words.len().checked_sub(browser.len());
-        start.and_then(|start| words.get(start..)).is_some_and(|word| {
-            word.bytes()
-                .zip(browser.bytes())
-                .all(|(a, b)| a.eq_ignore_ascii_case(&b) || (a == b'_' && b == b' '))
-        })
-    });
     let end = leading(rest, |byte| byte.is_ascii_digit() || byte == b'.' || byte == b'_');
     let version = rest.get(..end)?.trim_end_matches(['.', '_']);
     let parts = version.split(['.', '_']).count();
@@ -282,8 +302,19 @@ fn browser_version(before: &str, rest: &str) -> Replacement {
     let is_whole =
         version.len() >= 2 && (after.is_empty() || after.starts_with([']', ')']) || after.starts_with(" > "));
     let is_version = parts >= 2 || (is_whole && before.len() == words.len() + 1 && !words.contains(' '));
+    if !is_version {
+        return None;
+    }
+    let is_browser = BROWSERS.iter().any(|browser| {
+        let start = words.len().checked_sub(browser.len());
+        start.and_then(|start| words.get(start..)).is_some_and(|word| {
+            word.bytes()
+                .zip(browser.bytes())
+                .all(|(a, b)| a.eq_ignore_ascii_case(&b) || (a == b'_' && b == b' '))
+        })
+    });
     let is_over = !after.starts_with(|c: char| c.is_alphanumeric());
-    (is_browser && is_version && is_over && !version.is_empty()).then_some((0, version.len(), "<version>"))
+    (is_browser && is_over && !version.is_empty()).then_some((0, version.len(), "<version>"))
 }
 
 /// `[52 ms]`, `(1.25 s)`: a measured duration in brackets. Whole seconds are more probably a time limit.

@@ -131,11 +131,11 @@ pub(crate) fn status(words: Words, word: &str) -> Option<AttemptStatus> {
 
 /// Whether two words differ only in case and separators.
 fn is_same(known: &str, word: &str) -> bool {
-    let letters = |text: &str| {
+    fn letters(text: &str) -> impl Iterator<Item = u8> {
         let letters = text.bytes().filter(|byte| !matches!(byte, b' ' | b'_' | b'-'));
-        letters.map(|byte| byte.to_ascii_lowercase()).collect::<Vec<_>>()
-    };
-    word.len() <= 2 * known.len() && !word.is_empty() && letters(known) == letters(word)
+        letters.map(|byte| byte.to_ascii_lowercase())
+    }
+    word.len() <= 2 * known.len() && !word.is_empty() && letters(known).eq(letters(word))
 }
 
 #[cfg(test)]
