@@ -1,11 +1,13 @@
 //! The rates that a project's history teaches: how many of its tests are unreliable, how often a branch breaks a test,
 //! and how often the stable branch does.
 
-use assay_domain::timestamp::DAY_MS;
+use assay_domain::{test::TestOrdinal, timestamp::DAY_MS};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::{
     model::background::Background,
     numbers::{at, count},
+    participation::row::{Row, WORDS, and, and_not, or, row},
     timeline::{Chain, Timeline},
 };
 
@@ -155,19 +157,17 @@ struct Breakages {
 struct Run {
     position: usize,
     revision: usize,
-    /// The next failure to be read, as an index among those of the run.
-    next: usize,
 }
 
-/// One word of a run's tests.
+/// Eight words of a run's tests.
 #[derive(Debug, Clone, Copy)]
-struct Word {
-    seen: u64,
+struct Tests {
+    seen: Row,
     /// With a failed attempt.
-    failing: u64,
-    failed: u64,
+    failing: Row,
+    failed: Row,
     /// The tests whose results here can show a breakage.
-    shows: u64,
+    shows: Row,
 }
 
 /// The number of passes before a result that shows a breakage.
@@ -183,7 +183,6 @@ impl Breakages {
             Some(Run {
                 position,
                 revision: entry.revision,
-                next: 0,
             })
         };
         Self {
@@ -192,76 +191,108 @@ impl Breakages {
     }
 
     /// Calls `add` for each run with its position, its breakages, and its results that can show one.
-    fn count(mut self, timeline: &Timeline<'_>, mut add: impl FnMut(usize, u32, u32)) {
-        let mut totals = vec![(0_u32, 0_u32); self.runs.len()];
-        let mut words = Vec::with_capacity(self.runs.len());
-        for word in 0..timeline.words {
-            words.clear();
-            words.extend(self.runs.iter_mut().map(|run| run.read(timeline, word)));
-            self.find_candidates(&mut words);
-            self.keep_decided(&mut words);
-            for (place, (of_run, total)) in words.iter().zip(&mut totals).enumerate() {
-                total.1 += of_run.shows.count_ones();
-                let mut failed = of_run.shows & of_run.failed;
-                while failed != 0 {
-                    let bit = failed & failed.wrapping_neg();
-                    total.0 += u32::from(self.stays_red(&words, place, bit));
-                    failed &= failed - 1;
+    fn count(self, timeline: &Timeline<'_>, mut add: impl FnMut(usize, u32, u32)) {
+        let blocks: Vec<usize> = (0..timeline.words).step_by(WORDS).collect();
+        let none = || vec![(0, 0); self.runs.len()];
+        let totals = blocks
+            .into_par_iter()
+            .fold(
+                || (none(), Vec::with_capacity(self.runs.len())),
+                |(mut totals, mut tests), first| {
+                    self.count_block(timeline, first, &mut tests, &mut totals);
+                    (totals, tests)
+                },
+            )
+            .map(|(totals, _)| totals)
+            .reduce(none, |mut totals, more| {
+                for (total, more) in totals.iter_mut().zip(more) {
+                    total.0 += more.0;
+                    total.1 += more.1;
                 }
-            }
-        }
+                totals
+            });
         for (run, (broken, results)) in self.runs.iter().zip(totals) {
             add(run.position, broken, results);
         }
     }
 
+    /// Adds the breakages and the results that can show one, of the tests from word `first` on.
+    fn count_block(
+        &self,
+        timeline: &Timeline<'_>,
+        first: usize,
+        tests: &mut Vec<Tests>,
+        totals: &mut [(u32, u32)],
+    ) {
+        let known: Row = std::array::from_fn(|word| timeline.known_tests(first + word));
+        tests.clear();
+        tests.extend(self.runs.iter().map(|run| run.read(timeline, first, &known)));
+        self.find_candidates(tests);
+        self.keep_decided(tests);
+        for (place, (of_run, total)) in tests.iter().zip(totals).enumerate() {
+            for (word, (shows, failed)) in of_run.shows.iter().zip(&of_run.failed).enumerate() {
+                total.1 += shows.count_ones();
+                let mut failed = shows & failed;
+                while failed != 0 {
+                    let bit = failed & failed.wrapping_neg();
+                    total.0 += u32::from(self.stays_red(tests, place, (word, bit)));
+                    failed &= failed - 1;
+                }
+            }
+        }
+    }
+
     /// Marks the first results of a revision after five passes.
-    fn find_candidates(&self, words: &mut [Word]) {
+    fn find_candidates(&self, tests: &mut [Tests]) {
         // The tests with at least one pass at the end, two passes, and so on.
-        let mut passes = [0_u64; PASSES];
-        let (mut revision, mut on_revision) = (None, 0);
-        for (run, word) in self.runs.iter().zip(words) {
+        let mut passes = [[0; WORDS]; PASSES];
+        let (mut revision, mut on_revision) = (None, [0; WORDS]);
+        for (run, here) in self.runs.iter().zip(tests) {
             if revision.replace(run.revision) != Some(run.revision) {
-                on_revision = 0;
+                on_revision = [0; WORDS];
             }
             let [.., enough] = passes;
-            word.shows = word.seen & enough & !on_revision;
-            on_revision |= word.seen;
-            let passed = word.seen & !word.failing;
-            let mut fewer = u64::MAX;
+            here.shows = and_not(&and(&here.seen, &enough), &on_revision);
+            or(&mut on_revision, &here.seen);
+            let passed = and_not(&here.seen, &here.failing);
+            let mut fewer = [u64::MAX; WORDS];
             for at_least in &mut passes {
                 let before = *at_least;
-                *at_least = (before & !word.seen) | (fewer & passed);
+                *at_least = and_not(&before, &here.seen);
+                or(at_least, &and(&fewer, &passed));
                 fewer = before;
             }
         }
     }
 
     /// Leaves the results that are followed by two others, one of them on a later revision.
-    fn keep_decided(&self, words: &mut [Word]) {
-        let (mut once, mut twice, mut on_revision, mut later) = (0, 0, 0, 0);
+    fn keep_decided(&self, tests: &mut [Tests]) {
+        let none = || [0; WORDS];
+        let (mut once, mut twice, mut on_revision, mut later) = (none(), none(), none(), none());
         let mut revision = None;
-        for (run, word) in self.runs.iter().zip(words).rev() {
+        for (run, here) in self.runs.iter().zip(tests).rev() {
             if revision.replace(run.revision) != Some(run.revision) {
-                later |= on_revision;
-                on_revision = 0;
+                or(&mut later, &on_revision);
+                on_revision = none();
             }
-            word.shows &= twice & later;
-            twice |= once & word.seen;
-            once |= word.seen;
-            on_revision |= word.seen;
+            here.shows = and(&here.shows, &and(&twice, &later));
+            or(&mut twice, &and(&once, &here.seen));
+            or(&mut once, &here.seen);
+            or(&mut on_revision, &here.seen);
         }
     }
 
     /// Whether a test that failed in a run also failed in the next results, up to the second one and a later revision.
-    fn stays_red(&self, words: &[Word], place: usize, bit: u64) -> bool {
-        let mut runs = self.runs.iter().zip(words).skip(place);
+    /// The test is a bit of a word.
+    fn stays_red(&self, tests: &[Tests], place: usize, (word, bit): (usize, u64)) -> bool {
+        let has = |row: &Row| row.get(word).is_some_and(|tests| tests & bit != 0);
+        let mut runs = self.runs.iter().zip(tests).skip(place);
         let Some((first, _)) = runs.next() else {
             return false;
         };
         let mut behind = 0;
-        for (run, word) in runs.filter(|(_, word)| word.seen & bit != 0) {
-            if word.failed & bit == 0 {
+        for (run, here) in runs.filter(|(_, here)| has(&here.seen)) {
+            if !has(&here.failed) {
                 return false;
             }
             behind += 1;
@@ -274,27 +305,38 @@ impl Breakages {
 }
 
 impl Run {
-    /// Reads the next word of the run's tests; the words are read in ascending order.
-    fn read(&mut self, timeline: &Timeline<'_>, word: usize) -> Word {
-        let mut read = Word {
-            seen: 0,
-            failing: 0,
-            failed: 0,
-            shows: 0,
+    /// Reads the tests from word `first` on, of those that are known.
+    fn read(&self, timeline: &Timeline<'_>, first: usize, known: &Row) -> Tests {
+        let mut read = Tests {
+            seen: [0; WORDS],
+            failing: [0; WORDS],
+            failed: [0; WORDS],
+            shows: [0; WORDS],
         };
         let Some(entry) = timeline.entries.get(self.position) else {
             return read;
         };
-        read.seen = timeline.seen_word(entry.observed, word);
-        let failures = entry.failures.get(self.next..).unwrap_or_default();
-        for failure in failures
-            .iter()
-            .take_while(|failure| at(failure.test / u64::BITS) == word)
-        {
-            let bit = 1 << (failure.test % u64::BITS);
-            read.failing |= bit;
-            read.failed |= if failure.recovered { 0 } else { bit };
-            self.next += 1;
+        let present = and(&row(&entry.observed.present, first), known);
+        read.seen = and_not(&present, &row(&entry.observed.skipped, first));
+        let word_of = |test: TestOrdinal| at(test / u64::BITS);
+        let begin = entry
+            .failures
+            .partition_point(|failure| word_of(failure.test) < first);
+        for failure in entry.failures.get(begin..).unwrap_or_default() {
+            let Some(word) = word_of(failure.test)
+                .checked_sub(first)
+                .filter(|word| *word < WORDS)
+            else {
+                break;
+            };
+            let mut bit = [0; WORDS];
+            if let Some(bit) = bit.get_mut(word) {
+                *bit = 1 << (failure.test % u64::BITS);
+            }
+            or(&mut read.failing, &bit);
+            if !failure.recovered {
+                or(&mut read.failed, &bit);
+            }
         }
         read
     }

@@ -4,15 +4,11 @@
 //! failed hours were drawn at random from them, all k of n would be among w given ones with the probability
 //! w (w - 1) … (w - k + 1) / (n (n - 1) … (n - k + 1)), which is the hypergeometric distribution's last term.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use assay_domain::timestamp::DAY_MS;
 
-use crate::{
-    model::Outcome,
-    numbers::count,
-    verdict::test_counts::{CountedResult, TestCounts},
-};
+use crate::{numbers::count, timeline::Entry, verdict::test_counts::TestCounts};
 
 /// The probability of naming a time by chance, for a test: one half for the weekend, the other for the hours.
 const LEVEL: f64 = 0.01;
@@ -24,46 +20,37 @@ type Hour = i64;
 
 /// The end of a sentence that names the weekend or the hour, in UTC; `None` if the failures lie at other times, too.
 pub(crate) fn sentence(test_counts: TestCounts<'_, '_>) -> Option<String> {
-    let mut failed_in: BTreeMap<Hour, bool> = BTreeMap::new();
-    let results =
-        (0..test_counts.timeline.entries.len()).filter_map(|position| test_counts.considered(position));
-    for CountedResult { entry, outcome, .. } in results {
-        let hour = entry.started_at().unix_ms().div_euclid(HOUR_MS);
-        *failed_in.entry(hour).or_default() |= has_failure(outcome);
-    }
-    let failed: Vec<Hour> = failed_in
-        .iter()
-        .filter(|(_, failed)| **failed)
-        .map(|(hour, _)| *hour)
-        .collect();
+    let hour_of = |entry: &Entry<'_>| entry.started_at().unix_ms().div_euclid(HOUR_MS);
+    let failures = test_counts.failures.iter();
+    let counted = failures.filter_map(|failure| test_counts.considered(failure.position));
+    let failed: BTreeSet<Hour> = counted.map(|result| hour_of(result.entry)).collect();
     let days: BTreeSet<i64> = failed.iter().map(|hour| hour.div_euclid(HOURS)).collect();
-    // Failures of one night or one weekend may have one cause.
     let (first, last) = (*days.first()?, *days.last()?);
-    let all = failed_in.len();
-    let of = |is_of: &dyn Fn(&Hour) -> bool| failed_in.keys().filter(|hour| is_of(hour)).count();
-    if failed.iter().all(is_weekend) && last - first > 2 {
-        let weekend = of(&is_weekend);
+    let hour = failed.first()?.rem_euclid(HOURS);
+    let is_same = |other: &Hour| other.rem_euclid(HOURS) == hour;
+    // Failures of one night or one weekend may have one cause.
+    let on_weekends = failed.iter().all(is_weekend) && last - first > 2;
+    let in_one_hour = failed.iter().all(is_same) && days.len() > 2;
+    if !on_weekends && !in_one_hour {
+        return None;
+    }
+    let positions = 0..test_counts.timeline.entries.len();
+    let results = positions.filter_map(|position| test_counts.considered(position));
+    let ran: BTreeSet<Hour> = results.map(|result| hour_of(result.entry)).collect();
+    let all = ran.len();
+    if on_weekends {
+        let weekend = ran.iter().filter(|hour| is_weekend(hour)).count();
         return (chance(failed.len(), weekend, all) < LEVEL / 2.0).then(|| {
             format!("; all failures were on a weekend (UTC), as {weekend} of the {all} hours with a run")
         });
     }
-    let hour = failed.first()?.rem_euclid(HOURS);
-    let is_same = |other: &Hour| other.rem_euclid(HOURS) == hour;
-    if failed.iter().all(is_same) && days.len() > 2 {
-        let same = of(&is_same);
-        return (chance(failed.len(), same, all) < LEVEL / 2.0 / 24.0).then(|| {
-            let next = (hour + 1) % HOURS;
-            format!("; all failures began between {hour:02}:00 and {next:02}:00 UTC, as {same} of the {all} hours with a run")
-        });
-    }
-    None
-}
-
-const fn has_failure(outcome: Outcome) -> bool {
-    match outcome {
-        Outcome::Passed | Outcome::PassedRepeatedly(_) => false,
-        Outcome::Recovered(_) | Outcome::Failed(_) => true,
-    }
+    let same = ran.iter().filter(|hour| is_same(hour)).count();
+    (chance(failed.len(), same, all) < LEVEL / 2.0 / 24.0).then(|| {
+        let next = (hour + 1) % HOURS;
+        format!(
+            "; all failures began between {hour:02}:00 and {next:02}:00 UTC, as {same} of the {all} hours with a run"
+        )
+    })
 }
 
 /// 1970-01-01 was a Thursday.

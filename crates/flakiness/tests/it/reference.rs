@@ -28,6 +28,8 @@ pub(crate) struct Row {
     pub(crate) branch: Option<String>,
     variant: String,
     pub(crate) revision: String,
+    /// Whether the run is complete. A test that is missing in an incomplete one did not leave.
+    is_complete: bool,
     /// P, R or F and the failed attempts, by test.
     pub(crate) results: BTreeMap<u32, (char, u32)>,
     /// The executions and the failed ones, of tests with several.
@@ -137,6 +139,7 @@ pub(crate) fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32
                 .revision
                 .as_deref()
                 .map_or(format!("own {}", facts.number), |r| format!("named {r}")),
+            is_complete: observed.ending.complete,
             results,
             executions: observed
                 .repeated
@@ -817,7 +820,7 @@ fn has_left(
     let is_complete = |row: &&&Row| {
         let of_last = here[last].results.keys();
         let shared = of_last.filter(|test| row.results.contains_key(test)).count();
-        shared as f64 >= 0.9 * (here[last].results.len() - 1) as f64
+        row.is_complete && shared as f64 >= 0.9 * (here[last].results.len() - 1) as f64
     };
     let missed = here[last + 1..].iter().filter(is_complete).count();
     let gaps = ran.windows(2).map(|pair| pair[1] - pair[0] - 1);
