@@ -272,7 +272,8 @@ CREATE TABLE result_block (
     PRIMARY KEY (project_id, block, started_at, run_number)
 ) PARTITION BY RANGE (started_at);
 CREATE INDEX result_block_of_run ON result_block (project_id, run_number);
--- Inline, so that reading a block reads one page. lz4 is faster than the default, but not every Postgres has it.
+-- Inline, so that reading a block reads one page. Starts are as large as everything else and few reads need them, so they
+-- are stored beside the row. lz4 is faster than the default, but not every Postgres has it.
 DO $$
 DECLARE
     packed text;
@@ -280,7 +281,8 @@ BEGIN
     FOREACH packed IN ARRAY ARRAY['present', 'status', 'duration_ms', 'long_duration_ms', 'start_offset_ms', 'browser',
         'attempts', 'part']
     LOOP
-        EXECUTE format('ALTER TABLE result_block ALTER COLUMN %I SET STORAGE MAIN', packed);
+        EXECUTE format('ALTER TABLE result_block ALTER COLUMN %I SET STORAGE %s', packed,
+            CASE packed WHEN 'start_offset_ms' THEN 'EXTENDED' ELSE 'MAIN' END);
         BEGIN
             EXECUTE format('ALTER TABLE result_block ALTER COLUMN %I SET COMPRESSION lz4', packed);
         EXCEPTION WHEN feature_not_supported THEN
