@@ -2,6 +2,7 @@ DROP FUNCTION assay_grant_roles;
 DROP FUNCTION assay_count_projects;
 DROP FUNCTION assay_note_ingest;
 DROP FUNCTION assay_ingest_key;
+DROP TABLE upload_day;
 DROP TABLE upload;
 DROP TABLE verdict;
 DROP TABLE run_pack;

@@ -518,6 +518,19 @@ CREATE TABLE upload (
 );
 CREATE INDEX upload_of_run ON upload (project_id, run_number);
 
+-- What an ingest key stored on a day, for its daily limits. Rows are kept as long as those of `upload`.
+CREATE TABLE upload_day (
+    project_id uuid NOT NULL REFERENCES project (id),
+    day date NOT NULL,
+    -- Not a foreign key, because the row remains after the key is deleted.
+    key_id uuid NOT NULL,
+    -- Attempts of tests.
+    tests bigint NOT NULL CHECK (tests >= 0),
+    -- Bytes of report files, after unpacking.
+    bytes bigint NOT NULL CHECK (bytes >= 0),
+    PRIMARY KEY (project_id, day, key_id)
+);
+
 -- The ingest key with this hash, in any state; no row for a read key's hash. Runs with the rights of its owner, so that the
 -- ingest listener needs no right to read keys.
 CREATE FUNCTION assay_ingest_key(presented bytea)
@@ -613,6 +626,7 @@ BEGIN
     -- The decisions of gates, without the keys and the clients.
     GRANT SELECT (project_id, at, id, run_number, shard_id, effect, decision) ON upload TO assay_server, assay_ingester;
     GRANT UPDATE (decision) ON upload TO assay_ingester;
+    GRANT SELECT, INSERT, UPDATE ON upload_day TO assay_ingester;
     RETURN NULL;
 EXCEPTION WHEN insufficient_privilege THEN
     RAISE NOTICE 'the group roles are not complete: %', SQLERRM;

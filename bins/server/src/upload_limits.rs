@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use assay_access::ingest::DEFAULT_UPLOAD_LIMIT;
-use assay_intake::Limits;
+use assay_domain::rules::DailyLimits;
+use assay_intake::{Limits, PUBLIC_DAY_MIB, PUBLIC_DAY_TESTS};
 use clap::{Args, value_parser};
 
 /// The limits of uploads.
@@ -41,6 +42,34 @@ pub(crate) struct UploadLimits {
     #[arg(long, value_name = "S", env = "ASSAY_INGEST_TURN_WITHIN", hide_env_values = true, default_value_t = 60, value_parser = value_parser!(u32).range(1..=600))]
     ingest_turn_within: u32,
 
+    /// Tests that an ingest key may store on a day, each attempt counted; 0 for no limit
+    #[arg(
+        long,
+        value_name = "N",
+        env = "ASSAY_INGEST_DAY_TESTS",
+        hide_env_values = true,
+        default_value_t = 0
+    )]
+    ingest_day_tests: u64,
+
+    /// MiB of report files, unpacked, that an ingest key may store on a day; 0 for no limit
+    #[arg(
+        long,
+        value_name = "MIB",
+        env = "ASSAY_INGEST_DAY_MIB",
+        hide_env_values = true,
+        default_value_t = 0
+    )]
+    ingest_day_mib: u64,
+
+    /// Tests that a key for pull requests only may store on a day; 0 for no limit
+    #[arg(long, value_name = "N", env = "ASSAY_INGEST_PUBLIC_DAY_TESTS", hide_env_values = true, default_value_t = PUBLIC_DAY_TESTS)]
+    ingest_public_day_tests: u64,
+
+    /// MiB of report files, unpacked, that a key for pull requests only may store on a day; 0 for no limit
+    #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_PUBLIC_DAY_MIB", hide_env_values = true, default_value_t = PUBLIC_DAY_MIB)]
+    ingest_public_day_mib: u64,
+
     /// Projects that are written at the same time
     #[arg(long, value_name = "N", env = "ASSAY_INGEST_WRITERS", hide_env_values = true, default_value_t = 4, value_parser = value_parser!(u32).range(1..=64))]
     pub(crate) ingest_writers: u32,
@@ -59,7 +88,17 @@ impl UploadLimits {
             waiting: usize::try_from(self.ingest_waiting)?,
             turn_within: Duration::from_secs(u64::from(self.ingest_turn_within)),
             writers: usize::try_from(self.ingest_writers)?,
+            of_day: daily(self.ingest_day_tests, self.ingest_day_mib),
+            of_public_day: daily(self.ingest_public_day_tests, self.ingest_public_day_mib),
             ..Limits::default()
         })
+    }
+}
+
+/// The limits of a day, where 0 is none.
+fn daily(tests: u64, mib: u64) -> DailyLimits {
+    DailyLimits {
+        tests: (tests > 0).then_some(tests),
+        bytes: (mib > 0).then_some(mib.saturating_mul(1 << 20)),
     }
 }

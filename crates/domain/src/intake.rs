@@ -88,6 +88,22 @@ pub struct Upload {
     pub client: Option<String>,
 }
 
+/// What an ingest key stored on a day.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyDay {
+    /// The key's id.
+    pub key_id: KeyId,
+    /// The key's first twelve characters; none if the key was deleted.
+    pub key_prefix: Option<String>,
+    /// The name of the key for people.
+    pub key_name: Option<String>,
+    /// Tests; each attempt counts.
+    pub tests: u64,
+    /// Bytes of report files, after unpacking.
+    pub bytes: u64,
+}
+
 /// An upload in the administrator's list.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]

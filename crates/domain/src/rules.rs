@@ -5,6 +5,7 @@
 
 use crate::{
     folding::fold,
+    id::KeyId,
     intake::IngestTerms,
     plain::is_invisible,
     recording::Recording,
@@ -32,7 +33,47 @@ pub enum RecordingRules {
         backfill: bool,
         /// Whether only runs of pull requests are accepted. Such runs do not count in verdicts.
         pull_requests_only: bool,
+        /// What the key may store on a day; not checked if absent.
+        budget: Option<UploadBudget>,
     },
+}
+
+/// What a key may store on a day, and what it sends now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UploadBudget {
+    /// The key.
+    pub key: KeyId,
+    /// The bytes of this upload's report files, after unpacking.
+    pub bytes: u64,
+    /// The limits of the key.
+    pub of_day: DailyLimits,
+}
+
+/// What a key may store on a day of UTC. There is no limit where it is absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DailyLimits {
+    /// Tests; each attempt counts.
+    pub tests: Option<u64>,
+    /// Bytes of report files, after unpacking.
+    pub bytes: Option<u64>,
+}
+
+impl DailyLimits {
+    /// Checks what the key would have stored on this day with its latest upload.
+    pub fn check(self, tests: u64, bytes: u64, now: Timestamp) -> Result<(), RuleViolation> {
+        let exceeded = [("tests", tests, self.tests), ("bytes", bytes, self.bytes)]
+            .into_iter()
+            .find_map(|(what, stored, most)| Some((what, most.filter(|most| stored > *most)?)));
+        let Some((what, most)) = exceeded else {
+            return Ok(());
+        };
+        let of_day_ms = now.unix_ms().rem_euclid(DAY_MS);
+        Err(RuleViolation::DayUsedUp {
+            what,
+            most,
+            after_s: (DAY_MS - of_day_ms).unsigned_abs().div_ceil(1_000),
+        })
+    }
 }
 
 impl RecordingRules {
@@ -41,6 +82,24 @@ impl RecordingRules {
         Self::IngestKey {
             backfill: terms.backfill,
             pull_requests_only: terms.pull_requests_only,
+            budget: None,
+        }
+    }
+
+    /// The same rules with a daily budget, if they are those of a key.
+    #[must_use]
+    pub const fn within(self, budget: UploadBudget) -> Self {
+        match self {
+            Self::Unrestricted => self,
+            Self::IngestKey {
+                backfill,
+                pull_requests_only,
+                ..
+            } => Self::IngestKey {
+                backfill,
+                pull_requests_only,
+                budget: Some(budget),
+            },
         }
     }
 
@@ -65,6 +124,7 @@ impl RecordingRules {
         let Self::IngestKey {
             backfill,
             pull_requests_only,
+            ..
         } = self
         else {
             return Ok(());
@@ -174,6 +234,19 @@ pub enum RuleViolation {
         /// The start of the run.
         started_at: Timestamp,
     },
+    /// The key has stored what it may store on a day.
+    #[error(
+        "with this report the key would have stored more than {most} {what} today, which is its limit; days are those of \
+         UTC, and the operators of the server set the limit"
+    )]
+    DayUsedUp {
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        most: u64,
+        /// The seconds until the next day.
+        after_s: u64,
+    },
     /// The key is for pull requests only, but the run has none.
     #[error(
         "this key accepts reports of pull requests only, and the report has no pull request's number; give the number, or \
@@ -197,7 +270,7 @@ pub enum RuleViolation {
 
 #[cfg(test)]
 mod tests {
-    use super::looks_like;
+    use super::*;
 
     #[test]
     fn a_branch_that_looks_like_the_stable_one_is_taken_for_it() {
@@ -216,5 +289,23 @@ mod tests {
             assert!(!looks_like(branch, "main"), "{branch:?}");
         }
         assert!(looks_like("main", "Main"));
+    }
+
+    #[test]
+    fn a_day_is_used_up_beyond_either_limit_until_the_next_day_of_utc() {
+        let limits = DailyLimits {
+            tests: Some(10),
+            bytes: Some(100),
+        };
+        let now = Timestamp::from_unix_ms(3 * DAY_MS - 1_500);
+        assert_eq!(limits.check(10, 100, now), Ok(()));
+        assert_eq!(DailyLimits::default().check(u64::MAX, u64::MAX, now), Ok(()));
+        for (tests, bytes, what) in [(11, 100, "tests"), (10, 101, "bytes")] {
+            let refused = limits.check(tests, bytes, now).unwrap_err();
+            assert!(
+                matches!(refused, RuleViolation::DayUsedUp { what: of, after_s: 2, .. } if of == what),
+                "{refused:?}"
+            );
+        }
     }
 }

@@ -191,7 +191,11 @@ impl IntakeError {
     }
 
     const fn retry_after_s(&self) -> Option<u64> {
-        if let Self::RateLimited { after_s } | Self::Busy { after_s, .. } = self {
+        if let Self::RateLimited { after_s }
+        | Self::Busy { after_s, .. }
+        | Self::NotAllowed(RuleViolation::DayUsedUp { after_s, .. })
+        | Self::NotRecorded(RecordError::NotAllowed(RuleViolation::DayUsedUp { after_s, .. })) = self
+        {
             Some(*after_s)
         } else if matches!(self.status_and_code().0, StatusCode::SERVICE_UNAVAILABLE) {
             Some(5)
@@ -268,6 +272,7 @@ impl IntakeError {
             RuleViolation::StartedTooLongAgo { .. } | RuleViolation::StartsInTheFuture { .. } => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "date_not_allowed")
             }
+            RuleViolation::DayUsedUp { .. } => (StatusCode::TOO_MANY_REQUESTS, "budget_exceeded"),
             RuleViolation::NotAPullRequest
             | RuleViolation::RunOfAnotherKey
             | RuleViolation::StableBranch { .. } => (StatusCode::FORBIDDEN, "branch_not_allowed"),

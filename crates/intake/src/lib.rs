@@ -28,6 +28,6 @@ mod upload;
 
 pub use self::{
     app::{App, CONNECTIONS_BESIDE_WRITERS},
-    limits::Limits,
+    limits::{Limits, PUBLIC_DAY_MIB, PUBLIC_DAY_TESTS},
     routes::{BASE, configure, on_continue},
 };

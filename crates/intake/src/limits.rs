@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use assay_domain::rules::DailyLimits;
+
 /// The limits of uploads. [`Limits::default`] returns the documented ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -25,9 +27,18 @@ pub struct Limits {
     pub writers: usize,
     /// Time limit for receiving a body.
     pub body_within: Duration,
+    /// What a key may store on a day.
+    pub of_day: DailyLimits,
+    /// What a key for pull requests only may store on a day.
+    pub of_public_day: DailyLimits,
     /// The fewest bytes that must arrive in each interval of 10 seconds.
     pub least_bytes_per_interval: u64,
 }
+
+/// Default limit of the tests that a key for pull requests only stores on a day.
+pub const PUBLIC_DAY_TESTS: u64 = 200_000;
+/// Default limit of the MiB of report files that such a key stores on a day.
+pub const PUBLIC_DAY_MIB: u64 = 256;
 
 /// The interval in which a minimum of bytes must arrive.
 pub(crate) const PACE_INTERVAL: Duration = Duration::from_secs(10);
@@ -52,6 +63,11 @@ impl Default for Limits {
             turn_within: Duration::from_secs(60),
             writers: 4,
             body_within: Duration::from_secs(600),
+            of_day: DailyLimits::default(),
+            of_public_day: DailyLimits {
+                tests: Some(PUBLIC_DAY_TESTS),
+                bytes: Some(PUBLIC_DAY_MIB << 20),
+            },
             least_bytes_per_interval: 100_000,
         }
     }

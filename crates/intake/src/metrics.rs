@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use assay_domain::{id::ProjectId, timestamp::Timestamp};
+use assay_domain::{id::ProjectId, rules::RuleViolation, store::RecordError, timestamp::Timestamp};
 use assay_listener::MetricsRegistry;
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue},
@@ -16,6 +16,7 @@ const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 
 /// Counters of this process.
 pub(crate) struct UploadMetrics {
     stored: Family<StoredLabels, Counter>,
+    over_budget: Counter,
     last: Family<ProjectLabels, Gauge>,
     seconds: Family<PhaseLabels, Histogram>,
     waiting: Gauge,
@@ -59,6 +60,7 @@ impl UploadMetrics {
     pub(crate) fn registered(registry: &MetricsRegistry) -> Self {
         let metrics = Self {
             stored: Family::default(),
+            over_budget: Counter::default(),
             last: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             waiting: Gauge::default(),
@@ -69,6 +71,11 @@ impl UploadMetrics {
             "ingest_uploads_stored",
             "Uploads that were accepted, by their effect",
             metrics.stored.clone(),
+        );
+        registry.register(
+            "ingest_uploads_over_budget",
+            "Uploads that were refused because their key has stored what it may store on a day",
+            metrics.over_budget.clone(),
         );
         registry.register_with_unit(
             "ingest_last_upload_timestamp",
@@ -104,6 +111,13 @@ impl UploadMetrics {
             project: project.to_string(),
         };
         self.last.get_or_create(&labels).set(now.unix_ms() / 1_000);
+    }
+
+    /// Counts an upload that was refused because of its key's budget.
+    pub(crate) fn refused(&self, error: &RecordError) {
+        if let RecordError::NotAllowed(RuleViolation::DayUsedUp { .. }) = error {
+            self.over_budget.inc();
+        }
     }
 
     /// Counts the time that an upload spent in a phase.

@@ -320,7 +320,9 @@ fn store_decision() -> Value {
                 | IntakeError::Report(_)
                 | IntakeError::NothingToStore
                 | IntakeError::NotRecorded(_)
-                | IntakeError::NotAllowed(RuleViolation::StartsInTheFuture { .. })
+                | IntakeError::NotAllowed(
+                    RuleViolation::StartsInTheFuture { .. } | RuleViolation::DayUsedUp { .. }
+                )
         )
     });
     let answer = |description| answer(description, &schema_name::<DecisionAnswer>());

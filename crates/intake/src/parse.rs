@@ -11,7 +11,7 @@ use assay_domain::{
 };
 use assay_explain::failures::{ReportFailures, report_failures};
 use assay_ingest::{Arrival, Files, PreparedReport};
-use assay_reports::{Clocks, Memory, Options, SourceFile};
+use assay_reports::{Clocks, Memory, Options, SourceFile, UnpackedBytes};
 use percent_encoding::percent_decode_str;
 
 use crate::{
@@ -68,7 +68,10 @@ pub(crate) struct ParsedUpload {
     /// Whether the answer includes the causes of the report's failures.
     pub(crate) includes_failures: bool,
     pub(crate) failures: Option<ReportFailures>,
+    /// Bytes on the wire.
     pub(crate) bytes: u64,
+    /// Bytes of the report files, after unpacking.
+    pub(crate) unpacked_bytes: u64,
     pub(crate) files: u32,
     pub(crate) client: Option<String>,
     /// The memory that the report takes.
@@ -102,7 +105,7 @@ pub(crate) fn parse(
         limits: &app.limits,
         memory: &memory,
     };
-    let prepared = reading.prepare(files, &fields, now)?;
+    let (prepared, unpacked_bytes) = reading.prepare(files, &fields, now)?;
     if prepared.recording.tests.is_empty() && prepared.recording.report_errors.is_empty() {
         return Err(IntakeError::NothingToStore);
     }
@@ -119,6 +122,7 @@ pub(crate) fn parse(
         includes_failures: fields.failures,
         failures: None,
         bytes: received.bytes,
+        unpacked_bytes,
         files: file_count,
         client: head.client.clone(),
         _memory: memory,
@@ -153,17 +157,19 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads the reports like `assay import`.
+    /// Reads the reports like `assay import`. Also returns the bytes of the files, after unpacking.
     fn prepare(
         &self,
         files: Vec<SourceFile>,
         fields: &Fields,
         now: Timestamp,
-    ) -> Result<PreparedReport, IntakeError> {
+    ) -> Result<(PreparedReport, u64), IntakeError> {
         let file_counts = Files::of(&files);
         let root = fields.root.as_deref().or(fields.ci.workspace_root.as_deref());
         let memory: Arc<dyn Memory> = Arc::<UploadMemory>::clone(self.memory);
         let before = self.memory.used();
+        let limit = usize::try_from(self.limits.unpacked_bytes).unwrap_or(usize::MAX);
+        let unpacked_bytes = UnpackedBytes::new(limit);
         let mut options = Options {
             format: fields.format,
             root,
@@ -174,12 +180,13 @@ impl Reading<'_> {
             },
             keeps_written_names: false,
             memory: Some(&memory),
-            unpacked_bytes: usize::try_from(self.limits.unpacked_bytes).ok(),
+            unpacked_bytes: Some(&unpacked_bytes),
         };
         let mut report = assay_reports::read(&files, &options)?;
         if report.has_unstable_names() && !self.recorder.stores_stable_names(self.project)? {
             drop(report);
             self.memory.give_back_to(before);
+            unpacked_bytes.clear();
             options.keeps_written_names = true;
             report = assay_reports::read(&files, &options)?;
         }
@@ -190,7 +197,8 @@ impl Reading<'_> {
             ci: &fields.ci,
             job_started_at: None,
         };
-        Ok(assay_ingest::prepare(arrival, now)?)
+        let unpacked = u64::try_from(unpacked_bytes.taken()).unwrap_or(u64::MAX);
+        Ok((assay_ingest::prepare(arrival, now)?, unpacked))
     }
 }
 

@@ -14,6 +14,7 @@ use assay_domain::{
     id::ProjectId,
     intake::Upload,
     recording::{Effect, ImportReceipt, VerdictChanges},
+    rules::UploadBudget,
     store::{DueJudgement, StoredRecording},
 };
 use assay_listener::Rejected;
@@ -266,6 +267,19 @@ struct StoredUpload {
     parsed: ParsedUpload,
 }
 
+/// What the key may store on this day, and what this upload would add.
+const fn budget(app: &AppState, grant: &IngestGrant, parsed: &ParsedUpload) -> UploadBudget {
+    UploadBudget {
+        key: grant.key,
+        bytes: parsed.unpacked_bytes,
+        of_day: if grant.terms.pull_requests_only {
+            app.limits.of_public_day
+        } else {
+            app.limits.of_day
+        },
+    }
+}
+
 /// Stores the report and records the upload. Blocks.
 fn record(
     app: &Arc<AppState>,
@@ -280,9 +294,10 @@ fn record(
         &*app.recorder,
         grant.project,
         &parsed.prepared,
-        grant.rules(),
+        grant.rules().within(budget(app, grant, &parsed)),
         now,
-    )?;
+    )
+    .inspect_err(|error| app.metrics.refused(error))?;
     let due = due.map(|due| OwedJudgement {
         app: Arc::clone(app),
         project: grant.project,

@@ -64,17 +64,28 @@ fn hold(bytes: usize, file: &SourceFile) -> Result<(), ReadError> {
 
 /// The budget of bytes that all files of one import share: those of the files, and those that archives unpack to.
 #[derive(Debug)]
-pub(crate) struct UnpackedBytes {
+pub struct UnpackedBytes {
     left: AtomicUsize,
     limit: usize,
 }
 
 impl UnpackedBytes {
-    pub(crate) const fn new(bytes: usize) -> Self {
+    /// A budget of this many bytes.
+    pub const fn new(bytes: usize) -> Self {
         Self {
             left: AtomicUsize::new(bytes),
             limit: bytes,
         }
+    }
+
+    /// The bytes that were taken.
+    pub fn taken(&self) -> usize {
+        self.limit.saturating_sub(self.left.load(Ordering::Relaxed))
+    }
+
+    /// Gives everything back, to read the same files again.
+    pub fn clear(&self) {
+        self.left.store(self.limit, Ordering::Relaxed);
     }
 
     /// Takes `bytes` bytes from the budget. Fails if fewer are left.

@@ -46,7 +46,7 @@ pub struct Options<'a> {
     /// The memory for the reading and its result. If absent, it is bounded by the limits of reports only.
     pub memory: Option<&'a Arc<dyn Memory>>,
     /// Bytes of all files and of what the archives among them unpack to. If absent, the limit is 1 GiB.
-    pub unpacked_bytes: Option<usize>,
+    pub unpacked_bytes: Option<&'a UnpackedBytes>,
 }
 
 /// Reads all files of one import, which are one run or one shard of it.
@@ -175,7 +175,8 @@ fn all_readable(files: &[SourceFile], options: &Options<'_>) -> Result<Vec<Piece
 
 /// The reports of the readable files, and the errors of the others.
 fn read_all(files: &[SourceFile], options: &Options<'_>) -> (Vec<Piece>, Vec<ReadError>) {
-    let budget = Budget::new(options);
+    let default_bytes = UnpackedBytes::new(limits::IMPORT_BYTES);
+    let budget = Budget::new(options, &default_bytes);
     let results = files.iter().filter(|file| file.name.ends_with("-result.json"));
     let allure_folders: HashSet<&str> = results.map(|file| paths::folder(&file.name)).collect();
     let is_candidate = |file: &&SourceFile| {
@@ -232,17 +233,17 @@ pub fn is_beside_allure(name: &str) -> bool {
 }
 
 /// What all files of an import may use together.
-struct Budget {
-    unpacked_bytes: UnpackedBytes,
+struct Budget<'a> {
+    unpacked_bytes: &'a UnpackedBytes,
     memory: memory::ImportBudget,
     /// Tests that were read.
     tests: AtomicUsize,
 }
 
-impl Budget {
-    fn new(options: &Options<'_>) -> Self {
+impl<'a> Budget<'a> {
+    fn new(options: &Options<'a>, default_bytes: &'a UnpackedBytes) -> Self {
         Self {
-            unpacked_bytes: UnpackedBytes::new(options.unpacked_bytes.unwrap_or(limits::IMPORT_BYTES)),
+            unpacked_bytes: options.unpacked_bytes.unwrap_or(default_bytes),
             memory: memory::ImportBudget::new(options.memory),
             tests: AtomicUsize::new(0),
         }
@@ -263,7 +264,7 @@ impl Budget {
 }
 
 /// The report in a file; several if one JSON report follows another.
-fn read_file(file: &SourceFile, options: &Options<'_>, budget: &Budget) -> Result<Vec<Piece>, ReadError> {
+fn read_file(file: &SourceFile, options: &Options<'_>, budget: &Budget<'_>) -> Result<Vec<Piece>, ReadError> {
     let pieces = memory::within(&budget.memory, || {
         let pieces = read_within(file, options, budget);
         // A reader may end early because the budget is used up. Then that is the error.
@@ -276,8 +277,12 @@ fn read_file(file: &SourceFile, options: &Options<'_>, budget: &Budget) -> Resul
 }
 
 /// The reports in a file, within the file's budget of memory.
-fn read_within(file: &SourceFile, options: &Options<'_>, budget: &Budget) -> Result<Vec<Piece>, ReadError> {
-    let text = decode::decode(file, &budget.unpacked_bytes)?;
+fn read_within(
+    file: &SourceFile,
+    options: &Options<'_>,
+    budget: &Budget<'_>,
+) -> Result<Vec<Piece>, ReadError> {
+    let text = decode::decode(file, budget.unpacked_bytes)?;
     memory::permit_lists_of(&text);
     let notes = Notes::default();
     let input = Input {
@@ -442,7 +447,8 @@ mod tests {
             bytes: Vec::new(),
             modified: None,
         };
-        let budget = Budget::new(&Options::default());
+        let bytes = UnpackedBytes::new(limits::IMPORT_BYTES);
+        let budget = Budget::new(&Options::default(), &bytes);
         for _ in 0..4 {
             budget.take_tests(&file, limits::TESTS).unwrap();
         }

@@ -60,6 +60,7 @@ mod zone;
 pub mod ci;
 
 pub use builds::build_key;
+pub use decode::UnpackedBytes;
 pub use files::KnownFiles;
 pub use gzip::GzipReader;
 pub use import::{

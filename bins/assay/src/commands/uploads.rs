@@ -1,7 +1,10 @@
 //! `assay uploads`: lists the uploads of a project with their keys.
 
 use assay_domain::{
-    decision::StoredDecision, intake::UploadEntry, store::Administration, timestamp::Timestamp,
+    decision::StoredDecision,
+    intake::{KeyDay, UploadEntry},
+    store::Administration,
+    timestamp::Timestamp,
 };
 use clap::Args;
 use serde_json::json;
@@ -39,18 +42,36 @@ pub(crate) fn run(global: &Global, args: &UploadsArgs) -> anyhow::Result<()> {
     let project = lookup::project(store, &args.project)?;
     let uploads = store.uploads(project.id, args.limit)?;
     let now = clock::now();
-    output::print(global.json, &json!({ "uploads": uploads }), || {
+    let today = store.stored_by_keys(project.id, now)?;
+    let shown = json!({ "uploads": uploads, "today": today });
+    output::print(global.json, &shown, || {
         if uploads.is_empty() {
             return format!(
                 "No report reached {:?} over HTTP in the last 90 days",
                 project.name
             );
         }
-        output::table(
+        let table = output::table(
             &["TIME", "KEY", "RUN", "EFFECT", "GATE", "FILES", "SIZE", "CLIENT"],
             uploads.iter().map(|upload| row(upload, now)),
-        )
+        );
+        let today = today.iter().map(day).collect::<Vec<_>>();
+        [vec![table], today].concat().join("\n")
     })
+}
+
+/// What a key stored today.
+fn day(day: &KeyDay) -> String {
+    let key = match (&day.key_name, &day.key_prefix) {
+        (Some(name), _) => name.clone(),
+        (None, Some(prefix)) => format!("{prefix}…"),
+        (None, None) => format!("{} (deleted)", day.key_id),
+    };
+    let bytes = output::bytes(i64::try_from(day.bytes).unwrap_or(i64::MAX));
+    format!(
+        "Today (UTC) {key} stored {} tests in {bytes} of reports",
+        day.tests
+    )
 }
 
 fn row(upload: &UploadEntry, now: Timestamp) -> Vec<Cell> {

@@ -32,6 +32,7 @@ mod ingest_generated;
 mod ingest_protection;
 mod ingest_queue;
 mod ingest_senders;
+mod ingest_shares;
 mod ingest_terms;
 mod lifecycle;
 mod private;

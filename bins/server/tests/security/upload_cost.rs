@@ -2,9 +2,10 @@
 //! what the upload reserved, and processor time.
 //!
 //! `cargo test -p assay-server --test security -- --ignored --nocapture large_reports` stores reports of 500,000 tests.
+//! `ASSAY_COST_FORMAT=junit` does so for one format.
 
 use std::{
-    fs,
+    env, fs,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
     time::Duration,
@@ -443,7 +444,9 @@ fn each_alone(tests: usize, repetitions: usize, query: &str) {
     // Patterns are compiled once.
     intake.send(&report(LEANEST[0], 10), "dryRun=true");
     let mut faults = Vec::new();
-    for report in all(tests, repetitions) {
+    let only = env::var("ASSAY_COST_FORMAT").ok();
+    let is_measured = |report: &Packed| only.as_ref().is_none_or(|only| report.format.contains(only));
+    for report in all(tests, repetitions).filter(is_measured) {
         let (answer, cost) = intake.measure(|| intake.send(&report, query));
         let (memory, reserved) = (cost.memory >> 20, cost.reserved >> 20);
         println!(
@@ -514,4 +517,45 @@ fn many_reports_at_once_stay_within_the_memory_for_reading() {
     );
     assert!(reserved <= MEMORY_MIB / 2, "one key reserved {reserved} MiB");
     assert!(memory <= MEMORY_MIB + BESIDE, "{memory} MiB");
+}
+
+#[test]
+#[ignore = "a measurement of some minutes"]
+fn memory_stays_after_many_small_uploads() {
+    let text = "expected 3, got 4 in a line of some length\n".repeat(20);
+    let case = |number| {
+        format!("<testcase name=\"pays {number}\"><failure message=\"no\">{text}</failure></testcase>")
+    };
+    let cases: String = (0..1_000).map(case).collect();
+    let report = packed(
+        "junit",
+        "application/octet-stream",
+        &format!("<testsuite>{cases}</testsuite>"),
+    );
+    for arenas in [None, Some("2")] {
+        let environment: Vec<_> = arenas
+            .map(|arenas| ("MALLOC_ARENA_MAX", arenas))
+            .into_iter()
+            .collect();
+        let intake = Intake::with(&environment);
+        intake.send(&report, "dryRun=true");
+        let before = intake.memory("VmRSS:") >> 20;
+        for round in 1..=3 {
+            thread::scope(|scope| {
+                for _ in 0..20 {
+                    scope.spawn(|| {
+                        for _ in 0..10 {
+                            intake.send(&report, "dryRun=true");
+                        }
+                    });
+                }
+            });
+            let now = intake.memory("VmRSS:") >> 20;
+            println!(
+                "arenas {arenas:?}: {before} MiB, after {} uploads {now} MiB",
+                200 * round
+            );
+        }
+        assert_eq!(intake.reserved(), 0);
+    }
 }

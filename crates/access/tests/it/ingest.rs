@@ -145,6 +145,7 @@ fn a_good_key_grants_its_project_and_its_terms() {
     let expected = RecordingRules::IngestKey {
         backfill: false,
         pull_requests_only: true,
+        budget: None,
     };
     assert_eq!(grant.rules(), expected);
     // A key without an expiry is valid for years.

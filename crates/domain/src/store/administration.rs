@@ -3,7 +3,7 @@
 use super::StoreError;
 use crate::{
     id::{KeyId, OrganizationId, ProjectId},
-    intake::{IngestTerms, UploadEntry},
+    intake::{IngestTerms, KeyDay, UploadEntry},
     key::{KeyEntry, NewKey},
     plan::Plan,
     project::{Organization, ProjectEntry},
@@ -107,6 +107,9 @@ pub trait Administration: Send + Sync {
 
     /// The newest recorded uploads into a project, at most `limit`, newest first.
     fn uploads(&self, project: ProjectId, limit: u32) -> Result<Vec<UploadEntry>, StoreError>;
+
+    /// What each ingest key stored into a project on the day of `now`, those with most tests first.
+    fn stored_by_keys(&self, project: ProjectId, now: Timestamp) -> Result<Vec<KeyDay>, StoreError>;
 
     /// Replaces a valid key with a new one of the same kind, owner, terms and lifetime. The replaced key is valid until
     /// `until` at most. Replacing a key with the same key again changes nothing.

@@ -38,6 +38,11 @@ pub(super) fn errors() -> Vec<(IntakeError, &'static str)> {
         run_number: 1,
         first_shard_at: now,
     };
+    let day_used_up = RuleViolation::DayUsedUp {
+        what: "",
+        most: 1,
+        after_s: 1,
+    };
     let unknown_test = DecisionError::NoTest {
         run_number: 1,
         test_name: String::new(),
@@ -125,6 +130,10 @@ pub(super) fn errors() -> Vec<(IntakeError, &'static str)> {
         (
             IntakeError::RateLimited { after_s: 1 },
             "The key sent more uploads than its limit per minute.",
+        ),
+        (
+            day_used_up.into(),
+            "The key has stored the tests or bytes that it may store on a day.",
         ),
         (
             IntakeError::Busy {

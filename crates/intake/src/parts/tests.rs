@@ -1,6 +1,6 @@
 use std::io::{Seek as _, Write as _};
 
-use assay_reports::Options;
+use assay_reports::{Options, UnpackedBytes};
 
 use super::*;
 
@@ -136,8 +136,9 @@ fn refusal(body: &[u8], coding: Coding, limits: &Limits) -> IntakeError {
         return error;
     }
     let (files, _) = collect(&file, &shape, limits).unwrap();
+    let unpacked_bytes = UnpackedBytes::new(usize::try_from(limits.unpacked_bytes).unwrap());
     let options = Options {
-        unpacked_bytes: usize::try_from(limits.unpacked_bytes).ok(),
+        unpacked_bytes: Some(&unpacked_bytes),
         ..Options::default()
     };
     assay_reports::read(files, &options).unwrap_err().into()

@@ -1,9 +1,10 @@
 //! Reading any bytes returns a report within the limits or an error that names the file.
 
-use std::sync::LazyLock;
+use std::{sync::LazyLock, time::Duration};
 
 use assay_reports::{Format, Options, SourceFile, looks_like_report, read};
 use proptest::prelude::*;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::support;
 
@@ -55,9 +56,27 @@ static SEEDS: LazyLock<Vec<SourceFile>> = LazyLock::new(|| {
     .collect()
 });
 
+/// The processor time of this thread so far. A single file is read on the thread that asks for it.
+fn processor_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap()
+}
+
+/// Reads a file of many copies of the bytes, in at most two seconds of processor time for each MB, and one
+/// second in addition.
+fn check_time(bytes: &[u8]) {
+    const BYTES: usize = 40_000;
+    let copies = bytes.repeat(BYTES / bytes.len().max(1) + 1);
+    let most = Duration::from_secs(1) + Duration::from_micros(2) * u32::try_from(copies.len()).unwrap();
+    let began = processor_time();
+    let _ = read(vec![support::inline("some.file", copies)], &Options::default());
+    let took = processor_time() - began;
+    assert!(took <= most, "{took:?} of {most:?}");
+}
+
 /// Reads the bytes as each format. Accepts a well-formed report, or an error that names the file.
 fn check(bytes: &[u8]) {
     let _ = looks_like_report(bytes);
+    check_time(bytes);
     for format in std::iter::once(None).chain(Format::ALL.iter().copied().map(Some)) {
         let options = Options {
             format,

@@ -2,7 +2,7 @@
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
-    intake::{IngestTerms, UploadEntry},
+    intake::{IngestTerms, KeyDay, UploadEntry},
     key::{KeyEntry, NewKey},
     plan::Plan,
     project::{Organization, ProjectEntry},
@@ -171,6 +171,12 @@ impl Administration for Database {
     fn uploads(&self, project: ProjectId, limit: u32) -> Result<Vec<UploadEntry>, StoreError> {
         self.on_primary("reading uploads", |connection| {
             intake::list(connection, project, limit)
+        })
+    }
+
+    fn stored_by_keys(&self, project: ProjectId, now: Timestamp) -> Result<Vec<KeyDay>, StoreError> {
+        self.on_primary("reading what keys stored", |connection| {
+            intake::stored_by_keys(connection, project, now)
         })
     }
 

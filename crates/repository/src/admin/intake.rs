@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision},
     id::{KeyId, ProjectId, RunId},
-    intake::{IngestKeys, IngestTerms, StoredIngestKey, Upload, UploadEntry},
+    intake::{IngestKeys, IngestTerms, KeyDay, StoredIngestKey, Upload, UploadEntry},
     key::KeyHash,
     project::Project,
     rules::RecordingRules,
@@ -28,7 +28,7 @@ use crate::{
     db::{
         column::{At, count, int, long_count, storable, word},
         pool::{Read, WorkError},
-        schema::{api_key, project_entry, upload},
+        schema::{api_key, project_entry, upload, upload_day},
     },
     read::decision,
     record,
@@ -180,15 +180,7 @@ pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32
             upload::decision,
         ))
         .load(connection)?;
-    let ids: BTreeSet<Uuid> = rows.iter().map(|(_, key, ..)| *key).collect();
-    let keys: Vec<(Uuid, String, Option<String>)> = api_key::table
-        .filter(api_key::id.eq_any(ids))
-        .select((api_key::id, api_key::prefix, api_key::name))
-        .load(connection)?;
-    let keys: HashMap<Uuid, (String, Option<String>)> = keys
-        .into_iter()
-        .map(|(id, prefix, name)| (id, (prefix, name)))
-        .collect();
+    let keys = names_of_keys(connection, rows.iter().map(|(_, key, ..)| *key).collect())?;
     let entry = |(at, key, run, run_number, effect, bytes, files, client, decision): EntryRow| {
         let (key_prefix, key_name) = keys.get(&key).cloned().unzip();
         Ok(UploadEntry {
@@ -208,6 +200,45 @@ pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32
     Ok(rows.into_iter().map(entry).collect::<Result<_, StoreError>>()?)
 }
 
+/// The prefix and the name of each of these keys that exists.
+fn names_of_keys(
+    connection: &mut PgConnection,
+    ids: BTreeSet<Uuid>,
+) -> Read<HashMap<Uuid, (String, Option<String>)>> {
+    let keys: Vec<(Uuid, String, Option<String>)> = api_key::table
+        .filter(api_key::id.eq_any(ids))
+        .select((api_key::id, api_key::prefix, api_key::name))
+        .load(connection)?;
+    let names = keys.into_iter().map(|(id, prefix, name)| (id, (prefix, name)));
+    Ok(names.collect())
+}
+
+/// What each key stored into a project on the day of `now`.
+pub(crate) fn stored_by_keys(
+    connection: &mut PgConnection,
+    project: ProjectId,
+    now: Timestamp,
+) -> Read<Vec<KeyDay>> {
+    let rows: Vec<(Uuid, i64, i64)> = upload_day::table
+        .filter(upload_day::project_id.eq(project.0))
+        .filter(upload_day::day.eq(OffsetDateTime::from(now).date()))
+        .order((upload_day::tests.desc(), upload_day::key_id))
+        .select((upload_day::key_id, upload_day::tests, upload_day::bytes))
+        .load(connection)?;
+    let keys = names_of_keys(connection, rows.iter().map(|(key, ..)| *key).collect())?;
+    let day = |(key, tests, bytes): (Uuid, i64, i64)| {
+        let (key_prefix, key_name) = keys.get(&key).cloned().unzip();
+        Ok(KeyDay {
+            key_id: KeyId(key),
+            key_prefix,
+            key_name: key_name.flatten(),
+            tests: long_count(tests)?,
+            bytes: long_count(bytes)?,
+        })
+    };
+    Ok(rows.into_iter().map(day).collect::<Result<_, StoreError>>()?)
+}
+
 /// Deletes the records of old uploads, or only counts them.
 pub(crate) fn prune(database: &Database, now: Timestamp, dry_run: bool) -> Result<u64, StoreError> {
     let before = At(now.plus_days(-RECORD_DAYS));
@@ -225,6 +256,12 @@ pub(crate) fn prune(database: &Database, now: Timestamp, dry_run: bool) -> Resul
     })?;
     let mut deleted = 0;
     for project in projects {
+        database.on_primary("pruning what keys stored", |connection| {
+            let old = upload_day::table
+                .filter(upload_day::project_id.eq(project))
+                .filter(upload_day::day.lt(OffsetDateTime::from(before.0).date()));
+            Ok::<_, WorkError<StoreError>>(diesel::delete(old).execute(connection)?)
+        })?;
         loop {
             let rows = database.on_primary("pruning uploads", |connection| {
                 Ok::<_, WorkError<StoreError>>(delete_batch(connection, project, before)?)

@@ -7,6 +7,7 @@ use diesel::{
     query_builder::{AstPass, QueryFragment},
     sql_types::Bool,
 };
+use time::Date;
 use uuid::Uuid;
 
 use crate::{
@@ -15,7 +16,8 @@ use crate::{
         column::At,
         schema::{
             api_key, attempt, branch, browser, ended_session, organization, part, project, project_entry,
-            result_block, run, run_day, run_pack, signature, signature_alias, test, upload, verdict,
+            result_block, run, run_day, run_pack, signature, signature_alias, test, upload, upload_day,
+            verdict,
         },
     },
 };
@@ -121,7 +123,7 @@ pub(crate) const ORGANIZATION_TABLES: [CopyTable; 5] = [
 ];
 
 /// The tables of projects, each after those that refer to it.
-pub(crate) const PROJECT_TABLES: [ProjectTable; 13] = [
+pub(crate) const PROJECT_TABLES: [ProjectTable; 14] = [
     project_table!(result_block, run_number: i32, BATCH_BLOCKS),
     project_table!(attempt, run_number: i32),
     project_table!(run_pack, run_number: i32),
@@ -135,4 +137,5 @@ pub(crate) const PROJECT_TABLES: [ProjectTable; 13] = [
     project_table!(signature, ordinal: i32),
     project_table!(browser, ordinal: i32),
     project_table!(upload, at: At),
+    project_table!(upload_day, day: Date),
 ];

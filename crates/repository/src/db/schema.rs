@@ -274,6 +274,17 @@ diesel::table! {
 }
 
 diesel::table! {
+    /// What an ingest key stored on a day.
+    upload_day (project_id, day, key_id) {
+        project_id -> Uuid,
+        day -> Date,
+        key_id -> Uuid,
+        tests -> BigInt,
+        bytes -> BigInt,
+    }
+}
+
+diesel::table! {
     /// The applied migrations, written by diesel.
     __diesel_schema_migrations (version) {
         version -> Text,
@@ -300,7 +311,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     period,
     run_pack,
     verdict,
-    upload
+    upload,
+    upload_day
 );
 
 diesel::allow_columns_to_appear_in_same_group_by_clause!(

@@ -7,6 +7,7 @@
 //! The project is judged after that transaction. Judging takes most of the time, and one judgement serves all reports
 //! that were stored before it: see [`judgement`].
 
+mod budget;
 mod contents;
 mod decision;
 mod intern;
@@ -233,6 +234,13 @@ impl Import<'_> {
         }
         self.check_rules(target.run.as_ref(), &stable_branch)?;
         target.check(self.recording)?;
+        budget::count(
+            connection,
+            self.project,
+            self.recording,
+            self.rules,
+            self.began.now,
+        )?;
         // The rows are read in the partition of the run's old start, and written to that of the new one.
         let starts = target.others(self.recording).map(|part| part.started_at);
         let starts = starts

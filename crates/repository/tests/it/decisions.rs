@@ -15,10 +15,12 @@ use crate::fixture::*;
 const ANY: RecordingRules = RecordingRules::IngestKey {
     backfill: false,
     pull_requests_only: false,
+    budget: None,
 };
 const PULL_REQUESTS: RecordingRules = RecordingRules::IngestKey {
     backfill: false,
     pull_requests_only: true,
+    budget: None,
 };
 
 /// Stores a report and the record of its upload, as the ingest listener does.

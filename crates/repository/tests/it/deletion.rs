@@ -88,6 +88,10 @@ pub(crate) fn fill(world: &World, project: &Project, seed: u8) {
         .record_decision(project.id, &decision, rules, NOW)
         .unwrap();
     world.database.execute(&format!(
+        "INSERT INTO upload_day (project_id, day, key_id, tests, bytes) VALUES ('{}', '2026-11-01', gen_random_uuid(), 1, 1)",
+        project.id
+    ));
+    world.database.execute(&format!(
         "INSERT INTO signature_alias (project_id, fingerprint, signature) \
              SELECT project_id, 'former', ordinal FROM signature WHERE project_id = '{}' LIMIT 1",
         project.id

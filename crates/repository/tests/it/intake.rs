@@ -44,14 +44,17 @@ fn upload(world: &World, key: &NewKey, at: Timestamp) -> Upload {
 const ANY: RecordingRules = RecordingRules::IngestKey {
     backfill: false,
     pull_requests_only: false,
+    budget: None,
 };
 const BACKFILL: RecordingRules = RecordingRules::IngestKey {
     backfill: true,
     pull_requests_only: false,
+    budget: None,
 };
 const PULL_REQUESTS: RecordingRules = RecordingRules::IngestKey {
     backfill: false,
     pull_requests_only: true,
+    budget: None,
 };
 
 fn send(

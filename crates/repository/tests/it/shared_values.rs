@@ -67,6 +67,7 @@ fn values_are_computed_once_until_the_project_changes() {
             let rules = RecordingRules::IngestKey {
                 backfill: false,
                 pull_requests_only: true,
+                budget: None,
             };
             let mut of_fork = report("d").branch("topic").test("x", "f");
             of_fork.context.pull_request_number = Some(7);
@@ -244,6 +245,7 @@ fn a_page_of_signatures_is_read_once_until_something_changes() {
     let rules = RecordingRules::IngestKey {
         backfill: false,
         pull_requests_only: true,
+        budget: None,
     };
     let mut of_fork = with_failing_test(report("fork").branch("topic"), "x", None, &["late boom"]);
     of_fork.context.pull_request_number = Some(7);

@@ -121,6 +121,7 @@ fn runs_that_do_not_count_in_verdicts_do_not_count() {
     let rules = RecordingRules::IngestKey {
         backfill: false,
         pull_requests_only: true,
+        budget: None,
     };
     let mut of_fork = report("b").branch("topic");
     of_fork.context.pull_request_number = Some(7);
