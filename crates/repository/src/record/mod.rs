@@ -234,13 +234,6 @@ impl Import<'_> {
         }
         self.check_rules(target.run.as_ref(), &stable_branch)?;
         target.check(self.recording)?;
-        budget::count(
-            connection,
-            self.project,
-            self.recording,
-            self.rules,
-            self.began.now,
-        )?;
         // The rows are read in the partition of the run's old start, and written to that of the new one.
         let starts = target.others(self.recording).map(|part| part.started_at);
         let starts = starts
@@ -253,6 +246,13 @@ impl Import<'_> {
                 return Ok(Err(NoPartition(start)));
             }
         }
+        budget::count(
+            connection,
+            self.project,
+            self.recording,
+            self.rules,
+            self.began.now,
+        )?;
         let interned = RecordingOrdinals::load(connection, self.project, self.recording, &mut numbers)?;
         let (imported, import_changes) = self.store(connection, target, &interned, &mut numbers)?;
         numbers.store(connection, self.project, self.new_id)?;
