@@ -231,6 +231,24 @@ pub(crate) fn results_of_run(
     Ok(results)
 }
 
+/// The number of a run's results with this status. Reads no other column.
+pub(crate) fn count_with_status(
+    connection: &mut PgConnection,
+    project: Uuid,
+    run: i32,
+    started_at: At,
+    status: i16,
+) -> QueryResult<usize> {
+    let blocks: Vec<Vec<u8>> = result_block::table
+        .filter(result_block::project_id.eq(project))
+        .filter(result_block::run_number.eq(run))
+        .filter(result_block::started_at.eq(started_at))
+        .select(result_block::status)
+        .load(connection)?;
+    let codes = blocks.iter().flatten();
+    Ok(codes.filter(|code| i16::from(**code) == status).count())
+}
+
 /// The results of some tests of a run, in the order of the tests.
 pub(crate) fn results_of_tests(
     connection: &mut PgConnection,

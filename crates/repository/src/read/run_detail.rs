@@ -31,7 +31,7 @@ use crate::{
     read::{
         browser::Browsers,
         part::{self, PartSummary, ShardTags},
-        result_block::{StoredResult, results_of_run, results_of_tests},
+        result_block::{StoredResult, count_with_status, results_of_run, results_of_tests},
         run::{StoredRun, outcome},
         run_parts,
         signature::attempts_of_run,
@@ -277,10 +277,13 @@ fn why_incomplete(
     // Interrupted tests count as skipped. Without any there is no need to look at all results.
     let interrupted = match run.counts.counts()?.skipped {
         0 => 0,
-        _ => results_of_run(connection, project, run.number, run.started_at)?
-            .iter()
-            .filter(|result| result.status == status_code(AttemptStatus::Interrupted))
-            .count(),
+        _ => count_with_status(
+            connection,
+            project,
+            run.number,
+            run.started_at,
+            status_code(AttemptStatus::Interrupted),
+        )?,
     };
     let gaps = Gaps {
         missing_shards: part::missing(parts, run.shards_expected)?,
