@@ -436,6 +436,7 @@ fn all(tests: usize, repetitions: usize) -> impl Iterator<Item = Packed> {
 }
 
 /// Sends each report alone.
+#[expect(clippy::print_stdout, reason = "the test shows what it measures")]
 fn each_alone(tests: usize, repetitions: usize, query: &str) {
     let intake = Intake::with(&[
         ("ASSAY_INGEST_MEMORY_MIB", "4096"),
