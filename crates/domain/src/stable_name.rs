@@ -13,24 +13,19 @@ pub fn stable_name(name: &str) -> Cow<'_, str> {
     let mut out = String::new();
     // The text before `copied` is in `out`.
     let (mut copied, mut at) = (0, 0);
-    let mut previous = b' ';
-    while let Some(byte) = bytes.get(at) {
-        let found = may_begin(previous, *byte, bytes.get(at + 1))
-            .then(|| part(name, copied, at, *byte))
-            .flatten();
-        match found {
+    while let Some(skipped) = bytes
+        .get(at..)
+        .and_then(|rest| rest.iter().position(|byte| shows_part(*byte)))
+    {
+        at += skipped;
+        match part(name, copied, at) {
             Some(part) => {
                 out.push_str(name.get(copied..part.start).unwrap_or_default());
                 out.push_str(part.word);
                 copied = part.end;
                 at = part.end.max(at + 1);
-                // The word in the place of the part ends with a bracket.
-                previous = b'>';
             }
-            None => {
-                previous = *byte;
-                at += 1;
-            }
+            None => at += 1,
         }
     }
     if copied == 0 {
@@ -40,23 +35,13 @@ pub fn stable_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a part may begin at a byte, by its neighbours. Almost no byte passes, and all names of all reports are read.
-const fn may_begin(previous: u8, byte: u8, next: Option<&u8>) -> bool {
-    let next = match next {
-        Some(next) => *next,
-        None => b' ',
-    };
-    match byte {
-        b'0' if next == b'x' => true,
-        b'0'..=b'9' => !previous.is_ascii_alphanumeric(),
-        b'a'..=b'f' | b'A'..=b'F' => {
-            !(previous.is_ascii_alphanumeric() || previous == b'_') && next.is_ascii_hexdigit()
-        }
-        b'@' | b'[' | b'(' | b':' => next.is_ascii_hexdigit() || next == b'.',
-        b'/' => matches!(next, b't' | b'v' | b'p' | b'd'),
-        b'\\' => next == b'A',
-        _ => false,
-    }
+/// Whether a part may begin or be recognised at a byte. Most bytes are passed over, because all names of all reports are
+/// read.
+const fn shows_part(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'0'..=b'9' | b'-' | b'@' | b'[' | b'(' | b':' | b'/' | b'\\'
+    )
 }
 
 /// A part of a name that changes from run to run.
@@ -66,22 +51,36 @@ struct Part {
     word: &'static str,
 }
 
-/// The part that `byte` shows; `at` is its place. Only the name from `from` on is not replaced yet.
-fn part(name: &str, from: usize, at: usize, byte: u8) -> Option<Part> {
+/// The part that the byte at a place shows. Only the name from `from` on is not replaced yet.
+fn part(name: &str, from: usize, at: usize) -> Option<Part> {
+    let bytes = name.as_bytes();
+    let (byte, next) = (*bytes.get(at)?, bytes.get(at + 1).copied().unwrap_or(b' '));
+    let previous = match at.checked_sub(1).filter(|previous| *previous >= from) {
+        Some(previous) => bytes.get(previous).copied().unwrap_or(b' '),
+        None => b' ',
+    };
+    // A UUID that begins with a letter is recognised by its first hyphen.
+    let at = match byte {
+        b'-' => at.checked_sub(UUID_GROUPS[0]).filter(|start| *start >= from)?,
+        b'0' if next == b'x' => at,
+        b'0'..=b'9' if previous.is_ascii_alphanumeric() => return None,
+        b'@' | b'[' | b'(' | b':' if !(next.is_ascii_hexdigit() || next == b'.') => return None,
+        _ => at,
+    };
     let rest = name.get(at..)?;
     let before = name.get(from..at)?;
     match byte {
-        b'0' if rest.starts_with("0x") => address(before, rest),
+        b'0' if next == b'x' => address(before, rest),
         b'@' => object_hash(before, rest),
         b'[' | b'(' => duration(rest),
         b':' => port(before, rest),
         b'/' if !before.ends_with(|c: char| c.is_alphanumeric() || c == '.') => temporary(rest),
         b'\\' => windows_temporary(rest),
-        b'a'..=b'f' | b'A'..=b'F' if !before.ends_with(is_word) => uuid(rest),
+        b'-' if !before.ends_with(is_word) => uuid(rest),
+        b'0'..=b'9' if previous == b'_' => browser_version(before, rest),
         b'0'..=b'9' if !before.ends_with(is_word) => uuid(rest)
             .or_else(|| time(rest))
             .or_else(|| browser_version(before, rest)),
-        b'0'..=b'9' if before.ends_with('_') => browser_version(before, rest),
         _ => None,
     }
     .map(|(skipped, length, word)| Part {
@@ -149,14 +148,16 @@ fn object_hash(before: &str, rest: &str) -> Replacement {
     is_class.then_some((1, digits, "<hash>"))
 }
 
+/// The digits of a UUID between its hyphens.
+const UUID_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+
 /// `3f2504e0-4f89-11d3-9a0c-0305e82c3301`
 fn uuid(rest: &str) -> Replacement {
-    const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
-    if rest.as_bytes().get(GROUPS[0]) != Some(&b'-') {
+    if rest.as_bytes().get(UUID_GROUPS[0]) != Some(&b'-') {
         return None;
     }
     let mut length = 0;
-    for (index, group) in GROUPS.into_iter().enumerate() {
+    for (index, group) in UUID_GROUPS.into_iter().enumerate() {
         if index > 0 {
             if rest.as_bytes().get(length) != Some(&b'-') {
                 return None;

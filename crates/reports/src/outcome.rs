@@ -124,8 +124,8 @@ pub(crate) const OTHERS: Words = &[];
 /// The status of a word; none if it is unknown.
 pub(crate) fn status(words: Words, word: &str) -> Option<AttemptStatus> {
     let all = || words.iter().chain(COMMON);
-    let exact = all().find(|(known, _)| *known == word);
-    let found = exact.or_else(|| all().find(|(known, _)| is_same(known, word)));
+    let in_any_case = all().find(|(known, _)| known.eq_ignore_ascii_case(word));
+    let found = in_any_case.or_else(|| all().find(|(known, _)| is_same(known, word)));
     found.map(|(_, status)| *status)
 }
 

@@ -12,6 +12,9 @@ fn retry(name: &str) -> Option<(&str, u32)> {
         None => (name, false),
     };
     let before = rest.trim_end_matches(|c: char| c.is_ascii_digit());
+    if !before.ends_with('#') {
+        return None;
+    }
     let number = rest
         .get(before.len()..)?
         .parse()
