@@ -3,7 +3,7 @@
 use assay_testkit::{Browser, Scripts, Server, wire::escape};
 use serde_json::json;
 
-use crate::world::{World, hostile_names};
+use crate::world::{World, hostile_names, route_of};
 
 /// Counts the parts of rows that cover another part.
 const OVERLAPS: &str = "const cover = (a, b) => a.left + 1 < b.right && b.left + 1 < a.right && a.top + 1 < b.bottom && b.top + 1 < a.bottom; \
@@ -96,9 +96,8 @@ fn the_copied_prompt_equals_the_apis() {
         .unwrap();
     browser.open(&world.url(&page));
     let shown = browser.run("return document.getElementById('prompt-0').textContent");
-    let api = browser.run("return document.querySelector('footer a').getAttribute('href')");
-    let (_, path) = api.as_str().unwrap().split_once("/api/v1").unwrap();
-    let answer = world.api(path);
+    let path = route_of(&browser.text("footer code"));
+    let answer = world.api(&path);
     // The page also has the cause, for which the API would have to judge the run.
     let of_cause = [
         "Probable cause:",

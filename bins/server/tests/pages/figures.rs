@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use assay_testkit::Scripts;
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::{World, route_of};
 
 #[test]
 fn the_overview_counts_what_the_flaky_list_counts() {
@@ -159,9 +159,8 @@ fn a_tests_page_has_the_evidence_and_the_history_of_the_test() {
         .unwrap();
     let (_, query) = page.split_once('?').unwrap();
     browser.open(&world.url(&format!("/p/{}/test?{query}", world.project)));
-    let api = browser.run("return document.querySelector('footer a').getAttribute('href')");
-    let (_, path) = api.as_str().unwrap().split_once("/api/v1").unwrap();
-    let history = world.api(path);
+    let path = route_of(&browser.text("footer code"));
+    let history = world.api(&path);
     let cells = browser.run("return document.querySelectorAll('ol.cells li').length");
     assert_eq!(cells, json!(history["occurrences"].as_array().unwrap().len()));
     let (test, _) = path.split_once('?').unwrap();

@@ -200,12 +200,15 @@ fn import_cases(world: &assay_testkit::World, minutes_ago: i64, cases: &[(String
 /// The routes of the read API in the foot of a page, relative to its base.
 pub(crate) fn routes(page: &str) -> Vec<String> {
     let (_, footer) = page.split_once("<footer>").unwrap();
-    let links = footer.split("href=\"").skip(1);
-    links
-        .map(|link| {
-            let (address, _) = link.split_once('"').unwrap();
-            let (_, route) = address.split_once("/api/v1").unwrap();
-            route.replace("&amp;", "&")
-        })
+    let commands = footer.split("<code>").skip(1);
+    commands
+        .map(|command| route_of(command).replace("&amp;", "&"))
         .collect()
+}
+
+/// The route in a command that gets it with curl, relative to the base of the API.
+pub(crate) fn route_of(command: &str) -> String {
+    let address = command.split('\'').nth(1).unwrap();
+    let (_, route) = address.split_once("/api/v1").unwrap();
+    route.to_owned()
 }
