@@ -19,7 +19,7 @@ const FORMATTED: [(&str, &str); 9] = [
         "UPDATE test SET {column} = shown.text",
     ),
     // A literal of a macro.
-    ("crates/repository/src/admin/tables.rs", "$condition"),
+    ("crates/repository/src/admin/tables.rs", "$ condition"),
     (
         "crates/repository/src/admin/diagnosis.rs",
         "SET statement_timeout = {CHECK_TIMEOUT_MS}",
@@ -325,7 +325,8 @@ fn is_fixed(argument: &Expr, is_known: &dyn Fn(&str) -> bool) -> bool {
     } else if let Expr::Paren(of) = argument {
         is_fixed(&of.expr, is_known)
     } else if let Expr::Macro(of) = argument {
-        ["concat", "include_str"]
+        // The last one takes a literal, and expands to `concat!`.
+        ["concat", "include_str", "result_of"]
             .iter()
             .any(|name| of.mac.path.is_ident(name))
     } else if let Expr::Match(of) = argument {
