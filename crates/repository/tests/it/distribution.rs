@@ -13,7 +13,7 @@ use assay_domain::{
     key::KeyHash,
     page::PerPage,
     recording::Effect,
-    rules::RecordingRules,
+    rules::{DailyLimits, RecordingRules, UploadBudget},
     run::SomeTests,
     signature::{Classifier, ErrorClass, SignatureQuery, SignatureSort},
     store::{Administration, ProjectChange, ReadKeys, Recorder, Store, in_snapshot},
@@ -484,6 +484,16 @@ fn exercise(world: &World) {
     let ingest_key = key(7);
     store
         .create_ingest_key(project.id, &ingest_key, &IngestTerms::default())
+        .unwrap();
+    let budget = UploadBudget {
+        key: ingest_key.id,
+        bytes: 1,
+        of_day: DailyLimits::default(),
+    };
+    let within = RecordingRules::of_key(&IngestTerms::default()).within(budget);
+    let sent = report("sent").at(HOUR).test("x", "p");
+    store
+        .record_under(project.id, &sent, within, &CountingJudge, NOW)
         .unwrap();
     store
         .record_upload(&Upload {
