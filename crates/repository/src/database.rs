@@ -1,20 +1,16 @@
-//! The store itself: its parts, and how it connects.
+//! The store itself: Postgres, and what is kept in memory.
 
 use std::{
-    sync::{Mutex, PoisonError, atomic::AtomicU64},
+    ops::Deref,
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use assay_domain::{store::StoreError, timestamp::Timestamp};
-use diesel::r2d2::R2D2Connection;
 use uuid::{ContextV7, Uuid};
 
 use crate::{
-    db::{
-        connection_string::ConnectionString,
-        pool::{PoolOptions, PrimaryPool, WorkError, new_pool},
-        standbys::Standbys,
-    },
+    db::{connection_string::ConnectionString, pool::PoolOptions, postgres::Postgres, standbys::Standbys},
     read::{
         history_cache::HistoryCache, shared_values::SharedValues, test_name_cache::TestNameCache,
         text_counts::TextCountsCache,
@@ -23,17 +19,12 @@ use crate::{
 
 /// A store of results in Postgres, shared by any number of threads.
 pub struct Database {
-    pub(crate) pool: PrimaryPool,
-    pub(crate) connection_string: ConnectionString,
+    postgres: Postgres,
     ids: Mutex<ContextV7>,
     pub(crate) histories: HistoryCache,
     pub(crate) text_counts: TextCountsCache,
     pub(crate) test_names: TestNameCache,
     pub(crate) shared_values: SharedValues,
-    pub(crate) standbys: Option<Standbys>,
-    /// Reads of data that the primary answered.
-    pub(crate) primary_reads: AtomicU64,
-    pub(crate) options: PoolOptions,
     /// Is called while an import waits.
     pub(crate) waiting: Option<WaitingListener>,
 }
@@ -53,25 +44,24 @@ pub(crate) type WaitingListener = Box<dyn Fn(WaitingFor, Duration) + Send + Sync
 impl Database {
     /// Connects to the database of this connection string and checks that it answers.
     pub fn connect(url: &str, options: impl Into<PoolOptions>) -> Result<Self, StoreError> {
-        let options = options.into();
-        let connection_string = ConnectionString::new(url)?;
-        let database = Self {
-            pool: new_pool(&connection_string, options),
-            connection_string,
+        Ok(Self {
+            postgres: Postgres::connect(url, options.into())?,
             ids: Mutex::new(ContextV7::new()),
             histories: HistoryCache::default(),
             text_counts: TextCountsCache::default(),
             test_names: TestNameCache::default(),
             shared_values: SharedValues::default(),
-            standbys: None,
-            primary_reads: AtomicU64::new(0),
-            options,
             waiting: None,
-        };
-        database.on_primary("connecting", |connection| {
-            Ok::<_, WorkError<StoreError>>(connection.ping()?)
-        })?;
-        Ok(database)
+        })
+    }
+
+    /// Allows reads of data from the standbys of this connection string, which may name several hosts.
+    ///
+    /// Returns immediately. While no standby is reached, the primary answers. Fails only if the connection string is
+    /// invalid.
+    pub fn with_standbys(mut self, url: &str, options: impl Into<PoolOptions>) -> Result<Self, StoreError> {
+        self.postgres.standbys = Some(Standbys::new(ConnectionString::new(url)?, options.into()));
+        Ok(self)
     }
 
     /// Calls `listener` while an import waits, with how long it has waited.
@@ -85,6 +75,15 @@ impl Database {
         let nanos = u32::try_from(ms % 1000).unwrap_or(0) * 1_000_000;
         let context = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
         Uuid::new_v7(uuid::Timestamp::from_unix(&*context, ms / 1000, nanos))
+    }
+}
+
+/// Statements run on the connections of the store.
+impl Deref for Database {
+    type Target = Postgres;
+
+    fn deref(&self) -> &Postgres {
+        &self.postgres
     }
 }
 

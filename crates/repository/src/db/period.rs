@@ -8,10 +8,7 @@ use diesel::{
     sql_types::{Text, Timestamptz},
 };
 
-use crate::{
-    Database,
-    db::{column::At, pool::WorkError, schema::period},
-};
+use crate::db::{column::At, pool::WorkError, postgres::Postgres, schema::period};
 
 define_sql_function! {
     /// Creates the missing partitions for a run with this start. The migrations define this function.
@@ -49,8 +46,8 @@ pub(crate) fn hold_partition(connection: &mut PgConnection, start: At) -> QueryR
 /// Creates the missing partitions for runs with this start, in a transaction of its own.
 ///
 /// In a distributed database no transaction may create tables as their owner and write into them as another role.
-pub(crate) fn create_partition(database: &Database, start: At, now: Timestamp) -> Result<(), StoreError> {
-    database.on_primary("adding a partition", |connection| {
+pub(crate) fn create_partition(postgres: &Postgres, start: At, now: Timestamp) -> Result<(), StoreError> {
+    postgres.on_primary("adding a partition", |connection| {
         let _made: bool = select(assay_make_room(start, At(now))).get_result(connection)?;
         Ok::<_, WorkError<StoreError>>(())
     })
@@ -58,8 +55,8 @@ pub(crate) fn create_partition(database: &Database, start: At, now: Timestamp) -
 
 /// Counts the rows of each project again, so that Postgres plans the reads of a project that has grown. The tables of
 /// results are those of a run with this start.
-pub(crate) fn count_projects(database: &Database, start: At) -> Result<(), StoreError> {
-    database.on_primary("counting the rows of projects", |connection| {
+pub(crate) fn count_projects(postgres: &Postgres, start: At) -> Result<(), StoreError> {
+    postgres.on_primary("counting the rows of projects", |connection| {
         select(assay_count_projects(start)).execute(connection)?;
         Ok::<_, WorkError<StoreError>>(())
     })
@@ -70,8 +67,8 @@ const WEEKS_AHEAD: i64 = 3;
 
 /// Creates the partitions of this week and the next two. A distributed database needs all its machines for that, so
 /// imports should find them.
-pub(crate) fn create_partitions_ahead(database: &Database, now: Timestamp) -> Result<(), StoreError> {
-    (0..WEEKS_AHEAD).try_for_each(|week| create_partition(database, At(now.plus_days(7 * week)), now))
+pub(crate) fn create_partitions_ahead(postgres: &Postgres, now: Timestamp) -> Result<(), StoreError> {
+    (0..WEEKS_AHEAD).try_for_each(|week| create_partition(postgres, At(now.plus_days(7 * week)), now))
 }
 
 /// The first and the last of some starts, as bounds with which any plan can exclude partitions.
@@ -104,7 +101,7 @@ pub(crate) fn ended_periods(connection: &mut PgConnection, by: At) -> QueryResul
 /// starts, and periods in constant use, are left. A transaction that blocks one period often blocks all, so the
 /// periods wait together: a blocked one is tried again after the others.
 pub(crate) fn drop_all(
-    database: &Database,
+    postgres: &Postgres,
     periods: Vec<String>,
     mut progress: impl FnMut(usize),
 ) -> Result<usize, StoreError> {
@@ -112,7 +109,7 @@ pub(crate) fn drop_all(
     while failures < MOST_FAILED_DROPS
         && let Some(name) = remaining.pop_front()
     {
-        if drop_now(database, &name)? {
+        if drop_now(postgres, &name)? {
             (dropped, failures) = (dropped + 1, 0);
             progress(dropped);
         } else {
@@ -125,9 +122,9 @@ pub(crate) fn drop_all(
 }
 
 /// Drops a period; false where a run still starts in it or it is in use.
-fn drop_now(database: &Database, name: &str) -> Result<bool, StoreError> {
+fn drop_now(postgres: &Postgres, name: &str) -> Result<bool, StoreError> {
     // A separate transaction, whose end releases the function's locks.
-    database.on_primary("dropping a period", |connection| {
+    postgres.on_primary("dropping a period", |connection| {
         Ok::<_, WorkError<StoreError>>(select(assay_drop_period(name)).get_result(connection)?)
     })
 }

@@ -10,7 +10,7 @@ use diesel::{
     result::{DatabaseErrorKind, Error as QueryError},
 };
 
-use crate::{Database, db::connection_string::ConnectionString};
+use crate::db::{connection_string::ConnectionString, postgres::Postgres};
 
 /// `tcp_user_timeout`: the milliseconds for which a client over TCP may leave sent rows unacknowledged. The limit of
 /// idle transactions does not end a client that is frozen while it reads.
@@ -137,7 +137,7 @@ pub(crate) fn new_pool(connection_string: &ConnectionString, options: PoolOption
         .build_unchecked(manager)
 }
 
-impl Database {
+impl Postgres {
     /// Runs statements on the primary. Runs them again on another connection if the first one is dead, and as long as
     /// the connection does not see a partition.
     ///

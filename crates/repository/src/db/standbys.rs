@@ -34,12 +34,10 @@ use self::{
     positions::{MAX_AGE, PrimaryPositions, RequiredPosition},
     standby::StandbyManager,
 };
-use crate::{
-    Database,
-    db::{
-        connection_string::ConnectionString,
-        pool::{PoolOptions, Read, WorkError},
-    },
+use crate::db::{
+    connection_string::ConnectionString,
+    pool::{PoolOptions, Read, WorkError},
+    postgres::Postgres,
 };
 
 /// Twice the longest pause between attempts to reach a standby that is lost.
@@ -47,16 +45,7 @@ const RECONNECT: Duration = Duration::from_secs(4);
 /// Lifetime of a connection, so that a standby that returned gets its share again.
 const LIFETIME: Duration = Duration::from_secs(300);
 
-impl Database {
-    /// Allows reads of data from the standbys of this connection string, which may name several hosts.
-    ///
-    /// Returns immediately. While no standby is reached, the primary answers. Fails only if the connection string is
-    /// invalid.
-    pub fn with_standbys(mut self, url: &str, options: impl Into<PoolOptions>) -> Result<Self, StoreError> {
-        self.standbys = Some(Standbys::new(ConnectionString::new(url)?, options.into()));
-        Ok(self)
-    }
-
+impl Postgres {
     /// Runs one read of data, on a standby if one keeps up.
     pub(crate) fn on_standby<T>(
         &self,
@@ -163,7 +152,7 @@ pub(crate) struct Standbys {
 }
 
 impl Standbys {
-    fn new(connection_string: ConnectionString, options: PoolOptions) -> Self {
+    pub(crate) fn new(connection_string: ConnectionString, options: PoolOptions) -> Self {
         let failover_log = Arc::new(FailoverLog::default());
         let nodes = Arc::new(KnownStandbys::default());
         let manager = StandbyManager::new(&connection_string, options.statement_timeout, Arc::clone(&nodes));
