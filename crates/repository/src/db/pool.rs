@@ -16,7 +16,7 @@ use crate::db::{connection_string::ConnectionString, postgres::Postgres};
 /// idle transactions does not end a client that is frozen while it reads.
 const TCP_USER_TIMEOUT_MS: u32 = 60_000;
 
-/// How a [`Database`] connects.
+/// How a [`Database`](crate::Database) connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolOptions {
     /// Connections at most, at least 1.
