@@ -8,7 +8,7 @@ use assay_access::limit::{InProcessLimiter, RateLimiter, RedisLimiter};
 use assay_domain::store::Store;
 use assay_flakiness::Engine;
 use assay_front::Sessions;
-use assay_listener::{Certificate, Listener, room_for_connections};
+use assay_listener::{Certificate, Listener, ReadReception, room_for_connections};
 use tokio::task::spawn_blocking;
 
 use crate::{
@@ -59,10 +59,16 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     };
     let store: Arc<dyn Store> = database.clone();
     let engine = Arc::new(Engine::default());
-    let app = assay_api::App::new(Arc::clone(&store), engine.clone(), limiter, Arc::new(clock::now))
-        .with_answer_bytes(answer_bytes)
-        .with_origins(origins)
-        .with_threads(usize::try_from(sizes.blocking)?);
+    let reception = ReadReception::new(Arc::<dyn Store>::clone(&store), usize::try_from(sizes.blocking)?);
+    let app = assay_api::App::new(
+        reception.clone(),
+        Arc::clone(&store),
+        engine.clone(),
+        limiter,
+        Arc::new(clock::now),
+    )
+    .with_answer_bytes(answer_bytes)
+    .with_origins(origins);
 
     let connections = room_for_connections(sizes.pool) / sockets.client_listeners().max(1);
     let listener = |name, socket: Socket| -> anyhow::Result<Listener> {
@@ -106,22 +112,22 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             );
         }
         let agents = assay_mcp::Endpoint::new(
+            reception.clone(),
             Arc::clone(&store),
             engine.clone(),
             Arc::new(clock::now),
             &app.metrics_registry(),
-            app.admission(),
             tool_calls_a_minute,
             mcp_hosts,
         );
         let front = assay_front::Front::new(
+            reception,
             store,
             database,
             engine.clone(),
             Arc::new(clock::now),
             Sessions::new(front_secret.as_deref(), is_secure)?,
             &app.metrics_registry(),
-            app.admission(),
             &api_url.unwrap_or_else(|| default_api_url(scheme, api_address)),
         );
         let front = if is_demo {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use assay_access::ingest::DEFAULT_UPLOAD_LIMIT;
+use assay_access::limit::DEFAULT_UPLOAD_LIMIT;
 use assay_domain::rules::DailyLimits;
 use assay_intake::{Limits, PUBLIC_DAY_MIB, PUBLIC_DAY_TESTS};
 use clap::{Args, value_parser};

@@ -1,41 +1,44 @@
-//! The check of a request's `Authorization` header.
+//! The check of a key: what a request presents, what the store has, and what that allows.
+
+use std::ops::Deref;
 
 use assay_domain::{
-    id::KeyId,
+    id::{KeyId, OrganizationId, ProjectId},
+    intake::{IngestKeys, StoredIngestKey},
     key::{KeyHash, KeyKind, StoredKey},
-    project::Caller,
-    store::StoreError,
+    project::{Caller, Project},
+    rules::RecordingRules,
+    store::{ReadKeys, StoreError},
     timestamp::Timestamp,
 };
 
-use crate::key;
+use crate::{directory::Recent, key};
 
-/// Days before a key's expiry in which answers announce it.
+/// Days before a read key's expiry in which answers announce it.
 const NOTICE_DAYS: i64 = 7;
 
-/// The hash of a read key in a request. The key is well-formed but not looked up yet.
+/// The hash of a key in a request. The key is well-formed but not looked up yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PresentedKey(KeyHash);
 
 impl PresentedKey {
     /// Reads the value of an `Authorization` header, without any look-up.
     ///
-    /// Returns [`Refusal::MissingKey`] (no header, another scheme, an empty token), [`Refusal::WrongKeyType`] (an
-    /// ingest key's prefix) or [`Refusal::InvalidKey`] (not a read key's shape).
-    pub fn of_header(header: Option<&[u8]>) -> Result<Self, Refusal> {
-        Self::of_text(header.and_then(bearer_token).ok_or(Refusal::MissingKey)?)
+    /// Returns [`Refusal::MissingKey`] (no header, another scheme, an empty token), [`Refusal::WrongKeyType`] (the
+    /// prefix of the other kind) or [`Refusal::InvalidKey`] (not the shape of a key of this kind).
+    pub fn of_header(kind: KeyKind, header: Option<&[u8]>) -> Result<Self, Refusal> {
+        Self::of_text(kind, header.and_then(bearer_token).ok_or(Refusal::MissingKey)?)
     }
 
     /// Reads the text of a key, without any look-up.
     ///
-    /// Refuses with [`Refusal::WrongKeyType`] (an ingest key's prefix) or [`Refusal::InvalidKey`] (not a read key's
-    /// shape).
-    pub fn of_text(token: &[u8]) -> Result<Self, Refusal> {
-        let is_read = token.starts_with(key::READ_PREFIX.as_bytes());
-        if !is_read && token.starts_with(key::INGEST_PREFIX.as_bytes()) {
+    /// Returns [`Refusal::WrongKeyType`] (the prefix of the other kind) or [`Refusal::InvalidKey`] (not the shape of a
+    /// key of this kind).
+    pub fn of_text(kind: KeyKind, token: &[u8]) -> Result<Self, Refusal> {
+        if key::kind_by_prefix(token).is_some_and(|other| other != kind) {
             return Err(Refusal::WrongKeyType);
         }
-        if !key::has_shape(KeyKind::Read, token) {
+        if !key::has_shape(kind, token) {
             return Err(Refusal::InvalidKey);
         }
         Ok(Self(key::hash(token)))
@@ -50,6 +53,12 @@ impl PresentedKey {
     pub const fn hash(&self) -> KeyHash {
         self.0
     }
+
+    /// The id of the key's budget of `requests`. No `Authorization` header has this value, so that each kind of request
+    /// has a budget of its own.
+    pub fn budget_id(&self, requests: &str) -> Vec<u8> {
+        [requests.as_bytes(), b"\n", &self.0.0].concat()
+    }
 }
 
 /// The id under which the rate limit counts a request: the key in the `Authorization` header, else the whole value. All
@@ -59,72 +68,163 @@ pub fn budget_id(header: &[u8]) -> &[u8] {
 }
 
 /// The token of a `Bearer` header, if it has one. Case does not matter in the scheme.
-pub(crate) fn bearer_token(header: &[u8]) -> Option<&[u8]> {
+fn bearer_token(header: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = header.split_at(header.iter().position(u8::is_ascii_whitespace)?);
     let token = token.trim_ascii();
     (scheme.eq_ignore_ascii_case(b"Bearer") && !token.is_empty()).then_some(token)
 }
 
-/// The rights of a checked read key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grant {
-    /// The organization whose data the key reads.
-    pub caller: Caller,
+/// A stored key of one kind: how it is looked up, and when it is valid.
+pub trait AccessKey: Clone + Send + Sync + 'static {
+    /// The kind.
+    const KIND: KeyKind;
+    /// The port that has such keys.
+    type Store: ?Sized + Send + Sync;
+    /// The cached projects of the owners of such keys.
+    type Projects: Default + Send + Sync;
+
+    /// The key of this hash in any state. Blocks.
+    fn find(store: &Self::Store, hash: &KeyHash) -> Result<Option<Self>, StoreError>;
+
+    /// Records the use of the key on the day of `now`. Blocks.
+    fn record_use(&self, store: &Self::Store, now: Timestamp) -> Result<(), StoreError>;
+
     /// The key's public id.
-    pub key: KeyId,
-    /// The expiry of the key.
-    pub expires_at: Timestamp,
+    fn id(&self) -> KeyId;
+
+    /// Returns, in this order, [`Refusal::KeyRevoked`], [`Refusal::KeyExpired`] or [`Refusal::TierTooLow`] if the key
+    /// is not valid at `now`.
+    fn validate(&self, now: Timestamp) -> Result<(), Refusal>;
 }
 
-impl Grant {
-    /// The rights of a stored key at `now`, if any.
-    pub(crate) fn of(stored: &StoredKey, now: Timestamp) -> Result<Self, Refusal> {
-        if stored.revoked_at.is_some() {
+impl AccessKey for StoredKey {
+    const KIND: KeyKind = KeyKind::Read;
+    type Store = dyn ReadKeys;
+    /// The organization is part of the cache key, so that an entry of one organization is never returned to another.
+    type Projects = Recent<(OrganizationId, ProjectId), Project>;
+
+    fn find(store: &Self::Store, hash: &KeyHash) -> Result<Option<Self>, StoreError> {
+        store.key(hash)
+    }
+
+    fn record_use(&self, store: &Self::Store, now: Timestamp) -> Result<(), StoreError> {
+        store.key_used(self.id, now)
+    }
+
+    fn id(&self) -> KeyId {
+        self.id
+    }
+
+    fn validate(&self, now: Timestamp) -> Result<(), Refusal> {
+        if self.revoked_at.is_some() {
             return Err(Refusal::KeyRevoked);
         }
-        if stored.expires_at <= now {
+        if self.expires_at <= now {
             return Err(Refusal::KeyExpired);
         }
-        if !stored.plan.has_read_api() {
+        if !self.plan.has_read_api() {
             return Err(Refusal::TierTooLow);
         }
-        Ok(Self {
-            caller: Caller {
-                organization: stored.organization,
-                plan: stored.plan,
-            },
-            key: stored.id,
-            expires_at: stored.expires_at,
-        })
+        Ok(())
+    }
+}
+
+impl AccessKey for StoredIngestKey {
+    const KIND: KeyKind = KeyKind::Ingest;
+    type Store = dyn IngestKeys;
+    type Projects = ();
+
+    fn find(store: &Self::Store, hash: &KeyHash) -> Result<Option<Self>, StoreError> {
+        store.ingest_key(hash)
+    }
+
+    /// The record of an upload includes the key's use.
+    fn record_use(&self, _: &Self::Store, _: Timestamp) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn id(&self) -> KeyId {
+        self.id
+    }
+
+    fn validate(&self, now: Timestamp) -> Result<(), Refusal> {
+        if self.revoked_at.is_some() {
+            return Err(Refusal::KeyRevoked);
+        }
+        if self.terms.expires_at.is_some_and(|at| at <= now) {
+            return Err(Refusal::KeyExpired);
+        }
+        Ok(())
+    }
+}
+
+/// A key that was valid at the time of the request. Only a check returns one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant<K>(K);
+
+/// The grant of a read key.
+pub type ReadGrant = Grant<StoredKey>;
+/// The grant of an ingest key.
+pub type IngestGrant = Grant<StoredIngestKey>;
+
+impl<K: AccessKey> Grant<K> {
+    /// The grant of a stored key at `now`, if it is valid.
+    pub(crate) fn of(stored: K, now: Timestamp) -> Result<Self, Refusal> {
+        stored.validate(now).map(|()| Self(stored))
+    }
+}
+
+impl<K> Deref for Grant<K> {
+    type Target = K;
+
+    fn deref(&self) -> &K {
+        &self.0
+    }
+}
+
+impl ReadGrant {
+    /// The organization whose data the key reads.
+    pub const fn caller(&self) -> Caller {
+        Caller {
+            organization: self.0.organization,
+            plan: self.0.plan,
+        }
     }
 
     /// The expiry, if it is near enough for an announcement: from seven days before.
     pub const fn expiry_notice(&self, now: Timestamp) -> Option<Timestamp> {
-        if now.unix_ms() >= self.expires_at.plus_days(-NOTICE_DAYS).unix_ms() {
-            Some(self.expires_at)
+        if now.unix_ms() >= self.0.expires_at.plus_days(-NOTICE_DAYS).unix_ms() {
+            Some(self.0.expires_at)
         } else {
             None
         }
     }
 }
 
-/// The reason why a request is refused.
+impl IngestGrant {
+    /// The rules for recordings of this key.
+    pub const fn rules(&self) -> RecordingRules {
+        RecordingRules::of_key(&self.0.terms)
+    }
+}
+
+/// The reason why a key is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No bearer token.
     #[error("no bearer key was sent")]
     MissingKey,
-    /// An ingest key.
-    #[error("an ingest key was sent")]
+    /// A key of the other kind.
+    #[error("a key of the other kind was sent")]
     WrongKeyType,
-    /// Not a read key's shape, or unknown.
-    #[error("the read key is not valid")]
+    /// Not the shape of a key, or unknown.
+    #[error("the key is not valid")]
     InvalidKey,
     /// Revoked, whether expired or not.
-    #[error("the read key was revoked")]
+    #[error("the key was revoked")]
     KeyRevoked,
     /// Past its expiry.
-    #[error("the read key is past its expiry")]
+    #[error("the key is past its expiry")]
     KeyExpired,
     /// The organization's plan does not include the read API.
     #[error("the organization's plan does not include the read API")]
@@ -152,12 +252,15 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_unix_ms(1_795_200_363_120);
 
     fn refusal(header: &[u8]) -> Refusal {
-        PresentedKey::of_header(Some(header)).unwrap_err()
+        PresentedKey::of_header(KeyKind::Read, Some(header)).unwrap_err()
     }
 
     #[test]
     fn a_malformed_read_key_is_refused_without_a_look_up() {
-        assert_eq!(PresentedKey::of_header(None), Err(Refusal::MissingKey));
+        assert_eq!(
+            PresentedKey::of_header(KeyKind::Read, None),
+            Err(Refusal::MissingKey)
+        );
         let (ingest, _) = key::mint(KeyKind::Ingest, NOW);
         let (read, _) = key::mint(KeyKind::Read, NOW);
         let read = read.reveal();
@@ -188,7 +291,7 @@ mod tests {
         let (read, new) = key::mint(KeyKind::Read, NOW);
         for scheme in ["Bearer", "bearer", "BEARER", "bEaReR  "] {
             let header = format!("{scheme} {}", read.reveal());
-            let presented = PresentedKey::of_header(Some(header.as_bytes())).unwrap();
+            let presented = PresentedKey::of_header(KeyKind::Read, Some(header.as_bytes())).unwrap();
             assert_eq!(presented, PresentedKey(new.hash));
         }
     }
@@ -206,14 +309,14 @@ mod tests {
 
     #[test]
     fn the_notice_begins_seven_days_before_the_expiry() {
-        let grant = Grant {
-            caller: Caller {
-                organization: assay_domain::id::OrganizationId(uuid::Uuid::nil()),
-                plan: Plan::Standard,
-            },
-            key: KeyId(uuid::Uuid::nil()),
+        let stored = StoredKey {
+            id: KeyId(uuid::Uuid::nil()),
+            organization: OrganizationId(uuid::Uuid::nil()),
+            plan: Plan::Standard,
             expires_at: NOW.plus_days(7),
+            revoked_at: None,
         };
+        let grant = Grant::of(stored, NOW).unwrap();
         assert_eq!(grant.expiry_notice(NOW), Some(NOW.plus_days(7)));
         assert_eq!(grant.expiry_notice(NOW.plus_ms(-1)), None);
     }
@@ -221,7 +324,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_header_is_answered(header in any::<Vec<u8>>()) {
-            prop_assert!(PresentedKey::of_header(Some(&header)).is_err());
+            prop_assert!(PresentedKey::of_header(KeyKind::Read, Some(&header)).is_err());
         }
     }
 }

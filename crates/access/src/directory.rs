@@ -8,54 +8,65 @@
 use std::{hash::Hash, sync::Arc};
 
 use assay_domain::{
-    id::{OrganizationId, ProjectId},
+    id::ProjectId,
     key::{KeyHash, StoredKey},
     project::{Caller, Project},
-    store::{ReadKeys, StoreError},
+    store::StoreError,
     timestamp::Timestamp,
 };
 use quick_cache::sync::Cache;
 
-use crate::check::{CheckError, Grant, PresentedKey, Refusal};
+use crate::check::{AccessKey, CheckError, Grant, PresentedKey, Refusal};
 
 /// The validity of a cached row, in milliseconds.
 const CACHED_MS: i64 = 500;
 /// Most cached keys, and most cached projects: a megabyte or two.
 const MOST_CACHED: usize = 10_000;
 
-/// Looks up keys and projects, with a cache.
-pub struct Directory {
-    store: Arc<dyn ReadKeys>,
-    keys: Recent<KeyHash, StoredKey>,
-    /// The organization is part of the cache key, so that an entry of one organization is never returned to another.
-    projects: Recent<(OrganizationId, ProjectId), Project>,
+/// Looks up keys of one kind, and the projects of read keys, with a cache.
+pub struct Directory<K: AccessKey> {
+    store: Arc<K::Store>,
+    keys: Recent<KeyHash, K>,
+    projects: K::Projects,
 }
 
-impl Directory {
+/// Looks up read keys and projects.
+pub type ReadDirectory = Directory<StoredKey>;
+
+impl<K: AccessKey> Directory<K> {
     /// Creates a cache over `store`.
-    pub fn new(store: Arc<dyn ReadKeys>) -> Self {
+    pub fn new(store: Arc<K::Store>) -> Self {
         Self {
             store,
-            keys: Recent::new(),
-            projects: Recent::new(),
+            keys: Recent::default(),
+            projects: K::Projects::default(),
         }
     }
 
     /// Looks a key up and returns its grant at `now`.
     ///
-    /// Returns, in this order, [`Refusal::InvalidKey`] (unknown), [`Refusal::KeyRevoked`], [`Refusal::KeyExpired`] or
-    /// [`Refusal::TierTooLow`]. Blocks on the store.
-    pub fn check(&self, key: &PresentedKey, now: Timestamp) -> Result<Grant, CheckError> {
+    /// Returns, in this order, [`Refusal::InvalidKey`] (unknown) or the refusals of [`AccessKey::validate`]. Blocks on
+    /// the store.
+    pub fn check(&self, key: &PresentedKey, now: Timestamp) -> Result<Grant<K>, CheckError> {
         let hash = key.hash();
-        let stored = self.keys.get(hash, now, || self.store.key(&hash))?;
-        Ok(Grant::of(&stored.ok_or(Refusal::InvalidKey)?, now)?)
+        let stored = self.keys.get(hash, now, || K::find(&self.store, &hash))?;
+        Ok(Grant::of(stored.ok_or(Refusal::InvalidKey)?, now)?)
     }
 
-    /// The admission share for the look-up of this key. Does not block.
+    /// The admission share for the look-up of this key: its own if its row was found and is still cached, at any age.
+    /// Does not block.
     pub fn share(&self, key: &PresentedKey) -> AdmissionShare {
-        self.keys.share(key.hash())
+        let hash = key.hash();
+        AdmissionShare(self.keys.0.contains_key(&hash).then_some(hash))
     }
 
+    /// The store behind the cache.
+    pub fn store(&self) -> &K::Store {
+        &self.store
+    }
+}
+
+impl Directory<StoredKey> {
     /// The caller's project with this id, as seen at `now`. Blocks on the store.
     pub fn project(
         &self,
@@ -88,15 +99,17 @@ impl AdmissionShare {
 }
 
 /// Recently read rows. The time is that of the request, which is earlier than the read.
-pub(crate) struct Recent<K, V>(Cache<K, (Timestamp, V)>);
+pub struct Recent<K, V>(Cache<K, (Timestamp, V)>);
 
-impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
-    pub(crate) fn new() -> Self {
+impl<K: Eq + Hash, V: Clone> Default for Recent<K, V> {
+    fn default() -> Self {
         Self(Cache::new(MOST_CACHED))
     }
+}
 
+impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
     /// The cached row of `key`, else the result of `read`.
-    pub(crate) fn get(
+    fn get(
         &self,
         key: K,
         now: Timestamp,
@@ -112,12 +125,5 @@ impl<K: Eq + Hash + Copy, V: Clone> Recent<K, V> {
             self.0.insert(key, (now, value.clone()));
         }
         Ok(value)
-    }
-}
-
-impl<V: Clone> Recent<KeyHash, V> {
-    /// The share of a key: its own if its row was found and is still cached, at any age.
-    pub(crate) fn share(&self, key: KeyHash) -> AdmissionShare {
-        AdmissionShare(self.0.contains_key(&key).then_some(key))
     }
 }

@@ -66,6 +66,13 @@ pub fn mint(kind: KeyKind, now: Timestamp) -> (SecretKey, NewKey) {
     (SecretKey(text), new)
 }
 
+/// The kind whose prefix `text` has, if any.
+pub(crate) fn kind_by_prefix(text: &[u8]) -> Option<KeyKind> {
+    [KeyKind::Read, KeyKind::Ingest]
+        .into_iter()
+        .find(|kind| text.starts_with(prefix(*kind).as_bytes()))
+}
+
 /// Whether `text` could be a key of `kind`: prefix, length, alphabet and check characters.
 pub fn has_shape(kind: KeyKind, text: &[u8]) -> bool {
     let Some(rest) = text.strip_prefix(prefix(kind).as_bytes()) else {

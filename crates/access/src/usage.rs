@@ -7,9 +7,10 @@ use std::{
 
 use assay_domain::{
     id::KeyId,
-    store::ReadKeys,
     timestamp::{DAY_MS, Timestamp},
 };
+
+use crate::check::AccessKey;
 
 /// The pause after a failure.
 const RETRY_MS: i64 = 60_000;
@@ -24,13 +25,14 @@ pub struct KeyUsage {
 impl KeyUsage {
     /// Records a use of `key` at `now`. A failure is logged and tried again later; it does not fail the request.
     /// Blocks.
-    pub fn record(&self, store: &dyn ReadKeys, key: KeyId, now: Timestamp) {
-        if !self.claim(key, now) {
+    pub fn record<K: AccessKey>(&self, store: &K::Store, key: &K, now: Timestamp) {
+        let id = key.id();
+        if !self.claim(id, now) {
             return;
         }
-        if let Err(error) = store.key_used(key, now) {
-            log::warn!("the use of key {key} was not recorded: {error}");
-            self.put(key, now.plus_ms(RETRY_MS));
+        if let Err(error) = key.record_use(store, now) {
+            log::warn!("the use of key {id} was not recorded: {error}");
+            self.put(id, now.plus_ms(RETRY_MS));
         }
     }
 

@@ -7,9 +7,9 @@ use actix_web::{
     http::header::{self, Accept, ContentType},
     web::{self, ServiceConfig},
 };
-use assay_listener::{AdmissionControl, TimeLimits, with_causes};
+use assay_listener::{AdmissionControl, Problem, TimeLimits, with_causes};
 
-use crate::{app::App, error::ApiError, exposition::Exposition, reference};
+use crate::{app::App, exposition::Exposition, reference};
 
 /// Time limits of the readiness check. A platform waits a few seconds for it.
 const READINESS: TimeLimits = TimeLimits {
@@ -46,7 +46,7 @@ async fn readiness(app: App, admission: Arc<AdmissionControl<()>>) -> HttpRespon
     match admission.run((), move || app.store.ready()).await {
         Ok(Ok(())) => HttpResponse::Ok().body("ready\n"),
         Ok(Err(error)) => not_ready(&error),
-        Err(rejected) => not_ready(&ApiError::from(rejected)),
+        Err(rejected) => not_ready(&Problem::from(rejected)),
     }
 }
 

@@ -1,17 +1,13 @@
 //! Converts a handler's answer to a response: bytes, entity tag, content coding.
 
-use std::fmt::Write as _;
-
 use actix_web::http::{StatusCode, header::HeaderValue};
 use assay_domain::{store::Store, timestamp::Timestamp};
-use assay_listener::{Coding, Encoder};
+use assay_listener::{Coding, Encoder, Preferences, Problem, Tag};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use crate::{
     error::ApiError,
     memory::{IN_PARTS, Reservation},
-    request::RequestParts,
 };
 
 /// Bodies up to this size are not compressed, because compression would cost more than it saves.
@@ -76,7 +72,7 @@ impl Answer {
         entries: Box<dyn NextEntries>,
         version: [u8; 32],
     ) -> Result<Self, ApiError> {
-        let beginning = self.json.strip_suffix(ENDING).ok_or(ApiError::Aborted)?;
+        let beginning = self.json.strip_suffix(ENDING).ok_or(Problem::Panicked)?;
         self.json.truncate(beginning.len());
         self.rest = Some(Rest { entries, version });
         Ok(self)
@@ -91,16 +87,15 @@ impl Answer {
         })
     }
 
-    /// Chooses the content coding, compares the tag and compresses. Each coding has its own tag, because equal strong
-    /// tags mean equal bytes.
+    /// Chooses the content coding, compares the tag and compresses.
     pub(crate) fn into_reply(
         self,
-        parts: &RequestParts,
+        preferences: &Preferences,
         expiry_notice: Option<Timestamp>,
         mut memory: Reservation,
     ) -> Result<Reply, ApiError> {
         let coding = if self.rest.is_some() || self.json.len() > COMPRESSED_ABOVE {
-            parts.coding()
+            preferences.coding()
         } else {
             Coding::Identity
         };
@@ -108,10 +103,10 @@ impl Answer {
             Caching::None => None,
             Caching::Revalidate => {
                 let version = self.rest.as_ref().map(|rest| rest.version.as_slice());
-                Some(tag(&self.json, version.unwrap_or_default(), coding))
+                Some(Tag::of(&[&self.json, version.unwrap_or_default()], coding))
             }
         };
-        let is_known = tag.as_ref().is_some_and(|tag| parts.has_version(tag));
+        let is_known = tag.as_ref().is_some_and(|tag| preferences.have(tag));
         let body = match self.rest {
             _ if is_known => Body::NotModified,
             None => Body::Json {
@@ -146,7 +141,7 @@ pub(crate) struct Reply {
     pub(crate) body: Body,
     /// The memory reservation of the body.
     pub(crate) memory: Reservation,
-    pub(crate) tag: Option<String>,
+    pub(crate) tag: Option<Tag>,
     pub(crate) caching: Caching,
     pub(crate) expiry_notice: Option<Timestamp>,
 }
@@ -214,16 +209,4 @@ impl Body {
             Self::Json { .. } | Self::Parts { .. } => StatusCode::OK,
         }
     }
-}
-
-/// Half a SHA-256 of the JSON and the version in hexadecimal, and the coding.
-fn tag(json: &[u8], version: &[u8], coding: Coding) -> String {
-    let hash = Sha256::new().chain_update(json).chain_update(version).finalize();
-    let mut tag = String::with_capacity(40);
-    for byte in hash.iter().take(16) {
-        // Writing to a String cannot fail.
-        let _ = write!(tag, "{byte:02x}");
-    }
-    tag.push_str(coding.tag_suffix());
-    tag
 }

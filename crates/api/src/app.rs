@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use assay_access::{
-    directory::{AdmissionShare, Directory},
-    limit::RateLimiter,
-    usage::KeyUsage,
-};
+use assay_access::limit::RateLimiter;
 use assay_domain::{store::Store, timestamp::Clock};
 use assay_flakiness::Diagnose;
-use assay_listener::{AdmissionControl, MetricsRegistry, TimeLimits};
+use assay_listener::{MetricsRegistry, ReadReception};
 
-use crate::{cors::Origins, memory::AnswerMemory, metrics::Metrics};
+use crate::{
+    cors::Origins,
+    memory::AnswerMemory,
+    metrics::{MeasuredLimiter, Metrics},
+};
 
-/// Default number of blocking threads.
-const THREADS: usize = 512;
 /// Default limit of the answers in memory, in bytes.
 const ANSWER_BYTES: usize = 256 << 20;
 
@@ -22,35 +20,34 @@ const ANSWER_BYTES: usize = 256 << 20;
 #[derive(Clone)]
 pub struct App {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) directory: Arc<Directory>,
+    pub(crate) reception: ReadReception,
     pub(crate) engine: Arc<dyn Diagnose>,
-    pub(crate) limiter: Arc<dyn RateLimiter>,
+    pub(crate) limiter: Arc<MeasuredLimiter>,
     pub(crate) clock: Clock,
-    pub(crate) usage: Arc<KeyUsage>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) admission: Arc<AdmissionControl<AdmissionShare>>,
     pub(crate) memory: Arc<AnswerMemory>,
     pub(crate) origins: Origins,
 }
 
 impl App {
-    /// Creates an application that reads from `store`, judges with `engine`, counts requests with `limiter` and reads
-    /// the time of each request from `clock`. `engine` must be the one that computed the stored verdicts.
+    /// Creates an application that receives requests at `reception`, reads from `store`, judges with `engine`, counts
+    /// requests with `limiter` and reads the time of each request from `clock`. `engine` must be the one that computed
+    /// the stored verdicts.
     pub fn new(
+        reception: ReadReception,
         store: Arc<dyn Store>,
         engine: Arc<dyn Diagnose>,
         limiter: Arc<dyn RateLimiter>,
         clock: Clock,
     ) -> Self {
+        let metrics = Arc::<Metrics>::default();
         Self {
-            directory: Arc::new(Directory::new(Arc::<dyn Store>::clone(&store))),
+            reception,
             store,
             engine,
-            limiter,
+            limiter: Arc::new(MeasuredLimiter::new(limiter, Arc::clone(&metrics))),
             clock,
-            usage: Arc::default(),
-            metrics: Arc::default(),
-            admission: Arc::new(AdmissionControl::new(THREADS, TimeLimits::READ)),
+            metrics,
             origins: Origins::default(),
             memory: Arc::new(AnswerMemory::new(ANSWER_BYTES)),
         }
@@ -75,19 +72,5 @@ impl App {
     /// The registry of `/metrics`, for the metrics of other listeners.
     pub fn metrics_registry(&self) -> MetricsRegistry {
         self.metrics.registry.clone()
-    }
-
-    /// The admission to the blocking threads, for other listeners that read from the same store.
-    pub fn admission(&self) -> Arc<AdmissionControl<AdmissionShare>> {
-        Arc::clone(&self.admission)
-    }
-
-    /// Sets the number of blocking threads for all workers together. Clones made before are not changed.
-    #[must_use]
-    pub fn with_threads(self, threads: usize) -> Self {
-        Self {
-            admission: Arc::new(AdmissionControl::new(threads, TimeLimits::READ)),
-            ..self
-        }
     }
 }

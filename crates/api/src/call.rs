@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use assay_access::directory::Directory;
+use assay_access::directory::ReadDirectory;
 use assay_domain::{
     id::{ProjectId, RunId},
     observation::History,
@@ -13,17 +13,18 @@ use assay_domain::{
     verdict::Suspects,
 };
 use assay_flakiness::Diagnose;
+use assay_listener::Pairs;
 
 use crate::{
     error::ApiError,
     metrics::Metrics,
-    request::{Pairs, PathParameters, Query},
+    request::{PathParameters, Query},
 };
 
 /// One request with a valid key. Only the dispatch creates one.
 pub(crate) struct Call<'a> {
     pub(crate) store: &'a dyn Store,
-    pub(crate) directory: &'a Directory,
+    pub(crate) directory: &'a ReadDirectory,
     pub(crate) engine: &'a dyn Diagnose,
     pub(crate) metrics: &'a Metrics,
     pub(crate) caller: Caller,

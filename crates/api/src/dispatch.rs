@@ -15,26 +15,24 @@ use actix_web::{
     rt::time::sleep,
 };
 use assay_access::{
-    check::{PresentedKey, budget_id},
-    directory::AdmissionShare,
-    limit::{Admission, Budget, WINDOW_MS},
+    check::{PresentedKey, ReadGrant, budget_id},
+    limit::{Budget, WINDOW_MS},
 };
-use assay_domain::timestamp::Timestamp;
-use assay_listener::{Outcome, RATE_LIMITED, Rejected, RequestId, SUCCESS, authorization, observe};
+use assay_domain::{key::KeyKind, timestamp::Timestamp};
+use assay_listener::{
+    CountedBy, Outcome, Problem, RATE_LIMITED, Rejected, RequestId, SUCCESS, authorization, observe,
+};
 
 use crate::{
-    answer::{Answer, Body, Reply, RestOfBody},
+    answer::{Body, Reply, RestOfBody},
     app::App,
     body::{BodyInParts, BuiltPart, WholeBody},
     call::Call,
     error::ApiError,
     memory::BUILDING,
     request::RequestParts,
-    routes::Route,
+    route::{BASE, Route},
 };
-
-/// Answers a request with a valid key. Runs on a blocking thread.
-pub(crate) type Handler = fn(&Call<'_>) -> Result<Answer, ApiError>;
 
 /// The header that announces a key's expiry in the last days before it.
 const EXPIRES_AT: HeaderName = HeaderName::from_static("service-key-expires-at");
@@ -68,31 +66,22 @@ async fn respond(
     now: Timestamp,
 ) -> (HttpResponse, &'static str) {
     let authorization = authorization(request.headers());
-    let admission = match &authorization {
-        Some(header) => app.limiter.admit(budget_id(header), now).await,
-        None => Admission::Unlimited,
-    };
-    if authorization.is_some() {
-        app.metrics.decided(&admission);
-    }
-    let budget = match admission {
-        Admission::Unlimited => None,
-        Admission::Admitted(budget) => Some(budget),
-        Admission::Refused => return (HttpResponse::TooManyRequests().finish(), RATE_LIMITED),
-    };
-    let mut presented = None;
-    let outcome = match PresentedKey::of_header(authorization.as_deref()) {
-        Ok(key) => {
-            presented = Some(key);
-            admit_and_read(app, route, key, RequestParts::of(request), now).await
-        }
-        Err(refusal) => Err(refusal.into()),
-    };
-    match outcome {
-        Ok(reply) => {
+    let counted_by = authorization.as_deref().map(|header| CountedBy {
+        limiter: &*app.limiter,
+        id: budget_id(header).into(),
+    });
+    let presented = PresentedKey::of_header(KeyKind::Read, authorization.as_deref());
+    let (reading, parts) = (Arc::clone(app), RequestParts::of(request));
+    let work = move |grant| read(&reading, route, grant, &parts, now);
+    match app.reception.receive(presented, counted_by, now, work).await {
+        Ok((reply, budget)) => {
             let is_head = request.method() == Method::HEAD;
-            let build = part_builder(app, presented, route, id);
+            let build = part_builder(app, presented.ok(), route, id);
             (success(reply, budget, is_head, build), SUCCESS)
+        }
+        // As a firewall in front of the API answers.
+        Err(ApiError::Problem(Problem::RateLimited { .. })) => {
+            (HttpResponse::TooManyRequests().finish(), RATE_LIMITED)
         }
         Err(error) => {
             error.log(route.path, id);
@@ -101,50 +90,28 @@ async fn respond(
     }
 }
 
-/// Computes the answer on a blocking thread, in the key's share of the threads. An unknown key is looked up first, in
-/// the share of all unknown keys.
-async fn admit_and_read(
-    app: &Arc<App>,
-    route: &'static Route,
-    key: PresentedKey,
-    parts: RequestParts,
-    now: Timestamp,
-) -> Result<Reply, ApiError> {
-    let app = Arc::clone(app);
-    let admission = Arc::clone(&app.admission);
-    if app.directory.share(&key) == AdmissionShare::UNKNOWN_KEYS {
-        let app_of_job = Arc::clone(&app);
-        let look_up = move || app_of_job.directory.check(&key, now);
-        admission.run(AdmissionShare::UNKNOWN_KEYS, look_up).await??;
-    }
-    let reading = move || read(&app, route, &key, &parts, now);
-    admission.run(AdmissionShare::of(&key), reading).await?
-}
-
-/// Checks the key, then calls the handler. Blocks on the store.
+/// Calls the handler. Blocks on the store.
 fn read(
     app: &App,
     route: &'static Route,
-    key: &PresentedKey,
+    grant: ReadGrant,
     parts: &RequestParts,
     now: Timestamp,
 ) -> Result<Reply, ApiError> {
-    let grant = app.directory.check(key, now)?;
-    app.usage.record(&*app.store, grant.key, now);
     let call = Call {
         store: &*app.store,
-        directory: &app.directory,
+        directory: app.reception.directory(),
         engine: &*app.engine,
         metrics: &app.metrics,
-        caller: grant.caller,
+        caller: grant.caller(),
         now,
-        path: &parts.path_parameters(route),
+        path: &parts.path_parameters(BASE, route.path),
         pairs: &parts.pairs(),
     };
     let building = if route.is_large { BUILDING } else { 0 };
-    let memory = app.memory.reserve(grant.key, building)?;
+    let memory = app.memory.reserve(grant.id, building)?;
     let answer = (route.handler)(&call)?;
-    answer.into_reply(parts, grant.expiry_notice(now), memory)
+    answer.into_reply(&parts.preferences, grant.expiry_notice(now), memory)
 }
 
 /// The response of a success. Only successes have the budget headers: the remaining budget changes with each request,
@@ -160,7 +127,7 @@ fn success(
         .insert_header((header::CACHE_CONTROL, reply.caching.header()))
         .insert_header((header::VARY, HeaderValue::from_static("Accept-Encoding")));
     if let Some(tag) = reply.tag {
-        response.insert_header((header::ETAG, format!("\"{tag}\"")));
+        response.insert_header(tag.header());
     }
     if let Some(expiry) = reply.expiry_notice {
         response.insert_header((EXPIRES_AT, expiry.to_string()));
@@ -210,7 +177,7 @@ fn part_builder(
         Box::pin(async move {
             let part = match key {
                 Some(key) => next_part(&app, key, rest).await,
-                None => Err(ApiError::Aborted),
+                None => Err(Problem::Panicked.into()),
             };
             if let Err(error) = &part {
                 error.log(route.path, &id);
@@ -228,15 +195,15 @@ async fn next_part(app: &Arc<App>, key: PresentedKey, rest: RestOfBody) -> Built
         let (store, shared_rest) = (Arc::clone(&app.store), Arc::clone(&rest));
         let work = move || {
             let rest = shared_rest.lock().unwrap_or_else(PoisonError::into_inner).take();
-            rest.ok_or(ApiError::Aborted)?.next(&*store)
+            rest.ok_or(Problem::Panicked)?.next(&*store)
         };
-        match app.admission.run(AdmissionShare::of(&key), work).await {
+        match app.reception.run(&key, work).await {
             Ok(part) => return part,
             Err(Rejected::Overloaded) if tries < PART_TRIES => {
                 tries += 1;
                 sleep(PART_PAUSE).await;
             }
-            Err(rejected) => return Err(rejected.into()),
+            Err(rejected) => return Err(Problem::from(rejected).into()),
         }
     }
 }

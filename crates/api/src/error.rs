@@ -2,28 +2,21 @@
 
 use std::{fmt::Write as _, io};
 
-use actix_web::{
-    HttpResponse, HttpResponseBuilder,
-    http::{
-        StatusCode,
-        header::{self, HeaderValue},
-    },
-};
-use assay_access::check::{CheckError, Refusal};
-use assay_domain::{plan::Plan, store::StoreError, test::CandidateFiles, window::Days};
-use assay_listener::{Rejected, RequestId, with_causes};
+use actix_web::{HttpResponse, http::StatusCode};
+use assay_domain::{key::KeyKind, plan::Plan, store::StoreError, test::CandidateFiles, window::Days};
+use assay_listener::{Problem, RequestId, refusal, with_causes};
 use serde::Serialize;
 
-use crate::{answer::Caching, memory::MemoryExhausted};
+use crate::memory::MemoryExhausted;
 
-/// Seconds after which a client may retry a temporary failure.
-const RETRY_AFTER_S: &str = "1";
+/// Seconds after which a client may retry a temporary failure of its own answers.
+const RETRY_AFTER_S: u64 = 1;
 
 /// The reason why a request failed. Not-found variants have no fields, so that such answers cannot differ.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Problem(#[from] Problem),
     #[error("no such route")]
     NoSuchRoute,
     #[error("no such method")]
@@ -46,40 +39,19 @@ pub(crate) enum ApiError {
     SignatureNotFound,
     #[error("several tests have the name")]
     AmbiguousTest(CandidateFiles),
-    #[error(transparent)]
-    Store(#[from] StoreError),
     #[error("the answer could not be written as JSON")]
     Json(#[from] serde_json::Error),
     #[error("the answer could not be compressed")]
     Encoding(#[source] io::Error),
-    #[error("the handler panicked")]
-    Aborted,
-    #[error("the request took too long; its thread is still busy")]
-    TookTooLong,
-    #[error("the queue of requests is full")]
-    Overloaded,
     #[error("the run changed while its tests were read")]
     Changed,
     #[error("the memory for answers is full of answers that clients have not read")]
     MemoryExhausted,
 }
 
-impl From<CheckError> for ApiError {
-    fn from(error: CheckError) -> Self {
-        match error {
-            CheckError::Refused(refusal) => Self::Refused(refusal),
-            CheckError::Store(error) => Self::Store(error),
-        }
-    }
-}
-
-impl From<Rejected> for ApiError {
-    fn from(rejected: Rejected) -> Self {
-        match rejected {
-            Rejected::Overloaded => Self::Overloaded,
-            Rejected::TimedOut => Self::TookTooLong,
-            Rejected::Panicked => Self::Aborted,
-        }
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self::Problem(error.into())
     }
 }
 
@@ -111,19 +83,12 @@ impl ErrorBody {
 impl ApiError {
     /// The response to the client.
     pub(crate) fn response(&self) -> HttpResponse {
-        let (status, _) = self.status_and_code();
-        let mut response = HttpResponseBuilder::new(status);
-        response.insert_header((header::CACHE_CONTROL, Caching::None.header()));
-        if status == StatusCode::UNAUTHORIZED {
-            response.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
-        }
-        if status == StatusCode::METHOD_NOT_ALLOWED {
-            response.insert_header((header::ALLOW, HeaderValue::from_static("GET, HEAD")));
-        }
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            response.insert_header((header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S)));
-        }
-        response.json(ErrorBody::of(self))
+        let allowed: &[&str] = if let Self::NoSuchMethod = self {
+            &["GET", "HEAD"]
+        } else {
+            &[]
+        };
+        refusal(self.status_and_code().0, self.retry_after_s(), allowed).json(ErrorBody::of(self))
     }
 
     /// The stable code that clients match on.
@@ -131,26 +96,32 @@ impl ApiError {
         self.status_and_code().1
     }
 
-    /// Logs a failure of the server with its causes. Errors of the client are not logged. Rejections under overload are
-    /// not logged one by one, because that would cost more than the rejection. The admission control and the memory of
-    /// answers log how many there are.
+    /// Logs a failure of the server with its causes. Errors of the client are not logged. The memory of answers logs
+    /// how many requests it rejects.
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
-        if !self.status_and_code().0.is_server_error()
-            || matches!(self, Self::Overloaded | Self::MemoryExhausted)
-        {
-            return;
+        let is_failure = if let Self::Problem(problem) = self {
+            problem.is_failure()
+        } else {
+            self.status_and_code().0.is_server_error() && !matches!(self, Self::MemoryExhausted)
+        };
+        if is_failure {
+            log::error!(request_id:% = id, route; "a request failed: {}", with_causes(self));
         }
-        log::error!(request_id:% = id, route; "a request failed: {}", with_causes(self));
+    }
+
+    const fn retry_after_s(&self) -> Option<u64> {
+        if let Self::Problem(problem) = self {
+            problem.retry_after_s(KeyKind::Read)
+        } else if let Self::MemoryExhausted | Self::Changed = self {
+            Some(RETRY_AFTER_S)
+        } else {
+            None
+        }
     }
 
     pub(crate) const fn status_and_code(&self) -> (StatusCode, &'static str) {
         match self {
-            Self::Refused(Refusal::MissingKey) => (StatusCode::UNAUTHORIZED, "missing_key"),
-            Self::Refused(Refusal::WrongKeyType) => (StatusCode::UNAUTHORIZED, "wrong_key_type"),
-            Self::Refused(Refusal::InvalidKey) => (StatusCode::UNAUTHORIZED, "invalid_key"),
-            Self::Refused(Refusal::KeyRevoked) => (StatusCode::UNAUTHORIZED, "key_revoked"),
-            Self::Refused(Refusal::KeyExpired) => (StatusCode::UNAUTHORIZED, "key_expired"),
-            Self::Refused(Refusal::TierTooLow) => (StatusCode::FORBIDDEN, "tier_too_low"),
+            Self::Problem(problem) => problem.status_and_code(KeyKind::Read),
             Self::NoSuchRoute => (StatusCode::NOT_FOUND, "invalid_parameter"),
             Self::NoSuchMethod => (StatusCode::METHOD_NOT_ALLOWED, "invalid_parameter"),
             Self::BadParameter { .. } => (StatusCode::BAD_REQUEST, "invalid_parameter"),
@@ -160,35 +131,14 @@ impl ApiError {
             Self::TestNotFound => (StatusCode::NOT_FOUND, "test_not_found"),
             Self::SignatureNotFound => (StatusCode::NOT_FOUND, "error_not_found"),
             Self::AmbiguousTest(_) => (StatusCode::BAD_REQUEST, "ambiguous_test"),
-            // With this status, a load balancer tries another server.
-            Self::Store(StoreError::Unreachable(_))
-            | Self::TookTooLong
-            | Self::Overloaded
-            | Self::MemoryExhausted
-            | Self::Changed => (StatusCode::SERVICE_UNAVAILABLE, "internal_error"),
-            Self::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
-            | Self::Json(_)
-            | Self::Encoding(_)
-            | Self::Aborted => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
+            Self::MemoryExhausted | Self::Changed => (StatusCode::SERVICE_UNAVAILABLE, "internal_error"),
+            Self::Json(_) | Self::Encoding(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
         }
     }
 
     fn sentence(&self) -> String {
         match self {
-            Self::Refused(Refusal::MissingKey) => {
-                "Send a read key in the Authorization header, as: Bearer svc_ro_…".to_owned()
-            }
-            Self::Refused(Refusal::WrongKeyType) => {
-                "This is a project's ingest key; use an organization read key, which begins with svc_ro_."
-                    .to_owned()
-            }
-            Self::Refused(Refusal::InvalidKey) => "The read key is not valid.".to_owned(),
-            Self::Refused(Refusal::KeyRevoked) => "The read key was revoked; create a new one.".to_owned(),
-            Self::Refused(Refusal::KeyExpired) => "The read key has expired; create a new one.".to_owned(),
-            Self::Refused(Refusal::TierTooLow) => {
-                "The read API requires the Standard or Pro plan; this organization is on the Free plan."
-                    .to_owned()
-            }
+            Self::Problem(problem) => problem.sentence(KeyKind::Read).into_owned(),
             Self::NoSuchRoute => "There is no such route.".to_owned(),
             Self::NoSuchMethod => "The API is read-only: use GET or HEAD.".to_owned(),
             Self::BadParameter { name, rule } => format!("The parameter {name} {rule}."),
@@ -198,18 +148,12 @@ impl ApiError {
             Self::TestNotFound => "No test has this name (and file, if the request has filePath).".to_owned(),
             Self::SignatureNotFound => "No error signature of this project has this fingerprint.".to_owned(),
             Self::AmbiguousTest(files) => ambiguous(files),
-            Self::Store(_)
-            | Self::Json(_)
-            | Self::Encoding(_)
-            | Self::Aborted
-            | Self::TookTooLong
-            | Self::Changed => "The server failed to answer; try again later.".to_owned(),
+            Self::Json(_) | Self::Encoding(_) | Self::Changed => {
+                "The server failed to answer; try again later.".to_owned()
+            }
             Self::MemoryExhausted => {
                 "The memory for answers is full; read the answers that the server is sending, then try again."
                     .to_owned()
-            }
-            Self::Overloaded => {
-                "The server has more requests than it can answer; try again later.".to_owned()
             }
         }
     }

@@ -1,10 +1,9 @@
 //! The HTTP layer: a read-only JSON API under `/api/v1`.
 //!
 //! [`configure`] mounts the routes of [`ROUTES`] on an actix application and [`admin()`] the routes of the operators'
-//! listener. Every request goes through one function (`dispatch`), which defines the order of the checks: rate limit,
-//! key, plan, route and method, parameters, project, resource. A request makes one hop to a blocking thread, and
-//! another one before it for a key that this process does not know. The handlers in `routes` are plain functions that
-//! run there.
+//! listener. Every request goes through one function (`dispatch`) and the reception of the listeners, which define the
+//! order of the checks: rate limit, key, plan, route and method, parameters, project, resource. The handlers in `routes`
+//! are plain functions on a blocking thread.
 
 mod admin;
 mod answer;
@@ -21,11 +20,13 @@ mod metrics;
 mod openapi;
 mod reference;
 mod request;
+mod route;
 mod routes;
 
 pub use self::{
     admin::admin,
     app::App,
     cors::{BadOrigin, Origins},
-    routes::{BASE, ROUTES, Route, configure},
+    route::{BASE, Route},
+    routes::{ROUTES, configure},
 };

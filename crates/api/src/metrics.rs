@@ -1,9 +1,16 @@
 //! The metrics of the read API.
 
-use std::{fmt, sync::atomic::Ordering, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
-use assay_access::limit::Admission;
-use assay_domain::store::{Connections, NodeReads};
+use assay_access::limit::{Admission, Admitting, RateLimiter};
+use assay_domain::{
+    store::{Connections, NodeReads},
+    timestamp::Timestamp,
+};
 use assay_listener::{HttpMetrics, MetricsRegistry};
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue},
@@ -82,7 +89,7 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Counts the rate limit's decision on a request.
-    pub(crate) fn decided(&self, admission: &Admission) {
+    fn decided(&self, admission: &Admission) {
         let decision = match admission {
             Admission::Unlimited => Decision::uncounted,
             Admission::Admitted(_) => Decision::admitted,
@@ -171,5 +178,27 @@ impl Metrics {
             "Open connections to each standby",
             self.standby_connections.clone(),
         );
+    }
+}
+
+/// A rate limiter whose decisions are counted.
+pub(crate) struct MeasuredLimiter {
+    limiter: Arc<dyn RateLimiter>,
+    metrics: Arc<Metrics>,
+}
+
+impl MeasuredLimiter {
+    pub(crate) fn new(limiter: Arc<dyn RateLimiter>, metrics: Arc<Metrics>) -> Self {
+        Self { limiter, metrics }
+    }
+}
+
+impl RateLimiter for MeasuredLimiter {
+    fn admit<'a>(&'a self, budget_id: &'a [u8], now: Timestamp) -> Admitting<'a> {
+        Box::pin(async move {
+            let admission = self.limiter.admit(budget_id, now).await;
+            self.metrics.decided(&admission);
+            admission
+        })
     }
 }

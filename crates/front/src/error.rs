@@ -1,9 +1,8 @@
 //! Errors of pages. Only this file maps the pages' errors to HTTP statuses.
 
 use actix_web::http::StatusCode;
-use assay_access::check::{CheckError, Refusal};
-use assay_domain::{store::StoreError, test::CandidateFiles};
-use assay_listener::{Rejected, RequestId, with_causes};
+use assay_domain::{key::KeyKind, store::StoreError, test::CandidateFiles};
+use assay_listener::{Problem, RequestId, with_causes};
 
 /// The reason why there is no page. Not-found variants have no fields, so that such pages cannot differ.
 #[derive(Debug, thiserror::Error)]
@@ -11,11 +10,7 @@ pub(crate) enum FrontError {
     #[error("there is no session")]
     SignedOut,
     #[error(transparent)]
-    Refused(#[from] Refusal),
-    #[error("too many pages")]
-    TooMany,
-    #[error("too many sign-ins")]
-    TooManySignIns,
+    Problem(#[from] Problem),
     #[error("no such page")]
     NoSuchPage,
     #[error("no such method")]
@@ -42,36 +37,15 @@ pub(crate) enum FrontError {
     SignatureNotFound,
     #[error("several tests have the name")]
     AmbiguousTest(CandidateFiles),
-    #[error(transparent)]
-    Store(#[from] StoreError),
     #[error("the page could not be compressed")]
     Encoding(#[from] std::io::Error),
     #[error("a session could not be sealed")]
     Sealing(#[from] crate::session::NoRandomness),
-    #[error("the page panicked")]
-    Aborted,
-    #[error("the request took too long; its thread is still busy")]
-    TookTooLong,
-    #[error("the queue of requests is full")]
-    Overloaded,
 }
 
-impl From<CheckError> for FrontError {
-    fn from(error: CheckError) -> Self {
-        match error {
-            CheckError::Refused(refusal) => Self::Refused(refusal),
-            CheckError::Store(error) => Self::Store(error),
-        }
-    }
-}
-
-impl From<Rejected> for FrontError {
-    fn from(rejected: Rejected) -> Self {
-        match rejected {
-            Rejected::Overloaded => Self::Overloaded,
-            Rejected::TimedOut => Self::TookTooLong,
-            Rejected::Panicked => Self::Aborted,
-        }
+impl From<StoreError> for FrontError {
+    fn from(error: StoreError) -> Self {
+        Self::Problem(error.into())
     }
 }
 
@@ -79,13 +53,7 @@ impl FrontError {
     pub(crate) const fn status_and_code(&self) -> (StatusCode, &'static str) {
         match self {
             Self::SignedOut => (StatusCode::UNAUTHORIZED, "missing_key"),
-            Self::Refused(Refusal::MissingKey) => (StatusCode::UNAUTHORIZED, "missing_key"),
-            Self::Refused(Refusal::WrongKeyType) => (StatusCode::UNAUTHORIZED, "wrong_key_type"),
-            Self::Refused(Refusal::InvalidKey) => (StatusCode::UNAUTHORIZED, "invalid_key"),
-            Self::Refused(Refusal::KeyRevoked) => (StatusCode::UNAUTHORIZED, "key_revoked"),
-            Self::Refused(Refusal::KeyExpired) => (StatusCode::UNAUTHORIZED, "key_expired"),
-            Self::Refused(Refusal::TierTooLow) => (StatusCode::FORBIDDEN, "tier_too_low"),
-            Self::TooMany | Self::TooManySignIns => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+            Self::Problem(problem) => problem.status_and_code(KeyKind::Read),
             Self::NoSuchPage => (StatusCode::NOT_FOUND, "invalid_parameter"),
             Self::NoSuchMethod => (StatusCode::METHOD_NOT_ALLOWED, "invalid_parameter"),
             Self::ForeignForm | Self::FormInPlain => (StatusCode::FORBIDDEN, "foreign_form"),
@@ -98,37 +66,15 @@ impl FrontError {
             Self::TestNotFound => (StatusCode::NOT_FOUND, "test_not_found"),
             Self::SignatureNotFound => (StatusCode::NOT_FOUND, "error_not_found"),
             Self::AmbiguousTest(_) => (StatusCode::BAD_REQUEST, "ambiguous_test"),
-            Self::Store(StoreError::Unreachable(_)) | Self::TookTooLong | Self::Overloaded => {
-                (StatusCode::SERVICE_UNAVAILABLE, "internal_error")
-            }
-            Self::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
-            | Self::Encoding(_)
-            | Self::Sealing(_)
-            | Self::Aborted => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
+            Self::Encoding(_) | Self::Sealing(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
         }
     }
 
     /// The message on the page; the API's message if the API has the same error.
     pub(crate) fn sentence(&self) -> String {
         match self {
-            Self::SignedOut | Self::Refused(Refusal::MissingKey) => "Sign in with a read key.".to_owned(),
-            Self::Refused(Refusal::WrongKeyType) => {
-                "This is a project's ingest key; use an organization read key, which begins with svc_ro_."
-                    .to_owned()
-            }
-            Self::Refused(Refusal::InvalidKey) => "The read key is not valid.".to_owned(),
-            Self::Refused(Refusal::KeyRevoked) => "The read key was revoked; create a new one.".to_owned(),
-            Self::Refused(Refusal::KeyExpired) => "The read key has expired; create a new one.".to_owned(),
-            Self::Refused(Refusal::TierTooLow) => {
-                "The read API requires the Standard or Pro plan; this organization is on the Free plan."
-                    .to_owned()
-            }
-            Self::TooMany => {
-                "This session asked for more than 600 pages in a minute; wait a minute.".to_owned()
-            }
-            Self::TooManySignIns => {
-                "This key was sent in more than 600 sign-in forms in a minute; wait a minute.".to_owned()
-            }
+            Self::SignedOut => "Sign in with a read key.".to_owned(),
+            Self::Problem(problem) => problem.sentence(KeyKind::Read).into_owned(),
             Self::NoSuchPage => "There is no such page.".to_owned(),
             Self::NoSuchMethod => {
                 "This address does not accept this method; the header Allow has those that it accepts."
@@ -150,18 +96,32 @@ impl FrontError {
             Self::TestNotFound => "No test has this name (and file, where a file was given).".to_owned(),
             Self::SignatureNotFound => "No error signature of this project has this fingerprint.".to_owned(),
             Self::AmbiguousTest(_) => "Several tests have this name; choose one of these files.".to_owned(),
-            Self::Overloaded => {
-                "The server has more requests than it can answer; try again later.".to_owned()
-            }
-            Self::Store(_) | Self::Encoding(_) | Self::Sealing(_) | Self::Aborted | Self::TookTooLong => {
-                "The server failed to answer; try again later.".to_owned()
-            }
+            Self::Encoding(_) | Self::Sealing(_) => "The server failed to answer; try again later.".to_owned(),
         }
+    }
+
+    /// Seconds to wait before the page is loaded again.
+    pub(crate) const fn retry_after_s(&self) -> Option<u64> {
+        if let Self::Problem(problem) = self {
+            problem.retry_after_s(KeyKind::Read)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the key of the request does not work.
+    pub(crate) const fn is_refusal(&self) -> bool {
+        matches!(self, Self::Problem(Problem::Refused(_)))
     }
 
     /// Logs a failure of the server with its causes. A refusal is the client's error and is not logged.
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
-        if !self.status_and_code().0.is_server_error() || matches!(self, Self::Overloaded) {
+        let is_failure = if let Self::Problem(problem) = self {
+            problem.is_failure()
+        } else {
+            self.status_and_code().0.is_server_error()
+        };
+        if !is_failure {
             return;
         }
         log::error!(request_id:% = id, route; "a page failed: {}", with_causes(self));

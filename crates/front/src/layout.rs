@@ -18,6 +18,18 @@ pub(crate) struct Page {
     pub(crate) api: Vec<String>,
 }
 
+/// A page's content, or a redirect to this address within the site.
+pub(crate) enum Answer {
+    Page(Box<Page>),
+    Redirect(String),
+}
+
+impl From<Page> for Answer {
+    fn from(page: Page) -> Self {
+        Self::Page(Box::new(page))
+    }
+}
+
 /// A section of a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tab {

@@ -1,8 +1,8 @@
 //! The pages for people: rendered on the server over the port `Store` and the engine. Users sign in with a read key.
 //!
 //! [`Front::configure`] mounts the pages on an actix application. Every page goes through `Front::page`: it opens the
-//! session, applies the rate limit, looks up the key and renders the page on a blocking thread. A page is a plain
-//! function in `pages`.
+//! session, and the reception of the listeners applies the rate limit, checks the key and runs the page on a blocking
+//! thread. A page is a plain function in `pages`.
 
 mod assets;
 mod error;
@@ -19,15 +19,13 @@ use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
     http::{
         Method, StatusCode,
-        header::{self, AcceptEncoding, Header as _, HeaderValue},
+        header::{self, HeaderValue},
     },
     web,
 };
 use assay_access::{
-    check::PresentedKey,
-    directory::{AdmissionShare, Directory},
-    limit::{Admission, InProcessLimiter, RateLimiter},
-    usage::KeyUsage,
+    check::{PresentedKey, ReadGrant},
+    limit::InProcessLimiter,
 };
 use assay_domain::{
     store::{EndedSessions, Store},
@@ -35,15 +33,16 @@ use assay_domain::{
 };
 use assay_flakiness::Diagnose;
 use assay_listener::{
-    AdmissionControl, Answering, Coding, HttpMetrics, MetricsRegistry, Outcome, RequestId, SUCCESS, observe,
+    Answering, CountedBy, HttpMetrics, MetricsRegistry, Outcome, Pairs, Preferences, ReadReception,
+    RequestId, SUCCESS, Tag, observe,
 };
 use maud::html;
-use sha2::{Digest as _, Sha256};
 
 pub use self::session::{NoRandomness, Sessions};
 use self::{
     error::FrontError,
-    pages::{Answer, PAGES, PageRoute},
+    layout::Answer,
+    pages::{PAGES, PageRoute},
     view::View,
 };
 
@@ -65,12 +64,10 @@ enum RenderedPage {
 #[derive(Clone)]
 pub struct Front {
     store: Arc<dyn Store>,
-    directory: Arc<Directory>,
+    reception: ReadReception,
     engine: Arc<dyn Diagnose>,
     clock: Clock,
-    usage: Arc<KeyUsage>,
     limiter: Arc<InProcessLimiter>,
-    admission: Arc<AdmissionControl<AdmissionShare>>,
     metrics: HttpMetrics,
     sessions: Sessions,
     ended_sessions: Arc<dyn EndedSessions>,
@@ -79,26 +76,24 @@ pub struct Front {
 }
 
 impl Front {
-    /// Creates pages over `store`, on the threads of `admission`. The pages show `api_url` as the base of the read API.
+    /// Creates pages over `store` that receive requests at `reception`. They show `api_url` as the base of the read API.
     #[expect(clippy::too_many_arguments, reason = "the program wires the parts here, once")]
     pub fn new(
+        reception: ReadReception,
         store: Arc<dyn Store>,
         ended_sessions: Arc<dyn EndedSessions>,
         engine: Arc<dyn Diagnose>,
         clock: Clock,
         sessions: Sessions,
         metrics: &MetricsRegistry,
-        admission: Arc<AdmissionControl<AdmissionShare>>,
         api_url: &str,
     ) -> Self {
         Self {
-            directory: Arc::new(Directory::new(Arc::<dyn Store>::clone(&store))),
+            reception,
             store,
             engine,
             clock,
-            usage: Arc::default(),
             limiter: Arc::new(InProcessLimiter::new(PAGES_A_MINUTE)),
-            admission,
             metrics: HttpMetrics::of_listener("front", metrics),
             sessions,
             ended_sessions,
@@ -196,28 +191,24 @@ impl Front {
         let session = cookies(request)
             .and_then(|header| self.sessions.of_header(header, now))
             .ok_or(FrontError::SignedOut)?;
-        if let Admission::Refused = self.limiter.admit(&session.key.0, now).await {
-            return Err(FrontError::TooMany);
-        }
-        let key = PresentedKey::of_hash(session.key);
+        let presented = Ok(PresentedKey::of_hash(session.key));
+        let counted_by = CountedBy::key(&*self.limiter, &presented, "page");
         let path: Vec<(String, String)> = request
             .match_info()
             .iter()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let query = pairs(request.query_string());
+        let query = Pairs::of(request.query_string());
         let front = self.clone();
-        let rendering = move || -> Result<RenderedPage, FrontError> {
-            let grant = front.directory.check(&key, now)?;
+        let rendering = move |grant: ReadGrant| -> Result<RenderedPage, FrontError> {
             if front.ended_sessions.is_session_ended(session.id)? {
                 return Err(FrontError::SignedOut);
             }
-            front.usage.record(&*front.store, grant.key, now);
             let view = View {
                 store: &*front.store,
-                directory: &front.directory,
+                directory: front.reception.directory(),
                 engine: &*front.engine,
-                caller: grant.caller,
+                caller: grant.caller(),
                 now,
                 path: &path,
                 query: &query,
@@ -227,8 +218,9 @@ impl Front {
                 Answer::Redirect(address) => RenderedPage::Redirect(address),
             })
         };
-        let share = AdmissionShare::of(&key);
-        let mut response = match self.admission.run(share, rendering).await?? {
+        let received = self.reception.receive(presented, counted_by, now, rendering);
+        let (rendered, _) = received.await?;
+        let mut response = match rendered {
             RenderedPage::Page(html) => body(html, StatusCode::OK, request)?,
             RenderedPage::Redirect(address) => see_other(&address),
         };
@@ -289,17 +281,22 @@ impl Front {
         if let FrontError::SignedOut = error {
             return see_other(&links::with_query("/login", &[("next", next.as_deref())]));
         }
-        let page = if let FrontError::Refused(_) = error {
+        let page = if error.is_refusal() {
             layout::login(Some(&error.sentence()), next.as_deref(), self.signs_in_by_link)
         } else if let FrontError::AmbiguousTest(files) = error {
-            layout::error(&error.sentence(), &pages::candidates(request, files))
+            layout::error(&error.sentence(), &pages::parts::candidates(request, files))
         } else {
             layout::error(&error.sentence(), &html! {})
         };
         let mut response = body(page, status, request).unwrap_or_else(|_| HttpResponse::new(status));
         // The key of the session no longer works, so the cookie is removed.
-        if let FrontError::Refused(_) = error {
+        if error.is_refusal() {
             set_cookie(&mut response, &self.sessions.expired_cookie());
+        }
+        if let Some(after_s) = error.retry_after_s() {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from(after_s));
         }
         if let FrontError::NoSuchMethod = error {
             let allowed = match request.path() {
@@ -317,19 +314,16 @@ impl Front {
 
 /// A page in the content coding that the browser prefers, or 304 if the browser has it.
 fn body(html: String, status: StatusCode, request: &HttpRequest) -> Result<HttpResponse, FrontError> {
-    let coding = coding(request);
-    let digest = Sha256::digest(&html);
-    let tag: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-    let tag = format!("\"{tag}{}\"", coding.tag_suffix());
-    if status == StatusCode::OK && has_version(request, &tag) {
-        return Ok(HttpResponse::NotModified()
-            .insert_header((header::ETAG, tag))
-            .finish());
+    let preferences = Preferences::of(request.headers());
+    let coding = preferences.coding();
+    let tag = Tag::of(&[html.as_bytes()], coding);
+    if status == StatusCode::OK && preferences.have(&tag) {
+        return Ok(HttpResponse::NotModified().insert_header(tag.header()).finish());
     }
     let mut response = HttpResponseBuilder::new(status);
     response.insert_header(header::ContentType::html());
     if status == StatusCode::OK {
-        response.insert_header((header::ETAG, tag));
+        response.insert_header(tag.header());
     }
     if let Some(name) = coding.header() {
         response.insert_header((header::CONTENT_ENCODING, name));
@@ -341,7 +335,7 @@ fn static_file(asset: &'static assets::Asset, request: &HttpRequest) -> Result<H
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Err(FrontError::NoSuchMethod);
     }
-    let coding = coding(request);
+    let coding = Preferences::of(request.headers()).coding();
     let mut response = HttpResponse::Ok();
     response
         .insert_header((header::CONTENT_TYPE, asset.media_type))
@@ -350,19 +344,6 @@ fn static_file(asset: &'static assets::Asset, request: &HttpRequest) -> Result<H
         response.insert_header((header::CONTENT_ENCODING, name));
     }
     Ok(response.body(coding.encode(asset.content.as_bytes().to_vec())?))
-}
-
-fn coding(request: &HttpRequest) -> Coding {
-    AcceptEncoding::parse(request).map_or(Coding::Identity, |accepted| Coding::negotiate(&accepted))
-}
-
-/// Whether the browser's copy has this entity tag.
-fn has_version(request: &HttpRequest, tag: &str) -> bool {
-    let sent = request.headers().get(header::IF_NONE_MATCH);
-    let sent = sent.and_then(|value| value.to_str().ok()).unwrap_or_default();
-    sent.split(',')
-        .map(|sent| sent.trim().trim_start_matches("W/"))
-        .any(|sent| sent == tag)
 }
 
 /// Redirects the browser within this site.
@@ -391,18 +372,6 @@ fn is_own_address(address: &str) -> bool {
         && address
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b'\\')
-}
-
-/// The parameters of a query or a form, in their order.
-fn pairs(text: &str) -> Vec<(String, String)> {
-    web::Query::<Vec<(String, String)>>::from_query(text).map_or_else(|_| Vec::new(), web::Query::into_inner)
-}
-
-fn value<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    pairs
-        .iter()
-        .find(|(parameter, _)| parameter == name)
-        .map(|(_, value)| value.as_str())
 }
 
 #[cfg(test)]

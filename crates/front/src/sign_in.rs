@@ -8,14 +8,11 @@ use actix_web::{
     rt::time::timeout,
     web,
 };
-use assay_access::{
-    check::{CheckError, PresentedKey},
-    limit::{Admission, RateLimiter as _},
-};
+use assay_access::check::{PresentedKey, ReadGrant};
+use assay_domain::key::KeyKind;
+use assay_listener::{CountedBy, Pairs, Problem};
 
-use crate::{
-    Front, body, cookies, error::FrontError, is_own_address, layout, pairs, see_other, set_cookie, value,
-};
+use crate::{Front, body, cookies, error::FrontError, is_own_address, layout, see_other, set_cookie};
 
 /// Longest body of a form, in bytes.
 const FORM_BYTES: usize = 1_024;
@@ -32,8 +29,8 @@ impl Front {
     ) -> Result<HttpResponse, FrontError> {
         match *request.method() {
             Method::GET | Method::HEAD => {
-                let query = pairs(request.query_string());
-                let next = value(&query, "next").filter(|next| is_own_address(next));
+                let query = Pairs::of(request.query_string());
+                let next = query.first("next").filter(|next| is_own_address(next));
                 let form = layout::login(None, next, self.signs_in_by_link);
                 body(form, StatusCode::OK, request)
             }
@@ -56,42 +53,27 @@ impl Front {
             .map_err(|_| FrontError::LongForm)?
             .map_err(|_| FrontError::BrokenForm)?;
         body_is_read();
-        let fields = pairs(std::str::from_utf8(&form).unwrap_or_default());
-        let query = pairs(request.query_string());
-        let next = value(&query, "next").filter(|next| is_own_address(next));
-        let presented = PresentedKey::of_text(value(&fields, "key").unwrap_or_default().trim().as_bytes());
-        // Counted by key, because one proxy has the address of everyone behind it. A malformed key needs no look-up.
-        if let Ok(key) = &presented
-            && let Admission::Refused = self
-                .limiter
-                .admit(&[b"login ", &key.hash().0[..]].concat(), now)
-                .await
-        {
-            return Err(FrontError::TooManySignIns);
-        }
-        let key = match presented {
-            Ok(key) => {
-                let directory = Arc::clone(&self.directory);
-                let granted = self
-                    .admission
-                    .run(self.directory.share(&key), move || directory.check(&key, now))
-                    .await?;
-                granted.map(|_| key).map_err(FrontError::from)
-            }
-            Err(refusal) => Err(refusal.into()),
-        };
-        match key {
+        let fields = Pairs::of(std::str::from_utf8(&form).unwrap_or_default());
+        let query = Pairs::of(request.query_string());
+        let next = query.first("next").filter(|next| is_own_address(next));
+        let key = fields.first("key").unwrap_or_default().trim();
+        let presented = PresentedKey::of_text(KeyKind::Read, key.as_bytes());
+        // Counted by key, because one proxy has the address of everyone behind it.
+        let counted_by = CountedBy::key(&*self.limiter, &presented, "sign-in");
+        let identified = self.reception.identify(presented, counted_by, now).await;
+        match identified.and_then(|_| Ok(presented?)) {
             Ok(key) => {
                 let mut response = see_other(next.unwrap_or("/"));
                 set_cookie(&mut response, &self.sessions.cookie(key.hash(), now)?);
                 Ok(response)
             }
-            Err(error @ FrontError::Refused(_)) => {
-                let (status, _) = error.status_and_code();
-                let form = layout::login(Some(&error.sentence()), next, self.signs_in_by_link);
+            Err(problem @ Problem::Refused(_)) => {
+                let (status, _) = problem.status_and_code(KeyKind::Read);
+                let sentence = problem.sentence(KeyKind::Read);
+                let form = layout::login(Some(&sentence), next, self.signs_in_by_link);
                 body(form, status, request)
             }
-            Err(error) => Err(error),
+            Err(problem) => Err(problem.into()),
         }
     }
 
@@ -103,17 +85,16 @@ impl Front {
         check_form(request, self.sessions.is_secure())?;
         let now = (self.clock)();
         if let Some(session) = cookies(request).and_then(|header| self.sessions.of_header(header, now)) {
-            let key = PresentedKey::of_hash(session.key);
-            let (directory, ended) = (Arc::clone(&self.directory), Arc::clone(&self.ended_sessions));
-            let ending = move || match directory.check(&key, now) {
-                Ok(grant) => ended.end_session(session.id, grant.key, session.expires_at(), now),
-                // A revoked key has no sessions.
-                Err(CheckError::Refused(_)) => Ok(()),
-                Err(CheckError::Store(error)) => Err(error),
+            let ended = Arc::clone(&self.ended_sessions);
+            let ending = move |grant: ReadGrant| -> Result<(), Problem> {
+                Ok(ended.end_session(session.id, grant.id, session.expires_at(), now)?)
             };
-            self.admission
-                .run(self.directory.share(&PresentedKey::of_hash(session.key)), ending)
-                .await??;
+            let presented = Ok(PresentedKey::of_hash(session.key));
+            match self.reception.receive(presented, None, now, ending).await {
+                // A revoked key has no sessions.
+                Ok(_) | Err(Problem::Refused(_)) => {}
+                Err(problem) => return Err(problem.into()),
+            }
         }
         let mut response = see_other("/login");
         set_cookie(&mut response, &self.sessions.expired_cookie());

@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, str::FromStr, sync::Arc};
 
-use assay_access::directory::Directory;
+use assay_access::directory::ReadDirectory;
 use assay_domain::{
     id::ProjectId,
     observation::History,
@@ -18,6 +18,7 @@ use assay_domain::{
 };
 use assay_explain::stable_branch::StableBranchState;
 use assay_flakiness::Diagnose;
+use assay_listener::{BadPair, Pairs};
 
 use crate::error::FrontError;
 
@@ -27,14 +28,14 @@ const TEST_NAME_CHARS: usize = 20_000;
 /// One request for a page.
 pub(crate) struct View<'a> {
     pub(crate) store: &'a dyn Store,
-    pub(crate) directory: &'a Directory,
+    pub(crate) directory: &'a ReadDirectory,
     pub(crate) engine: &'a dyn Diagnose,
     pub(crate) caller: Caller,
     /// The time of the request, the same for the whole page.
     pub(crate) now: Timestamp,
     /// Parts of the path by name.
     pub(crate) path: &'a [(String, String)],
-    pub(crate) query: &'a [(String, String)],
+    pub(crate) query: &'a Pairs,
 }
 
 impl View<'_> {
@@ -59,22 +60,12 @@ impl View<'_> {
 
     /// A parameter that may occur once. An empty value counts as absent, because forms send empty fields.
     fn single(&self, name: &'static str) -> Result<Option<&str>, FrontError> {
-        let mut values = self
-            .query
-            .iter()
-            .filter(|(parameter, _)| parameter == name)
-            .map(|(_, value)| value.as_str());
-        match (values.next(), values.next()) {
-            (Some(_), Some(_)) => Err(FrontError::BadParameter {
+        self.query
+            .single(name)
+            .map_err(|BadPair { rule }| FrontError::BadParameter {
                 name,
-                rule: "must be given once".to_owned(),
-            }),
-            (Some(value), None) if value.contains('\0') => Err(FrontError::BadParameter {
-                name,
-                rule: "must be percent-encoded UTF-8 without NUL".to_owned(),
-            }),
-            (value, _) => Ok(value),
-        }
+                rule: rule.to_owned(),
+            })
     }
 
     /// A parameter, parsed by `read`.

@@ -1,14 +1,12 @@
-//! Checks before a body is read: key, rate and declared length, in this order.
+//! Checks before a body is read: rate, key and declared length, in this order.
 
 use actix_web::http::{
     Method,
     header::{self, HeaderMap},
 };
-use assay_access::{
-    ingest::{IngestGrant, PresentedIngestKey},
-    limit::{Admission, reset_s},
-};
-use assay_listener::authorization;
+use assay_access::check::{IngestGrant, PresentedKey};
+use assay_domain::key::KeyKind;
+use assay_listener::{CountedBy, authorization};
 
 use crate::{app::AppState, error::IntakeError};
 
@@ -20,29 +18,22 @@ pub(crate) struct AdmittedRequest {
 
 /// Checks a request by its head. Its body may have `longest` bytes.
 pub(crate) async fn admit(
-    app: &std::sync::Arc<AppState>,
+    app: &AppState,
     method: &Method,
     headers: &HeaderMap,
     longest: u64,
 ) -> Result<AdmittedRequest, IntakeError> {
     let header = authorization(headers);
-    let presented = PresentedIngestKey::of_header(header.as_deref())?;
-    let now = (app.clock)();
-    let looking = std::sync::Arc::clone(app);
-    let grant = app
-        .look_ups
-        .run(app.directory.share(&presented), move || {
-            looking.directory.check(&presented, now)
-        })
-        .await??;
+    let presented = PresentedKey::of_header(KeyKind::Ingest, header.as_deref());
     // Describing a key does not count as an upload.
-    if *method == Method::POST
-        && let Admission::Refused = app.limiter.admit(&grant.budget_id(), now).await
-    {
-        return Err(IntakeError::RateLimited {
-            after_s: reset_s(now).unsigned_abs(),
-        });
-    }
+    let counted_by = match *method == Method::POST {
+        true => CountedBy::key(&*app.limiter, &presented, "upload"),
+        false => None,
+    };
+    let grant = app
+        .reception
+        .identify(presented, counted_by, (app.clock)())
+        .await?;
     if declared_length(headers).is_some_and(|length| length > longest) {
         return Err(too_long(longest));
     }

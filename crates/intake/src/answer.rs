@@ -1,6 +1,6 @@
 //! The answer to an upload.
 
-use assay_access::ingest::IngestGrant;
+use assay_access::check::IngestGrant;
 use assay_domain::{
     id::{ProjectId, RunId},
     recording::{Effect, ImportReceipt, ReplacedResults, VerdictChange},

@@ -2,11 +2,7 @@
 
 use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
-use assay_access::{
-    directory::AdmissionShare,
-    ingest::{IngestDirectory, IngestGrant},
-    limit::RateLimiter,
-};
+use assay_access::{check::IngestGrant, limit::RateLimiter};
 use assay_domain::{
     id::{KeyId, ProjectId},
     intake::IngestKeys,
@@ -14,7 +10,9 @@ use assay_domain::{
     timestamp::Clock,
 };
 use assay_flakiness::Diagnose;
-use assay_listener::{AdmissionControl, HttpMetrics, MetricsRegistry, Precedence, TimeLimits};
+use assay_listener::{
+    AdmissionControl, HttpMetrics, IngestReception, MetricsRegistry, Precedence, TimeLimits,
+};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::watch;
 
@@ -27,11 +25,6 @@ use crate::{
     shares::{Holder, Share, Shares},
 };
 
-/// Time limits for the look-up of a key.
-const LOOK_UP_LIMITS: TimeLimits = TimeLimits {
-    waiting: Duration::from_secs(2),
-    answering: Duration::from_secs(10),
-};
 /// Threads that look up keys.
 const LOOK_UP_THREADS: usize = 2;
 /// Threads that explain failures and store decisions of gates. A project holds at most half of them.
@@ -42,7 +35,7 @@ pub const CONNECTIONS_BESIDE_WRITERS: usize = LOOK_UP_THREADS + EXPLANATION_THRE
 /// retry answer.
 const STORED_WITHIN: Duration = Duration::from_secs(600);
 /// Uploads that are read or wait for it, for each one of a key.
-const KEYS_THAT_READ: usize = 20;
+const KEYS_THAT_READ: u64 = 20;
 
 /// The dependencies and shared state of the routes. Clones share both.
 #[derive(Clone)]
@@ -54,14 +47,12 @@ pub(crate) struct AppState {
     pub(crate) judge: Arc<dyn Diagnose>,
     /// The stored runs that explain the failures of a report.
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) directory: IngestDirectory,
+    pub(crate) reception: IngestReception,
     pub(crate) limiter: Arc<dyn RateLimiter>,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
     pub(crate) http: HttpMetrics,
     pub(crate) metrics: UploadMetrics,
-    /// Admission control for look-ups of keys.
-    pub(crate) look_ups: AdmissionControl<AdmissionShare>,
     /// Admission control for explaining failures and storing decisions.
     pub(crate) explanations: AdmissionControl<ProjectId>,
     /// Admission control for storing: one upload per project at a time, in order of arrival.
@@ -92,22 +83,24 @@ impl App {
             waiting: limits.turn_within,
             answering: limits.turn_within + STORED_WITHIN,
         };
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let waiting = count(limits.waiting);
         let storing = assay_listener::Shares {
-            threads: limits.writers,
+            threads: count(limits.writers),
             threads_of_key: 1,
-            places: limits.waiting.saturating_mul(100),
-            places_of_key: limits.waiting + 1,
+            places: waiting.saturating_mul(100),
+            places_of_key: waiting + 1,
         };
-        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let processors = count(thread::available_parallelism().map_or(1, NonZero::get));
         let reading = assay_listener::Shares {
             threads: processors,
             threads_of_key: (processors / 2).max(1),
-            places: limits.waiting.saturating_mul(KEYS_THAT_READ),
-            places_of_key: limits.waiting + 1,
+            places: waiting.saturating_mul(KEYS_THAT_READ),
+            places_of_key: waiting + 1,
         };
         let metrics = UploadMetrics::registered(registry);
         Self(Arc::new(AppState {
-            directory: IngestDirectory::new(database.clone()),
+            reception: IngestReception::new(database.clone(), LOOK_UP_THREADS),
             keys: database.clone(),
             recorder: database.clone(),
             store: database,
@@ -118,7 +111,6 @@ impl App {
             memory: Shares::new(limits.memory_bytes, metrics.memory.clone()),
             spool: Shares::new(limits.spool_bytes, Gauge::default()),
             metrics,
-            look_ups: AdmissionControl::new(LOOK_UP_THREADS, LOOK_UP_LIMITS),
             explanations: AdmissionControl::new(EXPLANATION_THREADS, turns),
             turns: AdmissionControl::with_shares(storing, turns),
             readers: AdmissionControl::with_shares(reading, turns),
@@ -168,9 +160,9 @@ impl AppState {
 }
 
 /// The key of an upload, as the holder of shares.
-pub(crate) const fn holder(grant: &IngestGrant) -> Holder {
+pub(crate) fn holder(grant: &IngestGrant) -> Holder {
     Holder {
-        key: grant.key,
+        key: grant.id,
         precedence: if grant.terms.pull_requests_only {
             Precedence::Public
         } else {

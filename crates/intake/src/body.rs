@@ -7,6 +7,7 @@ use std::{
 };
 
 use actix_web::web::{self, Bytes, Payload};
+use assay_listener::Problem;
 use futures_util::StreamExt as _;
 
 use crate::{
@@ -41,7 +42,7 @@ pub(crate) async fn receive(
     let mut room = app.spool(holder);
     let mut file = web::block(tempfile::tempfile)
         .await
-        .map_err(|_| IntakeError::Aborted)?
+        .map_err(|_| Problem::Panicked)?
         .map_err(IntakeError::Spool)?;
     let mut piece = Vec::new();
     let mut bytes = 0;
@@ -96,7 +97,7 @@ async fn write(mut file: File, mut piece: Vec<u8>) -> Result<(File, Vec<u8>), In
     });
     writing
         .await
-        .map_err(|_| IntakeError::Aborted)?
+        .map_err(|_| Problem::Panicked)?
         .map_err(IntakeError::Spool)
 }
 

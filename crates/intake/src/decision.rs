@@ -6,7 +6,7 @@ use actix_web::{
     http::{StatusCode, header::HeaderMap},
     web::Payload,
 };
-use assay_access::ingest::IngestGrant;
+use assay_access::check::IngestGrant;
 use assay_domain::{
     decision::{DecisionReceipt, GateDecision},
     id::RunId,

@@ -2,20 +2,15 @@
 
 use std::io;
 
-use actix_web::{
-    HttpResponse, HttpResponseBuilder,
-    http::{
-        StatusCode,
-        header::{self, HeaderValue},
-    },
-};
-use assay_access::ingest::{IngestCheckError, IngestRefusal};
+use actix_web::{HttpResponse, http::StatusCode};
+use assay_access::check::Refusal;
 use assay_domain::{
     decision::DecisionError,
+    key::KeyKind,
     rules::RuleViolation,
     store::{RecordError, StoreError},
 };
-use assay_listener::{Rejected, RequestId, with_causes};
+use assay_listener::{Fault, Problem, Rejected, RequestId, refusal, with_causes};
 use assay_reports::ReadError;
 use serde::Serialize;
 
@@ -23,7 +18,7 @@ use serde::Serialize;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum IntakeError {
     #[error(transparent)]
-    Refused(#[from] IngestRefusal),
+    Problem(#[from] Problem),
     #[error(
         "There is no such route; reports go to POST /ingest/v1/reports, decisions to POST /ingest/v1/decisions."
     )]
@@ -69,38 +64,23 @@ pub(crate) enum IntakeError {
     NotAllowed(#[from] RuleViolation),
     #[error(transparent)]
     NotDecided(#[from] DecisionError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("The key sent more uploads than its limit per minute; try again in {after_s} s.")]
-    RateLimited { after_s: u64 },
     #[error("{reason}; try again in {after_s} s.")]
     Busy { reason: &'static str, after_s: u64 },
     #[error("the upload's temporary file failed")]
     Spool(#[source] io::Error),
-    #[error("the work on the upload panicked")]
-    Aborted,
     #[error("the answer could not be written as JSON")]
     Json(#[from] serde_json::Error),
 }
 
-impl From<IngestCheckError> for IntakeError {
-    fn from(error: IngestCheckError) -> Self {
-        match error {
-            IngestCheckError::Refused(refusal) => Self::Refused(refusal),
-            IngestCheckError::Store(error) => Self::Store(error),
-        }
+impl From<StoreError> for IntakeError {
+    fn from(error: StoreError) -> Self {
+        Self::Problem(error.into())
     }
 }
 
 impl From<Rejected> for IntakeError {
     fn from(rejected: Rejected) -> Self {
-        match rejected {
-            Rejected::Overloaded | Rejected::TimedOut => Self::Busy {
-                reason: "The server has more requests than it can answer in time",
-                after_s: 5,
-            },
-            Rejected::Panicked => Self::Aborted,
-        }
+        Self::Problem(rejected.into())
     }
 }
 
@@ -137,20 +117,11 @@ impl IntakeError {
     /// The response for the client.
     pub(crate) fn response(&self) -> HttpResponse {
         let (status, code) = self.status_and_code();
-        let mut response = HttpResponseBuilder::new(status);
-        response.insert_header((
-            header::CACHE_CONTROL,
-            HeaderValue::from_static("private, no-store"),
-        ));
-        if status == StatusCode::UNAUTHORIZED {
-            response.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
-        }
-        if let Self::NoSuchMethod { allow } = self {
-            response.insert_header((header::ALLOW, *allow));
-        }
-        if let Some(after_s) = self.retry_after_s() {
-            response.insert_header((header::RETRY_AFTER, after_s));
-        }
+        let allowed: &[&str] = if let Self::NoSuchMethod { allow } = self {
+            &[allow]
+        } else {
+            &[]
+        };
         let (file, line) = if let Self::Report(error) = self {
             match error {
                 ReadError::Broken { file, line, .. } => (Some(file.as_str()), Some(*line)),
@@ -161,7 +132,7 @@ impl IntakeError {
         } else {
             (None, None)
         };
-        response.json(ErrorBody {
+        refusal(status, self.retry_after_s(), allowed).json(ErrorBody {
             error: self.sentence(),
             code,
             file,
@@ -177,28 +148,35 @@ impl IntakeError {
     /// Logs a failure of the server, its disk or its database with its causes. A refusal is the client's error and is
     /// not logged.
     pub(crate) fn log(&self, route: &str, id: &RequestId) {
-        let is_a_failure = matches!(
+        let is_failure = matches!(
             self,
-            Self::Store(_)
-                | Self::Spool(_)
+            Self::Spool(_)
                 | Self::NotRecorded(RecordError::Store(_) | RecordError::NotJudged(_))
                 | Self::NotDecided(DecisionError::Store(_))
         );
-        if !is_a_failure && self.status_and_code().0 != StatusCode::INTERNAL_SERVER_ERROR {
+        let is_failure = if let Self::Problem(problem) = self {
+            problem.is_failure()
+        } else {
+            is_failure || self.status_and_code().0 == StatusCode::INTERNAL_SERVER_ERROR
+        };
+        if !is_failure {
             return;
         }
         log::error!(request_id:% = id, route; "an upload failed: {}", with_causes(self));
     }
 
     const fn retry_after_s(&self) -> Option<u64> {
-        if let Self::RateLimited { after_s }
-        | Self::Busy { after_s, .. }
+        if let Self::Problem(problem) = self {
+            problem.retry_after_s(KeyKind::Ingest)
+        } else if let Self::Busy { after_s, .. }
         | Self::NotAllowed(RuleViolation::DayUsedUp { after_s, .. })
-        | Self::NotRecorded(RecordError::NotAllowed(RuleViolation::DayUsedUp { after_s, .. })) = self
+        | Self::NotRecorded(RecordError::NotAllowed(RuleViolation::DayUsedUp {
+            after_s, ..
+        })) = self
         {
             Some(*after_s)
         } else if matches!(self.status_and_code().0, StatusCode::SERVICE_UNAVAILABLE) {
-            Some(5)
+            Fault::Temporary.retry_after_s(KeyKind::Ingest)
         } else {
             None
         }
@@ -206,13 +184,10 @@ impl IntakeError {
 
     pub(crate) const fn status_and_code(&self) -> (StatusCode, &'static str) {
         match self {
-            Self::Refused(IngestRefusal::MissingKey) => (StatusCode::UNAUTHORIZED, "missing_key"),
-            Self::Refused(IngestRefusal::WrongKeyType) => (StatusCode::UNAUTHORIZED, "wrong_key_type"),
-            Self::Refused(IngestRefusal::InvalidKey) | Self::NotRecorded(RecordError::NoProject(_)) => {
-                (StatusCode::UNAUTHORIZED, "invalid_key")
+            Self::Problem(problem) => problem.status_and_code(KeyKind::Ingest),
+            Self::NotRecorded(RecordError::NoProject(_)) => {
+                Problem::Refused(Refusal::InvalidKey).status_and_code(KeyKind::Ingest)
             }
-            Self::Refused(IngestRefusal::KeyRevoked) => (StatusCode::UNAUTHORIZED, "key_revoked"),
-            Self::Refused(IngestRefusal::KeyExpired) => (StatusCode::UNAUTHORIZED, "key_expired"),
             Self::NoSuchRoute => (StatusCode::NOT_FOUND, "not_found"),
             Self::NoSuchMethod { .. } => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Self::BadField { .. } | Self::BadMultipart(_) | Self::Truncated | Self::DoesNotUnpack(_) => {
@@ -244,25 +219,10 @@ impl IntakeError {
             Self::NotRecorded(RecordError::ShardingDiffers { .. }) => {
                 (StatusCode::CONFLICT, "sharding_differs")
             }
-            Self::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
-            Self::Busy { .. }
-            | Self::Spool(_)
-            | Self::Store(StoreError::Unreachable(_))
-            | Self::NotDecided(DecisionError::Store(StoreError::Unreachable(_)))
-            | Self::NotRecorded(
-                RecordError::Store(StoreError::Unreachable(_))
-                | RecordError::NotJudged(StoreError::Unreachable(_)),
-            ) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
-            Self::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
-            | Self::NotDecided(DecisionError::Store(
-                StoreError::Failed { .. } | StoreError::Corrupt { .. },
-            ))
-            | Self::NotRecorded(
-                RecordError::Store(StoreError::Failed { .. } | StoreError::Corrupt { .. })
-                | RecordError::NotJudged(StoreError::Failed { .. } | StoreError::Corrupt { .. }),
-            )
-            | Self::Aborted
-            | Self::Json(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
+            Self::NotRecorded(RecordError::Store(error) | RecordError::NotJudged(error))
+            | Self::NotDecided(DecisionError::Store(error)) => of_fault(Fault::of(error)),
+            Self::Busy { .. } | Self::Spool(_) => of_fault(Fault::Temporary),
+            Self::Json(_) => of_fault(Fault::Permanent),
         }
     }
 
@@ -282,37 +242,19 @@ impl IntakeError {
     /// The message for the client. It never reveals the cause of a server failure.
     fn sentence(&self) -> String {
         match self {
-            Self::Refused(IngestRefusal::MissingKey) => {
-                "Send the project's ingest key in the Authorization header, as: Bearer svc_…".to_owned()
-            }
-            Self::Refused(IngestRefusal::WrongKeyType) => {
-                "This is a read key; use the project's ingest key, which `assay key create-ingest` creates."
-                    .to_owned()
-            }
-            Self::Refused(IngestRefusal::InvalidKey) | Self::NotRecorded(RecordError::NoProject(_)) => {
-                "The ingest key is not valid.".to_owned()
-            }
-            Self::Refused(IngestRefusal::KeyRevoked) => {
-                "The ingest key was revoked; create a new one.".to_owned()
-            }
-            Self::Refused(IngestRefusal::KeyExpired) => {
-                "The ingest key has expired; create a new one.".to_owned()
-            }
-            Self::Store(StoreError::Unreachable(_))
-            | Self::NotRecorded(RecordError::Store(StoreError::Unreachable(_)))
-            | Self::NotDecided(DecisionError::Store(StoreError::Unreachable(_))) => {
-                "The database is unreachable; send the request again. It is stored only once.".to_owned()
+            Self::Problem(problem) => problem.sentence(KeyKind::Ingest).into_owned(),
+            Self::NotRecorded(RecordError::NoProject(_)) => Problem::Refused(Refusal::InvalidKey)
+                .sentence(KeyKind::Ingest)
+                .into_owned(),
+            Self::NotRecorded(RecordError::Store(error)) | Self::NotDecided(DecisionError::Store(error)) => {
+                Fault::of(error).sentence(KeyKind::Ingest).to_owned()
             }
             Self::NotRecorded(RecordError::NotJudged(_)) => {
                 "The report is stored, but its verdicts are not up to date yet; send it again. It is stored only once."
                     .to_owned()
             }
             Self::Spool(_) => "The server has no space for the upload; try again later.".to_owned(),
-            Self::Store(_)
-            | Self::NotRecorded(RecordError::Store(_))
-            | Self::NotDecided(DecisionError::Store(_))
-            | Self::Aborted
-            | Self::Json(_) => "The server failed to store the request; send it again later.".to_owned(),
+            Self::Json(_) => Fault::Permanent.sentence(KeyKind::Ingest).to_owned(),
             Self::NoSuchRoute
             | Self::NoSuchMethod { .. }
             | Self::BadField { .. }
@@ -329,8 +271,11 @@ impl IntakeError {
             | Self::NotRecorded(_)
             | Self::NotAllowed(_)
             | Self::NotDecided(_)
-            | Self::RateLimited { .. }
             | Self::Busy { .. } => self.to_string(),
         }
     }
+}
+
+const fn of_fault(fault: Fault) -> (StatusCode, &'static str) {
+    (fault.status(), fault.code(KeyKind::Ingest))
 }

@@ -16,11 +16,13 @@ use std::{
 
 use assay_domain::{
     decision::{self, ExcusedTest, GateDecision},
+    key::KeyKind,
     project::NAME_CHARS,
     rules::RuleViolation,
     run::CiProvider,
 };
 use assay_ingest::values::{self, LONGEST_FILE_NAME};
+use assay_listener::{Fault, Problem};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
@@ -199,12 +201,18 @@ fn the_bounds_of_a_decision_are_described() {
 
 #[test]
 fn every_error_of_the_table_is_described() {
-    // The rows of the table, each with a status and a code.
-    let table = include_str!("error.rs");
-    let codes: BTreeSet<_> = table
-        .split("(StatusCode::")
-        .skip(1)
+    // The rows of the two tables, each with a status and a code. An ingest key has no plan.
+    let tables = [
+        include_str!("error.rs"),
+        include_str!("../../listener/src/problem.rs"),
+    ];
+    let codes: BTreeSet<_> = tables
+        .iter()
+        .flat_map(|table| table.split("(StatusCode::").skip(1))
         .filter_map(|line| line.split(')').next()?.split('"').nth(1))
+        .filter(|code| *code != "tier_too_low")
+        .chain([Fault::Temporary, Fault::Permanent].map(|fault| fault.code(KeyKind::Ingest)))
+        .chain([assay_listener::RATE_LIMITED])
         .collect();
     let described: BTreeSet<_> = errors().iter().map(|(error, _)| error.code()).collect();
     assert_eq!(described, codes);
@@ -347,10 +355,8 @@ fn describe_key() -> Value {
     let mut responses = refusals(|error| {
         matches!(
             error,
-            IntakeError::Refused(_)
-                | IntakeError::Store(_)
+            IntakeError::Problem(Problem::Refused(_) | Problem::Store(_))
                 | IntakeError::Busy { .. }
-                | IntakeError::Aborted
                 | IntakeError::NoSuchMethod { .. }
         )
     });

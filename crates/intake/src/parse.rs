@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actix_web::http::header::{self, HeaderMap};
-use assay_access::ingest::IngestGrant;
+use assay_access::check::IngestGrant;
 use assay_domain::{
     id::ProjectId,
     store::{RecordError, Recorder},

@@ -8,7 +8,7 @@ use actix_web::{
     http::{Method, header},
     web::{self, Payload, ServiceConfig},
 };
-use assay_access::ingest::IngestGrant;
+use assay_access::check::IngestGrant;
 use assay_domain::timestamp::Timestamp;
 use assay_listener::{Answering, Continue, Outcome, RequestId, SUCCESS, observe, record_answer};
 use serde::Serialize;
@@ -227,7 +227,7 @@ impl KeyAnswer {
     fn of(grant: &IngestGrant) -> Self {
         Self {
             project: ProjectName::of(grant),
-            key_id: grant.key,
+            key_id: grant.id,
             name: grant.terms.name.clone(),
             expires_at: grant.terms.expires_at,
             backfill: grant.terms.backfill,

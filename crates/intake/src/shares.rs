@@ -11,7 +11,7 @@ use std::{
 };
 
 use assay_domain::id::KeyId;
-use assay_listener::Precedence;
+use assay_listener::{Bound, Held, Part, Precedence};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::oneshot;
 
@@ -25,7 +25,10 @@ pub(crate) struct Holder {
 /// A limited amount.
 #[derive(Debug)]
 pub(crate) struct Shares {
-    all: u64,
+    /// The bound for all keys together.
+    all: Bound,
+    /// The bound for each key. A key is either public or not.
+    of_key: Bound,
     state: Mutex<State>,
     /// Shows the amount that is taken.
     gauge: Gauge,
@@ -33,11 +36,9 @@ pub(crate) struct Shares {
 
 #[derive(Debug, Default)]
 struct State {
-    taken: u64,
-    /// The part of it that public keys hold.
-    taken_by_public: u64,
+    taken: Held,
     /// The part of each key.
-    taken_by_key: HashMap<KeyId, u64>,
+    taken_by_key: HashMap<KeyId, Held>,
     /// The requests that wait, in the order in which they are served.
     waiting: BTreeMap<(Precedence, u64), Waiting>,
     /// The number of the next request that waits.
@@ -62,8 +63,13 @@ enum Obstacle {
 
 impl Shares {
     pub(crate) fn new(all: u64, gauge: Gauge) -> Arc<Self> {
+        let half = all.div_ceil(2);
         Arc::new(Self {
-            all,
+            all: Bound { all, public: half },
+            of_key: Bound {
+                all: half,
+                public: half,
+            },
             state: Mutex::default(),
             gauge,
         })
@@ -71,7 +77,7 @@ impl Shares {
 
     /// The most that one key may hold.
     pub(crate) const fn of_key(&self) -> u64 {
-        self.all.div_ceil(2)
+        self.of_key.all
     }
 
     /// An empty share.
@@ -119,14 +125,18 @@ impl Shares {
 
     /// What stands in the way of this amount, if anything does.
     fn obstacle(&self, state: &State, holder: Holder, amount: u64) -> Option<Obstacle> {
-        let of_key = state.taken_by_key.get(&holder.key).copied().unwrap_or_default();
-        let is_public = holder.precedence == Precedence::Public;
-        if of_key.saturating_add(amount) > self.of_key()
-            || (is_public && state.taken_by_public.saturating_add(amount) > self.of_key())
-        {
+        let Holder { key, precedence } = holder;
+        let of_key = state.taken_by_key.get(&key).copied().unwrap_or_default();
+        if !of_key.has_room(self.of_key, precedence, amount) {
             return Some(Obstacle::OwnShare);
         }
-        (state.taken.saturating_add(amount) > self.all).then_some(Obstacle::All)
+        state
+            .taken
+            .exceeded(self.all, precedence, amount)
+            .map(|part| match part {
+                Part::Public => Obstacle::OwnShare,
+                Part::All => Obstacle::All,
+            })
     }
 
     /// Whether a request that is served before this one waits, for its key's share or for the whole amount.
@@ -142,26 +152,21 @@ impl Shares {
     }
 
     fn take(&self, state: &mut State, holder: Holder, amount: u64) {
-        state.taken = state.taken.saturating_add(amount);
-        if holder.precedence == Precedence::Public {
-            state.taken_by_public = state.taken_by_public.saturating_add(amount);
-        }
+        state.taken.take(holder.precedence, amount);
         let of_key = state.taken_by_key.entry(holder.key).or_default();
-        *of_key = of_key.saturating_add(amount);
+        of_key.take(holder.precedence, amount);
         self.show(state);
     }
 
     fn give_back(&self, holder: Holder, amount: u64) {
         let mut state = self.state();
-        state.taken = state.taken.saturating_sub(amount);
-        if holder.precedence == Precedence::Public {
-            state.taken_by_public = state.taken_by_public.saturating_sub(amount);
+        state.taken.give_back(holder.precedence, amount);
+        if let Some(of_key) = state.taken_by_key.get_mut(&holder.key) {
+            of_key.give_back(holder.precedence, amount);
+            if of_key.all() == 0 {
+                state.taken_by_key.remove(&holder.key);
+            }
         }
-        let of_key = state.taken_by_key.get(&holder.key).copied().unwrap_or_default();
-        match of_key.saturating_sub(amount) {
-            0 => state.taken_by_key.remove(&holder.key),
-            left => state.taken_by_key.insert(holder.key, left),
-        };
         self.show(&state);
         drop(state);
     }
@@ -208,7 +213,8 @@ impl Shares {
     }
 
     fn show(&self, state: &State) {
-        self.gauge.set(i64::try_from(state.taken).unwrap_or(i64::MAX));
+        self.gauge
+            .set(i64::try_from(state.taken.all()).unwrap_or(i64::MAX));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

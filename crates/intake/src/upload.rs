@@ -9,7 +9,7 @@ use std::{
 };
 
 use actix_web::{http::StatusCode, web::Payload};
-use assay_access::ingest::IngestGrant;
+use assay_access::check::IngestGrant;
 use assay_domain::{
     id::ProjectId,
     intake::Upload,
@@ -17,7 +17,7 @@ use assay_domain::{
     rules::UploadBudget,
     store::{DueJudgement, StoredRecording},
 };
-use assay_listener::Rejected;
+use assay_listener::{Problem, Rejected};
 use tokio::runtime::Handle;
 
 use crate::{
@@ -167,7 +167,7 @@ async fn judge_now_or_later(owed: OwedJudgement) -> Result<VerdictChanges, Intak
     };
     // A spawned task continues after the client disconnects.
     let judged = actix_web::rt::spawn(judging).await;
-    judged.map_err(|_| IntakeError::Aborted)?
+    judged.map_err(|_| Problem::Panicked)?
 }
 
 /// The judgement that is due after a stored upload. Dropping it runs the judgement in the background, because a report
@@ -268,9 +268,9 @@ struct StoredUpload {
 }
 
 /// What the key may store on this day, and what this upload would add.
-const fn budget(app: &AppState, grant: &IngestGrant, parsed: &ParsedUpload) -> UploadBudget {
+fn budget(app: &AppState, grant: &IngestGrant, parsed: &ParsedUpload) -> UploadBudget {
     UploadBudget {
-        key: grant.key,
+        key: grant.id,
         bytes: parsed.unpacked_bytes,
         of_day: if grant.terms.pull_requests_only {
             app.limits.of_public_day
@@ -308,7 +308,7 @@ fn record(
     app.metrics.spent(Phase::store, began.elapsed());
     app.metrics.stored(imported.effect.as_str(), grant.project, now);
     let upload = Upload {
-        key: grant.key,
+        key: grant.id,
         project: grant.project,
         at: now,
         run_id: imported.run_id,

@@ -28,8 +28,10 @@ use std::{
 use actix_web::rt::{task::spawn_blocking, time::timeout};
 use tokio::sync::oneshot;
 
+use crate::held::{Bound, Held};
+
 /// The length of the queue for each thread. A key may fill a quarter of the whole queue.
-const QUEUE_PER_THREAD: usize = 128;
+const QUEUE_PER_THREAD: u64 = 128;
 /// The shortest time between two log lines about rejections.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
@@ -54,13 +56,13 @@ impl TimeLimits {
 #[derive(Debug, Clone, Copy)]
 pub struct Shares {
     /// Threads that blocking work may use.
-    pub threads: usize,
+    pub threads: u64,
     /// Threads that one key may use.
-    pub threads_of_key: usize,
+    pub threads_of_key: u64,
     /// Requests that may run or wait.
-    pub places: usize,
+    pub places: u64,
     /// Requests of one key that may run or wait.
-    pub places_of_key: usize,
+    pub places_of_key: u64,
 }
 
 /// Whose requests start first.
@@ -103,7 +105,7 @@ struct Start<K: Key> {
 impl<K: Key> AdmissionControl<K> {
     /// Creates admission control for this many threads, at least one.
     pub fn new(threads: usize, limits: TimeLimits) -> Self {
-        let threads = threads.max(1);
+        let threads = u64::try_from(threads.max(1)).unwrap_or(u64::MAX);
         let queue = threads.saturating_mul(QUEUE_PER_THREAD);
         let shares = Shares {
             threads,
@@ -118,12 +120,14 @@ impl<K: Key> AdmissionControl<K> {
     pub fn with_shares(shares: Shares, limits: TimeLimits) -> Self {
         Self(Arc::new(Shared {
             limits,
-            shares,
+            threads: Bound::half_for_public(shares.threads),
+            threads_of_key: Bound::half_for_public(shares.threads_of_key),
+            places: Bound::half_for_public(shares.places),
+            places_of_key: Bound::half_for_public(shares.places_of_key),
             state: Mutex::new(State {
                 lanes: HashMap::new(),
-                threads_held: 0,
-                places_taken: 0,
-                public: PublicUse::default(),
+                threads: Held::default(),
+                places: Held::default(),
                 last_start: Instant::now(),
                 next_number: 0,
                 rejections: 0,
@@ -133,9 +137,9 @@ impl<K: Key> AdmissionControl<K> {
     }
 
     /// The number of requests of this key that run or wait.
-    pub fn places_taken(&self, key: &K) -> usize {
+    pub fn places_taken(&self, key: &K) -> u64 {
         let state = self.0.state();
-        state.lanes.get(key).map_or(0, Lane::places_taken)
+        state.lanes.get(key).map_or(0, |lane| lane.places.all())
     }
 
     /// Runs blocking work once a thread is free for this key. If the returned future is dropped while it waits, because
@@ -185,16 +189,18 @@ impl<K: Key> AdmissionControl<K> {
 
 struct Shared<K: Key> {
     limits: TimeLimits,
-    shares: Shares,
+    threads: Bound,
+    threads_of_key: Bound,
+    places: Bound,
+    places_of_key: Bound,
     state: Mutex<State<K>>,
 }
 
 struct State<K: Key> {
     /// The keys whose requests run or wait.
     lanes: HashMap<K, Lane<K>>,
-    threads_held: usize,
-    places_taken: usize,
-    public: PublicUse,
+    threads: Held,
+    places: Held,
     /// The time at which a request last got a thread.
     last_start: Instant,
     /// The number of the next request. Numbers are in the order of arrival.
@@ -204,32 +210,13 @@ struct State<K: Key> {
     logged_at: Option<Instant>,
 }
 
-/// The part of threads and places that requests of public keys use.
-#[derive(Debug, Clone, Copy, Default)]
-struct PublicUse {
-    threads_held: usize,
-    places_taken: usize,
-}
-
-impl PublicUse {
-    /// Whether one more request may start with this many threads.
-    fn has_thread(self, threads: usize) -> bool {
-        self.threads_held < (threads / 2).max(1)
-    }
-
-    /// Whether one more request may wait with this many places.
-    fn has_place(self, places: usize) -> bool {
-        self.places_taken < (places / 2).max(1)
-    }
-}
-
 /// The order in which requests start: by precedence, then by number.
 type Order = (Precedence, u64);
 
 /// The requests of one key.
 struct Lane<K: Key> {
-    threads_held: usize,
-    public: PublicUse,
+    threads: Held,
+    places: Held,
     /// The requests that wait.
     waiting: BTreeMap<Order, Job<K>>,
     last_start: Instant,
@@ -258,39 +245,29 @@ impl<K: Key> Shared<K> {
         precedence: Precedence,
         job: Job<K>,
     ) -> Result<QueuePlace<K>, Rejected> {
-        let Shares {
-            threads,
-            threads_of_key,
-            places,
-            places_of_key,
-        } = this.shares;
         let now = Instant::now();
         let mut guard = this.state();
         let state = &mut *guard;
-        let is_public = precedence == Precedence::Public;
         let key_is_full = state.lanes.get(&key).is_some_and(|lane| {
-            lane.places_taken() >= places_of_key
-                || (is_public && !lane.public.has_place(places_of_key))
-                || (lane.threads_held >= threads_of_key && this.is_stalled(lane.last_start, now))
+            !lane.places.has_room(this.places_of_key, precedence, 1)
+                || (lane.threads.all() >= this.threads_of_key.all && this.is_stalled(lane.last_start, now))
         });
-        let is_full = state.places_taken >= places
-            || (is_public && !state.public.has_place(places))
-            || (state.threads_held >= threads && this.is_stalled(state.last_start, now));
+        let is_full = !state.places.has_room(this.places, precedence, 1)
+            || (state.threads.all() >= this.threads.all && this.is_stalled(state.last_start, now));
         if key_is_full || is_full {
             state.log_rejection();
             return Err(Rejected::Overloaded);
         }
         let order = (precedence, state.next_number);
         state.next_number += 1;
-        state.places_taken += 1;
-        state.public.places_taken += usize::from(is_public);
+        state.places.take(precedence, 1);
         let lane = state.lanes.entry(key).or_insert_with(|| Lane {
-            threads_held: 0,
-            public: PublicUse::default(),
+            threads: Held::default(),
+            places: Held::default(),
             waiting: BTreeMap::new(),
             last_start: now,
         });
-        lane.public.places_taken += usize::from(is_public);
+        lane.places.take(precedence, 1);
         lane.waiting.insert(order, job);
         // More than one starts only after a worker has ended with jobs that it had not begun.
         let starts: Vec<_> = iter::from_fn(|| state.start_first(this)).collect();
@@ -323,21 +300,13 @@ impl<K: Key> Shared<K> {
 impl<K: Key> State<K> {
     /// Takes the first request of the queue whose key may hold a further thread, and a thread for it.
     fn start_first(&mut self, shared: &Arc<Shared<K>>) -> Option<Start<K>> {
-        if self.threads_held >= shared.shares.threads {
+        if self.threads.all() >= shared.threads.all {
             return None;
         }
-        let Shares {
-            threads,
-            threads_of_key,
-            ..
-        } = shared.shares;
-        let has_public_thread = self.public.has_thread(threads);
+        let threads = self.threads;
         let may_start = |lane: &Lane<K>, (precedence, _): Order| {
-            let may_use_thread = match precedence {
-                Precedence::Trusted => true,
-                Precedence::Public => has_public_thread && lane.public.has_thread(threads_of_key),
-            };
-            may_use_thread && lane.threads_held < threads_of_key
+            threads.has_room(shared.threads, precedence, 1)
+                && lane.threads.has_room(shared.threads_of_key, precedence, 1)
         };
         let (order, key, lane) = self
             .lanes
@@ -347,13 +316,10 @@ impl<K: Key> State<K> {
             .min_by_key(|(order, ..)| *order)?;
         let job = lane.waiting.remove(&order)?;
         let precedence = order.0;
-        let is_public = usize::from(precedence == Precedence::Public);
         let now = Instant::now();
-        lane.threads_held += 1;
-        lane.public.threads_held += is_public;
-        self.public.threads_held += is_public;
+        lane.threads.take(precedence, 1);
         lane.last_start = now;
-        self.threads_held += 1;
+        self.threads.take(precedence, 1);
         self.last_start = now;
         let thread = HeldThread {
             shared: Arc::clone(shared),
@@ -365,25 +331,21 @@ impl<K: Key> State<K> {
 
     /// Frees a thread of a key, and the place of the request that it ran.
     fn free_thread(&mut self, key: &K, precedence: Precedence) {
-        let is_public = usize::from(precedence == Precedence::Public);
-        self.threads_held = self.threads_held.saturating_sub(1);
-        self.public.threads_held = self.public.threads_held.saturating_sub(is_public);
+        self.threads.give_back(precedence, 1);
         if let Some(lane) = self.lanes.get_mut(key) {
-            lane.threads_held = lane.threads_held.saturating_sub(1);
-            lane.public.threads_held = lane.public.threads_held.saturating_sub(is_public);
+            lane.threads.give_back(precedence, 1);
         }
         self.free_place(key, precedence);
     }
 
     /// Frees a place of a key after its request has left the queue or its thread.
     fn free_place(&mut self, key: &K, precedence: Precedence) {
-        let is_public = usize::from(precedence == Precedence::Public);
-        self.places_taken = self.places_taken.saturating_sub(1);
-        self.public.places_taken = self.public.places_taken.saturating_sub(is_public);
-        if let Some(lane) = self.lanes.get_mut(key) {
-            lane.public.places_taken = lane.public.places_taken.saturating_sub(is_public);
-        }
-        if self.lanes.get(key).is_some_and(|lane| lane.places_taken() == 0) {
+        self.places.give_back(precedence, 1);
+        let Some(lane) = self.lanes.get_mut(key) else {
+            return;
+        };
+        lane.places.give_back(precedence, 1);
+        if lane.places.all() == 0 {
             self.lanes.remove(key);
         }
     }
@@ -395,12 +357,6 @@ impl<K: Key> State<K> {
             self.rejections = 0;
             self.logged_at = Some(Instant::now());
         }
-    }
-}
-
-impl<K: Key> Lane<K> {
-    fn places_taken(&self) -> usize {
-        self.threads_held + self.waiting.len()
     }
 }
 

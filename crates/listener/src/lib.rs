@@ -1,9 +1,10 @@
-//! The shared parts of every listener: HTTP/1.1 connections with time limits, TLS, admission control, request ids, the
-//! access log, content codings and request metrics.
+//! The shared parts of every listener: HTTP/1.1 connections with time limits, TLS, the check of keys, admission
+//! control, request ids, the access log, content codings and request metrics.
 //!
 //! A program binds a socket with [`bind()`], describes the listener with [`Listener`] and starts it with a closure that
 //! mounts routes on an actix application. The routes answer through [`observe()`], which measures each request, gives
-//! it an id and writes its line in the access log.
+//! it an id and writes its line in the access log. [`Reception::receive`] checks the request's key and runs the route's
+//! work, and [`Problem`] is its refusal.
 
 mod access_log;
 mod admission;
@@ -13,10 +14,15 @@ mod causes;
 mod connection;
 mod descriptors;
 mod encoding;
+mod form;
+mod held;
 mod metrics;
 mod observe;
 mod panic_level;
+mod problem;
+mod reception;
 mod refusal;
+mod reply;
 mod request_id;
 mod server;
 mod tls;
@@ -30,9 +36,14 @@ pub use self::{
     connection::Answering,
     descriptors::room_for_connections,
     encoding::{Coding, Encoder},
+    form::{BadPair, Pairs, decode},
+    held::{Bound, Held, Part},
     metrics::{HttpMetrics, MetricsRegistry},
     observe::{Outcome, observe, record_answer},
     panic_level::PanicLevel,
+    problem::{Fault, Problem, refusal},
+    reception::{CountedBy, IngestReception, ReadReception, Reception},
+    reply::{Preferences, Tag},
     request_id::RequestId,
     server::{Continue, Listener},
     tls::{Certificate, CertificateError, FileFault, Files},

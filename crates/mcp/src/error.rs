@@ -1,8 +1,7 @@
 //! Errors of tools, with the next step for the agent.
 
-use assay_access::check::{CheckError, Refusal};
-use assay_domain::store::StoreError;
-use assay_listener::{RATE_LIMITED, RequestId, with_causes};
+use assay_domain::{key::KeyKind, store::StoreError};
+use assay_listener::{Problem, RequestId, with_causes};
 use serde_json::Value;
 
 use crate::text::{shorten, visible};
@@ -12,8 +11,6 @@ pub(crate) const CANDIDATES: usize = 5;
 
 /// The code of a call whose tool or arguments are wrong.
 pub(crate) const INVALID_CALL: &str = "invalid_call";
-/// The code of a server that is overloaded or cannot reach its database.
-pub(crate) const UNAVAILABLE: &str = "service_unavailable";
 
 /// The problem, candidates for the intended name, and the call to make instead.
 #[derive(Debug)]
@@ -23,8 +20,8 @@ pub(crate) struct ToolError {
     call: Option<Box<Value>>,
     /// The code for the access log. The client does not get it.
     code: &'static str,
-    /// The failure of the store that caused the error.
-    cause: Option<Box<StoreError>>,
+    /// The failure of the server that caused the error.
+    cause: Option<Box<Problem>>,
 }
 
 impl ToolError {
@@ -39,28 +36,12 @@ impl ToolError {
         }
     }
 
-    /// The key made too many calls.
-    pub(crate) fn rate_limited(reset_s: i64) -> Self {
-        Self {
-            code: RATE_LIMITED,
-            ..Self::new(format!("Too many calls with this key. Wait {reset_s} seconds."))
-        }
-    }
-
-    /// No thread was free in time.
-    pub(crate) fn busy() -> Self {
-        Self {
-            code: UNAVAILABLE,
-            ..Self::new("The server is busy. Wait ten seconds and call again.")
-        }
-    }
-
     /// The code for the access log.
     pub(crate) const fn code(&self) -> &'static str {
         self.code
     }
 
-    /// Logs a failure of the store with its causes. Other errors are the client's, or admission control logs them.
+    /// Logs a failure of the server with its causes. Other errors are the client's, or admission control logs them.
     pub(crate) fn log(&self, id: &RequestId) {
         if let Some(cause) = &self.cause {
             log::error!(request_id:% = id; "an agent's tool failed: {}", with_causes(&**cause));
@@ -109,34 +90,22 @@ impl ToolError {
     }
 }
 
+impl From<Problem> for ToolError {
+    fn from(problem: Problem) -> Self {
+        let (_, code) = problem.status_and_code(KeyKind::Read);
+        let message = problem.sentence(KeyKind::Read);
+        let cause = problem.is_failure().then(|| Box::new(problem));
+        Self {
+            code,
+            cause,
+            ..Self::new(message)
+        }
+    }
+}
+
 impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
-        Self {
-            code: UNAVAILABLE,
-            cause: Some(Box::new(error)),
-            ..Self::new("The server could not read its database. Try again in a minute.")
-        }
-    }
-}
-
-impl From<CheckError> for ToolError {
-    fn from(error: CheckError) -> Self {
-        match error {
-            CheckError::Refused(refusal) => Self::new(refusal_message(refusal)),
-            CheckError::Store(error) => error.into(),
-        }
-    }
-}
-
-/// The reason why a key is refused.
-pub(crate) const fn refusal_message(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::MissingKey => "Send a read key as `Authorization: Bearer svc_ro_…`.",
-        Refusal::WrongKeyType => "This is an ingest key; tools need a read key (`assay key create`).",
-        Refusal::InvalidKey => "The read key is not valid.",
-        Refusal::KeyRevoked => "The read key was revoked.",
-        Refusal::KeyExpired => "The read key has expired.",
-        Refusal::TierTooLow => "The organization's plan does not include the read API.",
+        Problem::from(error).into()
     }
 }
 

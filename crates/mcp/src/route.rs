@@ -8,16 +8,11 @@ use actix_web::{
     rt::time::timeout,
     web::{self, Bytes, Payload, ServiceConfig},
 };
-use assay_access::{
-    check::{CheckError, PresentedKey, Refusal},
-    directory::{AdmissionShare, Directory},
-    limit::InProcessLimiter,
-    usage::KeyUsage,
-};
-use assay_domain::{store::Store, timestamp::Clock};
+use assay_access::{check::PresentedKey, limit::InProcessLimiter};
+use assay_domain::{key::KeyKind, store::Store, timestamp::Clock};
 use assay_flakiness::Diagnose;
 use assay_listener::{
-    AdmissionControl, Answering, HttpMetrics, MetricsRegistry, Outcome, RequestId, SUCCESS, authorization,
+    Answering, HttpMetrics, MetricsRegistry, Outcome, ReadReception, RequestId, SUCCESS, authorization,
     observe, with_causes,
 };
 use http_body_util::{BodyExt as _, Full};
@@ -26,10 +21,7 @@ use rmcp::transport::streamable_http_server::{
 };
 use serde_json::json;
 
-use crate::{
-    error::{UNAVAILABLE, refusal_message},
-    server::{Client, ToolServer},
-};
+use crate::server::{Client, ToolServer};
 
 /// Longest request body, in bytes. Failures of a local run include their messages.
 const BODY: usize = 1 << 20;
@@ -45,31 +37,29 @@ const REFUSED_BY_PROTOCOL: &str = "invalid_message";
 #[derive(Clone)]
 pub struct Endpoint {
     server: ToolServer,
-    usage: Arc<KeyUsage>,
     metrics: HttpMetrics,
     protocol: StreamableHttpService<ToolServer, NeverSessionManager>,
 }
 
 impl Endpoint {
-    /// Creates an endpoint whose tools read from `store`, on the threads of `admission`. Each key may make
+    /// Creates an endpoint that receives calls at `reception`, and whose tools read from `store`. Each key may make
     /// `calls_a_minute` calls; 0 means no limit. `allowed_hosts` are the permitted values of `Host` besides loopback,
     /// each with or without a port. Pages of other origins are refused.
     pub fn new(
+        reception: ReadReception,
         store: Arc<dyn Store>,
         engine: Arc<dyn Diagnose>,
         clock: Clock,
         metrics: &MetricsRegistry,
-        admission: Arc<AdmissionControl<AdmissionShare>>,
         calls_a_minute: u32,
         allowed_hosts: Vec<String>,
     ) -> Self {
         let server = ToolServer {
-            directory: Arc::new(Directory::new(Arc::<dyn Store>::clone(&store))),
+            reception,
             store,
             engine,
             limiter: Arc::new(InProcessLimiter::new(calls_a_minute)),
             clock,
-            admission,
         };
         let mut config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
@@ -83,7 +73,6 @@ impl Endpoint {
         let protocol = StreamableHttpService::new(move || Ok(tools.clone()), Arc::default(), config);
         Self {
             server,
-            usage: Arc::default(),
             metrics: HttpMetrics::of_listener("agents", metrics),
             protocol,
         }
@@ -217,57 +206,25 @@ async fn client(
     id: &RequestId,
 ) -> Result<Client, (HttpResponse, &'static str)> {
     let authorization = authorization(request.headers());
-    let server = endpoint.server.clone();
-    let usage = Arc::clone(&endpoint.usage);
-    let key = PresentedKey::of_header(authorization.as_deref()).map_err(refusal)?;
-    let check = move || {
-        let now = (server.clock)();
-        let grant = server.directory.check(&key, now)?;
-        usage.record(&*server.store, grant.key, now);
-        Ok(grant)
-    };
-    let share = endpoint.server.directory.share(&key);
-    let grant = endpoint.server.admission.run(share, check).await;
-    match grant.map_err(|_| unavailable())? {
-        Ok(grant) => Ok(Client {
-            grant,
+    let server = &endpoint.server;
+    let presented = PresentedKey::of_header(KeyKind::Read, authorization.as_deref());
+    // The call of a tool counts, not the message.
+    let identified = server.reception.identify(presented, None, (server.clock)());
+    let grant = identified.await.map(|_| presented);
+    match grant.and_then(|key| Ok(key?)) {
+        Ok(key) => Ok(Client {
             key,
             request_id: id.clone(),
             error_code: Arc::default(),
         }),
-        Err(CheckError::Refused(reason)) => Err(refusal(reason)),
-        Err(CheckError::Store(error)) => {
-            log::error!(request_id:% = id; "a key could not be looked up: {}", with_causes(&error));
-            Err(unavailable())
+        Err(problem) => {
+            if problem.is_failure() {
+                log::error!(request_id:% = id; "a key could not be looked up: {}", with_causes(&problem));
+            }
+            Err((
+                problem.response(KeyKind::Read),
+                problem.status_and_code(KeyKind::Read).1,
+            ))
         }
     }
-}
-
-fn refusal(refusal: Refusal) -> (HttpResponse, &'static str) {
-    let (status, code) = match refusal {
-        Refusal::MissingKey => (StatusCode::UNAUTHORIZED, "missing_key"),
-        Refusal::WrongKeyType => (StatusCode::UNAUTHORIZED, "wrong_key_type"),
-        Refusal::InvalidKey => (StatusCode::UNAUTHORIZED, "invalid_key"),
-        Refusal::KeyRevoked => (StatusCode::UNAUTHORIZED, "key_revoked"),
-        Refusal::KeyExpired => (StatusCode::UNAUTHORIZED, "key_expired"),
-        Refusal::TierTooLow => (StatusCode::FORBIDDEN, "tier_too_low"),
-    };
-    let mut response = HttpResponseBuilder::new(status);
-    if status == StatusCode::UNAUTHORIZED {
-        response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
-    }
-    (
-        response.json(json!({"error": refusal_message(refusal), "code": code})),
-        code,
-    )
-}
-
-fn unavailable() -> (HttpResponse, &'static str) {
-    let error = "The server is busy or cannot reach its database. Try again.";
-    let mut response = HttpResponse::ServiceUnavailable();
-    response.insert_header((header::RETRY_AFTER, "10"));
-    (
-        response.json(json!({"error": error, "code": UNAVAILABLE})),
-        UNAVAILABLE,
-    )
 }

@@ -3,13 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use assay_access::{
-    check::{Grant, PresentedKey},
-    directory::{AdmissionShare, Directory},
-    limit::{Admission, InProcessLimiter, RateLimiter as _, reset_s},
+    check::{PresentedKey, ReadGrant},
+    limit::InProcessLimiter,
 };
 use assay_domain::{store::Store, timestamp::Clock};
 use assay_flakiness::Diagnose;
-use assay_listener::{AdmissionControl, RequestId};
+use assay_listener::{CountedBy, ReadReception, RequestId};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -37,18 +36,16 @@ const INSTRUCTIONS: &str = "Assay stores the test results of a team's CI runs an
 #[derive(Clone)]
 pub(crate) struct ToolServer {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) directory: Arc<Directory>,
+    pub(crate) reception: ReadReception,
     pub(crate) engine: Arc<dyn Diagnose>,
     /// The rate limit of calls, separate from the read API's.
     pub(crate) limiter: Arc<InProcessLimiter>,
     pub(crate) clock: Clock,
-    pub(crate) admission: Arc<AdmissionControl<AdmissionShare>>,
 }
 
 /// The sender of a request. The route adds it to the request's extensions.
 #[derive(Clone)]
 pub(crate) struct Client {
-    pub(crate) grant: Grant,
     pub(crate) key: PresentedKey,
     pub(crate) request_id: RequestId,
     /// The code of the tool's error, for the access log. The protocol answers 200 also for an error.
@@ -123,19 +120,16 @@ impl ToolServer {
         client: &Client,
     ) -> Result<FittedAnswer, ToolError> {
         let now = (self.clock)();
-        let id = client.grant.key.0.as_bytes();
-        if self.limiter.admit(id, now).await == Admission::Refused {
-            return Err(ToolError::rate_limited(reset_s(now)));
-        }
-        let arguments = Arguments::new(arguments, &tool.properties())?;
-        let (bytes, skip) = (arguments.max_bytes()?, arguments.skip()?);
-        let (server, caller) = (self.clone(), client.grant.caller);
-        let work = move || {
+        let (presented, server) = (Ok(client.key), self.clone());
+        let counted_by = CountedBy::key(&*self.limiter, &presented, "tool");
+        let work = move |grant: ReadGrant| {
+            let arguments = Arguments::new(arguments, &tool.properties())?;
+            let (bytes, skip) = (arguments.max_bytes()?, arguments.skip()?);
             let call = Call {
                 store: &*server.store,
-                directory: &server.directory,
+                directory: server.reception.directory(),
                 engine: &*server.engine,
-                caller,
+                caller: grant.caller(),
                 now,
                 arguments,
             };
@@ -148,10 +142,8 @@ impl ToolServer {
                 repeat_with,
             }))
         };
-        self.admission
-            .run(AdmissionShare::of(&client.key), work)
-            .await
-            .map_err(|_| ToolError::busy())?
+        let answer = self.reception.receive(presented, counted_by, now, work).await;
+        answer.map(|(answer, _)| answer)
     }
 }
 

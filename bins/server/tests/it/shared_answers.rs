@@ -8,8 +8,12 @@ use std::sync::{
 use actix_web::{App as Actix, test as web};
 use assay_access::limit::InProcessLimiter;
 use assay_api::{App, BASE};
-use assay_domain::timestamp::{DAY_MS, Timestamp};
+use assay_domain::{
+    store::Store,
+    timestamp::{DAY_MS, Timestamp},
+};
 use assay_flakiness::Engine;
+use assay_listener::ReadReception;
 use assay_testkit::ServedWorld;
 use serde_json::Value;
 
@@ -20,8 +24,10 @@ macro_rules! service {
     ($world:expr, $now:expr) => {{
         let now = Arc::clone($now);
         let clock = move || Timestamp::from_unix_ms(now.load(Ordering::Relaxed));
+        let store: Arc<dyn Store> = Arc::new($world.database.connect());
         let app = App::new(
-            Arc::new($world.database.connect()),
+            ReadReception::new(store.clone(), 4),
+            store,
             Arc::new(Engine::default()),
             Arc::new(InProcessLimiter::new(0)),
             Arc::new(clock),

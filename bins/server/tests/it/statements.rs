@@ -9,8 +9,9 @@ use std::{
 use actix_web::{App as Actix, test as web};
 use assay_access::limit::InProcessLimiter;
 use assay_api::{App, BASE, ROUTES};
-use assay_domain::timestamp::Timestamp;
+use assay_domain::{store::Store, timestamp::Timestamp};
 use assay_flakiness::Engine;
+use assay_listener::ReadReception;
 use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
 
 /// Every route with its maximum number of statements, and whether they are in a transaction, which costs two more
@@ -82,9 +83,10 @@ async fn every_route_runs_the_documented_number_of_statements() {
         .unwrap();
     let fingerprint = text(&world.get("/errors")["errors"][0]["fingerprint"]);
 
-    let store = Arc::new(world.database.connect());
+    let store: Arc<dyn Store> = Arc::new(world.database.connect());
     let clock = Arc::new(|| Timestamp::from(time::OffsetDateTime::now_utc()));
     let app = App::new(
+        ReadReception::new(store.clone(), 4),
         store,
         Arc::new(Engine::default()),
         Arc::new(InProcessLimiter::new(0)),

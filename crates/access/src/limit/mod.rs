@@ -2,9 +2,8 @@
 //!
 //! Windows are fixed and aligned to the Unix epoch, so that several processes agree on them. A limiter counts by an id
 //! that the listener chooses. The read API uses [`budget_id`](crate::check::budget_id) of the `Authorization` header; a
-//! request without the header is not counted, because it is rejected without cost. Uploads use
-//! [`IngestGrant::budget_id`](crate::ingest::IngestGrant::budget_id), pages the key's hash, tool calls the key's id,
-//! and sign-ins the client's address.
+//! request without the header is not counted, because it is rejected without cost. Uploads, pages, sign-ins and tool
+//! calls have budgets of their own, by [`PresentedKey::budget_id`](crate::check::PresentedKey::budget_id).
 
 mod in_process;
 mod ping;
@@ -24,6 +23,8 @@ pub use self::{
 pub const WINDOW_MS: i64 = 60_000;
 /// Default limit of requests per window.
 pub const DEFAULT_LIMIT: u32 = 60;
+/// Default limit of uploads per window and ingest key.
+pub const DEFAULT_UPLOAD_LIMIT: u32 = 600;
 
 /// Counts requests by their budget's id.
 pub trait RateLimiter: Send + Sync {

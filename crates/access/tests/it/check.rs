@@ -33,21 +33,25 @@ pub(crate) fn a_key() -> (SecretKey, StoredKey, Arc<Keys>) {
 }
 
 pub(crate) fn presented(secret: &SecretKey) -> PresentedKey {
-    PresentedKey::of_header(Some(format!("Bearer {}", secret.reveal()).as_bytes())).unwrap()
+    PresentedKey::of_header(
+        KeyKind::Read,
+        Some(format!("Bearer {}", secret.reveal()).as_bytes()),
+    )
+    .unwrap()
 }
 
 /// The check of a key by a process with an empty cache.
-fn check(secret: &SecretKey, keys: &Arc<Keys>, now: Timestamp) -> Result<Grant, CheckError> {
-    Directory::new(keys.clone()).check(&presented(secret), now)
+fn check(secret: &SecretKey, keys: &Arc<Keys>, now: Timestamp) -> Result<Grant<StoredKey>, CheckError> {
+    Directory::<StoredKey>::new(keys.clone()).check(&presented(secret), now)
 }
 
 #[test]
 fn a_good_key_grants_its_organization() {
     let (secret, stored, keys) = a_key();
     let grant = check(&secret, &keys, NOW).unwrap();
-    assert_eq!(grant.caller.organization, stored.organization);
-    assert_eq!(grant.caller.plan, Plan::Pro);
-    assert_eq!((grant.key, grant.expires_at), (stored.id, stored.expires_at));
+    assert_eq!(grant.caller().organization, stored.organization);
+    assert_eq!(grant.caller().plan, Plan::Pro);
+    assert_eq!((grant.id, grant.expires_at), (stored.id, stored.expires_at));
 }
 
 #[test]
@@ -104,10 +108,10 @@ fn a_failing_store_does_not_invalidate_the_key() {
 fn a_use_is_recorded_once_a_day() {
     let (_, stored, keys) = a_key();
     let usage = KeyUsage::default();
-    usage.record(&*keys, stored.id, NOW);
-    usage.record(&*keys, stored.id, NOW.plus_ms(1));
+    usage.record::<StoredKey>(&*keys, &stored, NOW);
+    usage.record::<StoredKey>(&*keys, &stored, NOW.plus_ms(1));
     assert_eq!(keys.uses(), [NOW]);
-    usage.record(&*keys, stored.id, NOW.plus_days(1));
+    usage.record::<StoredKey>(&*keys, &stored, NOW.plus_days(1));
     assert_eq!(keys.uses(), [NOW, NOW.plus_days(1)]);
 }
 
@@ -116,10 +120,10 @@ fn a_use_that_could_not_be_recorded_is_recorded_a_minute_later() {
     let (_, stored, keys) = a_key();
     let usage = KeyUsage::default();
     keys.fail(true);
-    usage.record(&*keys, stored.id, NOW);
+    usage.record::<StoredKey>(&*keys, &stored, NOW);
     keys.fail(false);
-    usage.record(&*keys, stored.id, NOW.plus_ms(59_999));
+    usage.record::<StoredKey>(&*keys, &stored, NOW.plus_ms(59_999));
     assert!(keys.uses().is_empty());
-    usage.record(&*keys, stored.id, NOW.plus_ms(60_000));
+    usage.record::<StoredKey>(&*keys, &stored, NOW.plus_ms(60_000));
     assert_eq!(keys.uses(), [NOW.plus_ms(60_000)]);
 }

@@ -44,7 +44,7 @@ fn caller(of: &StoredKey) -> Caller {
 #[test]
 fn a_key_is_read_once_in_half_a_second() {
     let (secret, _, keys) = a_key();
-    let directory = Directory::new(keys.clone());
+    let directory = Directory::<StoredKey>::new(keys.clone());
     let check = |at: Timestamp| directory.check(&presented(&secret), at);
     for ms in [0, 1, CACHED_MS - 1] {
         check(NOW.plus_ms(ms)).unwrap();
@@ -57,16 +57,16 @@ fn a_key_is_read_once_in_half_a_second() {
 #[test]
 fn a_revocation_and_a_plan_take_effect_after_half_a_second() {
     let (secret, stored, keys) = a_key();
-    let directory = Directory::new(keys.clone());
+    let directory = Directory::<StoredKey>::new(keys.clone());
     let check = |at: Timestamp| directory.check(&presented(&secret), at);
-    assert_eq!(check(NOW).unwrap().caller.plan, Plan::Pro);
+    assert_eq!(check(NOW).unwrap().caller().plan, Plan::Pro);
     keys.change(|key| key.plan = Plan::Free);
     let late = NOW.plus_ms(CACHED_MS);
     assert_eq!(refusal(check(late)), Refusal::TierTooLow);
     // A rejection is not cached either.
     keys.change(|key| key.plan = Plan::Standard);
     let later = late.plus_ms(CACHED_MS);
-    assert_eq!(check(later).unwrap().caller.plan, Plan::Standard);
+    assert_eq!(check(later).unwrap().caller().plan, Plan::Standard);
     keys.change(|key| key.revoked_at = Some(later));
     let latest = later.plus_ms(CACHED_MS);
     assert_eq!(refusal(check(latest)), Refusal::KeyRevoked);
@@ -76,7 +76,7 @@ fn a_revocation_and_a_plan_take_effect_after_half_a_second() {
 #[test]
 fn an_expiry_takes_effect_immediately() {
     let (secret, stored, keys) = a_key();
-    let directory = Directory::new(keys.clone());
+    let directory = Directory::<StoredKey>::new(keys.clone());
     let check = |at: Timestamp| directory.check(&presented(&secret), at);
     check(stored.expires_at.plus_ms(-1)).unwrap();
     assert_eq!(refusal(check(stored.expires_at)), Refusal::KeyExpired);
@@ -89,7 +89,7 @@ fn an_absent_key_is_looked_up_again() {
     let (secret, new) = mint(KeyKind::Read, NOW);
     let (other, _) = mint(KeyKind::Read, NOW);
     let keys = Arc::new(Keys::of(new.hash, stored));
-    let directory = Directory::new(keys.clone());
+    let directory = Directory::<StoredKey>::new(keys.clone());
     for _ in 0..3 {
         assert_eq!(
             refusal(directory.check(&presented(&other), NOW)),
@@ -103,7 +103,7 @@ fn an_absent_key_is_looked_up_again() {
 #[test]
 fn a_failure_of_the_store_is_not_cached() {
     let (secret, _, keys) = a_key();
-    let directory = Directory::new(keys.clone());
+    let directory = Directory::<StoredKey>::new(keys.clone());
     keys.fail(true);
     let failed = directory.check(&presented(&secret), NOW);
     assert!(matches!(failed, Err(CheckError::Store(_))));
@@ -114,7 +114,7 @@ fn a_failure_of_the_store_is_not_cached() {
 #[test]
 fn after_the_clock_was_set_back_every_key_is_read_again() {
     let (secret, _, keys) = a_key();
-    let directory = Directory::new(keys.clone());
+    let directory = Directory::<StoredKey>::new(keys.clone());
     directory.check(&presented(&secret), NOW).unwrap();
     keys.change(|key| key.plan = Plan::Free);
     let before = directory.check(&presented(&secret), NOW.plus_days(-1));
@@ -124,7 +124,7 @@ fn after_the_clock_was_set_back_every_key_is_read_again() {
 #[test]
 fn a_project_belongs_to_its_organization_and_is_limited_by_the_plan() {
     let (_, stored, keys) = a_key();
-    let directory = Directory::new(keys.clone());
+    let directory = Directory::<StoredKey>::new(keys.clone());
     let ask = |caller: &Caller, at: Timestamp| directory.project(caller, project(), at).unwrap();
     let ours = caller(&stored);
     let project = ask(&ours, NOW).unwrap();

@@ -3,13 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use assay_access::{
-    check::budget_id,
-    ingest::{
-        DEFAULT_UPLOAD_LIMIT, IngestCheckError, IngestDirectory, IngestGrant, IngestRefusal,
-        PresentedIngestKey,
-    },
+    check::{CheckError, Grant, PresentedKey, Refusal, budget_id},
+    directory::Directory,
     key::{SecretKey, mint},
-    limit::{Admission, InProcessLimiter, RateLimiter},
+    limit::{Admission, DEFAULT_UPLOAD_LIMIT, InProcessLimiter, RateLimiter},
 };
 use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision},
@@ -69,7 +66,7 @@ impl IngestKeys for OneKey {
     }
 }
 
-fn a_key(terms: IngestTerms) -> (SecretKey, Arc<OneKey>, IngestDirectory) {
+fn a_key(terms: IngestTerms) -> (SecretKey, Arc<OneKey>, Directory<StoredIngestKey>) {
     let (secret, new) = mint(KeyKind::Ingest, NOW);
     let key = StoredIngestKey {
         id: new.id,
@@ -85,16 +82,20 @@ fn a_key(terms: IngestTerms) -> (SecretKey, Arc<OneKey>, IngestDirectory) {
         fails: false,
         look_ups: 0,
     })));
-    (secret, Arc::clone(&keys), IngestDirectory::new(keys))
+    (secret, Arc::clone(&keys), Directory::<StoredIngestKey>::new(keys))
 }
 
-fn presented(secret: &SecretKey) -> PresentedIngestKey {
-    PresentedIngestKey::of_header(Some(format!("Bearer {}", secret.reveal()).as_bytes())).unwrap()
+fn presented(secret: &SecretKey) -> PresentedKey {
+    PresentedKey::of_header(
+        KeyKind::Ingest,
+        Some(format!("Bearer {}", secret.reveal()).as_bytes()),
+    )
+    .unwrap()
 }
 
-fn refusal(outcome: Result<IngestGrant, IngestCheckError>) -> IngestRefusal {
+fn refusal(outcome: Result<Grant<StoredIngestKey>, CheckError>) -> Refusal {
     match outcome {
-        Err(IngestCheckError::Refused(refusal)) => refusal,
+        Err(CheckError::Refused(refusal)) => refusal,
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -105,28 +106,25 @@ fn a_malformed_ingest_key_is_refused_without_a_look_up() {
     let (read, _) = mint(KeyKind::Read, NOW);
     let (ingest, read) = (ingest.reveal(), read.reveal());
     assert_eq!(
-        PresentedIngestKey::of_header(None),
-        Err(IngestRefusal::MissingKey)
+        PresentedKey::of_header(KeyKind::Ingest, None),
+        Err(Refusal::MissingKey)
     );
     for (header, expected) in [
-        (String::new(), IngestRefusal::MissingKey),
-        ("Bearer ".to_owned(), IngestRefusal::MissingKey),
-        (format!("Basic {ingest}"), IngestRefusal::MissingKey),
-        (ingest.to_owned(), IngestRefusal::MissingKey),
-        (format!("Bearer {read}"), IngestRefusal::WrongKeyType),
-        ("Bearer svc_ro_".to_owned(), IngestRefusal::WrongKeyType),
-        (format!("Bearer {ingest}x"), IngestRefusal::InvalidKey),
-        (
-            format!("Bearer {}", ingest.to_uppercase()),
-            IngestRefusal::InvalidKey,
-        ),
-        ("Bearer other".to_owned(), IngestRefusal::InvalidKey),
+        (String::new(), Refusal::MissingKey),
+        ("Bearer ".to_owned(), Refusal::MissingKey),
+        (format!("Basic {ingest}"), Refusal::MissingKey),
+        (ingest.to_owned(), Refusal::MissingKey),
+        (format!("Bearer {read}"), Refusal::WrongKeyType),
+        ("Bearer svc_ro_".to_owned(), Refusal::WrongKeyType),
+        (format!("Bearer {ingest}x"), Refusal::InvalidKey),
+        (format!("Bearer {}", ingest.to_uppercase()), Refusal::InvalidKey),
+        ("Bearer other".to_owned(), Refusal::InvalidKey),
     ] {
-        let refused = PresentedIngestKey::of_header(Some(header.as_bytes()));
+        let refused = PresentedKey::of_header(KeyKind::Ingest, Some(header.as_bytes()));
         assert_eq!(refused, Err(expected));
     }
     let header = format!("bearer  {ingest} ");
-    assert!(PresentedIngestKey::of_header(Some(header.as_bytes())).is_ok());
+    assert!(PresentedKey::of_header(KeyKind::Ingest, Some(header.as_bytes())).is_ok());
 }
 
 #[test]
@@ -155,7 +153,7 @@ fn a_good_key_grants_its_project_and_its_terms() {
     let (other, _) = mint(KeyKind::Ingest, NOW);
     assert_eq!(
         refusal(directory.check(&presented(&other), NOW)),
-        IngestRefusal::InvalidKey
+        Refusal::InvalidKey
     );
 }
 
@@ -167,13 +165,13 @@ fn a_revocation_takes_effect_after_half_a_second_and_an_expiry_immediately() {
     });
     let check = |at| directory.check(&presented(&secret), at);
     check(NOW.plus_days(30).plus_ms(-1)).unwrap();
-    assert_eq!(refusal(check(NOW.plus_days(30))), IngestRefusal::KeyExpired);
+    assert_eq!(refusal(check(NOW.plus_days(30))), Refusal::KeyExpired);
     assert_eq!(keys.0.lock().unwrap().look_ups, 1);
     check(NOW).unwrap();
     keys.change(|key| key.revoked_at = Some(NOW));
-    assert_eq!(refusal(check(NOW.plus_ms(500))), IngestRefusal::KeyRevoked);
+    assert_eq!(refusal(check(NOW.plus_ms(500))), Refusal::KeyRevoked);
     // A revoked key is reported as revoked, also past its expiry.
-    assert_eq!(refusal(check(NOW.plus_days(31))), IngestRefusal::KeyRevoked);
+    assert_eq!(refusal(check(NOW.plus_days(31))), Refusal::KeyRevoked);
 }
 
 #[test]
@@ -181,20 +179,20 @@ fn a_failing_store_does_not_invalidate_an_ingest_key() {
     let (secret, keys, directory) = a_key(IngestTerms::default());
     keys.0.lock().unwrap().fails = true;
     let failed = directory.check(&presented(&secret), NOW);
-    assert!(matches!(failed, Err(IngestCheckError::Store(_))));
+    assert!(matches!(failed, Err(CheckError::Store(_))));
     keys.0.lock().unwrap().fails = false;
     directory.check(&presented(&secret), NOW).unwrap();
 }
 
 #[tokio::test]
 async fn a_key_may_send_six_hundred_uploads_a_minute() {
-    let (secret, _, directory) = a_key(IngestTerms::default());
-    let grant = directory.check(&presented(&secret), NOW).unwrap();
+    let (secret, _, _) = a_key(IngestTerms::default());
+    let budget = presented(&secret).budget_id("upload");
     let limiter = InProcessLimiter::new(DEFAULT_UPLOAD_LIMIT);
     let header = format!("Bearer {}", secret.reveal());
-    assert_ne!(grant.budget_id(), budget_id(header.as_bytes()));
+    assert_ne!(budget, budget_id(header.as_bytes()));
     for _ in 0..600 {
-        assert_ne!(limiter.admit(&grant.budget_id(), NOW).await, Admission::Refused);
+        assert_ne!(limiter.admit(&budget, NOW).await, Admission::Refused);
     }
-    assert_eq!(limiter.admit(&grant.budget_id(), NOW).await, Admission::Refused);
+    assert_eq!(limiter.admit(&budget, NOW).await, Admission::Refused);
 }

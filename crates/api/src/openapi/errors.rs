@@ -2,6 +2,7 @@
 
 use assay_access::check::Refusal;
 use assay_domain::{plan::Plan, store::StoreError, test::CandidateFiles};
+use assay_listener::Problem;
 
 use serde_json::Value;
 
@@ -107,7 +108,7 @@ impl Failure {
 }
 
 fn common() -> Vec<Failure> {
-    let refused = ApiError::Refused;
+    let refused = |refusal: Refusal| ApiError::from(Problem::from(refusal));
     vec![
         Failure::new(
             refused(Refusal::MissingKey),
@@ -140,12 +141,12 @@ fn common() -> Vec<Failure> {
             "Upgrade to Standard or Pro; the same key then works.",
         ),
         Failure::new(
-            ApiError::Aborted,
+            Problem::Panicked.into(),
             "A failure of the server.",
             "Retry with exponential backoff, from 1 to at most 30 seconds.",
         ),
         Failure::new(
-            ApiError::Store(StoreError::Unreachable("".into())),
+            StoreError::Unreachable("".into()).into(),
             "The database is unreachable or too slow, or the server is overloaded.",
             "Retry with exponential backoff, from 1 to at most 30 seconds.",
         ),

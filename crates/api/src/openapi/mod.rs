@@ -26,11 +26,7 @@ use self::{
     operations::TAGS,
 };
 pub(crate) use self::{operations::Operation, schemas::register};
-use crate::{
-    error::ErrorBody,
-    reference::PAGE_POLICY,
-    routes::{BASE, ROUTES},
-};
+use crate::{error::ErrorBody, reference::PAGE_POLICY, route::BASE, routes::ROUTES};
 
 /// Every path with its documentation, in the order of the route table.
 fn operations() -> impl Iterator<Item = (&'static str, &'static Operation)> {

@@ -9,7 +9,7 @@ use super::{
     json::{Fields, fields, list, pretty, shortened},
     schemas::{or_null, referenced},
 };
-use crate::routes::BASE;
+use crate::route::BASE;
 
 const OWN_STYLE: &str = include_str!("page.css");
 /// The script. `reference::PAGE_POLICY` has its hash.

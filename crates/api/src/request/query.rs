@@ -12,9 +12,9 @@ use assay_domain::{
     window::{Days, Window},
 };
 use assay_explain::cursor;
+use assay_listener::{BadPair, Pairs};
 use validator::ValidateLength;
 
-use super::Pairs;
 use crate::error::ApiError;
 
 const CURSOR_CHARS: u64 = 64;
@@ -173,17 +173,12 @@ impl<'a> Query<'a> {
 
     /// The value of a parameter that may occur once.
     fn single(&self, name: &'static str) -> Result<Option<&'a str>, ApiError> {
-        let bad = |rule: &str| ApiError::BadParameter {
-            name,
-            rule: rule.to_owned(),
-        };
-        let mut values = self.pairs.values(name);
-        match (values.next(), values.next()) {
-            (None, _) => Ok(None),
-            (Some(_), Some(_)) => Err(bad("must be given once")),
-            (Some(None), None) => Err(bad("must be percent-encoded UTF-8 without NUL")),
-            (Some(Some(value)), None) => Ok(Some(value)),
-        }
+        self.pairs
+            .single(name)
+            .map_err(|BadPair { rule }| ApiError::BadParameter {
+                name,
+                rule: rule.to_owned(),
+            })
     }
 }
 

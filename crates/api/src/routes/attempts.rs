@@ -11,13 +11,13 @@ use assay_domain::{
 use assay_explain::prompt;
 use serde::Serialize;
 
-use super::Route;
 #[cfg(test)]
 use crate::openapi::{Operation, register};
 use crate::{
     answer::Answer,
     call::{Call, single_test},
     error::ApiError,
+    route::Route,
 };
 
 /// `GET /projects/{projectId}/runs/{runId}/tests/{testName}`.

@@ -3,10 +3,9 @@
 use assay_domain::cause::Knowledge;
 use assay_explain::failures::{FailuresQuery, ListedFailures, run_failures};
 
-use super::Route;
 #[cfg(test)]
 use crate::openapi::{Operation, register};
-use crate::{answer::Answer, call::Call, error::ApiError};
+use crate::{answer::Answer, call::Call, error::ApiError, route::Route};
 
 /// `GET /projects/{projectId}/runs/{runId}/failures`.
 pub(super) const LIST: Route = Route {

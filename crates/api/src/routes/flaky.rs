@@ -3,10 +3,9 @@
 use assay_domain::verdict::{FlakySort, VerdictStatus};
 use assay_explain::flaky::{FlakyQuery, flaky_list};
 
-use super::Route;
 #[cfg(test)]
 use crate::openapi::{Operation, register};
-use crate::{answer::Answer, call::Call, error::ApiError};
+use crate::{answer::Answer, call::Call, error::ApiError, route::Route};
 
 /// `GET /projects/{projectId}/flaky`.
 pub(super) const LIST: Route = Route {

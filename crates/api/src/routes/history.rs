@@ -9,13 +9,13 @@ use assay_domain::{
 };
 use serde::Serialize;
 
-use super::Route;
 #[cfg(test)]
 use crate::openapi::{Operation, register};
 use crate::{
     answer::{Answer, NextEntries, entries},
     call::{Call, single_test},
     error::ApiError,
+    route::Route,
 };
 
 /// `GET /projects/{projectId}/tests/{testName}`.

@@ -19,30 +19,14 @@ use actix_web::{
     web::{self, ServiceConfig},
 };
 
-#[cfg(test)]
-use crate::openapi::Operation;
 use crate::{
     answer::Answer,
     app::App,
     call::Call,
-    dispatch::{Handler, dispatch},
+    dispatch::dispatch,
     error::ApiError,
+    route::{BASE, Route},
 };
-
-/// The prefix of every route.
-pub const BASE: &str = "/api/v1";
-
-/// A route: the pattern of its path below [`BASE`], and its handler.
-pub struct Route {
-    /// The pattern, as `/projects/{projectId}`.
-    pub path: &'static str,
-    pub(crate) handler: Handler,
-    /// Whether its answers may be large. Such a route reserves memory before it begins.
-    pub(crate) is_large: bool,
-    /// Its documentation in the OpenAPI document. None only for the routes of unknown paths and methods.
-    #[cfg(test)]
-    pub(crate) operation: Option<Operation>,
-}
 
 /// Every route. All are for GET and HEAD.
 pub const ROUTES: &[Route] = &[

@@ -3,10 +3,9 @@
 use assay_domain::project::ProjectEntry;
 use serde::Serialize;
 
-use super::Route;
 #[cfg(test)]
 use crate::openapi::{Operation, register};
-use crate::{answer::Answer, call::Call, error::ApiError};
+use crate::{answer::Answer, call::Call, error::ApiError, route::Route};
 
 /// The projects of an organization.
 #[derive(Serialize)]

@@ -10,13 +10,13 @@ use assay_domain::{
 use assay_explain::cursor;
 use serde::Serialize;
 
-use super::Route;
 #[cfg(test)]
 use crate::openapi::{Operation, register};
 use crate::{
     answer::{Answer, NextEntries, entries},
     call::Call,
     error::ApiError,
+    route::Route,
 };
 
 /// `GET /projects/{projectId}/runs`.

@@ -8,10 +8,9 @@ use assay_domain::{
 };
 use serde::Serialize;
 
-use super::Route;
 #[cfg(test)]
 use crate::openapi::{Operation, register};
-use crate::{answer::Answer, call::Call, error::ApiError};
+use crate::{answer::Answer, call::Call, error::ApiError, route::Route};
 
 /// `GET /projects/{projectId}/errors`.
 pub(super) const LIST: Route = Route {

@@ -13,7 +13,7 @@ use crate::{client::Api, ids::NOW, store::Mode};
 
 #[actix_web::test]
 async fn keys_that_do_not_exist_take_no_more_threads_together_than_one_key() {
-    let api = Rc::new(Api::new().with_threads(4));
+    let api = Rc::new(Api::on_threads(4));
     // This look-up makes the key known.
     api.get("/projects").await.ok();
     api.seed.set_mode(Mode::UnknownKeysHang);

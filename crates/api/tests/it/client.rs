@@ -11,6 +11,7 @@ use actix_web::{
 use assay_access::limit::{InProcessLimiter, RateLimiter};
 use assay_api::{App, BASE};
 use assay_flakiness::Engine;
+use assay_listener::ReadReception;
 use serde_json::Value;
 
 use crate::{ids::NOW, seed::Seed, store::Mode};
@@ -34,7 +35,7 @@ impl Api {
     }
 
     pub(crate) fn limited(limit: u32) -> Self {
-        Self::with(Arc::new(InProcessLimiter::new(limit)))
+        Self::with(Arc::new(InProcessLimiter::new(limit)), 512)
     }
 
     pub(crate) fn in_mode(mode: Mode) -> Self {
@@ -43,9 +44,10 @@ impl Api {
         api
     }
 
-    fn with(limiter: Arc<dyn RateLimiter>) -> Self {
+    fn with(limiter: Arc<dyn RateLimiter>, threads: usize) -> Self {
         let seed = Arc::new(Seed::new());
         let app = App::new(
+            ReadReception::new(seed.clone(), threads),
             seed.clone(),
             Arc::new(Engine::default()),
             limiter,
@@ -59,9 +61,8 @@ impl Api {
         Self { app, ..self }
     }
 
-    pub(crate) fn with_threads(self, threads: usize) -> Self {
-        let app = self.app.with_threads(threads);
-        Self { app, ..self }
+    pub(crate) fn on_threads(threads: usize) -> Self {
+        Self::with(Arc::new(InProcessLimiter::new(0)), threads)
     }
 
     pub(crate) fn app(&self) -> App {

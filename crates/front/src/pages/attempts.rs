@@ -9,10 +9,13 @@ use assay_domain::{
 use assay_explain::{failures::failure_of, prompt};
 use maud::{Markup, html};
 
-use super::{Answer, branch_link, commit, decisions::Decisions};
+use super::{
+    decisions::Decisions,
+    parts::{branch_link, commit},
+};
 use crate::{
     error::FrontError,
-    layout::{Page, Tab},
+    layout::{Answer, Page, Tab},
     links,
     view::{View, single_test},
 };

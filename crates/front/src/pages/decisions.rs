@@ -9,7 +9,7 @@ use assay_domain::{
 };
 use maud::{Markup, html};
 
-use super::when;
+use super::parts::when;
 use crate::{error::FrontError, view::View};
 
 /// The decisions on a run, newest first.

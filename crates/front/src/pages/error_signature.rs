@@ -14,10 +14,10 @@ use assay_domain::{
 };
 use maud::{Markup, html};
 
-use super::{Answer, branch_link, choice, count, grouped, new_within, when};
+use super::parts::{branch_link, choice, count, grouped, new_within, when};
 use crate::{
     error::FrontError,
-    layout::{Page, Tab},
+    layout::{Answer, Page, Tab},
     links,
     view::View,
 };

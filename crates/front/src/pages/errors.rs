@@ -4,10 +4,10 @@ use assay_components::{chart, words};
 use assay_domain::signature::{Category, SignatureDays, SignatureQuery, SignatureSort};
 use maud::{Markup, html};
 
-use super::{Answer, branch_field, choice, count, new_within, pager, when};
+use super::parts::{branch_field, choice, count, grouped, new_within, pager, when};
 use crate::{
     error::FrontError,
-    layout::{Page, Tab},
+    layout::{Answer, Page, Tab},
     links,
     view::{PER_PAGE, View},
 };
@@ -84,7 +84,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                                 }
                                 p.facts {
                                     span.category { (signature.category) }
-                                    span { b { (super::grouped(signature.occurrence_count)) } " ×" }
+                                    span { b { (grouped(signature.occurrence_count)) } " ×" }
                                     span { (count(signature.test_count, "test")) }
                                     span { (count(signature.run_count, "run")) }
                                     @if let Some(file) = &signature.file_path { span { bdi { (file) } } }

@@ -5,6 +5,7 @@ mod decisions;
 mod error_signature;
 mod errors;
 mod overview;
+pub(crate) mod parts;
 mod projects;
 mod rows;
 mod run;
@@ -12,39 +13,12 @@ mod runs;
 mod test;
 mod tests;
 
-use actix_web::HttpRequest;
-use assay_components::words;
-use assay_domain::{
-    id::{ProjectId, RunId},
-    page::Page as PagePlace,
-    run::{Outcome, RunRow},
-    test::CandidateFiles,
-    timestamp::Timestamp,
-    verdict::FailingSince,
-};
-use maud::{Markup, html};
-
-use crate::{error::FrontError, layout::Page, links, view::View};
-
-/// Most branches that a field suggests.
-const BRANCHES: usize = 100;
+use crate::{error::FrontError, layout::Answer, view::View};
 
 /// A page: the pattern of its path and its render function.
 pub(crate) struct PageRoute {
     pub(crate) path: &'static str,
     pub(crate) render: fn(&View<'_>) -> Result<Answer, FrontError>,
-}
-
-/// A page's content, or a redirect to this address within the site.
-pub(crate) enum Answer {
-    Page(Box<Page>),
-    Redirect(String),
-}
-
-impl From<Page> for Answer {
-    fn from(page: Page) -> Self {
-        Self::Page(Box::new(page))
-    }
 }
 
 /// Every page except signing in and out.
@@ -86,114 +60,3 @@ pub(crate) static PAGES: [PageRoute; 9] = [
         render: error_signature::render,
     },
 ];
-
-/// Links to the same page for each file that has a test of this name.
-pub(crate) fn candidates(request: &HttpRequest, files: &CandidateFiles) -> Markup {
-    let query = crate::pairs(request.query_string());
-    let name = crate::value(&query, "name");
-    html! {
-        ul {
-            @for file in &files.named {
-                @let file_path = file.as_deref().unwrap_or_default();
-                li { a href=(links::with_query(request.path(), &[("name", name), ("file", Some(file_path))])) { bdi { (if file_path.is_empty() { "(no file)" } else { file_path }) } } }
-            }
-        }
-        @if files.others > 0 { p.sub { "And " (files.others) " more files." } }
-    }
-}
-
-/// A time with its age.
-fn when(at: Timestamp, now: Timestamp) -> Markup {
-    html! { (words::time(at)) ", " span.age { (words::age(at, now)) } }
-}
-
-/// The run of the stable branch since which a test fails, with its commit and age.
-fn failing_since(
-    project: ProjectId,
-    since: &FailingSince,
-    subject: Option<&str>,
-    author: Option<&str>,
-    now: Timestamp,
-) -> Markup {
-    html! {
-        p.facts {
-            span {
-                "since "
-                @match since.run_id.parse::<RunId>() {
-                    Ok(id) => a href=(links::run(project, &id)) { "run " (since.run_number) },
-                    Err(_) => { "run " (since.run_number) },
-                }
-                ", " (when(since.started_at, now))
-            }
-            @if let Some(revision) = &since.revision {
-                span { "commit " (commit(revision)) @if let Some(subject) = subject { ", " bdi { (subject) } } }
-            }
-            @if let Some(author) = author { span { "by " bdi { (author) } } }
-        }
-    }
-}
-
-/// A number of the database as text.
-fn count(number: u64, noun: &str) -> String {
-    words::count(usize::try_from(number).unwrap_or(usize::MAX), noun)
-}
-
-fn grouped(number: impl Into<u64>) -> String {
-    words::grouped(usize::try_from(number.into()).unwrap_or(usize::MAX))
-}
-
-/// Links to the previous and the next page. `address` returns the address of a page.
-fn pager(place: &PagePlace, address: impl Fn(u64) -> String) -> Markup {
-    html! {
-        @if place.page_count > 1 {
-            nav.pages aria-label="Pages" {
-                @if place.page > 1 { a.button rel="prev" href=(address(place.page - 1)) { "Previous" } }
-                span { "Page " (grouped(place.page)) " of " (grouped(place.page_count)) }
-                @if place.page < place.page_count { a.button rel="next" href=(address(place.page + 1)) { "Next" } }
-            }
-        }
-    }
-}
-
-/// How a run ended, in a word that is also the class of its chip.
-fn ended(run: &RunRow) -> &'static str {
-    match run.status {
-        Some(Outcome::Passed) => "passed",
-        Some(Outcome::Failed) => "failed",
-        None => "incomplete",
-    }
-}
-
-/// The mark of an error that was first seen in these days.
-fn new_within(days: i64) -> Markup {
-    html! { span.chip.flaky { "new in " (days) " days" } }
-}
-
-/// A branch with a link to its runs.
-fn branch_link(project: ProjectId, branch: &str) -> Markup {
-    let runs = links::project(project, "/runs");
-    html! { a href=(links::with_query(&runs, &[("branch", Some(branch))])) { bdi { (branch) } } }
-}
-
-/// A field for the exact name of a branch, which suggests some names.
-fn branch_field<'a>(
-    label: &str,
-    any: &str,
-    chosen: Option<&str>,
-    names: impl Iterator<Item = &'a str>,
-) -> Markup {
-    html! {
-        label { span { (label) } input name="branch" list="branches" value=[chosen] maxlength="200" placeholder=(any) autocomplete="off"; }
-        datalist #branches { @for name in names.take(BRANCHES) { option value=(name) {} } }
-    }
-}
-
-/// An option of a select list.
-fn choice(value: &str, chosen: Option<&str>, label: &str) -> Markup {
-    html! { option value=(value) selected[chosen.unwrap_or_default() == value] { (label) } }
-}
-
-/// An abbreviated commit.
-fn commit(sha: &str) -> Markup {
-    html! { code title=(sha) { (sha.chars().take(8).collect::<String>()) } }
-}

@@ -29,13 +29,12 @@ use assay_explain::stable_branch::StableBranchState;
 use maud::{Markup, html};
 
 use super::{
-    Answer, count, ended, failing_since,
+    parts::{count, ended, failing_since, when},
     rows::{self, Row},
-    when,
 };
 use crate::{
     error::FrontError,
-    layout::{Page, Tab},
+    layout::{Answer, Page, Tab},
     links,
     view::{NamedVerdict, Verdicts, View, sorted_part},
 };

@@ -13,10 +13,10 @@ use assay_domain::{
 };
 use maud::{Markup, html};
 
-use super::{Answer, ended, when};
+use super::parts::{ended, when};
 use crate::{
     error::FrontError,
-    layout::{Page, Tab},
+    layout::{Answer, Page, Tab},
     links,
     view::View,
 };

@@ -19,10 +19,13 @@ use assay_explain::failures::ListedFailures;
 use maud::{Markup, html};
 
 use self::failures::Causes;
-use super::{Answer, branch_link, commit, decisions::Decisions, pager, when};
+use super::{
+    decisions::Decisions,
+    parts::{branch_link, commit, grouped, pager, when},
+};
 use crate::{
     error::FrontError,
-    layout::{Page, Tab},
+    layout::{Answer, Page, Tab},
     links,
     view::View,
 };
@@ -106,7 +109,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                     @for (word, label) in TEST_FILTERS {
                         @let count = match word { "failed" => run.counts.failed, "recovered" => run.counts.recovered, _ => run.counts.total };
                         a href=(address(word, None, mode)) aria-current=[(word == filter).then_some("true")] {
-                            (label) " " span { (super::grouped(count)) }
+                            (label) " " span { (grouped(count)) }
                         }
                     }
                 }
@@ -218,11 +221,11 @@ fn head(project: ProjectId, run: &RunDetail, repository_links: &RepositoryLinks,
                 ("skipped", u64::from(counts.skipped)),
             ], &summary))
             p.facts {
-                span { b { (super::grouped(counts.failed)) } " failed" }
-                span { b { (super::grouped(counts.recovered)) } " passed on retry" }
-                span { b { (super::grouped(plain)) } " passed at the first attempt" }
-                span { b { (super::grouped(counts.skipped)) } " skipped" }
-                span { "of " b { (super::grouped(counts.total)) } " tests" }
+                span { b { (grouped(counts.failed)) } " failed" }
+                span { b { (grouped(counts.recovered)) } " passed on retry" }
+                span { b { (grouped(plain)) } " passed at the first attempt" }
+                span { b { (grouped(counts.skipped)) } " skipped" }
+                span { "of " b { (grouped(counts.total)) } " tests" }
             }
         }
     }

@@ -10,10 +10,10 @@ use assay_domain::{
 use assay_explain::cursor;
 use maud::{Markup, html};
 
-use super::{Answer, branch_field, branch_link, choice, commit, count, ended, when};
+use super::parts::{branch_field, branch_link, choice, commit, count, ended, grouped, when};
 use crate::{
     error::FrontError,
-    layout::{Page, Tab},
+    layout::{Answer, Page, Tab},
     links,
     view::{PER_PAGE, View},
 };
@@ -159,9 +159,9 @@ fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
                                 ("passed", u64::from(counts.passed.saturating_sub(counts.recovered))),
                                 ("skipped", u64::from(counts.skipped)),
                             ], &format!("{} failed, {} passed on retry, {} passed at the first attempt, {} skipped", counts.failed, counts.recovered, counts.passed.saturating_sub(counts.recovered), counts.skipped)))
-                            span { b { (super::grouped(counts.failed)) } " failed" }
-                            @if counts.recovered > 0 { span { b { (super::grouped(counts.recovered)) } " on retry" } }
-                            span { "of " b { (super::grouped(counts.total)) } " tests" }
+                            span { b { (grouped(counts.failed)) } " failed" }
+                            @if counts.recovered > 0 { span { b { (grouped(counts.recovered)) } " on retry" } }
+                            span { "of " b { (grouped(counts.total)) } " tests" }
                             span { (when(run.started_at, now)) }
                             @if let Some(duration) = run.duration_ms.and_then(|ms| u64::try_from(ms).ok()) { span { (words::duration(duration)) } }
                             @if let Some(suite) = &run.suite { span { "suite " b { bdi { (suite) } } } }

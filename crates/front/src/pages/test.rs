@@ -22,10 +22,10 @@ use assay_domain::{
 use assay_explain::stable_branch::StableBranchState;
 use maud::{Markup, html};
 
-use super::{Answer, choice, count, failing_since, grouped, when};
+use super::parts::{choice, count, failing_since, grouped, when};
 use crate::{
     error::FrontError,
-    layout::{Page, Tab},
+    layout::{Answer, Page, Tab},
     links,
     view::{View, single_test},
 };

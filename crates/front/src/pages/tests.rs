@@ -16,12 +16,12 @@ use assay_domain::{
 use maud::{Markup, html};
 
 use super::{
-    Answer, branch_field, choice, pager,
+    parts::{branch_field, choice, pager},
     rows::{self, Row},
 };
 use crate::{
     error::FrontError,
-    layout::{Page, Tab},
+    layout::{Answer, Page, Tab},
     links,
     view::{NamedVerdict, Verdicts, View, sorted_part},
 };

@@ -1,12 +1,13 @@
 //! One error for each code that the ingest routes answer.
 
-use assay_access::ingest::IngestRefusal;
+use assay_access::check::Refusal;
 use assay_domain::{
     decision::DecisionError,
     rules::RuleViolation,
     store::{RecordError, StoreError},
     timestamp::Timestamp,
 };
+use assay_listener::Problem;
 use assay_reports::ReadError;
 
 use crate::error::IntakeError;
@@ -51,18 +52,16 @@ pub(super) fn errors() -> Vec<(IntakeError, &'static str)> {
         doing: "",
         source: "".into(),
     };
+    let refused = |refusal: Refusal| IntakeError::from(Problem::from(refusal));
     vec![
-        (IngestRefusal::MissingKey.into(), "The request has no bearer key."),
+        (refused(Refusal::MissingKey), "The request has no bearer key."),
+        (refused(Refusal::InvalidKey), "The key is unknown or malformed."),
         (
-            IngestRefusal::InvalidKey.into(),
-            "The key is unknown or malformed.",
-        ),
-        (
-            IngestRefusal::WrongKeyType.into(),
+            refused(Refusal::WrongKeyType),
             "An organization's read key was used.",
         ),
-        (IngestRefusal::KeyRevoked.into(), "The key was revoked."),
-        (IngestRefusal::KeyExpired.into(), "The key has expired."),
+        (refused(Refusal::KeyRevoked), "The key was revoked."),
+        (refused(Refusal::KeyExpired), "The key has expired."),
         (IntakeError::NoSuchRoute, "There is no such path."),
         (
             IntakeError::NoSuchMethod { allow: "POST" },
@@ -128,7 +127,7 @@ pub(super) fn errors() -> Vec<(IntakeError, &'static str)> {
         ),
         (unknown_test.into(), "The run has no result of an excused test."),
         (
-            IntakeError::RateLimited { after_s: 1 },
+            Problem::RateLimited { after_s: 1 }.into(),
             "The key sent more uploads than its limit per minute.",
         ),
         (

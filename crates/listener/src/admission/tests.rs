@@ -53,12 +53,12 @@ fn wait(admission: &Admission, key: u8) -> JoinHandle<Result<(), Rejected>> {
     spawn(async move { admission.run(key, || ()).await })
 }
 
-fn total_taken(admission: &Admission) -> usize {
-    admission.0.state().places_taken
+fn total_taken(admission: &Admission) -> u64 {
+    admission.0.state().places.all()
 }
 
-fn free_threads(admission: &Admission) -> usize {
-    admission.0.shares.threads - admission.0.state().threads_held
+fn free_threads(admission: &Admission) -> u64 {
+    admission.0.threads.all - admission.0.state().threads.all()
 }
 
 async fn until(condition: impl Fn() -> bool) {
@@ -330,6 +330,6 @@ async fn requests_of_public_keys_start_last_and_use_at_most_half() {
     assert_eq!(free_threads(&admission), 2);
     drop(public);
     until(|| total_taken(&admission) == 0 && admission.0.state().lanes.is_empty()).await;
-    assert_eq!(admission.0.state().public.places_taken, 0);
-    assert_eq!(admission.0.state().public.threads_held, 0);
+    assert_eq!(admission.0.state().places, crate::held::Held::default());
+    assert_eq!(admission.0.state().threads, crate::held::Held::default());
 }

@@ -8,7 +8,7 @@ use assay_domain::{
 };
 use serde_json::{Value, json};
 
-use super::{Call, PAGES, Properties};
+use super::call::{Call, PAGES, Properties};
 use crate::{budget::Draft, error::ToolError};
 
 /// Most tests and runs of one signature in an answer.

@@ -17,7 +17,7 @@ use assay_explain::failures::{
 use assay_fingerprint::Fingerprinter;
 use serde_json::{Value, json};
 
-use super::{Call, Properties, rounded};
+use super::call::{Call, Properties, rounded};
 use crate::{arguments::Arguments, budget::Draft, error::ToolError};
 
 /// The page size that holds all failures of a run.

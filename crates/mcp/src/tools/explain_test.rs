@@ -17,7 +17,7 @@ use assay_domain::{
 use assay_fingerprint::Fingerprinter;
 use serde_json::{Map, Value, json};
 
-use super::{Call, Properties, rounded};
+use super::call::{Call, Properties, rounded};
 use crate::{budget::Draft, error::ToolError};
 
 /// Most outcomes per branch: the newest ones.

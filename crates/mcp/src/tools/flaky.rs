@@ -7,7 +7,7 @@ use assay_domain::{
 use assay_explain::flaky::{FlakyQuery, flaky_list};
 use serde_json::{Value, json};
 
-use super::{Call, PAGES, Properties, rounded};
+use super::call::{Call, PAGES, Properties, rounded};
 use crate::{budget::Draft, error::ToolError};
 
 /// The statuses of the tests in the list.

@@ -1,5 +1,6 @@
 //! The list of tools with their descriptions. Each tool has its own file.
 
+mod call;
 mod errors;
 mod explain_failures;
 mod explain_test;
@@ -9,35 +10,11 @@ mod runs;
 mod selection;
 mod show_failure;
 
-use std::ops::RangeInclusive;
-
-use assay_access::directory::Directory;
-use assay_domain::{project::Caller, store::Store, timestamp::Timestamp};
-use assay_flakiness::Diagnose;
 use serde_json::{Map, Value, json};
 
-use crate::{arguments::Arguments, budget::Draft, error::ToolError};
-
-/// The range of page numbers.
-const PAGES: RangeInclusive<i64> = 1..=100_000;
-
-/// One call of a tool by an authenticated caller.
-pub(crate) struct Call<'a> {
-    pub(crate) store: &'a dyn Store,
-    pub(crate) directory: &'a Directory,
-    pub(crate) engine: &'a dyn Diagnose,
-    pub(crate) caller: Caller,
-    pub(crate) now: Timestamp,
-    pub(crate) arguments: Arguments,
-}
-
-/// A probability or a rate with three digits. More digits would exceed their precision.
-fn rounded(share: f64) -> Value {
-    json!((share * 1_000.0).round() / 1_000.0)
-}
-
-/// A tool's arguments, each with its JSON schema.
-type Properties = Vec<(&'static str, Value)>;
+pub(crate) use self::call::Call;
+use self::call::Properties;
+use crate::{budget::Draft, error::ToolError};
 
 /// One tool.
 pub(crate) struct ToolEntry {

@@ -5,7 +5,7 @@ use assay_domain::{
     project::{Project, ProjectEntry},
 };
 
-use super::Call;
+use super::call::Call;
 use crate::error::ToolError;
 
 impl Call<'_> {

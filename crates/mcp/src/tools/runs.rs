@@ -7,7 +7,7 @@ use assay_domain::{
 };
 use serde_json::{Value, json};
 
-use super::{Call, Properties};
+use super::call::{Call, Properties};
 use crate::{budget::Draft, error::ToolError};
 
 /// Number of runs unless the call sets it.

@@ -17,7 +17,7 @@ use assay_domain::{
 };
 use serde_json::json;
 
-use super::Call;
+use super::call::Call;
 use crate::{
     arguments::RunSelector,
     error::{CANDIDATES, ToolError},

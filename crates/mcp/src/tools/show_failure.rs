@@ -7,7 +7,7 @@ use assay_domain::{
 use assay_explain::{failures::failure_of, prompt};
 use serde_json::{Value, json};
 
-use super::{Call, Properties};
+use super::call::{Call, Properties};
 use crate::{budget::Draft, error::ToolError};
 
 pub(super) fn properties() -> Properties {

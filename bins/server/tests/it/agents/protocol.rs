@@ -266,9 +266,9 @@ fn a_key_may_call_60_tools_a_minute_apart_from_requests_to_the_read_api() {
     let (admitted, answer_text) = refused.expect("a limit");
     assert!(admitted >= 60, "{admitted}");
     let seconds = answer_text
-        .strip_prefix("Too many calls with this key. Wait ")
+        .strip_prefix("Too many requests with this key; try again in ")
         .unwrap();
-    let seconds: u32 = seconds.strip_suffix(" seconds.").unwrap().parse().unwrap();
+    let seconds: u32 = seconds.strip_suffix(" s.").unwrap().parse().unwrap();
     assert!((1..=60).contains(&seconds), "{answer_text}");
     assert_eq!(
         agents.world.ask("/projects").status,
@@ -333,7 +333,7 @@ fn the_log_has_the_code_and_the_cause_of_a_failed_call() {
         "list_runs",
         json!({}),
         "",
-        "status=200 code=service_unavailable",
+        "status=200 code=internal_error",
     );
     expect(
         "call-6",

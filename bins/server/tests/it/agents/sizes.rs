@@ -98,7 +98,7 @@ fn answers_over_large_data_fit_the_budget() {
             // A slow machine may need more time for an answer than the server permits.
             wait_until("an answer", || {
                 answer = agents.call(tool, arguments.clone());
-                !answer.1.starts_with("The server is busy.")
+                !answer.1.ends_with("try again later.")
             });
             let (failed, answer_text) = answer;
             assert!(

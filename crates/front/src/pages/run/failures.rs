@@ -23,8 +23,13 @@ use assay_explain::{
 };
 use maud::{Markup, html};
 
-use super::{Decisions, RepositoryLinks, commit, first_line};
-use crate::{error::FrontError, links, view::View};
+use super::{Decisions, RepositoryLinks, first_line};
+use crate::{
+    error::FrontError,
+    links,
+    pages::parts::{commit, grouped},
+    view::View,
+};
 
 /// Most links to evidence runs per failure.
 const MOST_LINKED_RUNS: usize = 3;
@@ -88,7 +93,7 @@ impl Causes {
                     @if let Some(reason) = &self.0.incomplete { p.sub { "The run may lack results: " bdi { (reason) } "." } }
                     p.facts {
                         @for (cause_of_tests, tests) in by_cause(&self.0.gate.by_cause) {
-                            @if tests > 0 { span { (cause::chip(cause_of_tests)) " " b { (super::super::grouped(tests)) } } }
+                            @if tests > 0 { span { (cause::chip(cause_of_tests)) " " b { (grouped(tests)) } } }
                         }
                     }
                     nav.controls aria-label="What is known" {

@@ -2,10 +2,8 @@
 
 use percent_encoding::percent_decode;
 
-use crate::routes::BASE;
-
 /// Decodes a path segment. None if an escape is malformed, or the text is not UTF-8 or contains NUL.
-pub(crate) fn decode(raw: &str) -> Option<String> {
+pub fn decode(raw: &str) -> Option<String> {
     let is_escape = |at: usize| {
         let digits = raw.as_bytes().get(at + 1..at + 3);
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
@@ -21,34 +19,13 @@ pub(crate) fn decode(raw: &str) -> Option<String> {
     (!text.contains('\0')).then(|| text.into_owned())
 }
 
-/// The parameters of a path, with their names in the route.
-pub(crate) struct PathParameters(Vec<(&'static str, Option<String>)>);
-
-impl PathParameters {
-    /// Parses a raw path that matches `pattern` below [`BASE`]. A value that cannot be decoded becomes none.
-    pub(crate) fn of(raw: &str, pattern: &'static str) -> Self {
-        let names = BASE.split('/').chain(pattern.split('/').skip(1));
-        let parameters = names.zip(raw.split('/')).filter_map(|(name, value)| {
-            let name = name.strip_prefix('{')?.strip_suffix('}')?;
-            Some((name, decode(value)))
-        });
-        Self(parameters.collect())
-    }
-
-    /// The value of the parameter of this name.
-    pub(crate) fn value(&self, name: &str) -> Option<&str> {
-        let (_, value) = self.0.iter().find(|(theirs, _)| *theirs == name)?;
-        value.as_deref()
-    }
-}
-
 /// The pairs of a query in their order. `+` is a space, as in forms.
-pub(crate) struct Pairs(Vec<(String, Option<String>)>);
+pub struct Pairs(Vec<(String, Option<String>)>);
 
 impl Pairs {
     /// Parses a raw query. A value that cannot be decoded becomes none. A pair whose name cannot be decoded is dropped,
     /// since it can only be an unknown parameter.
-    pub(crate) fn of(raw: &str) -> Self {
+    pub fn of(raw: &str) -> Self {
         let pairs = raw.split('&').filter(|pair| !pair.is_empty()).filter_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             Some((decode_form(name)?, decode_form(value)))
@@ -57,12 +34,39 @@ impl Pairs {
     }
 
     /// The values of every pair of this name.
-    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = Option<&str>> {
+    pub fn values(&self, name: &str) -> impl Iterator<Item = Option<&str>> {
         self.0
             .iter()
             .filter(move |(theirs, _)| theirs == name)
             .map(|(_, value)| value.as_deref())
     }
+
+    /// The value of a parameter that may occur once.
+    pub fn single(&self, name: &str) -> Result<Option<&str>, BadPair> {
+        let mut values = self.values(name);
+        match (values.next(), values.next()) {
+            (None, _) => Ok(None),
+            (Some(_), Some(_)) => Err(BadPair {
+                rule: "must be given once",
+            }),
+            (Some(None), None) => Err(BadPair {
+                rule: "must be percent-encoded UTF-8 without NUL",
+            }),
+            (Some(Some(value)), None) => Ok(Some(value)),
+        }
+    }
+
+    /// The first value of this name that can be decoded.
+    pub fn first(&self, name: &str) -> Option<&str> {
+        self.values(name).flatten().next()
+    }
+}
+
+/// Why a parameter that may occur once has no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadPair {
+    /// The rule that it breaks, as the end of a sentence that begins with its name.
+    pub rule: &'static str,
 }
 
 fn decode_form(raw: &str) -> Option<String> {
@@ -84,18 +88,6 @@ mod tests {
         ] {
             assert_eq!(decode(bad), None, "{bad}");
         }
-    }
-
-    #[test]
-    fn a_path_has_the_parameters_of_its_route() {
-        let parameters = |raw| PathParameters::of(raw, "/projects/{projectId}/tests/{testName}/status");
-        let path = parameters("/%61pi/v1/projects/a%2Fb/%74ests/c+%25/status");
-        assert_eq!(path.value("projectId"), Some("a/b"));
-        assert_eq!(path.value("testName"), Some("c+%"));
-        assert_eq!(path.value("tests"), None);
-        let not_text = parameters("/api/v1/projects/%FF/tests/%00/status");
-        assert_eq!(not_text.value("projectId"), None);
-        assert_eq!(not_text.value("testName"), None);
     }
 
     #[test]
