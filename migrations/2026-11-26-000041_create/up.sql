@@ -476,24 +476,78 @@ CREATE TABLE run_pack (
 ALTER TABLE run_pack ALTER COLUMN pack SET STORAGE EXTERNAL;
 CREATE INDEX run_pack_by_start ON run_pack (project_id, started_at);
 
-CREATE TABLE verdict (
+-- The verdicts of the last judgement in blocks: one row for those on 128 tests with neighbouring numbers, of which
+-- the first is a multiple of 128. The arrays have one element for each test of the block, up to the last one with a verdict. The columns are
+-- what may change with every run. So an import writes a few rows and not one a test.
+CREATE TABLE verdict_block (
     project_id uuid NOT NULL,
-    test integer NOT NULL,
-    status text NOT NULL,
+    block integer NOT NULL,
+    -- Null for a test without a verdict.
+    status text[] NOT NULL,
+    -- The primary signal.
+    reason text[] NOT NULL,
     -- Whether the test had a result in the engine's window.
-    in_window boolean NOT NULL,
+    in_window boolean[] NOT NULL,
     -- The newest run of the window in which the test was not skipped, and the status and start of its final attempt there.
     -- The most frequent reads therefore need no results.
-    last_run integer,
-    last_status smallint,
-    last_offset_ms integer,
+    last_run integer[] NOT NULL,
+    last_status smallint[] NOT NULL,
+    last_offset_ms integer[] NOT NULL,
     -- The start of the newest run with a result of the test.
-    newest timestamptz,
-    -- The rest of the verdict and its evidence as JSON. It is text, because it is only compared and read as a whole.
-    body text NOT NULL,
+    newest timestamptz[] NOT NULL,
+    -- The figures that differ from test to test. The lost time has 64 bits without a sign.
+    time_lost_ms bigint[] NOT NULL,
+    flake_score double precision[] NOT NULL,
+    flake_rate double precision[] NOT NULL,
+    broken_probability double precision[] NOT NULL,
+    impact double precision[] NOT NULL,
+    -- The place of the rest of the verdict in `bodies`; 0 without a verdict.
+    body smallint[] NOT NULL,
+    -- The sentence, the other figures and the evidence as JSON, without the runs of the evidence. Most tests share theirs
+    -- with others, so each is stored once.
+    bodies text[] NOT NULL,
+    PRIMARY KEY (project_id, block)
+-- Compresses every column of a large row.
+) WITH (toast_tuple_target = 128);
+DO $$
+DECLARE
+    packed text;
+BEGIN
+    FOREACH packed IN ARRAY ARRAY['status', 'reason', 'in_window', 'last_run', 'last_status', 'last_offset_ms', 'newest',
+        'time_lost_ms', 'flake_score', 'flake_rate', 'broken_probability', 'impact', 'body', 'bodies']
+    LOOP
+        EXECUTE format('ALTER TABLE verdict_block ALTER COLUMN %I SET STORAGE MAIN', packed);
+        BEGIN
+            EXECUTE format('ALTER TABLE verdict_block ALTER COLUMN %I SET COMPRESSION lz4', packed);
+        EXCEPTION WHEN feature_not_supported THEN
+            NULL;
+        END;
+    END LOOP;
+END $$;
+
+-- What a verdict with a signal has beyond its block, and what changes only when its test fails or passes again.
+CREATE TABLE verdict_evidence (
+    project_id uuid NOT NULL,
+    test integer NOT NULL,
+    -- The ids of the runs behind the signals, signal by signal. The body has their numbers.
+    runs uuid[] NOT NULL,
+    -- The branches other than the stable one on which the test currently fails, as JSON.
+    failing_on text NOT NULL,
     PRIMARY KEY (project_id, test)
--- Most rows change with every import. Free space in the page allows updates that do not change the index.
-) WITH (fillfactor = 50);
+);
+
+-- The verdicts one by one, for people with SQL. The programs read blocks.
+CREATE VIEW verdict AS
+SELECT block.project_id, block.block * 128 + (one.index - 1)::integer AS test, one.status, one.reason, one.in_window,
+    one.last_run, one.last_status, one.last_offset_ms, one.newest, one.time_lost_ms, one.flake_score, one.flake_rate,
+    one.broken_probability, one.impact, block.bodies[one.body] AS body, evidence.runs, evidence.failing_on
+FROM verdict_block AS block CROSS JOIN LATERAL unnest(block.status, block.reason, block.in_window, block.last_run,
+    block.last_status, block.last_offset_ms, block.newest, block.time_lost_ms, block.flake_score, block.flake_rate,
+    block.broken_probability, block.impact, block.body) WITH ORDINALITY AS one (status, reason, in_window, last_run,
+    last_status, last_offset_ms, newest, time_lost_ms, flake_score, flake_rate, broken_probability, impact, body, index)
+LEFT JOIN verdict_evidence AS evidence ON evidence.project_id = block.project_id
+    AND evidence.test = block.block * 128 + one.index - 1
+WHERE one.status IS NOT NULL;
 
 -- Which ingest key sent which report. Rows are kept for 90 days.
 CREATE TABLE upload (
@@ -573,7 +627,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN
         RETURN;
     END IF;
-    ANALYZE test (project_id), signature (project_id), verdict (project_id);
+    ANALYZE test (project_id), signature (project_id), verdict_block (project_id), verdict_evidence (project_id);
     SELECT name INTO suffix FROM period WHERE starts_at <= run_start AND run_start < ends_at;
     IF FOUND THEN
         EXECUTE format('ANALYZE %%I (project_id), %%I (project_id)', 'result_block_' || suffix, 'attempt_' || suffix);
@@ -610,16 +664,18 @@ BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO assay_server, assay_importer, assay_ingester', current_schema());
 
     GRANT SELECT ON __diesel_schema_migrations, organization, project, project_entry, run, run_day, branch, part, test, browser,
-        signature, signature_alias, result_block, result, attempt, run_pack, verdict TO assay_server, assay_importer, assay_ingester;
+        signature, signature_alias, result_block, result, attempt, run_pack, verdict_block,
+        verdict_evidence, verdict TO assay_server, assay_importer, assay_ingester;
     -- The server alone reads keys. The ingest listener looks up ingest keys through a function.
     GRANT SELECT, UPDATE (last_used_on) ON api_key TO assay_server;
     GRANT SELECT, INSERT, DELETE ON ended_session TO assay_server;
 
-    GRANT INSERT ON run, run_day, branch, part, test, browser, signature, result_block, attempt, run_pack, verdict TO assay_importer, assay_ingester;
-    GRANT UPDATE ON run, run_day, branch, part, result_block, attempt, run_pack, verdict TO assay_importer, assay_ingester;
+    GRANT INSERT ON run, run_day, branch, part, test, browser, signature, result_block, attempt, run_pack, verdict_block,
+        verdict_evidence TO assay_importer, assay_ingester;
+    GRANT UPDATE ON run, run_day, branch, part, result_block, attempt, run_pack TO assay_importer, assay_ingester;
     GRANT UPDATE (runs, tests, signatures, browsers, evaluated_at, observed, judged, test_changes) ON project TO assay_importer, assay_ingester;
     GRANT UPDATE (file_path, written_name, shown_at) ON test TO assay_importer, assay_ingester;
-    GRANT DELETE ON run_day, branch, part, result_block, attempt TO assay_importer, assay_ingester;
+    GRANT DELETE ON run_day, branch, part, result_block, attempt, verdict_block, verdict_evidence TO assay_importer, assay_ingester;
     GRANT EXECUTE ON FUNCTION assay_make_room, assay_hold_room, assay_count_projects TO assay_importer, assay_ingester;
     GRANT EXECUTE ON FUNCTION assay_ingest_key, assay_note_ingest TO assay_ingester;
     GRANT INSERT ON upload TO assay_ingester;

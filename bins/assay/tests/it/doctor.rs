@@ -186,6 +186,43 @@ fn damaged_blocks_of_results_are_reported() {
 }
 
 #[test]
+fn damaged_blocks_of_verdicts_are_reported_and_repaired() {
+    let world = World::without_key();
+    for day in 20..25 {
+        let started = format!("2026-11-{day}T10:00:00Z");
+        let cases = [("adds", true), ("sums", day % 2 == 0)];
+        let report = world.file("r.xml", &junit::report(&started, &cases));
+        world.import(&["--no-ci", &report]);
+    }
+    let verdicts = || check(&doctor(&world.cli).1, "verdicts").clone();
+    let rows = || {
+        let rows = "SELECT string_agg(verdict::text, ' ' ORDER BY test) FROM verdict";
+        world.database.text(rows)
+    };
+    assert_eq!(verdicts()["status"], "ok");
+    let sound = rows();
+    for damage in [
+        "UPDATE verdict_block SET impact = '{}'",
+        "UPDATE verdict_block SET body = '{1,9}'",
+        "UPDATE verdict_block SET bodies = '{}'",
+        "UPDATE verdict_block SET block = 1",
+        "UPDATE verdict_block SET status = status || ARRAY['healthy'], reason = reason || ARRAY['retry_rate']",
+        "UPDATE verdict_evidence SET test = 7",
+        "DELETE FROM verdict_block",
+    ] {
+        world.database.execute(damage);
+        assert_eq!(verdicts()["status"], "fail", "{damage}");
+        assert_contains(&verdicts(), "cannot be read");
+        world.cli.json(&["rebuild"]);
+        assert_eq!(
+            (verdicts()["status"].as_str(), rows()),
+            (Some("ok"), sound.clone()),
+            "{damage}"
+        );
+    }
+}
+
+#[test]
 fn a_role_that_may_not_read_fails_with_the_grant_that_helps() {
     let world = World::without_key();
     let name = format!("blind_{}", world.project.replace('-', ""));

@@ -508,7 +508,9 @@ fn an_import_names_the_verdicts_that_it_changed() {
     );
     let arguments = import("another", true);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    world.database.execute("UPDATE verdict SET status = 'healthy'");
+    world
+        .database
+        .execute("UPDATE verdict_block SET status = array_fill('healthy'::text, ARRAY[cardinality(status)])");
     let output = world
         .cli
         .run(&[&["import", "--project", "web"], &arguments[..]].concat());

@@ -71,7 +71,7 @@ const WRITES: [&str; 19] = [
     "INSERT INTO attempt SELECT * FROM attempt LIMIT 0",
     "UPDATE run SET total = 0",
     "DELETE FROM run",
-    "UPDATE verdict SET status = 'healthy'",
+    "DELETE FROM verdict_block",
     "UPDATE run_pack SET pack = ''",
     "UPDATE project SET name = ''",
     "UPDATE project SET organization_id = organization_id",
@@ -93,7 +93,7 @@ const IMPORTS: [&str; 6] = [
     "INSERT INTO result_block SELECT * FROM result_block LIMIT 0",
     "INSERT INTO attempt SELECT * FROM attempt LIMIT 0",
     "UPDATE run SET total = 0",
-    "UPDATE verdict SET status = 'healthy'",
+    "DELETE FROM verdict_block",
 ];
 
 fn world() -> ServedWorld {

@@ -91,7 +91,7 @@ pub struct TableSize {
     pub bytes: i64,
 }
 
-/// The blocks of results.
+/// The blocks of results, or those of verdicts with the rows of evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
 pub struct BlockCounts {
     /// All of them.
@@ -182,7 +182,7 @@ impl Inspection {
             "SELECT role.rolname::text AS role, role.rolname = current_user AS is_connected,
                     role.rolsuper AS superuser,
                     has_table_privilege(role.oid, 'result_block', 'SELECT')
-                        AND has_table_privilege(role.oid, 'verdict', 'SELECT') AS reads,
+                        AND has_table_privilege(role.oid, 'verdict_block', 'SELECT') AS reads,
                     has_table_privilege(role.oid, 'result_block', 'INSERT') AS records,
                     has_table_privilege(role.oid, 'organization', 'INSERT')
                         AND has_table_privilege(role.oid, 'api_key', 'INSERT') AS administers,
@@ -260,6 +260,29 @@ impl Inspection {
                            coalesce(cardinality(block.attempts), length(block.status)),
                            coalesce(cardinality(block.part), length(block.status))]))) AS unsound
                    FROM result_block AS block JOIN project ON project.id = block.project_id",
+        )
+    }
+
+    /// The number of blocks of verdicts and rows of evidence. Unsound are blocks like those of results, and evidence
+    /// without a verdict. The schema must be this program's.
+    pub fn verdicts(&mut self) -> Result<BlockCounts, StoreError> {
+        self.one(
+            "checking verdicts",
+            "SELECT (SELECT count(*) FROM verdict_block) + (SELECT count(*) FROM verdict_evidence) AS blocks,
+                    (SELECT count(*) FROM verdict_block AS block JOIN project ON project.id = block.project_id
+                     WHERE NOT (cardinality(block.status) BETWEEN 1 AND 128
+                       AND block.block * 128 + cardinality(block.status) <= project.tests
+                       AND 0 <= ALL (block.body) AND cardinality(block.bodies) >= ALL (block.body)
+                       AND cardinality(block.status) = ALL (ARRAY[cardinality(block.reason),
+                           cardinality(block.in_window), cardinality(block.last_run), cardinality(block.last_status),
+                           cardinality(block.last_offset_ms), cardinality(block.newest),
+                           cardinality(block.time_lost_ms), cardinality(block.flake_score),
+                           cardinality(block.flake_rate), cardinality(block.broken_probability),
+                           cardinality(block.impact), cardinality(block.body)])))
+                    + (SELECT count(*) FROM verdict_evidence AS evidence
+                       LEFT JOIN verdict_block AS block ON block.project_id = evidence.project_id
+                           AND block.block = evidence.test / 128
+                       WHERE block.status[evidence.test % 128 + 1] IS NULL) AS unsound",
         )
     }
 

@@ -21,9 +21,16 @@ use crate::{
         column::{At, long_count, word},
         period,
         pool::{Read, WorkError},
-        schema::{attempt, organization, part, project_entry, result_block, run, run_pack, test, verdict},
+        schema::{
+            attempt, organization, part, project_entry, result_block, run, run_pack, test, verdict_block,
+        },
     },
-    read::{branch, daily_counts, observation, result_block::newest_starts},
+    read::{
+        branch, daily_counts, observation,
+        result_block::newest_starts,
+        verdict_block::{block_of_test, newest_run},
+    },
+    record::verdict,
 };
 
 /// How many runs, and about how many results, are deleted in one transaction, which delays the project's imports.
@@ -308,16 +315,16 @@ fn delete_orphans(connection: &mut PgConnection, expiring: &ExpiringProject, obs
     // By their verdicts, these tests may have no result left. Only their results are searched.
     let candidates: Vec<i32> = test::table
         .left_join(
-            verdict::table.on(verdict::project_id
+            verdict_block::table.on(verdict_block::project_id
                 .eq(project)
-                .and(verdict::test.eq(test::ordinal))),
+                .and(verdict_block::block.eq(block_of_test()))),
         )
         .filter(test::project_id.eq(project))
-        .filter(verdict::newest.is_null().or(verdict::newest.lt(expiring.before)))
+        .filter(newest_run().is_null().or(newest_run().lt(expiring.before)))
         .select(test::ordinal)
         .load(connection)?;
     let with_results = newest_starts(connection, project, &candidates, None)?;
-    let orphans: Vec<i32> = candidates
+    let orphans: BTreeSet<i32> = candidates
         .into_iter()
         .filter(|test| !with_results.contains_key(test))
         .collect();
@@ -326,10 +333,7 @@ fn delete_orphans(connection: &mut PgConnection, expiring: &ExpiringProject, obs
             .filter(test::project_id.eq(project))
             .filter(test::ordinal.eq_any(&orphans))
             .execute(connection)?;
-        diesel::delete(verdict::table)
-            .filter(verdict::project_id.eq(project))
-            .filter(verdict::test.eq_any(&orphans))
-            .execute(connection)?;
+        verdict::delete(connection, project, &orphans)?;
         // An import that has judged and not yet stored its verdicts must not store one of these again.
         observation::mark_changed_but_judged(connection, project, observed)?;
     }

@@ -17,7 +17,7 @@ use crate::{
         schema::{
             api_key, attempt, branch, browser, ended_session, organization, part, project, project_entry,
             result_block, run, run_day, run_pack, signature, signature_alias, test, upload, upload_day,
-            verdict,
+            verdict_block, verdict_evidence,
         },
     },
 };
@@ -123,7 +123,7 @@ pub(crate) const ORGANIZATION_TABLES: [CopyTable; 5] = [
 ];
 
 /// The tables of projects, each after those that refer to it.
-pub(crate) const PROJECT_TABLES: [ProjectTable; 14] = [
+pub(crate) const PROJECT_TABLES: [ProjectTable; 15] = [
     project_table!(result_block, run_number: i32, BATCH_BLOCKS),
     project_table!(attempt, run_number: i32),
     project_table!(run_pack, run_number: i32),
@@ -131,7 +131,8 @@ pub(crate) const PROJECT_TABLES: [ProjectTable; 14] = [
     project_table!(run, number: i32),
     project_table!(run_day, day: At),
     project_table!(branch, name: String),
-    project_table!(verdict, test: i32),
+    project_table!(verdict_block, block: i32, BATCH_BLOCKS),
+    project_table!(verdict_evidence, test: i32),
     project_table!(test, ordinal: i32),
     project_table!(signature_alias, fingerprint: String),
     project_table!(signature, ordinal: i32),

@@ -243,16 +243,34 @@ diesel::table! {
 }
 
 diesel::table! {
-    verdict (project_id, test) {
+    /// The verdicts on 128 tests with neighbouring numbers.
+    verdict_block (project_id, block) {
+        project_id -> Uuid,
+        block -> Integer,
+        status -> Array<Nullable<Text>>,
+        reason -> Array<Nullable<Text>>,
+        in_window -> Array<Bool>,
+        last_run -> Array<Nullable<Integer>>,
+        last_status -> Array<Nullable<SmallInt>>,
+        last_offset_ms -> Array<Nullable<Integer>>,
+        newest -> Array<Nullable<Timestamptz>>,
+        time_lost_ms -> Array<Nullable<BigInt>>,
+        flake_score -> Array<Double>,
+        flake_rate -> Array<Double>,
+        broken_probability -> Array<Nullable<Double>>,
+        impact -> Array<Double>,
+        body -> Array<SmallInt>,
+        bodies -> Array<Text>,
+    }
+}
+
+diesel::table! {
+    /// The runs behind the signals of a test.
+    verdict_evidence (project_id, test) {
         project_id -> Uuid,
         test -> Integer,
-        status -> Text,
-        in_window -> Bool,
-        last_run -> Nullable<Integer>,
-        last_status -> Nullable<SmallInt>,
-        last_offset_ms -> Nullable<Integer>,
-        newest -> Nullable<Timestamptz>,
-        body -> Text,
+        runs -> Array<Uuid>,
+        failing_on -> Text,
     }
 }
 
@@ -310,7 +328,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     attempt,
     period,
     run_pack,
-    verdict,
+    verdict_block,
+    verdict_evidence,
     upload,
     upload_day
 );

@@ -28,3 +28,4 @@ pub(crate) mod test_name_cache;
 pub(crate) mod test_summary;
 pub(crate) mod text_counts;
 pub(crate) mod verdict;
+pub(crate) mod verdict_block;

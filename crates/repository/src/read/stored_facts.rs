@@ -7,22 +7,20 @@ use assay_domain::{
     project::Project,
     store::StoreError,
     test::TestOrdinal,
-    verdict::Signal,
 };
 use diesel::{
     PgConnection, RunQueryDsl as _,
     sql_types::{Integer, Nullable, Text, Timestamptz},
 };
-use serde::Deserialize;
 
 use crate::db::{
-    column::{At, corrupt, count, failure_codes, int, word},
+    column::{At, corrupt, count, failure_codes, int, optional_word, word},
     period::retention_bounds,
     pool::Read,
     sql_statement::SqlStatement,
 };
 
-/// Test, start of its first failed run, status and body of its verdict, time of the judgement.
+/// Test, start of its first failed run, status and reason of its verdict, time of the judgement.
 type Row = (i32, Option<At>, Option<String>, Option<String>, Option<At>);
 type RowTypes = (
     Integer,
@@ -31,12 +29,6 @@ type RowTypes = (
     Nullable<Text>,
     Nullable<Timestamptz>,
 );
-
-/// The only field of a verdict's body that its short form has. Reading all of the evidence takes several times as long.
-#[derive(Debug, Deserialize)]
-struct Reason {
-    reason: Option<Signal>,
-}
 
 /// The stored facts about tests.
 pub(crate) fn of_tests(
@@ -61,23 +53,24 @@ pub(crate) fn of_tests(
     .bind(to)
     .sql(" AND attempt.status = ANY(")
     .bind(&*failures)
-    .sql(") ORDER BY attempt.started_at LIMIT 1), verdict.status, verdict.body, project.evaluated_at FROM unnest(")
+    .sql(
+        ") ORDER BY attempt.started_at LIMIT 1), block.status[failed.test % 128 + 1], block.reason[failed.test % 128 + 1], \
+         project.evaluated_at FROM unnest(",
+    )
     .bind(&*tests)
     .sql(") AS failed (test) JOIN project ON project.id = ")
     .bind(project.id.0)
-    .sql(" LEFT JOIN verdict ON verdict.test = failed.test AND verdict.project_id = ")
+    .sql(" LEFT JOIN verdict_block AS block ON block.block = failed.test / 128 AND block.project_id = ")
     .bind(project.id.0)
-    .sql(" AND verdict.newest BETWEEN ")
+    .sql(" AND block.newest[failed.test % 128 + 1] BETWEEN ")
     .bind(from)
     .sql(" AND ")
     .bind(to)
     .load::<Row>(connection)?;
     let facts = rows
         .into_iter()
-        .map(|(test, first_failed_at, status, body, evaluated_at)| {
-            let verdict = status
-                .zip(body)
-                .map(|(status, body)| tag(&status, &body, evaluated_at));
+        .map(|(test, first_failed_at, status, reason, evaluated_at)| {
+            let verdict = status.map(|status| tag(&status, reason.as_deref(), evaluated_at));
             let facts = StoredFacts {
                 verdict: verdict.transpose()?,
                 first_failed_at: first_failed_at.map(|at| at.0),
@@ -88,13 +81,12 @@ pub(crate) fn of_tests(
 }
 
 /// A verdict in short.
-fn tag(status: &str, body: &str, evaluated_at: Option<At>) -> Result<VerdictTag, StoreError> {
-    let Reason { reason } = serde_json::from_str(body).map_err(|_| corrupt("verdict", body))?;
+fn tag(status: &str, reason: Option<&str>, evaluated_at: Option<At>) -> Result<VerdictTag, StoreError> {
     Ok(VerdictTag {
         status: word("verdict", status)?,
-        status_reason: reason,
+        status_reason: optional_word("signal", reason)?,
         evaluated_at: evaluated_at
-            .ok_or_else(|| corrupt("verdict without a time", body))?
+            .ok_or_else(|| corrupt("verdict without a time", status))?
             .0,
     })
 }

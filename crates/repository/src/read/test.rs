@@ -12,9 +12,8 @@ use assay_domain::{
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
-    PgExpressionMethods, PgSortExpressionMethods, QueryDsl, QueryResult, Queryable, QueryableByName,
-    RunQueryDsl,
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, PgConnection, PgExpressionMethods,
+    PgSortExpressionMethods, QueryDsl, QueryResult, Queryable, QueryableByName, RunQueryDsl,
     sql_types::{Array, Integer, Nullable, Text, Uuid as SqlUuid},
 };
 use uuid::Uuid;
@@ -24,9 +23,12 @@ use crate::{
         column::{At, corrupt, count, file_hash, int, short_hash},
         period::retention_bounds,
         pool::Read,
-        schema::{project as projects, test, verdict},
+        schema::{project as projects, test, verdict_block},
     },
-    read::result_block,
+    read::{
+        result_block,
+        verdict_block::{block_of_test, newest_run},
+    },
 };
 
 /// A test that was looked up.
@@ -139,18 +141,13 @@ pub(crate) fn ordinals(
     let hashes = selectors.iter().map(|selector| short_hash(&selector.name));
     let rows: Vec<Row> = test::table
         .left_join(
-            verdict::table.on(verdict::project_id
+            verdict_block::table.on(verdict_block::project_id
                 .eq(project.id.0)
-                .and(verdict::test.eq(test::ordinal))),
+                .and(verdict_block::block.eq(block_of_test()))),
         )
         .filter(test::project_id.eq(project.id.0))
         .filter(test::name_hash.eq_any(hashes.collect::<Vec<_>>()))
-        .select((
-            test::name,
-            test::ordinal,
-            test::file_path,
-            verdict::newest.nullable(),
-        ))
+        .select((test::name, test::ordinal, test::file_path, newest_run()))
         .limit(MOST_CANDIDATES)
         .load(connection)?;
     let is_complete = i64::try_from(rows.len()).unwrap_or(i64::MAX) < MOST_CANDIDATES;
@@ -222,9 +219,9 @@ fn candidates(
     let query = test::table
         .inner_join(projects::table.on(projects::id.eq(test::project_id)))
         .left_join(
-            verdict::table.on(verdict::project_id
+            verdict_block::table.on(verdict_block::project_id
                 .eq(project.id.0)
-                .and(verdict::test.eq(test::ordinal))),
+                .and(verdict_block::block.eq(block_of_test()))),
         )
         .filter(projects::id.eq(project.id.0))
         .filter(test::project_id.eq(project.id.0))
@@ -234,7 +231,7 @@ fn candidates(
             test::file_hash,
             test::written_name,
             projects::stable_branch,
-            verdict::newest.nullable(),
+            newest_run(),
         ))
         .limit(2)
         .into_boxed();
@@ -261,14 +258,14 @@ fn candidates(
 fn visible_ordinals(connection: &mut PgConnection, project: &Project, name: &str) -> QueryResult<Vec<i32>> {
     let ordinals: Vec<(i32, Option<At>)> = test::table
         .left_join(
-            verdict::table.on(verdict::project_id
+            verdict_block::table.on(verdict_block::project_id
                 .eq(project.id.0)
-                .and(verdict::test.eq(test::ordinal))),
+                .and(verdict_block::block.eq(block_of_test()))),
         )
         .filter(test::project_id.eq(project.id.0))
         .filter(test::name_hash.eq(short_hash(name)))
         .order(test::file_path.asc().nulls_first())
-        .select((test::ordinal, verdict::newest.nullable()))
+        .select((test::ordinal, newest_run()))
         .load(connection)?;
     let visible = visible(connection, project, &ordinals)?;
     Ok(ordinals

@@ -6,43 +6,45 @@ use assay_domain::{
     store::StoreError,
     test::{FileSelector, TestLookup, TestName, TestSelector},
     timestamp::Timestamp,
-    verdict::{Evidence, FailingOn, Figures, Label, LastRun, Signal, StoredVerdict, TestVerdict},
+    verdict::{Evidence, Figures, Label, LastRun, Signal, SignalEvidence, StoredVerdict, TestVerdict},
 };
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
     PgExpressionMethods, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    dsl::sql,
+    sql_types::{BigInt, Double, Integer, Nullable, SmallInt, Text},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, corrupt, file_hash, short_hash, status, word},
+        column::{At, corrupt, file_hash, optional_word, short_hash, status, word},
         period::retention_bounds,
         pool::Read,
-        schema::{project as projects, run, test, verdict},
+        schema::{project as projects, run, test, verdict_block, verdict_evidence},
         standbys::in_one_state,
     },
     read::{
         observation::final_start,
         test::{TestKey, by_either_name, find as find_test, map_found},
+        verdict_block::{block_of_test, element_of_test, newest_run},
     },
 };
 
-/// The column `body`: the parts of a verdict that no query filters by.
+/// An element of the column `bodies`: the parts of a verdict that tests have in common.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Body {
-    pub(crate) reason: Option<Signal>,
     pub(crate) explanation: String,
     pub(crate) signals: Vec<Signal>,
     pub(crate) labels: Vec<Label>,
-    /// Absent from verdicts that were stored before the field existed.
-    #[serde(default)]
-    pub(crate) failing_on: Vec<FailingOn>,
+    /// Without the figures that have columns.
     pub(crate) figures: Figures,
-    /// With a `now` of 1970. The time of the judgement is in the project's row, so that passing time alone does not
-    /// change this row.
+    /// Without the runs of its signals, and with a `now` of 1970. The time of the judgement is in the project's row, so
+    /// that passing time alone changes no block.
     pub(crate) evidence: Evidence,
+    /// How many of the test's runs in `verdict_evidence` belong to each signal.
+    pub(crate) named_runs: Vec<usize>,
 }
 
 /// A test's stored verdict: in one statement, or in one transaction where the name is shared or the test has no
@@ -103,29 +105,44 @@ fn rows(connection: &mut PgConnection, project: &Project, selector: &TestKey<'_>
     let query = test::table
         .inner_join(projects::table.on(projects::id.eq(test::project_id)))
         .left_join(
-            verdict::table.on(verdict::project_id
+            verdict_block::table.on(verdict_block::project_id
                 .eq(project_id)
-                .and(verdict::test.eq(test::ordinal))),
+                .and(verdict_block::block.eq(block_of_test()))),
+        )
+        .left_join(
+            verdict_evidence::table.on(verdict_evidence::project_id
+                .eq(project_id)
+                .and(verdict_evidence::test.eq(test::ordinal))),
         )
         .left_join(
             run::table.on(run::project_id
                 .eq(project_id)
-                .and(verdict::last_run.eq(run::number.nullable()))
+                .and(run::number.nullable().eq(element_of_test!("last_run", Integer)))
                 .and(run::started_at.between(from, to))),
         )
         .filter(test::project_id.eq(project_id))
         .filter(projects::id.eq(project_id))
-        .filter(verdict::newest.ge(from).or(verdict::newest.is_null()))
+        .filter(newest_run().ge(from).or(newest_run().is_null()))
         .select((
-            (test::file_path, verdict::newest.nullable()),
+            (test::file_path, newest_run()),
             projects::evaluated_at,
             (
-                verdict::status,
-                verdict::body,
-                verdict::last_status,
-                verdict::last_offset_ms,
-            )
-                .nullable(),
+                element_of_test!("status", Text),
+                element_of_test!("reason", Text),
+                sql::<Nullable<Text>>("verdict_block.bodies[verdict_block.body[test.ordinal % 128 + 1]]"),
+            ),
+            (
+                element_of_test!("time_lost_ms", BigInt),
+                element_of_test!("flake_score", Double),
+                element_of_test!("flake_rate", Double),
+                element_of_test!("broken_probability", Double),
+                element_of_test!("impact", Double),
+            ),
+            (
+                element_of_test!("last_status", SmallInt),
+                element_of_test!("last_offset_ms", Integer),
+            ),
+            (verdict_evidence::runs, verdict_evidence::failing_on).nullable(),
             (run::id, run::number, run::started_at).nullable(),
         ))
         .limit(2)
@@ -155,13 +172,17 @@ struct Row {
     test: (Option<String>, Option<At>),
     /// When the project was judged.
     evaluated_at: Option<At>,
-    verdict: Option<StoredRow>,
+    /// Status, reason and body of the verdict. The status is null without a verdict.
+    verdict: (Option<String>, Option<String>, Option<String>),
+    own: OwnFiguresRow,
+    /// The outcome of the last run: the final attempt's status, and the offset of its start from the run's.
+    outcome: (Option<i16>, Option<i32>),
+    evidence: Option<(Vec<Uuid>, String)>,
     last_run: Option<RunRow>,
 }
 
-/// Status, body, and the outcome of the last run: the final attempt's status, and the offset of its start from the
-/// run's.
-type StoredRow = (String, String, Option<i16>, Option<i32>);
+/// The elements of the columns of [`super::verdict_block::OwnFigures`].
+type OwnFiguresRow = (Option<i64>, Option<f64>, Option<f64>, Option<f64>, Option<f64>);
 /// Id, number and start of a run.
 type RunRow = (Uuid, i32, At);
 
@@ -172,40 +193,70 @@ impl Row {
 
     /// The test's file, and its verdict.
     fn stored(self) -> Result<(Option<String>, Option<StoredVerdict>), StoreError> {
-        let stored = self
-            .verdict
-            .map(|row| stored(row, self.evaluated_at, self.last_run));
-        Ok((self.test.0, stored.transpose()?))
+        let (Some(status), reason, Some(body)) = self.verdict else {
+            return Ok((self.test.0, None));
+        };
+        let unsound = || corrupt("verdict", &body);
+        let Body {
+            explanation,
+            signals,
+            labels,
+            figures,
+            evidence,
+            named_runs,
+        } = parsed(&body)?;
+        let (runs, failing_on) = self.evidence.unwrap_or_default();
+        let failing_on = match failing_on.as_str() {
+            "" => Vec::new(),
+            listed => serde_json::from_str(listed).map_err(|_| corrupt("verdict", listed))?,
+        };
+        let evaluated_at = self
+            .evaluated_at
+            .ok_or_else(|| corrupt("verdict without a time", &body))?
+            .0;
+        let (time_lost_ms, flake_score, flake_rate, broken_probability, impact) = self.own;
+        let (last_status, last_offset) = self.outcome;
+        let last = self.last_run.zip(last_status);
+        let last = last.map(|(run, code)| last_run(run, code, last_offset));
+        let stored = StoredVerdict {
+            status: word("verdict", &status)?,
+            reason: optional_word("signal", reason.as_deref())?,
+            explanation,
+            signals,
+            labels,
+            failing_on,
+            figures: Figures {
+                time_lost_ms: time_lost_ms.map(i64::cast_unsigned),
+                flake_score: flake_score.ok_or_else(unsound)?,
+                flake_rate: flake_rate.ok_or_else(unsound)?,
+                broken_probability,
+                impact: impact.ok_or_else(unsound)?,
+                ..figures
+            },
+            evaluated_at,
+            last: last.transpose()?,
+            evidence: Evidence {
+                now: evaluated_at,
+                signals: with_runs(evidence.signals, &named_runs, &runs).ok_or_else(unsound)?,
+                ..evidence
+            },
+        };
+        Ok((self.test.0, Some(stored)))
     }
 }
 
-fn stored(
-    (verdict_status, body, last_status, last_offset): StoredRow,
-    evaluated_at: Option<At>,
-    run: Option<RunRow>,
-) -> Result<StoredVerdict, StoreError> {
-    let body = parsed(&body)?;
-    let evaluated_at = evaluated_at
-        .ok_or_else(|| corrupt("verdict without a time", &body.explanation))?
-        .0;
-    let last = run
-        .zip(last_status)
-        .map(|(run, code)| last_run(run, code, last_offset));
-    Ok(StoredVerdict {
-        status: word("verdict", &verdict_status)?,
-        reason: body.reason,
-        explanation: body.explanation,
-        signals: body.signals,
-        labels: body.labels,
-        failing_on: body.failing_on,
-        figures: body.figures,
-        evaluated_at,
-        last: last.transpose()?,
-        evidence: Evidence {
-            now: evaluated_at,
-            ..body.evidence
-        },
-    })
+/// The signals with their runs, of which each names some. `None` if these are not all of the runs.
+fn with_runs(
+    mut signals: Vec<SignalEvidence>,
+    named: &[usize],
+    mut runs: &[Uuid],
+) -> Option<Vec<SignalEvidence>> {
+    for (signal, named) in signals.iter_mut().zip(named) {
+        let (own, others) = runs.split_at_checked(*named)?;
+        signal.runs = own.iter().map(|run| RunId(*run).to_string()).collect();
+        runs = others;
+    }
+    runs.is_empty().then_some(signals)
 }
 
 fn last_run(
@@ -224,36 +275,4 @@ fn last_run(
 
 pub(crate) fn parsed(body: &str) -> Result<Body, StoreError> {
     serde_json::from_str(body).map_err(|_| corrupt("verdict", body))
-}
-
-#[cfg(test)]
-mod tests {
-    use assay_domain::verdict::ENGINE_WINDOW_DAYS;
-
-    use super::*;
-
-    #[test]
-    fn a_stored_body_without_a_newer_field_is_read() {
-        let body = Body {
-            reason: None,
-            explanation: String::new(),
-            signals: vec![Signal::MassFailure],
-            labels: Vec::new(),
-            failing_on: Vec::new(),
-            figures: Figures::default(),
-            evidence: Evidence {
-                engine: "1".to_owned(),
-                now: Timestamp::from_unix_ms(0),
-                window_days: ENGINE_WINDOW_DAYS,
-                runs_seen: 3,
-                runs_skipped: 0,
-                runs_dropped: 0,
-                dropped: Vec::new(),
-                signals: Vec::new(),
-            },
-        };
-        let body = serde_json::to_string(&body).unwrap();
-        let older = body.replace(r#""failing_on":[],"#, "");
-        assert!(older != body && parsed(&older).unwrap().failing_on.is_empty());
-    }
 }

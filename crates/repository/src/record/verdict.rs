@@ -5,7 +5,8 @@ mod rows;
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
 };
 
 use assay_domain::{
@@ -20,19 +21,20 @@ use diesel::{
 };
 use uuid::Uuid;
 
-use rows::Rows;
+use rows::{Changes, Rows};
 
 use crate::{
     db::{
-        column::{At, long_count},
+        column::{At, int},
         pool::Read,
-        schema::{project as projects, verdict as verdicts},
+        schema::project as projects,
     },
     read::{
         observation::{self, StoredFinalResult},
         result_block,
         test::{name_of, names_of_many},
         verdict::parsed,
+        verdict_block::StoredBlocks,
     },
 };
 
@@ -102,30 +104,47 @@ impl ProjectJudgement {
             history,
             mut rows,
         } = self;
-        let stored = last::stored(connection, project)?;
-        last::complete(connection, project, &mut rows, &history, &stored, import_changes)?;
+        let mut stored = StoredBlocks::of_project(connection, project)?;
+        // Of tests that the project never had, which no judgement stores.
+        let unknown = stored.verdicts.split_off(&int(history.tests));
+        last::complete(
+            connection,
+            project,
+            &mut rows.verdicts,
+            &history,
+            &stored.verdicts,
+            import_changes,
+        )?;
         // The tests with a verdict but without a result in the window, if that is new or the import changed them.
-        let judged: HashSet<i32> = rows.tests.iter().copied().collect();
-        let outside_window = stored.iter().filter(|(test, stored)| {
+        let outside_window = stored.verdicts.iter().filter(|(test, stored)| {
             (stored.in_window || import_changes.all || import_changes.tests.contains(test))
-                && !judged.contains(test)
+                && !rows.verdicts.contains_key(test)
         });
-        let outside_window: Vec<i32> = outside_window.map(|(test, _)| *test).collect();
-        let newest = result_block::newest_starts(connection, project, &outside_window, None)?;
-        for verdict in last::outside_window(connection, project, &outside_window)? {
-            let engine = parsed(&verdict.body)?.evidence.engine;
-            rows.push_outside_window(verdict.test, engine, newest.get(&verdict.test).copied())?;
+        let outside_window: BTreeMap<i32, Arc<str>> = outside_window
+            .map(|(test, stored)| (*test, Arc::clone(&stored.body)))
+            .collect();
+        let tests: Vec<i32> = outside_window.keys().copied().collect();
+        let newest = result_block::newest_starts(connection, project, &tests, None)?;
+        for (test, body) in outside_window {
+            // The engine that judged an unreadable verdict is unknown.
+            let engine = parsed(&body).map(|body| body.evidence.engine).unwrap_or_default();
+            rows.push_outside_window(test, engine, newest.get(&test).copied())?;
         }
         let before = |test| {
-            let stored = stored.get(test);
+            let stored = stored.verdicts.get(test);
             stored.map_or(VerdictStatus::InsufficientData, |stored| stored.status)
         };
-        let changes = rows.tests.iter().zip(&rows.statuses);
-        let changes = changes.map(|(test, to)| (*test, before(test), *to));
+        let statuses = rows.verdicts.iter();
+        let statuses = statuses.map(|(test, verdict)| (*test, before(test), verdict.status));
+        let changed_statuses = statuses.filter(|(_, from, to)| from != to).collect();
+        let stored_count = stored.verdicts.len();
+        let mut changes = rows.changes(connection, project, stored)?;
+        changes.verdicts += unknown.len();
         Ok(VerdictUpdate {
             now,
-            changes: changes.filter(|(_, from, to)| from != to).collect(),
-            rows: rows.without_stored(connection, project)?,
+            stored: stored_count,
+            changed_statuses,
+            changes,
         })
     }
 }
@@ -133,16 +152,17 @@ impl ProjectJudgement {
 /// The changes of a judgement.
 pub(crate) struct VerdictUpdate {
     now: Timestamp,
-    /// The verdicts that differ from the stored ones in anything.
-    rows: Rows,
+    /// The number of stored verdicts before.
+    stored: usize,
+    changes: Changes,
     /// The tests with another status: the stored one, and the new one.
-    changes: Vec<(i32, VerdictStatus, VerdictStatus)>,
+    changed_statuses: Vec<(i32, VerdictStatus, VerdictStatus)>,
 }
 
 impl VerdictUpdate {
     /// Stores the changes. The caller holds the project's lock, and the state has not changed since it was judged.
     pub(crate) fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<()> {
-        self.rows.store(connection, project)?;
+        self.changes.store(connection, project)?;
         diesel::update(projects::table.find(project))
             .set((
                 projects::evaluated_at.eq(At(self.now)),
@@ -154,7 +174,7 @@ impl VerdictUpdate {
 
     /// The changed verdicts with the names of their tests.
     pub(crate) fn changes(&self, connection: &mut PgConnection, project: Uuid) -> Read<VerdictChanges> {
-        let mut changes = self.changes.clone();
+        let mut changes = self.changed_statuses.clone();
         let total = u64::try_from(changes.len()).unwrap_or(u64::MAX);
         changes.sort_unstable_by_key(|(test, from, to)| (Reverse((*to, *from)), *test));
         changes.truncate(VerdictChanges::MOST_LISTED);
@@ -193,7 +213,7 @@ pub(crate) fn rebuild(
     now: Timestamp,
 ) -> Read<u64> {
     let update = judge(connection, project, engine, now, &ImportChanges::everything())?;
-    Ok(u64::try_from(update.rows.tests.len()).unwrap_or(u64::MAX))
+    Ok(u64::try_from(update.changes.verdicts).unwrap_or(u64::MAX))
 }
 
 /// Judges the whole project as of a time, and returns how many verdicts differ from the stored ones, and how many are
@@ -207,10 +227,13 @@ pub(crate) fn differing(
     let history = observation::load(connection, project, at.plus_days(-ENGINE_WINDOW_DAYS), at)?;
     let judgement = ProjectJudgement::of(history, engine, at)?;
     let update = judgement.compare(connection, project, &ImportChanges::everything())?;
-    let stored: i64 = verdicts::table
-        .filter(verdicts::project_id.eq(project))
-        .count()
-        .get_result(connection)?;
-    let differing = u64::try_from(update.rows.tests.len()).unwrap_or(u64::MAX);
-    Ok((differing, long_count(stored)?))
+    let count = |verdicts| u64::try_from(verdicts).unwrap_or(u64::MAX);
+    Ok((count(update.changes.verdicts), count(update.stored)))
+}
+
+/// Deletes the verdicts on some tests. The caller holds the project's lock.
+pub(crate) fn delete(connection: &mut PgConnection, project: Uuid, tests: &BTreeSet<i32>) -> Read<()> {
+    let kept = StoredBlocks::of_project(connection, project)?.without(tests);
+    let changes = Rows::default().changes(connection, project, kept)?;
+    Ok(changes.store(connection, project)?)
 }

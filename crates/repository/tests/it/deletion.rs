@@ -237,7 +237,7 @@ fn other_clients_continue_while_a_deletion_waits_and_the_deletion_resumes() {
     )));
     let mut holder = world.database.connection();
     holder
-        .batch_execute("BEGIN; SELECT FROM verdict FOR UPDATE")
+        .batch_execute("BEGIN; SELECT FROM verdict_block FOR UPDATE")
         .unwrap();
     let (send, reported) = mpsc::channel();
     thread::scope(|scope| {

@@ -113,7 +113,7 @@ fn every_key_and_index_of_a_projects_table_begins_with_the_project() {
     let database = TestDatabase::new();
     let tables = tables(&database);
     assert!(
-        ["run", "result_block", "attempt", "verdict"]
+        ["run", "result_block", "attempt", "verdict_block"]
             .iter()
             .all(|name| tables.contains(*name)),
         "{tables:?}"
@@ -227,7 +227,10 @@ fn the_lint_of_migrations_rejects_what_a_distributed_database_refuses() {
             "CREATE UNIQUE INDEX x ON run (project_id, suite);",
             "not in a DO block",
         ),
-        ("ALTER TABLE verdict ADD COLUMN x integer;", "not in a DO block"),
+        (
+            "ALTER TABLE verdict_block ADD COLUMN x integer;",
+            "not in a DO block",
+        ),
         (
             "DO $$ BEGIN DROP INDEX a, b; END $$;",
             "several indexes in one DROP",

@@ -23,7 +23,9 @@ use assay_domain::{
     },
     test::{FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
     timestamp::Timestamp,
-    verdict::{Evidence, Figures, Judge, Judgement, Label, Signal, Verdict, VerdictStatus},
+    verdict::{
+        Evidence, FailingOn, Figures, Judge, Judgement, Label, Signal, SignalEvidence, Verdict, VerdictStatus,
+    },
     window::{Days, Window},
 };
 use assay_repository::{Database, RebuildCounts};
@@ -399,6 +401,11 @@ fn judgement(history: &History, newest: &[usize], test: u32, now: Timestamp) -> 
             .any(|failure| failure.test == test)
     };
     let failures = ran.iter().filter(|index| failed(index)).count();
+    let failing_on = |index: usize| FailingOn {
+        branch: history.runs[index].run.branch.as_deref().map(str::to_owned),
+        streak: 1,
+        since_run: history.runs[index].run.number,
+    };
     let status = if ran.first().is_some_and(failed) {
         VerdictStatus::Broken
     } else if failures > 0 {
@@ -423,9 +430,15 @@ fn judgement(history: &History, newest: &[usize], test: u32, now: Timestamp) -> 
             } else {
                 Vec::new()
             },
-            failing_on: Vec::new(),
+            failing_on: ran
+                .iter()
+                .copied()
+                .filter(failed)
+                .take(1)
+                .map(failing_on)
+                .collect(),
             figures: Figures {
-                time_lost_ms: None,
+                time_lost_ms: (failures > 0).then_some(u64::MAX),
                 flake_score: failures as f64 / 3.0,
                 flake_rate: 2e-5,
                 flip_rate: 0.1,
@@ -446,7 +459,22 @@ fn judgement(history: &History, newest: &[usize], test: u32, now: Timestamp) -> 
             runs_skipped: 0,
             runs_dropped: 0,
             dropped: Vec::new(),
-            signals: Vec::new(),
+            signals: [ran.into_iter().filter(failed).collect(), Vec::new()]
+                .map(|runs: Vec<usize>| SignalEvidence {
+                    signal: Signal::RetryRate,
+                    label: Signal::RetryRate.label().to_owned(),
+                    value: failures as f64,
+                    threshold: 1.0,
+                    detail: format!("{failures} failures"),
+                    runs: runs
+                        .iter()
+                        .map(|run| history.runs[*run].run.id.to_string())
+                        .collect(),
+                    runs_total: runs.len() as u32,
+                })
+                .into_iter()
+                .filter(|_| failures > 0)
+                .collect(),
         },
     }
 }

@@ -5,7 +5,7 @@ use assay_repository::{Database, compare_schema, grant_roles, migrate, pending, 
 use assay_testkit::TestDatabase;
 
 const TABLES: &str = "SELECT string_agg(table_name || '.' || column_name || ' ' || udt_name || ' ' || is_nullable, E'\n' \
-     ORDER BY table_name, ordinal_position) FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'result'";
+     ORDER BY table_name, ordinal_position) FROM information_schema.columns WHERE table_schema = 'public' AND table_name NOT IN ('result', 'verdict')";
 
 /// The same without partitions, whose number changes.
 const UNPARTITIONED: &str = "SELECT string_agg(attrelid::regclass || '.' || attname || ' ' || atttypid::regtype || ' ' || attnotnull, E'\n' \
@@ -126,10 +126,14 @@ fn declared_columns() -> Vec<String> {
                 "Bytea" => "bytea",
                 "Jsonb" => "jsonb",
                 "Date" => "date",
-                "Array<Text>" => "_text",
-                "Array<SmallInt>" => "_int2",
+                "Array<Text>" | "Array<Nullable<Text>>" => "_text",
+                "Array<SmallInt>" | "Array<Nullable<SmallInt>>" => "_int2",
                 "Array<Integer>" | "Array<Nullable<Integer>>" => "_int4",
                 "Array<Nullable<BigInt>>" => "_int8",
+                "Array<Double>" | "Array<Nullable<Double>>" => "_float8",
+                "Array<Bool>" => "_bool",
+                "Array<Nullable<Timestamptz>>" => "_timestamptz",
+                "Array<Uuid>" => "_uuid",
                 other => panic!("a column of the unknown type {other}"),
             };
             lines.push(format!("{table}.{column} {udt} {nullable}"));

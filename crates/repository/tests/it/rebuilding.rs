@@ -128,8 +128,14 @@ fn any_history_equals_its_rebuild() {
                  UPDATE part SET status = CASE WHEN status = 'passed' THEN NULL ELSE 'passed' END, superseded = NOT superseded; \
                  {1} \
                  UPDATE attempt SET is_final = NOT is_final, retry = retry + 3, execution = execution * 2 + 1; \
-                 UPDATE verdict SET status = 'broken', last_status = 4, last_offset_ms = 5, newest = NULL, body = \
-                     replace(body, 'runs', 'walks') WHERE in_window",
+                 UPDATE verdict_block SET status = ARRAY(SELECT CASE WHEN one IS NOT NULL THEN 'broken' END FROM unnest(status) AS one), \
+                     last_status = array_fill(4::smallint, ARRAY[cardinality(status)]), \
+                     last_offset_ms = array_fill(5, ARRAY[cardinality(status)]), \
+                     newest = array_fill(NULL::timestamptz, ARRAY[cardinality(status)]), \
+                     impact = array_fill(7.5::float8, ARRAY[cardinality(status)]), \
+                     bodies = ARRAY(SELECT replace(one, ' of ', ' off ') FROM unnest(bodies) WITH ORDINALITY AS one (one, n) ORDER BY n); \
+                 UPDATE verdict_evidence SET runs = runs || runs, failing_on = '[]'; \
+                 INSERT INTO verdict_evidence VALUES ('{0}', 5000, '{{}}', '[]')",
                 project.id,
                 update_results(
                     "SET attempts = attempts + 1, status = 3, duration_ms = 7, start_offset_ms = 9, browser = 8, part = 5 \
@@ -141,7 +147,7 @@ fn any_history_equals_its_rebuild() {
             prop_assert_eq!(rebuilt.branches_changed, branches + 1);
             prop_assert_eq!(rebuilt.days_changed, days + 1);
             prop_assert_eq!(&derived_rows(&world), &before);
-            world.database.execute("DELETE FROM branch; DELETE FROM run_day; DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict; DELETE FROM result_block; DELETE FROM attempt");
+            world.database.execute("DELETE FROM branch; DELETE FROM run_day; DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict_block; DELETE FROM verdict_evidence; DELETE FROM result_block; DELETE FROM attempt");
             Ok(())
         })
         .unwrap();

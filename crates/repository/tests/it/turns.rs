@@ -188,14 +188,18 @@ fn an_import_killed_before_its_judgement_is_judged_by_the_next_import() {
 #[test]
 fn a_judgement_that_fails_is_reported_as_a_report_that_is_stored() {
     let world = World::new();
-    world.database.execute("ALTER TABLE verdict RENAME TO hidden");
+    world
+        .database
+        .execute("ALTER TABLE verdict_block RENAME TO hidden");
     let failed = world.try_import(&report("a").test("x", "p"));
     assert!(matches!(failed, Err(RecordError::NotJudged(_))), "{failed:?}");
     assert_eq!(
         world.database.text("SELECT count(*) FROM run").as_deref(),
         Some("1")
     );
-    world.database.execute("ALTER TABLE hidden RENAME TO verdict");
+    world
+        .database
+        .execute("ALTER TABLE hidden RENAME TO verdict_block");
     world.import(&report("a").test("x", "p"));
     assert_rebuilt_is_the_same(&world);
 }
@@ -328,20 +332,28 @@ fn pruning_between_an_import_and_its_judgement_does_not_lose_the_judgement() {
 #[test]
 fn an_import_writes_only_the_verdicts_that_it_changes() {
     let world = World::new();
-    let first = report("a").at(HOUR).test("x", "p").test("y", "p");
+    let mut first = (0..140).fold(report("a").at(HOUR), |first, test| {
+        first.test(&format!("test {test}"), "p")
+    });
+    first = first.test("y", "f");
     world.import(&first);
-    let version = |test: &str| {
+    let block = |number: i32| {
+        let sql = format!("SELECT xmin FROM verdict_block WHERE block = {number}");
+        world.database.text(&sql)
+    };
+    let evidence = |test: &str| {
         world.database.text(&format!(
-            "SELECT verdict.xmin FROM verdict JOIN test ON test.ordinal = verdict.test WHERE test.name = '{test}'"
+            "SELECT verdict_evidence.xmin FROM verdict_evidence JOIN test ON test.ordinal = test WHERE test.name = '{test}'"
         ))
     };
-    let (x, y) = (version("x"), version("y"));
-    assert!(x.is_some() && y.is_some());
-    world.import(&report("b").test("x", "f"));
-    assert_ne!(version("x"), x);
-    assert_eq!(version("y"), y);
+    let (x, y, of_y) = (block(0), block(1), evidence("y"));
+    assert!(x.is_some() && y.is_some() && of_y.is_some() && evidence("test 3").is_none());
+    world.import(&report("b").test("test 3", "f"));
+    assert_ne!(block(0), x);
+    assert_eq!((block(1), evidence("y")), (y.clone(), of_y.clone()));
     // A complete judgement, as after a killed import, writes nothing if nothing changed.
-    let x = version("x");
+    let (x, of_x) = (block(0), evidence("test 3"));
+    assert!(of_x.is_some());
     world.database.execute("UPDATE project SET judged = NULL");
     let repeated = world.import(&first);
     assert_eq!(
@@ -349,7 +361,8 @@ fn an_import_writes_only_the_verdicts_that_it_changes() {
         (Effect::Unchanged, 0)
     );
     assert_eq!(world.database.text(JUDGED).as_deref(), Some("true"));
-    assert_eq!((version("x"), version("y")), (x, y));
+    assert_eq!((block(0), block(1)), (x, y));
+    assert_eq!((evidence("test 3"), evidence("y")), (of_x, of_y));
 }
 
 #[test]

@@ -159,7 +159,8 @@ fn check_stored_data(inspection: &mut Inspection, url: &str, is_private: bool) -
             check_or_failure("results", check.as_ref().map(Check::clone))
         }),
     );
-    if let Some(unreadable) = if_unreadable(inspection, "verdicts", &["project", "run", "run_pack"]) {
+    let tables = ["project", "run", "run_pack", "verdict_block", "verdict_evidence"];
+    if let Some(unreadable) = if_unreadable(inspection, "verdicts", &tables) {
         checks.push(unreadable);
         return checks;
     }

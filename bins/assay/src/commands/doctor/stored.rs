@@ -168,10 +168,22 @@ fn repeated(what: &str, named: impl Iterator<Item = (String, String)>) -> Vec<(S
         .collect()
 }
 
-/// Whether every project's verdicts are current.
+/// Whether every project's verdicts are current and sound.
 pub(super) fn projects(inspection: &mut Inspection, now: Timestamp) -> Result<Vec<Check>, StoreError> {
     let projects = inspection.projects()?;
-    Ok(vec![verdicts(&projects, now), packs(&projects)])
+    let BlockCounts { blocks: _, unsound } = inspection.verdicts()?;
+    let verdicts = match unsound {
+        0 => verdicts(&projects, now),
+        _ => verdicts(&projects, now).with_finding(
+            Status::Fail,
+            format!(
+                "{} cannot be read",
+                count(u64::try_from(unsound).unwrap_or_default(), "row")
+            ),
+            "assay rebuild",
+        ),
+    };
+    Ok(vec![verdicts, packs(&projects)])
 }
 
 fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {

@@ -1,68 +1,92 @@
-//! The rows of verdicts that are to be stored.
+//! The verdicts of a judgement in their stored form.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use assay_domain::{
     observation::History,
     store::StoreError,
     timestamp::Timestamp,
-    verdict::{ENGINE_WINDOW_DAYS, Evidence, Figures, Judgement, VerdictStatus},
+    verdict::{ENGINE_WINDOW_DAYS, Evidence, Figures, Judgement, Verdict, VerdictStatus},
 };
 use diesel::{
-    ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+    ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, SelectableHelper,
     pg::PgRowByRowLoadingMode,
-    sql_types::{Array, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
+    prelude::ExecuteCopyFromDsl,
+    sql_types::{Array, Integer, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, int, storable},
+        column::{At, int},
         pool::Read,
-        schema::verdict,
+        schema::{verdict_block, verdict_evidence},
     },
-    read::verdict::Body,
+    read::{
+        verdict::Body,
+        verdict_block::{BlockVerdict, OwnFigures, StoredBlocks, VerdictBlock, VerdictEvidence},
+    },
 };
 
-/// Test; status, whether it is in the window, newest run; last run with its status and offset; body.
-type StoredColumns = (
-    i32,
-    (String, bool, Option<At>),
-    (Option<i32>, Option<i16>, Option<i32>),
-    String,
-);
-
-/// Rows of the table, column by column.
+/// Judged verdicts by test.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    pub(super) tests: Vec<i32>,
-    pub(super) statuses: Vec<VerdictStatus>,
-    in_window: Vec<bool>,
-    pub(super) last_runs: Vec<Option<i32>>,
-    pub(super) last_statuses: Vec<Option<i16>>,
-    pub(super) last_offsets: Vec<Option<i32>>,
-    pub(super) newest: Vec<Option<At>>,
-    bodies: Vec<String>,
+    pub(super) verdicts: BTreeMap<i32, BlockVerdict>,
+    /// Of the verdicts with runs or branches as evidence.
+    evidence: HashMap<i32, VerdictEvidence>,
 }
 
 impl Rows {
     /// Adds a judgement. The outcome of the last run, and the start of the newest, are added later.
     pub(super) fn push(&mut self, judgement: Judgement, history: &History) -> Result<(), StoreError> {
-        let Judgement { verdict, evidence } = judgement;
-        let last_run = verdict
-            .last_run
-            .and_then(|index| history.runs.get(index))
-            .map(|last| last.run.number);
+        let Judgement {
+            verdict,
+            mut evidence,
+        } = judgement;
+        let Verdict {
+            test,
+            status,
+            reason,
+            explanation,
+            signals,
+            labels,
+            failing_on,
+            figures,
+            last_run,
+        } = verdict;
+        let (mut runs, mut named_runs) = (Vec::new(), Vec::new());
+        for signal in &mut evidence.signals {
+            let named = std::mem::take(&mut signal.runs);
+            named_runs.push(named.len());
+            for run in named {
+                runs.push(Uuid::try_parse(&run).map_err(unwritable)?);
+            }
+        }
+        if !runs.is_empty() || !failing_on.is_empty() {
+            let evidence = VerdictEvidence {
+                project_id: Uuid::nil(),
+                test: int(test),
+                runs,
+                failing_on: serde_json::to_string(&failing_on).map_err(unwritable)?,
+            };
+            self.evidence.insert(int(test), evidence);
+        }
+        let last_run = last_run.and_then(|index| history.runs.get(index));
         let body = Body {
-            reason: verdict.reason,
-            explanation: verdict.explanation,
-            signals: verdict.signals,
-            labels: verdict.labels,
-            failing_on: verdict.failing_on,
-            figures: verdict.figures,
+            explanation,
+            signals,
+            labels,
+            figures,
             evidence,
+            named_runs,
         };
-        self.push_body(int(verdict.test), verdict.status, true, last_run, body)
+        let verdict = BlockVerdict {
+            reason,
+            last_run: last_run.map(|last| last.run.number),
+            ..bare(status, body)?
+        };
+        self.verdicts.insert(int(test), verdict);
+        Ok(())
     }
 
     /// Adds the verdict on a test without results in the window.
@@ -73,23 +97,10 @@ impl Rows {
         newest: Option<At>,
     ) -> Result<(), StoreError> {
         let body = Body {
-            reason: None,
             explanation: format!("No runs in the last {ENGINE_WINDOW_DAYS} days"),
             signals: Vec::new(),
             labels: Vec::new(),
-            failing_on: Vec::new(),
-            figures: Figures {
-                time_lost_ms: None,
-                flake_score: 0.0,
-                flake_rate: 0.0,
-                flip_rate: 0.0,
-                failure_rate: None,
-                broken_probability: None,
-                runs_in_window: 0,
-                runs_considered: 0,
-                failure_streak: 0,
-                impact: 0.0,
-            },
+            figures: Figures::default(),
             evidence: Evidence {
                 engine,
                 now: Timestamp::from_unix_ms(0),
@@ -100,122 +111,146 @@ impl Rows {
                 dropped: Vec::new(),
                 signals: Vec::new(),
             },
+            named_runs: Vec::new(),
         };
-        self.push_body(test, VerdictStatus::InsufficientData, false, None, body)?;
-        if let Some(last) = self.newest.last_mut() {
-            *last = newest;
-        }
+        let verdict = BlockVerdict {
+            in_window: false,
+            newest,
+            ..bare(VerdictStatus::InsufficientData, body)?
+        };
+        self.verdicts.insert(test, verdict);
         Ok(())
     }
 
-    fn push_body(
-        &mut self,
-        test: i32,
-        status: VerdictStatus,
-        in_window: bool,
-        last_run: Option<i32>,
-        mut body: Body,
-    ) -> Result<(), StoreError> {
-        body.evidence.now = Timestamp::from_unix_ms(0);
-        let body = serde_json::to_string(&body).map_err(|source| StoreError::Failed {
-            doing: "writing verdicts",
-            source: Box::new(source),
-        })?;
-        self.tests.push(test);
-        self.statuses.push(status);
-        self.in_window.push(in_window);
-        self.last_runs.push(last_run);
-        self.last_statuses.push(None);
-        self.last_offsets.push(None);
-        self.newest.push(None);
-        self.bodies.push(storable(&body));
-        Ok(())
-    }
-
-    /// The rows that differ from the stored ones.
-    pub(super) fn without_stored(self, connection: &mut PgConnection, project: Uuid) -> Read<Self> {
-        let places: HashMap<i32, usize> = self.tests.iter().copied().zip(0..).collect();
-        let mut differs = vec![true; self.tests.len()];
-        // Row by row, because the bodies of all tests are large.
-        let stored = verdict::table
-            .filter(verdict::project_id.eq(project))
-            .select((
-                verdict::test,
-                (verdict::status, verdict::in_window, verdict::newest),
-                (verdict::last_run, verdict::last_status, verdict::last_offset_ms),
-                verdict::body,
-            ))
-            .load_iter::<StoredColumns, PgRowByRowLoadingMode>(connection)?;
-        for stored in stored {
-            let stored = stored?;
-            if let Some(place) = places.get(&stored.0)
-                && let Some(differs) = differs.get_mut(*place)
-            {
-                *differs = !self.is_at(*place, &stored);
+    /// The rows to write, if all verdicts of the project that are not among these stay as they are stored.
+    pub(super) fn changes(
+        self,
+        connection: &mut PgConnection,
+        project: Uuid,
+        stored: StoredBlocks,
+    ) -> Read<Changes> {
+        let mut changed: HashSet<i32> = self
+            .verdicts
+            .iter()
+            .filter(|(test, verdict)| stored.verdicts.get(test) != Some(verdict))
+            .map(|(test, _)| *test)
+            .collect();
+        let mut all = stored.verdicts;
+        let judged: HashSet<i32> = self.verdicts.keys().copied().collect();
+        all.extend(self.verdicts);
+        let mut evidence = self.evidence;
+        let mut outdated = Vec::new();
+        // Row by row, because the runs of all tests are large.
+        let rows = verdict_evidence::table
+            .filter(verdict_evidence::project_id.eq(project))
+            .select(VerdictEvidence::as_select())
+            .load_iter::<VerdictEvidence, PgRowByRowLoadingMode>(connection)?;
+        for row in rows {
+            let row = row?;
+            let new = evidence.get(&row.test);
+            if new.is_some_and(|new| new.runs == row.runs && new.failing_on == row.failing_on) {
+                evidence.remove(&row.test);
+            } else if judged.contains(&row.test) || !all.contains_key(&row.test) {
+                outdated.push(row.test);
             }
         }
-        Ok(self.only(&differs))
-    }
-
-    /// Whether the row at a place equals the stored one.
-    fn is_at(&self, place: usize, (_, (status, in_window, newest), last, body): &StoredColumns) -> bool {
-        let (last_run, last_status, last_offset) = last;
-        self.statuses.get(place).map(|status| status.as_str()) == Some(status)
-            && self.in_window.get(place) == Some(in_window)
-            && self.newest.get(place) == Some(newest)
-            && self.last_runs.get(place) == Some(last_run)
-            && self.last_statuses.get(place) == Some(last_status)
-            && self.last_offsets.get(place) == Some(last_offset)
-            && self.bodies.get(place) == Some(body)
-    }
-
-    /// The rows at the chosen places.
-    fn only(self, is_chosen: &[bool]) -> Self {
-        fn column<T>(column: Vec<T>, is_chosen: &[bool]) -> Vec<T> {
-            let is_chosen = column
-                .into_iter()
-                .zip(is_chosen)
-                .filter(|(_, is_chosen)| **is_chosen);
-            is_chosen.map(|(value, _)| value).collect()
+        changed.extend(evidence.keys().copied().chain(outdated.iter().copied()));
+        for row in evidence.values_mut() {
+            row.project_id = project;
         }
-        Self {
-            tests: column(self.tests, is_chosen),
-            statuses: column(self.statuses, is_chosen),
-            in_window: column(self.in_window, is_chosen),
-            last_runs: column(self.last_runs, is_chosen),
-            last_statuses: column(self.last_statuses, is_chosen),
-            last_offsets: column(self.last_offsets, is_chosen),
-            newest: column(self.newest, is_chosen),
-            bodies: column(self.bodies, is_chosen),
-        }
+        let blocks = VerdictBlock::of_verdicts(project, &all);
+        let is_same = |blocks: &[VerdictBlock], block: &VerdictBlock| {
+            blocks
+                .binary_search_by_key(&block.block, |other| other.block)
+                .is_ok_and(|place| blocks.get(place) == Some(block))
+        };
+        let replaced = stored.blocks.iter().filter(|block| !is_same(&blocks, block));
+        Ok(Changes {
+            verdicts: changed.len(),
+            replaced: replaced.map(|block| block.block).collect(),
+            outdated,
+            evidence: evidence.into_values().collect(),
+            blocks: blocks
+                .iter()
+                .filter(|block| !is_same(&stored.blocks, block))
+                .cloned()
+                .collect(),
+        })
     }
+}
 
-    /// Stores the rows.
-    ///
-    /// Raw SQL, because diesel has no insert from arrays. One statement for any number of tests.
-    pub(super) fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<usize> {
-        if self.tests.is_empty() {
-            return Ok(0);
+/// A verdict of the window with the figures of this body, which the body then lacks.
+fn bare(status: VerdictStatus, mut body: Body) -> Result<BlockVerdict, StoreError> {
+    let own = &mut body.figures;
+    let own = OwnFigures {
+        time_lost_ms: own.time_lost_ms.take().map(u64::cast_signed),
+        flake_score: std::mem::take(&mut own.flake_score),
+        flake_rate: std::mem::take(&mut own.flake_rate),
+        broken_probability: own.broken_probability.take(),
+        impact: std::mem::take(&mut own.impact),
+    };
+    body.evidence.now = Timestamp::from_unix_ms(0);
+    Ok(BlockVerdict {
+        status,
+        reason: None,
+        in_window: true,
+        last_run: None,
+        last_status: None,
+        last_offset_ms: None,
+        newest: None,
+        own,
+        body: serde_json::to_string(&body).map_err(unwritable)?.into(),
+    })
+}
+
+fn unwritable(source: impl std::error::Error + Send + Sync + 'static) -> StoreError {
+    StoreError::Failed {
+        doing: "writing verdicts",
+        source: Box::new(source),
+    }
+}
+
+/// The rows that a judgement changes.
+pub(super) struct Changes {
+    /// The number of verdicts that differ in anything.
+    pub(super) verdicts: usize,
+    /// The numbers of the stored blocks that have other verdicts now, or none.
+    replaced: Vec<i32>,
+    blocks: Vec<VerdictBlock>,
+    /// The tests whose evidence is another one now, or none.
+    outdated: Vec<i32>,
+    evidence: Vec<VerdictEvidence>,
+}
+
+impl Changes {
+    /// Writes the rows, with at most four statements.
+    pub(super) fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<()> {
+        if !self.replaced.is_empty() {
+            diesel::delete(verdict_block::table)
+                .filter(verdict_block::project_id.eq(project))
+                .filter(verdict_block::block.eq_any(&self.replaced))
+                .execute(connection)?;
         }
-        let statuses: Vec<&str> = self.statuses.iter().map(|status| status.as_str()).collect();
-        diesel::sql_query(
-            "INSERT INTO verdict (project_id, test, status, in_window, last_run, last_status, \
-                 last_offset_ms, newest, body) \
-             SELECT $1, * FROM unnest($2, $3, $4, $5, $6, $7, $8, $9) \
-             ON CONFLICT (project_id, test) DO UPDATE \
-             SET status = excluded.status, in_window = excluded.in_window, last_run = excluded.last_run, \
-                 last_status = excluded.last_status, last_offset_ms = excluded.last_offset_ms, \
-                 newest = excluded.newest, body = excluded.body",
-        )
-        .bind::<SqlUuid, _>(project)
-        .bind::<Array<Integer>, _>(&self.tests)
-        .bind::<Array<Text>, _>(&statuses)
-        .bind::<Array<Bool>, _>(&self.in_window)
-        .bind::<Array<Nullable<Integer>>, _>(&self.last_runs)
-        .bind::<Array<Nullable<SmallInt>>, _>(&self.last_statuses)
-        .bind::<Array<Nullable<Integer>>, _>(&self.last_offsets)
-        .bind::<Array<Nullable<Timestamptz>>, _>(&self.newest)
-        .bind::<Array<Text>, _>(&self.bodies)
-        .execute(connection)
+        if !self.blocks.is_empty() {
+            diesel::copy_from(verdict_block::table)
+                .from_insertable(self.blocks.as_slice())
+                .execute(connection)?;
+        }
+        if !self.outdated.is_empty() {
+            // Raw SQL, because diesel has no rows from arrays. A list would be compared with each row.
+            diesel::sql_query(
+                "DELETE FROM verdict_evidence USING unnest($2) AS outdated (test) \
+                 WHERE verdict_evidence.project_id = $1 AND verdict_evidence.test = outdated.test",
+            )
+            .bind::<SqlUuid, _>(project)
+            .bind::<Array<Integer>, _>(&self.outdated)
+            .execute(connection)?;
+        }
+        if !self.evidence.is_empty() {
+            diesel::copy_from(verdict_evidence::table)
+                .from_insertable(self.evidence.as_slice())
+                .execute(connection)?;
+        }
+        Ok(())
     }
 }
