@@ -3,22 +3,22 @@
 -- Run it once as a superuser, connected to the database that Assay will use, with three passwords in the environment:
 --   ASSAY_OWNER_PASSWORD=… ASSAY_SERVER_PASSWORD=… ASSAY_IMPORTER_PASSWORD=… psql --dbname=assay --file=deploy/roles.sql
 -- With ASSAY_INGESTER_PASSWORD it also creates the login of the ingest listener.
--- Then run `assay migrate` as assay_owner.
+-- Then run `assay-admin migrate` as assay_owner.
 \set ON_ERROR_STOP on
 \getenv owner_password ASSAY_OWNER_PASSWORD
 \getenv server_password ASSAY_SERVER_PASSWORD
 \getenv importer_password ASSAY_IMPORTER_PASSWORD
 \getenv ingester_password ASSAY_INGESTER_PASSWORD
 
--- Group roles. `assay migrate` grants them their rights. Another database of the cluster may have created them already.
+-- Group roles. `assay-admin migrate` grants them their rights. Another database of the cluster may have created them already.
 SELECT format('CREATE ROLE %I NOLOGIN', name) FROM unnest(ARRAY['assay_server', 'assay_importer', 'assay_ingester']) AS name
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) \gexec
 
--- `assay migrate`, `org`, `project`, `key`, `prune`.
+-- `assay-admin migrate`, `org`, `project`, `key`, `prune`.
 CREATE ROLE assay_owner LOGIN PASSWORD :'owner_password';
 -- `assay-server`: reads results, checks keys.
 CREATE ROLE assay_web LOGIN PASSWORD :'server_password' IN ROLE assay_server;
--- `assay import`: stores results, reads no key. The limit leaves connections for others while a large CI matrix imports.
+-- `assay-admin import`: stores results, reads no key. The limit leaves connections for others while a large CI matrix imports.
 CREATE ROLE assay_ci LOGIN PASSWORD :'importer_password' IN ROLE assay_importer CONNECTION LIMIT 20;
 \if :{?ingester_password}
 -- The ingest listener of `assay-server`: stores results, looks up ingest keys, reads no read key.

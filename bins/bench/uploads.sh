@@ -26,8 +26,8 @@ start() {
 field() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" | head -1; }
 # project NAME: makes one, and prints its ingest key.
 project() {
-    assay project create --org Shop "$1" >/dev/null
-    assay key create-ingest --project "$1" --json | field key
+    assay-admin project create --org Shop "$1" >/dev/null
+    assay-admin key create-ingest --project "$1" --json | field key
 }
 now() { date +%s.%N; }
 since() { awk -v from="$1" -v to="$(now)" 'BEGIN { printf "%.2f\n", to - from }'; }
@@ -41,16 +41,16 @@ report() {
     }'
     echo '</testsuite>'
 }
-import() { assay import --no-ci --branch main --commit c0ffee --project "$@" >/dev/null 2>>said; }
+import() { assay-admin import --no-ci --branch main --commit c0ffee --project "$@" >/dev/null 2>>said; }
 upload() { # KEY, flags and files
     ASSAY_INGEST_URL=http://$ingest ASSAY_INGEST_KEY=$1 assay upload --no-ci --branch main --commit c0ffee "${@:2}" >/dev/null 2>>said
 }
 
 uptime
 start "$ingest"
-assay org create Shop --plan pro >/dev/null 2>&1
+assay-admin org create Shop --plan pro >/dev/null 2>&1
 imported=imported
-assay project create --org Shop $imported >/dev/null
+assay-admin project create --org Shop $imported >/dev/null
 key=$(project uploaded)
 
 for run in 1 2 3 4 5 6 7; do
@@ -58,7 +58,7 @@ for run in 1 2 3 4 5 6 7; do
     began=$(now); import $imported --run-key "run-$run" junit.xml; since "$began" >>imports
     began=$(now); upload "$key" --run-key "run-$run" junit.xml; since "$began" >>uploads
 done
-echo "5,000 tests, median of 7: assay import $(median <imports) s, assay upload $(median <uploads) s"
+echo "5,000 tests, median of 7: assay-admin import $(median <imports) s, assay upload $(median <uploads) s"
 
 mkdir files
 for file in $(seq 500); do report $(((file - 1) * 20 + 1)) $((file * 20)) 8 >"files/$file.xml"; done
@@ -103,11 +103,11 @@ done
 wait "${jobs[@]}"
 sort -n ends | awk 'NR == 1 { first = $1 } END { printf "40 shards of 1,000 tests at once into a project of 40,000: the first ended after %.1f s, the last after %.1f s\n", first, $1 }'
 sleep 5
-echo "a rebuild afterwards: $(assay rebuild --project matrix --json | tr -d ' \n' | grep -o '"[a-zA-Z]*Changed":[0-9]*' | tr '\n' ' ')"
+echo "a rebuild afterwards: $(assay-admin rebuild --project matrix --json | tr -d ' \n' | grep -o '"[a-zA-Z]*Changed":[0-9]*' | tr '\n' ' ')"
 
 if command -v wrk >/dev/null; then
-    read_key=$(assay key create --org Shop --days 30 --json | field key)
-    id=$(assay project list --json | tr -d '\n' | grep -o '{[^{}]*"uploaded"[^{}]*}' | field id)
+    read_key=$(assay-admin key create --org Shop --days 30 --json | field key)
+    id=$(assay-admin project list --json | tr -d '\n' | grep -o '{[^{}]*"uploaded"[^{}]*}' | field id)
     speed() { wrk -t1 -c8 -d5s -H "Authorization: Bearer $read_key" "http://$api/api/v1/projects/$id/runs" | awk '/Requests\/sec/ { print $2 }'; }
     for round in 1 2 3; do
         start off; echo "runs list, ingest listener off, round $round: $(speed) requests a second"

@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Generate the data set, unless it exists
     ///
-    /// Every report is imported by the code of `assay import`. The last import of each project judges its verdicts. The
+    /// Every report is imported by the code of `assay-admin import`. The last import of each project judges its verdicts. The
     /// same seed gives the same data, and the history ends now.
     Generate {
         #[command(flatten)]

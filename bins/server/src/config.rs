@@ -28,7 +28,7 @@ Try it, with sample data and nothing else set up:
 
 Serve a database of your own:
   export ASSAY_DATABASE_URL=postgresql://assay:secret@db.example.org/assay
-  assay migrate
+  assay-admin migrate
   assay-server --listen 0.0.0.0:8080
 
 The API is at http://LISTEN/api/v1. The operators' listener has /healthz, /readyz and /metrics. \

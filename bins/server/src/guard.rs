@@ -10,7 +10,7 @@ use crate::log_format::LogFormat;
 
 /// The prefix of every key's text.
 const KEY: &str = INGEST_PREFIX;
-/// The number of characters from which a key is redacted; `assay key list` shows one fewer.
+/// The number of characters from which a key is redacted; `assay-admin key list` shows one fewer.
 const HIDDEN_FROM: usize = RECOGNISED_CHARS + 1;
 
 /// This target logs each request that is not HTTP as an error. Clients could fill the log with such errors.

@@ -55,7 +55,7 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Resources> 
         let schema = assay_repository::compare_schema(&url).context("ASSAY_DATABASE_URL")?;
         if !schema.pending.is_empty() {
             bail!(
-                "the database's schema is not up to date; run `assay migrate` as the owner of its tables first"
+                "the database's schema is not up to date; run `assay-admin migrate` as the owner of its tables first"
             );
         }
         // A newer schema is accepted, so that the old version keeps serving while the next one is rolled out.

@@ -7,7 +7,8 @@
 
 pub mod check;
 pub mod directory;
-pub mod key;
-pub mod lifetime;
 pub mod limit;
 pub mod usage;
+
+// The form of a key belongs to what a request presents.
+pub use assay_keys::{key, lifetime};

@@ -156,6 +156,7 @@ impl Collector {
         }
         let history = self.history(&runs);
         let stable = StableBranchState::of(&history);
+        let first_failures = history.first_failures();
         let errors = self.errors(&history, &runs);
         let mut last = LastResults {
             runs: &runs,
@@ -176,6 +177,7 @@ impl Collector {
                         name,
                         judgement.verdict,
                         stable.failing_since(&history, test),
+                        first_failures.get(&test).copied(),
                         last,
                         Some(judgement.evidence),
                     ),
@@ -305,14 +307,6 @@ impl Group {
 }
 
 impl Analysis {
-    /// Each test that had a failed attempt in the window, with the start of the first such run.
-    pub fn first_failures(&self) -> impl Iterator<Item = (&VerdictEntry, Timestamp)> {
-        let first = self.history.first_failures();
-        self.tests
-            .iter()
-            .filter_map(move |judged| Some((&judged.entry, *first.get(&judged.test)?)))
-    }
-
     /// The broken and flaky tests.
     pub fn reported(&self) -> &[AnalyzedTest] {
         self.group(Group::Reported)

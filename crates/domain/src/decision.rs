@@ -143,7 +143,7 @@ pub enum DecisionError {
     NoRun,
     /// No upload of the run is recorded.
     #[error(
-        "no upload of run {run_number} is recorded; `assay import` records none, so send the report with `assay run` or `assay upload`"
+        "no upload of run {run_number} is recorded; `assay-admin import` records none, so send the report with `assay run` or `assay upload`"
     )]
     NoUpload {
         /// The run's number.

@@ -62,7 +62,7 @@ pub struct NewKey {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyEntry {
-    /// The key's public id, the argument of `assay key revoke`.
+    /// The key's public id, the argument of `assay-admin key revoke`.
     pub id: KeyId,
     /// Its kind.
     pub kind: KeyKind,

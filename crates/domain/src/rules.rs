@@ -1,6 +1,6 @@
 //! Rules for accepting recordings.
 //!
-//! `assay import` accepts all recordings. A report over HTTP is bound by its key. A key that leaks or is public can
+//! `assay-admin import` accepts all recordings. A report over HTTP is bound by its key. A key that leaks or is public can
 //! therefore neither rewrite the past nor change verdicts outside of its permission.
 
 use crate::{
@@ -25,7 +25,7 @@ const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// The rules for accepting recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordingRules {
-    /// Accepts all, as `assay import` does.
+    /// Accepts all, as `assay-admin import` does.
     Unrestricted,
     /// The rules of an ingest key.
     IngestKey {
@@ -208,7 +208,7 @@ pub enum RuleViolation {
     /// The run's first shard arrived too long ago.
     #[error(
         "run {run_number} is closed: its first report arrived at {first_shard_at}, and a run can be changed over HTTP for \
-         {OPEN_HOURS} hours; another report needs another run key, or `assay import`"
+         {OPEN_HOURS} hours; another report needs another run key, or `assay-admin import`"
     )]
     RunClosed {
         /// The run's number.
@@ -219,7 +219,7 @@ pub enum RuleViolation {
     /// The run started too long ago for this key.
     #[error(
         "the run started at {started_at}, which is more than {OLDEST_DAYS} days ago; send old runs with a key that \
-         `assay key create-ingest --backfill` made"
+         `assay-admin key create-ingest --backfill` made"
     )]
     StartedTooLongAgo {
         /// The start of the run.

@@ -325,6 +325,8 @@ pub struct VerdictEntry {
     pub failing_on: Vec<FailingOn>,
     /// The first run of its present failures on the stable branch; null if its newest result there did not fail.
     pub failing_since: Option<FailingSince>,
+    /// The start of the first run of the window in which an attempt failed.
+    pub first_failed_at: Option<Timestamp>,
     /// The figures.
     #[serde(flatten)]
     pub figures: Figures,
@@ -343,6 +345,7 @@ impl VerdictEntry {
         test: TestName,
         verdict: Verdict,
         failing_since: Option<FailingSince>,
+        first_failed_at: Option<Timestamp>,
         last: Option<(Timestamp, LastRun)>,
         evidence: Option<Evidence>,
     ) -> Self {
@@ -358,6 +361,7 @@ impl VerdictEntry {
             labels: verdict.labels,
             failing_on: verdict.failing_on,
             failing_since,
+            first_failed_at,
             figures: verdict.figures,
             last_seen_at,
             last_run,

@@ -1,6 +1,9 @@
 //! The flaky list: the engine's live verdicts over its fixed window.
 
-use std::{cmp::Ordering, collections::HashMap};
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, HashSet},
+};
 
 use assay_domain::{
     folding::fold,
@@ -34,11 +37,23 @@ pub fn flaky_list(
         let history = snapshot.observations(from, now)?;
         // A verdict depends on the runs of the window that are settled, so requests over the same ones share it.
         let key = SharedKey::of_verdicts("flaky list", &history, now);
-        let suspects = shared(snapshot, key, (from, now), |_| {
+        let judged = shared(snapshot, key, (from, now), |_| {
             let suspects = judge(&history);
-            let bytes = suspects.verdicts.iter().map(Verdict::bytes).sum();
-            Ok((suspects, bytes))
+            let first_failures = first_failures(&history, &suspects);
+            let bytes: usize = suspects.verdicts.iter().map(Verdict::bytes).sum();
+            let bytes = bytes + first_failures.len() * size_of::<(TestOrdinal, Timestamp)>();
+            Ok((
+                JudgedWindow {
+                    suspects,
+                    first_failures,
+                },
+                bytes,
+            ))
         })?;
+        let JudgedWindow {
+            suspects,
+            first_failures,
+        } = &*judged;
         let stable = StableBranchState::in_snapshot(snapshot, &history, (from, now))?;
         let ranked = query.rank(with_names(snapshot, &suspects.verdicts)?);
         let page = Page::of(query.page, query.per_page, count(ranked.len()));
@@ -52,7 +67,15 @@ pub fn flaky_list(
         let entry = |((test, verdict), last): (NamedVerdict<'_>, Option<FinalResult>)| {
             let evidence = evidence.remove(&verdict.test);
             let failing_since = stable.failing_since(&history, verdict.test);
-            VerdictEntry::new(test, verdict.clone(), failing_since, last, evidence)
+            let first_failed_at = first_failures.get(&verdict.test).copied();
+            VerdictEntry::new(
+                test,
+                verdict.clone(),
+                failing_since,
+                first_failed_at,
+                last,
+                evidence,
+            )
         };
         Ok(FlakyList {
             project: project.tag(),
@@ -65,6 +88,22 @@ pub fn flaky_list(
             gathering_data_count: suspects.gathering,
         })
     })
+}
+
+/// The verdicts of a window, which requests share.
+struct JudgedWindow {
+    suspects: Suspects,
+    /// Of the suspects.
+    first_failures: HashMap<TestOrdinal, Timestamp>,
+}
+
+/// The first failure of each suspect.
+fn first_failures(history: &History, suspects: &Suspects) -> HashMap<TestOrdinal, Timestamp> {
+    let mut first = history.first_failures();
+    let tests: HashSet<TestOrdinal> = suspects.verdicts.iter().map(|verdict| verdict.test).collect();
+    first.retain(|test, _| tests.contains(test));
+    first.shrink_to_fit();
+    first
 }
 
 /// Flaky and broken tests of the window, judged at the time of the request.

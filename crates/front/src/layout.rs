@@ -138,7 +138,7 @@ pub(crate) fn login(wrong: Option<&str>, next: Option<&str>, by_link: bool) -> S
                     // Browsers omit the session's cookie after a link of another site. A request from this link has the
                     // cookie. The script follows the link if there is a session.
                     @if let Some(next) = next { p.sub { "Signed in already? " a #next href=(next) { "Open the page" } } }
-                    p.sub { code { "assay key create" } " makes a read key. This site keeps a sealed hash of it in a cookie, for as long as you use it and 12 hours more." }
+                    p.sub { code { "assay-admin key create" } " makes a read key. This site keeps a sealed hash of it in a cookie, for as long as you use it and 12 hours more." }
                 }
             }
         },

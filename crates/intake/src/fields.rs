@@ -1,4 +1,4 @@
-//! The fields of an upload beside the report files. The parsers are those of `assay import`.
+//! The fields of an upload beside the report files. The parsers are those of `assay-admin import`.
 
 use std::collections::BTreeMap;
 

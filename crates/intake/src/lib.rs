@@ -3,7 +3,7 @@
 //! [`configure`] mounts the routes on an actix application. [`on_continue`] decides whether a client that waits for
 //! `100 Continue` may send its body. Every request goes through `routes`, which checks the rate, the key, the
 //! declared length and the body, in this order. An upload is received into an unlinked temporary file
-//! (`body`), unpacked and split (`parts`), and read by the parsers of `assay import` (`parse`), within its key's share of
+//! (`body`), unpacked and split (`parts`), and read by the parsers of `assay-admin import` (`parse`), within its key's share of
 //! memory and processors (`memory`, `shares`). Then it is stored, one
 //! upload per project at a time (`upload`). `decision` stores the decision of a gate on an upload.
 

@@ -38,7 +38,7 @@ use crate::{
 
 const INTRODUCTION: &str = "\
 Stores test reports of CI jobs. Every request carries `Authorization: Bearer svc_…` with the ingest key of one \
-project. `assay key create-ingest` creates the key. It can only store reports and decisions on them in that project.
+project. `assay-admin key create-ingest` creates the key. It can only store reports and decisions on them in that project.
 
 - An upload is stored as a whole or not at all, before the answer is sent. Repeating an upload changes nothing, so a client may \
 repeat a request whose answer was lost.
@@ -262,7 +262,7 @@ fn document() -> Value {
         },
         "components": {
             "securitySchemes": {"ingestKey": {
-                "type": "http", "scheme": "bearer", "description": "A project's ingest key, as `assay key create-ingest` prints it.",
+                "type": "http", "scheme": "bearer", "description": "A project's ingest key, as `assay-admin key create-ingest` prints it.",
             }},
             "schemas": schemas(),
         },

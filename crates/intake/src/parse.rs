@@ -157,7 +157,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads the reports like `assay import`. Also returns the bytes of the files, after unpacking.
+    /// Reads the reports like `assay-admin import`. Also returns the bytes of the files, after unpacking.
     fn prepare(
         &self,
         files: Vec<SourceFile>,

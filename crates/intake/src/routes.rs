@@ -211,7 +211,7 @@ const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, "private, n
 #[serde(rename_all = "camelCase")]
 pub(crate) struct KeyAnswer {
     project: ProjectName,
-    /// The key's id, as `assay key list` shows it.
+    /// The key's id, as `assay-admin key list` shows it.
     key_id: assay_domain::id::KeyId,
     /// The key's name.
     name: Option<String>,

@@ -199,7 +199,7 @@ const fn refusal_sentence(refusal: Refusal, kind: KeyKind) -> &'static str {
             "This is a project's ingest key; use an organization read key, which begins with svc_ro_."
         }
         (Refusal::WrongKeyType, KeyKind::Ingest) => {
-            "This is a read key; use the project's ingest key, which `assay key create-ingest` creates."
+            "This is a read key; use the project's ingest key, which `assay-admin key create-ingest` creates."
         }
         (Refusal::InvalidKey, KeyKind::Read) => "The read key is not valid.",
         (Refusal::InvalidKey, KeyKind::Ingest) => "The ingest key is not valid.",

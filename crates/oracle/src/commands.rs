@@ -134,7 +134,7 @@ pub fn commands(comparison: &mut Comparison, stack: &Stack, organization: &Organ
     }
 }
 
-/// `assay project set` takes effect immediately.
+/// `assay-admin project set` takes effect immediately.
 pub fn configuration(comparison: &mut Comparison, stack: &Stack, organization: &Organization) {
     let project = stack.run_json(&["project", "create", "--org", &organization.id, "Configured"]);
     let id = project["id"].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Sends a world's reports through `assay import`, as a CI job would.
+//! Sends a world's reports through `assay-admin import`, as a CI job would.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ pub fn create_organization(stack: &Stack, organization: &mut Organization, compa
     let plan = organization.plan.name();
     let organization_json = stack.run_json(&["org", "create", &organization.name, "--plan", plan]);
     comparison.matches(
-        "assay org create",
+        "assay-admin org create",
         &organization_json,
         &json!({"id": TEXT, "name": organization.name, "plan": plan}),
     );
     organization.id = organization_json["id"].as_str().unwrap().to_owned();
     let key = stack.run_json(&["key", "create", "--org", &organization.id, "--days", "90"]);
     comparison.matches(
-        "assay key create",
+        "assay-admin key create",
         &key,
         &json!({"id": TEXT, "key": TEXT, "expiresAt": TEXT}),
     );
@@ -44,7 +44,7 @@ pub fn create_project(stack: &Stack, organization: &str, project: &mut Project, 
         &project.stable,
     ]);
     comparison.matches(
-        "assay project create",
+        "assay-admin project create",
         &project_json,
         &json!({"id": TEXT, "name": project.name, "stableBranch": project.stable}),
     );
@@ -76,11 +76,11 @@ pub fn import_runs(stack: &Stack, project: &mut Project, comparison: &mut Compar
             if run.id.is_empty() {
                 run.id = answer["runId"].as_str().unwrap_or_default().to_owned();
                 run.number = answer["runNumber"].as_i64().unwrap_or_default();
-                comparison.same("assay import: runNumber", &run.number, &(place as i64 + 1));
+                comparison.same("assay-admin import: runNumber", &run.number, &(place as i64 + 1));
             }
             run.shards[newest].id = answer["shardId"].as_str().unwrap_or_default().to_owned();
             comparison.matches(
-                &format!("assay import of run {} shard {newest}", run.number),
+                &format!("assay-admin import of run {} shard {newest}", run.number),
                 &answer,
                 &json!({
                     "runId": run.id,
@@ -96,7 +96,7 @@ pub fn import_runs(stack: &Stack, project: &mut Project, comparison: &mut Compar
                 }),
             );
             comparison.holds(answer["warnings"].is_array(), || {
-                "assay import: warnings is no list".to_owned()
+                "assay-admin import: warnings is no list".to_owned()
             });
         }
         project.runs[place] = run;
@@ -117,8 +117,8 @@ fn send_with(stack: &Stack, project: &Project, run: &Run, shard: usize, more: &[
     let is_sharded_by_playwright = project.source != ReportSource::Flags || run.number % 2 == 0;
     let report = playwright::report(run, &run.shards[shard], is_sharded_by_playwright);
     let output = send_report(stack, project, run, shard, &report, more);
-    assert_eq!(output.status, 0, "assay import: {}", output.err);
-    serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("assay import printed {}", output.out))
+    assert_eq!(output.status, 0, "assay-admin import: {}", output.err);
+    serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("assay-admin import printed {}", output.out))
 }
 
 /// Imports this report as a shard of a run, with additional arguments.

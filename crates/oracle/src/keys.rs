@@ -265,15 +265,15 @@ fn methods(comparison: &mut Comparison, stack: &Stack, organization: &Organizati
     }
 }
 
-/// Checks the key in `assay key list` and in the log.
+/// Checks the key in `assay-admin key list` and in the log.
 pub fn listing(comparison: &mut Comparison, stack: &Stack, organization: &Organization) {
     let output = stack.command(&["key", "list", "--org", &organization.id]);
-    comparison.same("assay key list", &output.status, &0);
+    comparison.same("assay-admin key list", &output.status, &0);
     comparison.holds(!output.out.contains(&organization.key), || {
-        "assay key list prints a key".to_owned()
+        "assay-admin key list prints a key".to_owned()
     });
     comparison.holds(output.out.contains(&organization.key[..12]), || {
-        "assay key list prints no prefix".to_owned()
+        "assay-admin key list prints no prefix".to_owned()
     });
     comparison.holds(!stack.log().contains(&organization.key), || {
         "the log contains a key".to_owned()

@@ -29,7 +29,7 @@ pub fn revocation(comparison: &mut Comparison, stack: &Stack, organization: &Org
         });
         if days == "30" || days == "180" {
             let output = stack.command(&["key", "revoke", key_json["id"].as_str().unwrap()]);
-            comparison.same("assay key revoke", &output.status, &0);
+            comparison.same("assay-admin key revoke", &output.status, &0);
             sleep(Duration::from_millis(1_000));
             unauthorized(
                 comparison,
@@ -47,7 +47,11 @@ pub fn revocation(comparison: &mut Comparison, stack: &Stack, organization: &Org
     }
     for days in ["31", "0", "365", "x"] {
         let output = stack.command(&["key", "create", "--org", &organization.id, "--days", days]);
-        comparison.same(&format!("assay key create --days {days}"), &output.status, &2);
+        comparison.same(
+            &format!("assay-admin key create --days {days}"),
+            &output.status,
+            &2,
+        );
     }
 }
 
@@ -103,7 +107,7 @@ pub fn expiry(comparison: &mut Comparison, stack: &Stack, organization: &Organiz
         if left.starts_with('-') {
             unauthorized(comparison, "/settings (expired)", &answer, "key_expired");
             let revoked = stack.command(&["key", "revoke", id]);
-            comparison.same("assay key revoke", &revoked.status, &0);
+            comparison.same("assay-admin key revoke", &revoked.status, &0);
             sleep(Duration::from_millis(1_000));
             unauthorized(
                 comparison,

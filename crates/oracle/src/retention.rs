@@ -42,11 +42,11 @@ pub fn retention(comparison: &mut Comparison, stack: &Stack, now: i64) {
     let fingerprint = check_old_error(comparison, &client, &project, fingerprint);
     check_visible(comparison, &client, &project, Plan::Standard, 60);
     let counted = stack.command(&["prune", "--dry-run"]);
-    comparison.same("assay prune --dry-run", &counted.status, &0);
+    comparison.same("assay-admin prune --dry-run", &counted.status, &0);
     set_plan(stack, &organization, Plan::Pro);
     check_visible(comparison, &client, &project, Plan::Pro, 90);
     set_plan(stack, &organization, Plan::Standard);
-    comparison.same("assay prune", &stack.command(&["prune"]).status, &0);
+    comparison.same("assay-admin prune", &stack.command(&["prune"]).status, &0);
     check_visible(comparison, &client, &project, Plan::Standard, 60);
     set_plan(stack, &organization, Plan::Pro);
     check_visible(comparison, &client, &project, Plan::Pro, 60);

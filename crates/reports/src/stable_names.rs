@@ -54,7 +54,7 @@ pub(crate) fn warning(report: &Report) -> Option<String> {
         count => format!("{count} names have"),
     };
     Some(format!(
-        "{count} a part that changes from run to run, such as an address or a time. It is not stored: {example:?}. `assay project set --stable-names off` stores such parts."
+        "{count} a part that changes from run to run, such as an address or a time. It is not stored: {example:?}. `assay-admin project set --stable-names off` stores such parts."
     ))
 }
 

@@ -1,7 +1,7 @@
 //! For development only: a database per test, the real programs, an HTTP client.
 //!
 //! [`TestDatabase::new`] creates an empty, migrated database for the test and drops it at the end. [`Server::start`]
-//! runs the real server over it, [`Cli`] the real command line. [`World::new`] creates an organization, a project and a
+//! runs the real server over it, [`Cli`] the real command lines. [`World::new`] creates an organization, a project and a
 //! read key in it. [`ServedWorld::new`] adds a server.
 
 #![allow(
@@ -15,20 +15,24 @@
 
 mod browser;
 mod cluster;
+mod command_line;
 mod database;
 mod http;
 mod logins;
 mod program;
+pub mod pty;
 mod server;
+pub mod timed_junit;
 mod wait;
 pub mod wire;
 mod world;
 
 pub use browser::{Browser, Scripts};
+pub use command_line::check_command_line;
 pub use database::{TestDatabase, execute, insert_results, texts, update_results};
 pub use http::{Client, Response};
 pub use logins::Logins;
-pub use program::{Cli, program, started_by, stderr_text};
+pub use program::{Cli, closed_pipe, program, started_by, stderr_text};
 pub use server::{Server, free_address};
 pub use wait::{PATIENCE, wait_until};
 pub use world::{ServedWorld, Template, World, junit, rfc3339, text};

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
+    io::PipeWriter,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     sync::{Mutex, PoisonError},
@@ -14,7 +15,13 @@ use walkdir::WalkDir;
 
 use crate::cluster;
 
-/// The path of a program of this workspace, such as `assay`. Both programs are built if they are missing or older
+/// The programs of this workspace.
+const PROGRAMS: [&str; 3] = ["assay", "assay-admin", "assay-server"];
+
+/// The commands of `assay`; `uploads` is in both programs. `assay-admin` has all others.
+const OF_ASSAY: [&str; 6] = ["run", "upload", "analyze", "gate", "quarantine", "mcp"];
+
+/// The path of a program of this workspace, such as `assay`. The programs are built if they are missing or older
 /// than their sources. `ASSAY_TEST_PROGRAMS` names a folder of programs that were built elsewhere.
 pub fn program(name: &str) -> PathBuf {
     if let Some(folder) = std::env::var_os("ASSAY_TEST_PROGRAMS") {
@@ -24,23 +31,31 @@ pub fn program(name: &str) -> PathBuf {
     cluster::profile().join(name)
 }
 
-/// The real command line over a database.
+/// The real command lines over a database.
 #[derive(Debug, Clone)]
 pub struct Cli {
     database_url: String,
 }
 
 impl Cli {
-    /// The command line over the database of this connection string.
+    /// The command lines over the database of this connection string.
     pub fn new(database_url: impl Into<String>) -> Self {
         Self {
             database_url: database_url.into(),
         }
     }
 
-    /// A command of the program with its environment and these arguments, without CI's own environment.
+    /// A command of the program that has it, with its environment and these arguments, without CI's own environment.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program("assay"));
+        let is_of_assay = arguments
+            .first()
+            .is_some_and(|command| OF_ASSAY.contains(command));
+        self.command_of(if is_of_assay { "assay" } else { "assay-admin" }, arguments)
+    }
+
+    /// A command of this program.
+    pub fn command_of(&self, name: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program(name));
         command
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "HOME"))
@@ -89,6 +104,13 @@ pub fn started_by(mut wrapper: Command, command: &Command) -> Command {
     wrapper
 }
 
+/// The end of a pipe whose reader has closed it.
+pub fn closed_pipe() -> PipeWriter {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer
+}
+
 /// The standard error of a program.
 pub fn stderr_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -112,7 +134,8 @@ fn build() -> Result<()> {
     let sources = newest_source()?;
     if !is_current(&profile, &stamp, sources) {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["build", "--quiet", "--bin", "assay", "--bin", "assay-server"]);
+        cargo.args(["build", "--quiet"]);
+        cargo.args(PROGRAMS.iter().flat_map(|name| ["--bin", name]));
         cargo
             .arg("--target-dir")
             .arg(cluster::target())
@@ -139,7 +162,7 @@ fn build() -> Result<()> {
 
 fn is_current(profile: &Path, stamp: &Path, sources: SystemTime) -> bool {
     let modified = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
-    ["assay", "assay-server"].iter().all(|name| {
+    PROGRAMS.iter().all(|name| {
         let built = modified(&profile.join(name));
         // Cargo does not touch a program without changes. The stamp records that it checked.
         built.is_some_and(|built| built.max(modified(stamp).unwrap_or(built)) > sources)

@@ -8,19 +8,17 @@ use std::{
 
 use anyhow::Context as _;
 use assay_analysis::FailureSelection;
+use assay_console::{misuse::Misuse, terminal};
 use assay_domain::{cause::Knowledge, id::RunId};
 use assay_ingest::{Arrival, Files, Flags};
 use assay_reports::SourceFile;
+use assay_sources::{checkout::Checkout, files, report_flags::ReportFlags, values};
 use clap::Args;
 
 use crate::{
-    checkout::Checkout,
-    cli::Global,
     clock,
-    commands::{
-        analyze,
-        upload::{self, UploadFlags},
-    },
+    commands::{analyze, upload},
+    environment, errors,
     gate::{
         flags::{GateFlags, GateOutput},
         judged::JudgedRun,
@@ -29,9 +27,8 @@ use crate::{
         show,
         stored::StoredRunFlags,
     },
-    misuse::Misuse,
-    report_flags::ReportFlags,
-    sources, terminal, values,
+    global::Global,
+    upload::flags::UploadFlags,
 };
 
 /// The exit status if the causes of the failures are unknown.
@@ -95,9 +92,14 @@ pub(crate) struct GateArgs {
 pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> {
     let rules = args.gate.rules()?;
     let judged = match args.stored.run {
-        Some(run) => args.stored.fetch(global, run, &args.flags),
+        Some(run) => args.stored.fetch(
+            global.json,
+            run,
+            args.flags.project.as_deref(),
+            &args.flags.connection,
+        ),
         None => {
-            let files = sources::read(global, &args.paths, args.flags.report.format.0)?;
+            let files = files::read(global.json, &args.paths, args.flags.report.format.0)?;
             match args.history.is_empty() {
                 true => judge_by_server(global, args, &files),
                 false => judge_by_history(global, args, files),
@@ -108,9 +110,7 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
         Ok(judged) => judged,
         Err(error) if error.is::<Misuse>() => return Err(error),
         Err(error) => {
-            crate::print_error(
-                &error.context("the causes of the failures are unknown, so nothing is excused"),
-            );
+            errors::print(&error.context("the causes of the failures are unknown, so nothing is excused"));
             return Ok(ExitCode::from(UNKNOWN));
         }
     };
@@ -118,7 +118,7 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
     args.gate.write_files(&decision);
     // A decision that cannot be printed is stored, and has the same status.
     if let Err(error) = print(global, args.output, &decision) {
-        crate::print_error(&error.context("the decision is not printed"));
+        errors::print(&error.context("the decision is not printed"));
     }
     // A report is only judged, so there is no upload to store the decision with.
     if let Some(run) = args.stored.run {
@@ -132,13 +132,13 @@ pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> 
 
 /// Stores the decision on a run if an ingest key is given, else prints that it is not stored.
 fn store_decision(global: &Global, args: &GateArgs, run: RunId, decision: &Decision) {
-    let (ci, _) = args.flags.report.ci();
+    let (ci, _) = args.flags.report.ci(&environment::variable);
     let server = match args.flags.configured_server() {
         Ok(server) => server,
         Err(error) => return record::not_stored(ci.provider, &error),
     };
     record::store(
-        global,
+        global.json,
         &args.flags,
         &server,
         ci.provider,
@@ -163,7 +163,7 @@ fn print(global: &Global, output: GateOutput, decision: &Decision) -> anyhow::Re
 
 /// The failures of the report by the runs that a server has stored.
 fn judge_by_server(global: &Global, args: &GateArgs, files: &[SourceFile]) -> anyhow::Result<JudgedRun> {
-    let (ci, _) = args.flags.report.ci();
+    let (ci, _) = args.flags.report.ci(&environment::variable);
     // Without --best-effort a missing address is wrong usage. With it nothing is excused.
     let server = args
         .flags
@@ -178,7 +178,7 @@ fn judge_by_history(global: &Global, args: &GateArgs, files: Vec<SourceFile>) ->
     let ReportFlags {
         format, root, run, ..
     } = &args.flags.report;
-    let (ci, job_started_at) = args.flags.report.ci();
+    let (ci, job_started_at) = args.flags.report.ci(&environment::variable);
     let mut collector =
         analyze::collect(global, &args.history, &args.stable_branch, root.as_deref()).context("--history")?;
     let checkout = Checkout::of(root.as_deref().map(Path::new), &ci)?;

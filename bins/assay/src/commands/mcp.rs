@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 
 use anyhow::anyhow;
+use assay_console::misuse::Misuse;
 use clap::Args;
 use serde_json::{Value, json};
 use ureq::{Agent, http::header};
@@ -10,7 +11,6 @@ use ureq::{Agent, http::header};
 use crate::{
     environment,
     http::{self, Answer},
-    misuse::Misuse,
     upload::address::Address,
 };
 
@@ -30,7 +30,7 @@ An agent that speaks HTTP needs no program: its address is ASSAY_URL/mcp, with t
 /// Offer a server's tools to a coding agent over stdio
 ///
 /// Forwards each message to the server's listener for pages (ASSAY_FRONT_LISTEN of assay-server). ASSAY_READ_KEY holds
-/// a read key (`assay key create`).
+/// a read key (`assay-admin key create`).
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct McpArgs {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
     let url = args.url.as_deref().filter(|url| !url.trim().is_empty());
     let url = url.ok_or_else(|| missing("ASSAY_URL", "the address of the pages, or use --url"))?;
     let key = environment::read_key().filter(|key| !key.trim().is_empty());
-    let key = key.ok_or_else(|| missing("ASSAY_READ_KEY", "a read key (`assay key create`)"))?;
+    let key = key.ok_or_else(|| missing("ASSAY_READ_KEY", "a read key (`assay-admin key create`)"))?;
     let address = Address::parse("the listener for pages", url, args.insecure_http)?;
     let mut forwarder = Forwarder {
         agent: http::agent(&address)?,

@@ -2,44 +2,48 @@
 
 use std::{io::Write as _, path::PathBuf, time::Duration};
 
-use assay_domain::{
-    intake::IngestKeys as _,
-    store::{Administration, in_snapshot},
-    test::TestName,
-    timestamp::Timestamp,
-    verdict::{ENGINE_WINDOW_DAYS, Figures, Judge as _, Verdict, VerdictStatus},
-};
-use assay_flakiness::Engine;
+use anyhow::Context as _;
+use assay_console::{message, output, terminal};
+use assay_domain::{test::TestName, timestamp::Timestamp, verdict::VerdictStatus};
 use assay_runners::{Runner, RunnerList, Use};
+use assay_sources::values;
 use clap::{ArgGroup, Args, ValueEnum};
+use serde::Deserialize;
 use serde_json::json;
 
-use crate::{cli::Global, clock, commands::analyze, database, lookup, output, terminal, values};
+use crate::{
+    clock,
+    commands::analyze,
+    global::Global,
+    read_api::{ConnectionFlags, ReadApi, ReadApiFlags},
+    values::age_in_window,
+};
 
 const EXAMPLES: &str = "\
 Only tests with the verdict flaky are listed, never broken or failing ones. A test that the runner cannot name exactly is \
 left out, and standard error says why.
 
 Examples:
-  The tests that Playwright should leave out:
+  The tests that Playwright should leave out, with ASSAY_API_URL and ASSAY_READ_KEY as variables of the job:
     assay quarantine --project storefront --format playwright > flaky.txt
     npx playwright test --test-list-invert flaky.txt
   The same tests in a job of their own:
     npx playwright test --test-list flaky.txt
-  For pytest, by a folder of earlier reports and without a database:
+  For pytest, by a folder of earlier reports and without a server:
     assay quarantine --history reports/ --format pytest > assay_quarantine.py
     PYTHONPATH=. pytest -p assay_quarantine";
 
 /// List the flaky tests in the format of a test runner
 ///
-/// Judges the last 14 days of a project, or of reports and CSV histories, and prints a list in the runner's format.
+/// Asks the server, with a read key, for the flaky tests of a project, or judges reports and CSV histories here. Prints a
+/// list in the runner's format.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, group = ArgGroup::new("from").required(true))]
 pub(crate) struct QuarantineArgs {
     /// The project: its id or name
     #[arg(long, group = "from")]
     project: Option<String>,
-    /// Earlier runs: CSV histories, or reports with one run each; no database is needed
+    /// Earlier runs: CSV histories, or reports with one run each; no server is asked
     #[arg(long, value_name = "PATH", group = "from")]
     history: Vec<PathBuf>,
     /// The format of the list
@@ -49,7 +53,7 @@ pub(crate) struct QuarantineArgs {
     #[arg(long = "as", value_name = "USE", value_enum, default_value_t = ListUse::Deselect)]
     list_use: ListUse,
     /// Leave out tests whose first failure in the 14 days is more recent: 3d, 12h
-    #[arg(long, value_name = "TIME", default_value = "0d", value_parser = values::age_in_window)]
+    #[arg(long, value_name = "TIME", default_value = "0d", value_parser = age_in_window)]
     min_age: Duration,
     /// The maximum number of tests: those with the highest flake score
     #[arg(long, value_name = "N", default_value_t = 50)]
@@ -57,6 +61,10 @@ pub(crate) struct QuarantineArgs {
     /// The stable branch, for --history
     #[arg(long, value_name = "BRANCH", default_value = "main", value_parser = values::name)]
     stable_branch: String,
+    #[command(flatten)]
+    api: ReadApiFlags,
+    #[command(flatten)]
+    connection: ConnectionFlags,
 }
 
 /// The format of a list.
@@ -122,7 +130,10 @@ impl From<ListUse> for Use {
 /// Runs `assay quarantine`.
 pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> {
     let mut flaky = match &args.project {
-        Some(project) => of_project(global, project, clock::now())?,
+        Some(project) => {
+            let mut api = args.api.client(global.json, &args.connection)?;
+            of_project(&mut api, project, clock::now())?
+        }
         None => of_history(global, args)?,
     };
     flaky.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.name.cmp(&b.name)));
@@ -175,17 +186,17 @@ impl FlakyTest {
 fn print_reasons(list: &RunnerList, flaky_tests: usize, old: usize, most: usize) {
     for (test, reason) in &list.left_out {
         let name = assay_reports::shown_name(&test.name);
-        eprintln!("assay: not listed: {name}: {reason}");
+        message!("not listed: {name}: {reason}");
     }
     if flaky_tests > old {
-        eprintln!(
-            "assay: {} of {flaky_tests} flaky tests are not listed, because their first failure is more recent than --min-age",
+        message!(
+            "{} of {flaky_tests} flaky tests are not listed, because their first failure is more recent than --min-age",
             flaky_tests - old
         );
     }
     if old > most {
-        eprintln!(
-            "assay: {} of {flaky_tests} flaky tests are not listed, because --max is {most}",
+        message!(
+            "{} of {flaky_tests} flaky tests are not listed, because --max is {most}",
             old - most
         );
     }
@@ -195,34 +206,58 @@ fn print_reasons(list: &RunnerList, flaky_tests: usize, old: usize, most: usize)
 const RED_RUNS: u32 = 3;
 
 /// Whether the list names a test: it is flaky, and not red for good.
-fn is_skipped(status: VerdictStatus, figures: &Figures) -> bool {
-    status == VerdictStatus::Flaky && figures.failure_streak < RED_RUNS
+fn is_skipped(status: VerdictStatus, failure_streak: u32) -> bool {
+    status == VerdictStatus::Flaky && failure_streak < RED_RUNS
 }
 
-/// The flaky tests of a project.
-fn of_project(global: &Global, project: &str, now: Timestamp) -> anyhow::Result<Vec<FlakyTest>> {
-    let opened = database::open(global)?;
-    let store: &dyn Administration = &opened.database;
-    let entry = lookup::project(store, project)?;
-    let project = opened.database.project_of_key(entry.id, now)?;
-    let project = project.ok_or_else(|| anyhow::anyhow!("the project {:?} was deleted", entry.name))?;
-    Ok(in_snapshot(&opened.database, &project, |snapshot| {
-        let history = snapshot.observations(now.plus_days(-ENGINE_WINDOW_DAYS), now)?;
-        let flaky: Vec<Verdict> = Engine::default()
-            .suspects(&history, now)
-            .verdicts
-            .into_iter()
-            .filter(|verdict| is_skipped(verdict.status, &verdict.figures))
-            .collect();
-        let tests: Vec<_> = flaky.iter().map(|verdict| verdict.test).collect();
-        let names = snapshot.test_names(&tests)?;
-        let first = history.first_failures();
-        let tests = names.into_iter().zip(flaky).map(|(name, verdict)| {
-            let first = first.get(&verdict.test).copied().unwrap_or(now);
-            FlakyTest::new(name, verdict.figures.flake_score, first, now)
-        });
-        Ok(tests.collect())
-    })?)
+/// A page of the flaky list, as far as the command needs it.
+#[derive(Debug, Deserialize)]
+struct FlakyPage {
+    page: PageNumbers,
+    tests: Vec<FlakyEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageNumbers {
+    page_count: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FlakyEntry {
+    test_name: String,
+    file_path: Option<String>,
+    flake_score: f64,
+    failure_streak: u32,
+    first_failed_at: Option<Timestamp>,
+}
+
+/// The flaky tests of a project, by the server's flaky list.
+fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Result<Vec<FlakyTest>> {
+    let project = api.project(Some(project))?;
+    let (mut tests, mut page, mut pages) = (Vec::new(), 0, 1);
+    while page < pages {
+        page += 1;
+        let answer = api.get(&format!(
+            "projects/{project}/flaky?status=flaky&perPage=50&page={page}"
+        ))?;
+        let answer = FlakyPage::deserialize(&answer).context("the server's answer is not a flaky list")?;
+        pages = answer.page.page_count;
+        tests.extend(answer.tests);
+    }
+    let listed = tests
+        .into_iter()
+        .filter(|test| is_skipped(VerdictStatus::Flaky, test.failure_streak));
+    Ok(listed
+        .map(|test| {
+            let name = TestName {
+                name: test.test_name,
+                file_path: test.file_path,
+            };
+            FlakyTest::new(name, test.flake_score, test.first_failed_at.unwrap_or(now), now)
+        })
+        .collect())
 }
 
 /// The flaky tests of a history.
@@ -230,15 +265,18 @@ fn of_history(global: &Global, args: &QuarantineArgs) -> anyhow::Result<Vec<Flak
     let collector = analyze::collect(global, &args.history, &args.stable_branch, None)?;
     let analysis = collector.judge(None)?;
     let flaky = analysis
-        .first_failures()
-        .filter(|(entry, _)| is_skipped(entry.status, &entry.figures));
+        .reported()
+        .iter()
+        .map(|test| &test.entry)
+        .filter(|entry| is_skipped(entry.status, entry.figures.failure_streak));
     Ok(flaky
-        .map(|(entry, first)| {
+        .map(|entry| {
             let name = TestName {
                 name: entry.test_name.clone(),
                 file_path: entry.file_path.clone(),
             };
-            FlakyTest::new(name, entry.figures.flake_score, first, analysis.now)
+            let first_failure = entry.first_failed_at.unwrap_or(analysis.now);
+            FlakyTest::new(name, entry.figures.flake_score, first_failure, analysis.now)
         })
         .collect())
 }

@@ -10,14 +10,16 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use assay_console::{message, misuse::Misuse, terminal};
 use assay_reports::{Format, ci::CiContext};
+use assay_sources::files::{self, Candidate};
 use clap::Args;
 use serde_json::Value;
 
 use crate::{
-    cli::Global,
-    commands::upload::{self, Text, UploadFlags},
-    environment::{INGEST_KEY, READ_KEY},
+    commands::upload::{self, Text},
+    environment::{self, INGEST_KEY, READ_KEY},
+    errors,
     forwarding::Forwarding,
     gate::{
         flags::GateFlags,
@@ -27,10 +29,8 @@ use crate::{
         record::{self, DecisionTarget},
         show,
     },
-    misuse::Misuse,
-    sources::{self, Candidate},
-    terminal,
-    upload::server::Server,
+    global::Global,
+    upload::{flags::UploadFlags, server::Server},
 };
 
 /// Exit statuses of shells for a command that cannot be run.
@@ -83,7 +83,7 @@ pub(crate) struct RunArgs {
 
 /// Runs `assay run`.
 pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
-    let (ci, _) = args.flags.report.ci();
+    let (ci, _) = args.flags.report.ci(&environment::variable);
     if args.report.iter().any(|path| path.as_os_str() == "-") {
         return Err(Misuse("--report -: name the file that the command writes".to_owned()).into());
     }
@@ -94,7 +94,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
         false => None,
     };
     // Folders that cannot be read are named once, after the command.
-    let (existing, _) = sources::existing(&args.report)?;
+    let (existing, _) = files::existing(&args.report)?;
     let before = states(&existing);
     let status = match run_command(&args.command)? {
         CommandEnd::With(status) => status,
@@ -110,16 +110,16 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
                 Ok(decision) => {
                     print_decision(args, &decision);
                     let target = DecisionTarget::of_answer(&upload.answer);
-                    record::store(global, &args.flags, server, ci.provider, target, &decision);
+                    record::store(global.json, &args.flags, server, ci.provider, target, &decision);
                     return Ok(status_of(args, &decision, code_of(status)));
                 }
                 Err(error) => {
-                    crate::print_error(&error.context("nothing is excused"));
+                    errors::print(&error.context("nothing is excused"));
                     return Ok(ExitCode::from(failing(code_of(status))));
                 }
             },
             Ok(None) | Err(_) => {
-                eprintln!("assay: nothing is excused, because no report was judged")
+                message!("nothing is excused, because no report was judged")
             }
         }
     }
@@ -128,7 +128,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
         (sent, 0) => sent.map(|()| ExitCode::SUCCESS),
         (Ok(()), code) => Ok(ExitCode::from(code)),
         (Err(error), code) => {
-            crate::print_error(&error);
+            errors::print(&error);
             Ok(ExitCode::from(code))
         }
     }
@@ -186,7 +186,7 @@ fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
     let Some((program, arguments)) = command.split_first() else {
         bail!("no command");
     };
-    let name = sources::display_path(Path::new(program));
+    let name = files::display_path(Path::new(program));
     // Handles signals before the start, so that none is lost.
     let forwarding = Forwarding::start().context("signals cannot be forwarded")?;
     let mut command = Command::new(program);
@@ -198,7 +198,7 @@ fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
     let mut child = match forwarding.run(&mut command) {
         Ok(child) => child,
         Err(error) => {
-            crate::print_error(&anyhow::anyhow!("{name}: {error}"));
+            errors::print(&anyhow::anyhow!("{name}: {error}"));
             return Ok(CommandEnd::NotRun(match error.kind() == ErrorKind::NotFound {
                 true => NOT_FOUND,
                 false => NOT_EXECUTABLE,
@@ -247,16 +247,12 @@ fn send_written(
     ci: &CiContext,
     before: &HashMap<PathBuf, State>,
 ) -> anyhow::Result<Upload> {
-    let (existing, unreadable) = sources::existing(&args.report)?;
+    let (existing, unreadable) = files::existing(&args.report)?;
     unreadable.warn();
     let (new, old): (Vec<_>, Vec<_>) = existing
         .into_iter()
         .partition(|candidate| state(&candidate.path) != before.get(&candidate.path).copied());
-    let patterns: Vec<_> = args
-        .report
-        .iter()
-        .map(|path| sources::display_path(path))
-        .collect();
+    let patterns: Vec<_> = args.report.iter().map(|path| files::display_path(path)).collect();
     let patterns = patterns.join(", ");
     if new.is_empty() {
         match old.len() {
@@ -271,7 +267,8 @@ fn send_written(
         }
     }
     let format = args.flags.report.format.0;
-    let files = sources::read_candidates(global, &new, &args.report, format).context("nothing was stored")?;
+    let files =
+        files::read_candidates(global.json, &new, &args.report, format).context("nothing was stored")?;
     let formats = files
         .iter()
         .filter_map(|file| format.or_else(|| assay_reports::looks_like_report(&file.bytes)));

@@ -1,32 +1,26 @@
 //! `assay upload`: sends the test report of a run to a server.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, anyhow};
-use assay_domain::run::CiProvider;
+use assay_console::{message, misuse::Misuse, output, retry::Backoff, terminal};
 use assay_ingest::Flags;
 use assay_reports::{SourceFile, ci::CiContext};
+use assay_sources::{checkout::Checkout, clocks, files, report_flags::ReportFlags};
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::{
-    checkout::Checkout,
-    cli::Global,
-    clock,
-    misuse::Misuse,
-    output,
-    report_flags::ReportFlags,
-    sources, terminal,
+    clock, environment,
+    global::Global,
     upload::{
-        address::{AddressFlags, MissingSetting},
-        annotation, answer,
+        answer,
         body::{Body, Facts, Field},
-        retry::Backoff,
+        flags::UploadFlags,
         sending::{send_body, send_waiting},
         server::Server,
         spool::Spool,
     },
-    values,
 };
 
 /// Heading of the help.
@@ -54,7 +48,7 @@ Exit status: 0 stored, 1 not stored, 2 wrong usage.";
 
 /// Send the test report of a run to a server
 ///
-/// Needs no database: ASSAY_INGEST_URL names the server's ingest listener, and ASSAY_INGEST_KEY holds an ingest key (`assay key
+/// Needs no database: ASSAY_INGEST_URL names the server's ingest listener, and ASSAY_INGEST_KEY holds an ingest key (`assay-admin key
 /// create-ingest`). The files are sent as they are, compressed, in one request. The server reads them and answers once they are
 /// stored. Values without a flag come from CI's variables. `assay run` wraps the test command instead.
 #[derive(Debug, Args)]
@@ -73,88 +67,9 @@ pub(crate) struct UploadArgs {
     flags: UploadFlags,
 }
 
-/// The flags for sending a report.
-#[derive(Debug, Args)]
-pub(crate) struct UploadFlags {
-    /// The address of the server's ingest listener
-    #[arg(long, value_name = "https://HOST", env = "ASSAY_INGEST_URL", hide_env_values = true, help_heading = SERVER)]
-    url: Option<String>,
-    /// The file with the ingest key; without it the variable ASSAY_INGEST_KEY
-    #[arg(long, value_name = "FILE", help_heading = SERVER)]
-    key_file: Option<PathBuf>,
-    /// Allow plain http:// to another machine, which sends key and reports unencrypted
-    #[arg(long, help_heading = SERVER)]
-    pub(crate) insecure_http: bool,
-    /// How long to retry while the server is unreachable or busy: 90s, 5m, 1h, or 0 for a single attempt
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::duration, help_heading = SERVER)]
-    pub(crate) retry_for: Duration,
-    /// Keep unsent uploads in this folder, and first send those in it that wait for this key
-    #[arg(long, value_name = "DIR", help_heading = SERVER)]
-    spool: Option<PathBuf>,
-    /// Only warn if the report cannot be stored
-    #[arg(long)]
-    best_effort: bool,
-    /// Let the server read the report and answer what it would store; store nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// The project that the key must belong to: its id or name
-    #[arg(long)]
-    pub(crate) project: Option<String>,
-    #[command(flatten)]
-    pub(crate) report: ReportFlags,
-}
-
-impl UploadFlags {
-    /// Creates the client. The error is a [`MissingSetting`] if the address or the key was not given.
-    pub(crate) fn configured_server(&self) -> anyhow::Result<Server> {
-        let flags = AddressFlags {
-            url: self.url.as_deref(),
-            key_file: self.key_file.as_ref(),
-            insecure_http: self.insecure_http,
-        };
-        let (address, key) = flags.resolve()?;
-        Server::new(address, key)
-    }
-
-    /// Creates the client. With `--best-effort` a missing address or key is only a warning, and there is no client.
-    pub(crate) fn server(&self, provider: Option<CiProvider>) -> anyhow::Result<Option<Server>> {
-        match self.configured_server() {
-            Ok(server) => Ok(Some(server)),
-            Err(error) => match error.downcast::<MissingSetting>() {
-                Ok(missing) if self.best_effort => {
-                    annotation::warn(provider, &missing.to_string());
-                    Ok(None)
-                }
-                Ok(missing) => Err(Misuse(format!(
-                    "{missing}. Set ASSAY_INGEST_URL and ASSAY_INGEST_KEY as variables of the CI job; `assay key create-ingest \
-                     --project P` makes a key. The pull request of a fork does not get them: use a key made with \
-                     --pull-requests-only, or --best-effort"
-                ))
-                .into()),
-                Err(error) => Err(error),
-            },
-        }
-    }
-
-    /// With `--best-effort`, turns a failure into a warning. Wrong usage stays an error.
-    pub(crate) fn warn_if_best_effort(
-        &self,
-        provider: Option<CiProvider>,
-        sent: anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        match sent {
-            Err(error) if self.best_effort && !error.is::<Misuse>() => {
-                annotation::warn(provider, &format!("{error:#}"));
-                Ok(())
-            }
-            sent => sent,
-        }
-    }
-}
-
 /// Runs `assay upload`.
 pub(crate) fn run(global: &Global, args: &UploadArgs) -> anyhow::Result<ExitCode> {
-    let (ci, _) = args.flags.report.ci();
+    let (ci, _) = args.flags.report.ci(&environment::variable);
     if args.paths.is_empty() && (args.check || args.flags.spool.is_none()) {
         return Err(Misuse(
             "no report was named; give paths such as test-results/, or only --spool DIR to send its uploads"
@@ -173,7 +88,7 @@ pub(crate) fn run(global: &Global, args: &UploadArgs) -> anyhow::Result<ExitCode
 fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> anyhow::Result<()> {
     if args.paths.is_empty() {
         let spool = Spool::open(args.flags.spool.as_deref().unwrap_or(".".as_ref()))?;
-        let mut backoff = Backoff::new(args.flags.retry_for);
+        let mut backoff = Backoff::new(args.flags.connection.retry_for);
         let waiting = send_waiting(global, server, &spool, args.any_key, &mut backoff)?;
         if let Some(error) = waiting.failure {
             return Err(anyhow::Error::new(error).context(format!(
@@ -191,7 +106,7 @@ fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> 
         });
     }
     let format = args.flags.report.format.0;
-    let files = sources::read(global, &args.paths, format).context("nothing was stored")?;
+    let files = files::read(global.json, &args.paths, format).context("nothing was stored")?;
     if args.check {
         return check(global, &args.flags, server, ci, &files);
     }
@@ -238,12 +153,12 @@ pub(crate) fn send_or_spool(
     let body = Body::new(&fields, files)?;
     let spool = flags.spool.as_deref().map(Spool::open).transpose();
     let spool = spool.context("nothing was stored")?;
-    let mut backoff = Backoff::new(flags.retry_for);
+    let mut backoff = Backoff::new(flags.connection.retry_for);
     let spool = spool.filter(|_| !flags.dry_run);
     if let Some(spool) = &spool {
         // The spool's failures are not this report's.
         if let Err(problem) = send_waiting(global, server, spool, false, &mut backoff) {
-            eprintln!("assay: warning: the spool's uploads are not sent: {problem:#}");
+            message!("warning: the spool's uploads are not sent: {problem:#}");
         }
     }
     let answer = match send_body(global, server, &body, &mut backoff) {
@@ -290,8 +205,13 @@ pub(crate) fn explain(
     let (fields, warnings) = fields(flags, ci, files, asking)?;
     output::print_warnings(&warnings);
     let body = Body::new(&fields, files)?;
-    let answer = send_body(global, server, &body, &mut Backoff::new(flags.retry_for))
-        .map_err(|not_sent| not_sent.error)?;
+    let answer = send_body(
+        global,
+        server,
+        &body,
+        &mut Backoff::new(flags.connection.retry_for),
+    )
+    .map_err(|not_sent| not_sent.error)?;
     output::print_warnings(&answer::warnings(&answer));
     Ok(answer)
 }
@@ -326,7 +246,7 @@ fn fields(
         project: flags.project.as_deref(),
         dry_run: purpose.dry_run,
         failures: purpose.failures,
-        utc_offset_minutes: clock::utc_offset_minutes(),
+        utc_offset_minutes: clocks::utc_offset_minutes(),
     };
     Ok(facts.fields())
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
+use assay_console::{message, misuse::Misuse, values::age};
 use clap::{Args, ValueEnum};
 use glob::Pattern;
 
@@ -16,7 +17,7 @@ use super::{
     policy::{Decision, Rules},
     show,
 };
-use crate::{clock, environment, misuse::Misuse, values};
+use crate::{clock, environment, errors};
 
 /// Heading of the help.
 const GATE: &str = "The gate";
@@ -42,7 +43,7 @@ pub(crate) struct GateFlags {
     #[arg(long, help_heading = GATE)]
     allow_broken: bool,
     /// Do not excuse a test whose first known failure is longer ago: 30d, 12h
-    #[arg(long, value_name = "TIME", value_parser = values::age, help_heading = GATE)]
+    #[arg(long, value_name = "TIME", value_parser = age, help_heading = GATE)]
     expire_after: Option<Duration>,
     /// Append the decision as Markdown to this file; auto for $GITHUB_STEP_SUMMARY
     #[arg(long, value_name = "FILE|auto", help_heading = GATE)]
@@ -102,7 +103,7 @@ impl GateFlags {
         let markdown = show::markdown(decision);
         for written in [self.write_comment(&markdown), self.write_summary(&markdown)] {
             if let Err(error) = written {
-                crate::print_error(&error.context("the decision is not written"));
+                errors::print(&error.context("the decision is not written"));
             }
         }
     }
@@ -122,7 +123,7 @@ impl GateFlags {
             match environment::step_summary() {
                 Some(path) => path,
                 None => {
-                    eprintln!("assay: no summary is written: GITHUB_STEP_SUMMARY is not set");
+                    message!("no summary is written: GITHUB_STEP_SUMMARY is not set");
                     return Ok(());
                 }
             }

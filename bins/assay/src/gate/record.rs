@@ -1,5 +1,7 @@
 //! Sends a decision to the server, so that the pages show what was excused.
 
+use assay_console::message;
+use assay_console::retry::{self, Backoff};
 use assay_domain::{
     decision::{ExcusedTest, GateDecision, LONGEST_REASON},
     id::RunId,
@@ -10,15 +12,8 @@ use serde_json::Value;
 
 use super::policy::Decision;
 use crate::{
-    advice,
-    cli::Global,
-    commands::upload::UploadFlags,
-    upload::{
-        address::MissingSetting,
-        annotation,
-        retry::{self, Backoff},
-        server::Server,
-    },
+    errors,
+    upload::{address::MissingSetting, annotation, flags::UploadFlags, server::Server},
 };
 
 /// The run or upload of a decision.
@@ -48,7 +43,7 @@ impl DecisionTarget {
 
 /// Sends a decision. If it is not stored, prints a warning; the exit status does not change.
 pub(crate) fn store(
-    global: &Global,
+    json: bool,
     flags: &UploadFlags,
     server: &Server,
     provider: Option<CiProvider>,
@@ -57,8 +52,8 @@ pub(crate) fn store(
 ) {
     let sent = target.and_then(|target| {
         let body = body(target, decision);
-        let mut backoff = Backoff::new(flags.retry_for);
-        let sent = retry::until_expired(global, &mut backoff, "the decision is not stored yet", || {
+        let mut backoff = Backoff::new(flags.connection.retry_for);
+        let sent = retry::until_expired(json, &mut backoff, "the decision is not stored yet", || {
             server.decide(&body)
         });
         sent.map_err(anyhow::Error::new)
@@ -74,9 +69,9 @@ pub(crate) fn not_stored(provider: Option<CiProvider>, error: &anyhow::Error) {
         format!("the gate's decision is not stored, so the pages do not show what it excused: {why}")
     };
     match error.downcast_ref::<MissingSetting>() {
-        Some(missing) => eprintln!("assay: {}", text(missing.message())),
+        Some(missing) => message!("{}", text(missing.message())),
         None => {
-            let advice = advice::of(error).map_or_else(String::new, |advice| format!("; {advice}"));
+            let advice = errors::advice(error).map_or_else(String::new, |advice| format!("; {advice}"));
             annotation::warn(provider, &text(&format!("{error:#}{advice}")));
         }
     }

@@ -2,11 +2,12 @@
 //!
 //! Names and sentences come from reports and branches, so each form escapes them.
 
+use assay_console::{output, terminal};
 use assay_domain::{cause::band, decision::GateOutcome};
 use serde_json::{Value, json};
 
 use super::policy::{Decision, Refusal};
-use crate::{commands::analyze::causes::words, output, terminal};
+use crate::commands::analyze::causes::words;
 
 /// The first line of the Markdown, by which a step finds the comment that it wrote before.
 const MARKER: &str = "<!-- assay-gate -->";

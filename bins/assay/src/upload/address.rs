@@ -8,10 +8,12 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use assay_access::key::{self, READ_PREFIX};
+use assay_console::misuse::Misuse;
+use assay_keys::key::{self, READ_PREFIX};
+use assay_sources::files::display_path;
 use ureq::http::Uri;
 
-use crate::{environment, misuse::Misuse, sources::display_path};
+use crate::environment;
 
 /// The name of the ingest listener in messages.
 const INGEST: &str = "the ingest listener";

@@ -1,5 +1,6 @@
 //! The server's answer in words.
 
+use assay_console::{changes, output};
 use assay_domain::{
     recording::{ReplacedResults, VerdictChange, VerdictChanges},
     run::Counts,
@@ -8,8 +9,6 @@ use assay_domain::{
 use assay_reports::shown_name;
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::{changes, output};
 
 /// The printed parts of an answer. A field that is missing gets a default, because the report is already stored.
 #[derive(Debug, Default, Deserialize)]

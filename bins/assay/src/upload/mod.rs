@@ -4,7 +4,7 @@ pub(crate) mod address;
 pub(crate) mod annotation;
 pub(crate) mod answer;
 pub(crate) mod body;
-pub(crate) mod retry;
+pub(crate) mod flags;
 pub(crate) mod sending;
 pub(crate) mod server;
 pub(crate) mod spool;

@@ -1,18 +1,18 @@
 //! Sends a body, and the uploads that wait in a spool.
 
+use assay_console::retry::{self, Backoff};
+use assay_console::{
+    message, output,
+    progress::{self, Unit},
+};
 use serde_json::Value;
 
 use super::{
     body::Body,
-    retry::{self, Backoff},
     server::{Server, UploadError},
     spool::{Claim, SentWith, Spool},
 };
-use crate::{
-    cli::Global,
-    output,
-    progress::{self, Unit},
-};
+use crate::global::Global;
 
 /// A report that was not sent, or whose answer was lost.
 pub(crate) struct NotSent {
@@ -83,14 +83,14 @@ pub(crate) fn send_waiting(
                 continue;
             }
             Err(problem) => {
-                eprintln!("assay: warning: an upload of the spool cannot be read, and stays: {problem:#}");
+                message!("warning: an upload of the spool cannot be read, and stays: {problem:#}");
                 continue;
             }
         };
         let name = entry.name();
         let done = match send_waiting_body(global, server, &entry.body, backoff) {
             Ok(_) => {
-                eprintln!("assay: sent {name}, which an earlier upload had kept");
+                message!("sent {name}, which an earlier upload had kept");
                 sent += 1;
                 entry.remove()
             }
@@ -99,13 +99,11 @@ pub(crate) fn send_waiting(
                     || (entry.is_of_this_key && error.is_forbidden_to_the_key()) =>
             {
                 entry.set_aside().map(|name| {
-                    eprintln!(
-                        "assay: warning: an earlier upload was refused, and is kept as {name}: {error}"
-                    );
+                    message!("warning: an earlier upload was refused, and is kept as {name}: {error}");
                 })
             }
             Err(error) => {
-                eprintln!("assay: warning: {name} is not sent, and stays: {error}");
+                message!("warning: {name} is not sent, and stays: {error}");
                 let is_last = error.concerns_every_report();
                 failure = Some(error);
                 if is_last {
@@ -115,12 +113,12 @@ pub(crate) fn send_waiting(
             }
         };
         if let Err(problem) = done {
-            eprintln!("assay: warning: the upload stays in the spool: {problem:#}");
+            message!("warning: the upload stays in the spool: {problem:#}");
         }
     }
     if of_other_keys > 0 {
-        eprintln!(
-            "assay: {} in {} for another key; to send with the key of this job, if it is of the same project: `assay upload --spool {} --any-key`",
+        message!(
+            "{} in {} for another key; to send with the key of this job, if it is of the same project: `assay upload --spool {} --any-key`",
             match of_other_keys {
                 1 => "1 upload waits".to_owned(),
                 count => format!("{count} uploads wait"),
@@ -140,7 +138,7 @@ fn send_waiting_body(
     body: &Body,
     backoff: &mut Backoff,
 ) -> Result<Value, UploadError> {
-    let sent = retry::until_expired(global, backoff, "not sent yet", || {
+    let sent = retry::until_expired(global.json, backoff, "not sent yet", || {
         match send_once(global, server, body) {
             Err(error) if error.concerns_every_report() => Err(error),
             sent => Ok(sent),
@@ -158,7 +156,7 @@ pub(crate) fn send_body(
 ) -> Result<Value, NotSent> {
     // The answer of an earlier attempt than the last one may be lost, too.
     let mut may_be_stored = false;
-    let sent = retry::until_expired(global, backoff, "not sent yet", || {
+    let sent = retry::until_expired(global.json, backoff, "not sent yet", || {
         send_once(global, server, body).inspect_err(|error| may_be_stored |= error.may_be_stored())
     });
     sent.map_err(|error| NotSent { error, may_be_stored })
@@ -167,7 +165,7 @@ pub(crate) fn send_body(
 /// Sends a body once, with a progress bar.
 fn send_once(global: &Global, server: &Server, body: &Body) -> Result<Value, UploadError> {
     let length = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
-    let bar = progress::bar(global, "sending", length, Unit::SentBytes);
+    let bar = progress::bar(global.json, "sending", length, Unit::SentBytes);
     let sent = server.send(body, |bytes| bar.wrap_read(bytes));
     bar.finish_and_clear();
     sent

@@ -2,6 +2,7 @@
 
 use std::{io::Read, time::Duration};
 
+use assay_console::retry::Transient;
 use assay_domain::decision::GateDecision;
 use assay_reports::shown_name;
 use serde_json::{Value, json};
@@ -13,7 +14,6 @@ use ureq::{
 use super::{
     address::{Address, Key},
     body::Body,
-    retry::Transient,
 };
 use crate::http::{self, Answer, NoAnswer};
 
@@ -136,7 +136,7 @@ impl UploadError {
         };
         match (refusal.code.as_str(), refusal.status.as_u16()) {
             ("missing_key" | "invalid_key" | "key_revoked" | "key_expired", _) => Some(
-                "`assay key create-ingest --project P` makes a key; put it into the secret ASSAY_INGEST_KEY",
+                "`assay-admin key create-ingest --project P` makes a key; put it into the secret ASSAY_INGEST_KEY",
             ),
             ("wrong_project", _) => {
                 Some("an ingest key belongs to one project; name it with --project, or omit the flag")
@@ -145,7 +145,7 @@ impl UploadError {
                 Some("one file that cannot be read refuses the whole upload: correct it, or leave it out")
             }
             ("run_closed", _) => Some(
-                "the run is too old to change over HTTP; `assay import` still can, or give another --run-key",
+                "the run is too old to change over HTTP; `assay-admin import` still can, or give another --run-key",
             ),
             ("rate_limited" | "busy" | "too_slow" | "internal_error", _) => {
                 Some("run the command again later; a report that is sent twice is stored once")

@@ -11,10 +11,10 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use assay_domain::timestamp::Timestamp;
+use assay_sources::files::display_path;
 use serde::{Deserialize, Serialize};
 
 use super::body::Body;
-use crate::sources::display_path;
 
 /// The end of an entry's name.
 const ENTRY: &str = "upload";

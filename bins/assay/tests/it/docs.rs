@@ -96,7 +96,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// Runs commands with `assay` and `assay-server` in the path, and with a separate home folder and database.
+/// Runs commands with the programs in the path, and with a separate home folder and database.
 fn run(script: &str, folder: &Path, database: &TestDatabase) -> Output {
     let programs = program("assay").parent().unwrap().display().to_string();
     let path = std::env::var("PATH").unwrap();
@@ -237,10 +237,13 @@ fn pages_and_deployment_files_make_a_project_before_they_import() {
         let text = fs::read_to_string(root().join(page)).unwrap();
         let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{page}: no `{words}`"));
         assert!(
-            place("assay org create") < place("assay project create"),
+            place("assay-admin org create") < place("assay-admin project create"),
             "{page}"
         );
-        assert!(place("assay project create") < place("assay import"), "{page}");
+        assert!(
+            place("assay-admin project create") < place("assay-admin import"),
+            "{page}"
+        );
     }
 }
 
@@ -254,7 +257,7 @@ fn the_tour_runs() {
         "flaky.html",
         "key.json",
         "doctor.json",
-        ".local/share/man/man1/assay-import.1",
+        ".local/share/man/man1/assay-admin-import.1",
     ] {
         assert!(
             fs::metadata(folder.path().join(made)).unwrap().len() > 0,
@@ -315,9 +318,9 @@ sed -n 's/^  export/export/p' demo.txt > exports.sh
 
 #[test]
 fn the_commands_for_migration_and_offline_analysis_run() {
-    let before = "assay migrate
-assay org create Elsewhere
-assay project create --org Elsewhere storefront
+    let before = "assay-admin migrate
+assay-admin org create Elsewhere
+assay-admin project create --org Elsewhere storefront
 ";
     for (page, before) in [("docs/migrating.md", before), ("docs/analyze.md", "")] {
         let script = script(page);

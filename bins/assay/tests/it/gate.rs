@@ -6,13 +6,10 @@ use std::{
     process::Command,
 };
 
-use assay_testkit::{Cli, stderr_text};
+use assay_testkit::{Cli, closed_pipe, stderr_text};
 use serde_json::Value;
 
-use crate::{
-    causes::{ctrf, folder},
-    run::closed_pipe,
-};
+use crate::causes::{ctrf, folder};
 
 /// Judges a report of a branch by the runs of main in a folder. Returns the exit status and the decision.
 fn gate(history: &Path, tests: &[(&str, Option<&str>)], arguments: &[&str]) -> (Option<i32>, Value) {

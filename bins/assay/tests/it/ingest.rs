@@ -202,7 +202,7 @@ fn each_refusal_of_the_server_exits_with_1_and_its_reason() {
     let upload = |path| site.command(&["upload", path]);
     site.refused(
         upload("r.xml").env("ASSAY_INGEST_KEY", &site.read_key),
-        "`assay key create-ingest` creates. (401 wrong_key_type)",
+        "`assay-admin key create-ingest` creates. (401 wrong_key_type)",
     );
     site.refused(
         upload("r.xml").env("ASSAY_INGEST_URL", site.server.client().base()),

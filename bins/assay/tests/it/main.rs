@@ -1,4 +1,4 @@
-//! The command line, run as a program against a real Postgres.
+//! The command line `assay`, run as a program against real and prepared servers.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,27 +9,15 @@
     reason = "the helpers of tests end by panics, as tests do"
 )]
 
-mod administration;
+use assay_testkit::{pty, timed_junit as junit};
+
 mod analyze;
 mod causes;
 mod docs;
-mod doctor;
 mod gate;
-mod hostile;
-mod import;
 mod ingest;
-mod junit;
-mod private;
-mod prune;
-mod pty;
 mod quarantine;
 mod receiver;
-mod references;
 mod run;
-mod shells;
-mod sources;
-mod terminal;
-mod transfer;
 mod upload;
 mod upload_spool;
-mod usage;

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Output};
 
-use assay_testkit::Cli;
+use assay_testkit::{Cli, ServedWorld, stderr_text};
 use serde_json::Value;
 
 fn cli() -> Cli {
@@ -111,4 +111,68 @@ fn a_test_that_has_failed_for_less_than_the_minimum_age_is_not_listed() {
     assert!(stderr.contains("1 of 2 flaky tests are not listed"), "{stderr}");
     let refused = quarantine(&folder, &["--format", "txt", "--min-age", "14d"]);
     assert_eq!(refused.status.code(), Some(2));
+}
+
+/// A server over a project whose test `wobbles` fails in every fourth run, and passes in the next run of the revision.
+fn served() -> ServedWorld {
+    let world = ServedWorld::new();
+    for run in 0..20 {
+        let (minutes_ago, revision, key) = (60 * (24 - run), format!("c{}", run / 2), run.to_string());
+        let cases = [("adds", true), ("wobbles", run % 4 != 0), ("red", run < 10)];
+        world.import_cases(
+            minutes_ago,
+            &cases,
+            &["--branch", "main", "--commit", &revision, "--run-key", &key],
+        );
+    }
+    world
+}
+
+#[test]
+fn a_server_lists_the_flaky_tests_to_a_read_key() {
+    let world = served();
+    let asks = |key: &str, arguments: &[&str]| {
+        let arguments = [&["quarantine", "--format", "json", "--retry-for", "0"], arguments].concat();
+        let mut command = cli().command(&arguments);
+        command
+            .env(
+                "ASSAY_API_URL",
+                format!("http://{}/api/v1", world.server.address()),
+            )
+            .env("ASSAY_READ_KEY", key);
+        command.output().unwrap()
+    };
+    let names = |project: &str, arguments: &[&str]| {
+        let output = asks(&world.key, &[&["--project", project], arguments].concat());
+        assert!(output.status.success(), "{}", stderr_text(&output));
+        let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let listed = listed.as_array().unwrap().iter();
+        listed
+            .map(|test| test["testName"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    for project in ["web", &world.project] {
+        assert_eq!(names(project, &[]), ["cart > wobbles"]);
+    }
+    // Its first failure was 24 hours ago.
+    assert_eq!(names("web", &["--min-age", "23h"]), ["cart > wobbles"]);
+    assert!(names("web", &["--min-age", "25h"]).is_empty());
+
+    let other = asks(&world.key, &["--project", "wbe"]);
+    assert_eq!(other.status.code(), Some(1));
+    assert!(
+        stderr_text(&other).contains("has no project \"wbe\""),
+        "{}",
+        stderr_text(&other)
+    );
+    let foreign = asks("svc_ro_00000000000000000000000000000000", &["--project", "web"]);
+    assert_eq!(foreign.status.code(), Some(1));
+    assert!(stderr_text(&foreign).contains("401"), "{}", stderr_text(&foreign));
+    let missing = cli().run(&["quarantine", "--project", "web", "--format", "json"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(
+        stderr_text(&missing).contains("ASSAY_API_URL"),
+        "{}",
+        stderr_text(&missing)
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{PipeWriter, Read as _},
+    io::Read as _,
     os::unix::fs::PermissionsExt as _,
     process::{Child, Command, Stdio},
 };
@@ -13,7 +13,7 @@ use crate::{
     receiver::{Receiver, Reply, error, reply, stored},
     upload::Job,
 };
-use assay_testkit::{started_by, stderr_text, wait_until};
+use assay_testkit::{closed_pipe, started_by, stderr_text, wait_until};
 use serde_json::{Value, json};
 
 /// A shell command that writes a report.
@@ -334,14 +334,6 @@ fn ctrl_c_reaches_the_command_once() {
     );
     assert_eq!(names(&receiver), ["r.xml"], "{shown}");
 }
-
-/// The end of a pipe whose reader has closed it.
-pub(crate) fn closed_pipe() -> PipeWriter {
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    writer
-}
-
 #[test]
 fn closed_output_changes_neither_the_status_nor_what_is_stored() {
     let cases: [(&[&str], Reply, &str, i32); 8] = [

@@ -238,7 +238,7 @@ fn a_refusal_exits_with_1_at_once_with_reason_and_advice() {
     for (refusal, parts) in [
         (
             error(401, "invalid_key"),
-            ["(401 invalid_key)", "assay key create-ingest"],
+            ["(401 invalid_key)", "assay-admin key create-ingest"],
         ),
         (
             error(403, "wrong_project"),

@@ -37,7 +37,7 @@ pub(crate) struct Address {
 }
 
 impl Cluster {
-    /// A new database with the logins of the deployment, before `assay migrate`.
+    /// A new database with the logins of the deployment, before `assay-admin migrate`.
     pub(crate) fn new() -> Self {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -28,7 +28,7 @@ pub(crate) struct Installation {
     pub(crate) server: Server,
     /// The world of the owner.
     pub(crate) world: World<()>,
-    /// `assay import` with the importer's rights.
+    /// `assay-admin import` with the importer's rights.
     pub(crate) importer: Cli,
     pub(crate) projects: Vec<ProjectOnWorker>,
 }

@@ -1,4 +1,4 @@
-//! `assay import` killed at random moments, and repeated.
+//! `assay-admin import` killed at random moments, and repeated.
 
 use std::{
     process::{Command, Stdio},

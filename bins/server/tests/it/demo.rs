@@ -225,12 +225,13 @@ fn a_demonstration_names_the_line_that_gives_its_tools_to_an_agent() {
 
 /// Replaces what differs at every start: ids and times.
 fn without_ids_and_times(value: &mut Value) {
-    const CHANGING: [&str; 7] = [
+    const CHANGING: [&str; 8] = [
         "id",
         "runId",
         "runs",
         "now",
         "startedAt",
+        "firstFailedAt",
         "lastSeenAt",
         "evaluatedAt",
     ];
@@ -383,7 +384,7 @@ fn a_demonstration_names_its_reference_and_fits_a_terminal() {
 #[test]
 fn a_demonstration_has_a_database_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(program("assay"))
+    let output = Command::new(program("assay-admin"))
         .args(["org", "create", "Mine", "--data-dir", "mine"])
         .current_dir(folder.path())
         .env_remove("ASSAY_DATABASE_URL")

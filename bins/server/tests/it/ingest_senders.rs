@@ -1,4 +1,4 @@
-//! Every way of sending stores the same result: `assay import`, `assay upload`, and both forms of curl.
+//! Every way of sending stores the same result: `assay-admin import`, `assay upload`, and both forms of curl.
 
 use std::{fs, path::Path, process::Command};
 

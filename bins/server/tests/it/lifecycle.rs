@@ -34,10 +34,10 @@ fn the_command_line_shares_the_private_database_of_a_running_server() {
         &["org", "create", "Mine", "--plan", "pro"][..],
         &["project", "create", "--org", "Mine", "web"],
     ] {
-        let output = assay(folder.path(), arguments);
+        let output = assay_admin(folder.path(), arguments);
         assert!(output.status.success(), "{}", stderr_text(&output));
     }
-    let key = assay(folder.path(), &["key", "create", "--org", "Mine", "--days", "30"]);
+    let key = assay_admin(folder.path(), &["key", "create", "--org", "Mine", "--days", "30"]);
     let key = String::from_utf8(key.stdout).unwrap();
     let answer = server.client().get("/api/v1/projects", key.lines().next());
     assert_eq!(answer.json()["projects"][0]["name"], "web");
@@ -58,7 +58,7 @@ fn an_unmigrated_database_is_refused_saying_what_to_run() {
     let output = start(database.url(), "127.0.0.1:0");
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        stderr_text(&output).contains("assay migrate"),
+        stderr_text(&output).contains("assay-admin migrate"),
         "{}",
         stderr_text(&output)
     );
@@ -109,8 +109,8 @@ fn start(database_url: &str, listen: &str) -> Output {
         .unwrap()
 }
 
-fn assay(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(program("assay"))
+fn assay_admin(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(program("assay-admin"))
         .args(arguments)
         .current_dir(folder)
         .env_remove("ASSAY_DATABASE_URL")

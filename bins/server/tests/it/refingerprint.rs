@@ -1,4 +1,4 @@
-//! `assay refingerprint` after the algorithm changed.
+//! `assay-admin refingerprint` after the algorithm changed.
 
 use assay_testkit::{ServedWorld, TestDatabase, text};
 use serde_json::json;

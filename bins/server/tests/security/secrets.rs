@@ -22,7 +22,7 @@ const PASSWORD: &str = "hunter2hunter2";
 
 /// The forms in which a key could be written: as text, as the bytes of a debug print, with every byte escaped.
 fn written_forms(key: &str) -> Vec<String> {
-    // The part after the twelve characters that `assay key list` shows.
+    // The part after the twelve characters that `assay-admin key list` shows.
     let secret = &key[12..36];
     let bytes = format!("{:?}", secret.as_bytes());
     vec![
@@ -177,7 +177,7 @@ fn passwords_and_keys_stay_with_the_programs() {
     let key = shown["key"].as_str().unwrap();
     assert!(
         !String::from_utf8_lossy(&output.stderr).contains(&key[12..]),
-        "the log of `assay key create` contains the key"
+        "the log of `assay-admin key create` contains the key"
     );
     for command in [
         ["key", "list", "--org", "Ours"].as_slice(),

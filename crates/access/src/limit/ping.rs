@@ -1,4 +1,4 @@
-//! Checks that Redis answers, for `assay doctor`.
+//! Checks that Redis answers, for `assay-admin doctor`.
 
 use std::time::Duration;
 

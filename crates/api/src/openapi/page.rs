@@ -37,7 +37,7 @@ pub(super) fn render(document: &Value) -> String {
                     h1 { (text(info, "title")) }
                     p.facts { span { "Base URL " code { (base) } } span { "For programs: " a href="openapi.json" { "openapi.json" } } }
                     div.copied {
-                        pre #setup { "export ASSAY_URL=" (base) "\nexport ASSAY_KEY=svc_ro_…   # assay key create" }
+                        pre #setup { "export ASSAY_URL=" (base) "\nexport ASSAY_KEY=svc_ro_…   # assay-admin key create" }
                         (copy("setup"))
                     }
                     (page.prose(text(info, "description")))

@@ -67,6 +67,7 @@ async fn has_exactly_the_documented_fields() {
             "failureRate",
             "failureStreak",
             "filePath",
+            "firstFailedAt",
             "flakeRate",
             "flakeScore",
             "flipRate",

@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// There is no such project.
-    #[error("no project has the id {0}; `assay project list` shows them")]
+    #[error("no project has the id {0}; `assay-admin project list` shows them")]
     NoProject(ProjectId),
     /// The run is already stored in the other form: with or without shards.
     #[error(

@@ -129,7 +129,7 @@ pub enum ExportError {
     /// The verdicts are older than the results: an import is running or was killed.
     #[error(
         "the verdicts of the project {name:?} are older than its results, because an import is running or was killed; \
-         wait for the import, or run `assay rebuild --project {id}`, and run the command again"
+         wait for the import, or run `assay-admin rebuild --project {id}`, and run the command again"
     )]
     NotJudged {
         /// The project.
@@ -157,7 +157,7 @@ pub enum ArchiveImportError {
     /// The rows are of another schema than this database.
     #[error(
         "the archive has the schema {archive:?}, and this database has {database}; bring both databases to one version \
-         (`assay migrate`), and export again"
+         (`assay-admin migrate`), and export again"
     )]
     OtherSchema {
         /// The newest migration of the archive.
@@ -168,7 +168,7 @@ pub enum ArchiveImportError {
     /// The organization is stored already.
     #[error(
         "the organization {name:?} ({id}) is already in this database; to replace it by the archive, run \
-         `assay org delete {id}` first"
+         `assay-admin org delete {id}` first"
     )]
     OrganizationExists {
         /// Its id.
@@ -179,7 +179,7 @@ pub enum ArchiveImportError {
     /// Another organization has the name.
     #[error(
         "another organization of this database is named {name:?}, with the id {id}; rename that one \
-         (`assay org rename {id} NAME`), or rename this one where it is from and export again"
+         (`assay-admin org rename {id} NAME`), or rename this one where it is from and export again"
     )]
     NameTaken {
         /// The name.
@@ -190,7 +190,7 @@ pub enum ArchiveImportError {
     /// A project of the archive is stored already, in another organization.
     #[error(
         "the project {name:?} ({id}) is already in this database, in the organization {organization}; \
-         delete it first: `assay project delete {id}`"
+         delete it first: `assay-admin project delete {id}`"
     )]
     ProjectExists {
         /// Its id.
@@ -203,13 +203,13 @@ pub enum ArchiveImportError {
     /// A key of the archive is stored already.
     #[error(
         "the key {0} of the archive is already in this database; revoke it and delete it first: \
-         `assay key revoke {0}`, `assay key delete {0}`"
+         `assay-admin key revoke {0}`, `assay-admin key delete {0}`"
     )]
     KeyExists(KeyId),
     /// The text of a key is stored already, under another id.
     #[error(
         "a key of the archive has the same text as another key of this database; replace it where it is from \
-         (`assay key rotate`), and export again"
+         (`assay-admin key rotate`), and export again"
     )]
     KeyTextExists,
     /// The rows do not match the archive's contents.
@@ -218,7 +218,7 @@ pub enum ArchiveImportError {
     /// The engine computes other verdicts from the results.
     #[error(
         "this version of assay computes {differing} other verdicts from the results of the project {name:?} than the \
-         archive has; run `assay rebuild --project {id}` with this version where the archive is from, and export again"
+         archive has; run `assay-admin rebuild --project {id}` with this version where the archive is from, and export again"
     )]
     OtherVerdicts {
         /// The project.

@@ -289,7 +289,7 @@ fn run_chart(project: ProjectId, newest_first: &[RunRow]) -> Markup {
                 (strip::legend([Bar::Passed, Bar::Recovered, Bar::Failed]))
             }
         } @else {
-            p.panel { "No run in the last 30 days. " code { "assay upload" } " or " code { "assay import" } " adds one." }
+            p.panel { "No run in the last 30 days. " code { "assay upload" } " or " code { "assay-admin import" } " adds one." }
         }
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let body = html! {
         h1 { "Projects" }
         @if projects.is_empty() {
-            p { "This organization has no project yet. " code { "assay project create" } " makes one." }
+            p { "This organization has no project yet. " code { "assay-admin project create" } " makes one." }
         }
         div.panels {
             @for (entry, runs, verdicts) in &detailed_projects {

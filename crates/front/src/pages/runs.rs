@@ -130,7 +130,7 @@ fn empty_list(project: ProjectId, query: &RunQuery) -> Markup {
         @if is_filtered(query) || query.position.is_some() {
             p.empty { "No run matches. " a href=(links::project(project, "/runs")) { "Show all runs" } }
         } @else {
-            p.empty { "No run in the last " (query.window.days.count()) " days. " code { "assay upload" } " or " code { "assay import" } " adds one." }
+            p.empty { "No run in the last " (query.window.days.count()) " days. " code { "assay upload" } " or " code { "assay-admin import" } " adds one." }
         }
     }
 }

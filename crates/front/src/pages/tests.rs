@@ -221,7 +221,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                 }
             }
             @if page_tests.is_empty() {
-                @if verdicts.total() == 0 { p.empty { "No test ran in the last " (ENGINE_WINDOW_DAYS) " days. " code { "assay upload" } " or " code { "assay import" } " adds a run." } }
+                @if verdicts.total() == 0 { p.empty { "No test ran in the last " (ENGINE_WINDOW_DAYS) " days. " code { "assay upload" } " or " code { "assay-admin import" } " adds a run." } }
                 @else { p.empty {
                     "No test matches."
                     @if filters.is_any() { " " a href=(links::with_query(&path, &[("sort", sorted)])) { "Show all tests" } }

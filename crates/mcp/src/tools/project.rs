@@ -35,7 +35,7 @@ impl Call<'_> {
             Some(name) => projects.iter().find(|project| project.name == *name),
             None if projects.is_empty() => {
                 return Err(ToolError::new(
-                    "The key has access to no project yet. A project is created with `assay project create`.",
+                    "The key has access to no project yet. A project is created with `assay-admin project create`.",
                 ));
             }
             None if projects.len() == 1 => projects.first(),

@@ -1,4 +1,4 @@
-//! The checks of `assay doctor` on a database that may be faulty. They only read, and each is independent, so that a
+//! The checks of `assay-admin doctor` on a database that may be faulty. They only read, and each is independent, so that a
 //! failing check does not affect the others.
 //!
 //! The statements are raw SQL, because they read Postgres' catalogs, which `schema.rs` does not describe.

@@ -262,7 +262,7 @@ fn an_export_is_refused_while_an_import_runs_and_keeps_imports_out() {
     assert!(reason.contains("the verdicts of the project \"api\""), "{reason}");
     let api = &world.store.projects_of(organization).unwrap()[1];
     assert!(
-        reason.contains(&format!("assay rebuild --project {}", api.id)),
+        reason.contains(&format!("assay-admin rebuild --project {}", api.id)),
         "{reason}"
     );
     world.rebuild(api.id);

@@ -1,17 +1,17 @@
 //! The flag `--causes` and its table: the causes of a history's failures.
 
 use assay_analysis::{CausedFailure, Causes, Collector, FailureSelection};
+use assay_console::{
+    misuse::Misuse,
+    output,
+    table::{Cell, Tone, table_with_notes},
+};
 use assay_domain::{
     cause::{Action, Cause, Knowledge, band},
     timestamp::Timestamp,
 };
 
 use super::Output;
-use crate::{
-    misuse::Misuse,
-    output,
-    table::{Cell, Tone, table_with_notes},
-};
 
 /// The value of `--causes`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,20 +9,23 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use assay_analysis::{Collector, read_csv};
+use assay_console::{
+    message,
+    progress::{self, Unit},
+};
 use assay_domain::timestamp::Timestamp;
 use assay_ingest::{Arrival, Files, Flags, PreparedReport};
 use assay_reports::{Format, NamedReport, Report, SourceFile, ci::CiContext};
+use assay_sources::{
+    checkout::Checkout,
+    files::{self, ByteBudget, Candidate, SkippedFile},
+};
 use flate2::read::MultiGzDecoder;
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 
 use super::InputFormat;
-use crate::{
-    checkout::Checkout,
-    cli::Global,
-    progress::{self, Unit},
-    sources::{self, ByteBudget, Candidate, SkippedFile},
-};
+use crate::global::Global;
 
 /// How many files are held at a time, except for files that form one run.
 const AT_A_TIME: usize = 32;
@@ -48,9 +51,9 @@ pub(super) fn read(
     collector: &mut Collector,
     now: Timestamp,
 ) -> anyhow::Result<()> {
-    let candidates = sources::candidates(args.paths, &["csv"])?;
+    let candidates = files::candidates(args.paths, &["csv"])?;
     let bytes = candidates.iter().map(size).sum();
-    let bar = progress::bar(global, "reading", bytes, Unit::Bytes);
+    let bar = progress::bar(global.json, "reading", bytes, Unit::Bytes);
     let ci = CiContext::default();
     let reader = Reader {
         input_format: args.format,
@@ -84,7 +87,7 @@ pub(super) fn read(
         }
     }
     bar.finish_and_clear();
-    sources::print_skipped(&skipped);
+    files::print_skipped(&skipped);
     Ok(())
 }
 
@@ -426,7 +429,7 @@ impl Reader {
             .partition(|NamedReport { report, .. }| identifies_run(report));
         // With the file's own time such a run would be the newest, and older runs might leave the window.
         for NamedReport { name, .. } in empty {
-            eprintln!("assay: skipped {name}: it has no tests and no time");
+            message!("skipped {name}: it has no tests and no time");
         }
         timed
             .into_iter()
@@ -471,7 +474,7 @@ impl Reader {
                 read_csv(collector, "-", bytes.as_slice())?;
             }
             FileContent::Nothing(file) => skipped.push(file),
-            FileContent::Unreadable(error) => eprintln!("assay: skipped {error:#}"),
+            FileContent::Unreadable(error) => message!("skipped {error:#}"),
         }
         Ok(())
     }

@@ -11,14 +11,16 @@ use std::{
 
 use anyhow::ensure;
 use assay_analysis::{Analysis, Collector};
+use assay_console::{message, output, terminal};
 use assay_domain::timestamp::Timestamp;
 use assay_reports::Format;
+use assay_sources::values;
 use clap::{
     Args, ValueEnum,
     builder::{PossibleValue, TypedValueParser as _},
 };
 
-use crate::{cli::Global, clock, output, terminal, values};
+use crate::{clock, global::Global};
 
 const EXAMPLES: &str = "\
 Every report is a run of its own; a folder of Allure results, a folder of Surefire's TEST-*.xml, the shards of one build \
@@ -39,7 +41,7 @@ Examples:
 
 /// Judge the tests of reports or CSV histories, with no database
 ///
-/// Reads every format of `assay import` and CSV, and reports which tests are broken or flaky, and why: as a table, as
+/// Reads every format of `assay-admin import` and CSV, and reports which tests are broken or flaky, and why: as a table, as
 /// JSON, or as one HTML page that needs no network.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -197,8 +199,8 @@ fn assume_stable(collector: &mut Collector, alternative: &str) {
         } else {
             ("are", "name")
         };
-        eprintln!(
-            "assay: {assumed} of {} runs {name} no branch and {are} judged as on the stable branch {:?}{alternative}",
+        message!(
+            "{assumed} of {} runs {name} no branch and {are} judged as on the stable branch {:?}{alternative}",
             collector.runs(),
             collector.stable_branch(),
         );
@@ -212,8 +214,8 @@ fn print_branch_note(collector: &Collector) {
         return;
     }
     let some: Vec<&str> = branches.iter().take(5).copied().collect();
-    eprintln!(
-        "assay: no run is on the stable branch {:?}, so no test can be broken; there {} {}: name the one that \
+    message!(
+        "no run is on the stable branch {:?}, so no test can be broken; there {} {}: name the one that \
          releases are made from with --stable-branch",
         collector.stable_branch(),
         if branches.len() == 1 { "is" } else { "are" },

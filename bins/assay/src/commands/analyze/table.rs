@@ -1,12 +1,11 @@
 //! The analysis as a table for a terminal.
 
 use assay_analysis::{Analysis, AnalyzedTest, Outcome};
-use assay_domain::verdict::{Figures, VerdictEntry, VerdictStatus};
-
-use crate::{
+use assay_console::{
     output,
     table::{Cell, Tone, table_with_notes},
 };
+use assay_domain::verdict::{Figures, VerdictEntry, VerdictStatus};
 
 /// The number of a test's newest runs that are drawn.
 const DRAWN_RUNS: usize = 24;

@@ -463,7 +463,11 @@ fn no_example_for_ci_has_the_databases_address() {
         for block in blocks(&root().join(page)) {
             if matches!(block.language.as_str(), "yaml" | "groovy") {
                 assert!(!block.text.contains("DATABASE_URL"), "{page}: {}", block.text);
-                assert!(!block.text.contains("assay import"), "{page}: {}", block.text);
+                assert!(
+                    !block.text.contains("assay-admin import"),
+                    "{page}: {}",
+                    block.text
+                );
             }
         }
     }

@@ -89,7 +89,10 @@ fn each_command_prints_the_documented_fields() {
     let green = at("green.xml");
     fs::write(&green, junit::report("2026-11-20T10:00:00Z", &[("adds", true)])).unwrap();
     check("gate", &[&green, "--history", &at("history.csv")]);
-    check("quarantine", &["--project", "web", "--format", "txt"]);
+    check(
+        "quarantine",
+        &["--history", &at("history.csv"), "--format", "txt"],
+    );
     check("doctor", &[]);
     check("migrate", &[]);
     check("prune", &[]);

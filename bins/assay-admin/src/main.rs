@@ -1,0 +1,21 @@
+//! `assay-admin`: administers the database, and imports reports into it.
+
+mod advice;
+mod archive;
+mod cli;
+mod clock;
+mod commands;
+mod database;
+mod environment;
+mod global;
+mod lookup;
+mod values;
+
+use std::process::ExitCode;
+
+use assay_console::Program;
+
+fn main() -> ExitCode {
+    assay_sources::clocks::read_utc_offset();
+    assay_console::main(Program::AssayAdmin, commands::run, advice::of)
+}

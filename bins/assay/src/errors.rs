@@ -1,0 +1,14 @@
+//! Errors that are printed before the command ends, and advice on errors.
+
+use crate::upload::server::UploadError;
+
+/// Advice for an error and its causes; `None` if the messages already contain it or no advice is known.
+pub(crate) fn advice(error: &anyhow::Error) -> Option<&'static str> {
+    let reason = |cause: &(dyn std::error::Error + 'static)| cause.downcast_ref::<UploadError>()?.advice();
+    error.chain().find_map(reason)
+}
+
+/// Prints an error that does not end the command.
+pub(crate) fn print(error: &anyhow::Error) {
+    assay_console::errors::print(error, advice(error));
+}

@@ -1,0 +1,12 @@
+//! Options of every command.
+
+use clap::Args;
+
+/// Options of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Print one JSON object on standard output instead of text for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}

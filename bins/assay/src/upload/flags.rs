@@ -1,0 +1,93 @@
+//! The flags for sending a report.
+
+use std::path::PathBuf;
+
+use assay_console::misuse::Misuse;
+use assay_domain::run::CiProvider;
+use assay_sources::report_flags::ReportFlags;
+use clap::Args;
+
+use super::{
+    address::{AddressFlags, MissingSetting},
+    annotation,
+    server::Server,
+};
+use crate::read_api::ConnectionFlags;
+
+/// Heading of the help.
+const SERVER: &str = "The server";
+
+/// The flags for sending a report.
+#[derive(Debug, Args)]
+pub(crate) struct UploadFlags {
+    /// The address of the server's ingest listener
+    #[arg(long, value_name = "https://HOST", env = "ASSAY_INGEST_URL", hide_env_values = true, help_heading = SERVER)]
+    url: Option<String>,
+    /// The file with the ingest key; without it the variable ASSAY_INGEST_KEY
+    #[arg(long, value_name = "FILE", help_heading = SERVER)]
+    key_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionFlags,
+    /// Keep unsent uploads in this folder, and first send those in it that wait for this key
+    #[arg(long, value_name = "DIR", help_heading = SERVER)]
+    pub(crate) spool: Option<PathBuf>,
+    /// Only warn if the report cannot be stored
+    #[arg(long)]
+    best_effort: bool,
+    /// Let the server read the report and answer what it would store; store nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The project that the key must belong to: its id or name
+    #[arg(long)]
+    pub(crate) project: Option<String>,
+    #[command(flatten)]
+    pub(crate) report: ReportFlags,
+}
+
+impl UploadFlags {
+    /// Creates the client. The error is a [`MissingSetting`] if the address or the key was not given.
+    pub(crate) fn configured_server(&self) -> anyhow::Result<Server> {
+        let flags = AddressFlags {
+            url: self.url.as_deref(),
+            key_file: self.key_file.as_ref(),
+            insecure_http: self.connection.insecure_http,
+        };
+        let (address, key) = flags.resolve()?;
+        Server::new(address, key)
+    }
+
+    /// Creates the client. With `--best-effort` a missing address or key is only a warning, and there is no client.
+    pub(crate) fn server(&self, provider: Option<CiProvider>) -> anyhow::Result<Option<Server>> {
+        match self.configured_server() {
+            Ok(server) => Ok(Some(server)),
+            Err(error) => match error.downcast::<MissingSetting>() {
+                Ok(missing) if self.best_effort => {
+                    annotation::warn(provider, &missing.to_string());
+                    Ok(None)
+                }
+                Ok(missing) => Err(Misuse(format!(
+                    "{missing}. Set ASSAY_INGEST_URL and ASSAY_INGEST_KEY as variables of the CI job; `assay-admin key create-ingest \
+                     --project P` makes a key. The pull request of a fork does not get them: use a key made with \
+                     --pull-requests-only, or --best-effort"
+                ))
+                .into()),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    /// With `--best-effort`, turns a failure into a warning. Wrong usage stays an error.
+    pub(crate) fn warn_if_best_effort(
+        &self,
+        provider: Option<CiProvider>,
+        sent: anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        match sent {
+            Err(error) if self.best_effort && !error.is::<Misuse>() => {
+                annotation::warn(provider, &format!("{error:#}"));
+                Ok(())
+            }
+            sent => sent,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Confirmation before data is deleted for good.
+
+use std::io::{self, BufRead as _, Write as _};
+
+use anyhow::{bail, ensure};
+
+use crate::terminal;
+
+/// Asks `question` on a terminal before a deletion that cannot be undone. Returns an error unless the answer is yes.
+/// Without a terminal (a pipe, cron, CI), `--yes` is required.
+pub fn confirm_deletion(yes: bool, question: impl FnOnce() -> String) -> anyhow::Result<()> {
+    ensure!(
+        yes || terminal::can_ask(),
+        "nothing was deleted: there is no terminal to ask on; add --yes to delete without a question"
+    );
+    confirm(yes, question)
+}
+
+/// Asks `question` on a terminal. Returns an error unless the answer is yes. Does not ask with `--yes`, or without a
+/// terminal (a pipe, cron, CI).
+pub fn confirm(yes: bool, question: impl FnOnce() -> String) -> anyhow::Result<()> {
+    if yes || !terminal::can_ask() {
+        return Ok(());
+    }
+    let mut err = terminal::err();
+    write!(err, "{} [y/N] ", question())?;
+    err.flush()?;
+    drop(err);
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => bail!("nothing was changed"),
+    }
+}

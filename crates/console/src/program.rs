@@ -1,0 +1,74 @@
+//! The two programs and their commands.
+
+use std::sync::OnceLock;
+
+/// Commands under a heading of the help.
+pub type Group = (&'static str, &'static [&'static str]);
+
+/// The commands of `assay`, in the order of first use.
+const ASSAY: &[Group] = &[
+    ("Reports", &["run", "upload", "analyze"]),
+    ("Answers", &["gate", "quarantine", "mcp"]),
+    ("This program", &["completions", "man", "help"]),
+];
+
+/// The commands of `assay-admin`, in the order of first use.
+const ASSAY_ADMIN: &[Group] = &[
+    ("Administration", &["org", "project", "key"]),
+    ("Reports", &["import", "uploads"]),
+    (
+        "The database",
+        &["migrate", "doctor", "prune", "refingerprint", "rebuild"],
+    ),
+    ("This program", &["completions", "man", "help"]),
+];
+
+/// A command-line program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// For people with a key or a folder of reports.
+    Assay,
+    /// For the person with the database.
+    AssayAdmin,
+}
+
+/// The running program.
+static RUNNING: OnceLock<Program> = OnceLock::new();
+
+impl Program {
+    /// The program's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Assay => "assay",
+            Self::AssayAdmin => "assay-admin",
+        }
+    }
+
+    /// The commands by purpose.
+    pub const fn groups(self) -> &'static [Group] {
+        match self {
+            Self::Assay => ASSAY,
+            Self::AssayAdmin => ASSAY_ADMIN,
+        }
+    }
+
+    /// The other program, if it has this command.
+    pub fn other_with(self, command: &str) -> Option<Self> {
+        let other = match self {
+            Self::Assay => Self::AssayAdmin,
+            Self::AssayAdmin => Self::Assay,
+        };
+        let has_command = |(_, commands): &Group| commands.contains(&command);
+        other.groups().iter().any(has_command).then_some(other)
+    }
+
+    /// Names the running program, once, before anything is printed.
+    pub fn start(self) {
+        let _ = RUNNING.set(self);
+    }
+
+    /// The running program. Tests of a library run in none; `assay` then.
+    pub fn running() -> Self {
+        RUNNING.get().copied().unwrap_or(Self::Assay)
+    }
+}

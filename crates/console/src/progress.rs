@@ -1,0 +1,107 @@
+//! The progress of long work: a bar with rate and time left.
+
+use std::time::Duration;
+
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::terminal;
+
+/// The interval between two updates of a bar.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The unit of a bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Files, runs and the like, in the plural.
+    Items(&'static str),
+    /// Bytes.
+    Bytes,
+    /// Bytes that a server handles once it has all of them.
+    SentBytes,
+}
+
+/// A bar for a known amount of work. Invisible with `--json` and if standard error is not a terminal.
+pub fn bar(json: bool, doing: &'static str, length: u64, unit: Unit) -> ProgressBar {
+    if !is_shown(json) {
+        return ProgressBar::hidden();
+    }
+    let template = match unit {
+        Unit::Items(_) => "{prefix} {wide_bar} {human_pos}/{human_len} {msg}, {rate}/s, {eta} left",
+        Unit::Bytes => "{prefix} {wide_bar} {bytes}/{total_bytes}, {binary_bytes_per_sec}, {eta} left",
+        Unit::SentBytes => "{prefix} {wide_bar} {bytes}/{total_bytes}, {until_sent}",
+    };
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+    let bar = styled(bar, template).with_prefix(doing);
+    match unit {
+        Unit::Items(name) => bar.set_message(name),
+        Unit::Bytes | Unit::SentBytes => {}
+    }
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+/// A spinner for work of unknown length.
+pub fn spinner(json: bool, doing: impl Into<String>) -> ProgressBar {
+    if !is_shown(json) {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let bar = styled(bar, "{spinner} {msg}, {elapsed}").with_message(doing.into());
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+/// Prints how fast the files were parsed, if there were enough of them.
+pub fn rate(json: bool, files: usize, tests: usize, took: Duration) {
+    if !is_shown(json) || files < ENOUGH {
+        return;
+    }
+    let per_second = |things: usize| {
+        let things = u128::try_from(things).unwrap_or(u128::MAX);
+        let rate = things.saturating_mul(1_000) / took.as_millis().max(1);
+        HumanCount(u64::try_from(rate).unwrap_or(u64::MAX))
+    };
+    let count = |things: usize| HumanCount(u64::try_from(things).unwrap_or(u64::MAX));
+    message!(
+        "parsed {} files with {} tests in {} ms: {} files and {} tests a second",
+        count(files),
+        count(tests),
+        took.as_millis(),
+        per_second(files),
+        per_second(tests)
+    );
+}
+
+/// The smallest number of files whose rate is printed.
+const ENOUGH: usize = 20;
+
+fn is_shown(json: bool) -> bool {
+    !json && terminal::stderr_is_terminal()
+}
+
+/// Items a second, without a fraction.
+fn whole_rate(state: &ProgressState, text: &mut dyn std::fmt::Write) {
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{:.0}", state.per_sec());
+}
+
+/// The remaining time until everything is sent, then the reason for the wait.
+fn until_sent(state: &ProgressState, text: &mut dyn std::fmt::Write) {
+    // Writing to a string cannot fail.
+    let _ = match state.len().is_some_and(|length| state.pos() >= length) {
+        true => write!(text, "the server is reading and storing it"),
+        false => write!(text, "{:#} left", HumanDuration(state.eta())),
+    };
+}
+
+fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(
+            style
+                .with_key("rate", whole_rate)
+                .with_key("until_sent", until_sent),
+        ),
+        // Unreachable: the templates above are valid. Indicatif's default style would do.
+        Err(_) => bar,
+    }
+}

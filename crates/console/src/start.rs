@@ -1,0 +1,58 @@
+//! A program from its arguments to its exit status.
+
+use std::{io::Write as _, process::ExitCode};
+
+use clap::Parser;
+
+use crate::{Program, errors, help, misuse::Misuse, terminal};
+
+/// The exit status of wrong usage, the same as clap's.
+const WRONG_USAGE: u8 = 2;
+
+/// Parses the command line, runs the command, and turns its error into a message and the exit status. `advice` is what
+/// to do after an error whose message does not say it.
+pub fn main<C: Parser>(
+    program: Program,
+    run: impl FnOnce(C) -> anyhow::Result<ExitCode>,
+    advice: fn(&anyhow::Error) -> Option<&'static str>,
+) -> ExitCode {
+    program.start();
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn"))
+        .format_timestamp(None)
+        .init();
+    let matches = help::command::<C>().try_get_matches();
+    let matches = matches.map_err(help::with_usage::<C>);
+    let cli = match matches.and_then(|matches| C::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return wrong_usage(&error),
+    };
+    match run(cli) {
+        Ok(status) => status,
+        Err(error) => {
+            errors::print(&error, advice(&error));
+            match error.is::<Misuse>() {
+                true => ExitCode::from(WRONG_USAGE),
+                false => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+/// Prints clap's message: wrong usage, help or the version. A command of the other program is named with it. If a value
+/// of a flag was a key, the message does not repeat it.
+fn wrong_usage(error: &clap::Error) -> ExitCode {
+    if let Some((command, other)) = help::command_of_other_program(error) {
+        let (this, other) = (Program::running().name(), other.name());
+        message!(
+            "`{this} {command}` is in `{other}`, so run `{other} {command}`; `{other} --help` describes it"
+        );
+        return ExitCode::from(WRONG_USAGE);
+    }
+    match errors::without_keys(&error.render().to_string()) {
+        Some(message) => {
+            let _ = write!(terminal::err(), "{message}");
+            ExitCode::from(WRONG_USAGE)
+        }
+        None => error.exit(),
+    }
+}

@@ -1,0 +1,119 @@
+//! Standard output and standard error: their styles and width, whether they are terminals, and what happens if they are
+//! closed.
+
+use std::{
+    fmt,
+    io::{self, IsTerminal as _, StderrLock, StdoutLock, Write},
+};
+
+use anstream::AutoStream;
+use terminal_size::{Width, terminal_size_of};
+
+use crate::Program;
+
+/// Prints a message of the running program on standard error, after its name. Std's macro for standard error would panic
+/// if it is closed.
+#[macro_export]
+macro_rules! message {
+    ($($text:tt)+) => { $crate::terminal::print_message(format_args!($($text)+)) };
+}
+
+/// A stream that drops text instead of returning certain errors. The exit status of a command then depends on its work,
+/// and not on the reader of its output.
+pub struct Output<W> {
+    stream: W,
+    /// Whether the text is dropped after this error.
+    is_ignored: fn(&io::Error) -> bool,
+}
+
+impl<W: Write> Output<W> {
+    /// Standard output: its reader may close it early, as `head` does.
+    const fn stdout(stream: W) -> Self {
+        Self {
+            stream,
+            is_ignored: |error| error.kind() == io::ErrorKind::BrokenPipe,
+        }
+    }
+
+    /// Standard error: an error of a message cannot be reported.
+    const fn stderr(stream: W) -> Self {
+        Self {
+            stream,
+            // The caller repeats an interrupted write.
+            is_ignored: |error| error.kind() != io::ErrorKind::Interrupted,
+        }
+    }
+
+    fn unless_ignored<T>(&self, result: io::Result<T>, otherwise: T) -> io::Result<T> {
+        match result {
+            Err(error) if (self.is_ignored)(&error) => Ok(otherwise),
+            result => result,
+        }
+    }
+}
+
+impl<W: Write> Write for Output<W> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let written = self.stream.write(text);
+        self.unless_ignored(written, text.len())
+    }
+
+    fn write_all(&mut self, text: &[u8]) -> io::Result<()> {
+        let written = self.stream.write_all(text);
+        self.unless_ignored(written, ())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.stream.flush();
+        self.unless_ignored(flushed, ())
+    }
+}
+
+/// Standard output. Styles are dropped without a terminal, with NO_COLOR, and on a dumb TERM.
+pub fn out() -> Output<AutoStream<StdoutLock<'static>>> {
+    Output::stdout(AutoStream::auto(io::stdout().lock()))
+}
+
+/// Standard output for text that stays as it is, such as JSON.
+pub fn plain_out() -> Output<StdoutLock<'static>> {
+    Output::stdout(io::stdout().lock())
+}
+
+/// Standard error, with the rule of [`out`] for styles. Writing to it does not fail.
+pub fn err() -> Output<AutoStream<StderrLock<'static>>> {
+    Output::stderr(AutoStream::auto(io::stderr().lock()))
+}
+
+/// Prints a message after the program's name, for the macro `message`.
+pub fn print_message(text: fmt::Arguments<'_>) {
+    print_line(format_args!("{}: {text}", Program::running().name()));
+}
+
+/// Prints a line on standard error as it is.
+pub fn print_line(line: fmt::Arguments<'_>) {
+    let _ = writeln!(Output::stderr(io::stderr().lock()), "{line}");
+}
+
+/// The width of standard output in columns; `None` if it is not a terminal.
+pub fn width() -> Option<usize> {
+    let stdout = io::stdout();
+    let (Width(columns), _) = terminal_size_of(&stdout)?;
+    (stdout.is_terminal() && columns > 0).then_some(usize::from(columns))
+}
+
+/// Whether the program can ask a question: standard input and standard error are terminals.
+pub fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Whether standard error is a terminal.
+pub fn stderr_is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// A text with spaces in place of control characters, because a report must not move the cursor or colour the terminal.
+pub fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}

@@ -1,0 +1,11 @@
+//! The reports on this machine: [`files`] finds and reads them, [`checkout`] knows the tested sources, and
+//! [`report_flags`] has the flags that describe a run, with CI's variables as their defaults.
+
+pub mod checkout;
+mod ci;
+pub mod clocks;
+pub mod files;
+pub mod report_flags;
+pub mod values;
+
+pub use ci::Variables;
