@@ -19,7 +19,7 @@ api=127.0.0.1:$(port) ingest=127.0.0.1:$(port) operators=127.0.0.1:$(port)
 # start LISTENER: a server whose ingest listener is on this address, or off.
 start() {
     stop
-    ASSAY_LISTEN=$api ASSAY_INGEST_LISTEN=$1 ASSAY_ADMIN_LISTEN=$operators assay-server 2>server.log &
+    ASSAY_LISTEN=$api ASSAY_FRONT_LISTEN=off ASSAY_INGEST_LISTEN=$1 ASSAY_ADMIN_LISTEN=$operators assay-server 2>server.log &
     server=$!
     curl --silent --fail --output /dev/null --retry 100 --retry-connrefused --retry-delay 1 "http://$operators/readyz"
 }

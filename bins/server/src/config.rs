@@ -29,9 +29,9 @@ Try it, with sample data and nothing else set up:
 Serve a database of your own:
   export ASSAY_DATABASE_URL=postgresql://assay:secret@db.example.org/assay
   assay-admin migrate
-  assay-server --listen 0.0.0.0:8080
+  assay-server --listen 0.0.0.0:8080 --front-listen same --ingest-listen same
 
-The API is at http://LISTEN/api/v1. The operators' listener has /healthz, /readyz and /metrics. \
+Pages are at /, tools at /mcp, the API at /api/v1, reports at /ingest/v1. The operators' listener has /healthz, /readyz and /metrics. \
 If the server does not find the programs of Postgres, set PG_BIN to their folder.";
 
 /// Serve test results over HTTP
@@ -42,6 +42,7 @@ If the server does not find the programs of Postgres, set PG_BIN to their folder
 #[command(name = "assay-server", version, after_help = EXAMPLES, max_term_width = 110)]
 #[validate(
     schema(function = demo_has_its_own_database),
+    schema(function = listeners_share_an_address_that_exists),
     schema(function = reports_are_read_where_they_are_stored),
     schema(function = standbys_have_a_primary),
     schema(function = tls_has_both_files),
@@ -61,7 +62,7 @@ pub(crate) struct Config {
     #[arg(long, value_name = "DIR", env = "ASSAY_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
 
-    /// Address of the read API, or off
+    /// Address of the read API, or off. Pages and reports can share it
     #[arg(
         long,
         value_name = "HOST:PORT",
@@ -71,14 +72,15 @@ pub(crate) struct Config {
     )]
     pub(crate) listen: Address,
 
-    /// Address of the ingest listener, which takes reports, or off; by default off (with --demo 127.0.0.1:8081)
+    /// Address of the ingest listener, which takes reports; same for that of the API; or off. By default off (with
+    /// --demo 127.0.0.1:8081)
     #[arg(
         long,
         value_name = "HOST:PORT",
         env = "ASSAY_INGEST_LISTEN",
         hide_env_values = true
     )]
-    ingest_listen: Option<Address>,
+    ingest_listen: Option<Place>,
 
     /// The database as the role that stores reports; without it, --database-url
     #[arg(
@@ -92,14 +94,15 @@ pub(crate) struct Config {
     #[command(flatten)]
     pub(crate) uploads: UploadLimits,
 
-    /// Address of the listener for pages and agents, or off; by default off, with --demo 127.0.0.1:8082
+    /// Address of the pages and of agents' tools; same for that of the API; or off. By default 127.0.0.1:8082, and off
+    /// without the API
     #[arg(
         long,
         value_name = "HOST:PORT",
         env = "ASSAY_FRONT_LISTEN",
         hide_env_values = true
     )]
-    front_listen: Option<Address>,
+    front_listen: Option<Place>,
 
     /// The secret that encrypts the sessions of the pages; processes behind one address share it. By default random at
     /// each start
@@ -111,8 +114,8 @@ pub(crate) struct Config {
     )]
     front_secret: Option<String>,
 
-    /// The address under which people reach the pages, as https://HOST. With https, cookies are for TLS only, also
-    /// behind a proxy. Agents may call /mcp under its host, and the pages show /api/v1 below it as the read API
+    /// The address under which people, agents and CI reach this installation, as https://HOST: pages at /, tools at
+    /// /mcp, the API at /api/v1, reports at /ingest/v1. With https, cookies are for TLS only, also behind a proxy
     #[arg(
         long,
         value_name = "URL",
@@ -121,25 +124,6 @@ pub(crate) struct Config {
         value_parser = PublicUrl::text
     )]
     public_url: Option<String>,
-
-    /// The public address of the read API, which the pages show, if it is not /api/v1 of the public address
-    #[arg(
-        long,
-        value_name = "https://HOST/api/v1",
-        env = "ASSAY_API_URL",
-        hide_env_values = true
-    )]
-    api_url: Option<String>,
-
-    /// Values of Host with which agents may call /mcp, besides this machine's own, as HOST,HOST:PORT
-    #[arg(
-        long,
-        value_name = "HOSTS",
-        env = "ASSAY_MCP_HOSTS",
-        hide_env_values = true,
-        value_delimiter = ','
-    )]
-    mcp_hosts: Vec<String>,
 
     /// Address of /healthz, /readyz and /metrics, or off; do not expose it to the public
     #[arg(
@@ -230,9 +214,10 @@ impl Config {
     /// The named database; an empty variable counts as unset. A process that only takes reports may name only the
     /// database for reports.
     pub(crate) fn database_url(&self) -> Option<&str> {
-        let reports_url = match (self.listen, self.front_listen()) {
-            (Address::Off, Address::Off) => named(self.ingest_database_url.as_deref()),
-            (Address::Off | Address::At(_), Address::Off | Address::At(_)) => None,
+        let reads = self.listen != Address::Off || self.front_listen() != Place::Off;
+        let reports_url = match reads {
+            true => None,
+            false => named(self.ingest_database_url.as_deref()),
         };
         named(self.database_url.as_deref()).or(reports_url)
     }
@@ -242,14 +227,14 @@ impl Config {
         named(self.ingest_database_url.as_deref())
     }
 
-    /// The address of the ingest listener.
-    pub(crate) fn ingest_listen(&self) -> Address {
-        const DEMO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
-        match self.ingest_listen {
-            Some(address) => address,
-            None if self.demo => Address::At(DEMO_ADDRESS),
-            None => Address::Off,
-        }
+    /// Where reports are taken.
+    pub(crate) fn ingest_listen(&self) -> Place {
+        let default_place = if self.demo {
+            Place::At(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081))
+        } else {
+            Place::Off
+        };
+        self.place(self.ingest_listen, default_place)
     }
 
     /// The folder of the private database. The demonstration has its own, so that its projects are not among real ones.
@@ -265,14 +250,21 @@ impl Config {
         }
     }
 
-    /// The address of the listener for pages.
-    pub(crate) fn front_listen(&self) -> Address {
-        let default_address = if self.demo {
-            Address::At(SocketAddr::from(([127, 0, 0, 1], 8082)))
-        } else {
-            Address::Off
+    /// Where the pages and agents' tools are.
+    pub(crate) fn front_listen(&self) -> Place {
+        let default_place = match self.listen {
+            Address::Off => Place::Off,
+            Address::At(_) => Place::At(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8082)),
         };
-        self.front_listen.unwrap_or(default_address)
+        self.place(self.front_listen, default_place)
+    }
+
+    /// A place that was chosen, or the default. The address of the API, spelled out, is the same as `same`.
+    fn place(&self, chosen: Option<Place>, default_place: Place) -> Place {
+        match (chosen.unwrap_or(default_place), self.listen) {
+            (Place::At(address), Address::At(api)) if address == api && address.port() != 0 => Place::WithApi,
+            (place, Address::At(_) | Address::Off) => place,
+        }
     }
 
     /// The secret of the pages' sessions, if it is set.
@@ -280,23 +272,9 @@ impl Config {
         named(self.front_secret.as_deref())
     }
 
-    /// The address of the pages for people and agents, if it is set.
+    /// The address of the installation for people, agents and CI, if it is set.
     pub(crate) fn public_url(&self) -> Option<PublicUrl> {
         named(self.public_url.as_deref()).and_then(|text| PublicUrl::parse(text).ok())
-    }
-
-    /// The public address of the read API, if it is set.
-    pub(crate) fn api_url(&self) -> Option<String> {
-        let of_public = || Some(format!("{}/api/v1", self.public_url()?));
-        named(self.api_url.as_deref())
-            .map(str::to_owned)
-            .or_else(of_public)
-    }
-
-    /// The values of `Host` under which agents may call `/mcp`, besides this machine's own.
-    pub(crate) fn mcp_hosts(&self) -> Vec<String> {
-        let public = self.public_url().map(|url| url.host().to_owned());
-        self.mcp_hosts.iter().cloned().chain(public).collect()
     }
 
     /// Refuses settings that contradict each other, with one sentence.
@@ -364,8 +342,18 @@ fn demo_has_its_own_database(config: &Config) -> Result<(), ValidationError> {
     Ok(())
 }
 
+fn listeners_share_an_address_that_exists(config: &Config) -> Result<(), ValidationError> {
+    let with_api = [config.front_listen(), config.ingest_listen()].contains(&Place::WithApi);
+    if with_api && config.listen == Address::Off {
+        return Err(refused(
+            "ASSAY_FRONT_LISTEN or ASSAY_INGEST_LISTEN is same, and ASSAY_LISTEN is off; name an address with ASSAY_LISTEN",
+        ));
+    }
+    Ok(())
+}
+
 fn reports_are_read_where_they_are_stored(config: &Config) -> Result<(), ValidationError> {
-    let takes_reports = config.ingest_listen() != Address::Off;
+    let takes_reports = config.ingest_listen() != Place::Off;
     if takes_reports && config.ingest_database_url().is_some() && config.database_url().is_none() {
         return Err(refused(
             "ASSAY_INGEST_DATABASE_URL is set without ASSAY_DATABASE_URL, so reports would be stored in another database \
@@ -449,6 +437,31 @@ impl FromStr for Address {
             .next()
             .map(Self::At)
             .ok_or_else(|| format!("the host of {text} has no address; try an IP address, such as 127.0.0.1"))
+    }
+}
+
+/// Where pages or reports are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Nowhere.
+    Off,
+    /// On the address of the API.
+    WithApi,
+    /// On an address of their own.
+    At(SocketAddr),
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "same" {
+            return Ok(Self::WithApi);
+        }
+        text.parse().map(|address| match address {
+            Address::Off => Self::Off,
+            Address::At(address) => Self::At(address),
+        })
     }
 }
 

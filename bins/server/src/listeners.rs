@@ -11,7 +11,7 @@ use assay_listener::bind;
 use tokio::task::JoinSet;
 
 use crate::{
-    config::{Address, Config},
+    config::{Address, Config, Place},
     signals::Signals,
 };
 
@@ -36,11 +36,19 @@ pub(crate) struct Sockets {
 
 impl Sockets {
     /// Binds all configured sockets. Call it before the database starts, so that an address in use is reported at once.
+    /// What shares the address of the API has no socket.
     pub(crate) fn bind(config: &Config) -> anyhow::Result<Self> {
+        let own = |place: Place| match place {
+            Place::Off | Place::WithApi => Address::Off,
+            Place::At(address) => Address::At(address),
+        };
         let sockets = Self {
             api: socket(config.listen, "--listen (ASSAY_LISTEN)")?,
-            front: socket(config.front_listen(), "--front-listen (ASSAY_FRONT_LISTEN)")?,
-            ingest: socket(config.ingest_listen(), "--ingest-listen (ASSAY_INGEST_LISTEN)")?,
+            front: socket(own(config.front_listen()), "--front-listen (ASSAY_FRONT_LISTEN)")?,
+            ingest: socket(
+                own(config.ingest_listen()),
+                "--ingest-listen (ASSAY_INGEST_LISTEN)",
+            )?,
             operators: socket(config.admin_listen, "--admin-listen (ASSAY_ADMIN_LISTEN)")?,
         };
         if sockets.client_listeners() == 0 {

@@ -3,6 +3,7 @@
 //! It parses the configuration, binds the listeners, prepares the database, and serves. After a signal it shuts down in
 //! the opposite order.
 
+mod addresses;
 mod clock;
 mod config;
 mod demo;
@@ -14,6 +15,7 @@ mod manual;
 mod public_url;
 mod serve;
 mod signals;
+mod site;
 mod startup;
 mod upload_limits;
 

@@ -39,8 +39,8 @@ pub(crate) fn command() -> Command {
 fn heading(id: &str) -> Option<&'static str> {
     match id {
         "database_url" | "ingest_database_url" | "replica_url" | "data_dir" => Some("The database"),
-        "listen" | "ingest_listen" | "front_listen" | "front_secret" | "api_url" | "admin_listen"
-        | "tls_cert" | "tls_key" | "public_url" | "mcp_hosts" => Some("Listeners"),
+        "listen" | "ingest_listen" | "front_listen" | "front_secret" | "admin_listen" | "tls_cert"
+        | "tls_key" | "public_url" => Some("Listeners"),
         "rate_limit" | "redis_url" | "cors_origins" | "pool_size" | "workers" | "answer_memory_mib" => {
             Some("Limits and sizes")
         }

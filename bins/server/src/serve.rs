@@ -1,6 +1,6 @@
 //! Composition: the database, the listeners, and their shutdown.
 
-use std::{io, io::Write as _, net::SocketAddr, sync::Arc};
+use std::{io, io::Write as _, sync::Arc};
 
 use actix_web::{App, HttpServer, dev::Server, rt};
 use anyhow::Context as _;
@@ -12,12 +12,14 @@ use assay_listener::{Certificate, Listener, ReadReception, room_for_connections}
 use tokio::task::spawn_blocking;
 
 use crate::{
+    addresses::Addresses,
     clock,
-    config::{Config, Sizes},
+    config::{Config, Place, Sizes},
     demo,
     listeners::{SHUTDOWN_WITHIN_S, Servers, Socket, Sockets, UPLOAD_SHUTDOWN_WITHIN_S},
     public_url::PublicUrl,
     signals::{self, Signals},
+    site::{Pages, Site},
     startup::{self, Resources},
 };
 
@@ -32,14 +34,15 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let sockets = Sockets::bind(&config)?;
     let limiter = limiter(&config)?;
     let answer_bytes = config.answer_bytes();
-    let (public_url, mcp_hosts) = (config.public_url(), config.mcp_hosts());
+    let addresses = Addresses::of(&config, &sockets);
+    let (front_place, ingest_place) = (config.front_listen(), config.ingest_listen());
     let tool_calls_a_minute = if config.rate_limit == 0 {
         0
     } else {
         TOOL_CALLS_A_MINUTE
     };
     let origins = config.cors_origins.clone();
-    let (front_secret, api_url) = (config.front_secret().map(str::to_owned), config.api_url());
+    let front_secret = config.front_secret().map(str::to_owned);
     let is_demo = config.demo;
     let (uploads, upload_limiter) = (config.uploads.limits()?, upload_limiter(&config)?);
 
@@ -71,45 +74,14 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     .with_origins(origins);
 
     let connections = room_for_connections(sizes.pool) / sockets.client_listeners().max(1);
-    let listener = |name, socket: Socket| -> anyhow::Result<Listener> {
-        Ok(Listener {
-            name,
-            socket: socket.listener,
-            workers: usize::try_from(sizes.workers)?,
-            connections,
-            shutdown_within_s: SHUTDOWN_WITHIN_S,
-            tls: certificate.as_ref().map(Certificate::config).transpose()?,
-            on_continue: None,
-            answers_half_closed: true,
-        })
+    let mut at_api = Site {
+        api: Some(app.clone()),
+        ..Site::default()
     };
-    let scheme = if certificate.is_some() { "https" } else { "http" };
-    let api_address = sockets.api.as_ref().map(|socket| socket.address);
-    let operators_address = sockets.operators.as_ref().map(|socket| socket.address);
-    let mut servers = Servers::default();
-    if let Some(socket) = sockets.api {
-        log::info!("the API listens on {scheme}://{}/api/v1", socket.address);
-        let app = app.clone();
-        servers.add(listener("api", socket)?.start(move |config| assay_api::configure(app.clone())(config))?);
-    }
-    let front_address = sockets.front.as_ref().map(|socket| socket.address);
-    if let Some(socket) = sockets.front {
-        match &public_url {
-            Some(url) => log::info!("the pages are on {url}, by way of {scheme}://{}", socket.address),
-            None => log::info!("the pages are on {scheme}://{}", socket.address),
-        }
+    let (mut at_front, mut at_ingest) = (Site::default(), Site::default());
+    if front_place != Place::Off {
         if front_secret.is_none() {
             log::info!("ASSAY_FRONT_SECRET is not set: sessions of the pages end with this process");
-        }
-        // Browsers reject a `Secure` cookie from a plain loopback address, at least in some versions.
-        let is_secure = public_url.as_ref().map_or_else(
-            || certificate.is_some() || !socket.address.ip().is_loopback(),
-            PublicUrl::is_encrypted,
-        );
-        if certificate.is_none() && public_url.is_none() && !socket.address.ip().is_loopback() {
-            log::warn!(
-                "the pages have no TLS: beyond this machine, browsers can sign in only through a proxy with TLS, whose address ASSAY_PUBLIC_URL names, or with ASSAY_TLS_CERT and ASSAY_TLS_KEY"
-            );
         }
         let agents = assay_mcp::Endpoint::new(
             reception.clone(),
@@ -118,7 +90,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             Arc::new(clock::now),
             &app.metrics_registry(),
             tool_calls_a_minute,
-            mcp_hosts,
+            addresses.public_url.as_ref().map(PublicUrl::host),
         );
         let front = assay_front::Front::new(
             reception,
@@ -126,49 +98,59 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             database,
             engine.clone(),
             Arc::new(clock::now),
-            Sessions::new(front_secret.as_deref(), is_secure)?,
+            Sessions::new(front_secret.as_deref(), addresses.is_secure())?,
             &app.metrics_registry(),
-            &api_url.unwrap_or_else(|| default_api_url(scheme, api_address)),
+            &addresses.api_url(),
         );
         let front = if is_demo {
             front.signing_in_by_link()
         } else {
             front
         };
-        servers.add(listener("front", socket)?.start(move |config| {
-            agents.configure(config);
-            front.configure(config);
-        })?);
+        at_front.pages = Some(Pages { front, agents });
     }
-    let ingest_address = sockets.ingest.as_ref().map(|socket| socket.address);
-    if let (Some(socket), Some(database)) = (sockets.ingest, ingest) {
-        log::info!(
-            "the ingest listener is on {scheme}://{}/ingest/v1",
-            socket.address
-        );
+    let mut servers = Servers::default();
+    if let Some(database) = ingest {
         let intake = assay_intake::App::new(
             database,
             engine,
             upload_limiter,
             Arc::new(clock::now),
             uploads,
+            addresses.public_url.as_ref().map(ToString::to_string),
             &app.metrics_registry(),
         );
+        at_ingest.intake = Some(intake.clone());
+        servers.on_stop(move || intake.close());
+    }
+    at_api.add(front_place, &mut at_front);
+    at_api.add(ingest_place, &mut at_ingest);
+    addresses.log();
+    for (name, socket, site) in [
+        ("api", sockets.api, at_api),
+        ("front", sockets.front, at_front),
+        ("ingest", sockets.ingest, at_ingest),
+    ] {
+        let Some(socket) = socket else { continue };
+        let takes_uploads = site.intake.is_some();
         let listener = Listener {
-            shutdown_within_s: UPLOAD_SHUTDOWN_WITHIN_S,
-            on_continue: Some(assay_intake::on_continue(intake.clone())),
-            answers_half_closed: false,
-            ..listener("ingest", socket)?
+            name,
+            socket: socket.listener,
+            workers: usize::try_from(sizes.workers)?,
+            connections,
+            shutdown_within_s: if takes_uploads {
+                UPLOAD_SHUTDOWN_WITHIN_S
+            } else {
+                SHUTDOWN_WITHIN_S
+            },
+            tls: certificate.as_ref().map(Certificate::config).transpose()?,
+            on_continue: site.on_continue(),
+            // An upload ends when its client disconnects.
+            answers_half_closed: !takes_uploads,
         };
-        let intake_to_close = intake.clone();
-        servers.on_stop(move || intake_to_close.close());
-        servers.add(listener.start(move |config| assay_intake::configure(intake.clone())(config))?);
+        servers.add(listener.start(move |config| site.configure(config))?);
     }
     if let Some(socket) = sockets.operators {
-        log::info!(
-            "health and metrics for operators are on http://{}",
-            socket.address
-        );
         servers.add(operators(socket, app)?);
     }
     rt::spawn(async {
@@ -179,18 +161,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     });
     if let Some(demo) = demo {
         let mut out = io::stdout().lock();
-        write!(
-            out,
-            "{}",
-            demo::greeting(
-                &demo,
-                scheme,
-                api_address,
-                front_address,
-                ingest_address,
-                operators_address
-            )
-        )?;
+        write!(out, "{}", demo::greeting(&demo, &addresses))?;
         out.flush()?;
     }
     servers.run(&mut signals).await?;
@@ -198,15 +169,6 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         Some(cluster) => Ok(spawn_blocking(move || cluster.stop()).await??),
         None => Ok(()),
     }
-}
-
-/// The address of the read API for a user on this machine.
-fn default_api_url(scheme: &str, api: Option<SocketAddr>) -> String {
-    let default_address = SocketAddr::from(([127, 0, 0, 1], 8080));
-    format!(
-        "{scheme}://{}/api/v1",
-        demo::reachable(api.unwrap_or(default_address))
-    )
 }
 
 /// The server for operators.

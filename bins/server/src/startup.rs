@@ -9,7 +9,7 @@ use assay_repository::{Database, PoolOptions};
 
 use crate::{
     clock,
-    config::{Address, Config, Sizes},
+    config::{Config, Place, Sizes},
     demo::{self, Demo},
 };
 
@@ -77,8 +77,8 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Resources> 
         None => database,
     });
     let ingest = match config.ingest_listen() {
-        Address::Off => None,
-        Address::At(_) => Some(Arc::new(ingest_database(config, &url)?)),
+        Place::Off => None,
+        Place::WithApi | Place::At(_) => Some(Arc::new(ingest_database(config, &url)?)),
     };
     let demo = match &cluster {
         Some(cluster) if config.demo => {

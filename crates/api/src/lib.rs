@@ -28,5 +28,5 @@ pub use self::{
     app::App,
     cors::{BadOrigin, Origins},
     route::{BASE, Route},
-    routes::{ROUTES, configure},
+    routes::{ROUTES, configure, configure_own_paths},
 };

@@ -43,6 +43,8 @@ pub(crate) struct Answer {
     run_number: Option<i32>,
     /// The shard, or the run itself if it is not sharded; null for a dry run.
     shard_id: Option<RunId>,
+    /// The page of the run for people; null for a dry run, and if the server has no public address.
+    url: Option<String>,
     /// The run's outcome so far.
     status: Option<Outcome>,
     /// The counts of the run; for a dry run, those of this report.
@@ -108,6 +110,7 @@ impl Answer {
             run_id: None,
             run_number: None,
             shard_id: None,
+            url: None,
             status: None,
             counts: parsed.prepared.counts(),
             tests: parsed.prepared.recording.tests.len(),
@@ -123,13 +126,19 @@ impl Answer {
         }
     }
 
-    pub(crate) fn stored(grant: &IngestGrant, imported: ImportReceipt, parsed: ParsedUpload) -> Self {
+    pub(crate) fn stored(
+        grant: &IngestGrant,
+        imported: ImportReceipt,
+        parsed: ParsedUpload,
+        url: Option<String>,
+    ) -> Self {
         let warnings = parsed.prepared.warnings_of(&imported);
         Self {
             project: ProjectName::of(grant),
             run_id: Some(imported.run_id),
             run_number: Some(imported.run_number),
             shard_id: Some(imported.shard_id),
+            url,
             status: imported.status,
             counts: imported.counts,
             tests: parsed.prepared.recording.tests.len(),

@@ -4,7 +4,7 @@ use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
 use assay_access::{check::IngestGrant, limit::RateLimiter};
 use assay_domain::{
-    id::{KeyId, ProjectId},
+    id::{KeyId, ProjectId, RunId},
     intake::IngestKeys,
     store::{Recorder, Store},
     timestamp::Clock,
@@ -51,6 +51,8 @@ pub(crate) struct AppState {
     pub(crate) limiter: Arc<dyn RateLimiter>,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
+    /// The address of the pages for people, without a slash at its end.
+    public_url: Option<String>,
     pub(crate) http: HttpMetrics,
     pub(crate) metrics: UploadMetrics,
     /// Admission control for explaining failures and storing decisions.
@@ -70,13 +72,15 @@ pub(crate) struct AppState {
 }
 
 impl App {
-    /// Creates the application: `database` stores the reports and the ingest keys, `judge` computes the verdicts.
+    /// Creates the application: `database` stores the reports and the ingest keys, `judge` computes the verdicts. Answers
+    /// link to the pages under `public_url`.
     pub fn new<D: IngestKeys + Recorder + Store + 'static>(
         database: Arc<D>,
         judge: Arc<dyn Diagnose>,
         limiter: Arc<dyn RateLimiter>,
         clock: Clock,
         limits: Limits,
+        public_url: Option<String>,
         registry: &MetricsRegistry,
     ) -> Self {
         let turns = TimeLimits {
@@ -117,6 +121,7 @@ impl App {
             queue: Arc::default(),
             closing: watch::Sender::new(false),
             limits,
+            public_url,
         }))
     }
 }
@@ -151,6 +156,12 @@ impl AppState {
                 after_s: 10,
             }),
         }
+    }
+
+    /// The address of a run's page for people, if the pages have a public address.
+    pub(crate) fn page_of(&self, project: ProjectId, run: RunId) -> Option<String> {
+        let base = self.public_url.as_ref()?;
+        Some(format!("{base}/p/{project}/runs/{run}"))
     }
 
     /// An empty share of the space for temporary files.

@@ -29,5 +29,5 @@ mod upload;
 pub use self::{
     app::{App, CONNECTIONS_BESIDE_WRITERS},
     limits::{Limits, PUBLIC_DAY_MIB, PUBLIC_DAY_TESTS},
-    routes::{BASE, configure, on_continue},
+    routes::{BASE, configure, configure_own_paths, on_continue},
 };

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use actix_http::Request;
 use actix_web::{
-    HttpMessage as _, HttpRequest, HttpResponse,
+    HttpMessage as _, HttpRequest, HttpResponse, Route,
     http::{Method, header},
     web::{self, Payload, ServiceConfig},
 };
@@ -34,13 +34,22 @@ pub(crate) const KEY: &str = "/ingest/v1/key";
 const NO_ROUTE: &str = "(no route)";
 const NO_METHOD: &str = "(no method)";
 
-/// Mounts the ingest routes on one worker's actix application.
+/// Mounts the ingest routes on one worker's actix application. They answer every path.
 pub fn configure(app: App) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
-        config.default_service(web::to(move |request: HttpRequest, payload: Payload| {
-            dispatch(Arc::clone(&app.0), request, payload)
-        }));
+        config.default_service(every_route(app));
     }
+}
+
+/// The same for an application that has other parts, too. They answer the paths below `/ingest`.
+pub fn configure_own_paths(app: App) -> impl FnOnce(&mut ServiceConfig) {
+    move |config| {
+        config.service(web::scope("/ingest").default_service(every_route(app)));
+    }
+}
+
+fn every_route(app: App) -> Route {
+    web::to(move |request: HttpRequest, payload: Payload| dispatch(Arc::clone(&app.0), request, payload))
 }
 
 /// Decides whether a client that waits for `100 Continue` may send its body. A refusal is the same answer as on the

@@ -144,7 +144,8 @@ async fn in_turn(
         verdicts_changed,
         ..imported
     };
-    Ok((status, Answer::stored(grant, imported, parsed)))
+    let url = app.page_of(project, imported.run_id);
+    Ok((status, Answer::stored(grant, imported, parsed, url)))
 }
 
 /// The status of an answer: whether something was stored.

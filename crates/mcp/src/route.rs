@@ -43,8 +43,8 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Creates an endpoint that receives calls at `reception`, and whose tools read from `store`. Each key may make
-    /// `calls_a_minute` calls; 0 means no limit. `allowed_hosts` are the permitted values of `Host` besides loopback,
-    /// each with or without a port. Pages of other origins are refused.
+    /// `calls_a_minute` calls; 0 means no limit. `public_host` is the permitted value of `Host` besides loopback, with or
+    /// without a port. Pages of other origins are refused.
     pub fn new(
         reception: ReadReception,
         store: Arc<dyn Store>,
@@ -52,7 +52,7 @@ impl Endpoint {
         clock: Clock,
         metrics: &MetricsRegistry,
         calls_a_minute: u32,
-        allowed_hosts: Vec<String>,
+        public_host: Option<&str>,
     ) -> Self {
         let server = ToolServer {
             reception,
@@ -68,7 +68,7 @@ impl Endpoint {
             .with_max_request_body_bytes(BODY)
             .with_allowed_origins(Vec::<String>::new())
             .enforce_origin_validation();
-        config.allowed_hosts.extend(allowed_hosts);
+        config.allowed_hosts.extend(public_host.map(str::to_owned));
         let tools = server.clone();
         let protocol = StreamableHttpService::new(move || Ok(tools.clone()), Arc::default(), config);
         Self {
@@ -189,8 +189,7 @@ fn forbidden(request: &HttpRequest) -> HttpResponse {
         )
     } else {
         (
-            "This server has no such host. Its operator sets ASSAY_PUBLIC_URL to the address that people and agents use, \
-             or lists the host in ASSAY_MCP_HOSTS.",
+            "This server has no such host. Its operator sets ASSAY_PUBLIC_URL to the address that people and agents use.",
             "host_not_allowed",
         )
     };

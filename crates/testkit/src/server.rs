@@ -76,6 +76,15 @@ impl Server {
         server
     }
 
+    /// Starts a server with the pages and the ingest listener on the address of the API.
+    pub fn start_on_one_address(database_url: &str, environment: &[(&str, &str)]) -> Self {
+        let places = [("ASSAY_FRONT_LISTEN", "same"), ("ASSAY_INGEST_LISTEN", "same")];
+        let mut server = Self::start_with(database_url, &[environment, &places].concat());
+        let client = || Client::new(format!("http://{}", server.address));
+        (server.front, server.ingest) = (Some(client()), Some(client()));
+        server
+    }
+
     /// Starts this command, which may wrap the program, with these environment variables. Does not wait.
     pub fn launch(mut command: Command, environment: &[(&str, &str)]) -> Self {
         let (address, operators) = (free_address(), free_address());

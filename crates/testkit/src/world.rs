@@ -191,6 +191,11 @@ impl ServedWorld {
         Self::started_by(Server::start_with_front, environment)
     }
 
+    /// The same with everything on one address.
+    pub fn on_one_address(environment: &[(&str, &str)]) -> Self {
+        Self::started_by(Server::start_on_one_address, environment)
+    }
+
     fn started_by(start: impl Fn(&str, &[(&str, &str)]) -> Server, environment: &[(&str, &str)]) -> Self {
         let world = World::new();
         let environment = [&[("ASSAY_RATE_LIMIT", "0")], environment].concat();

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::Path};
 
 use super::{Demo, Rerun};
+use crate::addresses::{Addresses, reachable};
 
 /// Sample requests to the first project: each question with its path.
 const QUESTIONS: [(&str, &str); 4] = [
@@ -14,14 +15,15 @@ const QUESTIONS: [(&str, &str); 4] = [
 
 /// Links to the pages and the reference, and shell commands with the addresses, the keys and the first project. The
 /// commands contain no `#` and no `?`, which zsh interprets differently from other shells.
-pub(crate) fn greeting(
-    demo: &Demo,
-    scheme: &str,
-    api: Option<SocketAddr>,
-    front: Option<SocketAddr>,
-    ingest: Option<SocketAddr>,
-    operators: Option<SocketAddr>,
-) -> String {
+pub(crate) fn greeting(demo: &Demo, addresses: &Addresses) -> String {
+    let Addresses {
+        scheme,
+        api,
+        front,
+        ingest,
+        operators,
+        ..
+    } = addresses.clone();
     let mut text = format!(
         "\nAssay serves sample data: {} projects over the last 14 days.\n",
         demo.projects.len()
@@ -106,19 +108,6 @@ fn questions(demo: &Demo, scheme: &str, api: SocketAddr) -> String {
     text
 }
 
-/// An address that a request from this machine reaches: a server that listens on all addresses also listens on
-/// loopback.
-pub(crate) fn reachable(listening: SocketAddr) -> SocketAddr {
-    let mut address = listening;
-    if address.ip().is_unspecified() {
-        address.set_ip(match address {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    address
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,18 +120,5 @@ mod tests {
         ] {
             assert_eq!(form_file("report", Path::new(path)), quoted);
         }
-    }
-
-    #[test]
-    fn a_server_that_listens_everywhere_is_reached_here() {
-        assert_eq!(
-            reachable("0.0.0.0:80".parse().unwrap()).to_string(),
-            "127.0.0.1:80"
-        );
-        assert_eq!(reachable("[::]:80".parse().unwrap()).to_string(), "[::1]:80");
-        assert_eq!(
-            reachable("192.0.2.7:80".parse().unwrap()).to_string(),
-            "192.0.2.7:80"
-        );
     }
 }

@@ -28,7 +28,7 @@ use include_dir::{Dir, include_dir};
 use manifest::{Import, Manifest, SampleProject};
 use note::{Key, Note};
 
-pub(crate) use greeting::{greeting, reachable};
+pub(crate) use greeting::greeting;
 
 /// The sample reports and their manifest, embedded in the program so that they are available anywhere.
 static SAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../testdata/demo");

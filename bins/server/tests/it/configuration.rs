@@ -13,6 +13,7 @@ fn a_wrong_value_ends_the_start_with_its_name_and_the_expected_form() {
         ("ASSAY_POOL_SIZE", "0", "1..=1024"),
         ("ASSAY_WORKERS", "-2", "1..=1024"),
         ("ASSAY_LISTEN", "", "HOST:PORT"),
+        ("ASSAY_LISTEN", "same", "HOST:PORT"),
         ("RUST_LOG", "in=fo=x", "expected levels"),
         (
             "ASSAY_CORS_ORIGINS",
@@ -105,6 +106,7 @@ fn an_unusable_setting_ends_the_start_with_its_name() {
         let output = Command::new(program("assay-server"))
             .env_remove("ASSAY_DATABASE_URL")
             .env("ASSAY_LISTEN", "127.0.0.1:0")
+            .env("ASSAY_FRONT_LISTEN", "off")
             .env("ASSAY_ADMIN_LISTEN", "127.0.0.1:0")
             .envs(environment.iter().copied())
             .output()
@@ -129,6 +131,10 @@ fn values_that_do_not_go_together_are_refused() {
                 ("ASSAY_INGEST_DATABASE_URL", "postgresql://localhost/other"),
             ],
             "ASSAY_INGEST_DATABASE_URL is set without ASSAY_DATABASE_URL",
+        ),
+        (
+            [("ASSAY_LISTEN", "off"), ("ASSAY_INGEST_LISTEN", "same")],
+            "ASSAY_INGEST_LISTEN is same, and ASSAY_LISTEN is off",
         ),
         (
             [
@@ -163,7 +169,7 @@ fn the_help_names_every_variable_and_no_secret() {
         "ASSAY_LISTEN",
         "ASSAY_FRONT_LISTEN",
         "ASSAY_FRONT_SECRET",
-        "ASSAY_API_URL",
+        "ASSAY_PUBLIC_URL",
         "ASSAY_ADMIN_LISTEN",
         "ASSAY_RATE_LIMIT",
         "ASSAY_REDIS_URL",

@@ -82,7 +82,14 @@ fn a_taken_address_is_refused_by_name() {
     let refused = |listen: &str, operators: &str| {
         let output = Command::new(program("assay-server"))
             .env("ASSAY_DATABASE_URL", "postgresql:///nowhere")
-            .args(["--listen", listen, "--admin-listen", operators])
+            .args([
+                "--listen",
+                listen,
+                "--front-listen",
+                "off",
+                "--admin-listen",
+                operators,
+            ])
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(1));
@@ -104,6 +111,7 @@ fn start(database_url: &str, listen: &str) -> Output {
     Command::new(program("assay-server"))
         .env("ASSAY_DATABASE_URL", database_url)
         .env("ASSAY_LISTEN", listen)
+        .env("ASSAY_FRONT_LISTEN", "off")
         .env("ASSAY_ADMIN_LISTEN", "127.0.0.1:0")
         .output()
         .unwrap()

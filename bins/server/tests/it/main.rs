@@ -35,6 +35,7 @@ mod ingest_senders;
 mod ingest_shares;
 mod ingest_terms;
 mod lifecycle;
+mod one_address;
 mod private;
 mod recount;
 mod refingerprint;

@@ -61,17 +61,36 @@ static NO_METHOD: Route = Route {
     operation: None,
 };
 
-/// Mounts the API on one worker's actix application.
+/// Mounts the API on one worker's actix application. It answers every path.
 pub fn configure(app: App) -> impl FnOnce(&mut ServiceConfig) {
     let app = Arc::new(app);
-    mount(move |route, request| dispatch(Arc::clone(&app), route, request))
+    mount(
+        move |route, request| dispatch(Arc::clone(&app), route, request),
+        Paths::All,
+    )
 }
 
-/// Mounts `answer` at the path of each route, and at all other paths.
+/// The same for an application that has other parts, too. It answers the paths below `/api`.
+pub fn configure_own_paths(app: App) -> impl FnOnce(&mut ServiceConfig) {
+    let app = Arc::new(app);
+    mount(
+        move |route, request| dispatch(Arc::clone(&app), route, request),
+        Paths::Own,
+    )
+}
+
+/// The paths that are answered beside those of the routes.
+enum Paths {
+    All,
+    Own,
+}
+
+/// Mounts `answer` at the path of each route, and at other paths.
 ///
 /// Actix compares decoded names of the path, so `/%61pi` is `/api`. An encoded slash stays part of its segment.
 fn mount<A>(
     answer: impl Fn(&'static Route, HttpRequest) -> A + Clone + 'static,
+    other_paths: Paths,
 ) -> impl FnOnce(&mut ServiceConfig)
 where
     A: Future<Output = HttpResponse> + 'static,
@@ -86,7 +105,11 @@ where
                 answer(if is_read { route } else { &NO_METHOD }, request)
             }));
         }
-        config.default_service(web::to(move |request: HttpRequest| answer(&NO_ROUTE, request)));
+        let no_route = web::to(move |request: HttpRequest| answer(&NO_ROUTE, request));
+        match other_paths {
+            Paths::All => config.default_service(no_route),
+            Paths::Own => config.service(web::scope("/api").default_service(no_route)),
+        };
     }
 }
 
@@ -115,7 +138,7 @@ mod tests {
         let target: Uri = target.parse().unwrap();
         assert_eq!(target.path(), path);
         let show = |route: &'static Route, _: HttpRequest| async { HttpResponse::Ok().body(route.path) };
-        let service = init_service(Actix::new().configure(mount(show))).await;
+        let service = init_service(Actix::new().configure(mount(show, Paths::All))).await;
         let request = TestRequest::with_uri(&target.to_string()).method(method);
         let body = call_and_read_body(&service, request.to_request()).await;
         String::from_utf8(body.to_vec()).unwrap()
