@@ -1,6 +1,6 @@
 //! Errors that are printed before the command ends, and advice on errors.
 
-use crate::upload::server::UploadError;
+use assay_client::server::UploadError;
 
 /// Advice for an error and its causes; `None` if the messages already contain it or no advice is known.
 pub(crate) fn advice(error: &anyhow::Error) -> Option<&'static str> {

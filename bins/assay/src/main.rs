@@ -8,9 +8,8 @@ mod errors;
 mod forwarding;
 mod gate;
 mod global;
-mod http;
-mod read_api;
-mod upload;
+mod server_flags;
+mod upload_flags;
 mod values;
 
 use std::process::ExitCode;

@@ -14,7 +14,7 @@ use assay_repository::{Database, PoolOptions};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::{clock, cluster::Running, number::float, shape::Shape, step, table::shown};
+use crate::{clock, cluster::Running, number::float, shape::Shape, step::step, table::shown};
 
 /// The description of a data set, as in `dataset.json` of the data folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use crate::{
     number::float,
     program::{self, Program},
     shape::{Shape, Size},
-    step,
+    step::step,
     table::Table,
 };
 

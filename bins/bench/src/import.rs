@@ -14,7 +14,8 @@ use crate::{
     dataset::{OpenDataset, connect},
     generate::{NoJudge, ProjectPlan, recordings},
     number::{float, median},
-    statements, step,
+    statements,
+    step::step,
     table::Table,
 };
 

@@ -9,7 +9,8 @@ use crate::{
     dataset::OpenDataset,
     number::float,
     program::{self, Program},
-    statements, step,
+    statements,
+    step::step,
     table::Table,
 };
 

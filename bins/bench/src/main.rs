@@ -15,6 +15,7 @@ mod number;
 mod program;
 mod shape;
 mod statements;
+mod step;
 mod table;
 
 use std::{
@@ -42,11 +43,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Announces the next step on standard error.
-fn step(what: &str) {
-    eprintln!("assay-bench: {what}");
 }
 
 fn run(options: &Options, command: Command) -> anyhow::Result<()> {

@@ -229,3 +229,15 @@ fn texts(history: &History, runs: &[RunResults<'_>]) -> ErrorTexts {
     }
     texts
 }
+
+/// The name of a cause for people.
+pub const fn cause_words(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Flake => "flake",
+        Cause::Environment => "environment",
+        Cause::BrokenBefore => "broken before",
+        Cause::EarlierOnBranch => "earlier on the branch",
+        Cause::ThisChange => "this change",
+        Cause::Unclear => "unclear",
+    }
+}

@@ -73,6 +73,6 @@ pub use limits::{
     TESTS as MOST_TESTS,
 };
 pub use memory::Memory;
-pub use paths::escaped_name as shown_name;
+pub use paths::{escaped_name as shown_name, shown_path};
 pub use report::{Format, ReadError, Report, ReportedTest, SourceFile, UnknownFormat};
 pub use zone::Clocks;

@@ -11,6 +11,11 @@ pub(crate) fn stored(path: &str, root: Option<&str>) -> String {
     text::shortened_name(relative).into_owned()
 }
 
+/// A path of this machine for messages.
+pub fn shown_path(path: &std::path::Path) -> String {
+    escaped_name(&path.display().to_string())
+}
+
 /// Escapes a name for messages, because reports may be malicious. Escapes control characters, characters that change
 /// the text direction, and commands of CI services (`::error::`, `##vso[`). `::` within a word is not a command: it
 /// separates the modules of a test.

@@ -14,7 +14,7 @@ use assay_console::{
     progress::{self, Unit},
 };
 use assay_domain::timestamp::Timestamp;
-use assay_reports::{Format, MOST_FILE_BYTES, MOST_IMPORT_BYTES, SourceFile};
+use assay_reports::{Format, MOST_FILE_BYTES, MOST_IMPORT_BYTES, SourceFile, shown_path};
 use rayon::prelude::*;
 use walkdir::WalkDir;
 
@@ -111,7 +111,7 @@ pub struct Candidate {
 impl Candidate {
     /// Its name in messages.
     pub fn name(&self) -> String {
-        display_path(&self.path)
+        shown_path(&self.path)
     }
 
     /// Reads the file if it begins like a report. Only regular files are read, because a device or a named pipe may
@@ -202,11 +202,6 @@ fn read_on(from: &mut impl Read, into: &mut Vec<u8>, most: usize, budget: &ByteB
         MOST_FILE_BYTES >> 20
     );
     budget.add(into.len() - before)
-}
-
-/// A path as messages show it.
-pub fn display_path(path: &Path) -> String {
-    assay_reports::shown_name(&path.display().to_string())
 }
 
 /// Every file that the paths name, each once, in a fixed order. A walk also reads files with these suffixes. A folder
@@ -334,7 +329,7 @@ fn walk(
             ensure!(
                 into.len() <= MOST_FILES,
                 "{}: more than {MOST_FILES} files; name fewer",
-                display_path(folder)
+                shown_path(folder)
             );
         }
     }
@@ -343,7 +338,7 @@ fn walk(
 
 /// The error for a path that cannot be read. The libraries' own messages would show the path unescaped.
 fn unreadable(path: &Path, problem: &io::Error) -> anyhow::Error {
-    anyhow::anyhow!("{}: {problem}", display_path(path))
+    anyhow::anyhow!("{}: {problem}", shown_path(path))
 }
 
 /// The files that a pattern matches. Matched folders are walked, and unreadable ones are skipped.
@@ -355,7 +350,7 @@ fn matching(
     into: &mut Vec<Candidate>,
 ) -> anyhow::Result<()> {
     let text = pattern.to_string_lossy();
-    let name = display_path(pattern);
+    let name = shown_path(pattern);
     let before = into.len();
     if text.contains(['*', '?', '[']) {
         for path in glob::glob(&text).with_context(|| format!("{name}: the pattern is not valid"))? {
@@ -409,7 +404,7 @@ fn display_paths(paths: &[PathBuf]) -> String {
     let names: Vec<_> = paths
         .iter()
         .take(MOST_NAMED)
-        .map(|path| display_path(path))
+        .map(|path| shown_path(path))
         .collect();
     names.join(", ")
 }

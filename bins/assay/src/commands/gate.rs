@@ -10,6 +10,11 @@ use anyhow::Context as _;
 use assay_analysis::FailureSelection;
 use assay_console::{misuse::Misuse, terminal};
 use assay_domain::{cause::Knowledge, id::RunId};
+use assay_gate::{
+    judged::JudgedRun,
+    policy::{self, Decision},
+    show,
+};
 use assay_ingest::{Arrival, Files, Flags};
 use assay_reports::SourceFile;
 use assay_sources::{checkout::Checkout, files, report_flags::ReportFlags, values};
@@ -21,14 +26,11 @@ use crate::{
     environment, errors,
     gate::{
         flags::{GateFlags, GateOutput},
-        judged::JudgedRun,
-        policy::{self, Decision},
         record::{self, DecisionTarget},
-        show,
         stored::StoredRunFlags,
     },
     global::Global,
-    upload::flags::UploadFlags,
+    upload_flags::UploadFlags,
 };
 
 /// The exit status if the causes of the failures are unknown.
@@ -170,7 +172,7 @@ fn judge_by_server(global: &Global, args: &GateArgs, files: &[SourceFile]) -> an
         .server(ci.provider)?
         .context("no server is named; set ASSAY_INGEST_URL, or give --history")?;
     let answer = upload::explain(global, &args.flags, &server, &ci, files)?;
-    JudgedRun::of_answer(&answer)
+    Ok(JudgedRun::of_answer(&answer)?)
 }
 
 /// The failures of the report by the runs of a history.

@@ -3,16 +3,16 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 
 use anyhow::anyhow;
+use assay_client::{
+    address::Address,
+    http::{self, Answer},
+};
 use assay_console::misuse::Misuse;
 use clap::Args;
 use serde_json::{Value, json};
 use ureq::{Agent, http::header};
 
-use crate::{
-    environment,
-    http::{self, Answer},
-    upload::address::Address,
-};
+use crate::environment;
 
 /// The maximum size of a message, in bytes.
 const LARGEST: u64 = 4 << 20;

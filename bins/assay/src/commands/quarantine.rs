@@ -3,6 +3,7 @@
 use std::{io::Write as _, path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
+use assay_client::read_api::ReadApi;
 use assay_console::{message, output, terminal};
 use assay_domain::{test::TestName, timestamp::Timestamp, verdict::VerdictStatus};
 use assay_runners::{Runner, RunnerList, Use};
@@ -15,7 +16,7 @@ use crate::{
     clock,
     commands::analyze,
     global::Global,
-    read_api::{ConnectionFlags, ReadApi, ReadApiFlags},
+    server_flags::{ConnectionFlags, ReadApiFlags},
     values::age_in_window,
 };
 

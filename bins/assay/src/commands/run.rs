@@ -10,7 +10,14 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use assay_client::server::Server;
 use assay_console::{message, misuse::Misuse, terminal};
+use assay_gate::{
+    judged::JudgedRun,
+    means_failed_tests,
+    policy::{self, CommandStatus, Decision, Rules},
+    show,
+};
 use assay_reports::{Format, ci::CiContext};
 use assay_sources::files::{self, Candidate};
 use clap::Args;
@@ -23,14 +30,10 @@ use crate::{
     forwarding::Forwarding,
     gate::{
         flags::GateFlags,
-        judged::JudgedRun,
-        means_failed_tests,
-        policy::{self, CommandStatus, Decision, Rules},
         record::{self, DecisionTarget},
-        show,
     },
     global::Global,
-    upload::{flags::UploadFlags, server::Server},
+    upload_flags::UploadFlags,
 };
 
 /// Exit statuses of shells for a command that cannot be run.
@@ -186,7 +189,7 @@ fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
     let Some((program, arguments)) = command.split_first() else {
         bail!("no command");
     };
-    let name = files::display_path(Path::new(program));
+    let name = assay_reports::shown_path(Path::new(program));
     // Handles signals before the start, so that none is lost.
     let forwarding = Forwarding::start().context("signals cannot be forwarded")?;
     let mut command = Command::new(program);
@@ -252,7 +255,11 @@ fn send_written(
     let (new, old): (Vec<_>, Vec<_>) = existing
         .into_iter()
         .partition(|candidate| state(&candidate.path) != before.get(&candidate.path).copied());
-    let patterns: Vec<_> = args.report.iter().map(|path| files::display_path(path)).collect();
+    let patterns: Vec<_> = args
+        .report
+        .iter()
+        .map(|path| assay_reports::shown_path(path))
+        .collect();
     let patterns = patterns.join(", ");
     if new.is_empty() {
         match old.len() {

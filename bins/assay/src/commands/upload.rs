@@ -3,6 +3,13 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, anyhow};
+use assay_client::{
+    answer,
+    body::{Body, Facts, Field},
+    sending::{send_body, send_waiting},
+    server::Server,
+    spool::Spool,
+};
 use assay_console::{message, misuse::Misuse, output, retry::Backoff, terminal};
 use assay_ingest::Flags;
 use assay_reports::{SourceFile, ci::CiContext};
@@ -10,18 +17,7 @@ use assay_sources::{checkout::Checkout, clocks, files, report_flags::ReportFlags
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::{
-    clock, environment,
-    global::Global,
-    upload::{
-        answer,
-        body::{Body, Facts, Field},
-        flags::UploadFlags,
-        sending::{send_body, send_waiting},
-        server::Server,
-        spool::Spool,
-    },
-};
+use crate::{clock, environment, global::Global, upload_flags::UploadFlags};
 
 /// Heading of the help.
 const SERVER: &str = "The server";
@@ -89,7 +85,7 @@ fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> 
     if args.paths.is_empty() {
         let spool = Spool::open(args.flags.spool.as_deref().unwrap_or(".".as_ref()))?;
         let mut backoff = Backoff::new(args.flags.connection.retry_for);
-        let waiting = send_waiting(global, server, &spool, args.any_key, &mut backoff)?;
+        let waiting = send_waiting(global.json, server, &spool, args.any_key, &mut backoff)?;
         if let Some(error) = waiting.failure {
             return Err(anyhow::Error::new(error).context(format!(
                 "sent {} of {}, and others wait",
@@ -157,11 +153,11 @@ pub(crate) fn send_or_spool(
     let spool = spool.filter(|_| !flags.dry_run);
     if let Some(spool) = &spool {
         // The spool's failures are not this report's.
-        if let Err(problem) = send_waiting(global, server, spool, false, &mut backoff) {
+        if let Err(problem) = send_waiting(global.json, server, spool, false, &mut backoff) {
             message!("warning: the spool's uploads are not sent: {problem:#}");
         }
     }
-    let answer = match send_body(global, server, &body, &mut backoff) {
+    let answer = match send_body(global.json, server, &body, &mut backoff) {
         Ok(answer) => answer,
         Err(not_sent) => {
             let spooled = spool.filter(|_| not_sent.error.is_worth_spooling()).map(|spool| {
@@ -206,7 +202,7 @@ pub(crate) fn explain(
     output::print_warnings(&warnings);
     let body = Body::new(&fields, files)?;
     let answer = send_body(
-        global,
+        global.json,
         server,
         &body,
         &mut Backoff::new(flags.connection.retry_for),

@@ -1,20 +1,14 @@
 //! Sends a decision to the server, so that the pages show what was excused.
 
+use assay_client::{address::MissingSetting, annotation, server::Server};
 use assay_console::message;
 use assay_console::retry::{self, Backoff};
-use assay_domain::{
-    decision::{ExcusedTest, GateDecision, LONGEST_REASON},
-    id::RunId,
-    run::CiProvider,
-};
+use assay_domain::{id::RunId, run::CiProvider};
+use assay_gate::policy::Decision;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::policy::Decision;
-use crate::{
-    errors,
-    upload::{address::MissingSetting, annotation, flags::UploadFlags, server::Server},
-};
+use crate::{errors, upload_flags::UploadFlags};
 
 /// The run or upload of a decision.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -51,7 +45,7 @@ pub(crate) fn store(
     decision: &Decision,
 ) {
     let sent = target.and_then(|target| {
-        let body = body(target, decision);
+        let body = decision.to_record(target.run_id, target.shard_id);
         let mut backoff = Backoff::new(flags.connection.retry_for);
         let sent = retry::until_expired(json, &mut backoff, "the decision is not stored yet", || {
             server.decide(&body)
@@ -74,24 +68,5 @@ pub(crate) fn not_stored(provider: Option<CiProvider>, error: &anyhow::Error) {
             let advice = errors::advice(error).map_or_else(String::new, |advice| format!("; {advice}"));
             annotation::warn(provider, &text(&format!("{error:#}{advice}")));
         }
-    }
-}
-
-fn body(target: DecisionTarget, decision: &Decision) -> GateDecision {
-    let excused = decision.failed.iter().filter(|(_, refusal)| refusal.is_none());
-    GateDecision {
-        run_id: target.run_id,
-        shard_id: target.shard_id,
-        outcome: decision.outcome,
-        failed: u32::try_from(decision.failed.len()).unwrap_or(u32::MAX),
-        excused: excused
-            .map(|(failure, _)| ExcusedTest {
-                test_name: failure.test_name.clone(),
-                file_path: failure.file_path.clone(),
-                cause: failure.cause,
-                mine: failure.mine,
-                reason: failure.explanation.chars().take(LONGEST_REASON).collect(),
-            })
-            .collect(),
     }
 }

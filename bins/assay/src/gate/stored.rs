@@ -1,10 +1,10 @@
 //! The failures of a stored run, from the read API.
 
 use assay_domain::id::RunId;
+use assay_gate::judged::JudgedRun;
 use clap::Args;
 
-use super::judged::JudgedRun;
-use crate::read_api::{ConnectionFlags, ReadApiFlags};
+use crate::server_flags::{ConnectionFlags, ReadApiFlags};
 
 /// Heading of the help.
 const STORED: &str = "A stored run";
@@ -36,6 +36,6 @@ impl StoredRunFlags {
         let answer = api.get(&format!(
             "projects/{project}/runs/{run}/failures?limit={MOST_LISTED}"
         ))?;
-        JudgedRun::of_stored_run(&answer)
+        Ok(JudgedRun::of_stored_run(&answer)?)
     }
 }

@@ -34,7 +34,7 @@ use crate::{
     dataset::{Dataset, DatasetProject, connect},
     number::small,
     shape::Shape,
-    step,
+    step::step,
 };
 
 /// The data set of this shape in this folder: an existing one, or a new one.

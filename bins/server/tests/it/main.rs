@@ -15,6 +15,7 @@ mod agents;
 mod backup;
 mod caching;
 mod cells;
+mod circles;
 mod configuration;
 mod decisions;
 mod demo;

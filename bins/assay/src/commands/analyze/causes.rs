@@ -1,13 +1,13 @@
 //! The flag `--causes` and its table: the causes of a history's failures.
 
-use assay_analysis::{CausedFailure, Causes, Collector, FailureSelection};
+use assay_analysis::{CausedFailure, Causes, Collector, FailureSelection, cause_words};
 use assay_console::{
     misuse::Misuse,
     output,
     table::{Cell, Tone, table_with_notes},
 };
 use assay_domain::{
-    cause::{Action, Cause, Knowledge, band},
+    cause::{Action, Knowledge, band},
     timestamp::Timestamp,
 };
 
@@ -70,7 +70,7 @@ pub(super) fn table(causes: &Causes, columns: Option<usize>) -> String {
     });
     let head = |failure: &CausedFailure| -> Vec<Cell> {
         vec![
-            Cell::new(words(failure.cause), tone(failure.action)),
+            Cell::new(cause_words(failure.cause), tone(failure.action)),
             band(failure.mine).into(),
         ]
     };
@@ -101,18 +101,6 @@ pub(super) fn table(causes: &Causes, columns: Option<usize>) -> String {
         text.trim_end(),
         advice(gate.action, gate.mine),
     )
-}
-
-/// The name of a cause for people.
-pub(crate) const fn words(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Flake => "flake",
-        Cause::Environment => "environment",
-        Cause::BrokenBefore => "broken before",
-        Cause::EarlierOnBranch => "earlier on the branch",
-        Cause::ThisChange => "this change",
-        Cause::Unclear => "unclear",
-    }
 }
 
 fn advice(action: Action, mine: f64) -> String {

@@ -4,12 +4,13 @@ use std::{collections::HashSet, time::Duration};
 
 use assay_domain::{
     cause::{Action, Cause},
-    decision::GateOutcome,
+    decision::{ExcusedTest, GateDecision, GateOutcome, LONGEST_REASON},
+    id::RunId,
     timestamp::Timestamp,
 };
 use glob::Pattern;
 
-use super::judged::{JudgedFailure, JudgedRun};
+use crate::judged::{JudgedFailure, JudgedRun};
 
 /// A test that ran in fewer runs elsewhere is new.
 const NEW_BELOW: u32 = 5;
@@ -18,34 +19,35 @@ const CROWD: u32 = 10;
 
 /// The rules that decide which failures are excused.
 #[derive(Debug, Clone)]
-pub(crate) struct Rules {
+pub struct Rules {
     /// The probability of a breakage by this branch, from 0 to 1, from which the gate does not pass.
-    pub(crate) risk: f64,
+    pub risk: f64,
     /// How many failed tests may be excused.
-    pub(crate) most_excused: usize,
+    pub most_excused: usize,
     /// Files of the change, relative to the checkout.
-    pub(crate) changed: HashSet<String>,
+    pub changed: HashSet<String>,
     /// Tests that are never excused, by name or file.
-    pub(crate) never: Vec<Pattern>,
+    pub never: Vec<Pattern>,
     /// Whether tests may be excused that are broken on the stable branch.
-    pub(crate) allow_broken: bool,
+    pub allow_broken: bool,
     /// A test whose first known failure is older than this is not excused.
-    pub(crate) expire_after: Option<Duration>,
+    pub expire_after: Option<Duration>,
     /// The time of the decision.
-    pub(crate) now: Timestamp,
+    pub now: Timestamp,
 }
 
 /// The exit status of the test command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CommandStatus {
-    pub(crate) code: u8,
+pub struct CommandStatus {
+    /// The number.
+    pub code: u8,
     /// Whether the runner uses this status for failed tests only.
-    pub(crate) means_failed_tests: bool,
+    pub means_failed_tests: bool,
 }
 
 /// Why a failed test is not excused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// This branch probably broke it.
     Mine,
     /// No cause is probable enough.
@@ -66,7 +68,7 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// The word of the JSON answer.
-    pub(crate) const fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Mine => "mine",
             Self::Unclear => "unclear",
@@ -80,7 +82,7 @@ impl Refusal {
     }
 
     /// The reason as one sentence, without a full stop.
-    pub(crate) const fn sentence(self) -> &'static str {
+    pub const fn sentence(self) -> &'static str {
         match self {
             Self::Mine => "this change may have broken it",
             Self::Unclear => "its cause is not clear enough",
@@ -96,16 +98,38 @@ impl Refusal {
 
 /// The decision on a run.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Decision {
-    pub(crate) outcome: GateOutcome,
+pub struct Decision {
+    /// The outcome.
+    pub outcome: GateOutcome,
     /// Why the run is not valid, one sentence each.
-    pub(crate) problems: Vec<String>,
+    pub problems: Vec<String>,
     /// The failed tests, each with why it is not excused.
-    pub(crate) failed: Vec<(JudgedFailure, Option<Refusal>)>,
+    pub failed: Vec<(JudgedFailure, Option<Refusal>)>,
 }
 
 impl Decision {
-    pub(crate) fn excused(&self) -> usize {
+    /// The decision on a run, or on one report of it, as a server stores it.
+    pub fn to_record(&self, run_id: RunId, shard_id: Option<RunId>) -> GateDecision {
+        let excused = self.failed.iter().filter(|(_, refusal)| refusal.is_none());
+        GateDecision {
+            run_id,
+            shard_id,
+            outcome: self.outcome,
+            failed: u32::try_from(self.failed.len()).unwrap_or(u32::MAX),
+            excused: excused
+                .map(|(failure, _)| ExcusedTest {
+                    test_name: failure.test_name.clone(),
+                    file_path: failure.file_path.clone(),
+                    cause: failure.cause,
+                    mine: failure.mine,
+                    reason: failure.explanation.chars().take(LONGEST_REASON).collect(),
+                })
+                .collect(),
+        }
+    }
+
+    /// The number of excused failures.
+    pub fn excused(&self) -> usize {
         self.failed
             .iter()
             .filter(|(_, refusal)| refusal.is_none())
@@ -114,7 +138,7 @@ impl Decision {
 }
 
 /// Decides on a run.
-pub(crate) fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) -> Decision {
+pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) -> Decision {
     let failed: Vec<(JudgedFailure, Option<Refusal>)> = run
         .failed()
         .map(|failure| (failure.clone(), rules.refusal(failure)))

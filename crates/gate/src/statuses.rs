@@ -15,7 +15,7 @@ const ROBOT_MOST: u64 = 250;
 
 /// Whether this exit status of a command that wrote reports of these formats means failed tests and no other fault.
 /// Another status means that the run itself failed, so that tests may be missing.
-pub(crate) fn means_failed_tests(status: u8, failed: u64, formats: &[Format]) -> bool {
+pub fn means_failed_tests(status: u8, failed: u64, formats: &[Format]) -> bool {
     let counts_up_to = |most: u64| u64::from(status) == failed.min(most);
     status == COMMON
         || formats.iter().any(|format| match format {

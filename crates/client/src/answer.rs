@@ -82,7 +82,7 @@ impl Change {
 }
 
 /// The warnings of an answer.
-pub(crate) fn warnings(answer: &Value) -> Vec<String> {
+pub fn warnings(answer: &Value) -> Vec<String> {
     let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
     stored
         .warnings
@@ -92,7 +92,7 @@ pub(crate) fn warnings(answer: &Value) -> Vec<String> {
 }
 
 /// Describes the answer to a report that was stored.
-pub(crate) fn in_words(answer: &Value) -> String {
+pub fn in_words(answer: &Value) -> String {
     let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
     let project = shown_name(&stored.project.name);
     let text = |text: &Option<String>| text.as_deref().map(shown_name).unwrap_or_default();
@@ -127,7 +127,7 @@ pub(crate) fn in_words(answer: &Value) -> String {
 }
 
 /// Describes the answer to `--dry-run`.
-pub(crate) fn of_dry_run(answer: &Value) -> String {
+pub fn of_dry_run(answer: &Value) -> String {
     let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
     let rows = stored.values.iter().map(|value| {
         let text = |name: &str| match value.get(name) {

@@ -7,17 +7,16 @@ use assay_console::{
 };
 use serde_json::Value;
 
-use super::{
+use crate::{
     body::Body,
     server::{Server, UploadError},
     spool::{Claim, SentWith, Spool},
 };
-use crate::global::Global;
 
 /// A report that was not sent, or whose answer was lost.
-pub(crate) struct NotSent {
+pub struct NotSent {
     /// The error of the last attempt.
-    pub(crate) error: UploadError,
+    pub error: UploadError,
     /// Whether an attempt may have stored the report.
     may_be_stored: bool,
 }
@@ -25,11 +24,7 @@ pub(crate) struct NotSent {
 impl NotSent {
     /// Adds whether the report is stored, and what happens next. `spooled` is the result of adding it to a spool, with
     /// the spool's name.
-    pub(crate) fn with_context(
-        self,
-        dry_run: bool,
-        spooled: Option<(anyhow::Result<()>, String)>,
-    ) -> anyhow::Error {
+    pub fn with_context(self, dry_run: bool, spooled: Option<(anyhow::Result<()>, String)>) -> anyhow::Error {
         let is_unknown = self.may_be_stored && !dry_run;
         let stored = match is_unknown {
             false => "nothing was stored",
@@ -56,16 +51,17 @@ impl NotSent {
 }
 
 /// The result of sending the uploads of a spool.
-pub(crate) struct SentWaiting {
-    pub(crate) sent: u64,
+pub struct SentWaiting {
+    /// How many were sent.
+    pub sent: u64,
     /// The last error of an upload that stays in the spool.
-    pub(crate) failure: Option<UploadError>,
+    pub failure: Option<UploadError>,
 }
 
 /// Sends the uploads of a spool. An upload that the server refuses permanently is set aside. Any other upload that
 /// fails stays, and the next one is sent unless it would fail for the same reason.
-pub(crate) fn send_waiting(
-    global: &Global,
+pub fn send_waiting(
+    json: bool,
     server: &Server,
     spool: &Spool,
     any_key: bool,
@@ -88,7 +84,7 @@ pub(crate) fn send_waiting(
             }
         };
         let name = entry.name();
-        let done = match send_waiting_body(global, server, &entry.body, backoff) {
+        let done = match send_waiting_body(json, server, &entry.body, backoff) {
             Ok(_) => {
                 message!("sent {name}, which an earlier upload had kept");
                 sent += 1;
@@ -133,13 +129,13 @@ pub(crate) fn send_waiting(
 /// Sends a waiting body. An error that may be this body's alone is not retried, because the retries would take the
 /// time of the others. The next job sends the body again.
 fn send_waiting_body(
-    global: &Global,
+    json: bool,
     server: &Server,
     body: &Body,
     backoff: &mut Backoff,
 ) -> Result<Value, UploadError> {
-    let sent = retry::until_expired(global.json, backoff, "not sent yet", || {
-        match send_once(global, server, body) {
+    let sent = retry::until_expired(json, backoff, "not sent yet", || {
+        match send_once(json, server, body) {
             Err(error) if error.concerns_every_report() => Err(error),
             sent => Ok(sent),
         }
@@ -148,24 +144,19 @@ fn send_waiting_body(
 }
 
 /// Sends a body until it is stored or refused, or the time is over.
-pub(crate) fn send_body(
-    global: &Global,
-    server: &Server,
-    body: &Body,
-    backoff: &mut Backoff,
-) -> Result<Value, NotSent> {
+pub fn send_body(json: bool, server: &Server, body: &Body, backoff: &mut Backoff) -> Result<Value, NotSent> {
     // The answer of an earlier attempt than the last one may be lost, too.
     let mut may_be_stored = false;
-    let sent = retry::until_expired(global.json, backoff, "not sent yet", || {
-        send_once(global, server, body).inspect_err(|error| may_be_stored |= error.may_be_stored())
+    let sent = retry::until_expired(json, backoff, "not sent yet", || {
+        send_once(json, server, body).inspect_err(|error| may_be_stored |= error.may_be_stored())
     });
     sent.map_err(|error| NotSent { error, may_be_stored })
 }
 
 /// Sends a body once, with a progress bar.
-fn send_once(global: &Global, server: &Server, body: &Body) -> Result<Value, UploadError> {
+fn send_once(json: bool, server: &Server, body: &Body) -> Result<Value, UploadError> {
     let length = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
-    let bar = progress::bar(global.json, "sending", length, Unit::SentBytes);
+    let bar = progress::bar(json, "sending", length, Unit::SentBytes);
     let sent = server.send(body, |bytes| bar.wrap_read(bytes));
     bar.finish_and_clear();
     sent

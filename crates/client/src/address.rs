@@ -1,19 +1,12 @@
-//! The address and the key of an ingest listener.
+//! The address and the key of a listener.
 
-use std::{
-    fs::File,
-    io::Read as _,
-    net::IpAddr,
-    path::{Path, PathBuf},
-};
+use std::{fs::File, io::Read as _, net::IpAddr, path::Path};
 
 use anyhow::{Context as _, ensure};
 use assay_console::misuse::Misuse;
 use assay_keys::key::{self, READ_PREFIX};
-use assay_sources::files::display_path;
+use assay_reports::shown_path;
 use ureq::http::Uri;
-
-use crate::environment;
 
 /// The name of the ingest listener in messages.
 const INGEST: &str = "the ingest listener";
@@ -26,17 +19,17 @@ const IDENTIFYING_BYTES: usize = 8;
 
 /// The address of a listener, without the path of a route.
 #[derive(Debug, Clone)]
-pub(crate) struct Address {
+pub struct Address {
     base: String,
     /// Whether the host is this machine.
-    pub(crate) is_loopback: bool,
+    pub is_loopback: bool,
     /// Whether the connection is encrypted.
-    pub(crate) is_encrypted: bool,
+    pub is_encrypted: bool,
 }
 
 impl Address {
     /// Parses the address of a listener, which `listener` names.
-    pub(crate) fn parse(listener: &str, text: &str, insecure_http: bool) -> Result<Self, Misuse> {
+    pub fn parse(listener: &str, text: &str, insecure_http: bool) -> Result<Self, Misuse> {
         let wrong = |why: &str| Misuse(format!("the address of {listener} {why}"));
         let text = text.trim();
         if text.len() > LONGEST_ADDRESS {
@@ -81,12 +74,12 @@ impl Address {
     }
 
     /// The address without the path of a route.
-    pub(crate) fn base(&self) -> &str {
+    pub fn base(&self) -> &str {
         &self.base
     }
 
     /// The address of a route such as `reports`.
-    pub(crate) fn route(&self, name: &str) -> String {
+    pub fn route(&self, name: &str) -> String {
         format!("{}/ingest/v1/{name}", self.base)
     }
 }
@@ -98,25 +91,25 @@ impl std::fmt::Display for Address {
 }
 
 /// An ingest key. Its text is in no message.
-pub(crate) struct Key(String);
+pub struct Key(String);
 
 impl Key {
-    /// Reads the key from the file, else from the environment. None if the variable is not set or empty.
-    pub(crate) fn of(file: Option<&Path>) -> anyhow::Result<Option<Self>> {
+    /// Reads the key from the file, else takes `variable`, the value of ASSAY_INGEST_KEY. None if that is not set or empty.
+    pub fn of(file: Option<&Path>, variable: Option<String>) -> anyhow::Result<Option<Self>> {
         let text = match file {
             Some(path) => {
                 let mut text = String::new();
                 File::open(path)
                     .and_then(|file| file.take(LONGEST_KEY + 1).read_to_string(&mut text))
-                    .with_context(|| format!("--key-file {}", display_path(path)))?;
+                    .with_context(|| format!("--key-file {}", shown_path(path)))?;
                 ensure!(
                     !text.trim().is_empty(),
                     "--key-file {}: it is empty",
-                    display_path(path)
+                    shown_path(path)
                 );
                 Some(text)
             }
-            None => environment::ingest_key(),
+            None => variable,
         };
         let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
             return Ok(None);
@@ -126,18 +119,18 @@ impl Key {
         ensure!(
             key.chars().all(is_key) && u64::try_from(key.len())? <= LONGEST_KEY,
             "{} contains no key; a key is svc_ followed by letters and digits, on one line",
-            file.map_or("ASSAY_INGEST_KEY".to_owned(), display_path)
+            file.map_or("ASSAY_INGEST_KEY".to_owned(), shown_path)
         );
         Ok(Some(Self(key.to_owned())))
     }
 
     /// Whether it is an organization's read key.
-    pub(crate) fn is_read_key(&self) -> bool {
+    pub fn is_read_key(&self) -> bool {
         self.0.starts_with(READ_PREFIX)
     }
 
     /// The beginning of the key's hash. It identifies the key and does not reveal it.
-    pub(crate) fn identifier(&self) -> String {
+    pub fn identifier(&self) -> String {
         let hash = key::hash(self.0.as_bytes()).0;
         hash.iter()
             .take(IDENTIFYING_BYTES)
@@ -146,24 +139,29 @@ impl Key {
     }
 
     /// The value of the header `Authorization`.
-    pub(crate) fn bearer(&self) -> String {
+    pub fn bearer(&self) -> String {
         format!("Bearer {}", self.0)
     }
 }
 
-/// The flags that set the address and the key.
-pub(crate) struct AddressFlags<'a> {
-    pub(crate) url: Option<&'a str>,
-    pub(crate) key_file: Option<&'a PathBuf>,
-    pub(crate) insecure_http: bool,
+/// The settings of the address and the key.
+#[derive(Default)]
+pub struct Settings<'a> {
+    /// The address.
+    pub url: Option<&'a str>,
+    /// The file with the key.
+    pub key_file: Option<&'a Path>,
+    /// The key from the environment, which counts without a file.
+    pub key: Option<String>,
+    /// Whether plain `http://` to another machine is allowed.
+    pub insecure_http: bool,
 }
 
-impl AddressFlags<'_> {
+impl Settings<'_> {
     /// Returns the address and the key. The error is a [`MissingSetting`] if one of them was not given.
-    pub(crate) fn resolve(&self) -> anyhow::Result<(Address, Key)> {
+    pub fn resolve(self) -> anyhow::Result<(Address, Key)> {
         let url = self.url.map(str::trim).filter(|url| !url.is_empty());
-        let key =
-            Key::of(self.key_file.map(PathBuf::as_path)).map_err(|error| Misuse(format!("{error:#}")))?;
+        let key = Key::of(self.key_file, self.key).map_err(|error| Misuse(format!("{error:#}")))?;
         match (url, key) {
             (Some(url), Some(key)) => Ok((Address::parse(INGEST, url, self.insecure_http)?, key)),
             (None, Some(_)) => Err(MissingSetting("ASSAY_INGEST_URL is not set").into()),
@@ -175,11 +173,11 @@ impl AddressFlags<'_> {
 
 /// The address or the key was not given, as in a pull request of a fork, which gets no secrets.
 #[derive(Debug)]
-pub(crate) struct MissingSetting(&'static str);
+pub struct MissingSetting(&'static str);
 
 impl MissingSetting {
     /// The settings that were not given.
-    pub(crate) const fn message(&self) -> &'static str {
+    pub const fn message(&self) -> &'static str {
         self.0
     }
 }

@@ -11,7 +11,7 @@ use ureq::{
     tls::{Certificate, RootCerts, TlsConfig},
 };
 
-use crate::upload::address::Address;
+use crate::address::Address;
 
 const USER_AGENT: &str = concat!("assay/", env!("CARGO_PKG_VERSION"));
 /// Time limit for connecting.
@@ -32,7 +32,7 @@ const AUTHORITY: &str = "CaUsedAsEndEntity";
 
 /// The reason why there is no answer.
 #[derive(Debug)]
-pub(crate) enum NoAnswer {
+pub enum NoAnswer {
     /// The server cannot be reached, or the connection was lost.
     Unreachable(String),
     /// The server's certificate is not trusted, or the connection cannot be encrypted.
@@ -74,7 +74,7 @@ impl NoAnswer {
     }
 
     /// Advice for the user.
-    pub(crate) const fn advice(&self) -> &'static str {
+    pub const fn advice(&self) -> &'static str {
         match self {
             Self::Unreachable(_) => {
                 "see whether ASSAY_INGEST_URL (or --url) names the ingest listener, and whether it runs and is reachable \
@@ -94,7 +94,7 @@ impl NoAnswer {
     }
 
     /// Whether the same request may succeed later.
-    pub(crate) fn is_transient(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) => true,
             Self::Untrusted(_) | Self::Authority(_) | Self::OtherProtocol(_) => false,
@@ -116,26 +116,27 @@ impl fmt::Display for NoAnswer {
 impl std::error::Error for NoAnswer {}
 
 /// Whether a request that got this status may succeed later.
-pub(crate) fn is_transient(status: StatusCode) -> bool {
+pub fn is_transient(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
 }
 
 /// An answer, read to its end.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: StatusCode,
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
     /// The wait that the server asks for.
-    pub(crate) retry_after: Option<Duration>,
+    pub retry_after: Option<Duration>,
     /// The target of a redirection.
-    pub(crate) location: Option<String>,
+    pub location: Option<String>,
     /// The body, if it is JSON.
-    pub(crate) json: Option<Value>,
+    pub json: Option<Value>,
     bytes: Vec<u8>,
 }
 
 impl Answer {
     /// Reads an answer of the server at this address.
-    pub(crate) fn read(
+    pub fn read(
         address: &Address,
         answer: Result<Response<ureq::Body>, ureq::Error>,
     ) -> Result<Self, NoAnswer> {
@@ -159,17 +160,17 @@ impl Answer {
     }
 
     /// A text field of the JSON, without characters that control a terminal.
-    pub(crate) fn text(&self, name: &str) -> Option<String> {
+    pub fn text(&self, name: &str) -> Option<String> {
         self.json.as_ref()?.get(name)?.as_str().map(shown_name)
     }
 
     /// Whether the body is empty.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.bytes.trim_ascii().is_empty()
     }
 
     /// The beginning of an answer that is not JSON, for example of a proxy. For an HTML page, its title.
-    pub(crate) fn beginning(&self) -> String {
+    pub fn beginning(&self) -> String {
         let text = String::from_utf8_lossy(&self.bytes);
         let title = text
             .split_once("<title>")
@@ -187,7 +188,7 @@ impl Answer {
 }
 
 /// Creates a client of a listener. Fails if connections must be encrypted and this system trusts no authority.
-pub(crate) fn agent(address: &Address) -> anyhow::Result<Agent> {
+pub fn agent(address: &Address) -> anyhow::Result<Agent> {
     let mut config = Agent::config_builder()
         .http_status_as_error(false)
         // Another address must not get the key.

@@ -11,10 +11,10 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use assay_domain::timestamp::Timestamp;
-use assay_sources::files::display_path;
+use assay_reports::shown_path;
 use serde::{Deserialize, Serialize};
 
-use super::body::Body;
+use crate::body::Body;
 
 /// The end of an entry's name.
 const ENTRY: &str = "upload";
@@ -27,7 +27,7 @@ const LONGEST_HEAD: u64 = 4_096;
 
 /// A folder of uploads.
 #[derive(Debug)]
-pub(crate) struct Spool {
+pub struct Spool {
     folder: PathBuf,
 }
 
@@ -41,15 +41,15 @@ struct Head {
 
 /// What an upload is sent with.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SentWith<'a> {
+pub struct SentWith<'a> {
     /// The identifier of the job's key.
-    pub(crate) key: &'a str,
+    pub key: &'a str,
     /// Whether uploads of other keys are sent with this key, too.
-    pub(crate) any_key: bool,
+    pub any_key: bool,
 }
 
 /// The result of opening an entry.
-pub(crate) enum Claim {
+pub enum Claim {
     /// No other process sends it.
     Entry(Entry),
     /// It is sent with another key.
@@ -59,33 +59,34 @@ pub(crate) enum Claim {
 }
 
 /// An upload that waits. No other process sends it while this value exists.
-pub(crate) struct Entry {
+pub struct Entry {
     path: PathBuf,
-    pub(crate) body: Body,
+    /// The body.
+    pub body: Body,
     /// Whether it was to be sent with this job's key.
-    pub(crate) is_of_this_key: bool,
+    pub is_of_this_key: bool,
     /// Holds the lock.
     _file: File,
 }
 
 impl Spool {
     /// Opens the spool in this folder. Creates the folder if it is missing.
-    pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
-        let context = || format!("--spool {}", display_path(folder));
+    pub fn open(folder: &Path) -> anyhow::Result<Self> {
+        let context = || format!("--spool {}", shown_path(folder));
         fs::create_dir_all(folder).with_context(context)?;
-        ensure!(folder.is_dir(), "--spool {}: not a folder", display_path(folder));
+        ensure!(folder.is_dir(), "--spool {}: not a folder", shown_path(folder));
         Ok(Self {
             folder: folder.to_path_buf(),
         })
     }
 
     /// The folder, for messages.
-    pub(crate) fn name(&self) -> String {
-        display_path(&self.folder)
+    pub fn name(&self) -> String {
+        shown_path(&self.folder)
     }
 
     /// The paths of the entries, the oldest first.
-    pub(crate) fn entries(&self) -> anyhow::Result<Vec<PathBuf>> {
+    pub fn entries(&self) -> anyhow::Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         for entry in fs::read_dir(&self.folder).with_context(|| format!("--spool {}", self.name()))? {
             let path = entry?.path();
@@ -99,8 +100,8 @@ impl Spool {
     }
 
     /// Locks and reads an entry that may be sent.
-    pub(crate) fn claim(&self, path: &Path, with: SentWith<'_>) -> anyhow::Result<Claim> {
-        let name = display_path(path);
+    pub fn claim(&self, path: &Path, with: SentWith<'_>) -> anyhow::Result<Claim> {
+        let name = shown_path(path);
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Claim::Taken),
@@ -143,7 +144,7 @@ impl Spool {
     }
 
     /// Writes a body to the spool, to be sent with the key of this identifier.
-    pub(crate) fn add(&self, body: &Body, key: &str, now: Timestamp) -> anyhow::Result<()> {
+    pub fn add(&self, body: &Body, key: &str, now: Timestamp) -> anyhow::Result<()> {
         let mut used = 0;
         let context = || format!("--spool {}", self.name());
         for entry in fs::read_dir(&self.folder).with_context(context)? {
@@ -177,19 +178,19 @@ impl Spool {
 
 impl Entry {
     /// Its name for messages.
-    pub(crate) fn name(&self) -> String {
-        display_path(&self.path)
+    pub fn name(&self) -> String {
+        shown_path(&self.path)
     }
 
     /// Removes the entry after it was stored.
-    pub(crate) fn remove(&self) -> anyhow::Result<()> {
+    pub fn remove(&self) -> anyhow::Result<()> {
         fs::remove_file(&self.path).with_context(|| self.name())
     }
 
     /// Renames the entry so that it is not sent again, because the server refused it permanently.
-    pub(crate) fn set_aside(&self) -> anyhow::Result<String> {
+    pub fn set_aside(&self) -> anyhow::Result<String> {
         let path = self.path.with_extension(REFUSED);
         fs::rename(&self.path, &path).with_context(|| self.name())?;
-        Ok(display_path(&path))
+        Ok(shown_path(&path))
     }
 }

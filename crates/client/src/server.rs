@@ -11,11 +11,11 @@ use ureq::{
     http::{Response, StatusCode, header},
 };
 
-use super::{
+use crate::http::{self, Answer, NoAnswer};
+use crate::{
     address::{Address, Key},
     body::Body,
 };
-use crate::http::{self, Answer, NoAnswer};
 
 /// Before it sends a larger body, the client waits for `100 Continue`. The server reads at most this many bytes of a
 /// body that it refuses.
@@ -26,7 +26,7 @@ const OTHER_LISTENER: &str = "this address does not serve /ingest/v1; ASSAY_INGE
                               (ASSAY_INGEST_LISTEN of assay-server), not the read API";
 
 /// A client of one ingest listener.
-pub(crate) struct Server {
+pub struct Server {
     agent: Agent,
     address: Address,
     key: Key,
@@ -34,7 +34,7 @@ pub(crate) struct Server {
 
 /// The reason why a report was not stored.
 #[derive(Debug)]
-pub(crate) enum UploadError {
+pub enum UploadError {
     /// The server did not get the whole report.
     NoAnswer(NoAnswer),
     /// The server got the whole report, and its answer was lost.
@@ -47,10 +47,11 @@ pub(crate) enum UploadError {
 
 /// An error that the server answered.
 #[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) status: StatusCode,
+pub struct Refusal {
+    /// The status.
+    pub status: StatusCode,
     /// The machine-readable code. Empty if another program answered.
-    pub(crate) code: String,
+    pub code: String,
     reason: String,
     retry_after: Option<Duration>,
 }
@@ -79,25 +80,25 @@ impl UploadError {
     }
 
     /// Whether the report itself is refused, so that sending it later or with another key does not help.
-    pub(crate) fn is_the_reports_fault(&self) -> bool {
+    pub fn is_the_reports_fault(&self) -> bool {
         self.refusal()
             .is_some_and(|refusal| matches!(refusal.status.as_u16(), 400 | 409 | 413 | 415 | 422))
     }
 
     /// Whether the key may not store this report, so that sending it later with the same key does not help.
-    pub(crate) fn is_forbidden_to_the_key(&self) -> bool {
+    pub fn is_forbidden_to_the_key(&self) -> bool {
         self.refusal()
             .is_some_and(|refusal| matches!(refusal.code.as_str(), "wrong_project" | "branch_not_allowed"))
     }
 
     /// Whether the server refuses the key itself, with any report.
-    pub(crate) fn is_the_keys_fault(&self) -> bool {
+    pub fn is_the_keys_fault(&self) -> bool {
         self.refusal()
             .is_some_and(|refusal| refusal.status == StatusCode::UNAUTHORIZED)
     }
 
     /// Whether another report that is sent now fails for the same reason.
-    pub(crate) fn concerns_every_report(&self) -> bool {
+    pub fn concerns_every_report(&self) -> bool {
         match self {
             Self::NoAnswer(_) | Self::AnswerLost(_) | Self::ReadApi(_) => true,
             Self::Refused(refusal) => {
@@ -108,18 +109,18 @@ impl UploadError {
     }
 
     /// Whether sending the report later may succeed.
-    pub(crate) fn is_worth_spooling(&self) -> bool {
+    pub fn is_worth_spooling(&self) -> bool {
         !self.is_the_reports_fault() && !self.is_forbidden_to_the_key()
     }
 
     /// Whether the server answered with a failure of its own.
-    pub(crate) fn is_failure_of_the_server(&self) -> bool {
+    pub fn is_failure_of_the_server(&self) -> bool {
         self.refusal()
             .is_some_and(|refusal| refusal.status.is_server_error())
     }
 
     /// Whether the server may have stored the report.
-    pub(crate) fn may_be_stored(&self) -> bool {
+    pub fn may_be_stored(&self) -> bool {
         match self {
             Self::NoAnswer(_) | Self::ReadApi(_) => false,
             Self::AnswerLost(_) => true,
@@ -128,7 +129,7 @@ impl UploadError {
     }
 
     /// Advice for the user.
-    pub(crate) fn advice(&self) -> Option<&'static str> {
+    pub fn advice(&self) -> Option<&'static str> {
         let refusal = match self {
             Self::NoAnswer(problem) | Self::AnswerLost(problem) => return Some(problem.advice()),
             Self::ReadApi(_) => return Some(OTHER_LISTENER),
@@ -178,7 +179,7 @@ impl std::error::Error for UploadError {}
 
 impl Server {
     /// Creates a client. Fails if connections must be encrypted and this system trusts no authority.
-    pub(crate) fn new(address: Address, key: Key) -> anyhow::Result<Self> {
+    pub fn new(address: Address, key: Key) -> anyhow::Result<Self> {
         Ok(Self {
             agent: http::agent(&address)?,
             address,
@@ -187,17 +188,17 @@ impl Server {
     }
 
     /// The address of the listener.
-    pub(crate) fn address(&self) -> &Address {
+    pub fn address(&self) -> &Address {
         &self.address
     }
 
     /// The identifier of the key.
-    pub(crate) fn key_identifier(&self) -> String {
+    pub fn key_identifier(&self) -> String {
         self.key.identifier()
     }
 
     /// Asks the server to describe the key.
-    pub(crate) fn key(&self) -> Result<Value, UploadError> {
+    pub fn key(&self) -> Result<Value, UploadError> {
         let answer = self
             .agent
             .get(self.address.route("key"))
@@ -207,7 +208,7 @@ impl Server {
     }
 
     /// Sends a body. `progress` counts the bytes that were read from it.
-    pub(crate) fn send<R: Read>(
+    pub fn send<R: Read>(
         &self,
         body: &Body,
         progress: impl Fn(std::io::Cursor<Vec<u8>>) -> R,
@@ -235,7 +236,7 @@ impl Server {
     }
 
     /// Sends a gate's decision on an upload.
-    pub(crate) fn decide(&self, decision: &GateDecision) -> Result<Value, UploadError> {
+    pub fn decide(&self, decision: &GateDecision) -> Result<Value, UploadError> {
         let answer = self
             .agent
             .post(self.address.route("decisions"))

@@ -2,12 +2,12 @@
 //!
 //! Names and sentences come from reports and branches, so each form escapes them.
 
+use assay_analysis::cause_words;
 use assay_console::{output, terminal};
 use assay_domain::{cause::band, decision::GateOutcome};
 use serde_json::{Value, json};
 
-use super::policy::{Decision, Refusal};
-use crate::commands::analyze::causes::words;
+use crate::policy::{Decision, Refusal};
 
 /// The first line of the Markdown, by which a step finds the comment that it wrote before.
 const MARKER: &str = "<!-- assay-gate -->";
@@ -17,7 +17,7 @@ const LONGEST: usize = 60_000;
 const LONGEST_TEXT: usize = 500;
 
 /// The decision for a terminal or a log.
-pub(crate) fn text(decision: &Decision) -> String {
+pub fn text(decision: &Decision) -> String {
     let mut text = format!("{}\n", headline(decision));
     for problem in &decision.problems {
         text += &format!("  {}\n", plain(problem));
@@ -32,7 +32,7 @@ pub(crate) fn text(decision: &Decision) -> String {
             "\n{mark}: {}{}\n  {} (this change: {}). {}\n",
             plain(&failure.test_name),
             file(failure.file_path.as_deref()),
-            words(failure.cause),
+            cause_words(failure.cause),
             band(failure.mine),
             plain(&failure.explanation),
         );
@@ -44,7 +44,7 @@ pub(crate) fn text(decision: &Decision) -> String {
 }
 
 /// The decision as Markdown of at most 60,000 characters.
-pub(crate) fn markdown(decision: &Decision) -> String {
+pub fn markdown(decision: &Decision) -> String {
     let mut text = format!("{MARKER}\n### {}\n", headline(decision));
     for problem in &decision.problems {
         text += &format!("\n- {}", code(problem));
@@ -69,7 +69,7 @@ pub(crate) fn markdown(decision: &Decision) -> String {
         let entry = format!(
             "\n- {}{in_file}\n  {verdict}. Cause: {} (this change: {}). {}\n",
             code(&failure.test_name),
-            words(failure.cause),
+            cause_words(failure.cause),
             band(failure.mine),
             code(&failure.explanation),
         );
@@ -83,7 +83,7 @@ pub(crate) fn markdown(decision: &Decision) -> String {
 }
 
 /// The decision as JSON.
-pub(crate) fn json(decision: &Decision) -> Value {
+pub fn json(decision: &Decision) -> Value {
     let failed = decision.failed.iter().map(|(failure, refusal)| {
         json!({
             "testName": failure.test_name,
@@ -105,7 +105,7 @@ pub(crate) fn json(decision: &Decision) -> Value {
 }
 
 /// The failed tests as JUnit XML. Excused ones are skipped.
-pub(crate) fn junit(decision: &Decision) -> String {
+pub fn junit(decision: &Decision) -> String {
     let failures = decision.failed.len() - decision.excused();
     let problems = decision.problems.len();
     let mut xml = format!(
@@ -194,7 +194,7 @@ mod tests {
     use assay_domain::cause::Cause;
 
     use super::*;
-    use crate::gate::judged::JudgedFailure;
+    use crate::judged::JudgedFailure;
 
     fn decision(name: &str, count: usize) -> Decision {
         let failure = JudgedFailure {

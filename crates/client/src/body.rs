@@ -19,16 +19,16 @@ const LEVEL: i32 = 3;
 
 /// A body that is ready to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Body {
+pub struct Body {
     /// The separator of its parts.
-    pub(crate) boundary: String,
+    pub boundary: String,
     /// Compressed with Zstandard.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 impl Body {
     /// Compresses the fields and the files.
-    pub(crate) fn new(fields: &[Field], files: &[SourceFile]) -> anyhow::Result<Self> {
+    pub fn new(fields: &[Field], files: &[SourceFile]) -> anyhow::Result<Self> {
         let boundary = format!("assay-{:032x}", rand::random::<u128>());
         let mut out = zstd::Encoder::new(Vec::new(), LEVEL)?;
         write_parts(&mut out, &boundary, fields, files).context("compressing the reports")?;
@@ -39,7 +39,7 @@ impl Body {
     }
 
     /// Its media type.
-    pub(crate) fn content_type(&self) -> String {
+    pub fn content_type(&self) -> String {
         format!("multipart/form-data; boundary={}", self.boundary)
     }
 }
@@ -105,29 +105,33 @@ fn unused(name: String, taken: &mut HashSet<String>) -> String {
 }
 
 /// A field of the request: its name and its value.
-pub(crate) type Field = (&'static str, String);
+pub type Field = (&'static str, String);
 
 /// The context of a run.
-pub(crate) struct Facts<'a> {
-    pub(crate) flags: &'a Flags,
-    pub(crate) format: Option<Format>,
+pub struct Facts<'a> {
+    /// The values that the user gave.
+    pub flags: &'a Flags,
+    /// The format that the user gave.
+    pub format: Option<Format>,
     /// The checkout's root that the user named.
-    pub(crate) root: Option<&'a str>,
-    pub(crate) ci: &'a CiContext,
+    pub root: Option<&'a str>,
+    /// The values of CI.
+    pub ci: &'a CiContext,
     /// The checkout's files, relative to its root.
-    pub(crate) known_files: Option<Vec<String>>,
+    pub known_files: Option<Vec<String>>,
     /// The project that the key must belong to.
-    pub(crate) project: Option<&'a str>,
-    pub(crate) dry_run: bool,
+    pub project: Option<&'a str>,
+    /// Whether nothing is stored.
+    pub dry_run: bool,
     /// Whether the answer explains the report's failures.
-    pub(crate) failures: bool,
+    pub failures: bool,
     /// The machine's offset from UTC.
-    pub(crate) utc_offset_minutes: Option<i32>,
+    pub utc_offset_minutes: Option<i32>,
 }
 
 impl Facts<'_> {
     /// Returns the fields of the request, and warnings.
-    pub(crate) fn fields(&self) -> (Vec<Field>, Vec<String>) {
+    pub fn fields(&self) -> (Vec<Field>, Vec<String>) {
         let Flags {
             run_key,
             shard,

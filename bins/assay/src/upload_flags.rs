@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
+use assay_client::{
+    address::{MissingSetting, Settings},
+    annotation,
+    server::Server,
+};
 use assay_console::misuse::Misuse;
 use assay_domain::run::CiProvider;
 use assay_sources::report_flags::ReportFlags;
 use clap::Args;
 
-use super::{
-    address::{AddressFlags, MissingSetting},
-    annotation,
-    server::Server,
-};
-use crate::read_api::ConnectionFlags;
+use crate::{environment, server_flags::ConnectionFlags};
 
 /// Heading of the help.
 const SERVER: &str = "The server";
@@ -47,12 +47,13 @@ pub(crate) struct UploadFlags {
 impl UploadFlags {
     /// Creates the client. The error is a [`MissingSetting`] if the address or the key was not given.
     pub(crate) fn configured_server(&self) -> anyhow::Result<Server> {
-        let flags = AddressFlags {
+        let settings = Settings {
             url: self.url.as_deref(),
-            key_file: self.key_file.as_ref(),
+            key_file: self.key_file.as_deref(),
+            key: environment::ingest_key(),
             insecure_http: self.connection.insecure_http,
         };
-        let (address, key) = flags.resolve()?;
+        let (address, key) = settings.resolve()?;
         Server::new(address, key)
     }
 

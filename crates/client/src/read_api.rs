@@ -6,71 +6,17 @@ use anyhow::{Context as _, anyhow};
 use assay_console::{
     misuse::Misuse,
     retry::{self, Backoff, Transient},
-    values::duration,
 };
 use assay_domain::id::ProjectId;
 use assay_reports::shown_name;
-use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 use ureq::{Agent, http::header};
 
 use crate::{
-    environment,
+    address::Address,
     http::{self, Answer, NoAnswer},
-    upload::address::Address,
 };
-
-/// Where the read API is.
-#[derive(Debug, Args)]
-pub(crate) struct ReadApiFlags {
-    /// The address of the server's read API, for ASSAY_READ_KEY
-    #[arg(
-        long,
-        value_name = "https://HOST/api/v1",
-        env = "ASSAY_API_URL",
-        hide_env_values = true
-    )]
-    api_url: Option<String>,
-}
-
-/// How to connect to a server.
-#[derive(Debug, Args)]
-pub(crate) struct ConnectionFlags {
-    /// Allow plain http:// to another machine, which sends key and reports unencrypted
-    #[arg(long, help_heading = SERVER)]
-    pub(crate) insecure_http: bool,
-    /// How long to retry while the server is unreachable or busy: 90s, 5m, 1h, or 0 for a single attempt
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration, help_heading = SERVER)]
-    pub(crate) retry_for: Duration,
-}
-
-/// Heading of the help.
-const SERVER: &str = "The server";
-
-impl ReadApiFlags {
-    /// The client. An address or a key that is missing is wrong usage.
-    pub(crate) fn client(&self, json: bool, connection: &ConnectionFlags) -> anyhow::Result<ReadApi> {
-        let missing = |what: &str, value: &str| Misuse(format!("{what} is not set; set it to {value}"));
-        let url = self.api_url.as_deref().filter(|url| !url.trim().is_empty());
-        let url = url.ok_or_else(|| {
-            missing(
-                "ASSAY_API_URL",
-                "the address of the read API, such as https://assay.example.org/api/v1",
-            )
-        })?;
-        let key = environment::read_key().filter(|key| !key.trim().is_empty());
-        let key = key.ok_or_else(|| missing("ASSAY_READ_KEY", "a read key (`assay-admin key create`)"))?;
-        let address = Address::parse("the read API", url, connection.insecure_http)?;
-        Ok(ReadApi {
-            agent: http::agent(&address)?,
-            address,
-            authorization: format!("Bearer {}", key.trim()),
-            backoff: Backoff::new(connection.retry_for),
-            json,
-        })
-    }
-}
 
 #[derive(Debug, Deserialize)]
 struct Projects {
@@ -113,7 +59,7 @@ fn select_project(answer: &Value, wanted: Option<&str>) -> anyhow::Result<Projec
 }
 
 /// A client of the read API.
-pub(crate) struct ReadApi {
+pub struct ReadApi {
     agent: Agent,
     address: Address,
     authorization: String,
@@ -123,13 +69,25 @@ pub(crate) struct ReadApi {
 }
 
 impl ReadApi {
+    /// Creates a client. It retries a request for this long, and shows that it waits unless the output is JSON. Fails if
+    /// connections must be encrypted and this system trusts no authority.
+    pub fn new(address: Address, key: &str, retry_for: Duration, json: bool) -> anyhow::Result<Self> {
+        Ok(Self {
+            agent: http::agent(&address)?,
+            address,
+            authorization: format!("Bearer {}", key.trim()),
+            backoff: Backoff::new(retry_for),
+            json,
+        })
+    }
+
     /// The project of this id or name; without one the key's only project.
-    pub(crate) fn project(&mut self, wanted: Option<&str>) -> anyhow::Result<ProjectId> {
+    pub fn project(&mut self, wanted: Option<&str>) -> anyhow::Result<ProjectId> {
         select_project(&self.get("projects")?, wanted)
     }
 
     /// The answer of a route, retried while the server is unreachable or busy.
-    pub(crate) fn get(&mut self, path: &str) -> anyhow::Result<Value> {
+    pub fn get(&mut self, path: &str) -> anyhow::Result<Value> {
         let mut backoff = std::mem::replace(&mut self.backoff, Backoff::new(Duration::ZERO));
         let answer = retry::until_expired(self.json, &mut backoff, "no answer yet", || self.get_once(path));
         self.backoff = backoff;

@@ -3,7 +3,7 @@
 use assay_domain::run::CiProvider;
 
 /// Writes a warning to standard error, so that the service shows it where it can.
-pub(crate) fn warn(provider: Option<CiProvider>, text: &str) {
+pub fn warn(provider: Option<CiProvider>, text: &str) {
     eprintln!("{}", line(provider, text));
 }
 

@@ -9,42 +9,62 @@ use assay_domain::{
 use serde::Deserialize;
 use serde_json::Value;
 
+/// A server's answer has no causes of the failures.
+#[derive(Debug, thiserror::Error)]
+pub enum Unexplained {
+    /// The answer to an upload has other fields.
+    #[error("the server's answer does not explain the failures: {0}")]
+    Upload(#[source] serde_json::Error),
+    /// The answer to an upload has no failures.
+    #[error("the server does not explain failures, because it is older than this program; update the server")]
+    OldServer,
+    /// The answer about a stored run has other fields.
+    #[error(
+        "the server's answer does not explain the failures ({0}); if the server is older than this program, update it"
+    )]
+    StoredRun(#[source] serde_json::Error),
+}
+
 /// The failures of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct JudgedRun {
+pub struct JudgedRun {
     /// P(this branch broke at least one of the failed tests).
-    pub(crate) mine: f64,
+    pub mine: f64,
     /// The action that follows from the probabilities alone.
-    pub(crate) action: Action,
+    pub action: Action,
     /// Why the report may lack results; none where it is whole.
-    pub(crate) incomplete: Option<String>,
+    pub incomplete: Option<String>,
     /// Tests of the report.
-    pub(crate) tests: u64,
+    pub tests: u64,
     /// Failed and recovered tests, whether listed or not.
-    pub(crate) total: usize,
+    pub total: usize,
     /// The failed and recovered tests.
-    pub(crate) failures: Vec<JudgedFailure>,
+    pub failures: Vec<JudgedFailure>,
 }
 
 /// A failed or recovered test.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct JudgedFailure {
-    pub(crate) test_name: String,
-    pub(crate) file_path: Option<String>,
+pub struct JudgedFailure {
+    /// The full name.
+    pub test_name: String,
+    /// The file, if it is known.
+    pub file_path: Option<String>,
     /// Whether a retry passed.
-    pub(crate) recovered: bool,
-    pub(crate) cause: Cause,
+    pub recovered: bool,
+    /// The most probable cause.
+    pub cause: Cause,
     /// P(this branch broke it).
-    pub(crate) mine: f64,
-    pub(crate) explanation: String,
+    pub mine: f64,
+    /// One sentence about the cause.
+    pub explanation: String,
     /// Whether the test is broken on the stable branch.
-    pub(crate) broken_on_stable: bool,
+    pub broken_on_stable: bool,
     /// Runs without this change in which the test ran.
-    pub(crate) runs_elsewhere: u32,
+    pub runs_elsewhere: u32,
     /// Tests of this run that failed with the same error, this one among them.
-    pub(crate) same_error: u32,
+    pub same_error: u32,
     /// Its first known failure.
-    pub(crate) first_failed_at: Option<Timestamp>,
+    pub first_failed_at: Option<Timestamp>,
 }
 
 /// The server's answer, as far as the gate needs it.
@@ -130,12 +150,9 @@ struct Stable {
 
 impl JudgedRun {
     /// The failures of a server's answer to `failures=true`. An error names the missing field.
-    pub(crate) fn of_answer(answer: &Value) -> anyhow::Result<Self> {
-        let answer = Answer::deserialize(answer)
-            .map_err(|error| anyhow::anyhow!("the server's answer does not explain the failures: {error}"))?;
-        let answered_failures = answer.failures.ok_or_else(|| {
-            anyhow::anyhow!("the server does not explain failures, because it is older than this program; update the server")
-        })?;
+    pub fn of_answer(answer: &Value) -> Result<Self, Unexplained> {
+        let answer = Answer::deserialize(answer).map_err(Unexplained::Upload)?;
+        let answered_failures = answer.failures.ok_or(Unexplained::OldServer)?;
         Ok(Self {
             mine: answered_failures.gate.mine,
             action: answered_failures.gate.action(),
@@ -151,12 +168,8 @@ impl JudgedRun {
     }
 
     /// The failures of a stored run, from the failures route. An error names what the answer lacks.
-    pub(crate) fn of_stored_run(answer: &Value) -> anyhow::Result<Self> {
-        let stored_run = StoredRun::deserialize(answer).map_err(|error| {
-            anyhow::anyhow!(
-                "the server's answer does not explain the failures ({error}); if the server is older than this program, update it"
-            )
-        })?;
+    pub fn of_stored_run(answer: &Value) -> Result<Self, Unexplained> {
+        let stored_run = StoredRun::deserialize(answer).map_err(Unexplained::StoredRun)?;
         Ok(Self {
             mine: stored_run.gate.mine,
             action: stored_run.gate.action(),
@@ -168,7 +181,7 @@ impl JudgedRun {
     }
 
     /// The failures of a report that was judged by a history.
-    pub(crate) fn of_causes(causes: Causes, incomplete: Option<String>, tests: usize) -> Self {
+    pub fn of_causes(causes: Causes, incomplete: Option<String>, tests: usize) -> Self {
         let gate = causes.gates.first();
         Self {
             mine: gate.map_or(0.0, |gate| gate.mine),
@@ -181,7 +194,7 @@ impl JudgedRun {
     }
 
     /// The tests that finally failed.
-    pub(crate) fn failed(&self) -> impl Iterator<Item = &JudgedFailure> {
+    pub fn failed(&self) -> impl Iterator<Item = &JudgedFailure> {
         self.failures.iter().filter(|failure| !failure.recovered)
     }
 }

@@ -1,0 +1,54 @@
+//! The flags of every command that asks a server.
+
+use std::time::Duration;
+
+use assay_client::{address::Address, read_api::ReadApi};
+use assay_console::{misuse::Misuse, values::duration};
+use clap::Args;
+
+use crate::environment;
+
+/// Where the read API is.
+#[derive(Debug, Args)]
+pub(crate) struct ReadApiFlags {
+    /// The address of the server's read API, for ASSAY_READ_KEY
+    #[arg(
+        long,
+        value_name = "https://HOST/api/v1",
+        env = "ASSAY_API_URL",
+        hide_env_values = true
+    )]
+    api_url: Option<String>,
+}
+
+/// How to connect to a server.
+#[derive(Debug, Args)]
+pub(crate) struct ConnectionFlags {
+    /// Allow plain http:// to another machine, which sends key and reports unencrypted
+    #[arg(long, help_heading = SERVER)]
+    pub(crate) insecure_http: bool,
+    /// How long to retry while the server is unreachable or busy: 90s, 5m, 1h, or 0 for a single attempt
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration, help_heading = SERVER)]
+    pub(crate) retry_for: Duration,
+}
+
+/// Heading of the help.
+const SERVER: &str = "The server";
+
+impl ReadApiFlags {
+    /// The client. An address or a key that is missing is wrong usage.
+    pub(crate) fn client(&self, json: bool, connection: &ConnectionFlags) -> anyhow::Result<ReadApi> {
+        let missing = |what: &str, value: &str| Misuse(format!("{what} is not set; set it to {value}"));
+        let url = self.api_url.as_deref().filter(|url| !url.trim().is_empty());
+        let url = url.ok_or_else(|| {
+            missing(
+                "ASSAY_API_URL",
+                "the address of the read API, such as https://assay.example.org/api/v1",
+            )
+        })?;
+        let key = environment::read_key().filter(|key| !key.trim().is_empty());
+        let key = key.ok_or_else(|| missing("ASSAY_READ_KEY", "a read key (`assay-admin key create`)"))?;
+        let address = Address::parse("the read API", url, connection.insecure_http)?;
+        ReadApi::new(address, &key, connection.retry_for, json)
+    }
+}
