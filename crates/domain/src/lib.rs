@@ -34,6 +34,7 @@ pub mod signature;
 pub mod stable_name;
 pub mod store;
 pub mod test;
+pub mod test_attempts;
 pub mod test_names;
 pub mod timestamp;
 pub mod verdict;

@@ -25,7 +25,8 @@ pub fn stable_name(name: &str) -> Cow<'_, str> {
                 copied = part.end;
                 at = part.end.max(at + 1);
             }
-            None => at += 1,
+            // Only the first digit of a number may begin a part.
+            None => at += leading(bytes.get(at..).unwrap_or_default(), |byte| byte.is_ascii_digit()).max(1),
         }
     }
     if copied == 0 {
@@ -37,12 +38,27 @@ pub fn stable_name(name: &str) -> Cow<'_, str> {
 
 /// Whether a part may begin or be recognised at a byte. Most bytes are passed over, because all names of all reports are
 /// read.
-const fn shows_part(byte: u8) -> bool {
-    matches!(
-        byte,
-        b'0'..=b'9' | b'-' | b'@' | b'[' | b'(' | b':' | b'/' | b'\\'
-    )
+fn shows_part(byte: u8) -> bool {
+    SHOWS_PART.get(usize::from(byte)).is_some_and(|shows| *shows)
 }
+
+/// The table of [`shows_part`].
+static SHOWS_PART: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut bytes: &[u8] = b"0123456789-@[(:/\\";
+    while let [byte, rest @ ..] = bytes {
+        #[expect(
+            clippy::indexing_slicing,
+            clippy::as_conversions,
+            reason = "computed by the compiler, for every byte"
+        )]
+        {
+            table[*byte as usize] = true;
+        }
+        bytes = rest;
+    }
+    table
+};
 
 /// A part of a name that changes from run to run.
 struct Part {
@@ -98,8 +114,9 @@ fn is_word(c: char) -> bool {
 }
 
 /// The number of leading bytes that fit.
-fn leading(text: &str, fits: impl Fn(u8) -> bool) -> usize {
-    text.bytes().take_while(|byte| fits(*byte)).count()
+fn leading(text: impl AsRef<[u8]>, fits: impl Fn(u8) -> bool) -> usize {
+    let bytes = text.as_ref();
+    bytes.iter().position(|byte| !fits(*byte)).unwrap_or(bytes.len())
 }
 
 /// `0x00007f1c21a3b4c5d`: after a word that announces an address, or with more digits than constants have.
@@ -183,8 +200,8 @@ fn time(rest: &str) -> Replacement {
         text.bytes().all(|byte| byte.is_ascii_digit()).then_some(text)
     };
     let is = |at: usize, byte: u8| (rest.as_bytes().get(at) == Some(&byte)).then_some(());
-    digits(0, 4)?;
     is(4, b'-')?;
+    digits(0, 4)?;
     digits(5, 2)?;
     is(7, b'-')?;
     digits(8, 2)?;
@@ -297,13 +314,15 @@ fn browser_version(before: &str, rest: &str) -> Replacement {
     let words = before.strip_suffix(separator)?;
     let end = leading(rest, |byte| byte.is_ascii_digit() || byte == b'.' || byte == b'_');
     let version = rest.get(..end)?.trim_end_matches(['.', '_']);
-    let parts = version.split(['.', '_']).count();
+    let has_parts = version.bytes().any(|byte| !byte.is_ascii_digit());
+    if !has_parts && words.contains(' ') {
+        return None;
+    }
     let after = rest.get(version.len()..)?;
     // A single number may count something.
     let is_whole =
         version.len() >= 2 && (after.is_empty() || after.starts_with([']', ')']) || after.starts_with(" > "));
-    let is_version = parts >= 2 || (is_whole && before.len() == words.len() + 1 && !words.contains(' '));
-    if !is_version {
+    if !(has_parts || is_whole) {
         return None;
     }
     let is_browser = BROWSERS.iter().any(|browser| {

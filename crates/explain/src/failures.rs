@@ -11,11 +11,11 @@ mod sentence;
 use std::collections::HashSet;
 
 use assay_domain::{
-    attempt::TestAttempts,
     cause::Knowledge,
     id::RunId,
     project::Project,
     store::{Store, StoreError, in_snapshot},
+    test_attempts::TestAttempts,
     timestamp::Timestamp,
 };
 use assay_flakiness::Diagnose;

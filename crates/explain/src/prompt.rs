@@ -8,10 +8,11 @@ mod frames;
 use std::fmt::Write as _;
 
 use assay_domain::{
-    attempt::{AttemptStatus, ErrorDetail, StoredAttempt, TestAttempts},
+    attempt::{AttemptStatus, ErrorDetail},
     cause::band,
     execution::TestOutcome,
     plain::plain,
+    test_attempts::{StoredAttempt, TestAttempts},
     verdict::{FailingSince, StoredVerdict},
 };
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::{Regex, RegexSet};
 
-use crate::{origin, text};
+use crate::{origin, pattern::pattern, text};
 
 /// Characters of a text that are masked.
 const MOST_CHARS: usize = 8_000;
@@ -206,14 +206,6 @@ fn step(block: Block, line: &str, locator: &mut Option<String>) -> Block {
 fn is_pytest_location(line: &str) -> bool {
     line.split_once(".py:")
         .is_some_and(|(_, rest)| rest.contains(": in "))
-}
-
-#[expect(
-    clippy::expect_used,
-    reason = "the pattern is a constant, compiled by every test"
-)]
-pub(crate) fn pattern(regex: &str) -> Regex {
-    Regex::new(regex).expect("a constant pattern compiles")
 }
 
 #[expect(

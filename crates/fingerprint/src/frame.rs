@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use assay_domain::frame::is_jvm_library;
 use regex::Regex;
 
-use crate::{cut::pattern, text};
+use crate::{pattern::pattern, text};
 
 /// Java and other JVM languages: `at org.shop.OrderTest.total(OrderTest.java:3)`.
 static JVM: LazyLock<Regex> = LazyLock::new(|| {

@@ -18,6 +18,7 @@ mod literal;
 mod mask;
 mod normal;
 mod origin;
+mod pattern;
 mod received;
 mod text;
 mod title;

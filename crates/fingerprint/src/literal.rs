@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::cut::pattern;
+use crate::pattern::pattern;
 
 /// A word or sign that an expected value follows, and a number of at most three digits.
 static EXPECTED: LazyLock<Regex> = LazyLock::new(|| {

@@ -5,10 +5,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::{
-    cut::{Cut, cut, pattern},
+    cut::{Cut, cut},
     frame, literal,
     mask::mask,
-    origin, received, text,
+    origin,
+    pattern::pattern,
+    received, text,
 };
 
 /// Characters of the masked text that identify an error.

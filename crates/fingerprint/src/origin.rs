@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::cut::pattern;
+use crate::pattern::pattern;
 
 /// `expect(locator).not.toBeVisible`, with any text between the brackets.
 static MATCHER: LazyLock<Regex> = LazyLock::new(|| {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::{cut::pattern, value};
+use crate::{pattern::pattern, value};
 
 /// Placeholder of an actual value.
 pub(crate) const VALUE: &str = "<value>";

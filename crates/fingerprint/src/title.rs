@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::{cut::pattern, normal::NormalForm};
+use crate::{normal::NormalForm, pattern::pattern};
 
 /// Longest title in characters.
 const TITLE_CHARS: usize = 120;

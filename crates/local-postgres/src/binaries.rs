@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::{ClusterError, Settings, install::Installer};
+use crate::{ClusterError, install::Installer, settings::Settings};
 
 /// The oldest version that the schema is written for.
 const OLDEST: u32 = 15;

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{ClusterError, ROLE, binaries::Binaries, layout::Layout};
+use crate::{ClusterError, binaries::Binaries, layout::Layout, settings::ROLE};
 
 /// Creates the data with `initdb`, then the database `assay` in them, and moves them into place when they are
 /// complete.

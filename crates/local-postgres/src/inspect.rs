@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{ClusterError, Settings, binaries::Binaries, layout::Layout};
+use crate::{ClusterError, binaries::Binaries, layout::Layout, settings::Settings};
 
 /// The state of a private cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]

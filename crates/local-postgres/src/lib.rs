@@ -18,11 +18,11 @@ mod layout;
 mod place;
 mod postmaster;
 mod probe;
+mod settings;
 
 use std::{
-    ffi::OsString,
     fs::{File, TryLockError},
-    path::{Path, PathBuf},
+    path::Path,
     time::Duration,
 };
 
@@ -30,47 +30,11 @@ pub use error::ClusterError;
 pub use inspect::{ClusterState, inspect};
 pub use install::Installer;
 pub use place::nearest;
+pub use settings::{Durability, Settings};
 
 use layout::Layout;
 use postmaster::Postmaster;
-
-/// The name of the superuser, the only role of the cluster.
-const ROLE: &str = "assay";
-
-/// Options of a cluster. The program passes values of the environment.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The value of `PG_BIN`: the folder of `postgres` and `initdb`. If it is set and not empty, no other folder is
-    /// searched.
-    pub pg_bin: Option<PathBuf>,
-    /// The value of `PATH`.
-    pub path: Option<OsString>,
-    /// The durability of the data.
-    pub durability: Durability,
-    /// Time limit for Postgres to answer or to stop.
-    pub timeout: Duration,
-}
-
-impl Settings {
-    /// Options for real data, with these values of `PG_BIN` and `PATH`.
-    pub fn new(pg_bin: Option<PathBuf>, path: Option<OsString>) -> Self {
-        Self {
-            pg_bin,
-            path,
-            durability: Durability::Durable,
-            timeout: Duration::from_secs(60),
-        }
-    }
-}
-
-/// The durability of a cluster's data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// The data survive a crash of the machine.
-    Durable,
-    /// For tests: data are not flushed, and each start of the cluster begins with empty data.
-    Ephemeral,
-}
+use settings::ROLE;
 
 /// A running cluster in use by this program. Dropping it has the effect of [`Cluster::stop`], but only logs failures.
 #[derive(Debug)]

@@ -12,11 +12,12 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::{
-    ClusterError, Durability, Settings,
+    ClusterError,
     binaries::Binaries,
     init::{make_data, remove_tree, tail},
     layout::{Layout, open_private},
     probe::{self, Answer},
+    settings::{Durability, Settings},
 };
 
 /// Interval of checks while a process starts or stops.

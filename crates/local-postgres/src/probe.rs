@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::ROLE;
+use crate::settings::ROLE;
 
 /// The longest refusal that is read, in bytes.
 const LONGEST_REFUSAL: u64 = 8_192;

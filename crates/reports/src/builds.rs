@@ -12,7 +12,8 @@ use assay_domain::{test::TestName, timestamp::Timestamp};
 
 use crate::{
     import::NamedReport,
-    merge::{Piece, merge},
+    merge::merge,
+    piece::Piece,
     report::{ReadError, Report},
     reruns,
 };

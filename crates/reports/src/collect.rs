@@ -28,6 +28,9 @@ impl From<TestName> for LocatedTest {
     }
 }
 
+/// Tests for which memory is reserved before they are read.
+const MOST_RESERVED: usize = 16_384;
+
 /// Collects the tests of a report: each name and file once, in the order of their first execution.
 ///
 /// A test may have several executions, because it was repeated on purpose or several files report it. It keeps all of
@@ -45,8 +48,9 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// Reserves memory for `tests` tests.
-    pub(crate) fn with_capacity(tests: usize) -> Self {
+    /// Reserves memory for a report with this many results, within a bound: all of them may be of one test.
+    pub(crate) fn for_results(results: usize) -> Self {
+        let tests = results.min(MOST_RESERVED);
         Self {
             tests: Vec::with_capacity(tests),
             index_by_hash: HashMap::with_capacity_and_hasher(tests, foldhash::fast::RandomState::default()),

@@ -123,7 +123,7 @@ impl<'a> Document<'a> for Run<'a> {
         let mut report = Report::empty(Format::Ctest);
         report.widen(input.time(&self.start), None);
         report.widen(input.time(&self.end), None);
-        let mut tests = Collector::default();
+        let mut tests = Collector::for_results(self.tests.len());
         for test in &self.tests {
             let name = test.name.trim();
             // The folder of the build in which the test was defined; `.` is its root.

@@ -9,9 +9,8 @@ use memchr::memmem;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    karate,
-    merge::Piece,
-    paths,
+    karate, paths,
+    piece::Piece,
     report::{Format, Report, SourceFile},
 };
 

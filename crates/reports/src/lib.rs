@@ -38,6 +38,7 @@ mod nunit;
 mod outcome;
 mod packages;
 mod paths;
+mod piece;
 mod playwright;
 mod pytest_json;
 mod report;

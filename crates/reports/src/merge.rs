@@ -4,28 +4,16 @@ use std::collections::HashMap;
 
 use assay_domain::{
     attempt::Attempt, execution::Executions, recording::ShardIndex, run::RunState, test::TestName,
-    timestamp::Timestamp,
 };
 
 use crate::{
     collect::Collector,
     detect::READABLE_FORMATS,
     duplicates, limits, packages,
+    piece::Piece,
     report::{ReadError, Report},
     reruns, stable_names, text,
 };
-
-/// A report in a file, with the facts for merging. A file may contain several.
-pub(crate) struct Piece {
-    /// The file's name.
-    pub(crate) name: String,
-    /// The time of its last change, if known.
-    pub(crate) modified: Option<Timestamp>,
-    /// The report.
-    pub(crate) report: Report,
-    /// Allure's history id, which all attempts of one test share. `None` for other formats.
-    pub(crate) history_id: Option<String>,
-}
 
 /// Merges the reports of one run, within the limits.
 pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {

@@ -33,7 +33,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let pending: HashSet<(&str, &str)> = run.pending.iter().map(PlainTest::identity).collect();
     // The error of a thrown value that is no `Error` may be empty.
     let failed: HashSet<(&str, &str)> = run.failures.iter().map(PlainTest::identity).collect();
-    let mut tests = Collector::default();
+    let mut tests = Collector::for_results(run.tests.len());
     for test in &run.tests {
         let error = test.err.error(input);
         let status = if error.is_some() || failed.contains(&test.identity()) {

@@ -188,7 +188,7 @@ impl<'a> Document<'a> for Run<'a> {
         let mut report = Report::empty(Format::Nunit);
         report.widen(input.time(&self.started_at), None);
         report.widen(input.time(&self.finished_at), None);
-        let mut tests = Collector::default();
+        let mut tests = Collector::for_results(self.cases.len());
         retry_name::sort(&mut self.cases, |case| &case.full_name);
         for case in &self.cases {
             let attempt = case.attempt(input);

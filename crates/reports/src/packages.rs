@@ -8,7 +8,7 @@ use std::{
     hash::BuildHasher as _,
 };
 
-use crate::{merge::Piece, report::ReportedTest, text};
+use crate::{piece::Piece, report::ReportedTest, text};
 
 /// Tells such tests apart, and returns a warning that names the packages.
 pub(crate) fn tell_apart(pieces: &mut [Piece]) -> Option<String> {

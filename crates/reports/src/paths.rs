@@ -68,6 +68,29 @@ pub(crate) fn is_address(text: &str) -> bool {
     scheme.is_some_and(|scheme| scheme != "file" && scheme.bytes().all(|byte| byte.is_ascii_alphabetic()))
 }
 
+/// The path if it has the suffix of a source file.
+pub(crate) fn source_file(path: &str) -> Option<&str> {
+    const SUFFIXES: &[&str] = &[
+        "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte",
+    ];
+    let (_, suffix) = path.rsplit_once('.')?;
+    SUFFIXES.contains(&suffix).then_some(path)
+}
+
+/// Whether a name is the path of a source file.
+pub(crate) fn is_path(name: &str) -> bool {
+    let other = || {
+        const SUFFIXES: &[&str] = &[
+            "py", "rb", "php", "go", "rs", "dart", "feature", "robot", "swift", "kt", "java", "cs", "t",
+            "bats",
+        ];
+        let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
+        name.contains(['/', '\\']) && suffix.is_some_and(|suffix| SUFFIXES.contains(&suffix))
+    };
+    // The address of a library is not a file of the project.
+    !name.contains([' ', '\n']) && !is_address(name) && (source_file(name).is_some() || other())
+}
+
 /// Whether the path begins at a root, including Windows drives.
 pub(crate) fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '\\']) || has_drive(path)
@@ -82,7 +105,8 @@ fn relative<'a>(path: &'a str, root: Option<&str>) -> Option<&'a str> {
     root.and_then(|root| inside(path, root)).or_else(|| {
         // The path above `_work` depends on where a self-hosted runner is installed.
         let path = path.find("/_work/").and_then(|at| path.get(at..)).unwrap_or(path);
-        CI_CHECKOUTS.iter().find_map(|layout| below(path, layout))
+        let mut layouts = CI_CHECKOUTS.iter().filter(|layout| begins_like(path, layout));
+        layouts.find_map(|layout| below(path, layout))
     })
 }
 
@@ -115,6 +139,14 @@ const CI_CHECKOUTS: &[&str] = &[
     "/Users/travis/build/*/*",
 ];
 
+/// Whether a path may lie below a folder of this layout, by its first bytes.
+fn begins_like(path: &str, layout: &str) -> bool {
+    match layout.as_bytes() {
+        [b'?', ..] => has_drive(path),
+        layout => path.as_bytes().get(..2) == layout.get(..2),
+    }
+}
+
 /// The part of a path below a folder of this layout.
 fn below<'a>(path: &'a str, layout: &str) -> Option<&'a str> {
     let (mut rest, mut enclosing) = (path, "");
@@ -145,7 +177,10 @@ fn inside<'a>(path: &'a str, root: &str) -> Option<&'a str> {
 }
 
 /// The path with `/` only, without control characters, `.` and `..`. A `file:` address becomes a path.
-fn normalized(path: &str) -> String {
+fn normalized(path: &str) -> Cow<'_, str> {
+    if is_normalized(path) {
+        return Cow::Borrowed(path);
+    }
     let path = text::plain(path.trim());
     let path = path.strip_prefix("file://").unwrap_or(&path);
     let path: Cow<'_, str> = if path.contains('\\') && (has_drive(path) || !path.contains('/')) {
@@ -169,11 +204,28 @@ fn normalized(path: &str) -> String {
         }
     }
     let joined = parts.join("/");
-    if path.starts_with('/') {
+    Cow::Owned(if path.starts_with('/') {
         format!("/{joined}")
     } else {
         joined
-    }
+    })
+}
+
+/// Whether a path is one that [`normalized`] surely returns as it is. Most paths are: names of folders and a file, with a
+/// `/` between two.
+fn is_normalized(path: &str) -> bool {
+    let mut previous = b'/';
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let is_plain = path.bytes().all(|byte| {
+        // A `.` after a `/` may be a folder.
+        let fits = match byte {
+            b'.' | b'/' => previous != b'/',
+            _ => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
+        };
+        previous = byte;
+        fits
+    });
+    is_plain && previous != b'/'
 }
 
 fn has_drive(path: &str) -> bool {

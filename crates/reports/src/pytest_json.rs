@@ -38,7 +38,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         started_at.or(finished_at),
         duration_ms.filter(|_| started_at.is_some()),
     );
-    let mut tests = Collector::default();
+    let mut tests = Collector::for_results(run.tests.len());
     for test in &run.tests {
         tests.add(test.name(input), test.attempts(input));
     }

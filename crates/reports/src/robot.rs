@@ -174,7 +174,7 @@ impl<'a> Document<'a> for Run<'a> {
 
     fn finish(self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Robot);
-        let mut tests = Collector::default();
+        let mut tests = Collector::for_results(self.tests.len());
         for test in &self.tests {
             let file = test.file(input);
             let attempts = test.attempts(input, file.as_deref());

@@ -23,7 +23,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
     let parsed = json::parse::<Run>(input, shape)?;
     let run = parsed.value;
     let mut report = Report::empty(Format::Rspec);
-    let mut tests = Collector::default();
+    let mut tests = Collector::for_results(run.examples.len());
     for example in &run.examples {
         let attempt = example.attempt(input);
         tests.add(example.test(input), vec![attempt]);

@@ -23,7 +23,7 @@ pub(crate) fn apply(report: &mut Report, file: &str) {
 /// Joins tests of one name.
 fn join_equal(report: &mut Report, file: &str) {
     let before = report.tests.len();
-    let mut unique = Collector::with_capacity(before);
+    let mut unique = Collector::for_results(before);
     let mut joined: Vec<String> = Vec::new();
     for test in std::mem::take(&mut report.tests) {
         if joined.len() < MOST_NAMED

@@ -158,7 +158,7 @@ impl<'a> Document<'a> for Run<'a> {
             }
         }
         drop(index_of_test);
-        let mut tests = Collector::default();
+        let mut tests = Collector::for_results(groups.len());
         for (test, executions) in groups {
             for attempts in attempts(input, &executions) {
                 tests.add(test.clone(), attempts);

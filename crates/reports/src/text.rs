@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::{junit::names, limits};
+use crate::{limits, paths};
 
 pub(crate) use assay_domain::plain::plain;
 
@@ -75,7 +75,7 @@ pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 
 /// A part of a name. Windows writes the path of a file with back slashes; its test is that of other systems.
 fn with_slashes(part: Cow<'_, str>) -> Cow<'_, str> {
-    if part.contains('\\') && names::is_path(&part) {
+    if part.contains('\\') && paths::is_path(&part) {
         Cow::Owned(part.replace('\\', "/"))
     } else {
         part

@@ -21,9 +21,7 @@ pub(crate) fn lenient(text: &str) -> Option<(Timestamp, bool)> {
         at
     } else if let Ok(at) = OffsetDateTime::parse(text, &Rfc3339) {
         at
-    } else if let Ok(at) =
-        OffsetDateTime::parse(&text.replace("GMT", "+0000").replace("UTC", "+0000"), &Rfc2822)
-    {
+    } else if let Some(at) = rfc_2822(text) {
         at
     } else {
         let (at, is_zoned) = iso(text)?;
@@ -31,6 +29,15 @@ pub(crate) fn lenient(text: &str) -> Option<(Timestamp, bool)> {
         at
     };
     Some((after_first_year(Timestamp::from(at))?, has_zone))
+}
+
+/// `Fri, 20 Nov 2026 18:46:03 GMT`
+fn rfc_2822(text: &str) -> Option<OffsetDateTime> {
+    if !text.contains(' ') {
+        return None;
+    }
+    let text = text.replace("GMT", "+0000").replace("UTC", "+0000");
+    OffsetDateTime::parse(&text, &Rfc2822).ok()
 }
 
 /// A number of seconds or of milliseconds since 1970, distinguished by its size.

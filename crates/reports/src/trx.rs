@@ -144,7 +144,7 @@ impl<'a> Document<'a> for Run<'a> {
     }
 
     fn finish(mut self, input: &Input<'a>) -> Report {
-        let mut tests = Collector::default();
+        let mut tests = Collector::for_results(self.results.len());
         retry_name::sort(&mut self.results, |result| &result.name);
         for result in &self.results {
             let (name, retry) = retry_name::split(&result.name);

@@ -144,7 +144,7 @@ impl<'a> Document<'a> for Run<'a> {
         for (start, seconds) in &self.assemblies {
             report.widen(input.time(start), input.seconds_to_ms(seconds));
         }
-        let mut tests = Collector::default();
+        let mut tests = Collector::for_results(self.tests.len());
         retry_name::sort(&mut self.tests, |test| &test.name);
         for test in &self.tests {
             let retry = retry_name::split(&test.name).1;

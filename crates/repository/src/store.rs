@@ -9,7 +9,6 @@
 use std::{collections::HashMap, sync::Arc};
 
 use assay_domain::{
-    attempt::TestAttempts,
     branch::Branches,
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
@@ -31,6 +30,7 @@ use assay_domain::{
         ResultKey, SharedKey, SharedValue, Snapshot, SnapshotWork, Store, StoreError,
     },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
+    test_attempts::TestAttempts,
     test_names::TestNames,
     timestamp::Timestamp,
     verdict::TestVerdict,

@@ -3,7 +3,7 @@
 
 use assay_domain::test::TestName;
 
-use crate::{Use, class_and_method};
+use crate::names::{Use, class_and_method};
 
 /// `Shop.CartTests > Adds` as `Shop.CartTests.Adds`.
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_domain::test::TestName;
 
-use crate::{class_and_method, literal};
+use crate::names::{class_and_method, literal};
 
 /// `example.com/shop > TestTotal/empty` as the package, a tab and `^TestTotal$/^empty$`.
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {

@@ -3,7 +3,7 @@
 
 use assay_domain::test::TestName;
 
-use crate::{SEPARATOR, Use, literal};
+use crate::names::{SEPARATOR, Use, literal};
 
 /// `cart > adds up` as `cart(?: >)? adds up`. A title may itself contain ` > `.
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {

@@ -6,6 +6,7 @@
 mod dotnet;
 mod go;
 mod javascript;
+mod names;
 mod nextest;
 mod playwright;
 mod pytest;
@@ -13,6 +14,8 @@ mod surefire;
 
 use assay_domain::test::TestName;
 use serde_json::json;
+
+pub use names::Use;
 
 /// The runner that reads a list, or the form of a list for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,18 +41,6 @@ pub enum Runner {
     /// A JSON array of objects with `testName` and `filePath`.
     Json,
 }
-
-/// The runner's action for the listed tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
-    /// It skips them.
-    Deselect,
-    /// It runs only them.
-    Select,
-}
-
-/// The separator of a stored name's parts.
-const SEPARATOR: &str = " > ";
 
 /// A list for a runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,28 +135,6 @@ pub const fn usage(runner: Runner, list_use: Use) -> &'static str {
 
 fn lines(entries: &[String]) -> String {
     entries.iter().map(|entry| format!("{entry}\n")).collect()
-}
-
-/// A regular expression that matches only this text.
-fn literal(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for char in text.chars() {
-        if matches!(
-            char,
-            '\\' | '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$'
-        ) {
-            escaped.push('\\');
-        }
-        escaped.push(char);
-    }
-    escaped
-}
-
-/// The class and the method of a name with these two parts.
-fn class_and_method(test: &TestName) -> Option<(&str, &str)> {
-    test.name
-        .split_once(SEPARATOR)
-        .filter(|(class, method)| !class.is_empty() && !method.contains(SEPARATOR))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use assay_domain::test::TestName;
 
-use crate::{Use, class_and_method};
+use crate::names::{Use, class_and_method};
 
 /// `acme-shop::orders > tests::adds_up` as `(binary_id(=acme-shop::orders) & test(=tests::adds_up))`.
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {

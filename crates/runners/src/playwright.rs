@@ -2,7 +2,7 @@
 
 use assay_domain::test::TestName;
 
-use crate::SEPARATOR;
+use crate::names::SEPARATOR;
 
 /// The separator of a line's parts.
 const LINE_SEPARATOR: &str = " › ";

@@ -2,7 +2,7 @@
 
 use assay_domain::test::TestName;
 
-use crate::Use;
+use crate::names::Use;
 
 /// The stored name. The plug-in derives the same names from pytest's items.
 pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {

@@ -2,7 +2,7 @@
 
 use assay_domain::test::TestName;
 
-use crate::{Use, class_and_method, literal};
+use crate::names::{Use, class_and_method, literal};
 
 /// The classes that Surefire runs by default, with their nested classes. `-Dtest` replaces this default, so exclusions
 /// alone would also run the classes of Failsafe.

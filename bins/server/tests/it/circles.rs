@@ -1,192 +1,301 @@
-//! No circle of more than three files in the programs: a reader can take each file by itself.
+//! No circle of more than three source files: a reader who opens one file of a larger circle has to know all of them.
 //!
-//! An edge is a `use` or a path from one module to another. What a module hands on by `pub use`, and its tests, do not
-//! count.
+//! A file uses another one if it names an item of it, in a `use` or in a path. Re-exports are followed to the file that
+//! defines the item, and are no use themselves. Tests do not count.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
+use quote::ToTokens as _;
 use syn::{
-    Attribute, ItemMod, ItemUse, UseTree, Visibility,
+    Attribute, File, Item, UseTree, Visibility,
     visit::{self, Visit},
 };
-use walkdir::WalkDir;
 
-/// The path of a module below the crate's root.
-type Module = Vec<String>;
+/// Most files that may use each other in a circle.
+const LARGEST_CIRCLE: usize = 3;
 
 #[test]
-fn no_circle_of_files_in_a_program_is_larger_than_three() {
-    for program in ["assay", "assay-admin", "server", "bench"] {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("..")
-            .join(program)
-            .join("src");
-        let modules = modules(&sources);
-        let edges = edges(&modules);
-        let count: usize = edges.values().map(BTreeSet::len).sum();
-        assert!(count > modules.len(), "{program}: only {count} edges were found");
-        for module in modules.keys() {
-            let circle: Vec<_> = reached(&edges, module)
+fn at_most_three_files_use_each_other_in_a_circle() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut too_large = Vec::new();
+    let (mut crates, mut uses) = (0, 0);
+    for folder in ["crates", "bins"] {
+        for entry in fs::read_dir(root.join(folder)).unwrap() {
+            let sources = entry.unwrap().path().join("src");
+            let Some(main) = ["lib.rs", "main.rs"]
+                .map(|name| sources.join(name))
                 .into_iter()
-                .filter(|other| reached(&edges, other).contains(module))
-                .map(|module| module.join("::"))
-                .collect();
-            assert!(circle.len() <= 3, "{program}: {circle:?}");
+                .find(|main| main.is_file())
+            else {
+                continue;
+            };
+            let graph = Sources::read(&main).graph();
+            crates += 1;
+            uses += graph.values().map(BTreeSet::len).sum::<usize>();
+            for circle in circles(&graph) {
+                if circle.len() > LARGEST_CIRCLE {
+                    let names = circle
+                        .iter()
+                        .map(|file| file.strip_prefix(&sources).unwrap().display());
+                    let names: Vec<String> = names.map(|name| name.to_string()).collect();
+                    too_large.push(format!("{}: {}", sources.display(), names.join(" ")));
+                }
+            }
         }
     }
+    assert!(crates > 15 && uses > 1_000, "{crates} crates with {uses} uses");
+    assert!(too_large.is_empty(), "{too_large:#?}");
 }
 
 #[test]
-fn every_form_of_a_use_is_an_edge() {
-    let source = "use crate::{b, c::{d, Thing}}; use super::e; pub use crate::f; mod g; fn f() { crate::h::run(g::run()) } \
-                  #[cfg(test)] mod tests { use crate::i; }";
-    let module = |path: &str| -> Module { path.split("::").map(str::to_owned).collect() };
-    let sources = ["a::x", "b", "c", "c::d", "a::e", "f", "a::x::g", "h", "i"].map(|path| {
-        let source = if path == "a::x" { source } else { "" };
-        (module(path), source.to_owned())
-    });
-    let modules = sources.into_iter().collect();
-    let edges = edges(&modules);
-    let found: Vec<_> = edges[&module("a::x")]
+fn a_use_is_followed_to_the_file_that_defines_the_item() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, source) in [
+        (
+            "lib.rs",
+            "mod a; mod b; pub use a::A; pub(crate) struct Shared; fn f() { b::g() }",
+        ),
+        ("a.rs", "use crate::b::{B, inner::C}; pub struct A(B, C);"),
+        (
+            "b/mod.rs",
+            "pub use self::inner::C; mod inner; pub struct B; pub fn g() {}",
+        ),
+        (
+            "b/inner.rs",
+            "pub struct C(crate::A); impl super::super::Shared {} #[cfg(test)] mod tests { use crate::b::B; }",
+        ),
+    ] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, source).unwrap();
+    }
+    let graph = Sources::read(&folder.path().join("lib.rs")).graph();
+    let name = |path: &Path| path.strip_prefix(folder.path()).unwrap().display().to_string();
+    let found: BTreeMap<String, Vec<String>> = graph
         .iter()
-        .map(|module| module.join("::"))
+        .map(|(file, used)| (name(file), used.iter().map(|used| name(used)).collect()))
         .collect();
-    assert_eq!(found, ["a::e", "a::x::g", "b", "c", "c::d", "h"]);
+    let expected = [
+        ("a.rs", vec!["b/inner.rs", "b/mod.rs"]),
+        ("b/inner.rs", vec!["a.rs", "lib.rs"]),
+        ("lib.rs", vec!["b/mod.rs"]),
+    ];
+    let expected =
+        expected.map(|(file, used)| (file.to_owned(), used.into_iter().map(str::to_owned).collect()));
+    assert_eq!(found, BTreeMap::from(expected));
+    let circles: Vec<usize> = circles(&graph).iter().map(Vec::len).collect();
+    assert_eq!(circles, [2]);
 }
 
-/// The sources of a crate by module.
-fn modules(sources: &Path) -> BTreeMap<Module, String> {
-    let files = WalkDir::new(sources)
-        .into_iter()
-        .map(|entry| entry.unwrap().into_path());
-    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    files
-        .map(|path| {
-            let relative = path.strip_prefix(sources).unwrap().with_extension("");
-            let mut module: Module = relative
-                .iter()
-                .map(|name| name.to_string_lossy().into_owned())
-                .collect();
-            module.pop_if(|last| last == "mod");
-            if module == ["main"] {
-                module.clear();
-            }
-            (module, fs::read_to_string(&path).unwrap())
-        })
-        .collect()
-}
+/// The path of a module, empty for the root of a crate.
+type ModulePath = Vec<String>;
 
-fn edges(modules: &BTreeMap<Module, String>) -> BTreeMap<&Module, BTreeSet<&Module>> {
-    let edges = |(module, source): (&'_ Module, &String)| {
-        let mut paths = Paths::default();
-        paths.visit_file(&syn::parse_file(source).unwrap());
-        let targets = paths.0.iter().filter_map(|path| target(modules, module, path));
-        targets
-            .filter(|target| *target != module)
-            .map(Clone::clone)
-            .collect::<BTreeSet<Module>>()
-    };
-    modules
-        .iter()
-        .map(|(module, source)| {
-            let targets = edges((module, source));
-            (
-                module,
-                modules
-                    .keys()
-                    .filter(|module| targets.contains(*module))
-                    .collect(),
-            )
-        })
-        .collect()
-}
-
-/// The module that a path within `module` names, with the longest match.
-fn target<'a>(modules: &'a BTreeMap<Module, String>, module: &Module, path: &[String]) -> Option<&'a Module> {
-    let mut names = path.iter().peekable();
-    let mut found = match names.peek()?.as_str() {
-        "crate" => Vec::new(),
-        "self" | "super" => module.clone(),
-        name => {
-            let child = [module.as_slice(), &[name.to_owned()]].concat();
-            modules.contains_key(&child).then(|| module.clone())?
-        }
-    };
-    if names
-        .peek()
-        .is_some_and(|name| *name == "crate" || *name == "self")
-    {
-        names.next();
-    }
-    while names.next_if(|name| *name == "super").is_some() {
-        found.pop();
-    }
-    for name in names {
-        let below = [found.as_slice(), &[name.clone()]].concat();
-        if !modules.contains_key(&below) {
-            break;
-        }
-        found = below;
-    }
-    modules.get_key_value(&found).map(|(module, _)| module)
-}
-
-/// The modules that can be reached from one.
-fn reached<'a>(edges: &BTreeMap<&'a Module, BTreeSet<&'a Module>>, from: &Module) -> BTreeSet<&'a Module> {
-    let mut reached = BTreeSet::new();
-    let mut open: Vec<&Module> = edges[from].iter().copied().collect();
-    while let Some(module) = open.pop() {
-        if let Some((module, targets)) = edges.get_key_value(module)
-            && reached.insert(*module)
-        {
-            open.extend(targets);
-        }
-    }
-    reached
-}
-
-/// The paths in a source, without those of its tests and of what it hands on.
 #[derive(Default)]
-struct Paths(Vec<Vec<String>>);
+struct Module {
+    file: PathBuf,
+    children: BTreeSet<String>,
+    /// What its `use` items name, by the name that they give it.
+    imports: Vec<(String, Vec<String>)>,
+    /// The paths that end with `*`.
+    globs: Vec<Vec<String>>,
+    /// The names of items that it defines.
+    items: BTreeSet<String>,
+    /// The paths that its source uses.
+    used: Vec<Vec<String>>,
+}
 
-impl Paths {
-    fn add(&mut self, before: &[String], tree: &UseTree) {
-        let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
+/// The modules of a crate.
+#[derive(Default)]
+struct Sources(BTreeMap<ModulePath, Module>);
+
+impl Sources {
+    fn read(main: &Path) -> Self {
+        let mut sources = Self::default();
+        sources.read_file(Vec::new(), main, main.parent().unwrap());
+        sources
+    }
+
+    /// Reads a file of a module whose children lie in `folder`.
+    fn read_file(&mut self, module: ModulePath, file: &Path, folder: &Path) {
+        let File { items, .. } = syn::parse_file(&fs::read_to_string(file).unwrap()).unwrap();
+        self.read_items(module, file, folder, &items);
+    }
+
+    fn read_items(&mut self, path: ModulePath, file: &Path, folder: &Path, items: &[Item]) {
+        let mut module = Module {
+            file: file.to_owned(),
+            ..Module::default()
+        };
+        for item in items {
+            match item {
+                Item::Mod(child) if !is_test(&child.attrs) => {
+                    let name = child.ident.to_string();
+                    let path = [path.clone(), vec![name.clone()]].concat();
+                    let inside = folder.join(&name);
+                    if let Some((_, items)) = &child.content {
+                        self.read_items(path, file, &inside, items);
+                    } else {
+                        let beside = folder.join(format!("{name}.rs"));
+                        let source = if beside.is_file() {
+                            beside
+                        } else {
+                            inside.join("mod.rs")
+                        };
+                        self.read_file(path, &source, &inside);
+                    }
+                    module.children.insert(name);
+                }
+                Item::Use(item) if !is_test(&item.attrs) => {
+                    let is_private = matches!(item.vis, Visibility::Inherited);
+                    module.import(&item.tree, &mut Vec::new(), is_private);
+                }
+                Item::Mod(_) | Item::Use(_) => {}
+                item => {
+                    module.items.extend(name_of(item));
+                    let mut paths = Paths(Vec::new());
+                    paths.visit_item(item);
+                    module.used.append(&mut paths.0);
+                }
+            }
+        }
+        self.0.insert(path, module);
+    }
+
+    /// The files that each file uses.
+    fn graph(&self) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
+        let mut graph: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
+        for (path, module) in &self.0 {
+            for used in &module.used {
+                if let Some(file) = self.file_of(path, used, 0)
+                    && *file != *module.file
+                {
+                    graph
+                        .entry(module.file.clone())
+                        .or_default()
+                        .insert(file.to_owned());
+                }
+            }
+        }
+        graph
+    }
+
+    /// The file that defines what a path in a module names; `None` if it is of another crate.
+    fn file_of(&self, from: &[String], path: &[String], depth: usize) -> Option<&Path> {
+        if depth > 20 {
+            return None;
+        }
+        let mut at = from.to_vec();
+        let mut is_first = true;
+        for (place, segment) in path.iter().enumerate() {
+            let module = self.0.get(&at)?;
+            match segment.as_str() {
+                "crate" => at.clear(),
+                "self" if is_first => {}
+                "super" => drop(at.pop()?),
+                name if module.children.contains(name) => at.push(name.to_owned()),
+                name => {
+                    let rest = path.get(place + 1..).unwrap_or_default();
+                    let imported = module.imports.iter().filter(|(known, _)| known == name);
+                    for (_, target) in imported {
+                        let target = [target.as_slice(), rest].concat();
+                        // A name from itself, as in `use time; time::at()`, is of another crate.
+                        if target != path || at != from {
+                            return self.file_of(&at, &target, depth + 1);
+                        }
+                    }
+                    if module.items.contains(name) {
+                        return Some(&module.file);
+                    }
+                    for glob in &module.globs {
+                        let target = [glob.as_slice(), path.get(place..).unwrap_or_default()].concat();
+                        if let Some(file) = self.file_of(&at, &target, depth + 1) {
+                            return Some(file);
+                        }
+                    }
+                    // A name of the prelude or of another crate.
+                    return if is_first { None } else { Some(&module.file) };
+                }
+            }
+            is_first = false;
+        }
+        self.0.get(&at).map(|module| module.file.as_path())
+    }
+}
+
+impl Module {
+    fn import(&mut self, tree: &UseTree, path: &mut Vec<String>, is_private: bool) {
+        let add = |module: &mut Self, name: String, path: Vec<String>| {
+            if is_private {
+                module.used.push(path.clone());
+            }
+            module.imports.push((name, path));
+        };
         match tree {
-            UseTree::Path(path) => self.add(&with(&path.ident), &path.tree),
-            UseTree::Name(name) => self.0.push(with(&name.ident)),
-            UseTree::Rename(name) => self.0.push(with(&name.ident)),
-            UseTree::Group(group) => group.items.iter().for_each(|tree| self.add(before, tree)),
-            UseTree::Glob(_) => self.0.push(before.to_vec()),
+            UseTree::Path(step) => {
+                path.push(step.ident.to_string());
+                self.import(&step.tree, path, is_private);
+                path.pop();
+            }
+            UseTree::Name(name) if name.ident == "self" => {
+                let last = path.last().cloned().unwrap_or_default();
+                add(self, last, path.clone());
+            }
+            UseTree::Name(name) => {
+                let name = name.ident.to_string();
+                add(self, name.clone(), [path.as_slice(), &[name]].concat());
+            }
+            UseTree::Rename(name) => {
+                let target = [path.as_slice(), &[name.ident.to_string()]].concat();
+                add(self, name.rename.to_string(), target);
+            }
+            UseTree::Glob(_) => {
+                if is_private {
+                    self.used.push(path.clone());
+                }
+                self.globs.push(path.clone());
+            }
+            UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.import(tree, path, is_private);
+                }
+            }
         }
     }
 }
 
-fn is_of_tests(attributes: &[Attribute]) -> bool {
+/// Whether an item is only compiled for tests.
+fn is_test(attributes: &[Attribute]) -> bool {
     attributes
         .iter()
-        .any(|attribute| attribute.path().is_ident("cfg"))
+        .any(|attribute| attribute.meta.to_token_stream().to_string() == "cfg (test)")
 }
 
+fn name_of(item: &Item) -> Option<String> {
+    let name = match item {
+        Item::Const(item) => &item.ident,
+        Item::Enum(item) => &item.ident,
+        Item::Fn(item) => &item.sig.ident,
+        Item::Static(item) => &item.ident,
+        Item::Struct(item) => &item.ident,
+        Item::Trait(item) => &item.ident,
+        Item::Type(item) => &item.ident,
+        Item::Union(item) => &item.ident,
+        Item::Macro(item) => item.ident.as_ref()?,
+        _ => return None,
+    };
+    Some(name.to_string())
+}
+
+/// Collects the paths of more than one name in an item.
+struct Paths(Vec<Vec<String>>);
+
 impl<'ast> Visit<'ast> for Paths {
-    fn visit_item_use(&mut self, item: &'ast ItemUse) {
-        if matches!(item.vis, Visibility::Inherited) {
-            self.add(&[], &item.tree);
-        }
-    }
-
-    fn visit_item_mod(&mut self, item: &'ast ItemMod) {
-        if !is_of_tests(&item.attrs) {
-            visit::visit_item_mod(self, item);
-        }
-    }
-
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let names: Vec<_> = path
+        let names: Vec<String> = path
             .segments
             .iter()
             .map(|segment| segment.ident.to_string())
@@ -196,4 +305,40 @@ impl<'ast> Visit<'ast> for Paths {
         }
         visit::visit_path(self, path);
     }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
+        if !is_test(&function.attrs) {
+            visit::visit_impl_item_fn(self, function);
+        }
+    }
+}
+
+/// The sets of files of which each uses each other one, directly or not.
+fn circles(graph: &BTreeMap<PathBuf, BTreeSet<PathBuf>>) -> Vec<Vec<PathBuf>> {
+    let reachable: BTreeMap<&PathBuf, BTreeSet<&PathBuf>> = graph
+        .keys()
+        .map(|file| {
+            let mut found = BTreeSet::new();
+            let mut open = vec![file];
+            while let Some(file) = open.pop() {
+                for used in graph.get(file).into_iter().flatten() {
+                    if found.insert(used) {
+                        open.push(used);
+                    }
+                }
+            }
+            (file, found)
+        })
+        .collect();
+    let reaches = |from: &PathBuf, to: &PathBuf| reachable.get(from).is_some_and(|found| found.contains(to));
+    let mut circles: Vec<Vec<PathBuf>> = Vec::new();
+    for file in graph.keys() {
+        if reaches(file, file) && !circles.iter().flatten().any(|known| known == file) {
+            let members = graph
+                .keys()
+                .filter(|other| reaches(file, other) && reaches(other, file));
+            circles.push(members.cloned().collect());
+        }
+    }
+    circles
 }

@@ -3,10 +3,11 @@
 use std::io;
 
 use assay_domain::{
-    attempt::{AttemptStatus, ErrorDetail, ShardTag, StoredAttempt, TestAttempts},
+    attempt::{AttemptStatus, ErrorDetail, ShardTag},
     project::ProjectTag,
     run::RunTag,
     test::TestName,
+    test_attempts::{StoredAttempt, TestAttempts},
 };
 use assay_explain::prompt;
 use serde::Serialize;

@@ -7,7 +7,7 @@ use std::{
 
 use assay_access::key::{SecretKey, mint};
 use assay_domain::{
-    attempt::{AttemptStatus, ErrorDetail, Location, ShardTag, StoredAttempt},
+    attempt::{AttemptStatus, ErrorDetail, Location, ShardTag},
     history::{Occurrence, RevisionOrigin},
     id::OrganizationId,
     key::{KeyHash, KeyKind, StoredKey},
@@ -18,6 +18,7 @@ use assay_domain::{
     },
     signature::{Category, Signature, SignatureDetail, SignatureRun, SignatureTest},
     test::TestName,
+    test_attempts::StoredAttempt,
     timestamp::Timestamp,
     verdict::{Judge as _, LastRun, StoredVerdict},
 };

@@ -8,7 +8,7 @@ use std::{
 };
 
 use assay_domain::{
-    attempt::{AttemptStatus, TestAttempts},
+    attempt::AttemptStatus,
     branch::Branches,
     cause::{ErrorName, FailedRun, FinalStatus, StoredFacts, VerdictTag, WindowErrors},
     decision::RunDecision,
@@ -31,6 +31,7 @@ use assay_domain::{
         SharedValue, Snapshot, SnapshotWork, Store, StoreError,
     },
     test::{CandidateFiles, FileSelector, TestLookup, TestName, TestOrdinal, TestSelector},
+    test_attempts::TestAttempts,
     test_names::TestNames,
     timestamp::Timestamp,
     verdict::TestVerdict,

@@ -4,7 +4,7 @@ use std::{any::Any, collections::HashMap, sync::Arc};
 
 use super::StoreError;
 use crate::{
-    attempt::{AttemptStatus, TestAttempts},
+    attempt::AttemptStatus,
     branch::Branches,
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
@@ -23,6 +23,7 @@ use crate::{
         TestSignature,
     },
     test::{TestLookup, TestName, TestOrdinal, TestSelector},
+    test_attempts::TestAttempts,
     test_names::TestNames,
     timestamp::Timestamp,
     verdict::TestVerdict,

@@ -1,11 +1,7 @@
 //! `/p/{id}/runs/{run}/test`: the attempts of a test in a run, side by side.
 
 use assay_components::{cause, figures, name, words};
-use assay_domain::{
-    attempt::{ErrorDetail, StoredAttempt},
-    id::RunId,
-    test::FileSelector,
-};
+use assay_domain::{attempt::ErrorDetail, id::RunId, test::FileSelector, test_attempts::StoredAttempt};
 use assay_explain::{failures::failure_of, prompt};
 use maud::{Markup, html};
 

@@ -1,9 +1,6 @@
 //! `show_failure`: the attempts of one test in one run.
 
-use assay_domain::{
-    attempt::{ErrorDetail, StoredAttempt},
-    revision::tested_or_commit,
-};
+use assay_domain::{attempt::ErrorDetail, revision::tested_or_commit, test_attempts::StoredAttempt};
 use assay_explain::{failures::failure_of, prompt};
 use serde_json::{Value, json};
 

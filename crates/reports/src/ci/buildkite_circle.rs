@@ -1,6 +1,6 @@
 //! Buildkite and CircleCI.
 
-use super::{EnvironmentReader, owner_and_name};
+use super::environment::{EnvironmentReader, owner_and_name};
 
 pub(super) fn circle(reader: &mut EnvironmentReader<'_>) {
     reader.branch(&["CIRCLE_BRANCH"]);

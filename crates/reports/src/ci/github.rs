@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::EnvironmentReader;
+use super::environment::EnvironmentReader;
 use crate::text;
 
 pub(super) fn read(reader: &mut EnvironmentReader<'_>, event_file: &dyn Fn(&str) -> Option<Vec<u8>>) {

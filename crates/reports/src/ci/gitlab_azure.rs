@@ -1,6 +1,6 @@
 //! GitLab CI and Azure Pipelines.
 
-use super::{EnvironmentReader, owner_and_name};
+use super::environment::{EnvironmentReader, owner_and_name};
 
 pub(super) fn gitlab(reader: &mut EnvironmentReader<'_>) {
     reader.branch(&[

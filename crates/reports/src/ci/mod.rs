@@ -4,42 +4,16 @@
 //! returned with its source, so that a program can explain where a run's branch comes from.
 
 mod buildkite_circle;
+mod environment;
 mod github;
 mod gitlab_azure;
 mod others;
 
-use assay_domain::{
-    recording::{RunContext, ShardIndex},
-    run::CiProvider,
-};
+use assay_domain::run::CiProvider;
 
-use crate::text;
+use environment::EnvironmentReader;
 
-/// The context that a CI environment gives.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CiContext {
-    /// The CI service. `None` outside of CI.
-    pub provider: Option<CiProvider>,
-    /// The run's context.
-    pub context: RunContext,
-    /// The value that all parts of one run share: provider and run id, without the suite's name. A job that runs again
-    /// has the same one.
-    pub run_key: Option<String>,
-    /// The attempt of the job: a count, or an id that grows with each attempt. `None` where the service gives neither.
-    pub attempt: Option<u64>,
-    /// The job's name. It is also the suite unless the caller names one.
-    pub job: Option<String>,
-    /// The service's id of this instance of the job. Each attempt has its own.
-    pub job_id: Option<String>,
-    /// The machine. It distinguishes jobs of one name, such as those of a matrix, where the service gives no id.
-    pub runner: Option<String>,
-    /// The job's index among the parallel jobs of its name. A shard in the report takes precedence.
-    pub shard: Option<ShardIndex>,
-    /// The checkout's root.
-    pub workspace_root: Option<String>,
-    /// The variable of each value, by the value's name in an import: (`branch`, `GITHUB_HEAD_REF`).
-    pub sources: Vec<(&'static str, &'static str)>,
-}
+pub use environment::CiContext;
 
 /// Reads the variables of the CI service; empty outside of CI.
 ///
@@ -48,11 +22,7 @@ pub fn detect(
     var: &dyn Fn(&str) -> Option<String>,
     event_file: &dyn Fn(&str) -> Option<Vec<u8>>,
 ) -> CiContext {
-    let mut reader = EnvironmentReader {
-        var,
-        detected: CiContext::default(),
-        run_id: None,
-    };
+    let mut reader = EnvironmentReader::new(var);
     let is_set = |name: &str| var(name).is_some_and(|value| !matches!(value.trim(), "" | "false" | "0"));
     if is_set("GITHUB_ACTIONS") {
         reader.begin(CiProvider::GithubActions, "GITHUB_ACTIONS");
@@ -83,140 +53,4 @@ pub fn detect(
         reader.begin(CiProvider::Other, "CI");
     }
     reader.finish()
-}
-
-/// Owner and repository of an address such as `https://host/owner/name.git` or `git@host:owner/name.git`.
-fn owner_and_name(address: &str) -> Option<(String, String)> {
-    let address = address.trim_end_matches('/');
-    let address = address.strip_suffix(".git").unwrap_or(address).to_lowercase();
-    let (rest, name) = address.rsplit_once('/')?;
-    let owner = rest.rsplit(['/', ':']).next().filter(|owner| !owner.is_empty())?;
-    Some((owner.to_owned(), name.to_owned()))
-}
-
-/// Reads the variables of one environment into a context.
-struct EnvironmentReader<'a> {
-    var: &'a dyn Fn(&str) -> Option<String>,
-    detected: CiContext,
-    run_id: Option<String>,
-}
-
-impl EnvironmentReader<'_> {
-    fn begin(&mut self, provider: CiProvider, variable: &'static str) {
-        self.detected.provider = Some(provider);
-        self.detected.context.ci_provider = Some(provider);
-        self.record_source("CI provider", variable);
-    }
-
-    fn finish(mut self) -> CiContext {
-        if let (Some(provider), Some(run)) = (self.detected.provider, self.run_id) {
-            self.detected.run_key = Some(format!("{provider}/{run}"));
-        }
-        self.detected
-    }
-
-    fn record_source(&mut self, value: &'static str, variable: &'static str) {
-        self.detected.sources.push((value, variable));
-    }
-
-    /// A variable's value. An empty variable counts as not set.
-    fn get(&self, variable: &str) -> Option<String> {
-        (self.var)(variable)
-            .as_deref()
-            .map(str::trim)
-            .and_then(text::title)
-    }
-
-    /// The value of the first variable that is set. Records that variable as the source of the value.
-    fn first(&mut self, value: &'static str, variables: &[&'static str]) -> Option<String> {
-        let (variable, text) = variables.iter().find_map(|name| Some((*name, self.get(name)?)))?;
-        self.record_source(value, variable);
-        Some(text)
-    }
-
-    /// Like `first`, for a whole number. Variables with other values are skipped.
-    fn number(&mut self, value: &'static str, variables: &[&'static str]) -> Option<i64> {
-        let (variable, number) = variables
-            .iter()
-            .find_map(|name| Some((*name, self.get(name)?.parse::<i64>().ok()?)))?;
-        self.record_source(value, variable);
-        Some(number)
-    }
-
-    fn branch(&mut self, variables: &[&'static str]) {
-        let branch = self.first("branch", variables);
-        self.detected.context.branch = branch.map(|branch| {
-            let branch = branch.strip_prefix("refs/heads/").unwrap_or(&branch);
-            branch.strip_prefix("origin/").unwrap_or(branch).to_owned()
-        });
-    }
-
-    /// Names the branch of a pull request's fork `owner:branch`, as the services show it. A fork's `main` is not the
-    /// stable branch, and no branch name may contain a colon.
-    fn branch_is_of_fork(&mut self, owner: &str) {
-        if let Some(branch) = self.detected.context.branch.as_mut()
-            && !branch.contains(':')
-        {
-            *branch = format!("{owner}:{branch}");
-        }
-    }
-
-    fn commit(&mut self, variables: &[&'static str]) {
-        self.detected.context.commit_sha = self.first("commit", variables).filter(|sha| sha != "HEAD");
-    }
-
-    fn pull_request(&mut self, numbers: &[&'static str], titles: &[&'static str]) {
-        self.detected.context.pull_request_number =
-            self.number("pull request", numbers).filter(|number| *number > 0);
-        if self.detected.context.pull_request_number.is_some() {
-            self.detected.context.pull_request_title = self.first("pull request title", titles);
-        }
-    }
-
-    fn run(&mut self, variables: &[&'static str]) {
-        self.run_id = self.first("run key", variables);
-    }
-
-    /// The job's name, which is also the suite.
-    fn job(&mut self, variables: &[&'static str]) {
-        self.detected.job = self.first("suite", variables);
-        self.detected.context.suite.clone_from(&self.detected.job);
-    }
-
-    fn root(&mut self, variables: &[&'static str]) {
-        self.detected.workspace_root = self.first("root", variables);
-    }
-
-    /// The attempt of the job. The service counts from `base`, or gives an id that grows with each attempt.
-    fn attempt(&mut self, variable: &'static str, base: i64) {
-        let attempt = self.number("attempt", &[variable]);
-        self.detected.attempt = attempt
-            .and_then(|number| number.checked_sub(base)?.checked_add(1))
-            .filter(|number| (1..i64::MAX).contains(number))
-            .and_then(|number| u64::try_from(number).ok());
-    }
-
-    /// The shard. The service counts shards from `base`; a single job is not a shard.
-    fn shard(&mut self, index_variable: &'static str, total_variable: &'static str, base: i64) {
-        let number = |name: &str| self.get(name).and_then(|text| text.parse::<i64>().ok());
-        let (Some(index), Some(total)) = (number(index_variable), number(total_variable)) else {
-            return;
-        };
-        let (Some(index), Ok(total)) = (counted_from_one(index, base), u32::try_from(total)) else {
-            return;
-        };
-        if total > 1 && index >= 1 && index <= total {
-            self.record_source("shard", index_variable);
-            self.detected.shard = Some(ShardIndex {
-                index,
-                total: Some(total),
-            });
-        }
-    }
-}
-
-/// A number that its service counts from `base`, counted from 1.
-fn counted_from_one(number: i64, base: i64) -> Option<u32> {
-    let number = number.checked_sub(base)?.checked_add(1)?;
-    u32::try_from(number).ok()
 }

@@ -1,6 +1,6 @@
 //! Jenkins, Bitbucket Pipelines and TeamCity.
 
-use super::EnvironmentReader;
+use super::environment::EnvironmentReader;
 
 pub(super) fn jenkins(reader: &mut EnvironmentReader<'_>) {
     reader.branch(&["CHANGE_BRANCH", "BRANCH_NAME", "GIT_BRANCH"]);

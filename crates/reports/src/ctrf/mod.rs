@@ -43,7 +43,7 @@ pub(crate) fn read(input: &Input<'_>) -> Result<(Report, Option<usize>), ReadErr
         report.widen(summary.start.and_then(time::from_epoch), None);
         report.widen(summary.stop.and_then(time::from_epoch), None);
     }
-    let mut tests = Collector::default();
+    let mut tests = Collector::for_results(results.tests.len());
     for test in &results.tests {
         let attempts = attempts(input, test, &dialect.browser(test));
         for attempt in &attempts {

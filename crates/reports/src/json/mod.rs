@@ -4,8 +4,9 @@ mod lenient;
 mod surrogate;
 mod walk;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, iter};
 
+use memchr::memchr_iter;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use self::walk::{close_at_last_element, length};
@@ -175,15 +176,11 @@ pub(crate) fn find_object<'a, T>(
 /// Bytes where a report may begin: the first few lines that begin with `{`, then the first `{` of all. Only a short
 /// text precedes a report.
 fn openings(text: &str) -> impl Iterator<Item = usize> + '_ {
-    let mut start = 0;
-    let at_line_start = text.split_inclusive('\n').filter_map(move |line| {
-        let at = start
-            + (line.len()
-                - line
-                    .trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
-                    .len());
-        start += line.len();
-        text.get(at..)?.starts_with('{').then_some(at)
+    let line_starts = memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1);
+    let at_line_start = iter::once(0).chain(line_starts).filter_map(|start| {
+        let is_blank = |c: char| c != '\n' && (c.is_whitespace() || c == '\u{feff}');
+        let line = text.get(start..)?.trim_start_matches(is_blank);
+        line.starts_with('{').then_some(text.len() - line.len())
     });
     at_line_start
         .take_while(|at| *at < LONGEST_PREFACE)

@@ -31,7 +31,7 @@ impl<'a> Names<'a> {
                 name: text::joined([&*case.name]),
                 file_path: self
                     .written_file(input, suite, case)
-                    .or_else(|| source_file(case.class()).map(|file| input.stored_path(file))),
+                    .or_else(|| paths::source_file(case.class()).map(|file| input.stored_path(file))),
             },
             Dialect::NodeTest => {
                 let titles = suites
@@ -53,7 +53,7 @@ impl<'a> Names<'a> {
             Dialect::Prove => TestName {
                 name: text::joined([suite.map_or("", |suite| &*suite.name), &*case.name]),
                 file_path: suite
-                    .filter(|suite| is_path(&suite.name))
+                    .filter(|suite| paths::is_path(&suite.name))
                     .map(|suite| input.stored_path(&suite.name))
                     .or_else(|| self.written_file(input, suite, case)),
             },
@@ -74,12 +74,12 @@ impl<'a> Names<'a> {
                 let names_file = subject
                     .into_iter()
                     .chain(suites.iter().rev().map(|suite| &*suite.name))
-                    .find(|name| is_path(name));
+                    .find(|name| paths::is_path(name));
                 let file_path = self
                     .written_file(input, suite, case)
                     .or_else(|| names_file.map(|file| input.stored_path(file)));
                 let subject = subject.filter(|subject| {
-                    case.class().trim().is_empty() && !subject.is_empty() && !is_path(subject)
+                    case.class().trim().is_empty() && !subject.is_empty() && !paths::is_path(subject)
                 });
                 let platform = variant.map(|variant| &*variant.platform).into_iter();
                 let name = match subject {
@@ -221,7 +221,7 @@ fn labels<'s>(
     let suites = if is_complete { &[] } else { suites };
     suites
         .iter()
-        .filter(|suite| suite.variant.is_none() && !is_path(&suite.name))
+        .filter(|suite| suite.variant.is_none() && !paths::is_path(&suite.name))
         .filter_map(Suite::label)
 }
 
@@ -270,29 +270,6 @@ fn names_same_class(class: &str, label: &str) -> bool {
 
 fn ends_with(name: &str, part: &str) -> bool {
     name.strip_suffix(part).is_some_and(|rest| rest.ends_with(' '))
-}
-
-/// The path if it has the suffix of a source file.
-pub(super) fn source_file(path: &str) -> Option<&str> {
-    const SUFFIXES: &[&str] = &[
-        "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte",
-    ];
-    let (_, suffix) = path.rsplit_once('.')?;
-    SUFFIXES.contains(&suffix).then_some(path)
-}
-
-/// Whether a suite's name is the path of a source file.
-pub(crate) fn is_path(name: &str) -> bool {
-    let other = || {
-        const SUFFIXES: &[&str] = &[
-            "py", "rb", "php", "go", "rs", "dart", "feature", "robot", "swift", "kt", "java", "cs", "t",
-            "bats",
-        ];
-        let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
-        name.contains(['/', '\\']) && suffix.is_some_and(|suffix| SUFFIXES.contains(&suffix))
-    };
-    // The address of a library is not a file of the project.
-    !name.contains([' ', '\n']) && !paths::is_address(name) && (source_file(name).is_some() || other())
 }
 
 /// Replaces a tool's separator between titles with [`text::JOINT`].

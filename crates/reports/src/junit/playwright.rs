@@ -3,7 +3,7 @@
 use assay_domain::test::TestName;
 
 use super::{case::Case, names, suite::Suite};
-use crate::{collect::LocatedTest, frame, input::Input, text};
+use crate::{collect::LocatedTest, frame, input::Input, paths, text};
 
 /// Playwright's separator between titles.
 const SEPARATOR: &str = " › ";
@@ -22,12 +22,12 @@ pub(super) fn test(input: &Input<'_>, suite: Option<&Suite<'_>>, case: &Case<'_>
         .and_then(|name| name.strip_prefix(project)?.strip_prefix("] "))
         .unwrap_or(&case.name);
     // On Windows the file has backslashes. Its history is shared with other systems.
-    let file = match names::source_file(case.class()) {
+    let file = match paths::source_file(case.class()) {
         Some(file) => file.replace('\\', "/"),
         None => case.class().to_owned(),
     };
     let name = text::joined([project, &file, &names::rejoined(titles, SEPARATOR)]);
-    located(input, name, names::source_file(case.class()))
+    located(input, name, paths::source_file(case.class()))
 }
 
 /// A test in this file. The report has a path relative to the folder of the tests, and the checkout may have the file.

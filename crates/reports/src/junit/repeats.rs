@@ -33,7 +33,7 @@ impl Repeats {
         const MOST: usize = 1 << 16;
         let cases = (bytes / CASE).min(MOST);
         Self {
-            tests: Collector::with_capacity(cases),
+            tests: Collector::for_results(cases),
             suites: Vec::with_capacity(cases),
             ..Self::default()
         }

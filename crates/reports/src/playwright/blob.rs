@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use memchr::{memchr, memmem};
 use serde::Deserialize;
 
 use super::model::{Config, Error, File, Shard, SourceLocation, Spec, Stats, Suite, Test, TestResult};
@@ -9,11 +10,16 @@ use crate::{input::Input, json, limits, memory, report::ReadError};
 
 /// Whether a text begins with the events of a blob report.
 pub(crate) fn is_blob(text: &str) -> bool {
-    let first = text
-        .lines()
-        .find(|line| line.starts_with('{'))
-        .unwrap_or_default();
-    first.contains("\"method\"") && first.contains("\"onBlobReportMetadata\"")
+    let text = text.as_bytes();
+    let start = match text {
+        [b'{', ..] => Some(0),
+        _ => memmem::find(text, b"\n{").map(|at| at + 1),
+    };
+    let first = start.and_then(|start| text.get(start..)).unwrap_or_default();
+    let end = memchr(b'\n', first).unwrap_or(first.len());
+    let first = first.get(..end).unwrap_or_default();
+    let has = |text: &[u8]| memmem::find(first, text).is_some();
+    has(b"\"onBlobReportMetadata\"") && has(b"\"method\"")
 }
 
 /// What an event takes until the end of the file, beside its lists and texts: of a test that began, the test.

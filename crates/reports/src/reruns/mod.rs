@@ -21,7 +21,7 @@ pub(crate) use self::numbers::without_number;
 
 use self::numbers::Numbers;
 use crate::{
-    merge::Piece,
+    piece::Piece,
     report::{Format, Report, ReportedTest},
 };
 

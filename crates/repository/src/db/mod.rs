@@ -5,6 +5,7 @@ pub(crate) mod connection_string;
 pub(crate) mod period;
 pub(crate) mod pool;
 pub(crate) mod postgres;
+pub(crate) mod session;
 pub(crate) mod standbys;
 #[rustfmt::skip]
 pub(crate) mod schema;

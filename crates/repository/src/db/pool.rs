@@ -10,11 +10,7 @@ use diesel::{
     result::{DatabaseErrorKind, Error as QueryError},
 };
 
-use crate::db::{connection_string::ConnectionString, postgres::Postgres};
-
-/// `tcp_user_timeout`: the milliseconds for which a client over TCP may leave sent rows unacknowledged. The limit of
-/// idle transactions does not end a client that is frozen while it reads.
-const TCP_USER_TIMEOUT_MS: u32 = 60_000;
+use crate::db::{connection_string::ConnectionString, postgres::Postgres, session::prepare};
 
 /// How a [`Database`](crate::Database) connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,24 +222,6 @@ impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for Session {
     fn on_acquire(&self, connection: &mut PgConnection) -> Result<(), diesel::r2d2::Error> {
         prepare(connection, self.statement_timeout, self.idle_timeout)
     }
-}
-
-/// Sets up a new connection. A shorter limit of idle transactions that the role or the database sets is kept.
-pub(crate) fn prepare(
-    connection: &mut PgConnection,
-    statement_timeout: Duration,
-    idle_timeout: Duration,
-) -> Result<(), diesel::r2d2::Error> {
-    let (ms, idle_ms) = (statement_timeout.as_millis(), idle_timeout.as_millis().max(1));
-    connection
-        .batch_execute(&format!(
-            "SET statement_timeout = {ms}; SET tcp_user_timeout = {TCP_USER_TIMEOUT_MS}; \
-             SET client_min_messages = warning; SET timezone = 'UTC'; \
-             SELECT set_config('idle_in_transaction_session_timeout', '{idle_ms}', false) \
-             WHERE current_setting('idle_in_transaction_session_timeout')::interval \
-                 NOT BETWEEN interval '1 ms' AND interval '{idle_ms} ms'"
-        ))
-        .map_err(diesel::r2d2::Error::QueryError)
 }
 
 /// Whether an error means that there is no partition for a row. Imports create partitions first, so the session has an

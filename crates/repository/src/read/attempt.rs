@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use assay_domain::{
-    attempt::{ErrorDetail, ShardTag, StoredAttempt, TestAttempts},
+    attempt::{ErrorDetail, ShardTag},
     id::RunId,
     project::Project,
     run::RunTag,
     store::StoreError,
     test::{FileSelector, TestLookup, TestName, TestSelector},
+    test_attempts::{StoredAttempt, TestAttempts},
 };
 use diesel::{
     PgConnection, QueryResult, Queryable, RunQueryDsl,

@@ -5,7 +5,7 @@ use diesel::{ExpressionMethods, PgConnection, RunQueryDsl, upsert::excluded};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::Work;
+use super::work::Work;
 use crate::db::{column::long_count, pool::WorkError, schema::upload_day};
 
 /// Adds a recording to what its key stored on this day. Refuses it if that is more than the key may store.

@@ -17,7 +17,10 @@ use assay_domain::{
 use diesel::PgConnection;
 use uuid::Uuid;
 
-use super::{ImportStart, Work, turn::LockedProject};
+use super::{
+    turn::LockedProject,
+    work::{ImportStart, Work},
+};
 use crate::{
     Database,
     db::{column::At, pool::Read, standbys::in_one_state},

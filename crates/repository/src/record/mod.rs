@@ -19,8 +19,9 @@ mod target;
 mod turn;
 mod uncounted_run;
 pub(crate) mod verdict;
+mod work;
 
-use std::{collections::BTreeSet, time::Instant};
+use std::collections::BTreeSet;
 
 use assay_domain::{
     id::{ProjectId, RunId},
@@ -57,6 +58,7 @@ use run::KnownRun;
 use target::Target;
 use turn::LockedProject;
 use verdict::ImportChanges;
+use work::{ImportStart, Work};
 
 impl Recorder for Database {
     fn stores_stable_names(&self, project: ProjectId) -> Result<bool, RecordError> {
@@ -150,30 +152,6 @@ fn not_judged(error: RecordError) -> RecordError {
     }
 }
 
-/// The beginning of an import.
-#[derive(Debug, Clone, Copy)]
-struct ImportStart {
-    now: Timestamp,
-    at: Instant,
-}
-
-impl ImportStart {
-    /// The import begins now.
-    fn at(now: Timestamp) -> Self {
-        Self {
-            now,
-            at: Instant::now(),
-        }
-    }
-
-    /// The time of the judgement: when the import began, or now if other imports stored reports meanwhile. Their runs
-    /// may have started later.
-    fn as_of(self, others_stored: bool) -> Timestamp {
-        let waited_ms = i64::try_from(self.at.elapsed().as_millis()).unwrap_or(0);
-        self.now.plus_ms(if others_stored { waited_ms } else { 0 })
-    }
-}
-
 /// One import.
 struct Import<'a> {
     project: Uuid,
@@ -185,8 +163,6 @@ struct Import<'a> {
     /// The value of `project.observed` before the import waited for its turn.
     observed_before: Uuid,
 }
-
-type Work<T> = Result<T, WorkError<RecordError>>;
 
 /// The receipt of a stored report, and the judgement that is due.
 type ReceiptAndJudgement = (ImportReceipt, Option<PendingJudgement>);

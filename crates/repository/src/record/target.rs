@@ -10,8 +10,8 @@ use diesel::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Work,
     run::{KnownRun, RunKey},
+    work::Work,
 };
 use crate::{
     db::{

@@ -15,7 +15,7 @@ use diesel::{
     result::{DatabaseErrorKind, Error as QueryError},
 };
 
-use super::{Work, intern::Numbers};
+use super::{intern::Numbers, work::Work};
 use crate::{
     Database, WaitingFor,
     db::{pool::WorkError, schema::project},

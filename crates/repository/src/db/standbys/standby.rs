@@ -13,7 +13,7 @@ use diesel::{
 };
 
 use super::nodes::{KnownStandbys, OpenConnection};
-use crate::db::{connection_string::ConnectionString, pool::prepare};
+use crate::db::{connection_string::ConnectionString, session::prepare};
 
 /// How long a standby that is behind is not checked again.
 const RECHECK_PAUSE: Duration = Duration::from_millis(100);
