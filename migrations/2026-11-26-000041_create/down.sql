@@ -12,6 +12,7 @@ DROP FUNCTION assay_drop_period;
 DROP FUNCTION assay_hold_room;
 DROP FUNCTION assay_make_room;
 DROP TABLE period;
+DROP TABLE attempt_texts;
 DROP TABLE attempt;
 DROP VIEW result;
 DROP TABLE result_block;

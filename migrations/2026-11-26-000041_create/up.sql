@@ -326,7 +326,9 @@ CREATE TABLE attempt (
     timed boolean NOT NULL,
     -- The message of the first error that has one.
     message text,
-    errors jsonb,
+    -- Where its errors are: the number of a row of attempt_texts of its part, and the place there, from 1. Null: it has none.
+    texts integer,
+    texts_place integer,
     -- Among the test's executions in the run, from 0. Those with the worst result come last.
     execution integer NOT NULL DEFAULT 0,
     -- Whether the test's result is that of this attempt.
@@ -334,7 +336,7 @@ CREATE TABLE attempt (
     -- Why it was skipped. Null if it was not, or if the report gives no reason.
     skip_reason text,
     -- Includes the columns that decide the result of a test.
-    PRIMARY KEY (project_id, test, started_at, run_number, part, place) INCLUDE (retry, status)
+    PRIMARY KEY (project_id, test, started_at, run_number, part, place) INCLUDE (retry, status, is_final)
 ) PARTITION BY RANGE (started_at);
 CREATE INDEX attempt_of_run ON attempt (project_id, run_number);
 -- Includes all columns for the figures of signatures, so that they come from index-only scans and not from long rows.
@@ -344,8 +346,35 @@ CREATE INDEX attempt_of_signature ON attempt (project_id, signature, started_at)
 CREATE INDEX attempt_unsigned ON attempt (project_id, status, started_at) INCLUDE (run_number)
     WHERE signature IS NULL;
 
--- The partitions of `result_block` and `attempt`, by the starts of the runs in them: result_block_<name> and
--- attempt_<name>.
+-- The errors of the attempts of a run, in the same partitions. Errors of one run are alike, so those of many attempts are
+-- compressed together.
+CREATE TABLE attempt_texts (
+    project_id uuid NOT NULL,
+    -- The run's start.
+    started_at timestamptz NOT NULL,
+    run_number integer NOT NULL,
+    part smallint NOT NULL,
+    -- Among the rows of its part, from 0.
+    number integer NOT NULL,
+    -- One element for each attempt: its list of errors.
+    errors jsonb[] NOT NULL,
+    PRIMARY KEY (project_id, run_number, part, number, started_at)
+) PARTITION BY RANGE (started_at);
+ALTER TABLE attempt_texts ALTER COLUMN errors SET STORAGE MAIN;
+DO $$ BEGIN
+    ALTER TABLE attempt_texts ALTER COLUMN errors SET COMPRESSION lz4;
+EXCEPTION WHEN feature_not_supported THEN
+    NULL;
+END $$;
+
+-- All rows of a run have its start. Without these statistics Postgres expects one row of a run that it finds by number and
+-- start. Each partition has its own.
+CREATE STATISTICS result_block_run (dependencies) ON project_id, run_number, started_at FROM result_block;
+CREATE STATISTICS attempt_run (dependencies) ON project_id, run_number, started_at FROM attempt;
+CREATE STATISTICS attempt_texts_run (dependencies) ON project_id, run_number, started_at FROM attempt_texts;
+
+-- The partitions of `result_block`, `attempt` and `attempt_texts`, by the starts of the runs in them: result_block_<name>
+-- and so on.
 CREATE TABLE period (
     starts_at timestamptz PRIMARY KEY,
     -- Exclusive.
@@ -397,10 +426,10 @@ BEGIN
     lower := greatest(lower, (SELECT max(ends_at) FROM period WHERE ends_at <= at));
     upper := least(upper, (SELECT min(starts_at) FROM period WHERE starts_at > at));
     suffix := CASE WHEN lower = '-infinity' THEN 'early' ELSE to_char(lower, 'YYYYMMDD') END;
-    FOREACH parent IN ARRAY ARRAY['result_block', 'attempt'] LOOP
-        EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION)',
+    FOREACH parent IN ARRAY ARRAY['result_block', 'attempt', 'attempt_texts'] LOOP
+        EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION INCLUDING STATISTICS)',
             parent || '_' || suffix, parent);
-        IF parent = 'result_block' THEN
+        IF parent <> 'attempt' THEN
             -- Compresses every column of a large row. Otherwise Postgres stops once the row has two kilobytes.
             EXECUTE format('ALTER TABLE %I SET (toast_tuple_target = 128)', parent || '_' || suffix);
         END IF;
@@ -455,7 +484,8 @@ BEGIN
         RETURN false;
     END IF;
     DELETE FROM period WHERE name = period_name;
-    EXECUTE format('DROP TABLE %I, %I', 'attempt_' || period_name, 'result_block_' || period_name);
+    EXECUTE format('DROP TABLE %I, %I, %I', 'attempt_texts_' || period_name, 'attempt_' || period_name,
+        'result_block_' || period_name);
     RETURN true;
 EXCEPTION WHEN lock_not_available THEN
     RETURN false;
@@ -630,7 +660,8 @@ BEGIN
     ANALYZE test (project_id), signature (project_id), verdict_block (project_id), verdict_evidence (project_id);
     SELECT name INTO suffix FROM period WHERE starts_at <= run_start AND run_start < ends_at;
     IF FOUND THEN
-        EXECUTE format('ANALYZE %%I (project_id), %%I (project_id)', 'result_block_' || suffix, 'attempt_' || suffix);
+        EXECUTE format('ANALYZE %%I (project_id, run_number, started_at), %%I (project_id, run_number, started_at)',
+            'result_block_' || suffix, 'attempt_' || suffix);
     END IF;
 EXCEPTION WHEN lock_not_available THEN
     -- Autovacuum or another import is counting.
@@ -664,18 +695,18 @@ BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO assay_server, assay_importer, assay_ingester', current_schema());
 
     GRANT SELECT ON __diesel_schema_migrations, organization, project, project_entry, run, run_day, branch, part, test, browser,
-        signature, signature_alias, result_block, result, attempt, run_pack, verdict_block,
+        signature, signature_alias, result_block, result, attempt, attempt_texts, run_pack, verdict_block,
         verdict_evidence, verdict TO assay_server, assay_importer, assay_ingester;
     -- The server alone reads keys. The ingest listener looks up ingest keys through a function.
     GRANT SELECT, UPDATE (last_used_on) ON api_key TO assay_server;
     GRANT SELECT, INSERT, DELETE ON ended_session TO assay_server;
 
-    GRANT INSERT ON run, run_day, branch, part, test, browser, signature, result_block, attempt, run_pack, verdict_block,
+    GRANT INSERT ON run, run_day, branch, part, test, browser, signature, result_block, attempt, attempt_texts, run_pack, verdict_block,
         verdict_evidence TO assay_importer, assay_ingester;
-    GRANT UPDATE ON run, run_day, branch, part, result_block, attempt, run_pack TO assay_importer, assay_ingester;
+    GRANT UPDATE ON run, run_day, branch, part, result_block, attempt, attempt_texts, run_pack TO assay_importer, assay_ingester;
     GRANT UPDATE (runs, tests, signatures, browsers, evaluated_at, observed, judged, test_changes) ON project TO assay_importer, assay_ingester;
     GRANT UPDATE (file_path, written_name, shown_at) ON test TO assay_importer, assay_ingester;
-    GRANT DELETE ON run_day, branch, part, result_block, attempt, verdict_block, verdict_evidence TO assay_importer, assay_ingester;
+    GRANT DELETE ON run_day, branch, part, result_block, attempt, attempt_texts, verdict_block, verdict_evidence TO assay_importer, assay_ingester;
     GRANT EXECUTE ON FUNCTION assay_make_room, assay_hold_room, assay_count_projects TO assay_importer, assay_ingester;
     GRANT EXECUTE ON FUNCTION assay_ingest_key, assay_note_ingest TO assay_ingester;
     GRANT INSERT ON upload TO assay_ingester;

@@ -22,7 +22,8 @@ use crate::{
         period,
         pool::{Read, WorkError},
         schema::{
-            attempt, organization, part, project_entry, result_block, run, run_pack, test, verdict_block,
+            attempt, attempt_texts, organization, part, project_entry, result_block, run, run_pack, test,
+            verdict_block,
         },
     },
     read::{
@@ -261,6 +262,11 @@ fn delete_batch(connection: &mut PgConnection, expiring: &ExpiringProject, now: 
         .filter(result_block::project_id.eq(expiring.project))
         .filter(result_block::run_number.eq_any(&numbers))
         .filter(result_block::started_at.between(from, to))
+        .execute(connection)?;
+    diesel::delete(attempt_texts::table)
+        .filter(attempt_texts::project_id.eq(expiring.project))
+        .filter(attempt_texts::run_number.eq_any(&numbers))
+        .filter(attempt_texts::started_at.between(from, to))
         .execute(connection)?;
     diesel::delete(attempt::table)
         .filter(attempt::project_id.eq(expiring.project))

@@ -8,9 +8,10 @@ use assay_domain::{
     store::{RefingerprintCounts, StoreError},
 };
 use diesel::{
-    ExpressionMethods, Insertable, OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable,
-    RunQueryDsl,
-    sql_types::{Array, Integer, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid},
+    BoolExpressionMethods, ExpressionMethods, Insertable, JoinOnDsl, NullableExpressionMethods,
+    OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    dsl::sql,
+    sql_types::{Array, Integer, Jsonb, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid},
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -19,7 +20,7 @@ use crate::{
     db::{
         column::{At, failure_codes, storable},
         pool::Read,
-        schema::{attempt, project, run, signature, signature_alias},
+        schema::{attempt, attempt_texts, project, run, signature, signature_alias},
     },
     read::{attempt::errors, observation},
 };
@@ -91,6 +92,14 @@ fn failed_attempts(
     };
     let numbers: Vec<i32> = runs.iter().map(|(number, _)| *number).collect();
     attempt::table
+        .left_join(
+            attempt_texts::table.on(attempt_texts::project_id
+                .eq(project)
+                .and(attempt_texts::run_number.eq(attempt::run_number))
+                .and(attempt_texts::part.eq(attempt::part))
+                .and(attempt_texts::number.nullable().eq(attempt::texts))
+                .and(attempt_texts::started_at.eq(attempt::started_at))),
+        )
         .filter(attempt::project_id.eq(project))
         .filter(attempt::run_number.eq_any(numbers))
         .filter(attempt::started_at.between(*from, *to))
@@ -103,7 +112,7 @@ fn failed_attempts(
             attempt::part,
             attempt::place,
             attempt::signature,
-            attempt::errors,
+            sql::<Nullable<Jsonb>>("attempt_texts.errors[attempt.texts_place]"),
         ))
         .load(connection)
 }

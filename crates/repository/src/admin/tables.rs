@@ -15,9 +15,9 @@ use crate::{
     db::{
         column::At,
         schema::{
-            api_key, attempt, branch, browser, ended_session, organization, part, project, project_entry,
-            result_block, run, run_day, run_pack, signature, signature_alias, test, upload, upload_day,
-            verdict_block, verdict_evidence,
+            api_key, attempt, attempt_texts, branch, browser, ended_session, organization, part, project,
+            project_entry, result_block, run, run_day, run_pack, signature, signature_alias, test, upload,
+            upload_day, verdict_block, verdict_evidence,
         },
     },
 };
@@ -123,9 +123,10 @@ pub(crate) const ORGANIZATION_TABLES: [CopyTable; 5] = [
 ];
 
 /// The tables of projects, each after those that refer to it.
-pub(crate) const PROJECT_TABLES: [ProjectTable; 15] = [
+pub(crate) const PROJECT_TABLES: [ProjectTable; 16] = [
     project_table!(result_block, run_number: i32, BATCH_BLOCKS),
     project_table!(attempt, run_number: i32),
+    project_table!(attempt_texts, run_number: i32, BATCH_BLOCKS),
     project_table!(run_pack, run_number: i32),
     project_table!(part, run_number: i32),
     project_table!(run, number: i32),

@@ -218,10 +218,22 @@ diesel::table! {
         status -> SmallInt,
         timed -> Bool,
         message -> Nullable<Text>,
-        errors -> Nullable<Jsonb>,
+        texts -> Nullable<Integer>,
+        texts_place -> Nullable<Integer>,
         execution -> Integer,
         is_final -> Bool,
         skip_reason -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    attempt_texts (project_id, run_number, part, number, started_at) {
+        project_id -> Uuid,
+        started_at -> Timestamptz,
+        run_number -> Integer,
+        part -> SmallInt,
+        number -> Integer,
+        errors -> Array<Jsonb>,
     }
 }
 
@@ -326,6 +338,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     signature_alias,
     result_block,
     attempt,
+    attempt_texts,
     period,
     run_pack,
     verdict_block,

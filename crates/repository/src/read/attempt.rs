@@ -35,6 +35,27 @@ use crate::{
     },
 };
 
+/// SQL: the errors of a row of `attempt`, up to the project. A query of its own, because a join may search all
+/// partitions.
+macro_rules! errors_of {
+    ($attempt:literal) => {
+        concat!(
+            "(SELECT texts.errors[",
+            $attempt,
+            ".texts_place] FROM attempt_texts AS texts WHERE texts.run_number = ",
+            $attempt,
+            ".run_number AND texts.part = ",
+            $attempt,
+            ".part AND texts.number = ",
+            $attempt,
+            ".texts AND texts.started_at = ",
+            $attempt,
+            ".started_at AND texts.project_id = "
+        )
+    };
+}
+pub(crate) use errors_of;
+
 /// The columns of a [`Row`].
 type RowTypes = (
     (
@@ -231,11 +252,15 @@ fn rows<'a>(
     let (from, _) = retention_bounds(project);
     // The caller checks the other bound of the start: with both, Postgres searches all runs of the period while it has no
     // statistics.
-    SqlStatement::<RowTypes>::new(
+    SqlStatement::<RowTypes>::new(concat!(
         "SELECT run.id, run.number, run.branch, run.commit_sha, run.tested_revision, run.started_at, \
              ran.test, ran.file_path, ran.file_hash, ran.status, ran.duration_ms, \
-             attempt.execution, attempt.retry, attempt.status, attempt.duration_ms, attempt.errors, \
-             attempt.skip_reason, browser.name, ran_in.shard_id, ran_in.index \
+             attempt.execution, attempt.retry, attempt.status, attempt.duration_ms, ",
+        errors_of!("attempt"),
+    ))
+    .bind(project_id)
+    .sql(
+        "), attempt.skip_reason, browser.name, ran_in.shard_id, ran_in.index \
          FROM part JOIN run ON run.number = part.run_number AND run.project_id = ",
     )
     .bind(project_id)

@@ -22,7 +22,6 @@ use crate::{
         sql_statement::SqlStatement,
     },
     read::{
-        result_block::result_of,
         shared_values::{SharedValues, ValueName},
         signature::{
             OccurrenceFilter, SignatureFigures, by_fingerprint, latest, occurrence_times, runs_hit, tests_hit,
@@ -146,8 +145,8 @@ fn runs(
     );
     let limit = i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX);
     // Reads one entry more than is shown, to see whether there are more. Runs are chosen before names are read; all
-    // tests of the last one are read, for their order. `+ 0` makes Postgres look up a block by its key instead of
-    // the index by run, which it prefers without statistics.
+    // tests of the last one are read, for their order. The rows
+    // of all attempts of a test have its result, so that its block is not read.
     let rows = SqlStatement::<Types>::new(
         "SELECT shown.run_number, hit_run.id, hit_run.branch, shown.started_at, shown.name, shown.file_path, \
              shown.occurrences, ended.attempts, ended.status \
@@ -176,14 +175,13 @@ fn runs(
     .bind(filter.project)
     .sql(
         " AND run.number = shown.run_number OFFSET 0) AS hit_run \
-         CROSS JOIN LATERAL (SELECT result.attempts, result.status FROM result_block AS block",
+         CROSS JOIN LATERAL (SELECT max(attempt.retry) + 1 AS attempts, \
+             max(attempt.status) FILTER (WHERE attempt.is_final) AS status FROM attempt WHERE attempt.project_id = ",
     )
-    .sql(result_of!("shown.test"))
-    .sql(" WHERE block.project_id = ")
     .bind(filter.project)
     .sql(
-        " AND block.block = shown.test / 512 AND block.started_at = shown.started_at \
-         AND block.run_number + 0 = shown.run_number OFFSET 0) AS ended \
+        " AND attempt.test = shown.test AND attempt.started_at = shown.started_at \
+         AND attempt.run_number = shown.run_number) AS ended \
          ORDER BY shown.started_at DESC, shown.run_number DESC, shown.name, shown.file_path NULLS FIRST",
     )
     .load_iter::<Row, PgRowByRowLoadingMode>(connection)?;

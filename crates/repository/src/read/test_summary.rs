@@ -24,7 +24,11 @@ use crate::{
         pool::Read,
         sql_statement::{Part, SqlStatement},
     },
-    read::{attempt::errors, result_block::result_of, signature_counts, test, verdict},
+    read::{
+        attempt::{errors, errors_of},
+        result_block::result_of,
+        signature_counts, test, verdict,
+    },
 };
 
 /// Most outcomes.
@@ -147,9 +151,6 @@ impl Results<'_> {
     }
 
     /// The newest runs with a failed attempt, newest first, each with the errors of its last failed attempt.
-    ///
-    /// `+ 0` makes Postgres look up a block by its key instead of the index by run, which it prefers without
-    /// statistics.
     fn last_failures(&self, connection: &mut PgConnection, failures: u32) -> Read<Vec<FailedOccurrence>> {
         type Types = (
             SqlUuid,
@@ -160,9 +161,16 @@ impl Results<'_> {
             Nullable<Jsonb>,
         );
         let rows = SqlStatement::<Types>::new(
-            "SELECT run.id, run.number, run.branch, failed.started_at, ended.status, failed.errors FROM ( \
-                 SELECT DISTINCT ON (attempt.started_at, attempt.run_number) attempt.started_at, attempt.run_number, attempt.errors \
-                 FROM attempt WHERE ",
+            "SELECT run.id, run.number, run.branch, failed.started_at, (SELECT max(ended.status) FROM attempt AS ended \
+                 WHERE ended.is_final AND ended.test = failed.test AND ended.started_at = failed.started_at \
+                     AND ended.run_number = failed.run_number AND ended.project_id = ",
+        )
+        .bind(self.project)
+        .sql(concat!("), ", errors_of!("failed")))
+        .bind(self.project)
+        .sql(
+            ") FROM ( \
+                 SELECT DISTINCT ON (attempt.started_at, attempt.run_number) attempt.* FROM attempt WHERE ",
         )
         .all(&self.failed_attempt())
         .bind(self.failed)
@@ -172,19 +180,7 @@ impl Results<'_> {
         .bind(i64::from(failures))
         .sql(") AS failed JOIN run ON run.number = failed.run_number AND run.project_id = ")
         .bind(self.project)
-        .sql(" CROSS JOIN LATERAL (SELECT result.status FROM (SELECT ")
-        .bind(self.test)
-        .sql(
-            "::integer AS test) AS requested JOIN result_block AS block ON block.block = requested.test / 512 \
-                 AND block.started_at = failed.started_at AND block.run_number + 0 = failed.run_number \
-                 AND block.project_id = ",
-        )
-        .bind(self.project)
-        .sql(result_of!("requested.test"))
-        .sql(
-            " OFFSET 0) AS ended \
-             ORDER BY failed.started_at DESC, failed.run_number DESC",
-        )
+        .sql(" ORDER BY failed.started_at DESC, failed.run_number DESC")
         .load::<(Uuid, i32, Option<String>, At, i16, Option<Value>)>(connection)?;
         let failure = |(id, number, branch, started_at, code, stored): (_, _, _, At, _, _)| {
             Ok(FailedOccurrence {

@@ -265,7 +265,7 @@ impl<'a> RunContents<'a> {
                     attempt::occurred_at,
                     attempt::duration_ms,
                     attempt::browser,
-                    attempt::errors
+                    attempt::texts
                         .is_not_null()
                         .or(attempt::skip_reason.is_not_null()),
                 ),

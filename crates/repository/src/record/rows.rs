@@ -20,11 +20,12 @@ use super::{
 use crate::{
     db::{
         column::{At, int, status_code, storable},
-        schema::{attempt, result_block, run_pack},
+        schema::{attempt, attempt_texts, result_block, run_pack},
     },
     read::{
         observation::StoredFinalResult,
         pack::Pack,
+        part::text_bytes,
         result_block::{ResultBlock, StoredResult},
     },
 };
@@ -46,16 +47,36 @@ struct NewAttempt {
     status: i16,
     timed: bool,
     message: Option<String>,
-    errors: Option<Value>,
+    texts: Option<i32>,
+    texts_place: Option<i32>,
     execution: i32,
     is_final: bool,
     skip_reason: Option<String>,
 }
 
-/// The rows of `attempt` to write for some tests of a run.
+/// The errors of some attempts of a part.
+#[derive(Insertable)]
+#[diesel(table_name = attempt_texts, treat_none_as_default_value = false)]
+struct NewTexts {
+    project_id: Uuid,
+    started_at: At,
+    run_number: i32,
+    part: i16,
+    number: i32,
+    errors: Vec<Value>,
+}
+
+/// About how many bytes the errors of one row have, unless those of one attempt are larger. A reader of one attempt
+/// unpacks all of them, and lz4 refers back by 64 kB at most.
+const TEXTS_BYTES: usize = 64 << 10;
+
+/// The rows of `attempt` and `attempt_texts` to write for some tests of a run.
 #[derive(Default)]
 struct Changes {
     attempts: Vec<NewAttempt>,
+    texts: Vec<NewTexts>,
+    /// The bytes of the errors in the last row of texts.
+    last_texts_bytes: usize,
     moved: AttemptMoves,
     dropped: AttemptDrops,
 }
@@ -179,11 +200,16 @@ impl RowWriter<'_> {
                 .from_insertable(changes.attempts)
                 .execute(connection)?;
         }
+        if !changes.texts.is_empty() {
+            diesel::copy_from(attempt_texts::table)
+                .from_insertable(changes.texts)
+                .execute(connection)?;
+        }
         self.move_attempts(connection, &changes.moved)?;
         self.drop_attempts(connection, &changes.dropped)
     }
 
-    /// Deletes the attempts of parts.
+    /// Deletes the attempts of parts with their texts.
     fn delete_attempts(&self, connection: &mut PgConnection, parts: &[i16], start: At) -> QueryResult<()> {
         if parts.is_empty() {
             return Ok(());
@@ -193,11 +219,17 @@ impl RowWriter<'_> {
             .filter(attempt::run_number.eq(self.run))
             .filter(attempt::started_at.eq(start))
             .filter(attempt::part.eq_any(parts))
+            .execute(connection)?;
+        diesel::delete(attempt_texts::table)
+            .filter(attempt_texts::project_id.eq(self.project))
+            .filter(attempt_texts::run_number.eq(self.run))
+            .filter(attempt_texts::started_at.eq(start))
+            .filter(attempt_texts::part.eq_any(parts))
             .execute(connection)
             .map(drop)
     }
 
-    /// Moves the attempts of the run to its new start, to another partition if needed. Raw SQL, because diesel has no
+    /// Moves the attempts of the run to its new start, with their texts, to another partition if needed. Raw SQL, because diesel has no
     /// `CASE` over columns.
     fn shift_attempts(&self, connection: &mut PgConnection, former: Timestamp) -> QueryResult<()> {
         diesel::sql_query(
@@ -208,8 +240,14 @@ impl RowWriter<'_> {
         .bind::<Integer, _>(self.run)
         .bind::<Timestamptz, _>(At(self.started_at))
         .bind::<Timestamptz, _>(At(former))
-        .execute(connection)
-        .map(drop)
+        .execute(connection)?;
+        diesel::update(attempt_texts::table)
+            .filter(attempt_texts::project_id.eq(self.project))
+            .filter(attempt_texts::run_number.eq(self.run))
+            .filter(attempt_texts::started_at.eq(At(former)))
+            .set(attempt_texts::started_at.eq(At(self.started_at)))
+            .execute(connection)
+            .map(drop)
     }
 
     /// The result of a test; none if no part has it any more.
@@ -277,12 +315,9 @@ impl RowWriter<'_> {
                 is_final: (number, retry) == (outcome.final_execution, outcome.final_retry),
             };
             match &part.source {
-                Source::Result => changes.attempts.push(self.attempt(key, position, facts, None)),
+                Source::Result => self.add_attempt(key, position, facts, None, changes),
                 Source::New(recorded) => {
-                    let recorded = recorded.get(index).copied();
-                    changes
-                        .attempts
-                        .push(self.attempt(key, position, facts, recorded));
+                    self.add_attempt(key, position, facts, recorded.get(index).copied(), changes);
                 }
                 Source::Rows(former) if former.get(index) != Some(&position) => {
                     changes.moved.push(key, position);
@@ -292,18 +327,21 @@ impl RowWriter<'_> {
         }
     }
 
-    fn attempt(
+    fn add_attempt(
         &self,
         key: Key,
         position: Position,
         facts: &AttemptFacts,
         recorded: Option<&RecordedAttempt>,
-    ) -> NewAttempt {
+        changes: &mut Changes,
+    ) {
         let errors = recorded
             .map(|recorded| recorded.attempt.errors.as_slice())
             .unwrap_or_default();
         let class = recorded.and_then(|recorded| recorded.class.as_ref());
-        NewAttempt {
+        let texts = (!errors.is_empty()).then(|| self.add_texts(key.part, errors, changes));
+        let (texts, texts_place) = texts.unzip();
+        changes.attempts.push(NewAttempt {
             project_id: self.project,
             started_at: At(self.started_at),
             occurred_at: At(facts.at.unwrap_or(self.started_at)),
@@ -321,13 +359,39 @@ impl RowWriter<'_> {
                 .iter()
                 .find_map(|error| error.message.as_deref())
                 .map(storable),
-            errors: (!errors.is_empty()).then(|| Value::Array(errors.iter().map(error_json).collect())),
+            texts,
+            texts_place,
             execution: position.execution,
             is_final: position.is_final,
             skip_reason: recorded
                 .and_then(|recorded| recorded.attempt.skip_reason.as_deref())
                 .map(storable),
+        });
+    }
+
+    /// Adds the errors of an attempt. Returns the number of their row and their place in it.
+    fn add_texts(&self, part: i16, errors: &[ErrorDetail], changes: &mut Changes) -> (i32, i32) {
+        let errors = Value::Array(errors.iter().map(error_json).collect());
+        let bytes = text_bytes(&errors);
+        changes.last_texts_bytes += bytes;
+        let last = changes.texts.last().filter(|last| last.part == part);
+        let next = last.map_or(0, |last| last.number.saturating_add(1));
+        if last.is_none() || changes.last_texts_bytes > TEXTS_BYTES {
+            changes.last_texts_bytes = bytes;
+            changes.texts.push(NewTexts {
+                project_id: self.project,
+                started_at: At(self.started_at),
+                run_number: self.run,
+                part,
+                number: next,
+                errors: Vec::new(),
+            });
         }
+        let place = changes.texts.last_mut().map_or(0, |texts| {
+            texts.errors.push(errors);
+            int(texts.errors.len())
+        });
+        (changes.texts.last().map_or(0, |texts| texts.number), place)
     }
 
     fn move_attempts(&self, connection: &mut PgConnection, moved: &AttemptMoves) -> QueryResult<()> {

@@ -237,7 +237,7 @@ fn the_documented_statements_on_results_answer() {
     // The examples are about the last week.
     let days = "SELECT extract(day FROM now() - max(started_at))::integer::text FROM run";
     let days: i64 = world.database.text(days).unwrap().parse().unwrap();
-    let [slowest, by_hour] = examples(include_str!("../../../../docs/storage.md"))
+    let [slowest, by_hour, flaky] = examples(include_str!("../../../../docs/storage.md"))
         .try_into()
         .unwrap();
     let recent = |sql: &str| {
@@ -261,4 +261,9 @@ fn the_documented_statements_on_results_answer() {
     assert_eq!(slow.len(), 4);
     let failed: Vec<_> = rows(&by_hour, "failed || ' of ' || ran");
     assert_eq!(failed, [Some("0 of 2".to_owned()), Some("1 of 3".to_owned())]);
+    world.import(&report("c").at(4 * HOUR).test("fast", "f"));
+    let of_project = flaky.replace("'storefront'", "'web'");
+    let flaky = of_project.trim().trim_end_matches(';');
+    let lost = format!("SELECT name || ' ' || (time_lost_ms IS NOT NULL) FROM ({flaky}) AS example");
+    assert_eq!(world.database.texts(&lost), [Some("fast true".to_owned())]);
 }

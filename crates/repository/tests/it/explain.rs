@@ -53,8 +53,7 @@ pub(crate) fn explained(world: &World, statement: &Statement, plans: Plans) -> S
         [] => String::new(),
         values => format!("({})", values.join(", ")),
     };
-    let explain =
-        format!("EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF, COSTS OFF, SUMMARY OFF) EXECUTE asked{values}");
+    let explain = format!("EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF, SUMMARY OFF) EXECUTE asked{values}");
     let mut connection = world.database.connection();
     let prepared = connection.batch_execute(&prepare);
     let plan = prepared.and_then(|()| sql_query(&explain).get_result::<Plan>(&mut connection));
@@ -75,6 +74,8 @@ pub(crate) struct StatementCost {
     pub(crate) answered: f64,
     /// Partitions read, by their parent's name.
     pub(crate) partitions: BTreeMap<String, usize>,
+    /// For each scan that ran, its table, and the rows that Postgres expected and found.
+    pub(crate) scans: Vec<(String, f64, f64)>,
     /// Tables read by a sequential scan.
     pub(crate) whole: Vec<String>,
     /// The output of `EXPLAIN`.
@@ -100,9 +101,15 @@ impl StatementCost {
                 .map(|field| node[field].as_f64().unwrap_or(0.0))
                 .sum();
             self.read += loops * (node["Actual Rows"].as_f64().unwrap() + dropped);
-            let partitioned = table.split_once('_');
+            if loops > 0.0 {
+                let expected = node["Plan Rows"].as_f64().unwrap();
+                let found = node["Actual Rows"].as_f64().unwrap();
+                self.scans.push((table.to_owned(), expected, found));
+            }
+            let partitioned = table.rsplit_once('_');
+            let parents = ["result_block", "attempt", "attempt_texts"];
             if let Some((parent, _)) =
-                partitioned.filter(|(parent, _)| loops > 0.0 && ["result", "attempt"].contains(parent))
+                partitioned.filter(|(parent, _)| loops > 0.0 && parents.contains(parent))
             {
                 *self.partitions.entry(parent.to_owned()).or_default() += 1;
             }

@@ -186,7 +186,7 @@ fn an_organization_whose_commit_was_not_answered_is_imported_once() {
     assert!(imported.unwrap().rows > 0 && proxy.has_lost_one());
     // The first commit belongs to the first partition. With the partitions there, it is that of the import.
     target
-        .execute("TRUNCATE organization, project CASCADE; TRUNCATE result_block, attempt, run_pack, verdict_block, verdict_evidence");
+        .execute("TRUNCATE organization, project CASCADE; TRUNCATE result_block, attempt, attempt_texts, run_pack, verdict_block, verdict_evidence");
     let proxy = Proxy::before(&target, b"COMMIT\0");
     let store = proxy.connect();
     let imported = store.import_organization(&contents, &mut archive, &CountingJudge, NOW);

@@ -134,6 +134,7 @@ fn declared_columns() -> Vec<String> {
                 "Array<Bool>" => "_bool",
                 "Array<Nullable<Timestamptz>>" => "_timestamptz",
                 "Array<Uuid>" => "_uuid",
+                "Array<Jsonb>" => "_jsonb",
                 other => panic!("a column of the unknown type {other}"),
             };
             lines.push(format!("{table}.{column} {udt} {nullable}"));

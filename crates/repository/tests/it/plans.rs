@@ -114,8 +114,10 @@ fn world() -> World {
              AND run_pack.run_number = 1;
          {results}
          INSERT INTO attempt SELECT project, start, start, 100, number, test, 0, CASE WHEN retry = 0 THEN 0 END, retry, retry, 0, 1 - retry, \
-             false, CASE WHEN retry = 0 THEN 'it broke' END, NULL \
-             FROM old, generate_series(0, {TESTS} - 1, 10) AS test, generate_series(0, 1) AS retry",
+             false, CASE WHEN retry = 0 THEN 'it broke' END, 0, test / 10 + 1 \
+             FROM old, generate_series(0, {TESTS} - 1, 10) AS test, generate_series(0, 1) AS retry;
+         INSERT INTO attempt_texts SELECT project, start, number, 0, n, array_fill('[]'::jsonb, ARRAY[{TESTS} / 10]) \
+             FROM old, generate_series(0, 29) AS n",
     ));
     world
 }
@@ -333,6 +335,49 @@ fn no_statement_compares_each_row_with_a_list_as_long_as_a_report() {
         }
     }
     assert!(statements.iter().any(|statement| statement.contains("unnest(")) && lists > 0);
+}
+
+/// A run's number and its start depend on each other. Postgres knows it by statistics of both columns.
+#[test]
+fn the_planner_expects_about_as_many_rows_of_a_run_as_there_are() {
+    listen();
+    let world = World::new();
+    let runs: Vec<_> = (0..12)
+        .map(|run| {
+            let whole = report(&format!("run {run}")).at((run + 1) * HOUR);
+            let tests = 0..3_000;
+            let outcome = |test: i32| if test % 100 == 0 { "fp" } else { "p" };
+            let whole = tests.fold(whole, |whole, test| {
+                whole.test(&format!("test {test}"), outcome(test))
+            });
+            world.import(&whole)
+        })
+        .collect();
+    world.database.execute("ANALYZE");
+    let store = world.database.connect();
+    let statements = recorded_statements(|| {
+        drop(store.run(&world.project, runs[4].run_id).unwrap());
+        world.rebuild(world.project.id);
+    });
+    let statements = statements.iter().filter(|statement| {
+        statement.contains("\"run_number\" = $2") && statement.contains("\"started_at\" = $3")
+    });
+    let (mut blocks, mut attempts) = (0, 0);
+    for statement in statements.filter_map(|statement| Statement::of(statement)) {
+        for plans in Plans::ALL {
+            let work = explained(&world, &statement, plans);
+            for (table, expected, found) in &work.scans {
+                blocks += usize::from(table.starts_with("result_block_") && *found == 6.0);
+                attempts += usize::from(table.starts_with("attempt_") && *found == 60.0);
+                assert!(
+                    found / 3.0 <= *expected && *expected <= found * 3.0,
+                    "{plans:?}: {expected} rows of {table} expected, {found} found\n{statement:?}\n{:#}",
+                    work.plan
+                );
+            }
+        }
+    }
+    assert!(blocks >= 2 && attempts >= 2, "{blocks} {attempts}");
 }
 
 /// Tables of a few pages. A sequential scan reads them, because an index would not be faster.

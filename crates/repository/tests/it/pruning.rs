@@ -56,7 +56,7 @@ fn pruning_deletes_exactly_the_runs_past_the_retention() {
             check(&world, &events);
             // The next case begins with an empty database.
             world.database.execute(
-                "TRUNCATE run, part, test, browser, signature, result_block, attempt, run_pack, verdict_block, verdict_evidence, branch, run_day",
+                "TRUNCATE run, part, test, browser, signature, result_block, attempt, attempt_texts, run_pack, verdict_block, verdict_evidence, branch, run_day",
             );
             Ok(())
         })

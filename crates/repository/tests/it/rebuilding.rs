@@ -86,6 +86,12 @@ fn derived_rows(world: &World) -> Vec<Option<String>> {
     )
 }
 
+/// The number of attempts whose errors are missing, and of rows of errors without an attempt.
+const STRAY_TEXTS: &str = "SELECT count(*) FROM attempt FULL JOIN attempt_texts AS texts \
+         ON texts.project_id = attempt.project_id AND texts.run_number = attempt.run_number \
+         AND texts.started_at = attempt.started_at AND texts.part = attempt.part AND texts.number = attempt.texts \
+     WHERE attempt.test IS NULL OR attempt.texts IS NOT NULL AND texts.errors[attempt.texts_place] IS NULL";
+
 #[test]
 fn any_history_equals_its_rebuild() {
     let world = World::on(Plan::Standard);
@@ -110,6 +116,7 @@ fn any_history_equals_its_rebuild() {
                 }
             }
             prop_assert_eq!(observed(&world.store), observed(&world.database.connect()), "a cached history is out of date");
+            prop_assert_eq!(world.database.text(STRAY_TEXTS), Some("0".to_owned()));
             let before = derived_rows(&world);
             let rebuilt = world.rebuild(project.id);
             prop_assert_eq!(
@@ -147,7 +154,7 @@ fn any_history_equals_its_rebuild() {
             prop_assert_eq!(rebuilt.branches_changed, branches + 1);
             prop_assert_eq!(rebuilt.days_changed, days + 1);
             prop_assert_eq!(&derived_rows(&world), &before);
-            world.database.execute("DELETE FROM branch; DELETE FROM run_day; DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict_block; DELETE FROM verdict_evidence; DELETE FROM result_block; DELETE FROM attempt");
+            world.database.execute("DELETE FROM branch; DELETE FROM run_day; DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict_block; DELETE FROM verdict_evidence; DELETE FROM result_block; DELETE FROM attempt; DELETE FROM attempt_texts");
             Ok(())
         })
         .unwrap();

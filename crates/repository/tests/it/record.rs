@@ -156,6 +156,49 @@ fn a_run_reads_back_as_it_was_recorded() {
 }
 
 #[test]
+fn errors_that_are_stored_together_are_read_one_by_one() {
+    let world = World::new();
+    let failing = |recording, tests: std::ops::Range<usize>| {
+        tests.fold(
+            recording,
+            |recording: assay_domain::recording::Recording, test| {
+                let mut recording = recording.test(&format!("test {test}"), "ff");
+                for (retry, attempt) in (0..).zip(&mut recording.tests.last_mut().unwrap().attempts) {
+                    let message = format!("error {test} {retry} {}", "x".repeat(1_500));
+                    attempt.attempt.errors[0].message = Some(message);
+                }
+                recording
+            },
+        )
+    };
+    let rows = || {
+        let rows = "SELECT count(*) FROM attempt_texts";
+        world.database.text(rows).unwrap().parse::<u32>().unwrap()
+    };
+    let imported = world.import(&failing(report("a"), 0..100));
+    assert!((3..20).contains(&rows()), "{}", rows());
+    // Moves the run to an earlier week.
+    let later = failing(report("a").content(1).at(9 * DAY), 100..110);
+    world.import(&later);
+    for test in [0, 1, 57, 99, 100, 109] {
+        let name = any_file(&format!("test {test}"));
+        let lookup = world.store.attempts(&world.project, imported.run_id, &name);
+        let TestLookup::Found(found) = lookup.unwrap().unwrap() else {
+            panic!("{test}")
+        };
+        for (retry, attempt) in found.attempts.iter().enumerate() {
+            let message = attempt.errors[0].message.as_deref().unwrap();
+            assert!(
+                message.starts_with(&format!("error {test} {retry} x")),
+                "{message}"
+            );
+        }
+    }
+    world.import(&report("a").content(2).replacing().test("test 3", "p"));
+    assert_eq!(rows(), 0);
+}
+
+#[test]
 fn a_recovered_test_shows_no_error() {
     let world = World::new();
     let imported = world.import(&report("a").test("x", "fp"));

@@ -257,7 +257,7 @@ fn a_test_in_several_shards_is_one_and_each_part_can_be_undone() {
     // The earlier version stored it as an attempt with separate rows.
     world.database.execute(&format!(
         "INSERT INTO attempt SELECT project_id, started_at, started_at, duration_ms, run_number, test, browser, NULL, \
-             0, 0, part, status, false, NULL, NULL, 0, true \
+             0, 0, part, status, false, NULL, NULL, NULL, 0, true \
          FROM result WHERE test = (SELECT ordinal FROM test WHERE name = 'x'); {}",
         update_results("SET attempts = 1 WHERE test = (SELECT ordinal FROM test WHERE name = 'x')")
     ));
