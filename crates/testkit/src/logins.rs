@@ -2,6 +2,8 @@
 
 use std::{fs, path::Path, process::Command};
 
+use crate::TestDatabase;
+
 /// The logins that `deploy/roles.sql` makes, under unique names.
 #[derive(Debug)]
 pub struct Logins {
@@ -46,5 +48,15 @@ impl Logins {
     pub fn urls(&self) -> [String; 4] {
         let (head, _) = self.url.split_once("&user=").expect("a user");
         self.names.clone().map(|name| format!("{head}&user={name}"))
+    }
+
+    /// Drops the logins, whose database this is.
+    pub fn drop_in(&self, database: &TestDatabase) {
+        for name in &self.names {
+            database.execute(&format!(
+                "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO CURRENT_USER', current_database()); END $$; \
+                 DROP OWNED BY {name} CASCADE; DROP ROLE {name}"
+            ));
+        }
     }
 }

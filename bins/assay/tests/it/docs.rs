@@ -3,6 +3,7 @@
 mod ci;
 mod dependencies;
 mod deployment;
+mod exists;
 mod form;
 mod gate;
 mod json;

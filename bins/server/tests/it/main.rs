@@ -19,6 +19,7 @@ mod circles;
 mod configuration;
 mod decisions;
 mod demo;
+mod deployment;
 mod everything;
 mod evidence;
 mod failures;

@@ -378,12 +378,7 @@ impl<'a> OwnLogins<'a> {
 
 impl Drop for OwnLogins<'_> {
     fn drop(&mut self) {
-        for name in &self.logins.names {
-            self.database.execute(&format!(
-                "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO CURRENT_USER', current_database()); END $$; \
-                 DROP OWNED BY {name} CASCADE; DROP ROLE {name}"
-            ));
-        }
+        self.logins.drop_in(self.database);
     }
 }
 
@@ -476,7 +471,9 @@ fn the_deployment_files_run_read_and_ingest_in_separate_processes() {
     ] {
         assert!(text(unit).contains("\nMemoryMax="), "{unit}");
     }
-    for name in ["postgres", "admin", "import", "migrate", "server", "ingest"] {
+    for name in [
+        "postgres", "admin", "import", "migrate", "server", "ingest", "proxy",
+    ] {
         let service = service(name);
         assert!(
             service.contains("mem_limit: ") || service.contains("<<: *"),

@@ -44,7 +44,8 @@ fn every_server_of_the_deployment_page_gets_ready() {
         .replace("postgresql://assay_intake:…@db.internal/assay", &named)
         .replace("127.0.0.1:8081", &free_address())
         .replace("/etc/letsencrypt/live/assay.example.org/", &file(""))
-        .replace("0.0.0.0:443", "127.0.0.1:8080");
+        .replace("0.0.0.0:443", "127.0.0.1:8080")
+        .replace("0.0.0.0:8080", "127.0.0.1:8080");
     let output = run(&elsewhere(&script), folder.path(), &database);
     let printed = String::from_utf8(output.stdout).unwrap();
     assert_eq!(printed.matches("ready\n").count(), servers, "{printed}");

@@ -1,0 +1,427 @@
+//! The files of deploy/: two processes with two database roles behind the real nginx, under one address with TLS.
+
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+};
+
+use assay_testkit::{Cli, Client, Logins, Server, TestDatabase, free_address, program, text, wait_until};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const REPORT: &str = r#"<testsuite><testcase classname="cart" name="pays" time="0.1"/></testsuite>"#;
+
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
+}
+
+fn file(name: &str) -> String {
+    fs::read_to_string(deploy().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// A file in which each of these texts occurs and is replaced.
+fn file_with(name: &str, replacements: &[(&str, &str)]) -> String {
+    let mut content = file(name);
+    for (from, to) in replacements {
+        assert!(content.contains(from), "{name} has no {from:?}");
+        content = content.replace(from, to);
+    }
+    content
+}
+
+/// The variables of an environment file with these replacements.
+fn variables(name: &str, replacements: &[(&str, &str)]) -> Vec<(String, String)> {
+    let content = file_with(name, replacements);
+    let lines = content
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let pairs = lines.map(|line| line.split_once('=').unwrap());
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// The variables that a unit sets, with these replacements.
+fn variables_of_unit(name: &str, replacements: &[(&str, &str)]) -> Vec<(String, String)> {
+    let unit = file_with(name, replacements);
+    let lines = unit.lines().filter_map(|line| line.strip_prefix("Environment="));
+    let pairs = lines.flat_map(|line| line.split(' ').map(|pair| pair.split_once('=').unwrap()));
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn borrowed(variables: &[(String, String)]) -> Vec<(&str, &str)> {
+    let pairs = variables.iter();
+    pairs
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
+}
+
+/// The real nginx with deploy/nginx.conf on loopback. Dropping it ends the process.
+struct Proxy {
+    process: Child,
+    folder: TempDir,
+    /// `localhost` with the port.
+    authority: String,
+    plain: String,
+}
+
+impl Proxy {
+    /// Before the pages, the API and the ingest listener at these addresses.
+    fn start(pages: &str, api: &str, reports: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        fs::write(at("cert.pem"), cert.pem()).unwrap();
+        fs::write(at("key.pem"), signing_key.serialize_pem()).unwrap();
+        let (encrypted, plain) = (free_address(), free_address());
+        let site = file_with(
+            "nginx.conf",
+            &[
+                ("    listen [::]:80;\n", ""),
+                ("    listen [::]:443 ssl;\n", ""),
+                ("listen 80;", &format!("listen {plain};")),
+                ("listen 443 ssl;", &format!("listen {encrypted} ssl;")),
+                ("server_name assay.example.org;", "server_name localhost;"),
+                ("/etc/ssl/assay/fullchain.pem", &at("cert.pem")),
+                ("/etc/ssl/assay/privkey.pem", &at("key.pem")),
+                ("127.0.0.1:8082", pages),
+                ("127.0.0.1:8080", api),
+                ("127.0.0.1:8081", reports),
+            ],
+        );
+        fs::write(at("assay.conf"), site).unwrap();
+        let is_root = rustix::process::geteuid().is_root();
+        let user = if is_root { "user root;" } else { "" };
+        let folders: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .iter()
+            .map(|name| format!("{name}_temp_path {};\n", at(name)))
+            .collect();
+        let main = format!(
+            "daemon off;\n{user}\npid {};\nerror_log {};\nevents {{}}\nhttp {{\naccess_log off;\n{folders}include {};\n}}\n",
+            at("nginx.pid"),
+            at("error.log"),
+            at("assay.conf"),
+        );
+        fs::write(at("nginx.conf"), main).unwrap();
+        // The path of other users often lacks its folder.
+        let process =
+            Command::new(["/usr/sbin/nginx", "nginx"][usize::from(!Path::new("/usr/sbin/nginx").exists())])
+                .args(["-c", &at("nginx.conf"), "-p", &at(""), "-e", &at("error.log")])
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("nginx is installed (.ci/setup)");
+        let (_, port) = encrypted.rsplit_once(':').unwrap();
+        let proxy = Self {
+            process,
+            authority: format!("localhost:{port}"),
+            plain,
+            folder,
+        };
+        wait_until("the proxy", || proxy.curl(&[], "/login").status.success());
+        proxy
+    }
+
+    fn base(&self) -> String {
+        format!("https://{}", self.authority)
+    }
+
+    fn certificate(&self) -> String {
+        self.folder.path().join("cert.pem").display().to_string()
+    }
+
+    /// Runs curl, which trusts the certificate alone, with these arguments for a path.
+    fn curl(&self, arguments: &[&str], path: &str) -> Output {
+        let output = Command::new("curl")
+            .args(["--silent", "--show-error", "--cacert", &self.certificate()])
+            .args(arguments)
+            .arg(format!("{}{path}", self.base()))
+            .output();
+        output.expect("curl is installed")
+    }
+
+    /// The head and the body of an answer.
+    fn answer(&self, arguments: &[&str], path: &str) -> (String, String) {
+        let output = self.curl(&[arguments, &["--include"]].concat(), path);
+        assert!(output.status.success(), "{path}: {output:?}");
+        let answer = String::from_utf8(output.stdout).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), body.to_owned())
+    }
+
+    fn json(&self, arguments: &[&str], path: &str) -> Value {
+        let (head, body) = self.answer(arguments, path);
+        assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
+        serde_json::from_str(&body).unwrap()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // The master process ends its workers at this signal.
+        if let Some(process) = i32::try_from(self.process.id())
+            .ok()
+            .and_then(rustix::process::Pid::from_raw)
+        {
+            let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+        }
+        let _ = self.process.wait();
+    }
+}
+
+/// The deployment: a database with its logins, a process for readers, another for reports, and the proxy.
+struct Deployment {
+    proxy: Proxy,
+    _server: Server,
+    _reports: Server,
+    administration: Cli,
+    _logins: LoginsOfTest,
+}
+
+/// Logins that are dropped with their database.
+struct LoginsOfTest {
+    logins: Logins,
+    database: TestDatabase,
+}
+
+impl Drop for LoginsOfTest {
+    fn drop(&mut self) {
+        self.logins.drop_in(&self.database);
+    }
+}
+
+impl Deployment {
+    fn new() -> Self {
+        let database = TestDatabase::unmigrated();
+        let prefix = database.text("SELECT current_database()").unwrap();
+        let logins = Logins::new(database.url(), &prefix);
+        let [owner, web, _, intake] = logins.urls();
+        let administration = Cli::new(owner);
+        administration.json(&["migrate"]);
+        let (pages, api, reports) = (free_address(), free_address(), free_address());
+        let proxy = Proxy::start(&pages, &api, &reports);
+        let public_url = ("https://assay.example.org", proxy.base());
+        let public_url = (public_url.0, public_url.1.as_str());
+
+        let settings = variables(
+            "server.env",
+            &[
+                ("postgresql://assay_web:PASSWORD@db.internal/assay", &web),
+                public_url,
+            ],
+        );
+        assert!(file("assay-server.service").contains("EnvironmentFile=/etc/assay/server.env\n"));
+        let addresses = [("ASSAY_LISTEN", api.as_str()), ("ASSAY_FRONT_LISTEN", &pages)];
+        let server = Server::start_with("", &[&borrowed(&settings)[..], &addresses].concat());
+
+        let mut settings = variables(
+            "ingest.env",
+            &[
+                ("postgresql://assay_intake:PASSWORD@db.internal/assay", &intake),
+                public_url,
+            ],
+        );
+        assert!(file("assay-ingest.service").contains("EnvironmentFile=/etc/assay/ingest.env\n"));
+        settings.extend(variables_of_unit(
+            "assay-ingest.service",
+            &[("127.0.0.1:8081", &reports)],
+        ));
+        // The test needs its own address for operators.
+        settings.retain(|(name, _)| name != "ASSAY_ADMIN_LISTEN");
+        let reports = Server::start_with("", &borrowed(&settings));
+        Self {
+            proxy,
+            _server: server,
+            _reports: reports,
+            administration,
+            _logins: LoginsOfTest { logins, database },
+        }
+    }
+}
+
+#[test]
+fn one_address_with_tls_has_pages_tools_api_and_reports() {
+    let deployment = Deployment::new();
+    let Deployment {
+        proxy,
+        administration,
+        ..
+    } = &deployment;
+    administration.json(&["org", "create", "Shop", "--plan", "pro"]);
+    let project = administration.json(&["project", "create", "--org", "Shop", "web"]);
+    let project = text(&project["id"]);
+    let read = text(&administration.json(&["key", "create", "--org", "Shop", "--days", "90"])["key"]);
+    let ingest = administration.json(&["key", "create-ingest", "--project", "web"]);
+    let folder = tempfile::tempdir().unwrap();
+
+    // A CI job sends its report to the address.
+    let job = Command::new(program("assay"))
+        .args(["run", "--branch", "main", "--report", "r.xml", "--"])
+        .args(["sh", "-c", &format!("printf '%s' '{REPORT}' > r.xml")])
+        .current_dir(folder.path())
+        .env_clear()
+        .env("PATH", std::env::var("PATH").unwrap())
+        .env("ASSAY_INGEST_URL", proxy.base())
+        .env("ASSAY_INGEST_KEY", text(&ingest["key"]))
+        .env("SSL_CERT_FILE", proxy.certificate())
+        .output()
+        .unwrap();
+    assert!(job.status.success(), "{job:?}");
+
+    // A program reads it.
+    let bearer = format!("Authorization: Bearer {read}");
+    let runs = proxy.json(
+        &["--header", &bearer],
+        &format!("/api/v1/projects/{project}/runs"),
+    );
+    assert_eq!(runs["total"], 1, "{runs}");
+    let run = text(&runs["runs"][0]["id"]);
+    // The name of a test reaches the server as it was sent.
+    let (head, body) = proxy.answer(
+        &["--header", &bearer],
+        &format!(
+            "/api/v1/projects/{project}/tests/a%2F..%2F{}",
+            "x%20".repeat(5_000)
+        ),
+    );
+    assert!(
+        head.starts_with("HTTP/1.1 404") && body.contains("test_not_found"),
+        "{head} {body}"
+    );
+
+    // An agent calls a tool.
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "list_runs", "arguments": {}}});
+    let mut agent = Command::new(program("assay"))
+        .args(["mcp"])
+        .env("ASSAY_URL", proxy.base())
+        .env("ASSAY_READ_KEY", &read)
+        .env("SSL_CERT_FILE", proxy.certificate())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writeln!(agent.stdin.take().unwrap(), "{message}").unwrap();
+    let answer = agent.wait_with_output().unwrap();
+    let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
+    assert_eq!(answer["result"]["structuredContent"]["total"], 1, "{answer}");
+
+    // A person signs in, and opens the run.
+    let page = format!("/p/{project}/runs/{run}");
+    let (head, _) = proxy.answer(&[], &page);
+    assert!(head.starts_with("HTTP/1.1 303"), "{head}");
+    let origin = format!("Origin: {}", proxy.base());
+    let form = format!("key={read}");
+    let (head, body) = proxy.answer(&["--header", &origin, "--data", &form], "/login");
+    assert!(head.starts_with("HTTP/1.1 303"), "{head} {body}");
+    let cookie = head
+        .lines()
+        .find_map(|line| {
+            line.strip_prefix("Set-Cookie: ")
+                .or(line.strip_prefix("set-cookie: "))
+        })
+        .unwrap();
+    assert!(
+        cookie.starts_with("__Host-assay=") && cookie.ends_with("; Secure"),
+        "{cookie}"
+    );
+    assert!(
+        head.to_lowercase().contains("strict-transport-security: "),
+        "{head}"
+    );
+    let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
+    let (head, body) = proxy.answer(&["--header", &cookie], &page);
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    // The page shows the one address for the read API.
+    assert!(body.contains(&format!("{}/api/v1", proxy.base())), "{body}");
+    assert!(!body.contains("127.0.0.1"), "{body}");
+
+    // Plain HTTP leads to TLS.
+    let plain = Client::new(format!("http://{}", proxy.plain));
+    let moved = plain.get_with("/login?next=%2Fp", &[("Host", "localhost")]);
+    assert_eq!(moved.status, 301);
+    assert_eq!(
+        moved.header("location"),
+        Some("https://localhost/login?next=%2Fp")
+    );
+}
+
+#[test]
+fn every_file_is_used_and_names_programs_commands_and_files_that_exist() {
+    let mut names: Vec<String> = fs::read_dir(deploy())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != ".env")
+        .collect();
+    names.sort();
+    let known = [
+        "Dockerfile",
+        "assay-ingest.service",
+        "assay-prune.service",
+        "assay-prune.timer",
+        "assay-server.service",
+        "compose.yaml",
+        "ingest.env",
+        "nginx.conf",
+        "owner.env",
+        "roles.sql",
+        "server.env",
+    ];
+    assert_eq!(names, known);
+    let help = |program_name: &str, arguments: &[&str]| {
+        let output = Command::new(program(program_name))
+            .args(arguments)
+            .arg("--help")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{program_name} {arguments:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for name in names.iter().filter(|name| name.ends_with(".service")) {
+        let unit = file(name);
+        let value = |key: &str| {
+            let prefix = format!("{key}=");
+            unit.lines()
+                .find_map(|line| line.strip_prefix(prefix.as_str()))
+                .unwrap_or_else(|| panic!("{name} has no {key}"))
+        };
+        let command = value("ExecStart").strip_prefix("/usr/local/bin/").unwrap();
+        let mut words = command.split(' ');
+        let program_name = words.next().unwrap();
+        let (flags, words): (Vec<&str>, Vec<&str>) = words.partition(|word| word.starts_with('-'));
+        let shown = help(program_name, &words);
+        for flag in flags {
+            assert!(shown.contains(flag), "{name}: {flag}");
+        }
+        let settings = value("EnvironmentFile").strip_prefix("/etc/assay/").unwrap();
+        for (variable, _) in variables(settings, &[])
+            .into_iter()
+            .chain(variables_of_unit(name, &[]))
+        {
+            assert!(shown.contains(&format!("[env: {variable}")), "{name}: {variable}");
+        }
+    }
+    assert!(file("assay-prune.timer").contains("\nOnCalendar=daily\n"));
+    // The image has the programs that compose starts.
+    let image = file("Dockerfile");
+    for line in file("compose.yaml").lines() {
+        if let Some((_, path)) = line.split_once("entrypoint: [/usr/local/bin/") {
+            let name = path.trim_end_matches(']');
+            assert!(image.contains(&format!("target/release/{name} ")), "{name}");
+            help(name, &[]);
+        }
+        if let Some((path, _)) = line
+            .trim()
+            .strip_prefix("- ./")
+            .and_then(|rest| rest.split_once(':'))
+        {
+            // The reader's own certificate.
+            assert!(path == "tls" || deploy().join(path).exists(), "{path}");
+        }
+    }
+}
