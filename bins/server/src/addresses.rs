@@ -2,11 +2,10 @@
 
 use std::net::SocketAddr;
 
-use crate::{
-    config::{Config, Place},
-    listeners::Sockets,
-    public_url::PublicUrl,
-};
+use assay_demonstration::BaseUrls;
+use assay_settings::{Config, Place, PublicUrl};
+
+use crate::listeners::Sockets;
 
 /// Where each part is served. None if it is off.
 #[derive(Debug, Clone)]
@@ -35,6 +34,21 @@ impl Addresses {
             front: address(config.front_listen(), front),
             ingest: address(config.ingest_listen(), ingest),
             operators: sockets.operators.as_ref().map(|socket| socket.address),
+        }
+    }
+
+    /// Where each part is reached from this machine.
+    pub(crate) fn base_urls(&self) -> BaseUrls {
+        let url = |address: Option<SocketAddr>| {
+            address.map(|address| format!("{}://{}", self.scheme, reachable(address)))
+        };
+        BaseUrls {
+            api: url(self.api),
+            front: url(self.front),
+            ingest: url(self.ingest),
+            operators: self
+                .operators
+                .map(|address| format!("http://{}", reachable(address))),
         }
     }
 
@@ -110,7 +124,7 @@ impl Addresses {
 
 /// An address that a request from this machine reaches: a server that listens on all addresses also listens on
 /// loopback.
-pub(crate) fn reachable(listening: SocketAddr) -> SocketAddr {
+fn reachable(listening: SocketAddr) -> SocketAddr {
     let mut address = listening;
     if address.ip().is_unspecified() {
         address.set_ip(match address {

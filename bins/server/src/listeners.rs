@@ -5,15 +5,17 @@ use std::{
     net::{SocketAddr, TcpListener},
 };
 
-use actix_web::dev::{Server, ServerHandle};
+use actix_web::{
+    App, HttpServer,
+    dev::{Server, ServerHandle},
+};
 use anyhow::{Context as _, anyhow, bail};
 use assay_listener::bind;
 use tokio::task::JoinSet;
 
-use crate::{
-    config::{Address, Config, Place},
-    signals::Signals,
-};
+use assay_settings::{Address, Config, Place};
+
+use crate::signals::Signals;
 
 /// How long requests in progress may take after a stop, in seconds.
 pub(crate) const SHUTDOWN_WITHIN_S: u64 = 10;
@@ -136,4 +138,16 @@ impl Servers {
         }
         Ok(())
     }
+}
+
+/// The server for operators.
+pub(crate) fn operators(socket: Socket, app: assay_api::App) -> anyhow::Result<Server> {
+    Ok(
+        HttpServer::new(move || App::new().configure(assay_api::admin(app.clone())))
+            .workers(1)
+            .shutdown_timeout(1)
+            .disable_signals()
+            .listen(socket.listener)?
+            .run(),
+    )
 }

@@ -5,36 +5,28 @@
 
 mod addresses;
 mod clock;
-mod config;
-mod demo;
-mod guard;
-mod install;
 mod listeners;
-mod log_format;
-mod manual;
-mod public_url;
+mod parts;
 mod serve;
 mod signals;
 mod site;
 mod startup;
-mod upload_limits;
 
 use std::{process::ExitCode, thread};
 
 use actix_web::rt;
 use assay_local_postgres::ClusterError;
+use assay_settings::Config;
 use clap::FromArgMatches as _;
-
-use crate::config::Config;
 
 /// The exit status of a setting that is invalid, as clap's. A service manager does not start the server again after it.
 const WRONG_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let matches = manual::command()
+    let matches = assay_settings::command()
         .try_get_matches()
-        .unwrap_or_else(|error| manual::with_usage(error).exit());
-    match manual::print(&matches) {
+        .unwrap_or_else(|error| assay_settings::with_usage(error).exit());
+    match assay_settings::print(&matches) {
         Ok(false) => {}
         Ok(true) => return ExitCode::SUCCESS,
         Err(error) => {
@@ -47,7 +39,7 @@ fn main() -> ExitCode {
         eprintln!("assay-server: {error}");
         return ExitCode::from(WRONG_USAGE);
     }
-    guard::start(&config.log, config.log_format);
+    assay_logging::start(&config.log, config.log_format);
     match run(config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -68,7 +60,8 @@ fn run(config: Config) -> anyhow::Result<()> {
     let sizes = config.sizes(processors);
     // Signals are not caught yet, so that Ctrl-C ends the question and the package manager.
     if config.demo {
-        install::install_if_missing(&config)?;
+        let settings = startup::cluster_settings();
+        assay_demonstration::install_if_missing(&config.data_dir(), &settings, !config.no_install)?;
     }
     rt::System::new().block_on(serve::serve(config, sizes))
 }

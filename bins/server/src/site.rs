@@ -1,16 +1,20 @@
 //! What one address serves: the API, the pages with agents' tools, reports, or several of them. Paths tell them apart.
 
-use actix_web::web::ServiceConfig;
-use assay_listener::Continue;
+use std::sync::Arc;
 
-use crate::config::Place;
+use actix_web::web::ServiceConfig;
+use assay_listener::{Certificate, Continue, Listener, room_for_connections};
+
+use assay_settings::{Config, Place, Sizes};
+
+use crate::listeners::{SHUTDOWN_WITHIN_S, Servers, Socket, Sockets, UPLOAD_SHUTDOWN_WITHIN_S};
 
 /// The parts that one address serves. Clones share everything.
 #[derive(Clone, Default)]
-pub(crate) struct Site {
-    pub(crate) api: Option<assay_api::App>,
-    pub(crate) pages: Option<Pages>,
-    pub(crate) intake: Option<assay_intake::App>,
+struct Site {
+    api: Option<assay_api::App>,
+    pages: Option<Pages>,
+    intake: Option<assay_intake::App>,
 }
 
 /// The pages for people, and the tools for agents beside them.
@@ -22,7 +26,7 @@ pub(crate) struct Pages {
 
 impl Site {
     /// Mounts the parts. The last one answers the paths that no part has.
-    pub(crate) fn configure(&self, config: &mut ServiceConfig) {
+    fn configure(&self, config: &mut ServiceConfig) {
         let Self { api, pages, intake } = self.clone();
         if let Some(intake) = intake {
             if api.is_some() || pages.is_some() {
@@ -45,15 +49,86 @@ impl Site {
     }
 
     /// The check before a client sends the body that it announced.
-    pub(crate) fn on_continue(&self) -> Option<Continue> {
+    fn on_continue(&self) -> Option<Continue> {
         self.intake.clone().map(assay_intake::on_continue)
     }
 
     /// Adds the parts of `other`, if it is at this address.
-    pub(crate) fn add(&mut self, place: Place, other: &mut Self) {
+    fn add(&mut self, place: Place, other: &mut Self) {
         if place == Place::WithApi {
             self.pages = self.pages.take().or_else(|| other.pages.take());
             self.intake = self.intake.take().or_else(|| other.intake.take());
         }
+    }
+}
+
+/// What each address serves.
+pub(crate) struct Sites {
+    api: Site,
+    front: Site,
+    ingest: Site,
+}
+
+impl Sites {
+    /// Distributes the parts over the configured addresses.
+    pub(crate) fn new(
+        config: &Config,
+        api: assay_api::App,
+        pages: Option<Pages>,
+        intake: Option<assay_intake::App>,
+    ) -> Self {
+        let mut sites = Self {
+            api: Site {
+                api: Some(api),
+                ..Site::default()
+            },
+            front: Site {
+                pages,
+                ..Site::default()
+            },
+            ingest: Site {
+                intake,
+                ..Site::default()
+            },
+        };
+        sites.api.add(config.front_listen(), &mut sites.front);
+        sites.api.add(config.ingest_listen(), &mut sites.ingest);
+        sites
+    }
+
+    /// Starts a listener on each socket of clients. Returns the socket of operators.
+    pub(crate) fn start(
+        self,
+        sockets: Sockets,
+        sizes: Sizes,
+        certificate: Option<&Arc<Certificate>>,
+        servers: &mut Servers,
+    ) -> anyhow::Result<Option<Socket>> {
+        let connections = room_for_connections(sizes.pool) / sockets.client_listeners().max(1);
+        for (name, socket, site) in [
+            ("api", sockets.api, self.api),
+            ("front", sockets.front, self.front),
+            ("ingest", sockets.ingest, self.ingest),
+        ] {
+            let Some(socket) = socket else { continue };
+            let takes_uploads = site.intake.is_some();
+            let listener = Listener {
+                name,
+                socket: socket.listener,
+                workers: usize::try_from(sizes.workers)?,
+                connections,
+                shutdown_within_s: if takes_uploads {
+                    UPLOAD_SHUTDOWN_WITHIN_S
+                } else {
+                    SHUTDOWN_WITHIN_S
+                },
+                tls: certificate.map(Certificate::config).transpose()?,
+                on_continue: site.on_continue(),
+                // An upload ends when its client disconnects.
+                answers_half_closed: !takes_uploads,
+            };
+            servers.add(listener.start(move |config| site.configure(config))?);
+        }
+        Ok(sockets.operators)
     }
 }

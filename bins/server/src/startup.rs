@@ -7,11 +7,10 @@ use assay_intake::CONNECTIONS_BESIDE_WRITERS;
 use assay_local_postgres::{Cluster, ClusterState, Settings, inspect};
 use assay_repository::{Database, PoolOptions};
 
-use crate::{
-    clock,
-    config::{Config, Place, Sizes},
-    demo::{self, Demo},
-};
+use assay_demonstration::Demo;
+use assay_settings::{Config, Place, Sizes};
+
+use crate::clock;
 
 /// How long a request waits for a connection. A lost database is tried again at least every half of this, so that the
 /// server finds it soon after its return.
@@ -81,9 +80,10 @@ pub(crate) fn start(config: &Config, sizes: Sizes) -> anyhow::Result<Resources> 
         Place::WithApi | Place::At(_) => Some(Arc::new(ingest_database(config, &url)?)),
     };
     let demo = match &cluster {
-        Some(cluster) if config.demo => {
-            Some(demo::load(database.as_ref(), cluster.base(), clock::now()).context("the demonstration")?)
-        }
+        Some(cluster) if config.demo => Some(
+            assay_demonstration::load(database.as_ref(), cluster.base(), clock::now())
+                .context("the demonstration")?,
+        ),
         Some(_) | None => None,
     };
     Ok(Resources {

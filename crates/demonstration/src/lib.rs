@@ -1,6 +1,7 @@
 //! The demonstration: sample projects made of real reports, and requests to try.
 
 mod greeting;
+mod install;
 mod manifest;
 mod note;
 
@@ -10,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
-use assay_access::{key::mint, lifetime::Lifetime};
+
 use assay_domain::{
     id::{OrganizationId, ProjectId},
     intake::IngestTerms,
@@ -22,13 +23,15 @@ use assay_domain::{
 };
 use assay_flakiness::Engine;
 use assay_ingest::{Arrival, Files, Flags};
+use assay_keys::{key::mint, lifetime::Lifetime};
 use assay_reports::{Options, SourceFile, ci::CiContext};
 use include_dir::{Dir, include_dir};
 
 use manifest::{Import, Manifest, SampleProject};
 use note::{Key, Note};
 
-pub(crate) use greeting::greeting;
+pub use greeting::{BaseUrls, greeting};
+pub use install::install_if_missing;
 
 /// The sample reports and their manifest, embedded in the program so that they are available anywhere.
 static SAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../testdata/demo");
@@ -42,28 +45,28 @@ const REPORT: &str = "report.xml";
 
 /// The loaded demonstration.
 #[derive(Debug)]
-pub(crate) struct Demo {
+pub struct Demo {
     /// Its projects, in the order of the manifest.
-    pub(crate) projects: Vec<ProjectEntry>,
+    pub projects: Vec<ProjectEntry>,
     /// Its read key.
-    pub(crate) key: String,
+    pub key: String,
     /// The first project's ingest key.
-    pub(crate) ingest_key: Option<String>,
+    pub ingest_key: Option<String>,
     /// The report to send, in the private database's folder.
-    pub(crate) report: PathBuf,
+    pub report: PathBuf,
     /// The second attempt of a shard of the first project's newest sharded run.
-    pub(crate) rerun: Option<Rerun>,
+    pub rerun: Option<Rerun>,
     /// The expiry of the key.
-    pub(crate) key_expires_at: Timestamp,
+    pub key_expires_at: Timestamp,
 }
 
 /// A report of a job that ran again.
 #[derive(Debug)]
-pub(crate) struct Rerun {
+pub struct Rerun {
     /// The report, in the private database's folder.
-    pub(crate) report: PathBuf,
+    pub report: PathBuf,
     /// The fields of an upload that name its run and shard, and their values.
-    pub(crate) fields: Vec<(&'static str, String)>,
+    pub fields: Vec<(&'static str, String)>,
 }
 
 /// Loads the samples with times in the last fourteen days, and creates a read key or reuses that of an earlier start.
@@ -72,11 +75,7 @@ pub(crate) struct Rerun {
 /// other database that has an organization is an error. A later start finds the organization by its name and the runs
 /// by their keys. It stores nothing twice, gives old samples new times, and adds samples that an interrupted start did
 /// not store.
-pub(crate) fn load<S: Administration + Recorder>(
-    store: &S,
-    folder: &Path,
-    now: Timestamp,
-) -> anyhow::Result<Demo> {
+pub fn load<S: Administration + Recorder>(store: &S, folder: &Path, now: Timestamp) -> anyhow::Result<Demo> {
     let manifest = Manifest::read(&SAMPLES)?;
     let mut note = match Note::read(folder)? {
         Some(note) => note,

@@ -10,13 +10,13 @@ use clap::{
 use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 
-use crate::config::Config;
+use crate::Config;
 
 const COMPLETIONS: &str = "completions";
 const MAN: &str = "man";
 
 /// The command line: the configuration's flags in groups, and the flags that only print.
-pub(crate) fn command() -> Command {
+pub fn command() -> Command {
     let completions = Arg::new(COMPLETIONS)
         .long(COMPLETIONS)
         .value_name("SHELL")
@@ -53,7 +53,7 @@ fn heading(id: &str) -> Option<&'static str> {
 
 /// The usage error with the usage line of the help. Clap's own line lists every option that has a value, even one from
 /// a variable, as if it were required.
-pub(crate) fn with_usage(mut error: Error) -> Error {
+pub fn with_usage(mut error: Error) -> Error {
     if error.get(ContextKind::Usage).is_some() {
         let usage = ContextValue::StyledStr(command().render_usage());
         error.insert(ContextKind::Usage, usage);
@@ -62,7 +62,7 @@ pub(crate) fn with_usage(mut error: Error) -> Error {
 }
 
 /// Prints help, completions or the manual page if a flag asks for it; returns false otherwise.
-pub(crate) fn print(matches: &ArgMatches) -> io::Result<bool> {
+pub fn print(matches: &ArgMatches) -> io::Result<bool> {
     let mut text = Vec::new();
     if let Some(shell) = matches.get_one::<Shell>(COMPLETIONS) {
         generate(*shell, &mut command(), "assay-server", &mut text);

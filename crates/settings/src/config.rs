@@ -10,11 +10,12 @@ use std::{
 
 use assay_api::Origins;
 use assay_listener::Files;
+use assay_logging::LogFormat;
 use assay_repository::check_connection_string;
 use clap::Parser;
 use validator::{Validate, ValidationError};
 
-use crate::{log_format::LogFormat, public_url::PublicUrl, upload_limits::UploadLimits};
+use crate::{PublicUrl, UploadLimits};
 
 /// The maximum numbers of database connections and of workers.
 const MOST_CONNECTIONS: u32 = 1_024;
@@ -48,7 +49,7 @@ If the server does not find the programs of Postgres, set PG_BIN to their folder
     schema(function = tls_has_both_files),
     schema(function = workers_have_connections)
 )]
-pub(crate) struct Config {
+pub struct Config {
     /// The Postgres database, with its schema migrated; without it, a private one is started
     #[arg(long, value_name = "URL", env = "ASSAY_DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
@@ -70,7 +71,7 @@ pub(crate) struct Config {
         hide_env_values = true,
         default_value = "127.0.0.1:8080"
     )]
-    pub(crate) listen: Address,
+    pub listen: Address,
 
     /// Address of the ingest listener, which takes reports; same for that of the API; or off. By default off (with
     /// --demo 127.0.0.1:8081)
@@ -91,8 +92,9 @@ pub(crate) struct Config {
     )]
     ingest_database_url: Option<String>,
 
+    /// The limits of uploads.
     #[command(flatten)]
-    pub(crate) uploads: UploadLimits,
+    pub uploads: UploadLimits,
 
     /// Address of the pages and of agents' tools; same for that of the API; or off. By default 127.0.0.1:8082, and off
     /// without the API
@@ -133,7 +135,7 @@ pub(crate) struct Config {
         hide_env_values = true,
         default_value = "127.0.0.1:9090"
     )]
-    pub(crate) admin_listen: Address,
+    pub admin_listen: Address,
 
     /// A certificate chain as PEM, to serve over TLS
     #[arg(long, value_name = "FILE", env = "ASSAY_TLS_CERT", hide_env_values = true)]
@@ -145,7 +147,7 @@ pub(crate) struct Config {
 
     /// Requests a minute and read key; 0 if a proxy in front sets the limit
     #[arg(long, value_name = "N", env = "ASSAY_RATE_LIMIT", hide_env_values = true, default_value_t = assay_access::limit::DEFAULT_LIMIT, value_parser = rate_limit)]
-    pub(crate) rate_limit: u32,
+    pub rate_limit: u32,
 
     /// The Redis server in which several processes share the limit
     #[arg(long, value_name = "URL", env = "ASSAY_REDIS_URL", hide_env_values = true)]
@@ -160,7 +162,7 @@ pub(crate) struct Config {
         default_value = "",
         hide_default_value = true
     )]
-    pub(crate) cors_origins: Origins,
+    pub cors_origins: Origins,
 
     /// Connections to the database; by default two for each worker, at least 8, and one for /readyz
     #[arg(long, value_name = "N", env = "ASSAY_POOL_SIZE", hide_env_values = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CONNECTIONS)))]
@@ -183,7 +185,7 @@ pub(crate) struct Config {
         default_value = "info,actix_server=warn",
         value_parser = log_filter
     )]
-    pub(crate) log: String,
+    pub log: String,
 
     /// Log format
     #[arg(
@@ -194,26 +196,26 @@ pub(crate) struct Config {
         value_enum,
         default_value_t = LogFormat::Text
     )]
-    pub(crate) log_format: LogFormat,
+    pub log_format: LogFormat,
 
     /// Load sample projects into a private database of their own, print a read key and sample requests, and serve
     #[arg(long)]
-    pub(crate) demo: bool,
+    pub demo: bool,
 
     /// With --demo: do not install Postgres, even if it is missing
     #[arg(long, requires = "demo")]
-    pub(crate) no_install: bool,
+    pub no_install: bool,
 }
 
 impl Config {
     /// The limit for answers in memory, in bytes.
-    pub(crate) fn answer_bytes(&self) -> usize {
+    pub fn answer_bytes(&self) -> usize {
         usize::try_from(u64::from(self.answer_memory_mib) << 20).unwrap_or(usize::MAX)
     }
 
     /// The named database; an empty variable counts as unset. A process that only takes reports may name only the
     /// database for reports.
-    pub(crate) fn database_url(&self) -> Option<&str> {
+    pub fn database_url(&self) -> Option<&str> {
         let reads = self.listen != Address::Off || self.front_listen() != Place::Off;
         let reports_url = match reads {
             true => None,
@@ -223,12 +225,12 @@ impl Config {
     }
 
     /// The database for reports, if it is named separately.
-    pub(crate) fn ingest_database_url(&self) -> Option<&str> {
+    pub fn ingest_database_url(&self) -> Option<&str> {
         named(self.ingest_database_url.as_deref())
     }
 
     /// Where reports are taken.
-    pub(crate) fn ingest_listen(&self) -> Place {
+    pub fn ingest_listen(&self) -> Place {
         let default_place = if self.demo {
             Place::At(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081))
         } else {
@@ -239,7 +241,7 @@ impl Config {
 
     /// The folder of the private database. The demonstration has its own, so that its projects are not among real ones.
     /// An empty variable counts as unset.
-    pub(crate) fn data_dir(&self) -> PathBuf {
+    pub fn data_dir(&self) -> PathBuf {
         match &self.data_dir {
             Some(dir) if !dir.as_os_str().is_empty() => dir.clone(),
             Some(_) | None => {
@@ -251,7 +253,7 @@ impl Config {
     }
 
     /// Where the pages and agents' tools are.
-    pub(crate) fn front_listen(&self) -> Place {
+    pub fn front_listen(&self) -> Place {
         let default_place = match self.listen {
             Address::Off => Place::Off,
             Address::At(_) => Place::At(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8082)),
@@ -268,17 +270,17 @@ impl Config {
     }
 
     /// The secret of the pages' sessions, if it is set.
-    pub(crate) fn front_secret(&self) -> Option<&str> {
+    pub fn front_secret(&self) -> Option<&str> {
         named(self.front_secret.as_deref())
     }
 
     /// The address of the installation for people, agents and CI, if it is set.
-    pub(crate) fn public_url(&self) -> Option<PublicUrl> {
+    pub fn public_url(&self) -> Option<PublicUrl> {
         named(self.public_url.as_deref()).and_then(|text| PublicUrl::parse(text).ok())
     }
 
     /// Refuses settings that contradict each other, with one sentence.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         self.validate().map_err(|invalid| {
             let errors = invalid.field_errors();
             let first = errors.values().flat_map(|errors| errors.iter()).next();
@@ -288,24 +290,24 @@ impl Config {
     }
 
     /// The named standbys; an empty variable counts as unset.
-    pub(crate) fn replica_url(&self) -> Option<&str> {
+    pub fn replica_url(&self) -> Option<&str> {
         named(self.replica_url.as_deref())
     }
 
     /// The named Redis server; an empty variable counts as unset.
-    pub(crate) fn redis_url(&self) -> Option<&str> {
+    pub fn redis_url(&self) -> Option<&str> {
         named(self.redis_url.as_deref())
     }
 
     /// The paths of the certificate and its key, if TLS is configured.
-    pub(crate) fn tls(&self) -> Option<Files> {
+    pub fn tls(&self) -> Option<Files> {
         let path = |file: &Option<String>| named(file.as_deref()).map(PathBuf::from);
         let (certificate, key) = path(&self.tls_cert).zip(path(&self.tls_key))?;
         Some(Files { certificate, key })
     }
 
     /// The numbers of threads, blocking threads and connections.
-    pub(crate) fn sizes(&self, processors: NonZeroUsize) -> Sizes {
+    pub fn sizes(&self, processors: NonZeroUsize) -> Sizes {
         let processors = u32::try_from(processors.get())
             .unwrap_or(MOST_CONNECTIONS)
             .min((MOST_CONNECTIONS - 1) / 2);
@@ -400,13 +402,13 @@ fn workers_have_connections(config: &Config) -> Result<(), ValidationError> {
 
 /// The sizes of the pools. There are no more blocking threads than connections, so that no read waits for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sizes {
+pub struct Sizes {
     /// Threads that answer requests.
-    pub(crate) workers: u32,
+    pub workers: u32,
     /// Threads that wait for the database.
-    pub(crate) blocking: u32,
+    pub blocking: u32,
     /// Connections to the database.
-    pub(crate) pool: u32,
+    pub pool: u32,
 }
 
 fn named(text: Option<&str>) -> Option<&str> {
@@ -415,7 +417,7 @@ fn named(text: Option<&str>) -> Option<&str> {
 
 /// The address of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Address {
+pub enum Address {
     /// The listener is off.
     Off,
     /// It listens at this address.
@@ -442,7 +444,7 @@ impl FromStr for Address {
 
 /// Where pages or reports are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// Nowhere.
     Off,
     /// On the address of the API.

@@ -1,9 +1,8 @@
 //! The text that a demonstration prints after loading.
 
-use std::{net::SocketAddr, path::Path};
+use std::path::Path;
 
-use super::{Demo, Rerun};
-use crate::addresses::{Addresses, reachable};
+use crate::{Demo, Rerun};
 
 /// Sample requests to the first project: each question with its path.
 const QUESTIONS: [(&str, &str); 4] = [
@@ -13,52 +12,57 @@ const QUESTIONS: [(&str, &str); 4] = [
     ("Which projects are there?", "projects"),
 ];
 
+/// Where the parts of the server are reached from this machine, such as `http://127.0.0.1:8080`. None if a part is off.
+#[derive(Debug, Clone, Default)]
+pub struct BaseUrls {
+    /// The read API.
+    pub api: Option<String>,
+    /// The pages and agents' tools.
+    pub front: Option<String>,
+    /// Reports.
+    pub ingest: Option<String>,
+    /// Health, metrics and the reference.
+    pub operators: Option<String>,
+}
+
 /// Links to the pages and the reference, and shell commands with the addresses, the keys and the first project. The
 /// commands contain no `#` and no `?`, which zsh interprets differently from other shells.
-pub(crate) fn greeting(demo: &Demo, addresses: &Addresses) -> String {
-    let Addresses {
-        scheme,
+pub fn greeting(demo: &Demo, urls: &BaseUrls) -> String {
+    let BaseUrls {
         api,
         front,
         ingest,
         operators,
-        ..
-    } = addresses.clone();
+    } = urls;
     let mut text = format!(
         "\nAssay serves sample data: {} projects over the last 14 days.\n",
         demo.projects.len()
     );
     if let Some(front) = front {
+        text += &format!("\nOpen this in a browser:\n\n  {front}/login#{}\n", demo.key);
         text += &format!(
-            "\nOpen this in a browser:\n\n  {scheme}://{}/login#{}\n",
-            reachable(front),
-            demo.key
-        );
-        text += &format!(
-            "\nAdd its tools to a coding agent:\n\n  claude mcp add --transport http assay {scheme}://{}/mcp --header \"Authorization: Bearer {}\"\n",
-            reachable(front),
+            "\nAdd its tools to a coding agent:\n\n  claude mcp add --transport http assay {front}/mcp --header \"Authorization: Bearer {}\"\n",
             demo.key
         );
     }
     if let Some(api) = api {
-        text += &questions(demo, scheme, api);
+        text += &questions(demo, api);
     }
     if let (Some(ingest), Some(key)) = (ingest, &demo.ingest_key) {
         text += &format!(
-            "\nReports are taken on {scheme}://{0}.\nSend one, which changes the first answer:\n\n  \
+            "\nReports are taken on {ingest}.\nSend one, which changes the first answer:\n\n  \
              curl -H 'Authorization: Bearer {key}' \\\n    \
              -F branch=main -F commit=abc1234 \\\n    \
-             -F {1} \\\n    \
-             {scheme}://{0}/ingest/v1/reports\n",
-            reachable(ingest),
+             -F {} \\\n    \
+             {ingest}/ingest/v1/reports\n",
             form_file("report", &demo.report)
         );
         if let Some(rerun) = &demo.rerun {
-            text += &rerun_command(rerun, key, &format!("{scheme}://{}", reachable(ingest)));
+            text += &rerun_command(rerun, key, ingest);
         }
     }
     if let Some(operators) = operators {
-        text += &format!("\nReference: http://{}/docs\n", reachable(operators));
+        text += &format!("\nReference: {operators}/docs\n");
     }
     text += &format!(
         "The key works until {}; the next start prints it again.\nStop with Ctrl-C.\n",
@@ -92,10 +96,9 @@ fn form_file(field: &str, path: &Path) -> String {
 }
 
 /// Sample requests to the read API.
-fn questions(demo: &Demo, scheme: &str, api: SocketAddr) -> String {
+fn questions(demo: &Demo, api: &str) -> String {
     let mut text = format!(
-        "\nPaste this into another terminal:\n\n  export API={scheme}://{}/api/v1\n  export KEY={}\n",
-        reachable(api),
+        "\nPaste this into another terminal:\n\n  export API={api}/api/v1\n  export KEY={}\n",
         demo.key
     );
     if let Some(first) = demo.projects.first() {

@@ -9,10 +9,10 @@ use clap::{Args, value_parser};
 
 /// The limits of uploads.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct UploadLimits {
+pub struct UploadLimits {
     /// Uploads a minute and ingest key; 0 if a proxy in front sets the limit
     #[arg(long, value_name = "N", env = "ASSAY_INGEST_RATE_LIMIT", hide_env_values = true, default_value_t = DEFAULT_UPLOAD_LIMIT)]
-    pub(crate) ingest_rate_limit: u32,
+    pub ingest_rate_limit: u32,
 
     /// Size of an upload on the wire, in MiB
     #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_BODY_MIB", hide_env_values = true, default_value_t = 64, value_parser = value_parser!(u32).range(1..=1_024))]
@@ -72,12 +72,12 @@ pub(crate) struct UploadLimits {
 
     /// Projects that are written at the same time
     #[arg(long, value_name = "N", env = "ASSAY_INGEST_WRITERS", hide_env_values = true, default_value_t = 4, value_parser = value_parser!(u32).range(1..=64))]
-    pub(crate) ingest_writers: u32,
+    pub ingest_writers: u32,
 }
 
 impl UploadLimits {
     /// The limits for the ingest listener.
-    pub(crate) fn limits(&self) -> anyhow::Result<Limits> {
+    pub fn limits(&self) -> anyhow::Result<Limits> {
         let bytes = |mib: u32| u64::from(mib) << 20;
         Ok(Limits {
             wire_bytes: bytes(self.ingest_body_mib),

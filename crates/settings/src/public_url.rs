@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A scheme and a host, without a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PublicUrl {
+pub struct PublicUrl {
     is_encrypted: bool,
     /// The host with its port, if it has one.
     authority: String,
@@ -15,7 +15,7 @@ impl PublicUrl {
     ///
     /// # Errors
     /// If it is no http or https address, or has a path.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let invalid = || "expected an address such as https://assay.example.org, without a path".to_owned();
         let (scheme, rest) = text.split_once("://").ok_or_else(invalid)?;
         let is_encrypted = match scheme.to_ascii_lowercase().as_str() {
@@ -44,7 +44,7 @@ impl PublicUrl {
     ///
     /// # Errors
     /// As [`Self::parse`].
-    pub(crate) fn text(text: &str) -> Result<String, String> {
+    pub fn text(text: &str) -> Result<String, String> {
         match text {
             "" => Ok(String::new()),
             text => Self::parse(text).map(|url| url.to_string()),
@@ -52,12 +52,12 @@ impl PublicUrl {
     }
 
     /// Whether browsers reach the pages over TLS.
-    pub(crate) const fn is_encrypted(&self) -> bool {
+    pub const fn is_encrypted(&self) -> bool {
         self.is_encrypted
     }
 
     /// The host without the port. An IPv6 address has its brackets.
-    pub(crate) fn host(&self) -> &str {
+    pub fn host(&self) -> &str {
         let end_of_address = self.authority.find(']').map_or(0, |end| end + 1);
         let (address, rest) = self.authority.split_at(end_of_address);
         match rest.find(':') {

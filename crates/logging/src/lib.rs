@@ -1,12 +1,14 @@
 //! Protects the log: a record is one line, without keys and without control characters.
 
+mod format;
+
 use std::{borrow::Cow, panic};
 
-use assay_access::key::{INGEST_PREFIX, RECOGNISED_CHARS};
+use assay_keys::key::{INGEST_PREFIX, RECOGNISED_CHARS};
 use assay_listener::PanicLevel;
 use log::{Level, Log, Metadata, Record};
 
-use crate::log_format::LogFormat;
+pub use format::LogFormat;
 
 /// The prefix of every key's text.
 const KEY: &str = INGEST_PREFIX;
@@ -20,7 +22,7 @@ const REQUEST_PARSER: &str = "actix_http::h1";
 const VERBOSE_TARGETS: [&str; 2] = ["rmcp", "tracing::span"];
 
 /// Starts to log with this filter and format, panics included.
-pub(crate) fn start(filter: &str, format: LogFormat) {
+pub fn start(filter: &str, format: LogFormat) {
     let mut builder = env_logger::Builder::new();
     format.apply(builder.parse_filters(filter));
     let inner = builder.build();

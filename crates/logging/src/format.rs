@@ -12,7 +12,7 @@ use serde_json::{Map, json};
 
 /// The form of the log's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
+pub enum LogFormat {
     /// Time, level, target, message, then `key=value` pairs
     Text,
     /// One JSON object a line

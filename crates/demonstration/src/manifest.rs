@@ -12,57 +12,57 @@ use serde::Deserialize;
 /// The sample organization and its projects.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Manifest {
-    pub(super) organization: SampleOrganization,
-    pub(super) projects: Vec<SampleProject>,
+pub(crate) struct Manifest {
+    pub(crate) organization: SampleOrganization,
+    pub(crate) projects: Vec<SampleProject>,
 }
 
 /// The sample organization.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SampleOrganization {
-    pub(super) name: String,
-    pub(super) plan: Plan,
+pub(crate) struct SampleOrganization {
+    pub(crate) name: String,
+    pub(crate) plan: Plan,
 }
 
 /// A sample project and its reports.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct SampleProject {
-    pub(super) name: String,
-    pub(super) stable_branch: String,
-    pub(super) imports: Vec<Import>,
+pub(crate) struct SampleProject {
+    pub(crate) name: String,
+    pub(crate) stable_branch: String,
+    pub(crate) imports: Vec<Import>,
 }
 
 /// One import: a report, and the facts about its run.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Import {
+pub(crate) struct Import {
     /// The files, relative to the manifest.
-    pub(super) files: Vec<String>,
-    pub(super) run_key: String,
+    pub(crate) files: Vec<String>,
+    pub(crate) run_key: String,
     /// The report of a second attempt, which a user can send.
-    pub(super) again: Option<String>,
+    pub(crate) again: Option<String>,
     /// How long before the reference time of the samples the run started.
-    pub(super) minutes_ago: i64,
+    pub(crate) minutes_ago: i64,
     /// The checkout's root as the report writes it.
-    pub(super) root: Option<String>,
+    pub(crate) root: Option<String>,
     /// Such as `2/3`.
-    pub(super) shard: Option<String>,
-    pub(super) branch: String,
-    pub(super) commit: String,
-    pub(super) tested_revision: Option<String>,
+    pub(crate) shard: Option<String>,
+    pub(crate) branch: String,
+    pub(crate) commit: String,
+    pub(crate) tested_revision: Option<String>,
     message: String,
     author: String,
     pull_request: Option<i64>,
     pull_request_title: Option<String>,
     provider: CiProvider,
-    pub(super) suite: String,
+    pub(crate) suite: String,
 }
 
 impl Manifest {
     /// Reads the manifest among the samples.
-    pub(super) fn read(samples: &Dir<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn read(samples: &Dir<'_>) -> anyhow::Result<Self> {
         let file = samples
             .get_file("manifest.json")
             .context("the samples have no manifest")?;
@@ -72,13 +72,13 @@ impl Manifest {
 
 impl Import {
     /// The shard's place, if the run is sharded.
-    pub(super) fn shard(&self) -> anyhow::Result<Option<ShardIndex>> {
+    pub(crate) fn shard(&self) -> anyhow::Result<Option<ShardIndex>> {
         let shard = self.shard.as_deref().map(assay_ingest::values::shard);
         shard.transpose().map_err(anyhow::Error::msg)
     }
 
     /// The facts about the run.
-    pub(super) fn context(&self) -> RunContext {
+    pub(crate) fn context(&self) -> RunContext {
         RunContext {
             branch: Some(self.branch.clone()),
             commit_sha: Some(self.commit.clone()),

@@ -17,28 +17,28 @@ const FILE: &str = "demo.json";
 /// The content of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Note {
+pub(crate) struct Note {
     /// The reference time of the samples.
-    pub(super) dated_at: Timestamp,
+    pub(crate) dated_at: Timestamp,
     /// The read key; none until it is created.
-    pub(super) key: Option<Key>,
+    pub(crate) key: Option<Key>,
     /// The first project's ingest key; none until it is created.
     #[serde(default)]
-    pub(super) ingest_key: Option<Key>,
+    pub(crate) ingest_key: Option<Key>,
 }
 
 /// A key with its text, so that a later start can print it again. The key gives access to sample data only.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Key {
-    pub(super) id: KeyId,
-    pub(super) text: String,
-    pub(super) expires_at: Timestamp,
+pub(crate) struct Key {
+    pub(crate) id: KeyId,
+    pub(crate) text: String,
+    pub(crate) expires_at: Timestamp,
 }
 
 impl Note {
     /// The note of a database that the demonstration is about to fill.
-    pub(super) const fn new(now: Timestamp) -> Self {
+    pub(crate) const fn new(now: Timestamp) -> Self {
         Self {
             dated_at: now,
             key: None,
@@ -47,7 +47,7 @@ impl Note {
     }
 
     /// The note in a folder, if there is one.
-    pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
         let path = folder.join(FILE);
         match fs::read(&path) {
             Ok(text) => serde_json::from_slice(&text)
@@ -59,7 +59,7 @@ impl Note {
     }
 
     /// Writes the note atomically, readable for its user only.
-    pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let (path, unfinished) = (folder.join(FILE), folder.join("demo.json.unfinished"));
         let write = || {
             let mut options = OpenOptions::new();

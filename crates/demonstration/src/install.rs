@@ -1,21 +1,21 @@
 //! Installs Postgres for a demonstration. No other command installs anything.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::{
+    io::{self, BufRead as _, IsTerminal as _, Write as _},
+    path::Path,
+};
 
 use anyhow::{Context as _, bail};
-use assay_local_postgres::{ClusterError, Installer, inspect};
-
-use crate::{config::Config, startup};
+use assay_local_postgres::{ClusterError, Installer, Settings, inspect};
 
 /// Installs Postgres if the demonstration's database needs it: prints what it installs, and asks on a terminal. Fails
 /// before anything starts if it may not install.
-pub(crate) fn install_if_missing(config: &Config) -> anyhow::Result<()> {
-    let settings = startup::cluster_settings();
-    let Err(ClusterError::NotFound { found, install }) = inspect(&config.data_dir(), &settings) else {
+pub fn install_if_missing(data_dir: &Path, settings: &Settings, may_install: bool) -> anyhow::Result<()> {
+    let Err(ClusterError::NotFound { found, install }) = inspect(data_dir, settings) else {
         return Ok(());
     };
     let advice = advice(found.as_deref(), install.as_deref());
-    let installer = Installer::find(settings.path.as_deref()).filter(|_| !config.no_install);
+    let installer = Installer::find(settings.path.as_deref()).filter(|_| may_install);
     let Some(installer) = installer else {
         bail!(advice);
     };
