@@ -11,8 +11,18 @@
 \getenv ingester_password ASSAY_INGESTER_PASSWORD
 
 -- Group roles. `assay-admin migrate` grants them their rights. Another database of the cluster may have created them already.
-SELECT format('CREATE ROLE %I NOLOGIN', name) FROM unnest(ARRAY['assay_server', 'assay_importer', 'assay_ingester']) AS name
-WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) \gexec
+DO $$
+DECLARE
+  name text;
+BEGIN
+  FOREACH name IN ARRAY ARRAY['assay_server', 'assay_importer', 'assay_ingester'] LOOP
+    BEGIN
+      EXECUTE format('CREATE ROLE %I NOLOGIN', name);
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN
+      NULL;
+    END;
+  END LOOP;
+END $$;
 
 -- `assay-admin migrate`, `org`, `project`, `key`, `prune`.
 CREATE ROLE assay_owner LOGIN PASSWORD :'owner_password';

@@ -17,6 +17,11 @@ pub(crate) fn read_key() -> Option<String> {
     variable(READ_KEY)
 }
 
+/// The one address of the installation, under which reports, the read API and the tools are.
+pub(crate) fn installation() -> Option<String> {
+    variable("ASSAY_URL").filter(|url| !url.trim().is_empty())
+}
+
 /// The file whose Markdown GitHub Actions shows with the job.
 pub(crate) fn step_summary() -> Option<PathBuf> {
     variable("GITHUB_STEP_SUMMARY").map(PathBuf::from)

@@ -11,7 +11,7 @@ use crate::environment;
 /// Where the read API is.
 #[derive(Debug, Args)]
 pub(crate) struct ReadApiFlags {
-    /// The address of the server's read API, for ASSAY_READ_KEY
+    /// The address of the server's read API, for ASSAY_READ_KEY; without it, /api/v1 of ASSAY_URL
     #[arg(
         long,
         value_name = "https://HOST/api/v1",
@@ -39,16 +39,18 @@ impl ReadApiFlags {
     /// The client. An address or a key that is missing is wrong usage.
     pub(crate) fn client(&self, json: bool, connection: &ConnectionFlags) -> anyhow::Result<ReadApi> {
         let missing = |what: &str, value: &str| Misuse(format!("{what} is not set; set it to {value}"));
-        let url = self.api_url.as_deref().filter(|url| !url.trim().is_empty());
-        let url = url.ok_or_else(|| {
+        let own = self.api_url.clone().filter(|url| !url.trim().is_empty());
+        let of_installation =
+            || environment::installation().map(|url| format!("{}/api/v1", url.trim().trim_end_matches('/')));
+        let url = own.or_else(of_installation).ok_or_else(|| {
             missing(
                 "ASSAY_API_URL",
-                "the address of the read API, such as https://assay.example.org/api/v1",
+                "the address of the read API, such as https://assay.example.org/api/v1, or ASSAY_URL to the host's",
             )
         })?;
         let key = environment::read_key().filter(|key| !key.trim().is_empty());
         let key = key.ok_or_else(|| missing("ASSAY_READ_KEY", "a read key (`assay-admin key create`)"))?;
-        let address = Address::parse("the read API", url, connection.insecure_http)?;
+        let address = Address::parse("the read API", &url, connection.insecure_http)?;
         ReadApi::new(address, &key, connection.retry_for, json)
     }
 }

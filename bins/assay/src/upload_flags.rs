@@ -20,7 +20,7 @@ const SERVER: &str = "The server";
 /// The flags for sending a report.
 #[derive(Debug, Args)]
 pub(crate) struct UploadFlags {
-    /// The address of the server's ingest listener
+    /// The address of the server's ingest listener; without it ASSAY_URL
     #[arg(long, value_name = "https://HOST", env = "ASSAY_INGEST_URL", hide_env_values = true, help_heading = SERVER)]
     url: Option<String>,
     /// The file with the ingest key; without it the variable ASSAY_INGEST_KEY
@@ -47,8 +47,10 @@ pub(crate) struct UploadFlags {
 impl UploadFlags {
     /// Creates the client. The error is a [`MissingSetting`] if the address or the key was not given.
     pub(crate) fn configured_server(&self) -> anyhow::Result<Server> {
+        let own = self.url.clone().filter(|url| !url.trim().is_empty());
+        let url = own.or_else(environment::installation);
         let settings = Settings {
-            url: self.url.as_deref(),
+            url: url.as_deref(),
             key_file: self.key_file.as_deref(),
             key: environment::ingest_key(),
             insecure_http: self.connection.insecure_http,

@@ -153,3 +153,6 @@ async fn count(counted_by: Option<CountedBy<'_>>, now: Timestamp) -> Result<Opti
         }),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,7 +34,7 @@ An agent that speaks HTTP needs no program: its address is ASSAY_URL/mcp, with t
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct McpArgs {
-    /// The address of the server's listener for pages
+    /// The address of the installation
     #[arg(long, value_name = "URL", env = "ASSAY_URL", hide_env_values = true)]
     url: Option<String>,
 
@@ -47,7 +47,7 @@ pub(crate) struct McpArgs {
 pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
     let missing = |name: &str, value: &str| Misuse(format!("{name} is not set; set it to {value}"));
     let url = args.url.as_deref().filter(|url| !url.trim().is_empty());
-    let url = url.ok_or_else(|| missing("ASSAY_URL", "the address of the pages, or use --url"))?;
+    let url = url.ok_or_else(|| missing("ASSAY_URL", "the address of the installation, or use --url"))?;
     let key = environment::read_key().filter(|key| !key.trim().is_empty());
     let key = key.ok_or_else(|| missing("ASSAY_READ_KEY", "a read key (`assay-admin key create`)"))?;
     let address = Address::parse("the listener for pages", url, args.insecure_http)?;

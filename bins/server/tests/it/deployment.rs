@@ -266,7 +266,7 @@ fn one_address_with_tls_has_pages_tools_api_and_reports() {
         .current_dir(folder.path())
         .env_clear()
         .env("PATH", std::env::var("PATH").unwrap())
-        .env("ASSAY_INGEST_URL", proxy.base())
+        .env("ASSAY_URL", proxy.base())
         .env("ASSAY_INGEST_KEY", text(&ingest["key"]))
         .env("SSL_CERT_FILE", proxy.certificate())
         .output()
@@ -293,6 +293,16 @@ fn one_address_with_tls_has_pages_tools_api_and_reports() {
         head.starts_with("HTTP/1.1 404") && body.contains("test_not_found"),
         "{head} {body}"
     );
+
+    // A job asks for the flaky tests.
+    let listed = Command::new(program("assay"))
+        .args(["quarantine", "--project", "web", "--format", "json"])
+        .env("ASSAY_URL", proxy.base())
+        .env("ASSAY_READ_KEY", &read)
+        .env("SSL_CERT_FILE", proxy.certificate())
+        .output()
+        .unwrap();
+    assert!(listed.status.success(), "{listed:?}");
 
     // An agent calls a tool.
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
