@@ -6,18 +6,18 @@ use clap::{Parser, Subcommand};
 use crate::{
     commands::{
         doctor::DoctorArgs, import::ImportArgs, key::KeyCommand, org::OrgCommand, project::ProjectCommand,
-        prune::PruneArgs, rebuild::RebuildArgs, refingerprint::RefingerprintArgs, uploads::UploadsArgs,
+        prune::PruneArgs, rebuild::RebuildArgs, refingerprint::RefingerprintArgs, setup::SetupArgs,
+        uploads::UploadsArgs,
     },
     global::Global,
 };
 
 const EXAMPLES: &str = "\
-A first report, from nothing:
-  assay-admin migrate
-  assay-admin org create \"Example Shop\"
-  assay-admin project create --org \"Example Shop\" storefront
+From nothing to a CI job, with questions on a terminal:
+  assay-admin setup
+
+A first report:
   assay-admin import --project storefront test-results/
-  assay-admin key create --org \"Example Shop\" --days 90
 
 In scripts, --json prints one object on standard output:
   ORG=$(assay-admin org create \"Example Shop\" --json | jq -r .id)
@@ -45,6 +45,7 @@ pub(crate) struct Cli {
 /// The command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Setup(SetupArgs),
     /// Bring the database's schema up to date
     ///
     /// Safe to run from several places at once: one process migrates and the others wait. Every command migrates a

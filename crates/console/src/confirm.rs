@@ -1,4 +1,4 @@
-//! Confirmation before data is deleted for good.
+//! Questions on a terminal: confirmation before data is deleted for good, and values.
 
 use std::io::{self, BufRead as _, Write as _};
 
@@ -32,4 +32,20 @@ pub fn confirm(yes: bool, question: impl FnOnce() -> String) -> anyhow::Result<(
         "y" | "yes" => Ok(()),
         _ => bail!("nothing was changed"),
     }
+}
+
+/// Asks for a value on a terminal. An empty answer is `default_value`. None without a terminal.
+pub fn ask(question: &str, default_value: &str) -> anyhow::Result<Option<String>> {
+    if !terminal::can_ask() {
+        return Ok(None);
+    }
+    let mut err = terminal::err();
+    write!(err, "{question} [{default_value}] ")?;
+    err.flush()?;
+    drop(err);
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    let answer = answer.trim();
+    let is_default = answer.is_empty();
+    Ok(Some(if is_default { default_value } else { answer }.to_owned()))
 }

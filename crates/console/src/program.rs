@@ -14,6 +14,7 @@ const ASSAY: &[Group] = &[
 
 /// The commands of `assay-admin`, in the order of first use.
 const ASSAY_ADMIN: &[Group] = &[
+    ("First", &["setup"]),
     ("Administration", &["org", "project", "key"]),
     ("Reports", &["import", "uploads"]),
     (

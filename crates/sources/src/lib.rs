@@ -3,9 +3,11 @@
 
 pub mod checkout;
 mod ci;
+pub mod ci_jobs;
 pub mod clocks;
 pub mod files;
 pub mod report_flags;
 pub mod values;
+pub mod written;
 
 pub use ci::Variables;

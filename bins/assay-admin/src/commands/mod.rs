@@ -9,6 +9,7 @@ pub(crate) mod project;
 pub(crate) mod prune;
 pub(crate) mod rebuild;
 pub(crate) mod refingerprint;
+pub(crate) mod setup;
 mod transfer;
 pub(crate) mod uploads;
 
@@ -22,6 +23,7 @@ use crate::cli::{Cli, Command};
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let Cli { global, command } = cli;
     let done = match command {
+        Command::Setup(args) => setup::run(&global, &args),
         Command::Migrate => migrate::run(&global),
         Command::Org(command) => org::run(&global, command),
         Command::Project(command) => project::run(&global, command),

@@ -52,12 +52,12 @@ fn a_command_of_the_other_program_is_named_with_it() {
         (
             "assay",
             &["migrate"][..],
-            "assay: `assay-admin migrate` is in `assay-admin`, so run `assay-admin migrate`",
+            "assay: `assay migrate` is in `assay-admin`, so run `assay-admin migrate`",
         ),
         (
             "assay",
             &["--json", "org", "create", "Shop"],
-            "assay: `assay-admin org` is in `assay-admin`",
+            "assay: `assay org` is in `assay-admin`",
         ),
         (
             "assay-admin",

@@ -1,10 +1,9 @@
 //! `assay run`: runs a test command and sends the reports that it writes.
 
 use std::{
-    collections::HashMap,
     ffi::OsString,
     io::ErrorKind,
-    os::unix::{fs::MetadataExt as _, process::ExitStatusExt as _},
+    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::{Command, ExitCode, ExitStatus},
 };
@@ -19,7 +18,7 @@ use assay_gate::{
     show,
 };
 use assay_reports::{Format, ci::CiContext};
-use assay_sources::files::{self, Candidate};
+use assay_sources::written::Before;
 use clap::Args;
 use serde_json::Value;
 
@@ -47,6 +46,8 @@ terminal and the standard streams, and signals are forwarded to it. Messages abo
 Examples:
   In CI, with ASSAY_INGEST_URL and ASSAY_INGEST_KEY as variables of the job:
     assay run --report results.json -- npx playwright test
+  The same, with the report in a usual place:
+    assay run -- npx playwright test
   Every module's reports:
     assay run --report '**/target/surefire-reports/*.xml' -- mvn -B verify
   A shard of a suite:
@@ -68,8 +69,9 @@ if the command cannot be run.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// Reports that the command writes: files, folders (walked) or patterns such as 'out/**/*.xml'
-    #[arg(long, value_name = "PATTERN", required = true, num_args = 1..)]
+    /// Reports that the command writes: files, folders (walked) or patterns such as 'out/**/*.xml'; without it, the report in
+    /// the first usual place that has a new one, such as junit.xml or test-results
+    #[arg(long, value_name = "PATTERN", num_args = 1..)]
     report: Vec<PathBuf>,
     /// Excuse failed tests that this branch most probably did not break. If all are excused and the run is valid, end with
     /// status 0
@@ -96,9 +98,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
         true => Some(args.excuses.rules()?),
         false => None,
     };
-    // Folders that cannot be read are named once, after the command.
-    let (existing, _) = files::existing(&args.report)?;
-    let before = states(&existing);
+    let before = Before::of(&args.report)?;
     let status = match run_command(&args.command)? {
         CommandEnd::With(status) => status,
         CommandEnd::NotRun(code) => return Ok(ExitCode::from(code)),
@@ -220,62 +220,16 @@ fn code_of(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-/// The inode, size and modification time of a file. Writing the file changes at least one of them.
-type State = (u64, u64, i64, i64);
-
-fn state(path: &Path) -> Option<State> {
-    let metadata = path.metadata().ok()?;
-    Some((
-        metadata.ino(),
-        metadata.size(),
-        metadata.mtime(),
-        metadata.mtime_nsec(),
-    ))
-}
-
-/// The states of the files. A later comparison with them is exact. A comparison with a clock is not, because the clock
-/// of a file system differs and is coarser.
-fn states(candidates: &[Candidate]) -> HashMap<PathBuf, State> {
-    candidates
-        .iter()
-        .filter_map(|candidate| Some((candidate.path.clone(), state(&candidate.path)?)))
-        .collect()
-}
-
-/// Sends the reports that were written since the states were taken.
+/// Sends the reports that were written since the look at the files.
 fn send_written(
     global: &Global,
     args: &RunArgs,
     server: &Server,
     ci: &CiContext,
-    before: &HashMap<PathBuf, State>,
+    before: &Before<'_>,
 ) -> anyhow::Result<Upload> {
-    let (existing, unreadable) = files::existing(&args.report)?;
-    unreadable.warn();
-    let (new, old): (Vec<_>, Vec<_>) = existing
-        .into_iter()
-        .partition(|candidate| state(&candidate.path) != before.get(&candidate.path).copied());
-    let patterns: Vec<_> = args
-        .report
-        .iter()
-        .map(|path| assay_reports::shown_path(path))
-        .collect();
-    let patterns = patterns.join(", ");
-    if new.is_empty() {
-        match old.len() {
-            0 => bail!("nothing was stored: the command wrote no report: no file matches {patterns}"),
-            count => bail!(
-                "nothing was stored: the command wrote no report: of {patterns} there {} from before the start",
-                match count {
-                    1 => "is only one file".to_owned(),
-                    count => format!("are only {count} files"),
-                }
-            ),
-        }
-    }
     let format = args.flags.report.format.0;
-    let files =
-        files::read_candidates(global.json, &new, &args.report, format).context("nothing was stored")?;
+    let files = before.read_written(global.json, format)?;
     let formats = files
         .iter()
         .filter_map(|file| format.or_else(|| assay_reports::looks_like_report(&file.bytes)));

@@ -54,6 +54,33 @@ fn only_reports_that_the_command_wrote_are_sent() {
 }
 
 #[test]
+fn without_a_named_report_the_new_one_in_the_first_usual_place_is_sent() {
+    let receiver = Receiver::start(vec![stored(), stored()]);
+    let job = Job::new(&receiver.url);
+    let earlier = junit::report("2026-11-19T10:00:00Z", &[("adds", true)]);
+    job.write("junit.xml", &earlier);
+    job.write("test-results/other.json", "{}");
+    let script = write_report_then("reports/new.xml", "")
+        + &write_report_then(
+            "test-results/a.xml",
+            "echo '[1]' > test-results/data.json; exit 3",
+        );
+    let output = job.run(&["run", "--", "sh", "-c", &script]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr_text(&output));
+    assert_eq!(names(&receiver), ["test-results/a.xml"]);
+    let found = "assay: found the report test-results/a.xml; --report names another one";
+    assert!(stderr_text(&output).contains(found), "{}", stderr_text(&output));
+
+    let none = job.run(&["run", "--", "true"]);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(
+        stderr_text(&none).contains("wrote no report in a usual place") && names(&receiver).len() == 1,
+        "{}",
+        stderr_text(&none)
+    );
+}
+
+#[test]
 fn the_command_has_no_keys_in_its_environment() {
     let receiver = Receiver::start(vec![stored()]);
     let job = Job::new(&receiver.url);
@@ -198,7 +225,6 @@ fn wrong_usage_exits_with_2_before_the_command_runs() {
         run().env("ASSAY_INGEST_URL", "http://assay.example.org"),
         "plain http://",
     );
-    refused(&mut job.command(&["run", "--", "touch", "ran"]), "--report");
     refused(&mut job.command(&["run", "--report", "r.xml"]), "COMMAND");
     refused(
         &mut job.command(&["run", "--report", "-", "--", "touch", "ran"]),

@@ -101,6 +101,7 @@ fn each_command_prints_the_documented_fields() {
     check("completions", &["bash"]);
     check("man", &[]);
     check("man --output", &[&at("man1")]);
+    check("setup", &["--org", "Shop", "--project", "web"]);
     check("project rename", &["web", "store"]);
     check("org rename", &["Shop", "Corner Shop"]);
     cli.json(&["org", "create", "Bakery"]);

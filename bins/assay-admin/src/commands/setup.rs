@@ -1,0 +1,251 @@
+//! `assay-admin setup`: everything between an empty database and a CI job.
+
+use anyhow::ensure;
+use assay_console::{confirm::ask, misuse::Misuse, output};
+use assay_domain::{
+    intake::IngestTerms,
+    key::{KeyEntry, KeyKind},
+    plan::Plan,
+    project::{Organization, ProjectEntry},
+    store::Administration,
+    timestamp::Timestamp,
+};
+use assay_keys::{key::mint, lifetime::Lifetime};
+use assay_sources::ci_jobs::CiService;
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{clock, database, environment, global::Global, values};
+
+/// The address of a server on this machine that takes everything on one port.
+const HERE: &str = "http://127.0.0.1:8080";
+
+const EXAMPLES: &str = "\
+What exists stays as it is, so the command can be repeated. A key is shown only when it is made.
+
+Examples:
+  assay-admin setup
+  In a script:
+    assay-admin setup --org \"Example Shop\" --project storefront --url https://assay.example.org --json";
+
+/// Bring the schema up to date, and make an organization, a project, a read key and an ingest key
+///
+/// Prints the address, the keys and the lines of a job for the CI services whose files are in this folder. On a terminal it asks
+/// for what no flag names.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SetupArgs {
+    /// The organization's name
+    #[arg(long, value_parser = values::name)]
+    org: Option<String>,
+    /// The project's name
+    #[arg(long, value_parser = values::name)]
+    project: Option<String>,
+    /// The branch that releases are made from, for a new project
+    #[arg(long, value_name = "BRANCH", default_value = "main", value_parser = values::name)]
+    stable_branch: String,
+    /// The address under which people and CI reach the server
+    #[arg(long, value_name = "URL", env = "ASSAY_PUBLIC_URL", hide_env_values = true)]
+    url: Option<String>,
+}
+
+/// A key: new with its text, or one that exists.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SetupKey {
+    id: String,
+    /// None for a key that exists, because only its owner has it.
+    key: Option<String>,
+    expires_at: Option<Timestamp>,
+}
+
+impl SetupKey {
+    fn existing(entry: KeyEntry) -> Self {
+        Self {
+            id: entry.id.to_string(),
+            key: None,
+            expires_at: entry.expires_at,
+        }
+    }
+
+    /// The key, or how to replace one whose text is lost.
+    fn line(&self) -> String {
+        self.key.clone().unwrap_or_else(|| {
+            format!(
+                "exists already; `assay-admin key rotate {}` replaces it by a new one",
+                self.id
+            )
+        })
+    }
+}
+
+/// Runs `assay-admin setup`.
+pub(crate) fn run(global: &Global, args: &SetupArgs) -> anyhow::Result<()> {
+    let org = named(
+        args.org.as_deref(),
+        "--org",
+        "The organization's name?",
+        "My organization",
+    )?;
+    let project = named(
+        args.project.as_deref(),
+        "--project",
+        "The project's name?",
+        "my-project",
+    )?;
+    let url = args.url.as_deref().map(str::trim).filter(|url| !url.is_empty());
+    let url = match url {
+        Some(url) => url.to_owned(),
+        None => ask("The server's address for people and CI?", HERE)?.unwrap_or_else(|| HERE.to_owned()),
+    };
+    let url = url.trim_end_matches('/');
+    let migrated = database::migrate(global)?;
+    let opened = database::open(global)?;
+    let (store, now): (&dyn Administration, _) = (&opened.database, clock::now());
+    let organization = organization(store, &org, now)?;
+    let project = project_of(store, &organization, &project, &args.stable_branch, now)?;
+    let keys = store.keys(organization.id)?;
+    let read_key = read_key(store, &organization, &keys, now)?;
+    let ingest_key = ingest_key(store, &project, keys, now)?;
+    let services = CiService::detected(&environment::current_folder());
+    let jobs = services.iter().map(
+        |service| json!({ "service": service.name(), "file": service.file(), "lines": service.job(url) }),
+    );
+    let value = json!({
+        "applied": migrated.applied,
+        "organizationId": organization.id,
+        "projectId": project.id,
+        "url": url,
+        "readKey": read_key,
+        "ingestKey": ingest_key,
+        "jobs": jobs.collect::<Vec<_>>(),
+    });
+    output::print(global.json, &value, || {
+        let head = format!(
+            "The project {:?} of {:?} is ready.\n\n\
+             Pages and API    {url}\n\
+             Read key         {}\n\
+             ASSAY_URL        {url}\n\
+             ASSAY_INGEST_KEY {}\n",
+            project.name,
+            organization.name,
+            read_key.line(),
+            ingest_key.line(),
+        );
+        head + "\nKeys are shown only now. Make ASSAY_INGEST_KEY a secret of the CI service. The server for all of this:\n  \
+                assay-server --front-listen same --ingest-listen same\n"
+            + &in_words(&services, url)
+    })
+}
+
+/// The lines of the jobs; those of GitHub Actions if no file of a service is here.
+fn in_words(services: &[CiService], url: &str) -> String {
+    let services = match services {
+        [] => &[CiService::GithubActions],
+        services => services,
+    };
+    let job = |service: &CiService| {
+        let lines = service.job(url).replace('\n', "\n  ");
+        format!("\n{} ({}):\n  {lines}\n", service.name(), service.file())
+    };
+    services.iter().map(job).collect()
+}
+
+/// The value of a flag, else the answer to a question.
+fn named(given: Option<&str>, flag: &str, question: &str, default_value: &str) -> anyhow::Result<String> {
+    let text = match given {
+        Some(text) => return Ok(text.to_owned()),
+        None => ask(question, default_value)?,
+    };
+    let text = text.ok_or_else(|| Misuse(format!("there is no terminal to ask on; give {flag} NAME")))?;
+    values::name(&text).map_err(|error| Misuse(format!("{flag}: {error}")).into())
+}
+
+fn organization(store: &dyn Administration, name: &str, now: Timestamp) -> anyhow::Result<Organization> {
+    let existing = store
+        .organizations()?
+        .into_iter()
+        .find(|organization| organization.name == name);
+    match existing {
+        Some(existing) => Ok(existing),
+        None => Ok(store.create_organization(name, Plan::Pro, now)?),
+    }
+}
+
+fn project_of(
+    store: &dyn Administration,
+    organization: &Organization,
+    name: &str,
+    stable_branch: &str,
+    now: Timestamp,
+) -> anyhow::Result<ProjectEntry> {
+    let existing = store
+        .projects_of(organization.id)?
+        .into_iter()
+        .find(|project| project.name == name);
+    match existing {
+        Some(existing) => Ok(existing),
+        None => Ok(store.create_project(organization.id, name, stable_branch, now)?),
+    }
+}
+
+fn is_valid(key: &KeyEntry, now: Timestamp) -> bool {
+    key.revoked_at.is_none() && key.expires_at.is_none_or(|at| at > now)
+}
+
+/// The organization's valid read key, or a new one of 90 days.
+fn read_key(
+    store: &dyn Administration,
+    organization: &Organization,
+    keys: &[KeyEntry],
+    now: Timestamp,
+) -> anyhow::Result<SetupKey> {
+    let is_read_key = |key: &&KeyEntry| key.kind == KeyKind::Read && is_valid(key, now);
+    if let Some(key) = keys.iter().find(is_read_key) {
+        return Ok(SetupKey::existing(key.clone()));
+    }
+    let (secret, new) = mint(KeyKind::Read, now);
+    let expires_at = Lifetime::Ninety.expiry(now);
+    ensure!(
+        store.create_read_key(organization.id, &new, expires_at)?,
+        "the organization {:?} was deleted meanwhile",
+        organization.name
+    );
+    Ok(SetupKey {
+        id: new.id.to_string(),
+        key: Some(secret.reveal().to_owned()),
+        expires_at: Some(expires_at),
+    })
+}
+
+/// The project's valid ingest key, or a new one. A key for pull requests only does not count.
+fn ingest_key(
+    store: &dyn Administration,
+    project: &ProjectEntry,
+    keys: Vec<KeyEntry>,
+    now: Timestamp,
+) -> anyhow::Result<SetupKey> {
+    let is_of_project = |key: &KeyEntry| {
+        let is_ingest_key = key.kind == KeyKind::Ingest && key.project_id == Some(project.id);
+        is_ingest_key && !key.pull_requests_only && is_valid(key, now)
+    };
+    if let Some(key) = keys.into_iter().find(is_of_project) {
+        return Ok(SetupKey::existing(key));
+    }
+    let (secret, new) = mint(KeyKind::Ingest, now);
+    let terms = IngestTerms {
+        name: Some("CI".to_owned()),
+        ..IngestTerms::default()
+    };
+    ensure!(
+        store.create_ingest_key(project.id, &new, &terms)?,
+        "the project {:?} was deleted meanwhile",
+        project.name
+    );
+    Ok(SetupKey {
+        id: new.id.to_string(),
+        key: Some(secret.reveal().to_owned()),
+        expires_at: None,
+    })
+}

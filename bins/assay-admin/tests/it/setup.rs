@@ -1,0 +1,101 @@
+//! `assay-admin setup`.
+
+use std::fs;
+
+use assay_testkit::{Cli, TestDatabase, stderr_text};
+
+use crate::pty::{Session, Streams};
+
+#[test]
+fn an_empty_database_becomes_a_project_with_both_keys_and_a_repetition_changes_nothing() {
+    let database = TestDatabase::unmigrated();
+    let cli = Cli::new(database.url());
+    let setup = [
+        "setup",
+        "--org",
+        "Shop",
+        "--project",
+        "web",
+        "--url",
+        "https://assay.example.org/",
+    ];
+    let first = cli.json(&setup);
+    assert!(!first["applied"].as_array().unwrap().is_empty());
+    assert_eq!(first["url"], "https://assay.example.org");
+    assert!(first["readKey"]["key"].as_str().unwrap().starts_with("svc_ro_"));
+    assert!(first["ingestKey"]["key"].as_str().unwrap().starts_with("svc_"));
+
+    let again = cli.json(&setup);
+    for (pointer, is_same) in [
+        ("/organizationId", true),
+        ("/projectId", true),
+        ("/readKey/id", true),
+        ("/ingestKey/id", true),
+        ("/readKey/key", false),
+    ] {
+        assert_eq!(
+            again.pointer(pointer) == first.pointer(pointer),
+            is_same,
+            "{pointer}"
+        );
+    }
+    assert!(again["readKey"]["key"].is_null() && again["ingestKey"]["key"].is_null());
+    assert_eq!(cli.json(&["key", "list"])["keys"].as_array().unwrap().len(), 2);
+    let text = String::from_utf8(cli.run(&setup).stdout).unwrap();
+    assert!(
+        text.contains("exists already; `assay-admin key rotate "),
+        "{text}"
+    );
+
+    // A key for pull requests only is no key for the jobs of branches.
+    cli.json(&["project", "create", "--org", "Shop", "api"]);
+    cli.json(&["key", "create-ingest", "--project", "api", "--pull-requests-only"]);
+    let other = cli.json(&["setup", "--org", "Shop", "--project", "api"]);
+    assert!(other["ingestKey"]["key"].is_string() && other["readKey"]["key"].is_null());
+}
+
+#[test]
+fn the_lines_are_those_of_the_services_whose_files_are_here() {
+    let database = TestDatabase::new();
+    let folder = tempfile::tempdir().unwrap();
+    let cli = Cli::new(database.url());
+    let shown = || {
+        let mut command = cli.command(&["setup", "--org", "Shop", "--project", "web"]);
+        let output = command.current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}", stderr_text(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(shown().contains("ASSAY_INGEST_KEY: ${{ secrets.ASSAY_INGEST_KEY }}"));
+    fs::write(folder.path().join(".gitlab-ci.yml"), "").unwrap();
+    let text = shown();
+    assert!(
+        text.contains("GitLab CI (.gitlab-ci.yml)") && !text.contains("GitHub"),
+        "{text}"
+    );
+    assert!(text.contains("script: assay run -- "), "{text}");
+}
+
+#[test]
+fn a_terminal_is_asked_for_what_no_flag_names() {
+    let database = TestDatabase::new();
+    let cli = Cli::new(database.url());
+    let mut session = Session::start(cli.command(&["setup", "--project", "web"]), 100, Streams::All);
+    session.until("The organization's name? [My organization]");
+    session.answer("Shop");
+    session.until("The server's address for people and CI? [http://127.0.0.1:8080]");
+    session.answer("");
+    let (status, shown) = session.end();
+    assert!(
+        status.success() && shown.contains("http://127.0.0.1:8080"),
+        "{shown}"
+    );
+    assert_eq!(cli.json(&["org", "list"])["organizations"][0]["name"], "Shop");
+
+    let refused = cli.run(&["setup", "--project", "web"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr_text(&refused).contains("give --org NAME"),
+        "{}",
+        stderr_text(&refused)
+    );
+}
