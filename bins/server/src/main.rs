@@ -18,6 +18,11 @@ use actix_web::rt;
 use assay_local_postgres::ClusterError;
 use assay_settings::Config;
 use clap::FromArgMatches as _;
+use mimalloc::MiMalloc;
+
+/// Returns the memory of large uploads to the system. The allocator of glibc keeps most of it.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// The exit status of a setting that is invalid, as clap's. A service manager does not start the server again after it.
 const WRONG_USAGE: u8 = 2;

@@ -3,7 +3,7 @@
 use assay_access::check::IngestGrant;
 use assay_domain::{
     id::{ProjectId, RunId},
-    recording::{Effect, ImportReceipt, ReplacedResults, VerdictChange},
+    recording::{Effect, ImportReceipt, ReplacedResults, VerdictChange, VerdictChanges},
     run::{Counts, Outcome},
 };
 use assay_explain::failures::ReportFailures;
@@ -147,10 +147,19 @@ impl Answer {
             replaced: imported.standing.replaced,
             dry_run: false,
             values: RunValue::all_of(parsed.prepared.choices, &parsed.sources),
-            verdicts_changed: imported.verdicts_changed.listed,
-            verdicts_changed_total: imported.verdicts_changed.total,
+            verdicts_changed: Vec::new(),
+            verdicts_changed_total: 0,
             warnings,
             failures: parsed.failures,
+        }
+    }
+
+    /// The answer with the verdicts that changed after the upload.
+    pub(crate) fn with_verdicts(self, changes: VerdictChanges) -> Self {
+        Self {
+            verdicts_changed: changes.listed,
+            verdicts_changed_total: changes.total,
+            ..self
         }
     }
 }

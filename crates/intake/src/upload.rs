@@ -13,7 +13,7 @@ use assay_access::check::IngestGrant;
 use assay_domain::{
     id::ProjectId,
     intake::Upload,
-    recording::{Effect, ImportReceipt, VerdictChanges},
+    recording::{Effect, VerdictChanges},
     rules::UploadBudget,
     store::{DueJudgement, StoredRecording},
 };
@@ -124,28 +124,18 @@ async fn in_turn(
         record(&storing, &grant_of_job, parsed, place, runtime)
     };
     let mut stored = std::pin::pin!(app.turns.run_after(project, holder.precedence, work));
-    let StoredUpload {
-        imported,
-        due,
-        parsed,
-    } = tokio::select! {
+    let StoredUpload { status, answer, due } = tokio::select! {
         stored = &mut stored => stored??,
         () = app.closed() => match turn.give_up() {
             true => return Err(closing()),
             false => stored.await??,
         },
     };
-    let verdicts_changed = match due {
-        Some(due) => judge_now_or_later(due).await?,
-        None => VerdictChanges::default(),
+    let answer = match due {
+        Some(due) => answer.with_verdicts(judge_now_or_later(due).await?),
+        None => answer,
     };
-    let status = status_of(imported.effect);
-    let imported = ImportReceipt {
-        verdicts_changed,
-        ..imported
-    };
-    let url = app.page_of(project, imported.run_id);
-    Ok((status, Answer::stored(grant, imported, parsed, url)))
+    Ok((status, answer))
 }
 
 /// The status of an answer: whether something was stored.
@@ -261,11 +251,12 @@ impl Turn {
     }
 }
 
-/// A stored upload.
+/// A stored upload, without its report.
 struct StoredUpload {
-    imported: ImportReceipt,
+    status: StatusCode,
+    /// The answer, without the verdicts that change.
+    answer: Answer,
     due: Option<OwedJudgement>,
-    parsed: ParsedUpload,
 }
 
 /// What the key may store on this day, and what this upload would add.
@@ -327,9 +318,10 @@ fn record(
             imported.run_number
         );
     }
+    let url = app.page_of(grant.project, imported.run_id);
     Ok(StoredUpload {
-        imported,
+        status: status_of(imported.effect),
+        answer: Answer::stored(grant, imported, parsed, url),
         due,
-        parsed,
     })
 }

@@ -1,6 +1,9 @@
 //! The verdicts of a judgement in their stored form.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
 
 use assay_domain::{
     observation::History,
@@ -34,6 +37,8 @@ pub(super) struct Rows {
     pub(super) verdicts: BTreeMap<i32, BlockVerdict>,
     /// Of the verdicts with runs or branches as evidence.
     evidence: HashMap<i32, VerdictEvidence>,
+    /// The different bodies. Most tests share theirs with many others.
+    bodies: HashSet<Arc<str>>,
 }
 
 impl Rows {
@@ -83,7 +88,7 @@ impl Rows {
         let verdict = BlockVerdict {
             reason,
             last_run: last_run.map(|last| last.run.number),
-            ..bare(status, body)?
+            ..self.bare(status, body)?
         };
         self.verdicts.insert(int(test), verdict);
         Ok(())
@@ -116,10 +121,44 @@ impl Rows {
         let verdict = BlockVerdict {
             in_window: false,
             newest,
-            ..bare(VerdictStatus::InsufficientData, body)?
+            ..self.bare(VerdictStatus::InsufficientData, body)?
         };
         self.verdicts.insert(test, verdict);
         Ok(())
+    }
+
+    /// A verdict of the window with the figures of this body, which the body then lacks.
+    fn bare(&mut self, status: VerdictStatus, mut body: Body) -> Result<BlockVerdict, StoreError> {
+        let own = &mut body.figures;
+        let own = OwnFigures {
+            time_lost_ms: own.time_lost_ms.take().map(u64::cast_signed),
+            flake_score: std::mem::take(&mut own.flake_score),
+            flake_rate: std::mem::take(&mut own.flake_rate),
+            broken_probability: own.broken_probability.take(),
+            impact: std::mem::take(&mut own.impact),
+        };
+        body.evidence.now = Timestamp::from_unix_ms(0);
+        Ok(BlockVerdict {
+            status,
+            reason: None,
+            in_window: true,
+            last_run: None,
+            last_status: None,
+            last_offset_ms: None,
+            newest: None,
+            own,
+            body: self.shared(serde_json::to_string(&body).map_err(unwritable)?),
+        })
+    }
+
+    /// The body, kept once for all verdicts that have the same.
+    fn shared(&mut self, body: String) -> Arc<str> {
+        if let Some(known) = self.bodies.get(body.as_str()) {
+            return known.clone();
+        }
+        let body: Arc<str> = body.into();
+        self.bodies.insert(body.clone());
+        body
     }
 
     /// The rows to write, if all verdicts of the project that are not among these stay as they are stored.
@@ -165,42 +204,18 @@ impl Rows {
                 .is_ok_and(|place| blocks.get(place) == Some(block))
         };
         let replaced = stored.blocks.iter().filter(|block| !is_same(&blocks, block));
+        let replaced = replaced.map(|block| block.block).collect();
         Ok(Changes {
             verdicts: changed.len(),
-            replaced: replaced.map(|block| block.block).collect(),
+            replaced,
             outdated,
             evidence: evidence.into_values().collect(),
             blocks: blocks
-                .iter()
+                .into_iter()
                 .filter(|block| !is_same(&stored.blocks, block))
-                .cloned()
                 .collect(),
         })
     }
-}
-
-/// A verdict of the window with the figures of this body, which the body then lacks.
-fn bare(status: VerdictStatus, mut body: Body) -> Result<BlockVerdict, StoreError> {
-    let own = &mut body.figures;
-    let own = OwnFigures {
-        time_lost_ms: own.time_lost_ms.take().map(u64::cast_signed),
-        flake_score: std::mem::take(&mut own.flake_score),
-        flake_rate: std::mem::take(&mut own.flake_rate),
-        broken_probability: own.broken_probability.take(),
-        impact: std::mem::take(&mut own.impact),
-    };
-    body.evidence.now = Timestamp::from_unix_ms(0);
-    Ok(BlockVerdict {
-        status,
-        reason: None,
-        in_window: true,
-        last_run: None,
-        last_status: None,
-        last_offset_ms: None,
-        newest: None,
-        own,
-        body: serde_json::to_string(&body).map_err(unwritable)?.into(),
-    })
 }
 
 fn unwritable(source: impl std::error::Error + Send + Sync + 'static) -> StoreError {
