@@ -60,9 +60,8 @@ impl Front {
         let presented = PresentedKey::of_text(KeyKind::Read, key.as_bytes());
         // Counted by key, because one proxy has the address of everyone behind it.
         let counted_by = CountedBy::key(&*self.limiter, &presented, "sign-in");
-        let identified = self.reception.identify(presented, counted_by, now).await;
-        match identified.and_then(|_| Ok(presented?)) {
-            Ok(key) => {
+        match self.reception.identify(presented, counted_by, now).await {
+            Ok((key, _)) => {
                 let mut response = see_other(next.unwrap_or("/"));
                 set_cookie(&mut response, &self.sessions.cookie(key.hash(), now)?);
                 Ok(response)

@@ -30,7 +30,7 @@ pub(crate) async fn admit(
         true => CountedBy::key(&*app.limiter, &presented, "upload"),
         false => None,
     };
-    let grant = app
+    let (_, grant) = app
         .reception
         .identify(presented, counted_by, (app.clock)())
         .await?;

@@ -98,16 +98,17 @@ impl<K: AccessKey> Reception<K> {
         Ok((answer, budget))
     }
 
-    /// The grant of a request whose work does not run here.
+    /// The key and the grant of a request whose work does not run here.
     pub async fn identify(
         &self,
         presented: Result<PresentedKey, Refusal>,
         counted_by: Option<CountedBy<'_>>,
         now: Timestamp,
-    ) -> Result<Grant<K>, Problem> {
+    ) -> Result<(PresentedKey, Grant<K>), Problem> {
         count(counted_by, now).await?;
         let key = presented?;
-        self.check(self.0.directory.share(&key), key, now).await
+        let grant = self.check(self.0.directory.share(&key), key, now).await?;
+        Ok((key, grant))
     }
 
     /// Runs further work for a key that this reception has checked.

@@ -209,9 +209,8 @@ async fn client(
     let presented = PresentedKey::of_header(KeyKind::Read, authorization.as_deref());
     // The call of a tool counts, not the message.
     let identified = server.reception.identify(presented, None, (server.clock)());
-    let grant = identified.await.map(|_| presented);
-    match grant.and_then(|key| Ok(key?)) {
-        Ok(key) => Ok(Client {
+    match identified.await {
+        Ok((key, _)) => Ok(Client {
             key,
             request_id: id.clone(),
             error_code: Arc::default(),

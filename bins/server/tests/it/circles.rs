@@ -125,6 +125,10 @@ impl Sources {
         self.read_items(module, file, folder, &items);
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "a later version of syn may have further kinds of items"
+    )]
     fn read_items(&mut self, path: ModulePath, file: &Path, folder: &Path, items: &[Item]) {
         let mut module = Module {
             file: file.to_owned(),
@@ -274,6 +278,10 @@ fn is_test(attributes: &[Attribute]) -> bool {
         .any(|attribute| attribute.meta.to_token_stream().to_string() == "cfg (test)")
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a later version of syn may have further kinds of items"
+)]
 fn name_of(item: &Item) -> Option<String> {
     let name = match item {
         Item::Const(item) => &item.ident,

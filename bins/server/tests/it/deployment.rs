@@ -138,7 +138,9 @@ impl Proxy {
     /// Runs curl, which trusts the certificate alone, with these arguments for a path.
     fn curl(&self, arguments: &[&str], path: &str) -> Output {
         let output = Command::new("curl")
-            .args(["--silent", "--show-error", "--cacert", &self.certificate()])
+            // Without `Expect`, there is one head.
+            .args(["--silent", "--show-error", "--header", "Expect:", "--cacert"])
+            .arg(self.certificate())
             .args(arguments)
             .arg(format!("{}{path}", self.base()))
             .output();
@@ -350,6 +352,27 @@ fn one_address_with_tls_has_pages_tools_api_and_reports() {
     // The page shows the one address for the read API.
     assert!(body.contains(&format!("{}/api/v1", proxy.base())), "{body}");
     assert!(!body.contains("127.0.0.1"), "{body}");
+
+    // A report with a key that is refused gets its answer before the whole body is sent.
+    let large = folder.path().join("large.xml").display().to_string();
+    fs::write(&large, REPORT.repeat(100_000)).unwrap();
+    let sent = format!("@{large}");
+    let report = ["--header", bearer.as_str(), "--data-binary", sent.as_str()];
+    let (head, body) = proxy.answer(&report, "/ingest/v1/reports");
+    assert!(
+        head.contains(" 401 ") && body.contains("wrong_key_type"),
+        "{head} {body}"
+    );
+
+    // The answer to an upload links to the page.
+    let bearer = format!("Authorization: Bearer {}", text(&ingest["key"]));
+    let report = ["--header", bearer.as_str(), "--data-binary", REPORT];
+    let (head, body) = proxy.answer(&report, "/ingest/v1/reports?branch=main&runKey=second");
+    assert!(head.starts_with("HTTP/1.1 201"), "{head} {body}");
+    let stored: Value = serde_json::from_str(&body).unwrap();
+    let link = text(&stored["url"]);
+    let (head, _) = proxy.answer(&["--header", &cookie], link.strip_prefix(&proxy.base()).unwrap());
+    assert!(head.starts_with("HTTP/1.1 200"), "{link}: {head}");
 
     // Plain HTTP leads to TLS.
     let plain = Client::new(format!("http://{}", proxy.plain));

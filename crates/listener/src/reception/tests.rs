@@ -85,8 +85,9 @@ async fn work_runs_with_the_grant_and_the_use_is_recorded_once_a_day() {
     }
     // Other requests of the key have another budget.
     let counted_by = CountedBy::key(&limiter, &presented(&header), "tool");
-    let grant = reception.identify(presented(&header), counted_by, NOW).await;
-    assert_eq!(grant.unwrap().plan, Plan::Pro);
+    let identified = reception.identify(presented(&header), counted_by, NOW).await;
+    let (key, grant) = identified.unwrap();
+    assert_eq!((Ok(key), grant.plan), (presented(&header), Plan::Pro));
     let state = keys.0.lock().unwrap();
     assert_eq!((state.look_ups, state.uses), (1, 1));
 }
