@@ -3,6 +3,7 @@
 use anyhow::ensure;
 use assay_console::{confirm::ask, misuse::Misuse, output};
 use assay_domain::{
+    id::KeyId,
     intake::IngestTerms,
     key::{KeyEntry, KeyKind},
     plan::Plan,
@@ -10,7 +11,10 @@ use assay_domain::{
     store::Administration,
     timestamp::Timestamp,
 };
-use assay_keys::{key::mint, lifetime::Lifetime};
+use assay_keys::{
+    key::{SecretKey, mint},
+    lifetime::Lifetime,
+};
 use assay_sources::ci_jobs::CiService;
 use clap::Args;
 use serde::Serialize;
@@ -54,19 +58,16 @@ pub(crate) struct SetupArgs {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SetupKey {
-    id: String,
+    id: KeyId,
     /// None for a key that exists, because only its owner has it.
     key: Option<String>,
     expires_at: Option<Timestamp>,
 }
 
 impl SetupKey {
-    fn existing(entry: KeyEntry) -> Self {
-        Self {
-            id: entry.id.to_string(),
-            key: None,
-            expires_at: entry.expires_at,
-        }
+    fn new(id: KeyId, key: Option<&SecretKey>, expires_at: Option<Timestamp>) -> Self {
+        let key = key.map(|secret| secret.reveal().to_owned());
+        Self { id, key, expires_at }
     }
 
     /// The key, or how to replace one whose text is lost.
@@ -107,7 +108,7 @@ pub(crate) fn run(global: &Global, args: &SetupArgs) -> anyhow::Result<()> {
     let project = project_of(store, &organization, &project, &args.stable_branch, now)?;
     let keys = store.keys(organization.id)?;
     let read_key = read_key(store, &organization, &keys, now)?;
-    let ingest_key = ingest_key(store, &project, keys, now)?;
+    let ingest_key = ingest_key(store, &project, &keys, now)?;
     let services = CiService::detected(&environment::current_folder());
     let jobs = services.iter().map(
         |service| json!({ "service": service.name(), "file": service.file(), "lines": service.job(url) }),
@@ -203,7 +204,7 @@ fn read_key(
 ) -> anyhow::Result<SetupKey> {
     let is_read_key = |key: &&KeyEntry| key.kind == KeyKind::Read && is_valid(key, now);
     if let Some(key) = keys.iter().find(is_read_key) {
-        return Ok(SetupKey::existing(key.clone()));
+        return Ok(SetupKey::new(key.id, None, key.expires_at));
     }
     let (secret, new) = mint(KeyKind::Read, now);
     let expires_at = Lifetime::Ninety.expiry(now);
@@ -212,26 +213,22 @@ fn read_key(
         "the organization {:?} was deleted meanwhile",
         organization.name
     );
-    Ok(SetupKey {
-        id: new.id.to_string(),
-        key: Some(secret.reveal().to_owned()),
-        expires_at: Some(expires_at),
-    })
+    Ok(SetupKey::new(new.id, Some(&secret), Some(expires_at)))
 }
 
 /// The project's valid ingest key, or a new one. A key for pull requests only does not count.
 fn ingest_key(
     store: &dyn Administration,
     project: &ProjectEntry,
-    keys: Vec<KeyEntry>,
+    keys: &[KeyEntry],
     now: Timestamp,
 ) -> anyhow::Result<SetupKey> {
-    let is_of_project = |key: &KeyEntry| {
+    let is_of_project = |key: &&KeyEntry| {
         let is_ingest_key = key.kind == KeyKind::Ingest && key.project_id == Some(project.id);
         is_ingest_key && !key.pull_requests_only && is_valid(key, now)
     };
-    if let Some(key) = keys.into_iter().find(is_of_project) {
-        return Ok(SetupKey::existing(key));
+    if let Some(key) = keys.iter().find(is_of_project) {
+        return Ok(SetupKey::new(key.id, None, key.expires_at));
     }
     let (secret, new) = mint(KeyKind::Ingest, now);
     let terms = IngestTerms {
@@ -243,9 +240,5 @@ fn ingest_key(
         "the project {:?} was deleted meanwhile",
         project.name
     );
-    Ok(SetupKey {
-        id: new.id.to_string(),
-        key: Some(secret.reveal().to_owned()),
-        expires_at: None,
-    })
+    Ok(SetupKey::new(new.id, Some(&secret), None))
 }

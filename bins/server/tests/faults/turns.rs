@@ -113,7 +113,7 @@ fn every_command_waits_for_a_free_connection() {
     let mut lines = BufReader::new(command.stderr.take().unwrap()).lines();
     let line = lines.next().unwrap().unwrap();
     assert!(
-        line.starts_with("assay: waiting for a connection to the database, "),
+        line.starts_with("assay-admin: waiting for a connection to the database, "),
         "{line}"
     );
     assert!(line.contains("too many connections"), "{line}");

@@ -44,7 +44,10 @@ const FORMATTED: [(&str, &str); 9] = [
         "crates/repository/src/admin/migrate.rs",
         "pg_advisory_lock({LOCK})",
     ),
-    ("crates/repository/src/db/pool.rs", "SET statement_timeout = {ms}"),
+    (
+        "crates/repository/src/db/session.rs",
+        "SET statement_timeout = {ms}",
+    ),
 ];
 /// Functions that accept a statement as text.
 const SQL_FUNCTIONS: [&str; 3] = ["sql_query", "batch_execute", "sql"];
