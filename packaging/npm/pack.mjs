@@ -31,9 +31,11 @@ try {
     const [os, cpu] = platform.split("-");
     const folder = join(scratch, platform);
     mkdirSync(join(folder, "bin"), { recursive: true });
-    cpSync(join(programFolder, "assay"), join(folder, "bin", "assay"));
-    chmodSync(join(folder, "bin", "assay"), 0o755);
-    pack(folder, { name: `${name}-${platform}`, os: [os], cpu: [cpu], libc: ["glibc"], preferUnplugged: true });
+    const program = os === "win32" ? "assay.exe" : "assay";
+    cpSync(join(programFolder, program), join(folder, "bin", program));
+    chmodSync(join(folder, "bin", program), 0o755);
+    const libc = os === "linux" ? { libc: ["glibc"] } : {};
+    pack(folder, { name: `${name}-${platform}`, os: [os], cpu: [cpu], ...libc, preferUnplugged: true });
     optionalDependencies[`${name}-${platform}`] = version;
   }
   const folder = join(scratch, "cli");

@@ -8,7 +8,7 @@ module.exports = function run(program) {
   const platform = `${name}-${process.platform}-${process.arch}`;
   let path;
   try {
-    path = require.resolve(`${platform}/bin/${program}`);
+    path = require.resolve(`${platform}/bin/${program}${process.platform === "win32" ? ".exe" : ""}`);
   } catch {
     console.error(
       `assay: there is no program for ${process.platform} ${process.arch}: the package ${platform} is not installed. ` +
