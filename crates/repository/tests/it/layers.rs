@@ -11,7 +11,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-/// The layers, each a folder or a file, and each after those that it may use. A name that the crate's root hands on is
+/// The layers, each a folder or a file, and each after those that it may use. A name that the crate's root re-exports is
 /// that of its layer.
 const LAYERS: [(&str, &[&str]); 6] = [
     ("db", &[]),
@@ -51,7 +51,7 @@ fn every_form_of_a_use_is_found() {
 fn level_of(name: &str) -> Option<usize> {
     LAYERS
         .iter()
-        .position(|(layer, handed_on)| *layer == name || handed_on.contains(&name))
+        .position(|(layer, reexported)| *layer == name || reexported.contains(&name))
 }
 
 /// The files of a layer.
