@@ -2,8 +2,9 @@
 
 use std::{
     collections::HashMap,
-    os::unix::fs::MetadataExt as _,
+    fs::Metadata,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use anyhow::{Context as _, bail};
@@ -41,16 +42,22 @@ const USUAL_PLACES: [&str; 22] = [
 const MOST_NAMED: usize = 5;
 
 /// The inode, size and modification time of a file. Writing the file changes at least one of them.
-type State = (u64, u64, i64, i64);
+type State = (u64, u64, SystemTime);
 
 fn state(path: &Path) -> Option<State> {
     let metadata = path.metadata().ok()?;
-    Some((
-        metadata.ino(),
-        metadata.size(),
-        metadata.mtime(),
-        metadata.mtime_nsec(),
-    ))
+    Some((inode(&metadata), metadata.len(), metadata.modified().ok()?))
+}
+
+#[cfg(unix)]
+fn inode(metadata: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
+}
+
+/// Windows has no inodes.
+#[cfg(not(unix))]
+const fn inode(_: &Metadata) -> u64 {
+    0
 }
 
 /// The files that existed before a command. A later comparison with their states is exact. A comparison with a clock is

@@ -3,7 +3,6 @@
 use std::{
     ffi::OsString,
     io::ErrorKind,
-    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::{Command, ExitCode, ExitStatus},
 };
@@ -26,7 +25,7 @@ use crate::{
     commands::upload::{self, Text},
     environment::{self, INGEST_KEY, READ_KEY},
     errors,
-    forwarding::Forwarding,
+    forwarding::{self, Forwarding},
     gate::{
         flags::GateFlags,
         record::{self, DecisionTarget},
@@ -215,7 +214,7 @@ fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
 fn code_of(status: ExitStatus) -> u8 {
     let code = status
         .code()
-        .or_else(|| status.signal().map(|signal| 128 + signal))
+        .or_else(|| forwarding::signal_of(status).map(|signal| 128 + signal))
         .unwrap_or(1);
     u8::try_from(code).unwrap_or(1)
 }

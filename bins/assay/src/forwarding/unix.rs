@@ -1,8 +1,9 @@
-//! Forwards signals to a command that runs on behalf of this program.
+//! Signals of Unix.
 
 use std::{
     fs,
-    process::{Child, Command},
+    os::unix::process::ExitStatusExt as _,
+    process::{Child, Command, ExitStatus},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -74,6 +75,11 @@ impl Drop for Forwarding {
     fn drop(&mut self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
+}
+
+/// The signal that ended a command.
+pub(crate) fn signal_of(status: ExitStatus) -> Option<i32> {
+    status.signal()
 }
 
 /// The signals that this process ignores, as a sum of their masks. Only Linux reports them. Elsewhere the sum is 0.
