@@ -50,7 +50,7 @@ const FORMATTED: [(&str, &str); 9] = [
     ),
 ];
 /// Functions that accept a statement as text.
-const SQL_FUNCTIONS: [&str; 3] = ["sql_query", "batch_execute", "sql"];
+const SQL_FUNCTIONS: [&str; 4] = ["sql_query", "batch_execute", "sql", "static_sql"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -10,7 +10,6 @@ use assay_domain::{
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, Insertable, JoinOnDsl, NullableExpressionMethods,
     OptionalExtension, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
-    dsl::sql,
     sql_types::{Array, Integer, Jsonb, Nullable, SmallInt, Timestamptz, Uuid as SqlUuid},
 };
 use serde_json::Value;
@@ -21,6 +20,7 @@ use crate::{
         column::{At, failure_codes, storable},
         pool::Read,
         schema::{attempt, attempt_texts, project, run, signature, signature_alias},
+        static_sql::static_sql,
     },
     read::{attempt::errors, observation},
 };
@@ -112,7 +112,7 @@ fn failed_attempts(
             attempt::part,
             attempt::place,
             attempt::signature,
-            sql::<Nullable<Jsonb>>("attempt_texts.errors[attempt.texts_place]"),
+            static_sql::<Nullable<Jsonb>>("attempt_texts.errors[attempt.texts_place]"),
         ))
         .load(connection)
 }

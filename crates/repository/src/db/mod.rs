@@ -7,6 +7,7 @@ pub(crate) mod pool;
 pub(crate) mod postgres;
 pub(crate) mod session;
 pub(crate) mod standbys;
+pub(crate) mod static_sql;
 #[rustfmt::skip]
 pub(crate) mod schema;
 pub(crate) mod sql_statement;

@@ -11,7 +11,6 @@ use assay_domain::{
 use diesel::{
     BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, PgConnection,
     PgExpressionMethods, QueryDsl, QueryResult, Queryable, RunQueryDsl,
-    dsl::sql,
     sql_types::{BigInt, Double, Integer, Nullable, SmallInt, Text},
 };
 use serde::{Deserialize, Serialize};
@@ -24,6 +23,7 @@ use crate::{
         pool::Read,
         schema::{project as projects, run, test, verdict_block, verdict_evidence},
         standbys::in_one_state,
+        static_sql::static_sql,
     },
     read::{
         observation::final_start,
@@ -129,7 +129,9 @@ fn rows(connection: &mut PgConnection, project: &Project, selector: &TestKey<'_>
             (
                 element_of_test!("status", Text),
                 element_of_test!("reason", Text),
-                sql::<Nullable<Text>>("verdict_block.bodies[verdict_block.body[test.ordinal % 128 + 1]]"),
+                static_sql::<Nullable<Text>>(
+                    "verdict_block.bodies[verdict_block.body[test.ordinal % 128 + 1]]",
+                ),
             ),
             (
                 element_of_test!("time_lost_ms", BigInt),

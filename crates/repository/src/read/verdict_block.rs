@@ -10,8 +10,6 @@ use assay_domain::verdict::{Signal, VerdictStatus};
 use diesel::{
     ExpressionMethods, Insertable, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl, Selectable,
     SelectableHelper,
-    dsl::sql,
-    expression::SqlLiteral,
     pg::Pg,
     sql_types::{Integer, Nullable, Timestamptz},
 };
@@ -20,20 +18,21 @@ use uuid::Uuid;
 use crate::db::{
     column::{At, int, optional_word, word},
     schema::{verdict_block, verdict_evidence},
+    static_sql::{StaticSql, static_sql},
 };
 
 /// The number of tests of a block: fewer than of a block of results, because a status reads a whole one.
 const BLOCK_VERDICTS: i32 = 128;
 
 /// SQL: the number of the block of the row of `test`.
-pub(crate) fn block_of_test() -> SqlLiteral<Integer> {
-    sql("test.ordinal / 128")
+pub(crate) fn block_of_test() -> StaticSql<Integer> {
+    static_sql("test.ordinal / 128")
 }
 
 /// SQL: an element of a column of `verdict_block`, that of the row of `test`.
 macro_rules! element_of_test {
     ($column:literal, $type:ty) => {
-        diesel::dsl::sql::<diesel::sql_types::Nullable<$type>>(concat!(
+        crate::db::static_sql::static_sql::<diesel::sql_types::Nullable<$type>>(concat!(
             "verdict_block.",
             $column,
             "[test.ordinal % 128 + 1]"
@@ -43,7 +42,7 @@ macro_rules! element_of_test {
 pub(crate) use element_of_test;
 
 /// SQL: when the newest run of the row of `test` started, by its verdict.
-pub(crate) fn newest_run() -> SqlLiteral<Nullable<Timestamptz>> {
+pub(crate) fn newest_run() -> StaticSql<Nullable<Timestamptz>> {
     element_of_test!("newest", Timestamptz)
 }
 
