@@ -9,6 +9,7 @@ mod database;
 mod environment;
 mod global;
 mod lookup;
+mod new_key;
 mod values;
 
 use std::process::ExitCode;

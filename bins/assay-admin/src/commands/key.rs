@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
-use assay_access::{key::mint, lifetime::Lifetime};
+use anyhow::{Context as _, bail};
 use assay_console::{
     confirm::confirm,
     message, output,
@@ -18,10 +17,11 @@ use assay_domain::{
     store::{Administration, KeyDeletion, KeyRotation},
     timestamp::Timestamp,
 };
+use assay_keys::{key::mint, lifetime::Lifetime};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::{clock, database, global::Global, lookup, values};
+use crate::{clock, database, global::Global, lookup, new_key, values};
 
 /// `assay-admin key`.
 #[derive(Debug, Subcommand)]
@@ -222,13 +222,8 @@ fn create_read(
     now: Timestamp,
 ) -> anyhow::Result<()> {
     let organization = lookup::organization(store, org)?;
-    let (secret, new) = mint(KeyKind::Read, now);
     let expires_at = days.expiry(now);
-    ensure!(
-        store.create_read_key(organization.id, &new, expires_at)?,
-        "the organization {:?} was deleted meanwhile",
-        organization.name
-    );
+    let (id, secret) = new_key::read_key(store, &organization, expires_at, now)?;
     if !organization.plan.has_read_api() {
         message!(
             "{:?} is on the plan {}, which has no read API; requests with the key are refused until `assay-admin org set-plan {} standard` (or pro)",
@@ -237,13 +232,13 @@ fn create_read(
             output::shell_word(&organization.name)
         );
     }
-    let value = json!({ "id": new.id, "key": secret.reveal(), "expiresAt": expires_at });
+    let value = json!({ "id": id, "key": secret.reveal(), "expiresAt": expires_at });
     output::print(global.json, &value, || {
         format!(
             "{}\n\nThis read key of {:?} is shown only now. Its id is {}; it works until {}.",
             secret.reveal(),
             organization.name,
-            new.id,
+            id,
             when(expires_at, now)
         )
     })
@@ -256,20 +251,15 @@ fn create_ingest(
     now: Timestamp,
 ) -> anyhow::Result<()> {
     let project = lookup::project(store, &args.project)?;
-    let (secret, new) = mint(KeyKind::Ingest, now);
     let terms = IngestTerms {
         name: args.name,
         expires_at: args.days.map(|days| now.plus_days(days)),
         backfill: args.backfill,
         pull_requests_only: args.pull_requests_only,
     };
-    ensure!(
-        store.create_ingest_key(project.id, &new, &terms)?,
-        "the project {:?} was deleted meanwhile",
-        project.name
-    );
+    let (id, secret) = new_key::ingest_key(store, &project, &terms, now)?;
     let value = json!({
-        "id": new.id, "key": secret.reveal(), "expiresAt": terms.expires_at, "projectId": project.id,
+        "id": id, "key": secret.reveal(), "expiresAt": terms.expires_at, "projectId": project.id,
         "name": terms.name, "backfill": terms.backfill, "pullRequestsOnly": terms.pull_requests_only,
     });
     output::print(global.json, &value, || {
@@ -278,7 +268,7 @@ fn create_ingest(
              Give it to the CI job as ASSAY_INGEST_KEY, for `assay upload` or `assay run`.",
             secret.reveal(),
             project.name,
-            new.id,
+            id,
             expiry_text(terms.expires_at, now)
         )
     })

@@ -1,6 +1,5 @@
 //! `assay-admin setup`: everything between an empty database and a CI job.
 
-use anyhow::ensure;
 use assay_console::{confirm::ask, misuse::Misuse, output};
 use assay_domain::{
     id::KeyId,
@@ -11,16 +10,13 @@ use assay_domain::{
     store::Administration,
     timestamp::Timestamp,
 };
-use assay_keys::{
-    key::{SecretKey, mint},
-    lifetime::Lifetime,
-};
+use assay_keys::{key::SecretKey, lifetime::Lifetime};
 use assay_sources::ci_jobs::CiService;
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{clock, database, environment, global::Global, values};
+use crate::{clock, database, environment, global::Global, new_key, values};
 
 /// The address of a server on this machine that takes everything on one port.
 const HERE: &str = "http://127.0.0.1:8080";
@@ -206,14 +202,9 @@ fn read_key(
     if let Some(key) = keys.iter().find(is_read_key) {
         return Ok(SetupKey::new(key.id, None, key.expires_at));
     }
-    let (secret, new) = mint(KeyKind::Read, now);
     let expires_at = Lifetime::Ninety.expiry(now);
-    ensure!(
-        store.create_read_key(organization.id, &new, expires_at)?,
-        "the organization {:?} was deleted meanwhile",
-        organization.name
-    );
-    Ok(SetupKey::new(new.id, Some(&secret), Some(expires_at)))
+    let (id, secret) = new_key::read_key(store, organization, expires_at, now)?;
+    Ok(SetupKey::new(id, Some(&secret), Some(expires_at)))
 }
 
 /// The project's valid ingest key, or a new one. A key for pull requests only does not count.
@@ -230,15 +221,10 @@ fn ingest_key(
     if let Some(key) = keys.iter().find(is_of_project) {
         return Ok(SetupKey::new(key.id, None, key.expires_at));
     }
-    let (secret, new) = mint(KeyKind::Ingest, now);
     let terms = IngestTerms {
         name: Some("CI".to_owned()),
         ..IngestTerms::default()
     };
-    ensure!(
-        store.create_ingest_key(project.id, &new, &terms)?,
-        "the project {:?} was deleted meanwhile",
-        project.name
-    );
-    Ok(SetupKey::new(new.id, Some(&secret), None))
+    let (id, secret) = new_key::ingest_key(store, project, &terms, now)?;
+    Ok(SetupKey::new(id, Some(&secret), None))
 }
