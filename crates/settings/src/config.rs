@@ -1,21 +1,20 @@
 //! Configuration: environment variables, each also a flag. An invalid value is rejected with one sentence.
 
+mod contradictions;
+
 use std::{
-    borrow::Cow,
-    net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     num::NonZeroUsize,
     path::PathBuf,
-    str::FromStr,
 };
 
 use assay_api::Origins;
 use assay_listener::Files;
 use assay_logging::LogFormat;
-use assay_repository::check_connection_string;
 use clap::Parser;
-use validator::{Validate, ValidationError};
+use validator::Validate;
 
-use crate::{PublicUrl, UploadLimits};
+use crate::{Address, Place, PublicUrl, UploadLimits};
 
 /// The maximum numbers of database connections and of workers.
 const MOST_CONNECTIONS: u32 = 1_024;
@@ -38,16 +37,16 @@ If the server does not find the programs of Postgres, set PG_BIN to their folder
 /// Serve test results over HTTP
 ///
 /// Without ASSAY_DATABASE_URL it starts a private Postgres in ASSAY_DATA_DIR and stops it at the end. The program
-/// `assay` fills and administers the same database.
+/// `assay-admin` fills and administers the same database.
 #[derive(Debug, Clone, Parser, Validate)]
 #[command(name = "assay-server", version, after_help = EXAMPLES, max_term_width = 110)]
 #[validate(
-    schema(function = demo_has_its_own_database),
-    schema(function = listeners_share_an_address_that_exists),
-    schema(function = reports_are_read_where_they_are_stored),
-    schema(function = standbys_have_a_primary),
-    schema(function = tls_has_both_files),
-    schema(function = workers_have_connections)
+    schema(function = contradictions::demo_has_its_own_database),
+    schema(function = contradictions::listeners_share_an_address_that_exists),
+    schema(function = contradictions::reports_are_read_where_they_are_stored),
+    schema(function = contradictions::standbys_have_a_primary),
+    schema(function = contradictions::tls_has_both_files),
+    schema(function = contradictions::workers_have_connections)
 )]
 pub struct Config {
     /// The Postgres database, with its schema migrated; without it, a private one is started
@@ -329,77 +328,6 @@ impl Config {
     }
 }
 
-/// The error of settings that contradict each other.
-fn refused(why: impl Into<Cow<'static, str>>) -> ValidationError {
-    ValidationError::new("together").with_message(why.into())
-}
-
-fn demo_has_its_own_database(config: &Config) -> Result<(), ValidationError> {
-    if config.demo && config.database_url().is_some() {
-        return Err(refused(
-            "--demo cannot be used with ASSAY_DATABASE_URL or --database-url. It fills a private database of its own. \
-             Start it without the setting: env -u ASSAY_DATABASE_URL assay-server --demo",
-        ));
-    }
-    Ok(())
-}
-
-fn listeners_share_an_address_that_exists(config: &Config) -> Result<(), ValidationError> {
-    let with_api = [config.front_listen(), config.ingest_listen()].contains(&Place::WithApi);
-    if with_api && config.listen == Address::Off {
-        return Err(refused(
-            "ASSAY_FRONT_LISTEN or ASSAY_INGEST_LISTEN is same, and ASSAY_LISTEN is off; name an address with ASSAY_LISTEN",
-        ));
-    }
-    Ok(())
-}
-
-fn reports_are_read_where_they_are_stored(config: &Config) -> Result<(), ValidationError> {
-    let takes_reports = config.ingest_listen() != Place::Off;
-    if takes_reports && config.ingest_database_url().is_some() && config.database_url().is_none() {
-        return Err(refused(
-            "ASSAY_INGEST_DATABASE_URL is set without ASSAY_DATABASE_URL, so reports would be stored in another database \
-             than the private one that is read; set both or neither",
-        ));
-    }
-    Ok(())
-}
-
-fn standbys_have_a_primary(config: &Config) -> Result<(), ValidationError> {
-    let Some(url) = config.replica_url() else {
-        return Ok(());
-    };
-    if config.database_url().is_none() {
-        return Err(refused(
-            "ASSAY_REPLICA_URL is set without ASSAY_DATABASE_URL; the private database has no standbys, so set both or none",
-        ));
-    }
-    check_connection_string(url).map_err(|error| refused(format!("ASSAY_REPLICA_URL: {error}")))
-}
-
-fn tls_has_both_files(config: &Config) -> Result<(), ValidationError> {
-    let is_set = |file: &Option<String>| named(file.as_deref()).is_some();
-    match (is_set(&config.tls_cert), is_set(&config.tls_key)) {
-        (true, true) | (false, false) => Ok(()),
-        (true, false) => Err(refused(
-            "ASSAY_TLS_CERT is set without ASSAY_TLS_KEY; TLS needs both",
-        )),
-        (false, true) => Err(refused(
-            "ASSAY_TLS_KEY is set without ASSAY_TLS_CERT; TLS needs both",
-        )),
-    }
-}
-
-fn workers_have_connections(config: &Config) -> Result<(), ValidationError> {
-    match (config.pool_size, config.workers) {
-        (Some(pool), Some(workers)) if pool < workers => Err(refused(format!(
-            "ASSAY_POOL_SIZE is {pool} and ASSAY_WORKERS is {workers}. A worker without a connection would only wait. \
-             Set ASSAY_POOL_SIZE to {workers} or more, or ASSAY_WORKERS to {pool} or less"
-        ))),
-        (Some(_) | None, Some(_) | None) => Ok(()),
-    }
-}
-
 /// The sizes of the pools. There are no more blocking threads than connections, so that no read waits for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
@@ -413,58 +341,6 @@ pub struct Sizes {
 
 fn named(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
-}
-
-/// The address of a listener.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Address {
-    /// The listener is off.
-    Off,
-    /// It listens at this address.
-    At(SocketAddr),
-}
-
-impl FromStr for Address {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "off" {
-            return Ok(Self::Off);
-        }
-        let mut addresses = text.to_socket_addrs().map_err(|_| {
-            "expected off or HOST:PORT, such as 127.0.0.1:8080 or [::]:8080, with a host that this machine can resolve"
-                .to_owned()
-        })?;
-        addresses
-            .next()
-            .map(Self::At)
-            .ok_or_else(|| format!("the host of {text} has no address; try an IP address, such as 127.0.0.1"))
-    }
-}
-
-/// Where pages or reports are served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// Nowhere.
-    Off,
-    /// On the address of the API.
-    WithApi,
-    /// On an address of their own.
-    At(SocketAddr),
-}
-
-impl FromStr for Place {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "same" {
-            return Ok(Self::WithApi);
-        }
-        text.parse().map(|address| match address {
-            Address::Off => Self::Off,
-            Address::At(address) => Self::At(address),
-        })
-    }
 }
 
 /// Rejected here, because the logger would ignore the parts that it does not understand.
