@@ -112,7 +112,7 @@ async fn the_budget_comes_before_the_form_of_the_key_and_both_before_a_look_up()
         assert_eq!(problem.status_and_code(KeyKind::Read).1, code);
     }
     assert_eq!(keys.0.lock().unwrap().look_ups, 0);
-    // A key that nobody has is looked up, and its work does not run.
+    // An unknown key is looked up, and its work does not run.
     let (other, _) = mint(KeyKind::Read, NOW);
     let problem = receive(&format!("Bearer {}", other.reveal())).await;
     assert!(matches!(problem, Problem::Refused(Refusal::InvalidKey)));
