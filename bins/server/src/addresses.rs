@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use assay_demonstration::BaseUrls;
+use assay_front::ClientAddresses;
 use assay_settings::{Config, Place, PublicUrl};
 
 use crate::listeners::Sockets;
@@ -63,13 +64,32 @@ impl Addresses {
     }
 
     /// The address of the read API for clients; without a public address, for those on this machine.
-    pub(crate) fn api_url(&self) -> String {
-        let base = match (&self.public_url, self.api) {
-            (Some(url), _) => url.to_string(),
-            (None, Some(api)) => format!("{}://{}", self.scheme, reachable(api)),
-            (None, None) => format!("{}://127.0.0.1:8080", self.scheme),
-        };
+    fn api_url(&self) -> String {
+        let base = self.client_url(self.api);
+        let base = base.unwrap_or_else(|| format!("{}://127.0.0.1:8080", self.scheme));
         format!("{base}/api/v1")
+    }
+
+    /// The address of the pages for clients; without a public address, for those on this machine. None if the pages are off
+    /// here and there is no public address.
+    pub(crate) fn pages_url(&self) -> Option<String> {
+        self.client_url(self.front)
+    }
+
+    /// The addresses of other parts that pages show.
+    pub(crate) fn shown_on_pages(&self) -> ClientAddresses {
+        ClientAddresses {
+            api: self.api_url(),
+            reports: self.client_url(self.ingest),
+        }
+    }
+
+    /// The public address, else that of a part for clients on this machine.
+    fn client_url(&self, part: Option<SocketAddr>) -> Option<String> {
+        match &self.public_url {
+            Some(url) => Some(url.to_string()),
+            None => part.map(|address| format!("{}://{}", self.scheme, reachable(address))),
+        }
     }
 
     /// Logs each address that is served, and what is off with the setting that turns it on.

@@ -86,7 +86,7 @@ impl<'a> Wiring<'a> {
             Arc::new(clock::now),
             Sessions::new(secret, self.addresses.is_secure())?,
             &api.metrics_registry(),
-            &self.addresses.api_url(),
+            self.addresses.shown_on_pages(),
         );
         let front = if self.config.demo {
             front.signing_in_by_link()
@@ -109,7 +109,7 @@ impl<'a> Wiring<'a> {
             limits.uploads,
             Arc::new(clock::now),
             limits.of_upload,
-            self.addresses.public_url.as_ref().map(ToString::to_string),
+            self.addresses.pages_url(),
             &api.metrics_registry(),
         )
     }

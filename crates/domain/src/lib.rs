@@ -7,6 +7,7 @@
 pub mod attempt;
 pub mod branch;
 pub mod cause;
+pub mod ci_service;
 pub mod decision;
 pub mod excerpt;
 pub mod execution;

@@ -75,8 +75,9 @@
         await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
         button.textContent = "Copied";
       } catch {
-        button.textContent = "Select and copy the text below";
-        document.getElementById(button.dataset.copy).closest("details").open = true;
+        button.textContent = "Select and copy the text";
+        const fold = document.getElementById(button.dataset.copy).closest("details");
+        if (fold) fold.open = true;
       }
       setTimeout(() => { button.textContent = said; }, 2000);
     });

@@ -71,12 +71,21 @@ pub struct Front {
     metrics: HttpMetrics,
     sessions: Sessions,
     ended_sessions: Arc<dyn EndedSessions>,
-    api_url: Arc<str>,
+    addresses: Arc<ClientAddresses>,
     signs_in_by_link: bool,
 }
 
+/// The addresses of other parts that pages show.
+#[derive(Debug, Clone)]
+pub struct ClientAddresses {
+    /// The base of the read API.
+    pub api: String,
+    /// Where CI sends reports, without the path of a route; none if the server knows no such address.
+    pub reports: Option<String>,
+}
+
 impl Front {
-    /// Creates pages over `store` that receive requests at `reception`. They show `api_url` as the base of the read API.
+    /// Creates pages over `store` that receive requests at `reception`.
     #[expect(clippy::too_many_arguments, reason = "the program wires the parts here, once")]
     pub fn new(
         reception: ReadReception,
@@ -86,7 +95,7 @@ impl Front {
         clock: Clock,
         sessions: Sessions,
         metrics: &MetricsRegistry,
-        api_url: &str,
+        addresses: ClientAddresses,
     ) -> Self {
         Self {
             reception,
@@ -97,7 +106,7 @@ impl Front {
             metrics: HttpMetrics::of_listener("front", metrics),
             sessions,
             ended_sessions,
-            api_url: api_url.trim_end_matches('/').into(),
+            addresses: Arc::new(addresses),
             signs_in_by_link: false,
         }
     }
@@ -212,9 +221,10 @@ impl Front {
                 now,
                 path: &path,
                 query: &query,
+                reports_url: front.addresses.reports.as_deref(),
             };
             Ok(match (page_route.render)(&view)? {
-                Answer::Page(page) => RenderedPage::Page(layout::page(&page, now, &front.api_url)),
+                Answer::Page(page) => RenderedPage::Page(layout::page(&page, now, &front.addresses.api)),
                 Answer::Redirect(address) => RenderedPage::Redirect(address),
             })
         };

@@ -36,6 +36,8 @@ pub(crate) struct View<'a> {
     /// Parts of the path by name.
     pub(crate) path: &'a [(String, String)],
     pub(crate) query: &'a Pairs,
+    /// The address to which CI sends reports, if the server knows it.
+    pub(crate) reports_url: Option<&'a str>,
 }
 
 impl View<'_> {

@@ -43,7 +43,7 @@ pub(crate) struct Answer {
     run_number: Option<i32>,
     /// The shard, or the run itself if it is not sharded; null for a dry run.
     shard_id: Option<RunId>,
-    /// The page of the run for people; null for a dry run, and if the server has no public address.
+    /// The page of the run for people; null for a dry run, and if the server knows no address of its pages.
     url: Option<String>,
     /// The run's outcome so far.
     status: Option<Outcome>,

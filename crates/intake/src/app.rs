@@ -52,7 +52,7 @@ pub(crate) struct AppState {
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
     /// The address of the pages for people, without a slash at its end.
-    public_url: Option<String>,
+    pages_url: Option<String>,
     pub(crate) http: HttpMetrics,
     pub(crate) metrics: UploadMetrics,
     /// Admission control for explaining failures and storing decisions.
@@ -73,14 +73,14 @@ pub(crate) struct AppState {
 
 impl App {
     /// Creates the application: `database` stores the reports and the ingest keys, `judge` computes the verdicts. Answers
-    /// link to the pages under `public_url`.
+    /// link to the pages under `pages_url`.
     pub fn new<D: IngestKeys + Recorder + Store + 'static>(
         database: Arc<D>,
         judge: Arc<dyn Diagnose>,
         limiter: Arc<dyn RateLimiter>,
         clock: Clock,
         limits: Limits,
-        public_url: Option<String>,
+        pages_url: Option<String>,
         registry: &MetricsRegistry,
     ) -> Self {
         let turns = TimeLimits {
@@ -121,7 +121,7 @@ impl App {
             queue: Arc::default(),
             closing: watch::Sender::new(false),
             limits,
-            public_url,
+            pages_url,
         }))
     }
 }
@@ -158,9 +158,9 @@ impl AppState {
         }
     }
 
-    /// The address of a run's page for people, if the pages have a public address.
+    /// The address of a run's page for people, if the server knows the address of its pages.
     pub(crate) fn page_of(&self, project: ProjectId, run: RunId) -> Option<String> {
-        let base = self.public_url.as_ref()?;
+        let base = self.pages_url.as_ref()?;
         Some(format!("{base}/p/{project}/runs/{run}"))
     }
 

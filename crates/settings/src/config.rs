@@ -43,6 +43,7 @@ If the server does not find the programs of Postgres, set PG_BIN to their folder
 #[validate(
     schema(function = contradictions::demo_has_its_own_database),
     schema(function = contradictions::listeners_share_an_address_that_exists),
+    schema(function = contradictions::only_the_address_of_the_api_is_shared),
     schema(function = contradictions::reports_are_read_where_they_are_stored),
     schema(function = contradictions::standbys_have_a_primary),
     schema(function = contradictions::tls_has_both_files),
@@ -438,6 +439,25 @@ mod tests {
         assert_eq!(with_database(" "), Ok(None));
         for url in ["mysql://two/d", "mysql://two/d?a=b", "two"] {
             assert!(with_database(url).unwrap_err().contains("ASSAY_REPLICA_URL"));
+        }
+    }
+
+    #[test]
+    fn pages_and_reports_share_an_address_only_with_the_api() {
+        let check = |arguments: &[&str]| {
+            let arguments = ["assay-server"].iter().chain(arguments);
+            Config::try_parse_from(arguments).unwrap().check()
+        };
+        let at = |front, ingest| check(&["--front-listen", front, "--ingest-listen", ingest]);
+        let refused = at("127.0.0.1:9000", "127.0.0.1:9000").unwrap_err();
+        assert!(refused.contains("Set ASSAY_LISTEN to 127.0.0.1:9000"), "{refused}");
+        for (front, ingest) in [
+            ("127.0.0.1:9000", "127.0.0.1:9001"),
+            ("127.0.0.1:0", "127.0.0.1:0"),
+            ("same", "same"),
+            ("127.0.0.1:8080", "127.0.0.1:8080"),
+        ] {
+            assert_eq!(at(front, ingest), Ok(()), "{front} {ingest}");
         }
     }
 

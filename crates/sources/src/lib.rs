@@ -3,7 +3,6 @@
 
 pub mod checkout;
 mod ci;
-pub mod ci_jobs;
 pub mod clocks;
 pub mod files;
 pub mod report_flags;

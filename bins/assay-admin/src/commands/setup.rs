@@ -2,6 +2,7 @@
 
 use assay_console::{confirm::ask, misuse::Misuse, output};
 use assay_domain::{
+    ci_service::CiService,
     id::KeyId,
     intake::IngestTerms,
     key::{KeyEntry, KeyKind},
@@ -11,7 +12,6 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use assay_keys::{key::SecretKey, lifetime::Lifetime};
-use assay_sources::ci_jobs::CiService;
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
@@ -36,7 +36,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SetupArgs {
-    /// The organization's name
+    /// The organization's name, or the id of one that exists
     #[arg(long, value_parser = values::name)]
     org: Option<String>,
     /// The project's name
@@ -105,7 +105,9 @@ pub(crate) fn run(global: &Global, args: &SetupArgs) -> anyhow::Result<()> {
     let keys = store.keys(organization.id)?;
     let read_key = read_key(store, &organization, &keys, now)?;
     let ingest_key = ingest_key(store, &project, &keys, now)?;
-    let services = CiService::detected(&environment::current_folder());
+    let folder = environment::current_folder();
+    let is_here = |service: &CiService| folder.join(service.file()).exists();
+    let services: Vec<_> = CiService::ALL.into_iter().filter(is_here).collect();
     let jobs = services.iter().map(
         |service| json!({ "service": service.name(), "file": service.file(), "lines": service.job(url) }),
     );
@@ -163,7 +165,7 @@ fn organization(store: &dyn Administration, name: &str, now: Timestamp) -> anyho
     let existing = store
         .organizations()?
         .into_iter()
-        .find(|organization| organization.name == name);
+        .find(|organization| organization.name == name || organization.id.to_string() == name);
     match existing {
         Some(existing) => Ok(existing),
         None => Ok(store.create_organization(name, Plan::Pro, now)?),

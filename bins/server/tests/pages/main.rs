@@ -16,5 +16,6 @@ mod consistent;
 mod demo;
 mod figures;
 mod filters;
+mod first_run;
 mod http;
 mod world;

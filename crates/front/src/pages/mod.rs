@@ -4,6 +4,7 @@ mod attempts;
 mod decisions;
 mod error_signature;
 mod errors;
+mod first_run;
 mod overview;
 pub(crate) mod parts;
 mod projects;

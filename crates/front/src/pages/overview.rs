@@ -29,6 +29,7 @@ use assay_explain::stable_branch::StableBranchState;
 use maud::{Markup, html};
 
 use super::{
+    first_run,
     parts::{count, ended, failing_since, when},
     rows::{self, Row},
 };
@@ -68,6 +69,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             },
         )?
         .runs;
+    if runs.is_empty() && first_run::has_no_run(view, &project)? {
+        return Ok(without_run(view, project));
+    }
     let new_signatures = view
         .store
         .new_signatures(&project, &Window::ending(view.now, Days::Seven))?;
@@ -130,6 +134,22 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         body,
     }
     .into())
+}
+
+/// The page of a project without a run.
+fn without_run(view: &View<'_>, project: Project) -> Answer {
+    let body = html! {
+        h1 { "Connect " bdi { (project.name) } }
+        (first_run::of_project(view, project.id))
+    };
+    Page {
+        title: project.name.clone(),
+        api: vec![format!("/projects/{}/runs?days=30&perPage=50", project.id)],
+        project: Some(project),
+        tab: Tab::Overview,
+        body,
+    }
+    .into()
 }
 
 /// The tests of the engine's window.

@@ -13,7 +13,10 @@ use assay_domain::{
 };
 use maud::{Markup, html};
 
-use super::parts::{ended, when};
+use super::{
+    first_run,
+    parts::{ended, when},
+};
 use crate::{
     error::FrontError,
     layout::{Answer, Page, Tab},
@@ -63,7 +66,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let body = html! {
         h1 { "Projects" }
         @if projects.is_empty() {
-            p { "This organization has no project yet. " code { "assay-admin project create" } " makes one." }
+            (first_run::of_organization(view))
         }
         div.panels {
             @for (entry, runs, verdicts) in &detailed_projects {

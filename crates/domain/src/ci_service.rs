@@ -1,8 +1,6 @@
-//! The lines with which a CI job sends its report, for the services that a checkout shows by their files.
+//! The lines with which a CI job sends its report, for each service that is configured by a file of the repository.
 
-use std::path::Path;
-
-/// A service that has a file in a checkout.
+/// A service that is configured by a file of the repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CiService {
     /// GitHub Actions.
@@ -19,11 +17,13 @@ pub enum CiService {
     AzurePipelines,
     /// Bitbucket Pipelines.
     Bitbucket,
+    /// TeamCity.
+    Teamcity,
 }
 
 impl CiService {
     /// Every service.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::GithubActions,
         Self::Gitlab,
         Self::Circleci,
@@ -31,13 +31,8 @@ impl CiService {
         Self::Jenkins,
         Self::AzurePipelines,
         Self::Bitbucket,
+        Self::Teamcity,
     ];
-
-    /// The services whose files are in a folder.
-    pub fn detected(folder: &Path) -> Vec<Self> {
-        let is_there = |service: &Self| folder.join(service.file()).exists();
-        Self::ALL.into_iter().filter(is_there).collect()
-    }
 
     /// The name.
     pub const fn name(self) -> &'static str {
@@ -49,6 +44,7 @@ impl CiService {
             Self::Jenkins => "Jenkins",
             Self::AzurePipelines => "Azure Pipelines",
             Self::Bitbucket => "Bitbucket Pipelines",
+            Self::Teamcity => "TeamCity",
         }
     }
 
@@ -62,6 +58,7 @@ impl CiService {
             Self::Jenkins => "Jenkinsfile",
             Self::AzurePipelines => "azure-pipelines.yml",
             Self::Bitbucket => "bitbucket-pipelines.yml",
+            Self::Teamcity => ".teamcity",
         }
     }
 
@@ -88,6 +85,14 @@ impl CiService {
                 "- script: {RUN}\n  env:\n    ASSAY_URL: {url}\n    ASSAY_INGEST_KEY: $(ASSAY_INGEST_KEY)"
             ),
             Self::Bitbucket => format!("script:\n  - export ASSAY_URL={url}\n  - {RUN}"),
+            // It gives a build neither its branch nor its id as variables.
+            Self::Teamcity => format!(
+                "params {{\n  param(\"env.ASSAY_URL\", \"{url}\")\n  \
+                 password(\"env.ASSAY_INGEST_KEY\", \"credentialsJSON:…\")\n  \
+                 param(\"env.TEAMCITY_BUILD_BRANCH\", \"%teamcity.build.branch%\")\n  \
+                 param(\"env.TEAMCITY_BUILD_ID\", \"%teamcity.build.id%\")\n}}\n\
+                 steps {{ script {{ scriptContent = \"assay run --suite test -- YOUR TEST COMMAND\" }} }}"
+            ),
         }
     }
 }
@@ -101,7 +106,7 @@ mod tests {
         for service in CiService::ALL {
             let job = service.job("https://assay.example.org");
             assert!(
-                job.contains("assay run -- ") && job.contains("https://assay.example.org"),
+                job.contains("assay run ") && job.contains("https://assay.example.org"),
                 "{job}"
             );
         }
