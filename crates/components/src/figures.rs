@@ -72,7 +72,7 @@ pub fn ended_chip(status: AttemptStatus) -> Markup {
 pub fn columns() -> Markup {
     html! {
         p.columns aria-hidden="true" {
-            span { "Verdict" } span { "Test" } span { "Newest runs" } span.figure { "Score" } span.figure { "Time lost" }
+            span { "Verdict" } span { "Test" } span { "Newest runs" } span.figure { "Fails" } span.figure { "Time lost" }
         }
     }
 }

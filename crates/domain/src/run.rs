@@ -164,6 +164,9 @@ pub struct RunRow {
     /// Its suite; none for the default one. The runs list of the API omits it, the message and the author.
     #[serde(skip)]
     pub suite: Option<String>,
+    /// The title of its pull request.
+    #[serde(skip)]
+    pub pull_request_title: Option<String>,
     /// The message of its commit.
     #[serde(skip)]
     pub commit_message: Option<String>,
@@ -178,11 +181,12 @@ impl RunRow {
         tested_or_commit(self.tested_revision.as_deref(), self.commit_sha.as_deref())
     }
 
-    /// The first line of its commit's message.
+    /// The first line of its commit's message, else the title of its pull request.
     pub fn subject(&self) -> Option<&str> {
-        self.commit_message
-            .as_deref()
+        let message = self.commit_message.as_deref();
+        message
             .and_then(|message| message.lines().next())
+            .or(self.pull_request_title.as_deref())
     }
 }
 
@@ -259,6 +263,13 @@ pub enum SomeTests {
     Of(Vec<TestOrdinal>),
     /// One page in the order of [`RunDetail::tests`].
     Page {
+        /// The number of tests before it.
+        offset: u64,
+        /// The most tests on it.
+        limit: u32,
+    },
+    /// One page in the order of their durations, the longest first and unknown ones last.
+    Slowest {
         /// The number of tests before it.
         offset: u64,
         /// The most tests on it.

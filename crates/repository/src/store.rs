@@ -19,7 +19,7 @@ use assay_domain::{
     project::{Caller, Project, ProjectEntry},
     recording::Recording,
     rules::RecordingRules,
-    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, SomeTests, TestEntry},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunRow, SomeTests, TestEntry},
     settings::Settings,
     signature::{
         NewSignature, SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery,
@@ -130,6 +130,12 @@ impl Store for Database {
     fn runs(&self, project: &Project, query: &RunQuery) -> Result<RunPage, StoreError> {
         self.on_standby("reading runs", |connection| {
             run_list::page(connection, project, query)
+        })
+    }
+
+    fn longest_runs(&self, project: &Project, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+        self.on_standby("reading the longest runs", |connection| {
+            run_list::longest(connection, project, query)
         })
     }
 

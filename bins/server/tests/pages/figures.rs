@@ -39,7 +39,7 @@ fn the_overview_counts_what_the_flaky_list_counts() {
     }
     let shown = browser.run(
         "return [...document.querySelectorAll('.row.broken, .row.flaky')].map((row) => \
-         [row.querySelector('.name').title, row.querySelector('.path').textContent])",
+         [row.querySelector('.name').title, row.querySelector('.path bdi').textContent])",
     );
     assert_eq!(shown, json!(reasons));
     // The newest run of the stable branch, and of all branches.
@@ -99,7 +99,7 @@ fn the_list_of_tests_has_the_scores_and_names_of_the_flaky_list() {
     browser.open(&world.url(&format!("/p/{}/tests?status=flaky", world.project)));
     let shown = browser.run(
         "return [...document.querySelectorAll('#results .row')].map((row) => \
-         [row.querySelector('.name').title, row.querySelector('.figure').lastChild.textContent])",
+         [row.querySelector('.name').title, row.textContent.match(/flake score ([0-9.]+)/)[1]])",
     );
     let expected: Vec<Value> = list["tests"]
         .as_array()

@@ -219,3 +219,94 @@ fn the_list_of_runs_is_filtered_and_paged_like_the_apis() {
     assert_eq!((numbers(&first).len(), numbers(&older).len()), (50, 15));
     assert_eq!(numbers(&follow(&older, "prev")), numbers(&first));
 }
+
+#[test]
+fn lists_with_durations_sort_by_them_and_runs_show_what_they_are_about() {
+    let world = World::new();
+    let run = |key: &str, seconds: &[u32], flags: &[&str]| {
+        let took = (seconds.iter().sum::<u32>() * 1_000).to_string();
+        let cases: String = seconds
+            .iter()
+            .map(|seconds| format!("<testcase classname=\"c\" name=\"takes {seconds} s\" file=\"{seconds}.test.ts\" time=\"{seconds}\"/>"))
+            .collect();
+        let report = format!("<testsuite>{cases}</testsuite>");
+        world.import_report(
+            5,
+            &report,
+            &[&["--run-key", key, "--duration-ms", &took], flags].concat(),
+        )
+    };
+    let pull_request = [
+        "--branch",
+        "topic",
+        "--pr",
+        "7",
+        "--pr-title",
+        "Sell <b>shoes</b>",
+        "--author",
+        "Jo",
+    ];
+    let run_id = text(&run("long", &[10, 300, 20], &pull_request)["runId"]);
+    run("short", &[1], &["--branch", "main"]);
+    let browser = world.signed_in(Scripts::Off);
+    let project = world.url(&format!("/p/{}", world.project));
+
+    browser.open(&format!("{project}/runs?sort=duration"));
+    let first = browser.text("#results .row");
+    assert!(
+        first.contains("on topic, pull request 7") && first.contains("Sell <b>shoes</b>, by Jo"),
+        "{first}"
+    );
+    assert!(
+        browser.text("#results").contains("first."),
+        "{}",
+        browser.text("#results")
+    );
+    let cookie = world.cookie();
+    let wrong = format!("/p/{}/runs?sort=name", world.project);
+    assert_eq!(world.page(&wrong, &cookie).status, 400);
+
+    let shown = || -> Vec<String> {
+        let names =
+            browser.run("return [...document.querySelectorAll('.row .name')].map((name) => name.title)");
+        serde_json::from_value(names).unwrap()
+    };
+    browser.open(&format!("{project}/runs/{run_id}?show=all"));
+    assert_eq!(shown(), ["c > takes 10 s", "c > takes 20 s", "c > takes 300 s"]);
+    browser.follow("a[href*='sort=duration']");
+    assert_eq!(shown(), ["c > takes 300 s", "c > takes 20 s", "c > takes 10 s"]);
+}
+
+#[test]
+fn projects_are_searched_and_those_with_failing_tests_come_first() {
+    let world = World::new();
+    for name in ["Quiet", "Café", "Red"] {
+        world.cli.json(&["project", "create", "--org", "Shop", name]);
+    }
+    // More than fail in the project that exists.
+    let cases: String = (0..20)
+        .map(|test| format!("<testcase name=\"{test}\"><failure/></testcase>"))
+        .collect();
+    let report = world.file("red.xml", &format!("<testsuite>{cases}</testsuite>"));
+    world.cli.json(&[
+        "import",
+        "--project",
+        "Red",
+        "--branch",
+        "main",
+        "--run-key",
+        "1",
+        &report,
+    ]);
+    let browser = world.signed_in(Scripts::On);
+    let shown = "return [...document.querySelectorAll('#results h2')].map((name) => name.textContent)";
+    browser.open(&world.url("/"));
+    assert_eq!(
+        browser.run(shown),
+        serde_json::json!(["Red", "web", "Quiet", "Café"])
+    );
+    browser.write("input[name=search]", "CAFÉ");
+    browser.until("return document.querySelectorAll('#results h2').length === 1");
+    assert_eq!(browser.run(shown), serde_json::json!(["Café"]));
+    assert_eq!(browser.console(), Vec::<String>::new());
+}

@@ -35,7 +35,11 @@ fn a_project_without_runs_leads_to_its_first_run_by_what_the_page_shows() {
             json!(true)
         );
     }
-    let shown = |selector: &str| text(&browser.run(&format!("return document.querySelector('{selector}').textContent")));
+    let shown = |selector: &str| {
+        text(&browser.run(&format!(
+            "return document.querySelector('{selector}').textContent"
+        )))
+    };
     let key = text(&run(&world, &shown("#key-command"))["key"]);
     let url = shown("#address");
 
@@ -73,7 +77,7 @@ fn a_project_without_runs_leads_to_its_first_run_by_what_the_page_shows() {
 #[test]
 fn an_organization_without_projects_is_set_up_by_the_command_of_its_page() {
     let world = World::new();
-    world.database.execute("DELETE FROM project");
+    world.cli.json(&["project", "delete", "--yes", "web"]);
     let server = Server::start_on_one_address(
         world.database.url(),
         &[("ASSAY_PUBLIC_URL", "http://assay.example.org")],
@@ -81,7 +85,9 @@ fn an_organization_without_projects_is_set_up_by_the_command_of_its_page() {
     let world = world.served_by(server);
     let cookie = world.server.front().sign_in(&world.key);
     let page = world.server.front().get_with("/", &[("Cookie", &cookie)]).text();
-    let (_, command) = page.split_once("id=\"setup\" tabindex=\"0\">").unwrap();
+    let (_, command) = page
+        .split_once("id=\"setup\" tabindex=\"0\">")
+        .unwrap_or_else(|| panic!("no command: {page}"));
     let command = command.split('<').next().unwrap();
     assert_eq!(
         command,

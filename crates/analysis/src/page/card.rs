@@ -114,7 +114,7 @@ impl Rows<'_> {
                         (figures::chip(entry.status))
                         (name::in_list(short, &entry.test_name))
                         span.runs data-runs=(runs) { (strip::draw(&outcomes, Scale::LINE, "Runs")) }
-                        span.figure { (format!("{:.2}", figures.flake_score)) }
+                        span.figure { (figures.failure_rate.map_or("–".to_owned(), words::percent)) }
                         span.figure { (figures.time_lost_ms.map_or("–".to_owned(), words::duration)) }
                     }
                     @match detail {

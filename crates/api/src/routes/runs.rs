@@ -231,6 +231,7 @@ mod tests {
             counts: Counts::default(),
             shards: None,
             suite: None,
+            pull_request_title: None,
             commit_message: None,
             author_name: None,
             trusted: true,

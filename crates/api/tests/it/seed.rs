@@ -260,6 +260,7 @@ pub(crate) fn run_row(number: i32, started_at: Timestamp) -> RunRow {
         duration_ms: None,
         counts: COUNTS,
         suite: None,
+        pull_request_title: None,
         commit_message: None,
         author_name: None,
         trusted: true,

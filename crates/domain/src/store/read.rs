@@ -16,7 +16,7 @@ use crate::{
     project::{Caller, Project, ProjectEntry},
     recording::{Recording, RunContext},
     rules::RecordingRules,
-    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, SomeTests, TestEntry},
+    run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunRow, SomeTests, TestEntry},
     settings::Settings,
     signature::{
         NewSignature, SignatureDays, SignatureDetail, SignatureHits, SignaturePage, SignatureQuery,
@@ -80,6 +80,10 @@ pub trait Store: ReadKeys {
 
     /// One page of the runs list.
     fn runs(&self, project: &Project, query: &RunQuery) -> Result<RunPage, StoreError>;
+
+    /// The runs of the list, the longest first and unknown durations last. One page of them is returned, whatever the
+    /// position.
+    fn longest_runs(&self, project: &Project, query: &RunQuery) -> Result<Vec<RunRow>, StoreError>;
 
     /// The run with this id. The id of any of its shards also identifies it.
     ///

@@ -31,7 +31,7 @@ use maud::{Markup, html};
 use super::{
     first_run,
     parts::{count, ended, failing_since, when},
-    rows::{self, Row},
+    rows,
 };
 use crate::{
     error::FrontError,
@@ -90,7 +90,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             @if !group.worst.is_empty() {
                 section aria-label=(heading) {
                     h2 { (heading) }
-                    (rows::rows(id, &history, stable, &group.worst(), Row::WithReason))
+                    (rows::rows(id, &history, stable, &group.worst(), view.now))
                     @if group.tests > group.worst.len() {
                         p.pages { a href=(links::tests_with(id, group.status)) { "All " (words::grouped(group.tests)) } }
                     }

@@ -5,8 +5,10 @@ use assay_components::{
     words,
 };
 use assay_domain::{
+    folding::fold,
     id::ProjectId,
     page::{Direction, PerPage},
+    project::ProjectEntry,
     run::{Outcome as RunOutcome, RunQuery, RunRow},
     verdict::VerdictStatus,
     window::{Days, Window},
@@ -21,10 +23,13 @@ use crate::{
     error::FrontError,
     layout::{Answer, Page, Tab},
     links,
-    view::View,
+    view::{Verdicts, View},
 };
 
-/// Most projects with details. Further projects have only their names.
+/// Most projects that are judged. The first of a longer list are; a search selects others.
+const JUDGED_PROJECTS: usize = 60;
+
+/// Most projects with details: those with the most failing tests. Further projects have only their names.
 const DETAILED_PROJECTS: usize = 20;
 
 /// The verdicts whose tests are counted, with their words.
@@ -35,15 +40,79 @@ const COUNTED: [(VerdictStatus, &str); 3] = [
 ];
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
+    let search = view.text("search")?;
     let projects = view.store.projects(&view.caller)?;
-    if let [only] = projects.as_slice() {
+    if let ([only], None) = (projects.as_slice(), &search) {
         return Ok(Answer::Redirect(links::project(only.id, "")));
     }
-    let mut detailed_projects = Vec::new();
-    for entry in projects.iter().take(DETAILED_PROJECTS) {
-        let Some(project) = view.directory.project(&view.caller, entry.id, view.now)? else {
-            continue;
-        };
+    let folded = search.as_deref().map(fold);
+    let is_wanted = |entry: &&ProjectEntry| {
+        folded
+            .as_deref()
+            .is_none_or(|text| fold(&entry.name).contains(text))
+    };
+    let matching: Vec<&ProjectEntry> = projects.iter().filter(is_wanted).collect();
+    let (cards, others) = detailed(view, &matching)?;
+    let body = html! {
+        h1 { "Projects" }
+        @if projects.is_empty() {
+            (first_run::of_organization(view))
+        } @else {
+            form.controls role="search" action="/" method="get" data-live {
+                label.search { span.unseen { "Search projects" } input name="search" type="search" value=[search.as_deref()] maxlength="200" placeholder="Search projects" autocomplete="off"; }
+                button type="submit" { "Apply" }
+            }
+        }
+        div #results {
+            @if matching.is_empty() && !projects.is_empty() {
+                p.empty { "No project matches. " a href="/" { "Show all projects" } }
+            }
+            div.panels { @for card in &cards { (card.panel(view)) } }
+            @if !cards.is_empty() {
+                p.sub { "A bar is a run, the newest on the right." }
+                (strip::legend([Outcome::Passed, Outcome::Recovered, Outcome::Failed]))
+            }
+            @if !others.is_empty() {
+                h2 { "Further projects" }
+                ul { @for entry in &others { li { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } } } }
+            }
+        }
+    };
+    Ok(Page {
+        title: "Projects".to_owned(),
+        project: None,
+        tab: Tab::None,
+        body,
+        api: vec!["/projects".to_owned()],
+    }
+    .into())
+}
+
+/// A project with its state, verdicts and newest runs.
+struct Card<'a> {
+    entry: &'a ProjectEntry,
+    verdicts: Verdicts,
+    runs: Vec<RunRow>,
+}
+
+/// The cards of the projects with the most tests that fail on the stable branch, and the other projects by name.
+fn detailed<'a>(
+    view: &View<'_>,
+    projects: &[&'a ProjectEntry],
+) -> Result<(Vec<Card<'a>>, Vec<&'a ProjectEntry>), FrontError> {
+    let mut judged = Vec::new();
+    for entry in projects.iter().take(JUDGED_PROJECTS) {
+        if let Some(project) = view.directory.project(&view.caller, entry.id, view.now)? {
+            judged.push((*entry, view.verdicts(&project)?, project));
+        }
+    }
+    // Stable, so that equal projects keep the order of the list.
+    judged.sort_by_key(|(_, verdicts, _)| std::cmp::Reverse(verdicts.stable.failing()));
+    let further = judged.split_off(DETAILED_PROJECTS.min(judged.len()));
+    let mut others: Vec<&ProjectEntry> = further.into_iter().map(|(entry, ..)| entry).collect();
+    others.extend(projects.iter().skip(JUDGED_PROJECTS));
+    let mut cards = Vec::new();
+    for (entry, verdicts, project) in judged {
         let query = RunQuery {
             window: Window::ending(view.now, Days::Thirty),
             branch: None,
@@ -58,54 +127,42 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             direction: Direction::Next,
         };
         let runs = view.store.runs(&project, &query)?.runs;
-        let verdicts = view.verdicts(&project)?;
-        detailed_projects.push((entry, runs, verdicts));
+        cards.push(Card {
+            entry,
+            verdicts,
+            runs,
+        });
     }
-    // The projects whose stable branch is red come first.
-    detailed_projects.sort_by_key(|(_, _, verdicts)| std::cmp::Reverse(verdicts.stable.failing()));
-    let body = html! {
-        h1 { "Projects" }
-        @if projects.is_empty() {
-            (first_run::of_organization(view))
-        }
-        div.panels {
-            @for (entry, runs, verdicts) in &detailed_projects {
-                section.panel {
-                    h2 { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } }
-                    p { b { (verdicts.stable.sentence(&verdicts.history)) } }
-                    p.facts {
-                        @for (status, word) in COUNTED {
-                            span { (counted(entry.id, verdicts.count(status), status, word)) }
-                        }
+    Ok((cards, others))
+}
+
+impl Card<'_> {
+    fn panel(&self, view: &View<'_>) -> Markup {
+        let Self {
+            entry,
+            verdicts,
+            runs,
+        } = self;
+        let cells: Vec<Option<Outcome>> = runs.iter().rev().map(cell).collect();
+        html! {
+            section.panel {
+                h2 { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } }
+                p { b { (verdicts.stable.sentence(&verdicts.history)) } }
+                p.facts {
+                    @for (status, word) in COUNTED {
+                        span { (counted(entry.id, verdicts.count(status), status, word)) }
                     }
-                    @let cells: Vec<Option<Outcome>> = runs.iter().rev().map(cell).collect();
-                    p { (strip::draw(&cells, Scale { step: 9, height: 22 }, "Runs")) }
-                    p.sub {
-                        @match runs.first() {
-                            Some(run) => { "Last run " a href=(links::run(entry.id, &run.id)) { "#" (run.run_number) } ", " (ended(run)) ", " (when(run.started_at, view.now)) },
-                            None => "No run in the last 30 days",
-                        }
+                }
+                p { (strip::draw(&cells, Scale { step: 9, height: 22 }, "Runs")) }
+                p.sub {
+                    @match runs.first() {
+                        Some(run) => { "Last run " a href=(links::run(entry.id, &run.id)) { "#" (run.run_number) } ", " (ended(run)) ", " (when(run.started_at, view.now)) },
+                        None => "No run in the last 30 days",
                     }
                 }
             }
         }
-        @if !detailed_projects.is_empty() {
-            p.sub { "A bar is a run, the newest on the right." }
-            (strip::legend([Outcome::Passed, Outcome::Recovered, Outcome::Failed]))
-        }
-        @if projects.len() > DETAILED_PROJECTS {
-            h2 { "Further projects" }
-            ul { @for entry in projects.iter().skip(DETAILED_PROJECTS) { li { a href=(links::project(entry.id, "")) { bdi { (entry.name) } } } } }
-        }
-    };
-    Ok(Page {
-        title: "Projects".to_owned(),
-        project: None,
-        tab: Tab::None,
-        body,
-        api: vec!["/projects".to_owned()],
     }
-    .into())
 }
 
 /// A number of tests, with a link to their list if there are any.

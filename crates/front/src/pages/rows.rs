@@ -7,7 +7,7 @@ use assay_components::{
     strip::{self, Outcome, Scale},
     words,
 };
-use assay_domain::{id::ProjectId, observation::History, verdict::VerdictStatus};
+use assay_domain::{id::ProjectId, observation::History, timestamp::Timestamp, verdict::VerdictStatus};
 use assay_explain::stable_branch::StableBranchState;
 use maud::{Markup, html};
 
@@ -16,22 +16,13 @@ use crate::{links, view::NamedVerdict};
 /// Most runs in a row's strip.
 const RUNS: usize = 24;
 
-/// The detail of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Row {
-    /// One line.
-    Compact,
-    /// Also the sentence of the verdict.
-    WithReason,
-}
-
-/// The rows of these tests, in their order.
+/// The rows of these tests, in their order: verdict, name and file, reason, last failure, newest runs and figures.
 pub(super) fn rows(
     project: ProjectId,
     history: &History,
     stable: &StableBranchState,
     tests: &[NamedVerdict<'_>],
-    row: Row,
+    now: Timestamp,
 ) -> Markup {
     let indexes = run_indexes(history);
     let names: Vec<_> = tests
@@ -51,16 +42,30 @@ pub(super) fn rows(
                         (figures::chip_before(verdict.status, since.as_ref().map(|since| since.run_number)))
                         span.named {
                             (name::in_list(short, test.name))
-                            @if row == Row::WithReason { span.path { bdi { (verdict.explanation) } } }
-                            @if let Some(since) = &since { span.path { "Fails on the stable branch since run " (since.run_number) } }
+                            span.path {
+                                bdi { (verdict.explanation) }
+                                @if let Some(at) = last_failure(history, &cells) { ". Last failure " (words::age(at, now)) }
+                                @if verdict.status == VerdictStatus::Flaky { ", flake score " (format!("{:.2}", verdict.figures.flake_score)) }
+                            }
+                            @if let Some(since) = &since { span.path { "Fails on the stable branch since run " (since.run_number) ", " (words::age(since.started_at, now)) } }
                             @if let Some(on) = verdict.failing_on.first().filter(|_| verdict.status == VerdictStatus::Healthy) { span.path { "Healthy on " bdi { (history.stable_branch) } "; fails on " bdi { (on.branch.as_deref().unwrap_or("runs without a branch")) } " since run " (on.since_run) } }
                         }
                         span.runs { (strip::draw(&newest, Scale::LINE, "Runs")) }
-                        span.figure { span.unseen { "flake score " } (format!("{:.2}", verdict.figures.flake_score)) }
+                        span.figure { span.unseen { "fails in " } (verdict.figures.failure_rate.map_or("–".to_owned(), words::percent)) }
                         span.figure { span.unseen { "time lost " } (verdict.figures.time_lost_ms.map_or("–".to_owned(), words::duration)) }
                     }
                 }
             }
         }
     }
+}
+
+/// The start of the newest of these runs in which an attempt failed.
+fn last_failure(history: &History, cells: &[(usize, Outcome)]) -> Option<Timestamp> {
+    let failed = |outcome: Outcome| match outcome {
+        Outcome::Failed | Outcome::MassFailure | Outcome::Recovered => true,
+        Outcome::Passed | Outcome::Skipped => false,
+    };
+    let (run, _) = cells.iter().rev().find(|(_, outcome)| failed(*outcome))?;
+    Some(history.runs.get(*run)?.run.started_at)
 }

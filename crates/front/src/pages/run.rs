@@ -52,6 +52,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             .map(|(word, _)| word)
             .find(|filter| *filter == word)
     })?;
+    let sort = view.parse("sort", "must be duration", |sort| {
+        (sort == "duration").then_some("duration")
+    })?;
     let page = view.page()?;
     let run_with = |tests: &SomeTests| {
         let run = view.store.run_with(&project, id, tests)?;
@@ -83,18 +86,28 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         Some(_) => causes.page(),
         None => PagePlace::of_size(page, PER_PAGE_BY_FILE, u64::from(counts.total)),
     };
-    let run = run_with(&match list {
-        Some(_) => SomeTests::Of(causes.tests()),
-        None => SomeTests::Page {
-            offset: place.offset(),
-            limit: PER_PAGE_BY_FILE,
-        },
+    let (offset, limit) = (place.offset(), PER_PAGE_BY_FILE);
+    let run = run_with(&match (list, sort) {
+        (Some(_), _) => SomeTests::Of(causes.tests()),
+        (None, None) => SomeTests::Page { offset, limit },
+        (None, Some(_)) => SomeTests::Slowest { offset, limit },
     })?;
     let decisions = Decisions::read(view, &project, id)?;
     let path = links::run(project.id, &id);
     let mode = (knowledge == Knowledge::Hindsight).then_some(knowledge.as_str());
+    let sorted_address = |filter: &str, sort: Option<&str>, page: Option<&str>, mode: Option<&str>| {
+        links::with_query(
+            &path,
+            &[
+                ("show", Some(filter)),
+                ("sort", sort),
+                ("mode", mode),
+                ("page", page),
+            ],
+        )
+    };
     let address = |filter: &str, page: Option<&str>, mode: Option<&str>| {
-        links::with_query(&path, &[("show", Some(filter)), ("mode", mode), ("page", page)])
+        sorted_address(filter, sort.filter(|_| filter == "all"), page, mode)
     };
     let repository_links = RepositoryLinks::of(&run);
     let body = html! {
@@ -113,13 +126,20 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                         }
                     }
                 }
+                @if list.is_none() {
+                    div.chips {
+                        @for (each, label) in [(None, "by file"), (Some("duration"), "longest first")] {
+                            a href=(sorted_address(filter, each, None, mode)) aria-current=[(each == sort).then_some("true")] { (label) }
+                        }
+                    }
+                }
             }
             @if place.total == 0 {
                 p.empty { "No such test in this run." }
             } @else if list.is_some() {
                 (causes.list(project.id, &run, &repository_links, &decisions))
             } @else {
-                (tests_by_file(project.id, &run, &repository_links, &decisions))
+                (listed_tests(project.id, &run, &repository_links, &decisions, sort.is_some()))
             }
             (pager(&place, |page| address(filter, Some(&page.to_string()), mode)))
         }
@@ -259,12 +279,13 @@ fn report_error(error: &ErrorDetail) -> Markup {
     html! { pre tabindex="0" { (beginning) } }
 }
 
-/// The tests, grouped by file. They are ordered by file already.
-fn tests_by_file(
+/// The tests in their order: grouped by file, or with `is_one_list` as one list.
+fn listed_tests(
     project: ProjectId,
     run: &RunDetail,
     repository_links: &RepositoryLinks,
     decisions: &Decisions,
+    is_one_list: bool,
 ) -> Markup {
     let tests = &run.tests;
     let names: Vec<_> = tests
@@ -274,9 +295,9 @@ fn tests_by_file(
     let short = name::short_names(&names);
     let named: Vec<(&TestEntry, &name::ShortName)> = tests.iter().zip(&short).collect();
     html! {
-        @for group in named.chunk_by(|(left, _), (right, _)| left.file_path == right.file_path) {
+        @for group in named.chunk_by(|(left, _), (right, _)| is_one_list || left.file_path == right.file_path) {
             @if let Some((first, _)) = group.first() {
-                h3.path { @match &first.file_path { Some(file) => (repository_links.file(file)), None => "(no file)" } }
+                @if !is_one_list { h3.path { @match &first.file_path { Some(file) => (repository_links.file(file)), None => "(no file)" } } }
                 ol.rows {
                     @for (test, short) in group {
                         li.row.(test.status.as_str()) {

@@ -28,6 +28,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     })?;
     let trusted: Option<bool> = view.parse("trusted", "must be true or false", |word| word.parse().ok())?;
     let trusted_word = trusted.map(|trusted| if trusted { "true" } else { "false" });
+    let is_by_duration = view
+        .parse("sort", "must be duration", |sort| {
+            (sort == "duration").then_some(())
+        })?
+        .is_some();
+    let sort = is_by_duration.then_some("duration");
     let position = view.parse("cursor", "must come from a link of the list", cursor::decode)?;
     let direction = view.parse("direction", "must be one of next, prev", |word| match word {
         "next" => Some(Direction::Next),
@@ -48,7 +54,11 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             .filter(|_| position.is_some())
             .unwrap_or(Direction::Next),
     };
-    let page = view.store.runs(&project, &query)?;
+    let mut page = view.store.runs(&project, &query)?;
+    if is_by_duration {
+        page.runs = view.store.longest_runs(&project, &query)?;
+        (page.has_older, page.has_newer) = (false, false);
+    }
     let branches = view.store.branches(&project)?;
     let days = window.days.count().to_string();
     let filters = [
@@ -57,6 +67,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         ("sha", sha.as_deref()),
         ("status", status.map(Outcome::as_str)),
         ("trusted", trusted_word),
+        ("sort", sort),
     ];
     let address = |run: &RunRow, direction: &'static str| {
         let cursor = cursor::encode(RunPosition {
@@ -85,11 +96,12 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                 (choice("true", trusted_word, "a trusted key"))
                 (choice("false", trusted_word, "a public key"))
             } }
+            label { span { "Sort by" } select name="sort" { (choice("", sort, "newest")) (choice("duration", sort, "duration")) } }
             label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
             button type="submit" { "Apply" }
         }
         div #results {
-            p.sub { (count(page.total, "run")) " in " (window.days.count()) " days" @if is_filtered(&query) { " with these filters" } "." }
+            p.sub { (count(page.total, "run")) " in " (window.days.count()) " days" @if is_filtered(&query) { " with these filters" } @if is_by_duration { ", the longest " (page.runs.len()) " first" } "." }
             @if page.runs.is_empty() { (empty_list(project.id, &query)) } @else { (table(project.id, &page.runs, view.now)) }
             nav.pages aria-label="Pages" {
                 @if let (true, Some(first)) = (page.has_newer, page.runs.first()) { a.button rel="prev" href=(address(first, "prev")) { "Newer" } }

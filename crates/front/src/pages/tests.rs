@@ -17,7 +17,7 @@ use maud::{Markup, html};
 
 use super::{
     parts::{branch_field, choice, pager},
-    rows::{self, Row},
+    rows,
 };
 use crate::{
     error::FrontError,
@@ -227,7 +227,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                     @if filters.is_any() { " " a href=(links::with_query(&path, &[("sort", sorted)])) { "Show all tests" } }
                 } }
             } @else {
-                (rows::rows(project.id, &verdicts.history, &verdicts.stable, &page_tests, Row::Compact))
+                (rows::rows(project.id, &verdicts.history, &verdicts.stable, &page_tests, view.now))
             }
             (pager(&place, |page| address(chosen, Some(&page.to_string()))))
         }

@@ -51,12 +51,14 @@ fn from_event(reader: &mut EnvironmentReader<'_>, event: &Value) {
     if event.pointer("/pull_request/head/sha").is_some() {
         context.tested_revision = text("/pull_request/head/sha");
         context.pull_request_title = text("/pull_request/title");
+        // The event has no commit, but the account that opened the pull request.
+        context.author_name = text("/pull_request/user/login");
         context.pull_request_number = ["/pull_request/number", "/number"]
             .iter()
             .find_map(|path| event.pointer(path)?.as_i64());
         context.branch = context.branch.take().or_else(|| text("/pull_request/head/ref"));
         fork = owner_of_fork(event, "/pull_request/head/repo", "/pull_request/base/repo");
-        values_from_event.extend(["tested revision", "pull request title", "pull request"]);
+        values_from_event.extend(["tested revision", "pull request title", "pull request", "author"]);
     } else if event.pointer("/workflow_run/head_sha").is_some() {
         // The variables describe the default branch; the event names the tested commit.
         context.commit_sha = text("/workflow_run/head_sha");

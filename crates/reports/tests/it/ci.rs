@@ -68,6 +68,8 @@ fn a_pull_request_on_github_is_tested_at_its_head() {
         ci.context.run_url.as_deref(),
         Some("https://github.com/acme/acme-shop/actions/runs/10293847566")
     );
+    assert_eq!(ci.context.author_name.as_deref(), Some("j-doe"));
+    assert!(ci.sources.contains(&("author", "GITHUB_EVENT_PATH")));
     assert!(ci.sources.contains(&("branch", "GITHUB_HEAD_REF")));
     assert!(ci.sources.contains(&("tested revision", "GITHUB_EVENT_PATH")));
     // Without the event file, the reference still has the number.

@@ -75,14 +75,25 @@ pub(crate) fn find_with(
             let tests: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
             found.results(connection, &names, Some(&tests))?
         }
-        SomeTests::Page { offset, limit } => found
-            .results(connection, &names, None)?
-            .into_iter()
-            .skip(usize::try_from(*offset).unwrap_or(usize::MAX))
-            .take(usize::try_from(*limit).unwrap_or(usize::MAX))
-            .collect(),
+        SomeTests::Page { offset, limit } => {
+            page_of(found.results(connection, &names, None)?, *offset, *limit)
+        }
+        SomeTests::Slowest { offset, limit } => {
+            let mut results = found.results(connection, &names, None)?;
+            // Stable, so that tests of one duration keep the order by file and name.
+            results.sort_by_key(|(_, result)| std::cmp::Reverse(result.duration_ms));
+            page_of(results, *offset, *limit)
+        }
     };
     found.detail(connection, &results, None).map(Some)
+}
+
+/// At most `limit` results from index `offset` on.
+fn page_of(results: NamedResults<'_>, offset: u64, limit: u32) -> NamedResults<'_> {
+    let page = results
+        .into_iter()
+        .skip(usize::try_from(offset).unwrap_or(usize::MAX));
+    page.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect()
 }
 
 /// The tests of a part; none where the run or its signatures have changed.
@@ -104,8 +115,8 @@ pub(crate) fn part(
     found.tests(connection, &results).map(Some)
 }
 
-/// Title, provider and page of the CI run, for the detail.
-type Context = (Option<String>, Option<String>, Option<String>);
+/// Provider and page of the CI run, for the detail.
+type Context = (Option<String>, Option<String>);
 
 /// A visible run with its parts, by shard and in order of arrival.
 pub(crate) struct FoundRun {
@@ -147,7 +158,7 @@ impl FoundRun {
             .order((parts::index.asc(), parts::number.asc()))
             .select((
                 StoredRun::as_select(),
-                (runs::pull_request_title, runs::ci_provider, runs::run_url),
+                (runs::ci_provider, runs::run_url),
                 PartSummary::as_select(),
             ))
             .load(connection)?;
@@ -302,7 +313,7 @@ fn detail_run(
     parts: &[PartSummary],
     (report_errors, omitted_report_errors): (Vec<ErrorDetail>, u32),
 ) -> Result<Run, StoreError> {
-    let (pull_request_title, ci_provider, run_url) = context;
+    let (ci_provider, run_url) = context;
     let received = part::shards(parts)?;
     let expected = stored.shards_expected.map(count).transpose()?;
     Ok(Run {
@@ -321,7 +332,7 @@ fn detail_run(
         author_name: stored.author_name,
         tested_revision: stored.tested_revision,
         pull_request_number: stored.pull_request_number,
-        pull_request_title,
+        pull_request_title: stored.pull_request_title,
         ci_provider: optional_word("CI provider", ci_provider.as_deref())?,
         suite: stored.suite,
         trusted: stored.counts_in_verdicts,

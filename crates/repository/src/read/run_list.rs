@@ -5,7 +5,7 @@ use std::ops::Range;
 use assay_domain::{
     page::{Direction, RunPosition},
     project::Project,
-    run::{RunPage, RunQuery},
+    run::{RunPage, RunQuery, RunRow},
 };
 use diesel::{
     PgConnection, RunQueryDsl,
@@ -28,7 +28,8 @@ use crate::{
 /// The columns of [`StoredRun`], in its order.
 const COLUMNS: &str = "run.number, run.id, run.sharded, run.branch, run.commit_sha, run.tested_revision, \
     run.pull_request_number, run.status, run.started_at, run.finished_at, run.duration_ms, run.shards_received, \
-    run.shards_expected, run.suite, run.commit_message, run.author_name, run.counts_in_verdicts, run.total, run.passed, \
+    run.shards_expected, run.suite, run.pull_request_title, \
+    run.commit_message, run.author_name, run.counts_in_verdicts, run.total, run.passed, \
     run.failed, run.skipped, run.recovered";
 
 /// One page of the runs list, in one statement wherever it has a run.
@@ -73,6 +74,24 @@ pub(crate) fn page(connection: &mut PgConnection, project: &Project, query: &Run
         has_older,
         has_newer,
     })
+}
+
+/// The runs that match, the longest first and unknown durations last, at most one page of
+/// them. The position does not count.
+pub(crate) fn longest(
+    connection: &mut PgConnection,
+    project: &Project,
+    query: &RunQuery,
+) -> Read<Vec<RunRow>> {
+    let list = List::new(project, query);
+    let rows: Vec<StoredRun> = SqlStatement::<SqlTypeOf<AsSelect<StoredRun, Pg>>>::new("SELECT ")
+        .sql(COLUMNS)
+        .sql(" FROM run WHERE ")
+        .all(&list.matching)
+        .sql(" ORDER BY run.duration_ms DESC NULLS LAST, run.number DESC LIMIT ")
+        .bind(i64::from(query.per_page.count()))
+        .load(connection)?;
+    Ok(rows.into_iter().map(StoredRun::row).collect::<Result<_, _>>()?)
 }
 
 /// The stable branch, the number of matching runs, and whether one is on the other side of the page.

@@ -443,8 +443,11 @@ fn exercise(world: &World) {
     let mut query = run_query();
     (query.branch, query.sha) = (Some("main".to_owned()), Some("c0f".to_owned()));
     store.runs(project, &query).unwrap();
+    store.longest_runs(project, &query).unwrap();
     store.run(project, imported.run_id).unwrap().unwrap();
     let page = SomeTests::Page { offset: 0, limit: 2 };
+    store.run_with(project, imported.run_id, &page).unwrap().unwrap();
+    let page = SomeTests::Slowest { offset: 0, limit: 2 };
     store.run_with(project, imported.run_id, &page).unwrap().unwrap();
     store.attempts(project, imported.run_id, &x).unwrap().unwrap();
     store.history(project, &x, &month).unwrap();

@@ -378,3 +378,47 @@ fn some_tests_of_a_run_are_a_part_of_all() {
         .run_with(&other, imported.run_id, &SomeTests::Of(vec![0]));
     assert_eq!(foreign.unwrap(), None);
 }
+
+#[test]
+fn the_slowest_tests_and_the_longest_runs_come_first() {
+    let world = World::new();
+    let mut recording = report("a");
+    for test in ["a", "b", "c", "d"] {
+        recording = recording.test(test, "p");
+    }
+    for (test, duration) in recording.tests.iter_mut().zip([Some(5), None, Some(7), Some(5)]) {
+        test.attempts[0].attempt.duration_ms = duration;
+    }
+    let imported = world.import(&recording);
+    let slowest = |offset, limit| -> Vec<String> {
+        let page = SomeTests::Slowest { offset, limit };
+        let run = world.store.run_with(&world.project, imported.run_id, &page);
+        run.unwrap()
+            .unwrap()
+            .tests
+            .into_iter()
+            .map(|test| test.test_name)
+            .collect()
+    };
+    assert_eq!(slowest(0, 10), ["c", "a", "d", "b"]);
+    assert_eq!(slowest(1, 2), ["a", "d"]);
+    assert_eq!(slowest(4, 2), [""; 0]);
+
+    for (key, branch, minutes) in [("b", "topic", 30), ("c", "main", 20), ("d", "main", 40)] {
+        let mut run = report(key).at(HOUR).branch(branch).test("a", "p");
+        run.finished_at = Some(Timestamp::from_unix_ms(
+            run.started_at.unix_ms() + minutes * MINUTE,
+        ));
+        world.import(&run);
+    }
+    let mut query = run_query();
+    let longest = |query: &RunQuery| -> Vec<i32> {
+        let runs = world.store.longest_runs(&world.project, query).unwrap();
+        runs.iter().map(|run| run.run_number).collect()
+    };
+    assert_eq!(longest(&query), [4, 2, 3, 1]);
+    query.branch = Some("main".to_owned());
+    assert_eq!(longest(&query), [4, 3, 1]);
+    query.branch = Some("none\0".to_owned());
+    assert_eq!(longest(&query), [0; 0]);
+}
