@@ -2,13 +2,14 @@
 --
 -- Run it once as a superuser, connected to the database that Assay will use, with three passwords in the environment:
 --   ASSAY_OWNER_PASSWORD=… ASSAY_SERVER_PASSWORD=… ASSAY_IMPORTER_PASSWORD=… psql --dbname=assay --file=deploy/roles.sql
--- With ASSAY_INGESTER_PASSWORD it also creates the login of the ingest listener.
+-- With ASSAY_INGESTER_PASSWORD it also creates the login of the ingest listener, with ASSAY_BACKUP_PASSWORD one for pg_dump.
 -- Then run `assay-admin migrate` as assay_owner.
 \set ON_ERROR_STOP on
 \getenv owner_password ASSAY_OWNER_PASSWORD
 \getenv server_password ASSAY_SERVER_PASSWORD
 \getenv importer_password ASSAY_IMPORTER_PASSWORD
 \getenv ingester_password ASSAY_INGESTER_PASSWORD
+\getenv backup_password ASSAY_BACKUP_PASSWORD
 
 -- Group roles. `assay-admin migrate` grants them their rights. Another database of the cluster may have created them already.
 DO $$
@@ -34,7 +35,14 @@ CREATE ROLE assay_ci LOGIN PASSWORD :'importer_password' IN ROLE assay_importer 
 -- The ingest listener of `assay-server`: stores results, looks up ingest keys, reads no read key.
 CREATE ROLE assay_intake LOGIN PASSWORD :'ingester_password' IN ROLE assay_ingester;
 \endif
+\if :{?backup_password}
+-- `pg_dump`: reads all tables, and changes nothing.
+CREATE ROLE assay_backup LOGIN PASSWORD :'backup_password' IN ROLE pg_read_all_data;
+\endif
 
 SELECT format('ALTER DATABASE %I OWNER TO assay_owner', current_database()) \gexec
 SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database()) \gexec
 SELECT format('GRANT CONNECT ON DATABASE %I TO assay_server, assay_importer, assay_ingester', current_database()) \gexec
+\if :{?backup_password}
+SELECT format('GRANT CONNECT ON DATABASE %I TO assay_backup', current_database()) \gexec
+\endif

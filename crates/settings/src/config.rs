@@ -198,6 +198,10 @@ pub struct Config {
     )]
     pub log_format: LogFormat,
 
+    /// Ask the server whose operators' listener has this address whether it is healthy, and exit with 1 if it is not
+    #[arg(long)]
+    pub check_health: bool,
+
     /// Load sample projects into a private database of their own, print a read key and sample requests, and serve
     #[arg(long)]
     pub demo: bool,
@@ -450,7 +454,10 @@ mod tests {
         };
         let at = |front, ingest| check(&["--front-listen", front, "--ingest-listen", ingest]);
         let refused = at("127.0.0.1:9000", "127.0.0.1:9000").unwrap_err();
-        assert!(refused.contains("Set ASSAY_LISTEN to 127.0.0.1:9000"), "{refused}");
+        assert!(
+            refused.contains("Set ASSAY_LISTEN to 127.0.0.1:9000"),
+            "{refused}"
+        );
         for (front, ingest) in [
             ("127.0.0.1:9000", "127.0.0.1:9001"),
             ("127.0.0.1:0", "127.0.0.1:0"),

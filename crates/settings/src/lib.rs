@@ -4,6 +4,7 @@
 mod address;
 mod command;
 mod config;
+mod health;
 mod limits;
 mod public_url;
 mod upload_limits;
@@ -11,6 +12,7 @@ mod upload_limits;
 pub use address::{Address, Place};
 pub use command::{command, print, with_usage};
 pub use config::{Config, Sizes};
+pub use health::check_health;
 pub use limits::Limits;
 pub use public_url::PublicUrl;
 pub use upload_limits::UploadLimits;

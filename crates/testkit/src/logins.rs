@@ -7,8 +7,8 @@ use crate::TestDatabase;
 /// The logins that `deploy/roles.sql` makes, under unique names.
 #[derive(Debug)]
 pub struct Logins {
-    /// Owner, server, importer and ingest listener.
-    pub names: [String; 4],
+    /// Owner, server, importer, ingest listener and backups.
+    pub names: [String; 5],
     url: String,
 }
 
@@ -16,8 +16,14 @@ impl Logins {
     /// Runs the script in the database of this connection string, which ends with the name of a superuser. The names of
     /// the logins begin with `prefix`.
     pub fn new(url: &str, prefix: &str) -> Self {
-        let names = ["assay_owner", "assay_web", "assay_ci", "assay_intake"]
-            .map(|login| (login, format!("{prefix}_{login}")));
+        let names = [
+            "assay_owner",
+            "assay_web",
+            "assay_ci",
+            "assay_intake",
+            "assay_backup",
+        ]
+        .map(|login| (login, format!("{prefix}_{login}")));
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/roles.sql");
         let mut sql = fs::read_to_string(file).expect("the script can be read");
         for (login, name) in &names {
@@ -29,7 +35,7 @@ impl Logins {
         fs::write(&script, sql).expect("the script can be written");
         let mut psql = Command::new("psql");
         psql.args(["--no-psqlrc", "--dbname", url, "--file"]).arg(script);
-        for program in ["OWNER", "SERVER", "IMPORTER", "INGESTER"] {
+        for program in ["OWNER", "SERVER", "IMPORTER", "INGESTER", "BACKUP"] {
             psql.env(format!("ASSAY_{program}_PASSWORD"), "it's \"secret\"");
         }
         let output = psql.output().expect("psql can be run");
@@ -44,8 +50,8 @@ impl Logins {
         }
     }
 
-    /// The connection strings of owner, server, importer and ingest listener.
-    pub fn urls(&self) -> [String; 4] {
+    /// The connection strings of owner, server, importer, ingest listener and backups.
+    pub fn urls(&self) -> [String; 5] {
         let (head, _) = self.url.split_once("&user=").expect("a user");
         self.names.clone().map(|name| format!("{head}&user={name}"))
     }

@@ -96,7 +96,7 @@ impl Cluster {
     }
 
     /// The connection strings of owner, server, importer and ingest listener.
-    pub(crate) fn urls(&self) -> [String; 4] {
+    pub(crate) fn urls(&self) -> [String; 5] {
         self.logins.as_ref().unwrap().urls()
     }
 

@@ -53,11 +53,22 @@ fn a_restored_dump_answers_the_same_on_every_route() {
     let before = everything::of(world.server.client(), &world.key, &world.project);
     let dump = world.folder.path().join("assay.dump");
 
+    // A login that only reads makes the dump.
+    let reader = format!("reader_{}", world.project.replace('-', ""));
+    world
+        .database
+        .execute(&format!("CREATE ROLE {reader} LOGIN IN ROLE pg_read_all_data"));
+    let as_reader = world
+        .database
+        .url()
+        .replace("user=assay", &format!("user={reader}"));
+    assert_ne!(as_reader, world.database.url());
     run(postgres("pg_dump")
         .arg("--format=custom")
         .arg("--file")
         .arg(&dump)
-        .args(["--dbname", world.database.url()]));
+        .args(["--dbname", &as_reader]));
+    world.database.execute(&format!("DROP ROLE {reader}"));
     let restored = TestDatabase::unmigrated();
     run(postgres("pg_restore")
         .args([

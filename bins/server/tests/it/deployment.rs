@@ -179,10 +179,12 @@ impl Drop for Proxy {
 /// The deployment: a database with its logins, a process for readers, another for reports, and the proxy.
 struct Deployment {
     proxy: Proxy,
+    /// The addresses of the read API and of the pages behind the proxy.
+    parts: [String; 2],
     _server: Server,
     _reports: Server,
     administration: Cli,
-    _logins: LoginsOfTest,
+    logins: LoginsOfTest,
 }
 
 /// Logins that are dropped with their database.
@@ -202,7 +204,7 @@ impl Deployment {
         let database = TestDatabase::unmigrated();
         let prefix = database.text("SELECT current_database()").unwrap();
         let logins = Logins::new(database.url(), &prefix);
-        let [owner, web, _, intake] = logins.urls();
+        let [owner, web, _, intake, _] = logins.urls();
         let administration = Cli::new(owner);
         administration.json(&["migrate"]);
         let (pages, api, reports) = (free_address(), free_address(), free_address());
@@ -238,10 +240,11 @@ impl Deployment {
         let reports = Server::start_with("", &borrowed(&settings));
         Self {
             proxy,
+            parts: [api, pages],
             _server: server,
             _reports: reports,
             administration,
-            _logins: LoginsOfTest { logins, database },
+            logins: LoginsOfTest { logins, database },
         }
     }
 }
@@ -382,6 +385,124 @@ fn one_address_with_tls_has_pages_tools_api_and_reports() {
         moved.header("location"),
         Some("https://localhost/login?next=%2Fp")
     );
+}
+
+#[test]
+fn doctor_is_green_under_each_login_and_red_for_what_was_forgotten() {
+    let deployment = Deployment::new();
+    let Deployment {
+        proxy,
+        administration,
+        logins,
+        ..
+    } = &deployment;
+    administration.json(&["org", "create", "Shop", "--plan", "pro"]);
+    administration.json(&["project", "create", "--org", "Shop", "web"]);
+    administration.json(&["key", "create", "--org", "Shop", "--days", "90"]);
+    let doctor = |login: &str, url: &str, flags: &[&str]| -> (Option<i32>, Value) {
+        let mut command = Cli::new(login.to_owned()).command(&[&["doctor", "--json"], flags].concat());
+        let output = command
+            .env("ASSAY_PUBLIC_URL", url)
+            .env("SSL_CERT_FILE", proxy.certificate())
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            serde_json::from_slice(&output.stdout).unwrap(),
+        )
+    };
+    let check = |report: &Value, name: &str| -> Value {
+        let mut checks = report["checks"].as_array().unwrap().iter();
+        checks.find(|check| check["check"] == name).unwrap().clone()
+    };
+    let logins_of_programs = logins.logins.urls();
+    for login in &logins_of_programs {
+        let (status, report) = doctor(login, &proxy.base(), &[]);
+        assert_eq!((status, &report["status"]), (Some(0), &json!("ok")), "{report}");
+    }
+
+    let [owner, ..] = &logins_of_programs;
+    let forgotten = |url: &str, flags: &[&str], status: &str, advice: &str| {
+        let (_, report) = doctor(owner, url, flags);
+        let address = check(&report, "address");
+        assert_eq!(address["status"], status, "{address}");
+        assert!(address["advice"].to_string().contains(advice), "{address}");
+    };
+    forgotten("", &[], "warn", "set ASSAY_PUBLIC_URL=https://HOST");
+    let more = ["--ingest-body-mib", "65"];
+    forgotten(&proxy.base(), &more, "fail", "client_max_body_size 65m;");
+    // Addresses with one part alone.
+    let [api, pages] = deployment
+        .parts
+        .clone()
+        .map(|address| format!("http://{address}"));
+    forgotten(&api, &[], "fail", "ASSAY_FRONT_LISTEN");
+    forgotten(&pages, &[], "fail", "ASSAY_LISTEN");
+    forgotten(&pages, &[], "fail", "ASSAY_INGEST_LISTEN");
+    forgotten(
+        "http://127.0.0.1:1",
+        &[],
+        "fail",
+        "start the server and its proxy",
+    );
+
+    let [.., backup] = &logins.logins.names;
+    logins
+        .database
+        .execute(&format!("REVOKE pg_read_all_data FROM {backup}"));
+    let (status, report) = doctor(owner, &proxy.base(), &[]);
+    let backups = check(&report, "backup");
+    assert_eq!(
+        (status, &backups["status"]),
+        (Some(0), &json!("warn")),
+        "{report}"
+    );
+    assert!(
+        backups["advice"].to_string().contains("IN ROLE pg_read_all_data"),
+        "{backups}"
+    );
+}
+
+#[test]
+fn the_image_has_tls_to_postgres_a_layer_of_dependencies_no_root_and_a_health_check() {
+    let image = file("Dockerfile");
+    let stages: Vec<&str> = image.split("\nFROM ").collect();
+    let [.., build, last] = stages.as_slice() else {
+        panic!("no stages: {image}")
+    };
+    // Dependencies are built before the sources are copied, by the same options.
+    let (dependencies, sources) = build.split_once("\nCOPY . .\n").unwrap();
+    let features = "--release --locked --features \"$FEATURES\" --bin assay-server --bin assay-admin";
+    assert!(dependencies.contains("\nENV FEATURES=assay-repository/tls-vendored\n"));
+    assert!(dependencies.contains(&format!("cargo chef cook {features}")));
+    assert!(sources.contains(&format!("cargo build {features}")));
+    assert!(last.contains("\nUSER nonroot\n") && last.starts_with("gcr.io/distroless/cc-debian12:nonroot\n"));
+    let (_, check) = last.split_once("HEALTHCHECK ").unwrap();
+    let (_, check) = check.lines().next().unwrap().split_once("CMD ").unwrap();
+    let check: Vec<String> = serde_json::from_str(check).unwrap();
+    let [path, flag] = check.as_slice() else {
+        panic!("{check:?}")
+    };
+    let name = path.strip_prefix("/usr/local/bin/").unwrap();
+    // Nothing listens there.
+    let asked = Command::new(program(name))
+        .arg(flag)
+        .env("ASSAY_ADMIN_LISTEN", "127.0.0.1:1")
+        .output()
+        .unwrap();
+    assert_eq!(asked.status.code(), Some(1), "{asked:?}");
+
+    let ignored = fs::read_to_string(deploy().join("../.dockerignore")).unwrap();
+    for name in [
+        "target",
+        ".assay",
+        ".assay-demo",
+        ".git",
+        "deploy/.env",
+        "deploy/tls",
+    ] {
+        assert!(ignored.lines().any(|line| line == name), "{name}");
+    }
 }
 
 #[test]

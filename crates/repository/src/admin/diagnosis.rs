@@ -196,6 +196,21 @@ impl Inspection {
         .map_err(|error| failed("reading roles", error))
     }
 
+    /// The logins that may read every table of this database, and are neither superusers nor the owner of the tables.
+    pub fn backup_logins(&mut self) -> Result<Vec<String>, StoreError> {
+        let rows: Vec<TableName> = sql_query(
+            "SELECT role.rolname::text AS name FROM pg_roles AS role CROSS JOIN pg_class AS tables
+             WHERE tables.oid = 'result_block'::regclass AND role.rolcanlogin AND NOT role.rolsuper
+                 AND pg_has_role(role.oid, 'pg_read_all_data', 'USAGE')
+                 AND NOT pg_has_role(role.oid, tables.relowner, 'USAGE')
+                 AND has_database_privilege(role.oid, current_database(), 'CONNECT')
+             ORDER BY role.rolname",
+        )
+        .load(&mut self.0)
+        .map_err(|error| failed("reading the logins for backups", error))?;
+        Ok(rows.into_iter().map(|row| row.name).collect())
+    }
+
     /// The tables among these that the connected role may not read.
     pub fn unreadable(&mut self, tables: &[&str]) -> Result<Vec<String>, StoreError> {
         let rows: Vec<TableName> = sql_query(

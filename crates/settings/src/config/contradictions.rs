@@ -35,10 +35,12 @@ pub(super) fn listeners_share_an_address_that_exists(config: &Config) -> Result<
 
 pub(super) fn only_the_address_of_the_api_is_shared(config: &Config) -> Result<(), ValidationError> {
     match (config.front_listen(), config.ingest_listen()) {
-        (Place::At(front), Place::At(ingest)) if front == ingest && front.port() != 0 => Err(refused(format!(
-            "ASSAY_FRONT_LISTEN and ASSAY_INGEST_LISTEN are both {front}; parts share an address only with the API. Set \
+        (Place::At(front), Place::At(ingest)) if front == ingest && front.port() != 0 => {
+            Err(refused(format!(
+                "ASSAY_FRONT_LISTEN and ASSAY_INGEST_LISTEN are both {front}; parts share an address only with the API. Set \
              ASSAY_LISTEN to {front} and both to same"
-        ))),
+            )))
+        }
         (Place::At(_) | Place::WithApi | Place::Off, Place::At(_) | Place::WithApi | Place::Off) => Ok(()),
     }
 }

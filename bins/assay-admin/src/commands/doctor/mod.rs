@@ -1,5 +1,6 @@
 //! `assay-admin doctor`: checks the installation and gives advice.
 
+mod address;
 mod check;
 mod server;
 mod stored;
@@ -29,7 +30,8 @@ Exit status: 0 if everything works or there are only warnings, else 1.";
 ///
 /// Checks the database and its version, the schema, roles and rights, clocks, sizes, and read keys that are about to
 /// expire. Checks names, results past their retention and stale verdicts. Checks the private database's state and disk,
-/// and Redis where it is used. Changes nothing. Checks that the connected role has no rights for are named and do not
+/// and Redis where it is used. Asks the address of the installation for pages, API and ingest listener, and whether a proxy
+/// refuses a report of the largest size. Changes nothing. Checks that the connected role has no rights for are named and do not
 /// fail.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -37,6 +39,12 @@ pub(crate) struct DoctorArgs {
     /// The Redis server with the shared rate limit
     #[arg(long, value_name = "URL", env = "ASSAY_REDIS_URL", hide_env_values = true)]
     redis_url: Option<String>,
+    /// The address under which people, agents and CI reach the installation
+    #[arg(long, value_name = "URL", env = "ASSAY_PUBLIC_URL", hide_env_values = true)]
+    public_url: Option<String>,
+    /// The largest report in MiB that the server takes, which a proxy must not refuse
+    #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_BODY_MIB", hide_env_values = true, default_value_t = address::BODY_MIB, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    ingest_body_mib: u64,
 }
 
 /// Runs `assay-admin doctor`.
@@ -48,6 +56,10 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> anyhow::Result<()> {
         .map(str::trim)
         .filter(|url| !url.is_empty());
     checks.extend(redis.map(surroundings::redis));
+    checks.push(address::installation(
+        args.public_url.as_deref(),
+        args.ingest_body_mib,
+    ));
     let worst = checks
         .iter()
         .map(|check| check.status)
@@ -153,6 +165,13 @@ fn check_stored_data(inspection: &mut Inspection, url: &str, is_private: bool) -
             }
         }
         Err(error) => checks.push(Check::unanswered("keys", &error)),
+    }
+    if !is_private {
+        let backup_logins = inspection.backup_logins();
+        checks.push(check_or_failure(
+            "backup",
+            backup_logins.as_ref().map(|logins| server::backup(logins)),
+        ));
     }
     checks.push(
         if_unreadable(inspection, "results", &["project", "result_block"]).unwrap_or_else(|| {

@@ -107,6 +107,18 @@ pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
     check
 }
 
+/// Whether a login exists that may read everything and is nobody's else, for backups.
+pub(super) fn backup(logins: &[String]) -> Check {
+    match logins {
+        [] => Check::warn(
+            "backup",
+            "no login may read all tables without further rights, so backups need the owner or a superuser",
+            "CREATE ROLE assay_backup LOGIN PASSWORD '…' IN ROLE pg_read_all_data, for pg_dump (deploy/roles.sql)",
+        ),
+        logins => Check::ok("backup", format!("{} may read all tables", logins.join(", "))),
+    }
+}
+
 /// The roles that are checked beside the connected one.
 pub(super) const fn known_roles() -> &'static [&'static str] {
     ROLES
