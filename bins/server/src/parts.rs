@@ -6,6 +6,7 @@ use assay_domain::store::Store;
 use assay_flakiness::Engine;
 use assay_front::Sessions;
 use assay_listener::ReadReception;
+use assay_mcp::PublicAddress;
 use assay_repository::Database;
 use assay_settings::{Config, Limits, Place, PublicUrl, Sizes};
 
@@ -55,6 +56,7 @@ impl<'a> Wiring<'a> {
         )
         .with_answer_bytes(self.config.answer_bytes())
         .with_origins(self.config.cors_origins.clone())
+        .with_pages(self.addresses.public_url.as_ref().map(PublicUrl::pages))
     }
 
     /// The pages and agents' tools, unless they are off. Their figures are among the API's.
@@ -76,7 +78,10 @@ impl<'a> Wiring<'a> {
                 0 => 0,
                 _ => TOOL_CALLS_A_MINUTE,
             },
-            self.addresses.public_url.as_ref().map(PublicUrl::host),
+            self.addresses.public_url.as_ref().map(|url| PublicAddress {
+                host: url.host().to_owned(),
+                pages: url.pages(),
+            }),
         );
         let front = assay_front::Front::new(
             self.reception.clone(),
@@ -87,7 +92,8 @@ impl<'a> Wiring<'a> {
             Sessions::new(secret, self.addresses.is_secure())?,
             &api.metrics_registry(),
             self.addresses.shown_on_pages(),
-        );
+        )
+        .with_pages(self.addresses.public_url.as_ref().map(PublicUrl::pages));
         let front = if self.config.demo {
             front.signing_in_by_link()
         } else {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use assay_access::limit::RateLimiter;
 use assay_domain::{store::Store, timestamp::Clock};
+use assay_explain::links::PublicPages;
 use assay_flakiness::Diagnose;
 use assay_listener::{MetricsRegistry, ReadReception};
 
@@ -27,6 +28,7 @@ pub struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) memory: Arc<AnswerMemory>,
     pub(crate) origins: Origins,
+    pub(crate) pages: Option<PublicPages>,
 }
 
 impl App {
@@ -49,6 +51,7 @@ impl App {
             clock,
             metrics,
             origins: Origins::default(),
+            pages: None,
             memory: Arc::new(AnswerMemory::new(ANSWER_BYTES)),
         }
     }
@@ -67,6 +70,12 @@ impl App {
     #[must_use]
     pub fn with_origins(self, origins: Origins) -> Self {
         Self { origins, ..self }
+    }
+
+    /// Lets prompts name the pages at this address.
+    #[must_use]
+    pub fn with_pages(self, pages: Option<PublicPages>) -> Self {
+        Self { pages, ..self }
     }
 
     /// The registry of `/metrics`, for the metrics of other listeners.

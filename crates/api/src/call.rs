@@ -12,6 +12,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::Suspects,
 };
+use assay_explain::links::PublicPages;
 use assay_flakiness::Diagnose;
 use assay_listener::Pairs;
 
@@ -27,6 +28,8 @@ pub(crate) struct Call<'a> {
     pub(crate) directory: &'a ReadDirectory,
     pub(crate) engine: &'a dyn Diagnose,
     pub(crate) metrics: &'a Metrics,
+    /// The pages, if the server has a public address.
+    pub(crate) pages: Option<&'a PublicPages>,
     pub(crate) caller: Caller,
     /// The time of the request, the same for everything in its answer.
     pub(crate) now: Timestamp,
@@ -59,6 +62,17 @@ impl Call<'_> {
     /// The run's id in the path.
     pub(crate) fn run_id(&self) -> Result<RunId, ApiError> {
         self.id("runId").ok_or(ApiError::RunNotFound)
+    }
+
+    /// The commit in the path, or its beginning, in lower case.
+    pub(crate) fn commit(&self) -> Result<String, ApiError> {
+        self.path
+            .value("commitSha")
+            .filter(|text| {
+                (4..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+            })
+            .map(str::to_ascii_lowercase)
+            .ok_or(ApiError::CommitNotFound)
     }
 
     /// The fingerprint in the path.

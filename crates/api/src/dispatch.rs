@@ -103,6 +103,7 @@ fn read(
         directory: app.reception.directory(),
         engine: &*app.engine,
         metrics: &app.metrics,
+        pages: app.pages.as_ref(),
         caller: grant.caller(),
         now,
         path: &parts.path_parameters(BASE, route.path),

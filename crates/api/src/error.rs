@@ -33,6 +33,8 @@ pub(crate) enum ApiError {
     ProjectNotFound,
     #[error("no such run")]
     RunNotFound,
+    #[error("no such commit")]
+    CommitNotFound,
     #[error("no such test")]
     TestNotFound,
     #[error("no such signature")]
@@ -128,6 +130,7 @@ impl ApiError {
             Self::BadPeriod(_) => (StatusCode::BAD_REQUEST, "invalid_period"),
             Self::ProjectNotFound => (StatusCode::NOT_FOUND, "project_not_found"),
             Self::RunNotFound => (StatusCode::NOT_FOUND, "run_not_found"),
+            Self::CommitNotFound => (StatusCode::NOT_FOUND, "commit_not_found"),
             Self::TestNotFound => (StatusCode::NOT_FOUND, "test_not_found"),
             Self::SignatureNotFound => (StatusCode::NOT_FOUND, "error_not_found"),
             Self::AmbiguousTest(_) => (StatusCode::BAD_REQUEST, "ambiguous_test"),
@@ -145,6 +148,7 @@ impl ApiError {
             Self::BadPeriod(plan) => bad_period(*plan),
             Self::ProjectNotFound => "No project of this organization has this id.".to_owned(),
             Self::RunNotFound => "No run of this project has this id.".to_owned(),
+            Self::CommitNotFound => "No run of this project tested this commit.".to_owned(),
             Self::TestNotFound => "No test has this name (and file, if the request has filePath).".to_owned(),
             Self::SignatureNotFound => "No error signature of this project has this fingerprint.".to_owned(),
             Self::AmbiguousTest(files) => ambiguous(files),

@@ -18,6 +18,7 @@ struct StoredAnswer {
     run_id: Option<String>,
     run_number: Option<i64>,
     shard_id: Option<String>,
+    url: Option<String>,
     status: Option<String>,
     #[serde(with = "ReadCounts")]
     counts: Counts,
@@ -91,6 +92,12 @@ pub fn warnings(answer: &Value) -> Vec<String> {
         .collect()
 }
 
+/// The address of the run's page, if the server has a public address.
+pub fn page(answer: &Value) -> Option<String> {
+    let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
+    stored.url.as_deref().map(shown_name)
+}
+
 /// Describes the answer to a report that was stored.
 pub fn in_words(answer: &Value) -> String {
     let stored = StoredAnswer::deserialize(answer).unwrap_or_default();
@@ -103,6 +110,10 @@ pub fn in_words(answer: &Value) -> String {
     let shard = match stored.run_id == stored.shard_id {
         true => String::new(),
         false => format!("\nshard {}", text(&stored.shard_id)),
+    };
+    let page = match stored.url {
+        Some(_) => format!("\npage {}", text(&stored.url)),
+        None => String::new(),
     };
     let replaced = stored
         .replaced
@@ -118,7 +129,7 @@ pub fn in_words(answer: &Value) -> String {
         listed: changes,
     };
     format!(
-        "Run {} of {project:?} {ended}: {}\nrun {}{shard}{relation}{}",
+        "Run {} of {project:?} {ended}: {}\nrun {}{shard}{page}{relation}{}",
         stored.run_number.unwrap_or_default(),
         output::counts(&stored.counts),
         text(&stored.run_id),

@@ -161,7 +161,7 @@ pub struct RunRow {
     pub trusted: bool,
     /// None for a run that was not sharded.
     pub shards: Option<ShardCount>,
-    /// Its suite; none for the default one. The runs list of the API omits it, the message and the author.
+    /// Its suite; none for the default one. The runs list of the API omits it, the message, the author and the CI run's page.
     #[serde(skip)]
     pub suite: Option<String>,
     /// The title of its pull request.
@@ -173,6 +173,9 @@ pub struct RunRow {
     /// The author of its commit.
     #[serde(skip)]
     pub author_name: Option<String>,
+    /// The page of the CI run, an address of http or https.
+    #[serde(skip)]
+    pub run_url: Option<String>,
 }
 
 impl RunRow {

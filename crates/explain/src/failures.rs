@@ -3,6 +3,7 @@
 mod answer;
 mod evidence;
 mod gate;
+mod joined;
 mod judged;
 mod local;
 mod report;
@@ -26,6 +27,7 @@ pub use answer::{
 };
 pub use evidence::runs_elsewhere;
 pub use gate::{ByCause, Gate, action, cause, combined, gate};
+pub use joined::{JoinedFailures, JoinedRun, joined_failures};
 pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
 pub use report::{ReportFailures, report_failures};
 pub use sentence::explanation;

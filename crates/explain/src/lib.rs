@@ -1,7 +1,11 @@
 //! Answers about tests and failures for the API, the pages and the agents' tools, independent of HTTP.
 
+pub mod commit;
 pub mod cursor;
+pub mod failed_error;
 pub mod failures;
 pub mod flaky;
+pub mod links;
+pub mod markdown;
 pub mod prompt;
 pub mod stable_branch;

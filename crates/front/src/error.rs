@@ -31,6 +31,8 @@ pub(crate) enum FrontError {
     ProjectNotFound,
     #[error("no such run")]
     RunNotFound,
+    #[error("no such commit")]
+    CommitNotFound,
     #[error("no such test")]
     TestNotFound,
     #[error("no such signature")]
@@ -63,6 +65,7 @@ impl FrontError {
             Self::BadParameter { .. } => (StatusCode::BAD_REQUEST, "invalid_parameter"),
             Self::ProjectNotFound => (StatusCode::NOT_FOUND, "project_not_found"),
             Self::RunNotFound => (StatusCode::NOT_FOUND, "run_not_found"),
+            Self::CommitNotFound => (StatusCode::NOT_FOUND, "commit_not_found"),
             Self::TestNotFound => (StatusCode::NOT_FOUND, "test_not_found"),
             Self::SignatureNotFound => (StatusCode::NOT_FOUND, "error_not_found"),
             Self::AmbiguousTest(_) => (StatusCode::BAD_REQUEST, "ambiguous_test"),
@@ -93,6 +96,7 @@ impl FrontError {
             Self::BadParameter { name, rule } => format!("The parameter {name} {rule}."),
             Self::ProjectNotFound => "No project of this organization has this id.".to_owned(),
             Self::RunNotFound => "No run of this project has this id.".to_owned(),
+            Self::CommitNotFound => "No run of this project tested this commit or pull request.".to_owned(),
             Self::TestNotFound => "No test has this name (and file, where a file was given).".to_owned(),
             Self::SignatureNotFound => "No error signature of this project has this fingerprint.".to_owned(),
             Self::AmbiguousTest(_) => "Several tests have this name; choose one of these files.".to_owned(),

@@ -7,7 +7,6 @@
 mod assets;
 mod error;
 mod layout;
-mod links;
 mod pages;
 mod session;
 mod sign_in;
@@ -45,6 +44,7 @@ use self::{
     pages::{PAGES, PageRoute},
     view::View,
 };
+pub(crate) use assay_explain::links;
 
 /// Pages per minute and session.
 const PAGES_A_MINUTE: u32 = 600;
@@ -72,6 +72,7 @@ pub struct Front {
     sessions: Sessions,
     ended_sessions: Arc<dyn EndedSessions>,
     addresses: Arc<ClientAddresses>,
+    pages: Option<links::PublicPages>,
     signs_in_by_link: bool,
 }
 
@@ -107,6 +108,7 @@ impl Front {
             sessions,
             ended_sessions,
             addresses: Arc::new(addresses),
+            pages: None,
             signs_in_by_link: false,
         }
     }
@@ -118,6 +120,12 @@ impl Front {
             signs_in_by_link: true,
             ..self
         }
+    }
+
+    /// Lets prompts name the pages at this address.
+    #[must_use]
+    pub fn with_pages(self, pages: Option<links::PublicPages>) -> Self {
+        Self { pages, ..self }
     }
 
     /// Mounts the pages.
@@ -217,6 +225,7 @@ impl Front {
                 store: &*front.store,
                 directory: front.reception.directory(),
                 engine: &*front.engine,
+                pages: front.pages.as_ref(),
                 caller: grant.caller(),
                 now,
                 path: &path,

@@ -16,7 +16,7 @@ use assay_domain::{
     vocabulary::UnknownWord,
     window::{Days, Window},
 };
-use assay_explain::stable_branch::StableBranchState;
+use assay_explain::{links::PublicPages, stable_branch::StableBranchState};
 use assay_flakiness::Diagnose;
 use assay_listener::{BadPair, Pairs};
 
@@ -30,6 +30,8 @@ pub(crate) struct View<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) directory: &'a ReadDirectory,
     pub(crate) engine: &'a dyn Diagnose,
+    /// The pages, if the server has a public address.
+    pub(crate) pages: Option<&'a PublicPages>,
     pub(crate) caller: Caller,
     /// The time of the request, the same for the whole page.
     pub(crate) now: Timestamp,

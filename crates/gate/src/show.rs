@@ -5,9 +5,13 @@
 use assay_analysis::cause_words;
 use assay_console::{output, terminal};
 use assay_domain::{cause::band, decision::GateOutcome};
+use assay_explain::{links, markdown::code};
 use serde_json::{Value, json};
 
-use crate::policy::{Decision, Refusal};
+use crate::{
+    judged::JudgedFailure,
+    policy::{Decision, Refusal},
+};
 
 /// The first line of the Markdown, by which a step finds the comment that it wrote before.
 const MARKER: &str = "<!-- assay-gate -->";
@@ -43,9 +47,13 @@ pub fn text(decision: &Decision) -> String {
     text
 }
 
-/// The decision as Markdown of at most 60,000 characters.
-pub fn markdown(decision: &Decision) -> String {
+/// The decision as Markdown of at most 60,000 characters. With the address of the run's page, each test has a link.
+pub fn markdown(decision: &Decision, page: Option<&str>) -> String {
+    let page = page.filter(|page| is_address(page));
     let mut text = format!("{MARKER}\n### {}\n", headline(decision));
+    if let Some(page) = page {
+        text += &format!("\n[The run in Assay]({page})\n");
+    }
     for problem in &decision.problems {
         text += &format!("\n- {}", code(problem));
     }
@@ -68,7 +76,7 @@ pub fn markdown(decision: &Decision) -> String {
             .map_or_else(String::new, |file| format!(" in {}", code(file)));
         let entry = format!(
             "\n- {}{in_file}\n  {verdict}. Cause: {} (this change: {}). {}\n",
-            code(&failure.test_name),
+            linked(failure, page),
             cause_words(failure.cause),
             band(failure.mine),
             code(&failure.explanation),
@@ -171,14 +179,22 @@ fn file(path: Option<&str>) -> String {
     path.map_or_else(String::new, |path| format!(" ({})", plain(path)))
 }
 
-/// A text of a report as a code span. A zero-width space after `@` and `#` prevents mentions and issue links, because
-/// some services parse code spans.
-fn code(text: &str) -> String {
-    let text = plain(text).replace('@', "@\u{200b}").replace('#', "#\u{200b}");
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
-    let fence = "`".repeat(longest + 1);
-    let space = if longest > 0 { " " } else { "" };
-    format!("{fence}{space}{text}{space}{fence}")
+/// A failed test's name, with a link to its page if the run's page is known.
+fn linked(failure: &JudgedFailure, page: Option<&str>) -> String {
+    let name = code(&failure.test_name);
+    match page {
+        Some(page) => {
+            let address = links::test_of_run(page, &failure.test_name, failure.file_path.as_deref());
+            format!("[{name}]({address})")
+        }
+        None => name,
+    }
+}
+
+/// Whether a text of the server is a web address that cannot end the parentheses of a link.
+fn is_address(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/[]%".contains(&byte);
+    (text.starts_with("https://") || text.starts_with("http://")) && text.bytes().all(is_allowed)
 }
 
 fn escaped(text: &str) -> String {
@@ -194,7 +210,6 @@ mod tests {
     use assay_domain::cause::Cause;
 
     use super::*;
-    use crate::judged::JudgedFailure;
 
     fn decision(name: &str, count: usize) -> Decision {
         let failure = JudgedFailure {
@@ -222,10 +237,13 @@ mod tests {
 
     #[test]
     fn report_text_cannot_leave_its_code_span() {
-        let text = markdown(&decision(
-            "``</code> @team fixes #12\n<!-- x --> ![](http://x) ` \u{1b}[31m",
-            2,
-        ));
+        let text = markdown(
+            &decision(
+                "``</code> @team fixes #12\n<!-- x --> ![](http://x) ` \u{1b}[31m",
+                2,
+            ),
+            None,
+        );
         assert!(text.starts_with("<!-- assay-gate -->\n"), "{text}");
         assert!(
             !text.contains("@team") && !text.contains("#12") && !text.contains('\u{1b}'),
@@ -241,10 +259,27 @@ mod tests {
 
     #[test]
     fn a_comment_fits() {
-        let text = markdown(&decision(&"x".repeat(600), 300));
+        let text = markdown(&decision(&"x".repeat(600), 300), None);
         assert!(text.chars().count() <= LONGEST, "{}", text.chars().count());
         assert!(text.contains("further failed tests"), "{text}");
-        assert!(!markdown(&decision("x", 2)).contains("further"));
+        assert!(!markdown(&decision("x", 2), None).contains("further"));
+    }
+
+    #[test]
+    fn each_test_has_a_link_below_the_page_of_its_run() {
+        let text = markdown(
+            &decision("a)](http://evil.example", 1),
+            Some("https://assay.example.org/p/1/runs/2"),
+        );
+        assert!(
+            text.contains(
+                "[`a)](http://evil.example`](https://assay.example.org/p/1/runs/2/test?name=a%29%5D%28http%3A%2F%2Fevil.example&file=a%2Fb.ts)"
+            ),
+            "{text}"
+        );
+        for page in ["javascript:alert(1)", "https://x.example) [x](http://y"] {
+            assert!(!markdown(&decision("a", 1), Some(page)).contains("]("), "{page}");
+        }
     }
 
     #[test]

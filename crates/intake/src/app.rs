@@ -9,6 +9,7 @@ use assay_domain::{
     store::{Recorder, Store},
     timestamp::Clock,
 };
+use assay_explain::links::{self, PublicPages};
 use assay_flakiness::Diagnose;
 use assay_listener::{
     AdmissionControl, HttpMetrics, IngestReception, MetricsRegistry, Precedence, TimeLimits,
@@ -51,8 +52,8 @@ pub(crate) struct AppState {
     pub(crate) limiter: Arc<dyn RateLimiter>,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
-    /// The address of the pages for people, without a slash at its end.
-    pages_url: Option<String>,
+    /// The pages for people, if their address is known.
+    pub(crate) pages: Option<PublicPages>,
     pub(crate) http: HttpMetrics,
     pub(crate) metrics: UploadMetrics,
     /// Admission control for explaining failures and storing decisions.
@@ -121,7 +122,7 @@ impl App {
             queue: Arc::default(),
             closing: watch::Sender::new(false),
             limits,
-            pages_url,
+            pages: pages_url.as_deref().map(PublicPages::at),
         }))
     }
 }
@@ -160,8 +161,7 @@ impl AppState {
 
     /// The address of a run's page for people, if the server knows the address of its pages.
     pub(crate) fn page_of(&self, project: ProjectId, run: RunId) -> Option<String> {
-        let base = self.pages_url.as_ref()?;
-        Some(format!("{base}/p/{project}/runs/{run}"))
+        Some(self.pages.as_ref()?.address(&links::run(project, &run)))
     }
 
     /// An empty share of the space for temporary files.

@@ -11,4 +11,4 @@ mod server;
 mod text;
 mod tools;
 
-pub use self::route::Endpoint;
+pub use self::route::{Endpoint, PublicAddress};

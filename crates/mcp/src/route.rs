@@ -10,6 +10,7 @@ use actix_web::{
 };
 use assay_access::{check::PresentedKey, limit::InProcessLimiter};
 use assay_domain::{key::KeyKind, store::Store, timestamp::Clock};
+use assay_explain::links::PublicPages;
 use assay_flakiness::Diagnose;
 use assay_listener::{
     Answering, HttpMetrics, MetricsRegistry, Outcome, ReadReception, RequestId, SUCCESS, authorization,
@@ -33,6 +34,15 @@ const PATH: &str = "/mcp";
 /// The code for the access log if the protocol's library refuses a message, for example for its origin.
 const REFUSED_BY_PROTOCOL: &str = "invalid_message";
 
+/// The address of the server for its users.
+#[derive(Debug, Clone)]
+pub struct PublicAddress {
+    /// The host, a permitted value of `Host` besides loopback, with or without a port.
+    pub host: String,
+    /// The pages there.
+    pub pages: PublicPages,
+}
+
 /// The endpoint for agents. Clones share its state.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -43,8 +53,8 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Creates an endpoint that receives calls at `reception`, and whose tools read from `store`. Each key may make
-    /// `calls_a_minute` calls; 0 means no limit. `public_host` is the permitted value of `Host` besides loopback, with or
-    /// without a port. Pages of other origins are refused.
+    /// `calls_a_minute` calls; 0 means no limit. Requests to loopback
+    /// and to the `public` host are permitted. Pages of other origins are refused.
     pub fn new(
         reception: ReadReception,
         store: Arc<dyn Store>,
@@ -52,7 +62,7 @@ impl Endpoint {
         clock: Clock,
         metrics: &MetricsRegistry,
         calls_a_minute: u32,
-        public_host: Option<&str>,
+        public: Option<PublicAddress>,
     ) -> Self {
         let server = ToolServer {
             reception,
@@ -60,6 +70,7 @@ impl Endpoint {
             engine,
             limiter: Arc::new(InProcessLimiter::new(calls_a_minute)),
             clock,
+            pages: public.as_ref().map(|public| public.pages.clone()),
         };
         let mut config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
@@ -68,7 +79,7 @@ impl Endpoint {
             .with_max_request_body_bytes(BODY)
             .with_allowed_origins(Vec::<String>::new())
             .enforce_origin_validation();
-        config.allowed_hosts.extend(public_host.map(str::to_owned));
+        config.allowed_hosts.extend(public.map(|public| public.host));
         let tools = server.clone();
         let protocol = StreamableHttpService::new(move || Ok(tools.clone()), Arc::default(), config);
         Self {

@@ -7,6 +7,7 @@ use assay_access::{
     limit::InProcessLimiter,
 };
 use assay_domain::{store::Store, timestamp::Clock};
+use assay_explain::links::PublicPages;
 use assay_flakiness::Diagnose;
 use assay_listener::{CountedBy, ReadReception, RequestId};
 use rmcp::{
@@ -41,6 +42,8 @@ pub(crate) struct ToolServer {
     /// The rate limit of calls, separate from the read API's.
     pub(crate) limiter: Arc<InProcessLimiter>,
     pub(crate) clock: Clock,
+    /// The pages, if the server has a public address.
+    pub(crate) pages: Option<PublicPages>,
 }
 
 /// The sender of a request. The route adds it to the request's extensions.
@@ -129,6 +132,7 @@ impl ToolServer {
                 store: &*server.store,
                 directory: server.reception.directory(),
                 engine: &*server.engine,
+                pages: server.pages.as_ref(),
                 caller: grant.caller(),
                 now,
                 arguments,

@@ -28,6 +28,7 @@ fn path_of(checks: &ProjectChecks<'_>, route: &Route, run: &Run, hostile: Option
         let known = match *segment {
             "{project}" => http::escape(&checks.project.id),
             "{run}" => http::escape(&run.id),
+            "{commit}" => run.commit.clone().unwrap_or_else(|| "0".to_owned()),
             "{test}" => http::escape(&test.name),
             "{fingerprint}" => checks
                 .fingerprints
@@ -51,6 +52,7 @@ fn segments(comparison: &mut Comparison, checks: &ProjectChecks<'_>, route: &Rou
         let code = match *segment {
             "{project}" => "project_not_found",
             "{run}" => "run_not_found",
+            "{commit}" => "commit_not_found",
             "{test}" => "test_not_found",
             _ => "error_not_found",
         };

@@ -1,7 +1,7 @@
 //! The routes with their parameters, and hostile values for them.
 
 /// Every error code.
-pub const CODES: [&str; 15] = [
+pub const CODES: [&str; 16] = [
     "missing_key",
     "invalid_key",
     "wrong_key_type",
@@ -11,6 +11,7 @@ pub const CODES: [&str; 15] = [
     "project_not_found",
     "invalid_period",
     "rate_limited",
+    "commit_not_found",
     "test_not_found",
     "ambiguous_test",
     "internal_error",
@@ -95,7 +96,7 @@ pub struct Route {
     pub parameters: &'static [&'static str],
 }
 
-pub const ROUTES: [Route; 12] = [
+pub const ROUTES: [Route; 13] = [
     Route {
         segments: &[],
         parameters: &[],
@@ -106,6 +107,7 @@ pub const ROUTES: [Route; 12] = [
             "days",
             "branch",
             "sha",
+            "pullRequest",
             "status",
             "perPage",
             "cursor",
@@ -123,6 +125,10 @@ pub const ROUTES: [Route; 12] = [
     Route {
         segments: &["{project}", "runs", "{run}", "tests", "{test}"],
         parameters: &["filePath"],
+    },
+    Route {
+        segments: &["{project}", "commits", "{commit}"],
+        parameters: &["page", "limit"],
     },
     Route {
         segments: &["{project}", "errors"],

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use assay_explain::links::PublicPages;
+
 /// A scheme and a host, without a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicUrl {
@@ -49,6 +51,11 @@ impl PublicUrl {
             "" => Ok(String::new()),
             text => Self::parse(text).map(|url| url.to_string()),
         }
+    }
+
+    /// The pages at this address.
+    pub fn pages(&self) -> PublicPages {
+        PublicPages::at(&self.to_string())
     }
 
     /// Whether browsers reach the pages over TLS.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use assay_client::server::Server;
+use assay_client::{answer, server::Server};
 use assay_console::{message, misuse::Misuse, terminal};
 use assay_gate::{
     judged::JudgedRun,
@@ -110,7 +110,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
         match &sent {
             Ok(Some((server, upload))) => match decide(upload, code_of(status), rules) {
                 Ok(decision) => {
-                    print_decision(args, &decision);
+                    print_decision(args, &decision, answer::page(&upload.answer).as_deref());
                     let target = DecisionTarget::of_answer(&upload.answer);
                     record::store(global.json, &args.flags, server, ci.provider, target, &decision);
                     return Ok(status_of(args, &decision, code_of(status)));
@@ -154,11 +154,11 @@ fn decide(sent: &Upload, code: u8, rules: &Rules) -> anyhow::Result<Decision> {
 }
 
 /// Prints the decision. The exit status does not depend on whether that succeeds.
-fn print_decision(args: &RunArgs, decision: &Decision) {
+fn print_decision(args: &RunArgs, decision: &Decision, page: Option<&str>) {
     use std::io::Write as _;
     // Standard output is the command's.
     let _ = write!(terminal::err(), "{}", show::text(decision));
-    args.excuses.write_files(decision);
+    args.excuses.write_files(decision, page);
 }
 
 /// The exit status of a decision about a command that ended with `code`.

@@ -97,9 +97,9 @@ impl GateFlags {
         })
     }
 
-    /// Writes the decision to the files that were asked for. A failure is printed, and does not change the exit status.
-    pub(crate) fn write_files(&self, decision: &Decision) {
-        let markdown = show::markdown(decision);
+    /// Writes the decision to the files that were asked for. `page` is the address of the run's page. A failure is printed, and does not change the exit status.
+    pub(crate) fn write_files(&self, decision: &Decision, page: Option<&str>) {
+        let markdown = show::markdown(decision, page);
         for written in [self.write_comment(&markdown), self.write_summary(&markdown)] {
             if let Err(error) = written {
                 errors::print(&error.context("the decision is not written"));

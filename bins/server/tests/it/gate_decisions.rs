@@ -31,7 +31,21 @@ impl Pages {
 
     /// A page below a run.
     pub(crate) fn run(&self, run: &str, rest: &str) -> String {
-        let path = format!("/p/{}/runs/{run}{rest}", self.project);
+        self.page(&format!("/runs/{run}{rest}"))
+    }
+
+    /// The status of a page below the project.
+    pub(crate) fn status(&self, path: &str) -> u16 {
+        let path = format!("/p/{}{path}", self.project);
+        self.server
+            .front()
+            .get_with(&path, &[("Cookie", &self.cookie)])
+            .status
+    }
+
+    /// A page below the project.
+    pub(crate) fn page(&self, path: &str) -> String {
+        let path = format!("/p/{}{path}", self.project);
         let page = self.server.front().get_with(&path, &[("Cookie", &self.cookie)]);
         assert_eq!(page.status, 200, "{path}: {}", page.text());
         page.text()

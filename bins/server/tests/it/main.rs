@@ -39,6 +39,7 @@ mod ingest_terms;
 mod lifecycle;
 mod one_address;
 mod private;
+mod pull_requests;
 mod recount;
 mod refingerprint;
 mod roles;

@@ -96,6 +96,9 @@ impl World {
             format!("{project}/errors/{fingerprint}"),
         ];
         let detail = self.api(&format!("/projects/{}/runs/{run}", self.project));
+        if let Some(commit) = detail["run"]["commitSha"].as_str() {
+            pages.push(format!("{project}/commit/{commit}"));
+        }
         for test in detail["tests"].as_array().unwrap() {
             let query = format!(
                 "name={}&file={}",

@@ -161,6 +161,7 @@ fn failures_of_operation(path: &str, operation: &Operation) -> Vec<Failure> {
         "invalid_parameter" => has_other_parameters,
         "ambiguous_test" | "test_not_found" => path.contains("{testName}"),
         "project_not_found" => path.contains("{projectId}"),
+        "commit_not_found" => path.contains("{commitSha}"),
         "run_not_found" => path.contains("{runId}"),
         "error_not_found" => path.contains("{fingerprint}"),
         other => panic!("the routes that answer {other} are not listed here"),
@@ -212,6 +213,11 @@ fn errors_of_some_routes(parameter: &'static str) -> Vec<Failure> {
             ApiError::RunNotFound,
             "The project has no visible run with this id.",
             "Take the id from the runs list.",
+        ),
+        Failure::new(
+            ApiError::CommitNotFound,
+            "The project has no visible run of this commit.",
+            "Take the commit from the runs list.",
         ),
         Failure::new(
             ApiError::TestNotFound,

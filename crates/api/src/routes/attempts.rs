@@ -9,7 +9,7 @@ use assay_domain::{
     test::TestName,
     test_attempts::{StoredAttempt, TestAttempts},
 };
-use assay_explain::prompt;
+use assay_explain::prompt::{self, Place};
 use serde::Serialize;
 
 #[cfg(test)]
@@ -46,7 +46,11 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let project = call.project()?;
     let lookup = call.store.attempts(&project, call.run_id()?, &call.test(file))?;
     let attempts = single_test(lookup.ok_or(ApiError::RunNotFound)?)?;
-    Answer::tagged(&AttemptList::new(project.tag(), &attempts)?)
+    let page = call.pages.map(|pages| {
+        let TestName { name, file_path } = &attempts.test;
+        pages.attempts(project.id, &attempts.run.id, name, file_path.as_deref())
+    });
+    Answer::tagged(&AttemptList::new(project.tag(), &attempts, page.as_deref())?)
 }
 
 /// The attempts of one test in one run.
@@ -97,7 +101,12 @@ pub(crate) struct AttemptEntry<'a> {
 }
 
 impl<'a> AttemptList<'a> {
-    fn new(project: ProjectTag, stored: &'a TestAttempts) -> Result<Self, ApiError> {
+    /// `page` is the public address of the test's page in the run.
+    fn new(project: ProjectTag, stored: &'a TestAttempts, page: Option<&str>) -> Result<Self, ApiError> {
+        let place = || Place {
+            project: &project.name,
+            page,
+        };
         let entry = |attempt: &'a StoredAttempt| AttemptEntry {
             execution: attempt.execution,
             retry: attempt.retry,
@@ -109,7 +118,7 @@ impl<'a> AttemptList<'a> {
             errors: &attempt.errors,
             omitted_errors: 0,
             // Without the cause: the engine would have to judge the run, and the route costs one look-up.
-            copy_prompt: prompt::of(&project.name, stored, attempt, None),
+            copy_prompt: prompt::of(place(), stored, attempt, None),
             shard: attempt.shard,
         };
         let (attempts, omitted) = fit(stored.attempts.iter().map(entry).collect())?;
@@ -220,7 +229,7 @@ mod tests {
             id: "019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap(),
             name: "shop".to_owned(),
         };
-        let list = AttemptList::new(project, &stored).unwrap();
+        let list = AttemptList::new(project, &stored, None).unwrap();
         let length = serde_json::to_vec(&list).unwrap().len();
         let entries = list
             .attempts

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod branches;
+mod commits;
 mod failures;
 mod flaky;
 mod history;
@@ -35,6 +36,7 @@ pub const ROUTES: &[Route] = &[
     runs::DETAIL,
     failures::LIST,
     attempts::LIST,
+    commits::DETAIL,
     signatures::LIST,
     signatures::DETAIL,
     history::LIST,

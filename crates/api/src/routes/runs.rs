@@ -35,6 +35,7 @@ pub(super) const LIST: Route = Route {
             "days",
             "branch",
             "sha",
+            "pullRequest",
             "runStatus",
             "trusted",
             "perPage",
@@ -51,7 +52,12 @@ pub(super) const LIST: Route = Route {
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
     let window = query.window()?;
-    let (branch, sha, status) = (query.text("branch")?, query.sha()?, query.word("status")?);
+    let (branch, sha) = (query.text("branch")?, query.sha()?);
+    let pull_request = query.parse("pullRequest", "must be a whole number from 1", |text| {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|number| is_number && *number >= 1)
+    })?;
+    let status = query.word("status")?;
     let trusted = query.parse("trusted", "must be true or false", |word| word.parse().ok())?;
     let per_page = query.per_page()?;
     let (position, direction) = query.position()?;
@@ -59,7 +65,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         window,
         branch,
         sha,
-        pull_request: None,
+        pull_request,
         trusted,
         number: None,
         status,
@@ -234,6 +240,7 @@ mod tests {
             pull_request_title: None,
             commit_message: None,
             author_name: None,
+            run_url: None,
             trusted: true,
         }
     }

@@ -37,6 +37,7 @@ fn query<'a>(document: &'a Value, operation: &'a Value) -> Vec<&'a Value> {
 fn fill(path: &str) -> String {
     path.replace("{projectId}", PROJECT)
         .replace("{runId}", RUN)
+        .replace("{commitSha}", "c0ffee")
         .replace("{testName}", TEST_ENCODED)
         .replace("{fingerprint}", FINGERPRINT)
 }
@@ -170,6 +171,7 @@ async fn every_error_conforms_to_the_document() {
         for (from, to) in [
             (PROJECT, "none"),
             (RUN, "none"),
+            ("c0ffee", "none"),
             (TEST_ENCODED, "none"),
             (FINGERPRINT, "none"),
             (TEST_ENCODED, "twice"),

@@ -29,6 +29,7 @@ const ROWS: &[Row] = &[
             "days",
             "branch",
             "sha",
+            "pullRequest",
             "status",
             "trusted",
             "perPage",
@@ -50,6 +51,11 @@ const ROWS: &[Row] = &[
         path: "/projects/{projectId}/runs/{runId}/tests/{testName}",
         not_found: Some("test_not_found"),
         query_parameters: &["filePath"],
+    },
+    Row {
+        path: "/projects/{projectId}/commits/{commitSha}",
+        not_found: Some("commit_not_found"),
+        query_parameters: &["page", "limit"],
     },
     Row {
         path: "/projects/{projectId}/errors",
@@ -132,6 +138,7 @@ impl Row {
 fn fill(path: &str, project: &str) -> String {
     path.replace("{projectId}", project)
         .replace("{runId}", RUN)
+        .replace("{commitSha}", "c0ffee")
         .replace("{testName}", TEST_ENCODED)
         .replace("{fingerprint}", FINGERPRINT)
 }

@@ -263,6 +263,7 @@ pub(crate) fn run_row(number: i32, started_at: Timestamp) -> RunRow {
         pull_request_title: None,
         commit_message: None,
         author_name: None,
+        run_url: None,
         trusted: true,
         shards: Some(ShardCount {
             received: 1,

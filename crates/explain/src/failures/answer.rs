@@ -203,6 +203,19 @@ pub struct CauseProbabilities {
     pub this_change: f64,
 }
 
+impl CauseProbabilities {
+    /// The probabilities with their causes: this branch's first.
+    pub const fn by_cause(&self) -> [(Cause, f64); 5] {
+        [
+            (Cause::ThisChange, self.this_change),
+            (Cause::EarlierOnBranch, self.earlier_on_branch),
+            (Cause::BrokenBefore, self.broken_before),
+            (Cause::Flake, self.flake),
+            (Cause::Environment, self.environment),
+        ]
+    }
+}
+
 impl From<assay_flakiness::Probabilities> for CauseProbabilities {
     fn from(of: assay_flakiness::Probabilities) -> Self {
         let share = |share: f64| share.clamp(0.0, 1.0);

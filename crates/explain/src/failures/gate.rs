@@ -49,6 +49,18 @@ pub struct ByCause {
 }
 
 impl ByCause {
+    /// The numbers with their causes: this branch's first.
+    pub const fn counts(&self) -> [(Cause, u32); 6] {
+        [
+            (Cause::ThisChange, self.this_change),
+            (Cause::EarlierOnBranch, self.earlier_on_branch),
+            (Cause::BrokenBefore, self.broken_before),
+            (Cause::Flake, self.flake),
+            (Cause::Environment, self.environment),
+            (Cause::Unclear, self.unclear),
+        ]
+    }
+
     const fn add(&mut self, cause: Cause) {
         let count = match cause {
             Cause::Flake => &mut self.flake,

@@ -2,7 +2,10 @@
 
 use assay_components::{cause, figures, name, words};
 use assay_domain::{attempt::ErrorDetail, id::RunId, test::FileSelector, test_attempts::StoredAttempt};
-use assay_explain::{failures::failure_of, prompt};
+use assay_explain::{
+    failures::failure_of,
+    prompt::{self, Place},
+};
 use maud::{Markup, html};
 
 use super::{
@@ -32,6 +35,13 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let explained = failure_of(view.store, view.engine, &project, &attempts, view.now)?;
     let decisions = Decisions::read(view, &project, id)?;
     let test = &attempts.test;
+    let address = view
+        .pages
+        .map(|pages| pages.attempts(project.id, &id, &test.name, test.file_path.as_deref()));
+    let prompt_place = Place {
+        project: &project.name,
+        page: address.as_deref(),
+    };
     let first_attempts = attempts.attempts.get(..ATTEMPTS.min(attempts.attempts.len()));
     let executions = attempts.attempts.iter().map(|attempt| attempt.execution).max();
     let omitted = usize::try_from(attempts.omitted).unwrap_or_default();
@@ -54,7 +64,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         h2 { (words::count(attempts.attempts.len() + omitted, "attempt")) }
         div.attempts {
             @for (place, attempt) in first_attempts.unwrap_or_default().iter().enumerate() {
-                @let prompt = prompt::of(&project.name, &attempts, attempt, explained.as_ref());
+                @let prompt = prompt::of(prompt_place, &attempts, attempt, explained.as_ref());
                 section.panel {
                     h3 {
                         span class={ "chip " (attempt.status.as_str()) } { (figures::ended(attempt.status)) } " "

@@ -21,12 +21,17 @@ impl Decisions {
     }
 
     /// Every decision in a sentence with its time.
+    pub(super) fn sentences(&self, now: Timestamp) -> Markup {
+        html! { @for decision in &self.0 { p { (sentence(decision)) ", " (when(decision.decision.decided_at, now)) "." } } }
+    }
+
+    /// The same as a section of a page.
     pub(super) fn section(&self, now: Timestamp) -> Markup {
         html! {
             @if !self.0.is_empty() {
                 section aria-labelledby="decisions" {
                     h2 #decisions { "The gate in CI" }
-                    div.box { @for decision in &self.0 { p { (sentence(decision)) ", " (when(decision.decision.decided_at, now)) "." } } }
+                    div.box { (self.sentences(now)) }
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! The pages. Each is a function from a view to its content.
 
 mod attempts;
+mod commit;
 mod decisions;
 mod error_signature;
 mod errors;
@@ -23,7 +24,7 @@ pub(crate) struct PageRoute {
 }
 
 /// Every page except signing in and out.
-pub(crate) static PAGES: [PageRoute; 9] = [
+pub(crate) static PAGES: [PageRoute; 11] = [
     PageRoute {
         path: "/",
         render: projects::render,
@@ -47,6 +48,14 @@ pub(crate) static PAGES: [PageRoute; 9] = [
     PageRoute {
         path: "/p/{project}/runs/{run}/test",
         render: attempts::render,
+    },
+    PageRoute {
+        path: "/p/{project}/commit/{sha}",
+        render: commit::of_commit,
+    },
+    PageRoute {
+        path: "/p/{project}/pull/{number}",
+        render: commit::of_pull_request,
     },
     PageRoute {
         path: "/p/{project}/test",

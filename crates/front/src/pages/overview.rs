@@ -30,7 +30,7 @@ use maud::{Markup, html};
 
 use super::{
     first_run,
-    parts::{count, ended, failing_since, when},
+    parts::{commit, count, ended, failing_since, when},
     rows,
 };
 use crate::{
@@ -257,7 +257,14 @@ impl Group {
 
 /// How the newest run of the stable branch ended, and which run is newer.
 fn newest_runs(project: ProjectId, newest_first: &[RunRow], stable: &str, now: Timestamp) -> Markup {
-    let link = |run: &RunRow| html! { a href=(links::run(project, &run.id)) { "run " (run.run_number) } };
+    let link = |run: &RunRow| {
+        html! {
+            @match run.revision() {
+                Some(revision) => { "commit " a href=(links::commit(project, revision)) { (commit(revision)) } },
+                None => a href=(links::run(project, &run.id)) { "run " (run.run_number) },
+            }
+        }
+    };
     let on_stable = newest_first
         .iter()
         .find(|run| run.branch.as_deref() == Some(stable));
@@ -266,7 +273,7 @@ fn newest_runs(project: ProjectId, newest_first: &[RunRow], stable: &str, now: T
         .filter(|run| on_stable.is_none_or(|stable| stable.id != run.id));
     html! {
         @if let Some(run) = on_stable {
-            "Newest run of the stable branch " code { bdi { (stable) } } ": " (link(run)) ", " b { (ended(run)) } ", " (when(run.started_at, now)) ". "
+            "Newest on the stable branch " code { bdi { (stable) } } ": " (link(run)) ", " b { (ended(run)) } ", " (when(run.started_at, now)) ". "
         } @else {
             "Stable branch " code { bdi { (stable) } } ". "
         }

@@ -161,21 +161,26 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
 }
 
 /// Links from the run's commit, files and pull request to its repository.
-struct RepositoryLinks {
+pub(super) struct RepositoryLinks {
     repository: Option<Repository>,
     commit: Option<String>,
 }
 
 impl RepositoryLinks {
     fn of(run: &RunDetail) -> Self {
+        Self::new(run.run.run_url.as_deref(), run.run.commit_sha.as_deref())
+    }
+
+    /// The links of a CI run's repository, with files at a commit.
+    pub(super) fn new(run_url: Option<&str>, commit: Option<&str>) -> Self {
         Self {
-            repository: run.run.run_url.as_deref().and_then(Repository::of_run),
-            commit: run.run.commit_sha.clone(),
+            repository: run_url.and_then(Repository::of_run),
+            commit: commit.map(str::to_owned),
         }
     }
 
     /// A commit, with a link if its page is known.
-    fn commit(&self, sha: &str) -> Markup {
+    pub(super) fn commit(&self, sha: &str) -> Markup {
         let page = self
             .repository
             .as_ref()
@@ -184,7 +189,7 @@ impl RepositoryLinks {
     }
 
     /// A file, with a link if its page is known.
-    fn file(&self, file: &str) -> Markup {
+    pub(super) fn file(&self, file: &str) -> Markup {
         let page = self
             .repository
             .as_ref()
@@ -194,7 +199,7 @@ impl RepositoryLinks {
     }
 
     /// A pull request's number, with a link if its page is known.
-    fn pull_request(&self, number: i64) -> Markup {
+    pub(super) fn pull_request(&self, number: i64) -> Markup {
         let page = self
             .repository
             .as_ref()
@@ -222,6 +227,7 @@ fn head(project: ProjectId, run: &RunDetail, repository_links: &RepositoryLinks,
         p.facts {
             @if let Some(branch) = &run.branch { span { "branch " b { (branch_link(project, branch)) } } }
             @if let Some(sha) = &run.commit_sha { span { "commit " (repository_links.commit(sha)) } }
+            @if let Some(revision) = assay_domain::revision::tested_or_commit(run.tested_revision.as_deref(), run.commit_sha.as_deref()) { span { a href=(links::commit(project, revision)) { "all runs of this commit" } } }
             @if let Some(revision) = run.tested_revision.as_ref().filter(|revision| Some(*revision) != run.commit_sha.as_ref()) { span { "tested revision " (repository_links.commit(revision)) } }
             @if let Some(number) = run.pull_request_number { span { "pull request " (repository_links.pull_request(number)) @if let Some(title) = &run.pull_request_title { ", " bdi { (title) } } } }
             @if let Some(author) = &run.author_name { span { "by " bdi { (author) } } }

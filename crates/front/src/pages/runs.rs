@@ -159,8 +159,8 @@ fn table(project: ProjectId, runs: &[RunRow], now: Timestamp) -> Markup {
                             span class={ "chip " (ended) } { (ended) } " "
                             a.leaf href=(links::run(project, &run.id)) { "Run " (run.run_number) }
                             @if let Some(branch) = &run.branch { " on " (branch_link(project, branch)) }
-                            @if let Some(number) = run.pull_request_number { ", pull request " (number) }
-                            @if let Some(sha) = &run.commit_sha { ", " (commit(sha)) }
+                            @if let Some(number) = run.pull_request_number { ", " a href=(links::pull_request(project, number)) { "pull request " (number) } }
+                            @if let Some(revision) = run.revision() { ", " a href=(links::commit(project, revision)) { (commit(revision)) } }
                             @if !run.trusted { " " span.chip { "public key" } }
                         }
                         @if let Some(subject) = run.subject() { p.sub { bdi { (subject) } @if let Some(author) = &run.author_name { ", by " bdi { (author) } } } }

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use assay_access::directory::ReadDirectory;
 use assay_domain::{project::Caller, store::Store, timestamp::Timestamp};
+use assay_explain::links::PublicPages;
 use assay_flakiness::Diagnose;
 use serde_json::{Value, json};
 
@@ -17,6 +18,7 @@ pub(crate) struct Call<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) directory: &'a ReadDirectory,
     pub(crate) engine: &'a dyn Diagnose,
+    pub(crate) pages: Option<&'a PublicPages>,
     pub(crate) caller: Caller,
     pub(crate) now: Timestamp,
     pub(crate) arguments: Arguments,

@@ -1,18 +1,19 @@
 //! `explain_failures`: the causes of a run's failures, for a stored or a local run.
 
 use assay_domain::{
-    attempt::{AttemptStatus, ErrorDetail},
-    cause::Knowledge,
+    attempt::ErrorDetail,
     folding::{contains_folded, fold},
     id::RunId,
-    page::{Direction, PerPage},
     project::Project,
-    run::RunQuery,
     signature::Classifier as _,
+    test::TestName,
 };
-use assay_explain::failures::{
-    ExplainedFailure, FailuresQuery, Gate, ListedFailures, LocalFailure, LocalFailures, LocalRun,
-    RunFailures, combined, local_failures, run_failures,
+use assay_explain::{
+    commit::{CommitSelector, Trust, newest_commit},
+    failures::{
+        ExplainedFailure, Gate, JoinedRun, LocalFailure, LocalFailures, LocalRun, joined_failures,
+        local_failures,
+    },
 };
 use assay_fingerprint::Fingerprinter;
 use serde_json::{Value, json};
@@ -22,8 +23,6 @@ use crate::{arguments::Arguments, budget::Draft, error::ToolError};
 
 /// The page size that holds all failures of a run.
 const FAILURES: u32 = u32::MAX;
-/// Most suites of a commit.
-const SUITES: usize = 10;
 /// Most failures of a local run in one call.
 const LOCAL_FAILURES: usize = 100;
 /// Most unknown tests of a local run for which the answer has similar names.
@@ -81,33 +80,29 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         return of_local(call, &project, &local);
     }
     let runs = selected_runs(call, &project)?;
-    let several = runs.len() > 1;
-    let (mut gates, mut run_entries, mut failed, mut failures) = (Vec::new(), Vec::new(), 0, Vec::new());
-    for (id, suite) in runs {
-        let failures_of_run = explained(call, &project, id)?;
-        gates.push(failures_of_run.gate);
-        failed += failures_of_run.page.total;
-        run_entries.push(run(&failures_of_run, suite.as_deref()));
-        let number = several.then_some(failures_of_run.run.run_number);
-        failures.extend(
-            failures_of_run
-                .failures
-                .into_iter()
-                .map(|failure| (number, failure)),
-        );
-    }
-    failures.retain(|(_, failure)| {
+    let ids: Vec<RunId> = runs.iter().map(|(id, _)| *id).collect();
+    let is_listed = |test: &TestName| {
         name_part
             .as_ref()
-            .is_none_or(|name_part| contains_folded(&failure.test_name, name_part))
-    });
-    failures.sort_by(|(_, left), (_, right)| {
-        let recovered = |failure: &ExplainedFailure| failure.status == AttemptStatus::Passed;
-        recovered(left)
-            .cmp(&recovered(right))
-            .then_with(|| right.mine.total_cmp(&left.mine))
-    });
-    let empty_note = failures.is_empty().then_some(if failed == 0 {
+            .is_none_or(|name_part| contains_folded(&test.name, name_part))
+    };
+    let joined = joined_failures(
+        call.store,
+        call.engine,
+        &project,
+        &ids,
+        &is_listed,
+        (1, FAILURES),
+        call.now,
+    )?;
+    let mut run_entries: Vec<Value> = joined.runs.iter().map(|joined| run(joined, &runs)).collect();
+    if run_entries.is_empty() {
+        return Err(ToolError::new("There is no such run in this project.")
+            .with_call(call.arguments.other_call("list_runs", &[])));
+    }
+    let several = run_entries.len() > 1;
+    let failures = &joined.failures;
+    let empty_note = failures.is_empty().then_some(if joined.total == 0 {
         "No test failed."
     } else {
         "No failed test has this name."
@@ -122,30 +117,19 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
                 run_entries.pop().unwrap_or_default()
             },
         )
-        .fact("gate", gate(combined(gates)))
-        .fact("failedOrRecovered", failed)
+        .fact("gate", gate(joined.gate))
+        .fact("failedOrRecovered", joined.total)
         .fact("says", empty_note)
         .entries(
             "failures",
             failures
                 .iter()
-                .map(|(number, failure)| entry(*number, failure))
+                .map(|(place, failure)| {
+                    let of_run = joined.runs.get(*place).filter(|_| several);
+                    entry(of_run.map(|joined| joined.run.run_number), failure)
+                })
                 .collect(),
         ))
-}
-
-fn explained(call: &Call<'_>, project: &Project, run: RunId) -> Result<RunFailures, ToolError> {
-    let query = FailuresQuery {
-        run,
-        knowledge: Knowledge::AtTheTime,
-        page: 1,
-        per_page: FAILURES,
-        listed: ListedFailures::All,
-    };
-    run_failures(call.store, call.engine, project, &query, call.now)?.ok_or_else(|| {
-        ToolError::new("There is no such run in this project.")
-            .with_call(call.arguments.other_call("list_runs", &[]))
-    })
 }
 
 /// The runs in the arguments: one run by its id, or the newest run of each suite of the newest matching commit.
@@ -163,58 +147,37 @@ fn selected_runs(call: &Call<'_>, project: &Project) -> Result<Vec<(RunId, Optio
     if has_run {
         return Ok(vec![(call.run_id(project)?, None)]);
     }
-    let query = RunQuery {
-        window: call.longest_window(),
-        branch,
-        sha,
-        pull_request,
-        // A run of a public key may be anyone's: it is explained only if no other run matches.
-        trusted: Some(true),
-        number: None,
-        status: None,
-        per_page: PerPage::Fifty,
-        position: None,
-        direction: Direction::Next,
+    let selector = match (sha, pull_request, branch) {
+        (Some(sha), _, _) => CommitSelector::Sha(sha),
+        (None, Some(number), _) => CommitSelector::PullRequest(number),
+        (None, None, branch) => CommitSelector::Branch(branch.unwrap_or_default()),
     };
-    let mut page = call.store.runs(project, &query)?;
-    if page.runs.is_empty() {
-        let of_public_keys = RunQuery {
-            trusted: Some(false),
-            ..query
-        };
-        page = call.store.runs(project, &of_public_keys)?;
-    }
-    let Some(newest) = page.runs.first() else {
+    let commit = newest_commit(call.store, project, &selector, Trust::Preferred, call.now)?;
+    let Some(commit) = commit else {
         return Err(
             ToolError::new("No run of this commit, pull request or branch is stored.")
                 .with_call(arguments.other_call("list_runs", &[])),
         );
     };
-    let mut runs: Vec<(RunId, Option<String>)> = vec![(newest.id, newest.suite.clone())];
-    let tested = newest.revision().filter(|revision| !revision.is_empty());
-    let others = page
-        .runs
-        .iter()
-        .skip(1)
-        .filter(|run| tested.is_some() && run.revision() == tested);
-    for run in others {
-        if runs.iter().all(|(_, suite)| *suite != run.suite) && runs.len() < SUITES {
-            runs.push((run.id, run.suite.clone()));
-        }
-    }
-    Ok(runs)
+    let runs = commit.runs.into_iter().map(|run| (run.id, run.suite));
+    Ok(runs.collect())
 }
 
-fn run(failures: &RunFailures, suite: Option<&str>) -> Value {
+fn run(joined: &JoinedRun, selected: &[(RunId, Option<String>)]) -> Value {
+    let run = &joined.run;
+    let suite = selected
+        .iter()
+        .find(|(id, _)| *id == run.id)
+        .and_then(|(_, suite)| suite.as_deref());
     json!({
-        "run": failures.run.id,
-        "number": failures.run.run_number,
+        "run": run.id,
+        "number": run.run_number,
         "suite": suite,
-        "status": failures.run.status,
-        "branch": failures.run.branch,
-        "commit": failures.run.commit_sha,
-        "trusted": (!failures.run.trusted).then_some(false),
-        "startedAt": failures.run.started_at,
+        "status": run.status,
+        "branch": run.branch,
+        "commit": run.commit_sha,
+        "trusted": (!run.trusted).then_some(false),
+        "startedAt": run.started_at,
     })
 }
 

@@ -15,6 +15,7 @@ use assay_domain::{
     verdict::ENGINE_WINDOW_DAYS,
     window::{Days, Window},
 };
+use assay_explain::commit::longest_window;
 use serde_json::json;
 
 use super::call::Call;
@@ -58,8 +59,7 @@ impl Call<'_> {
 
     /// The longest period of the caller's plan, until now.
     pub(super) fn longest_window(&self) -> Window {
-        let days = Days::within(self.caller.plan, 90).unwrap_or(Days::Thirty);
-        Window::ending(self.now, days)
+        longest_window(self.caller.plan, self.now)
     }
 
     /// The run in the arguments, by its id or its number.

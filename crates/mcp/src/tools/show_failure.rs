@@ -1,7 +1,10 @@
 //! `show_failure`: the attempts of one test in one run.
 
 use assay_domain::{attempt::ErrorDetail, revision::tested_or_commit, test_attempts::StoredAttempt};
-use assay_explain::{failures::failure_of, prompt};
+use assay_explain::{
+    failures::failure_of,
+    prompt::{self, Place},
+};
 use serde_json::{Value, json};
 
 use super::call::{Call, Properties};
@@ -56,9 +59,21 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let explained = failure_of(call.store, call.engine, &project, &attempts, call.now)?;
     // Quotes and line breaks take two bytes in JSON, and the attempts need space beside the prompt.
     let room = call.arguments.max_bytes()? / 2;
-    let prompt = last_failed.and_then(|(_, attempt)| {
-        prompt::of_size(&project.name, &attempts, attempt, explained.as_ref(), room)
+    let page = call.pages.map(|pages| {
+        let test = &attempts.test;
+        pages.attempts(
+            project.id,
+            &attempts.run.id,
+            &test.name,
+            test.file_path.as_deref(),
+        )
     });
+    let place = Place {
+        project: &project.name,
+        page: page.as_deref(),
+    };
+    let prompt = last_failed
+        .and_then(|(_, attempt)| prompt::of_size(place, &attempts, attempt, explained.as_ref(), room));
     Ok(Draft::default()
         .fact("project", project.name.as_str())
         .fact(

@@ -34,6 +34,7 @@ pub(crate) struct StoredRun {
     pub(crate) pull_request_title: Option<String>,
     pub(crate) commit_message: Option<String>,
     pub(crate) author_name: Option<String>,
+    pub(crate) run_url: Option<String>,
     pub(crate) counts_in_verdicts: bool,
     #[diesel(embed)]
     pub(crate) counts: StoredCounts,
@@ -86,6 +87,7 @@ impl StoredRun {
             pull_request_title: self.pull_request_title,
             commit_message: self.commit_message,
             author_name: self.author_name,
+            run_url: self.run_url,
             trusted: self.counts_in_verdicts,
             branch: self.branch,
             commit_sha: self.commit_sha,

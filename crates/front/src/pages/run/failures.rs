@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use assay_components::{cause, figures, name, words};
 use assay_domain::{
-    cause::{Cause, Knowledge, band},
+    cause::{Knowledge, band},
     id::{ProjectId, RunId},
     page::Page,
     project::Project,
@@ -16,8 +16,7 @@ use assay_domain::{
 };
 use assay_explain::{
     failures::{
-        Breakage, ByCause, CauseEvidence, ExplainedFailure, FailuresQuery, ListedFailures, RunFailures,
-        run_failures,
+        Breakage, CauseEvidence, ExplainedFailure, FailuresQuery, ListedFailures, RunFailures, run_failures,
     },
     stable_branch::StableBranchState,
 };
@@ -92,7 +91,7 @@ impl Causes {
                     }
                     @if let Some(reason) = &self.0.incomplete { p.sub { "The run may lack results: " bdi { (reason) } "." } }
                     p.facts {
-                        @for (cause_of_tests, tests) in by_cause(&self.0.gate.by_cause) {
+                        @for (cause_of_tests, tests) in self.0.gate.by_cause.counts() {
                             @if tests > 0 { span { (cause::chip(cause_of_tests)) " " b { (grouped(tests)) } } }
                         }
                     }
@@ -171,7 +170,7 @@ impl Causes {
                                 (error(project, test, failure))
                             }
                             div.whose {
-                                (cause::bar(&probabilities(failure)))
+                                (cause::bar(&failure.probabilities.by_cause()))
                                 @if test.status.is_failure() {
                                     @match &failure.breakage {
                                         Some(breakage) => (self.breakage(project, failure, breakage)),
@@ -192,28 +191,6 @@ impl Causes {
 
 const fn test_name<'a>(name: &'a str, file_path: Option<&'a str>) -> TestNameRef<'a> {
     TestNameRef { name, file_path }
-}
-
-const fn by_cause(counts: &ByCause) -> [(Cause, u32); 6] {
-    [
-        (Cause::ThisChange, counts.this_change),
-        (Cause::EarlierOnBranch, counts.earlier_on_branch),
-        (Cause::BrokenBefore, counts.broken_before),
-        (Cause::Flake, counts.flake),
-        (Cause::Environment, counts.environment),
-        (Cause::Unclear, counts.unclear),
-    ]
-}
-
-const fn probabilities(failure: &ExplainedFailure) -> [(Cause, f64); 5] {
-    let shares = &failure.probabilities;
-    [
-        (Cause::ThisChange, shares.this_change),
-        (Cause::EarlierOnBranch, shares.earlier_on_branch),
-        (Cause::BrokenBefore, shares.broken_before),
-        (Cause::Flake, shares.flake),
-        (Cause::Environment, shares.environment),
-    ]
 }
 
 /// The verdict on the test, and the runs behind the sentence.

@@ -1,0 +1,344 @@
+//! A commit: the newest run of each of its suites, joined.
+
+use assay_domain::{
+    id::RunId,
+    page::{Direction, Page, PerPage},
+    plan::Plan,
+    project::{Project, ProjectTag},
+    run::{Counts, Outcome, RunQuery, RunRow, RunStatus, ShardCount},
+    store::{Store, StoreError},
+    timestamp::Timestamp,
+    window::{Days, Window},
+};
+use assay_flakiness::Diagnose;
+use serde::Serialize;
+
+use crate::failures::{ExplainedFailure, Gate, JoinedFailures, joined_failures};
+
+/// Selects a commit: the newest one that matches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommitSelector {
+    /// A commit or tested revision, or its beginning, in lower case.
+    Sha(String),
+    /// A pull request.
+    PullRequest(i64),
+    /// A branch.
+    Branch(String),
+}
+
+/// Which runs are joined. A run of a public key may be anyone's, so the two kinds never mix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Trusted runs; those of public keys only if no trusted run matches.
+    Preferred,
+    /// Only trusted runs, or only those of public keys.
+    Only(bool),
+}
+
+/// The runs of a commit.
+#[derive(Debug, Clone)]
+pub struct CommitRuns {
+    /// The newest run of each suite, the newest first, among the 50 newest runs that match.
+    pub runs: Vec<RunRow>,
+    /// The newest run of each other commit that matches, the newest first.
+    pub other_commits: Vec<RunRow>,
+}
+
+/// The longest period that a plan keeps, until now.
+pub fn longest_window(plan: Plan, now: Timestamp) -> Window {
+    Window::ending(now, Days::within(plan, 90).unwrap_or(Days::Thirty))
+}
+
+/// The runs of the newest commit that matches; none if no run matches.
+pub fn newest_commit(
+    store: &dyn Store,
+    project: &Project,
+    selector: &CommitSelector,
+    trust: Trust,
+    now: Timestamp,
+) -> Result<Option<CommitRuns>, StoreError> {
+    let (sha, pull_request, branch) = match selector.clone() {
+        CommitSelector::Sha(sha) => (Some(sha), None, None),
+        CommitSelector::PullRequest(number) => (None, Some(number), None),
+        CommitSelector::Branch(branch) => (None, None, Some(branch)),
+    };
+    let query = RunQuery {
+        window: longest_window(project.plan, now),
+        branch,
+        sha,
+        pull_request,
+        trusted: Some(match trust {
+            Trust::Preferred => true,
+            Trust::Only(trusted) => trusted,
+        }),
+        number: None,
+        status: None,
+        per_page: PerPage::Fifty,
+        position: None,
+        direction: Direction::Next,
+    };
+    let mut rows = store.runs(project, &query)?.runs;
+    if rows.is_empty() && trust == Trust::Preferred {
+        let of_public_keys = RunQuery {
+            trusted: Some(false),
+            ..query
+        };
+        rows = store.runs(project, &of_public_keys)?.runs;
+    }
+    Ok(joined(rows))
+}
+
+/// The newest run of each suite of the newest commit, and the newest run of each other commit.
+fn joined(newest_first: Vec<RunRow>) -> Option<CommitRuns> {
+    let mut rows = newest_first.into_iter();
+    let mut runs = vec![rows.next()?];
+    let mut other_commits: Vec<RunRow> = Vec::new();
+    for row in rows {
+        let Some(revision) = row.revision().filter(|revision| !revision.is_empty()) else {
+            continue;
+        };
+        let tested = |run: &RunRow| run.revision() == Some(revision);
+        if runs.first().is_some_and(tested) {
+            if runs.iter().all(|run| run.suite != row.suite) {
+                runs.push(row);
+            }
+        } else if !other_commits.iter().any(tested) {
+            other_commits.push(row);
+        }
+    }
+    Some(CommitRuns { runs, other_commits })
+}
+
+/// The runs of a commit with the causes of their failures.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CommitResults {
+    /// The project.
+    pub project: ProjectTag,
+    /// The commit.
+    pub commit: CommitTag,
+    /// `failed` if a run failed, else `incomplete` if a run may lack results.
+    pub status: RunStatus,
+    /// The sums over the runs.
+    pub counts: Counts,
+    /// The action for all runs together.
+    pub gate: Gate,
+    /// Whether failures are on the stable branch, where there is nothing to merge.
+    pub on_stable: bool,
+    /// The newest run of each suite, the newest first.
+    #[cfg_attr(feature = "openapi", schema(max_items = 50))]
+    pub runs: Vec<CommitRun>,
+    /// The position of this page in the list of failures.
+    pub page: Page,
+    /// The failed and recovered tests of this page. The failures that this branch most probably caused come first.
+    pub failures: Vec<CommitFailure>,
+}
+
+/// A commit and its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CommitTag {
+    /// The revision that was tested; null if the run names none.
+    pub revision: Option<String>,
+    /// The commit that CI checked out, such as a merge commit.
+    pub commit_sha: Option<String>,
+    /// Its branch.
+    pub branch: Option<String>,
+    /// Its pull request.
+    pub pull_request_number: Option<i64>,
+    /// The first line of its message.
+    pub subject: Option<String>,
+    /// Its author.
+    pub author_name: Option<String>,
+}
+
+/// A run of a commit.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CommitRun {
+    /// Its id.
+    pub id: RunId,
+    /// Its number within the project.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub run_number: i32,
+    /// Its suite; null for the default one.
+    pub suite: Option<String>,
+    /// Its outcome.
+    pub status: RunStatus,
+    /// Why it may lack results, such as a missing shard; null if it is complete.
+    pub incomplete: Option<String>,
+    /// False for a run that was sent with a key for pull requests only, which may be public.
+    pub trusted: bool,
+    /// The earliest start of its shards.
+    pub started_at: Timestamp,
+    /// From start to end.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
+    pub duration_ms: Option<i64>,
+    /// The counts of its tests.
+    pub counts: Counts,
+    /// Its shards; null for a run that was not sharded.
+    pub shards: Option<ShardCount>,
+    /// The page of the CI run, an address of http or https.
+    pub run_url: Option<String>,
+    /// The action for this run alone.
+    pub gate: Gate,
+}
+
+/// A test that failed or recovered in a run of a commit.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CommitFailure {
+    /// The run.
+    pub run_id: RunId,
+    /// The run's number.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub run_number: i32,
+    /// The run's suite; null for the default one.
+    pub suite: Option<String>,
+    /// The failure.
+    pub failure: ExplainedFailure,
+}
+
+/// The runs of a commit with one page of their failures, as known when they ran. None if the runs were deleted since
+/// they were selected.
+pub fn commit_results(
+    store: &dyn Store,
+    engine: &dyn Diagnose,
+    project: &Project,
+    runs: &[RunRow],
+    requested: (u64, u32),
+    now: Timestamp,
+) -> Result<Option<CommitResults>, StoreError> {
+    let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
+    let joined = joined_failures(store, engine, project, &ids, &|_| true, requested, now)?;
+    Ok(results(project.tag(), runs, joined))
+}
+
+fn results(project: ProjectTag, rows: &[RunRow], joined: JoinedFailures) -> Option<CommitResults> {
+    let row = |id: RunId| rows.iter().find(|row| row.id == id);
+    let newest = joined.runs.first().and_then(|newest| row(newest.run.id))?;
+    let commit = CommitTag {
+        revision: newest.revision().map(str::to_owned),
+        commit_sha: newest.commit_sha.clone(),
+        branch: newest.branch.clone(),
+        pull_request_number: newest.pull_request_number,
+        subject: newest.subject().map(str::to_owned),
+        author_name: newest.author_name.clone(),
+    };
+    let of_failure = joined.failures.into_iter().filter_map(|(place, failure)| {
+        let row = row(joined.runs.get(place)?.run.id)?;
+        Some(CommitFailure {
+            run_id: row.id,
+            run_number: row.run_number,
+            suite: row.suite.clone(),
+            failure,
+        })
+    });
+    let failures = of_failure.collect();
+    let on_stable = joined.runs.iter().any(|run| run.on_stable);
+    let of_run = joined.runs.into_iter().filter_map(|joined| {
+        let row = row(joined.run.id)?;
+        Some(CommitRun {
+            id: row.id,
+            run_number: row.run_number,
+            suite: row.suite.clone(),
+            status: row.status.into(),
+            incomplete: joined.run.incomplete,
+            trusted: row.trusted,
+            started_at: row.started_at,
+            duration_ms: row.duration_ms,
+            counts: row.counts,
+            shards: row.shards,
+            run_url: row.run_url.clone(),
+            gate: joined.gate,
+        })
+    });
+    let runs: Vec<CommitRun> = of_run.collect();
+    Some(CommitResults {
+        project,
+        commit,
+        status: status(&runs),
+        counts: sum(&runs),
+        gate: joined.gate,
+        on_stable,
+        runs,
+        page: joined.page,
+        failures,
+    })
+}
+
+fn status(runs: &[CommitRun]) -> RunStatus {
+    let is_incomplete = |run: &CommitRun| run.status == RunStatus::Incomplete || run.incomplete.is_some();
+    if runs.iter().any(|run| run.status == RunStatus::Failed) {
+        RunStatus::Failed
+    } else if runs.iter().any(is_incomplete) {
+        RunStatus::Incomplete
+    } else {
+        Some(Outcome::Passed).into()
+    }
+}
+
+fn sum(runs: &[CommitRun]) -> Counts {
+    runs.iter().fold(Counts::default(), |sum, run| Counts {
+        total: sum.total.saturating_add(run.counts.total),
+        passed: sum.passed.saturating_add(run.counts.passed),
+        failed: sum.failed.saturating_add(run.counts.failed),
+        skipped: sum.skipped.saturating_add(run.counts.skipped),
+        recovered: sum.recovered.saturating_add(run.counts.recovered),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(number: i32, revision: &str, suite: &str) -> RunRow {
+        RunRow {
+            id: RunId("019aa3f4-5b1c-7def-8a3b-000000000812".parse().unwrap()),
+            run_number: number,
+            branch: None,
+            commit_sha: (!revision.is_empty()).then(|| revision.to_owned()),
+            tested_revision: None,
+            pull_request_number: None,
+            status: None,
+            started_at: Timestamp::from_unix_ms(i64::from(number)),
+            finished_at: None,
+            duration_ms: None,
+            counts: Counts::default(),
+            trusted: true,
+            shards: None,
+            suite: (!suite.is_empty()).then(|| suite.to_owned()),
+            commit_message: None,
+            author_name: None,
+            run_url: None,
+            pull_request_title: None,
+        }
+    }
+
+    #[test]
+    fn the_newest_run_of_each_suite_of_the_newest_commit_is_joined() {
+        let rows = vec![
+            row(9, "b", "unit"),
+            row(8, "a", "unit"),
+            row(7, "b", "e2e"),
+            row(6, "b", "unit"),
+            row(5, "", "lint"),
+            row(4, "a", "e2e"),
+        ];
+        let commit = joined(rows).unwrap();
+        let numbers = |rows: &[RunRow]| rows.iter().map(|row| row.run_number).collect::<Vec<_>>();
+        assert_eq!(numbers(&commit.runs), [9, 7]);
+        assert_eq!(numbers(&commit.other_commits), [8]);
+    }
+
+    #[test]
+    fn runs_without_a_revision_are_not_joined() {
+        let commit = joined(vec![row(2, "", "unit"), row(1, "", "e2e")]).unwrap();
+        assert_eq!((commit.runs.len(), commit.other_commits.len()), (1, 0));
+        assert!(joined(Vec::new()).is_none());
+    }
+}

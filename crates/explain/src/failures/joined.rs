@@ -1,0 +1,137 @@
+//! The failures of several runs as one list.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    cause::{FailedRun, Knowledge},
+    id::RunId,
+    page::Page,
+    project::Project,
+    store::{Snapshot, Store, StoreError, in_snapshot},
+    test::TestName,
+    timestamp::Timestamp,
+};
+use assay_flakiness::Diagnose;
+
+use super::{
+    ExplainedFailure, Gate, combined, gate,
+    judged::{JudgedFailure, UnpagedFailures, listed_before},
+};
+
+/// The failures of several runs, as known when they ran.
+#[derive(Debug, Clone)]
+pub struct JoinedFailures {
+    /// The runs that exist, in the order of the request.
+    pub runs: Vec<JoinedRun>,
+    /// The combined gate.
+    pub gate: Gate,
+    /// The number of tests that failed or recovered in a run. A test of two runs counts twice.
+    pub total: u64,
+    /// The position of the page among the listed failures.
+    pub page: Page,
+    /// The listed failures of the page, with the index of their run: failed before recovered, then the most probable
+    /// breakages of the branch first.
+    pub failures: Vec<(usize, ExplainedFailure)>,
+}
+
+/// One of several runs.
+#[derive(Debug, Clone)]
+pub struct JoinedRun {
+    /// The run.
+    pub run: FailedRun,
+    /// Its gate.
+    pub gate: Gate,
+    /// Whether a failure of it is one of the stable branch.
+    pub on_stable: bool,
+}
+
+/// The failures of these runs as of one state of the project. `is_listed` selects those of the list; the gate always
+/// covers all.
+pub fn joined_failures(
+    store: &dyn Store,
+    engine: &dyn Diagnose,
+    project: &Project,
+    runs: &[RunId],
+    is_listed: &dyn Fn(&TestName) -> bool,
+    requested: (u64, u32),
+    now: Timestamp,
+) -> Result<JoinedFailures, StoreError> {
+    in_snapshot(store, project, |snapshot| {
+        let mut explained: Vec<(FailedRun, UnpagedFailures)> = Vec::with_capacity(runs.len());
+        for id in runs {
+            if let Some(run) = snapshot.failed_run(*id)? {
+                let failures = UnpagedFailures::read(snapshot, engine, &run, Knowledge::AtTheTime, now)?;
+                explained.push((run, failures));
+            }
+        }
+        let joined_runs: Vec<JoinedRun> = explained
+            .iter()
+            .map(|(run, failures)| JoinedRun {
+                run: run.clone(),
+                gate: gate(failures.causes()),
+                on_stable: failures.causes().any(|cause| cause.facts.on_stable),
+            })
+            .collect();
+        let total = explained
+            .iter()
+            .map(|(_, failures)| failures.causes().count())
+            .sum();
+        let mut listed: Vec<(usize, &JudgedFailure)> = Vec::new();
+        for (place, (_, failures)) in explained.iter().enumerate() {
+            let of_run = failures.only(|failure| is_listed(&failure.name));
+            listed.extend(of_run.into_iter().map(|failure| (place, failure)));
+        }
+        listed.sort_by(|(left_run, left), (right_run, right)| {
+            listed_before(&left.cause, &right.cause)
+                .then_with(|| left.name.cmp(&right.name))
+                .then_with(|| left_run.cmp(right_run))
+        });
+        let (page, on_page) = page_of(&listed, requested);
+        Ok(JoinedFailures {
+            gate: combined(joined_runs.iter().map(|run| run.gate)),
+            runs: joined_runs,
+            total: count(total),
+            page,
+            failures: entries(snapshot, &explained, on_page)?,
+        })
+    })
+}
+
+fn page_of<'a, 'b>(
+    listed: &'b [(usize, &'a JudgedFailure)],
+    (page, per_page): (u64, u32),
+) -> (Page, &'b [(usize, &'a JudgedFailure)]) {
+    let page = Page::of_size(page, per_page, count(listed.len()));
+    let from = usize::try_from(page.offset()).map_or(listed.len(), |from| from.min(listed.len()));
+    let length = usize::try_from(page.per_page).unwrap_or(usize::MAX);
+    let to = from.saturating_add(length).min(listed.len());
+    (page, listed.get(from..to).unwrap_or_default())
+}
+
+/// The entries of the failures in their order, with one read for each run.
+fn entries(
+    snapshot: &mut dyn Snapshot,
+    explained: &[(FailedRun, UnpagedFailures)],
+    on_page: &[(usize, &JudgedFailure)],
+) -> Result<Vec<(usize, ExplainedFailure)>, StoreError> {
+    let mut of_runs: HashMap<usize, std::vec::IntoIter<ExplainedFailure>> = HashMap::new();
+    for (place, (_, failures)) in explained.iter().enumerate() {
+        let selected: Vec<&JudgedFailure> = on_page
+            .iter()
+            .filter(|(run, _)| *run == place)
+            .map(|(_, failure)| *failure)
+            .collect();
+        if !selected.is_empty() {
+            let (_, entries) = failures.entries(snapshot, Knowledge::AtTheTime, &selected, (1, u32::MAX))?;
+            of_runs.insert(place, entries.into_iter());
+        }
+    }
+    let in_order = on_page
+        .iter()
+        .filter_map(|(place, _)| Some((*place, of_runs.get_mut(place)?.next()?)));
+    Ok(in_order.collect())
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}

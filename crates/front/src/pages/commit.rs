@@ -1,0 +1,363 @@
+//! `/p/{id}/commit/{sha}` and `/p/{id}/pull/{number}`: all runs of a commit, with one list of their failures.
+
+use assay_components::{cause, figures, name, reading, repository, words};
+use assay_domain::{
+    id::{ProjectId, RunId},
+    project::Project,
+    run::{RunRow, RunStatus},
+    timestamp::Timestamp,
+};
+use assay_explain::{
+    commit::{
+        CommitFailure, CommitResults, CommitRun, CommitRuns, CommitSelector, Trust, commit_results,
+        newest_commit,
+    },
+    failed_error::FailedError,
+};
+use maud::{Markup, html};
+
+use super::{
+    decisions::Decisions,
+    parts::{branch_link, commit, ended, grouped, pager, when},
+    run::RepositoryLinks,
+};
+use crate::{
+    error::FrontError,
+    layout::{Answer, Page, Tab},
+    links,
+    view::View,
+};
+
+/// Failures per page. Each is read with its error.
+const PER_PAGE: u32 = 10;
+
+/// The page of a commit.
+pub(super) fn of_commit(view: &View<'_>) -> Result<Answer, FrontError> {
+    let sha = view.part("sha");
+    let is_sha = (4..=64).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let path = format!("/commit/{}", links::escaped(sha));
+    if !is_sha {
+        return Err(FrontError::CommitNotFound);
+    }
+    render(view, &CommitSelector::Sha(sha.to_ascii_lowercase()), &path)
+}
+
+/// The page of a pull request: its newest commit.
+pub(super) fn of_pull_request(view: &View<'_>) -> Result<Answer, FrontError> {
+    let number = view.part("number");
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    let parsed = number
+        .parse()
+        .ok()
+        .filter(|number: &i64| is_number && *number >= 1);
+    let number = parsed.ok_or(FrontError::CommitNotFound)?;
+    render(
+        view,
+        &CommitSelector::PullRequest(number),
+        &format!("/pull/{number}"),
+    )
+}
+
+fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answer, FrontError> {
+    let project = view.project()?;
+    let page = view.page()?;
+    let found = newest_commit(view.store, &project, selector, Trust::Preferred, view.now)?
+        .ok_or(FrontError::CommitNotFound)?;
+    let requested = (page, PER_PAGE);
+    let results = commit_results(
+        view.store,
+        view.engine,
+        &project,
+        &found.runs,
+        requested,
+        view.now,
+    )?
+    .ok_or(FrontError::CommitNotFound)?;
+    let decisions = decisions(view, &project, &results)?;
+    let failures = failures(view, &project, &results)?;
+    let address = |page: u64| {
+        let page = page.to_string();
+        links::with_query(&links::project(project.id, path), &[("page", Some(&page))])
+    };
+    let heading = heading(selector, &results);
+    let body = html! {
+        (head(project.id, selector, &heading, &results))
+        @if results.counts.failed > 0 { (gate(&results)) }
+        (runs(project.id, &results, &decisions, view.now))
+        section aria-labelledby="failures" {
+            h2 #failures { "Failures" }
+            @if failures.is_empty() {
+                p.empty { "No test failed or passed on retry." }
+            } @else {
+                (list(project.id, &results, &failures, &decisions))
+            }
+            (pager(&results.page, address))
+        }
+        (other_commits(project.id, selector, &found, view.now))
+        @if !failures.is_empty() { (reading::folded(&[&reading::CAUSES])) }
+    };
+    let api = match (selector, &results.commit.revision) {
+        (CommitSelector::Sha(sha), _) | (_, Some(sha)) => format!("/projects/{}/commits/{sha}", project.id),
+        (CommitSelector::PullRequest(_) | CommitSelector::Branch(_), None) => {
+            format!("/projects/{}/runs", project.id)
+        }
+    };
+    Ok(Page {
+        title: format!("{heading}, {}", project.name),
+        api: vec![api],
+        project: Some(project),
+        tab: Tab::Runs,
+        body,
+    }
+    .into())
+}
+
+fn heading(selector: &CommitSelector, results: &CommitResults) -> String {
+    match selector {
+        CommitSelector::PullRequest(number) => format!("Pull request {number}"),
+        CommitSelector::Branch(branch) => format!("Branch {branch}"),
+        CommitSelector::Sha(sha) => {
+            let revision = results.commit.revision.as_deref().unwrap_or(sha);
+            format!("Commit {}", revision.chars().take(8).collect::<String>())
+        }
+    }
+}
+
+const fn status(of: RunStatus) -> &'static str {
+    match of {
+        RunStatus::Passed => "passed",
+        RunStatus::Failed => "failed",
+        RunStatus::Incomplete => "incomplete",
+    }
+}
+
+fn head(project: ProjectId, selector: &CommitSelector, heading: &str, results: &CommitResults) -> Markup {
+    let of = &results.commit;
+    let links_out = repository_links(results);
+    let counts = results.counts;
+    html! {
+        h1 { (heading) " " span class={ "chip " (status(results.status)) } { (status(results.status)) } }
+        @if results.runs.iter().any(|run| !run.trusted) { p.sub { "It was sent with a key for pull requests only, which anyone may have. It counts in no verdict." } }
+        @if let Some(subject) = &of.subject { p { bdi { (subject) } } }
+        p.facts {
+            @if let Some(branch) = &of.branch { span { "branch " b { (branch_link(project, branch)) } } }
+            @if let Some(sha) = &of.commit_sha { span { "commit " (links_out.commit(sha)) } }
+            @if let Some(revision) = of.revision.as_ref().filter(|revision| Some(*revision) != of.commit_sha.as_ref()) { span { "tested revision " (links_out.commit(revision)) } }
+            @if let Some(number) = of.pull_request_number {
+                @if *selector == CommitSelector::PullRequest(number) {
+                    span { "pull request " (links_out.pull_request(number)) }
+                } @else {
+                    span { a href=(links::pull_request(project, number)) { "pull request " (number) } }
+                }
+            }
+            @if let Some(author) = &of.author_name { span { "by " bdi { (author) } } }
+            span { b { (grouped(counts.failed)) } " failed" }
+            span { b { (grouped(counts.recovered)) } " passed on retry" }
+            span { b { (grouped(counts.skipped)) } " skipped" }
+            span { "of " b { (grouped(counts.total)) } " tests" }
+        }
+    }
+}
+
+fn repository_links(results: &CommitResults) -> RepositoryLinks {
+    let run_url = results.runs.iter().find_map(|run| run.run_url.as_deref());
+    RepositoryLinks::new(run_url, results.commit.commit_sha.as_deref())
+}
+
+fn gate(results: &CommitResults) -> Markup {
+    let (word, sentence) = cause::gate(results.gate.action);
+    html! {
+        section aria-labelledby="gate" {
+            h2 #gate { @if results.on_stable { "What broke?" } @else { "Whose failures?" } }
+            div.box {
+                @if results.on_stable {
+                    p.gate { "These runs are on the stable branch. Each test names the run with which it began to fail." }
+                } @else {
+                    p.gate { span class={ "chip gate " (results.gate.action.as_str()) } { (word) } " " (sentence) }
+                }
+                p.facts {
+                    @for (of, tests) in results.gate.by_cause.counts() {
+                        @if tests > 0 { span { (cause::chip(of)) " " b { (grouped(tests)) } } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What gates decided in CI, by run. Only runs with a failure are read.
+fn decisions(
+    view: &View<'_>,
+    project: &Project,
+    results: &CommitResults,
+) -> Result<Vec<(RunId, Decisions)>, FrontError> {
+    let failed = results.runs.iter().filter(|run| run.counts.failed > 0);
+    failed
+        .map(|run| Ok((run.id, Decisions::read(view, project, run.id)?)))
+        .collect()
+}
+
+fn of_run(decisions: &[(RunId, Decisions)], run: RunId) -> Option<&Decisions> {
+    decisions
+        .iter()
+        .find(|(id, _)| *id == run)
+        .map(|(_, decisions)| decisions)
+}
+
+fn runs(
+    project: ProjectId,
+    results: &CommitResults,
+    decisions: &[(RunId, Decisions)],
+    now: Timestamp,
+) -> Markup {
+    html! {
+        section aria-labelledby="runs" {
+            h2 #runs { (words::count(results.runs.len(), "run")) }
+            ol.rows {
+                @for run in &results.runs {
+                    @let state = if run.status == RunStatus::Passed && run.incomplete.is_some() { RunStatus::Incomplete } else { run.status };
+                    li.row.(status(state)) { div.card { (run_row(project, run, status(state), now)) @if let Some(decisions) = of_run(decisions, run.id) { (decisions.sentences(now)) } } }
+                }
+            }
+        }
+    }
+}
+
+fn run_row(project: ProjectId, run: &CommitRun, state: &str, now: Timestamp) -> Markup {
+    let counts = run.counts;
+    html! {
+        p {
+            span class={ "chip " (state) } { (state) } " "
+            a.leaf href=(links::run(project, &run.id)) { "Run " (run.run_number) }
+            @if let Some(suite) = &run.suite { ", suite " b { bdi { (suite) } } }
+        }
+        @if let Some(reason) = &run.incomplete { p.sub { "It may lack results: " bdi { (reason) } "." } }
+        p.facts {
+            span { b { (grouped(counts.failed)) } " failed" }
+            @if counts.recovered > 0 { span { b { (grouped(counts.recovered)) } " on retry" } }
+            span { "of " b { (grouped(counts.total)) } " tests" }
+            @if let Some(shards) = run.shards { span { (shards.received) @if let Some(expected) = shards.expected { " of " (expected) } " shards" } }
+            span { (when(run.started_at, now)) }
+            @if let Some(duration) = run.duration_ms.and_then(|ms| u64::try_from(ms).ok()) { span { (words::duration(duration)) } }
+            @if let Some(url) = &run.run_url { span { (repository::link(Some(url), &html! { "CI run" })) " at " bdi { (repository::host(url)) } } }
+        }
+    }
+}
+
+/// The failures of the page, each with its error.
+fn failures(
+    view: &View<'_>,
+    project: &Project,
+    results: &CommitResults,
+) -> Result<Vec<(CommitFailure, FailedError)>, FrontError> {
+    let each = results.failures.iter().map(|failure| {
+        let of = &failure.failure;
+        let error = FailedError::read(
+            view.store,
+            project,
+            failure.run_id,
+            &of.test_name,
+            of.file_path.as_deref(),
+        )?;
+        Ok((failure.clone(), error))
+    });
+    each.collect()
+}
+
+fn list(
+    project: ProjectId,
+    results: &CommitResults,
+    failures: &[(CommitFailure, FailedError)],
+    decisions: &[(RunId, Decisions)],
+) -> Markup {
+    let links_out = repository_links(results);
+    let names: Vec<_> = failures
+        .iter()
+        .map(|(of, _)| (of.failure.test_name.as_str(), of.failure.file_path.as_deref()))
+        .collect();
+    let short = name::short_names(&names);
+    let several = results.runs.len() > 1;
+    html! {
+        ol.rows.failures {
+            @for ((of, error), short) in failures.iter().zip(&short) {
+                @let failure = &of.failure;
+                @let file = failure.file_path.as_deref();
+                li.row.(failure.status.as_str()) {
+                    div.failure {
+                        p { (cause::chip(failure.cause)) }
+                        div {
+                            p { a.leafed href=(links::attempts(project, &of.run_id, &failure.test_name, file)) { (name::in_list(short, &failure.test_name)) } }
+                            p { (failure.explanation) "." }
+                            @if let Some(decisions) = of_run(decisions, of.run_id) { (decisions.mark(&failure.test_name, file)) }
+                            (error_line(project, of, error))
+                            p.facts {
+                                span { (figures::ended(failure.status)) @if failure.attempts > 1 { ", " (failure.attempts) " attempts" } }
+                                @if several { span { a href=(links::run(project, &of.run_id)) { "run " (of.run_number) } @if let Some(suite) = &of.suite { ", " bdi { (suite) } } } }
+                                @match (&error.file, file) {
+                                    (Some(raised), _) => span { "at " (links_out.file(raised)) @if let Some(line) = error.line_number { ":" (line) } },
+                                    (None, Some(file)) => span { (links_out.file(file)) },
+                                    (None, None) => {},
+                                }
+                                span { a href=(links::test(project, &failure.test_name, file)) { "history" } }
+                            }
+                        }
+                        div.whose {
+                            (cause::bar(&failure.probabilities.by_cause()))
+                            @if failure.status.is_failure() {
+                                @match &failure.breakage {
+                                    Some(breakage) => p { "failing since run " (breakage.first_failed.run_number) @if let Some(revision) = &breakage.first_failed.revision { " (" (commit(revision)) ")" } },
+                                    None => {
+                                        p { "by this change: " b { (assay_domain::cause::band(failure.mine)) } }
+                                        p { (cause::action(failure.action)) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The error as the test reported it, with a link to its signature if it has one.
+fn error_line(project: ProjectId, of: &CommitFailure, error: &FailedError) -> Markup {
+    let text = error.line.as_deref().or(of.failure.title.as_deref());
+    html! {
+        @match (text, of.failure.fingerprint.as_deref()) {
+            (Some(text), Some(fingerprint)) => p.error { a href=(links::signature(project, fingerprint)) { bdi { (text) } } },
+            (Some(text), None) => p.error { bdi { (text) } },
+            (None, _) => {},
+        }
+    }
+}
+
+/// Earlier commits of a pull request.
+fn other_commits(
+    project: ProjectId,
+    selector: &CommitSelector,
+    found: &CommitRuns,
+    now: Timestamp,
+) -> Markup {
+    let earlier: &[RunRow] = match selector {
+        CommitSelector::PullRequest(_) => &found.other_commits,
+        CommitSelector::Sha(_) | CommitSelector::Branch(_) => &[],
+    };
+    html! {
+        @if !earlier.is_empty() {
+            section aria-labelledby="earlier" {
+                h2 #earlier { "Earlier commits" }
+                ul {
+                    @for run in earlier {
+                        @if let Some(revision) = run.revision() {
+                            li {
+                                a href=(links::commit(project, revision)) { (commit(revision)) } " " (ended(run)) ", " (when(run.started_at, now))
+                                @if let Some(subject) = run.subject() { ": " bdi { (subject) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
