@@ -8,6 +8,7 @@ mod errors;
 mod forwarding;
 mod gate;
 mod global;
+mod report_to;
 mod server_flags;
 mod upload_flags;
 mod values;

@@ -7,6 +7,7 @@ use assay_client::{
     annotation,
     server::Server,
 };
+use assay_codehost::ReportTo;
 use assay_console::misuse::Misuse;
 use assay_domain::run::CiProvider;
 use assay_sources::report_flags::ReportFlags;
@@ -16,6 +17,8 @@ use crate::{environment, server_flags::ConnectionFlags};
 
 /// Heading of the help.
 const SERVER: &str = "The server";
+/// Heading of the help.
+const HOST: &str = "The code host";
 
 /// The flags for sending a report.
 #[derive(Debug, Args)]
@@ -40,6 +43,9 @@ pub(crate) struct UploadFlags {
     /// The project that the key must belong to: its id or name
     #[arg(long)]
     pub(crate) project: Option<String>,
+    /// Report the commit's results from this CI job: auto, none, or some of summary,annotations,comment
+    #[arg(long, value_name = "LIST", default_value = "none", help_heading = HOST)]
+    pub(crate) report_to: ReportTo,
     #[command(flatten)]
     pub(crate) report: ReportFlags,
 }

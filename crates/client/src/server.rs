@@ -3,7 +3,7 @@
 use std::{io::Read, time::Duration};
 
 use assay_console::retry::Transient;
-use assay_domain::decision::GateDecision;
+use assay_domain::{decision::GateDecision, id::RunId};
 use assay_reports::shown_name;
 use serde_json::{Value, json};
 use ureq::{
@@ -243,6 +243,17 @@ impl Server {
             .header(header::AUTHORIZATION, self.key.bearer())
             .header(header::CONTENT_TYPE, "application/json")
             .send(json!(decision).to_string());
+        self.read(answer)
+    }
+
+    /// Asks for the comment on the commit of a run.
+    pub fn comment(&self, run: RunId) -> Result<Value, UploadError> {
+        let answer = self
+            .agent
+            .post(self.address.route("comments"))
+            .header(header::AUTHORIZATION, self.key.bearer())
+            .header(header::CONTENT_TYPE, "application/json")
+            .send(json!({ "runId": run }).to_string());
         self.read(answer)
     }
 

@@ -37,6 +37,14 @@ impl PublicPages {
         format!("{}{path}", self.base)
     }
 
+    /// Whether other machines reach the pages: the address is not one of this machine.
+    pub fn is_reached_elsewhere(&self) -> bool {
+        let host = self.base.split_once("://").map_or("", |(_, host)| host);
+        !["127.", "localhost", "[::1]"]
+            .iter()
+            .any(|own| host.starts_with(own))
+    }
+
     /// The whole address of a test's attempts in a run, or that of the run if the name is very long.
     pub fn attempts(&self, project: ProjectId, run: &RunId, name: &str, file: Option<&str>) -> String {
         test_of_run(&self.address(&self::run(project, run)), name, file)
@@ -147,5 +155,9 @@ mod tests {
             format!("{of_run}/test?name=a%29b&file=c.ts")
         );
         assert_eq!(pages.attempts(project, &run, &"é".repeat(200), None), of_run);
+        assert!(pages.is_reached_elsewhere());
+        for own in ["http://127.0.0.1:8082", "http://localhost", "https://[::1]:8082"] {
+            assert!(!PublicPages::at(own).is_reached_elsewhere(), "{own}");
+        }
     }
 }

@@ -38,10 +38,13 @@ pub(crate) struct DecisionAnswer {
     effect: Effect,
 }
 
-/// The encoding of a decision's body, as the request's head declares it.
+/// The encoding of a JSON body, as the request's head declares it.
 pub(crate) fn shape(headers: &HeaderMap, query: Option<&str>) -> Result<Shape, IntakeError> {
     if query.is_some_and(|query| !query.is_empty()) {
-        return Err(IntakeError::bad("the query", "a decision is the JSON body alone"));
+        return Err(IntakeError::bad(
+            "the query",
+            "the request is the JSON body alone",
+        ));
     }
     let shape = Shape::of(headers)?;
     match shape.is_raw() {

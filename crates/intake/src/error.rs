@@ -20,7 +20,7 @@ pub(crate) enum IntakeError {
     #[error(transparent)]
     Problem(#[from] Problem),
     #[error(
-        "There is no such route; reports go to POST /ingest/v1/reports, decisions to POST /ingest/v1/decisions."
+        "There is no such route; reports go to POST /ingest/v1/reports, decisions to POST /ingest/v1/decisions, requests for comments to POST /ingest/v1/comments."
     )]
     NoSuchRoute,
     #[error("This route accepts only {allow}.")]

@@ -11,6 +11,7 @@ mod admit;
 mod answer;
 mod app;
 mod body;
+mod comment;
 mod decision;
 mod error;
 mod fields;

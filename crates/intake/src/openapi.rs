@@ -15,12 +15,13 @@ use std::{
 };
 
 use assay_domain::{
-    decision::{self, ExcusedTest, GateDecision},
+    decision::{self, DecisionError, ExcusedTest, GateDecision},
     key::KeyKind,
     project::NAME_CHARS,
     rules::RuleViolation,
     run::CiProvider,
 };
+use assay_explain::comment::Comment;
 use assay_ingest::values::{self, LONGEST_FILE_NAME};
 use assay_listener::{Fault, Problem};
 use serde_json::{Map, Value, json};
@@ -29,11 +30,12 @@ use utoipa::ToSchema;
 use self::errors::errors;
 use crate::{
     answer::Answer,
+    comment::CommentRequest,
     decision::DecisionAnswer,
     error::{ErrorBody, IntakeError},
     fields,
     limits::CI_BYTES,
-    routes::{BASE, DECISIONS, KEY, KeyAnswer, REPORTS},
+    routes::{BASE, COMMENTS, DECISIONS, KEY, KeyAnswer, REPORTS},
 };
 
 const INTRODUCTION: &str = "\
@@ -229,7 +231,7 @@ fn the_page_has_every_route_field_and_code() {
     for (error, _) in errors() {
         assert!(named(error.code()), "the code {}", error.code());
     }
-    for route in [REPORTS, DECISIONS, KEY] {
+    for route in [REPORTS, DECISIONS, COMMENTS, KEY] {
         assert!(named(route), "the route {route}");
     }
 }
@@ -258,6 +260,7 @@ fn document() -> Value {
         "paths": {
             below(REPORTS): {"post": store_reports()},
             below(DECISIONS): {"post": store_decision()},
+            below(COMMENTS): {"post": compose_comment()},
             below(KEY): {"get": describe_key()},
         },
         "components": {
@@ -345,6 +348,37 @@ fn store_decision() -> Value {
         "summary": "Store what a gate decided on an upload",
         "description": "The decision is stored with the newest upload of the run, or of the shard, and replaces an earlier one \
             there. Pages of the run show it. It counts as an upload.",
+        "requestBody": {"required": true, "content": {"application/json": {"schema": schema}}},
+        "responses": responses,
+    })
+}
+
+fn compose_comment() -> Value {
+    // Nothing is stored, so errors of a report cannot occur here.
+    let mut responses = refusals(|error| {
+        !matches!(
+            error,
+            IntakeError::WrongProject { .. }
+                | IntakeError::Report(_)
+                | IntakeError::NothingToStore
+                | IntakeError::NotRecorded(_)
+                | IntakeError::NotAllowed(_)
+                | IntakeError::NotDecided(DecisionError::NoTest { .. })
+        )
+    });
+    responses.insert(
+        "200".to_owned(),
+        answer(
+            "The comment for the newest commit of the run's pull request, or for the run's commit.",
+            &schema_name::<Comment>(),
+        ),
+    );
+    let schema = json!({"$ref": format!("#/components/schemas/{}", schema_name::<CommentRequest>())});
+    json!({
+        "operationId": "composeComment",
+        "summary": "Compose the comment for a pull request",
+        "description": "All suites and shards of the commit so far, as Markdown for a code host. Nothing is stored. It counts as an \
+            upload. A key for pull requests only gets comments on runs that such a key sent.",
         "requestBody": {"required": true, "content": {"application/json": {"schema": schema}}},
         "responses": responses,
     })
@@ -442,6 +476,8 @@ fn schemas() -> Map<String, Value> {
     register::<KeyAnswer>(&mut schemas_by_name);
     register::<DecisionAnswer>(&mut schemas_by_name);
     register::<GateDecision>(&mut schemas_by_name);
+    register::<CommentRequest>(&mut schemas_by_name);
+    register::<Comment>(&mut schemas_by_name);
     register::<ErrorBody<'_>>(&mut schemas_by_name);
     let mut schemas: Map<_, _> = schemas_by_name.into_iter().collect();
     // The fields of these may be absent. An error has a file and a line only if it is about a report, and a client need

@@ -17,7 +17,7 @@ use crate::{
     admit::{AdmittedRequest, admit},
     answer::ProjectName,
     app::{App, AppState},
-    decision,
+    comment, decision,
     error::IntakeError,
     limits::DECISION_BYTES,
     parse::Head,
@@ -30,6 +30,7 @@ pub const BASE: &str = "/ingest/v1";
 
 pub(crate) const REPORTS: &str = "/ingest/v1/reports";
 pub(crate) const DECISIONS: &str = "/ingest/v1/decisions";
+pub(crate) const COMMENTS: &str = "/ingest/v1/comments";
 pub(crate) const KEY: &str = "/ingest/v1/key";
 const NO_ROUTE: &str = "(no route)";
 const NO_METHOD: &str = "(no method)";
@@ -60,7 +61,7 @@ pub fn on_continue(app: App) -> Continue {
         Box::pin(async move {
             let started = Instant::now();
             let route = route(request.path(), request.method());
-            if ![REPORTS, DECISIONS].contains(&route) {
+            if ![REPORTS, DECISIONS, COMMENTS].contains(&route) {
                 // The handler rejects it regardless of the body.
                 return Ok(request);
             }
@@ -95,12 +96,15 @@ pub fn on_continue(app: App) -> Continue {
 enum CheckedHead {
     Reports(Head),
     Decision(Shape),
+    Comment(Shape),
 }
 
 impl CheckedHead {
     fn of(route: &str, headers: &header::HeaderMap, query: Option<&str>) -> Result<Self, IntakeError> {
-        if route == DECISIONS {
-            return decision::shape(headers, query).map(Self::Decision);
+        match route {
+            DECISIONS => return decision::shape(headers, query).map(Self::Decision),
+            COMMENTS => return decision::shape(headers, query).map(Self::Comment),
+            _ => {}
         }
         Head::of(headers, query.unwrap_or_default()).map(Self::Reports)
     }
@@ -114,7 +118,7 @@ async fn before_body(
     query: Option<&str>,
 ) -> Result<(AdmittedRequest, CheckedHead), IntakeError> {
     let longest = match route {
-        DECISIONS => DECISION_BYTES,
+        DECISIONS | COMMENTS => DECISION_BYTES,
         _ => app.limits.wire_bytes,
     };
     let admitted = admit(app, &Method::POST, headers, longest).await?;
@@ -163,8 +167,9 @@ fn route(path: &str, method: &Method) -> &'static str {
     match (path, method) {
         (REPORTS, &Method::POST) => REPORTS,
         (DECISIONS, &Method::POST) => DECISIONS,
+        (COMMENTS, &Method::POST) => COMMENTS,
         (KEY, &Method::GET | &Method::HEAD) => KEY,
-        (REPORTS | DECISIONS | KEY, _) => NO_METHOD,
+        (REPORTS | DECISIONS | COMMENTS | KEY, _) => NO_METHOD,
         _ => NO_ROUTE,
     }
 }
@@ -177,7 +182,7 @@ async fn respond(
     body_is_read: impl FnOnce(),
 ) -> Result<HttpResponse, IntakeError> {
     match route {
-        REPORTS | DECISIONS => {
+        REPORTS | DECISIONS | COMMENTS => {
             // A client that waited for `100 Continue` was checked already.
             let checked = request.extensions_mut().remove::<AdmittedRequest>();
             let (headers, query) = (request.headers(), request.uri().query());
@@ -193,6 +198,10 @@ async fn respond(
                 CheckedHead::Decision(shape) => {
                     let (status, answer) = decision::store(app, grant, shape, payload, body_is_read).await?;
                     HttpResponse::build(status).insert_header(NO_STORE).json(answer)
+                }
+                CheckedHead::Comment(shape) => {
+                    let comment = comment::compose(app, grant, shape, payload, body_is_read).await?;
+                    HttpResponse::Ok().insert_header(NO_STORE).json(comment)
                 }
             })
         }

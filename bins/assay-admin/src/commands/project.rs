@@ -312,7 +312,7 @@ fn list(global: &Global, store: &dyn Administration, org: Option<&str>) -> anyho
 fn set(global: &Global, store: &dyn Administration, args: SetArgs) -> anyhow::Result<()> {
     let mut project = lookup::project(store, &args.project)?;
     let change = ProjectChange::from(args.change);
-    let is_unused = change.pr_comments == Some(true) || matches!(change.chat, Some(Some(_)));
+    let is_unused = matches!(change.chat, Some(Some(_)));
     let exists = store.set_project(project.id, &change, &Engine::default(), clock::now())?;
     ensure!(exists, "the project {:?} was deleted meanwhile", args.project);
     if let Some(branch) = &change.stable_branch {
@@ -321,9 +321,7 @@ fn set(global: &Global, store: &dyn Administration, args: SetArgs) -> anyhow::Re
     output::print(global.json, &entry(&project), || {
         let changed = format!("Changed the configuration of {:?}", project.name);
         if is_unused {
-            format!(
-                "{changed}\nChat messages and comments on pull requests are not sent yet; the settings route shows what is stored."
-            )
+            format!("{changed}\nChat messages are not sent yet; the settings route shows what is stored.")
         } else {
             changed
         }

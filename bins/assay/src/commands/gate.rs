@@ -30,6 +30,7 @@ use crate::{
         stored::StoredRunFlags,
     },
     global::Global,
+    report_to,
     upload_flags::UploadFlags,
 };
 
@@ -65,6 +66,8 @@ usage; 3 the server or the history could not be read, so that nothing is excused
     // The gate stores no report, so it has none to keep and is always a dry run.
     mut_arg("dry_run", |flag| flag.hide(true)),
     mut_arg("spool", |flag| flag.hide(true)),
+    // A report that is only judged belongs to no stored commit.
+    mut_arg("report_to", |flag| flag.requires_if("auto", "run").help("With --run, report the commit's results from this CI job: auto, none, or some of summary,annotations,comment")),
     mut_arg("best_effort", |flag| {
         flag.help("End with status 3 instead of 2 if the server's address or key is missing, as for a fork")
     }),
@@ -147,6 +150,7 @@ fn store_decision(global: &Global, args: &GateArgs, run: RunId, decision: &Decis
         Ok(DecisionTarget::run(run)),
         decision,
     );
+    report_to::report(global.json, &args.flags, &server, &ci, Ok(run));
 }
 
 /// Prints the decision on standard output.

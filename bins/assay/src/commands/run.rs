@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use assay_client::{answer, server::Server};
+use assay_codehost::ReportTo;
 use assay_console::{message, misuse::Misuse, terminal};
 use assay_gate::{
     judged::JudgedRun,
@@ -31,6 +32,7 @@ use crate::{
         record::{self, DecisionTarget},
     },
     global::Global,
+    report_to,
     upload_flags::UploadFlags,
 };
 
@@ -98,7 +100,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
         false => None,
     };
     let before = Before::of(&args.report)?;
-    let status = match run_command(&args.command)? {
+    let status = match run_command(&args.command, args.flags.report_to)? {
         CommandEnd::With(status) => status,
         CommandEnd::NotRun(code) => return Ok(ExitCode::from(code)),
     };
@@ -112,7 +114,9 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
                 Ok(decision) => {
                     print_decision(args, &decision, answer::page(&upload.answer).as_deref());
                     let target = DecisionTarget::of_answer(&upload.answer);
+                    let run = DecisionTarget::of_answer(&upload.answer).map(DecisionTarget::run_id);
                     record::store(global.json, &args.flags, server, ci.provider, target, &decision);
+                    report_to::report(global.json, &args.flags, server, &ci, run);
                     return Ok(status_of(args, &decision, code_of(status)));
                 }
                 Err(error) => {
@@ -124,6 +128,12 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
                 message!("nothing is excused, because no report was judged")
             }
         }
+    }
+    if let Ok(Some((server, upload))) = &sent
+        && !args.flags.dry_run
+    {
+        let run = DecisionTarget::of_answer(&upload.answer).map(DecisionTarget::run_id);
+        report_to::report(global.json, &args.flags, server, &ci, run);
     }
     let sent = sent.map(drop);
     match (args.flags.warn_if_best_effort(ci.provider, sent), code_of(status)) {
@@ -184,7 +194,7 @@ enum CommandEnd {
     NotRun(u8),
 }
 
-fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
+fn run_command(command: &[OsString], reports_to: ReportTo) -> anyhow::Result<CommandEnd> {
     let Some((program, arguments)) = command.split_first() else {
         bail!("no command");
     };
@@ -192,11 +202,16 @@ fn run_command(command: &[OsString]) -> anyhow::Result<CommandEnd> {
     // Handles signals before the start, so that none is lost.
     let forwarding = Forwarding::start().context("signals cannot be forwarded")?;
     let mut command = Command::new(program);
-    // The tests need no key, and what they print or load could publish it.
+    // The tests need no key, and what they print or load could publish it. A token is removed if it is here to report.
     command
         .args(arguments)
         .env_remove(INGEST_KEY)
         .env_remove(READ_KEY);
+    if !reports_to.is_none() {
+        for token in assay_codehost::TOKENS {
+            command.env_remove(token);
+        }
+    }
     let mut child = match forwarding.run(&mut command) {
         Ok(child) => child,
         Err(error) => {

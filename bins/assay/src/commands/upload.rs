@@ -17,7 +17,9 @@ use assay_sources::{checkout::Checkout, clocks, files, report_flags::ReportFlags
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::{clock, environment, global::Global, upload_flags::UploadFlags};
+use crate::{
+    clock, environment, gate::record::DecisionTarget, global::Global, report_to, upload_flags::UploadFlags,
+};
 
 /// Heading of the help.
 const SERVER: &str = "The server";
@@ -106,7 +108,7 @@ fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> 
     if args.check {
         return check(global, &args.flags, server, ci, &files);
     }
-    send_or_spool(
+    let answer = send_or_spool(
         global,
         &args.flags,
         server,
@@ -115,6 +117,10 @@ fn send(global: &Global, args: &UploadArgs, server: &Server, ci: &CiContext) -> 
         Text::OnStandardOutput,
         false,
     )?;
+    if !args.flags.dry_run {
+        let run = DecisionTarget::of_answer(&answer).map(DecisionTarget::run_id);
+        report_to::report(global.json, &args.flags, server, ci, run);
+    }
     Ok(())
 }
 

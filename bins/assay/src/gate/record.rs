@@ -28,6 +28,11 @@ impl DecisionTarget {
         }
     }
 
+    /// The run.
+    pub(crate) const fn run_id(self) -> RunId {
+        self.run_id
+    }
+
     /// The report that the server stored with this answer.
     pub(crate) fn of_answer(answer: &Value) -> anyhow::Result<Self> {
         Self::deserialize(answer)

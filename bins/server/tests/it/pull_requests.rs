@@ -1,14 +1,18 @@
-//! The answer of a commit and of a pull request: the route and the pages.
+//! The answer of a commit and of a pull request: the route, the pages, and the comment that CI jobs post.
 
-use assay_testkit::text;
+use assay_domain::intake::IngestTerms;
+use assay_testkit::{Response, text};
 use serde_json::{Value, json};
 
 use crate::{
     gate_decisions::Pages,
-    ingest::{FAILS, Intake, PASSES},
+    ingest::{FAILS, Intake, PASSES, code},
 };
 
 const HEAD: &str = "bb00c0ffee";
+/// A failed test that never ran before.
+const NEW_FAILS: &str = r#"<testsuites><testsuite name="mail"><testcase classname="mail" name="mails" file="cart.test.ts" time="0.01"><failure message="expected 3, got 4">at cart.test.ts:3:1</failure></testcase></testsuite></testsuites>"#;
+const PUBLIC: &str = "https://assay.example.org";
 
 /// Sends the report of a suite of the pull request 7, and returns the run.
 fn send(intake: &Intake, key: &str, (suite, commit): (&str, &str), report: &str) -> String {
@@ -23,6 +27,22 @@ fn send(intake: &Intake, key: &str, (suite, commit): (&str, &str), report: &str)
     let answer = intake.send(key, &fields, &[("r.xml", report.as_bytes())]);
     assert_eq!(answer.status, 201, "{}", answer.text());
     text(&answer.json()["runId"])
+}
+
+fn ask(intake: &Intake, key: &str, run: &str) -> Response {
+    let body = json!({"runId": run}).to_string();
+    intake.post(
+        "/ingest/v1/comments",
+        key,
+        &[("Content-Type", "application/json")],
+        body.as_bytes(),
+    )
+}
+
+fn comment(intake: &Intake, run: &str) -> Value {
+    let answer = ask(intake, &intake.key, run);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()
 }
 
 #[test]
@@ -91,5 +111,96 @@ fn the_pages_of_a_commit_and_a_pull_request_show_error_place_and_cause() {
     );
     for missing in ["/commit/dead", "/commit/xyz", "/pull/8", "/pull/0", "/pull/+7"] {
         assert_eq!(pages.status(missing), 404, "{missing}");
+    }
+}
+
+#[test]
+fn every_job_gets_the_comment_for_the_newest_commit() {
+    let intake = Intake::with(&[("ASSAY_PUBLIC_URL", PUBLIC)]);
+    let old = send(&intake, &intake.key, ("unit", "aa00c0ffee"), PASSES);
+    let unit = send(&intake, &intake.key, ("unit", HEAD), PASSES);
+    let clean = comment(&intake, &unit);
+    assert_eq!(
+        (&clean["clean"], &clean["enabled"]),
+        (&json!(true), &json!(false))
+    );
+    let e2e = send(&intake, &intake.key, ("e2e", HEAD), NEW_FAILS);
+    intake.cli.run(&["project", "set", "web", "--pr-comments", "on"]);
+    let of_run = comment(&intake, &e2e);
+    assert_eq!(
+        (&of_run["clean"], &of_run["enabled"]),
+        (&json!(false), &json!(true))
+    );
+    assert!(of_run["state"].as_i64() > clean["state"].as_i64());
+    let markdown = text(&of_run["markdown"]);
+    let first = format!(
+        "<!-- assay project={} revision={HEAD} state={} -->\n",
+        intake.project, of_run["state"]
+    );
+    assert!(markdown.starts_with(&first), "{markdown}");
+    assert!(first.starts_with(&text(&of_run["marker"])));
+    let page = format!("{PUBLIC}/p/{}", intake.project);
+    for expected in [
+        format!("]({page}/runs/{e2e}/test?name="),
+        format!("]({page}/pull/7)"),
+        "`expected 3, got 4`".to_owned(),
+        format!("Page: `{page}/runs/{e2e}/test?name="),
+    ] {
+        assert!(markdown.contains(&expected), "{expected}: {markdown}");
+    }
+    let annotation = &of_run["annotations"][0];
+    assert_eq!(
+        (&annotation["runId"], &annotation["file"]),
+        (&json!(e2e), &json!("cart.test.ts"))
+    );
+    // A slow job of the older commit describes the newest one, too.
+    let text_of = |comment: &Value| text(&comment["markdown"]).split_once('\n').unwrap().1.to_owned();
+    assert_eq!(text_of(&comment(&intake, &old)), text_of(&of_run));
+}
+
+#[test]
+fn a_public_key_gets_comments_on_runs_of_such_keys_only() {
+    let intake = Intake::new();
+    let trusted = send(&intake, &intake.key, ("secret", HEAD), FAILS);
+    let public = intake.new_key(&IngestTerms {
+        pull_requests_only: true,
+        ..IngestTerms::default()
+    });
+    let own = send(&intake, &public, ("fork", "cc00c0ffee"), FAILS);
+    let refused = ask(&intake, &public, &trusted);
+    assert_eq!((refused.status, code(&refused).as_str()), (404, "unknown_run"));
+    let answer = ask(&intake, &public, &own);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(!answer.text().contains("secret"), "{}", answer.text());
+    // A trusted key sees the trusted runs alone, whatever a public key says of its pull request.
+    let of_trusted = comment(&intake, &trusted);
+    assert_eq!(of_trusted["revision"], HEAD);
+}
+
+#[test]
+fn a_comment_needs_a_run_of_the_keys_project() {
+    let intake = Intake::new();
+    let run = send(&intake, &intake.key, ("unit", HEAD), FAILS);
+    let foreign = intake.foreign_key();
+    let refused = ask(&intake, &foreign, &run);
+    assert_eq!((refused.status, code(&refused).as_str()), (404, "unknown_run"));
+    for body in [
+        "",
+        "{}",
+        "[]",
+        "{\"runId\": 7}",
+        "{\"runId\": \"x\", \"more\": 1}",
+    ] {
+        let answer = intake.post(
+            "/ingest/v1/comments",
+            &intake.key,
+            &[("Content-Type", "application/json")],
+            body.as_bytes(),
+        );
+        assert_eq!(
+            (answer.status, code(&answer).as_str()),
+            (400, "invalid_parameter"),
+            "{body}"
+        );
     }
 }

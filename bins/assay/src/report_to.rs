@@ -1,0 +1,62 @@
+//! Reports the state of a commit to the code host of the job.
+
+use assay_client::{annotation, server::Server};
+use assay_codehost::{Comment, Job, Line};
+use assay_console::{
+    message,
+    retry::{self, Backoff},
+};
+use assay_domain::id::RunId;
+use assay_reports::ci::CiContext;
+
+use crate::{environment, upload_flags::UploadFlags};
+
+/// Reports the commit of a stored run, if `--report-to` asks for it. A failure is a warning on standard error.
+pub(crate) fn report(
+    json: bool,
+    flags: &UploadFlags,
+    server: &Server,
+    ci: &CiContext,
+    run: anyhow::Result<RunId>,
+) {
+    if flags.report_to.is_none() {
+        return;
+    }
+    if let Err(error) = run.and_then(|run| report_run(json, flags, server, ci, run)) {
+        annotation::warn(ci.provider, &format!("the result is not reported: {error:#}"));
+    }
+}
+
+fn report_run(
+    json: bool,
+    flags: &UploadFlags,
+    server: &Server,
+    ci: &CiContext,
+    run: RunId,
+) -> anyhow::Result<()> {
+    let retry_for = flags.connection.retry_for;
+    let mut compose = || {
+        let mut backoff = Backoff::new(retry_for);
+        let answer = retry::until_expired(json, &mut backoff, "the comment is not composed yet", || {
+            server.comment(run)
+        })?;
+        anyhow::Ok(Comment::of_answer(&answer)?)
+    };
+    let comment = compose()?;
+    let job = Job {
+        provider: ci.provider,
+        pull_request: flags.report.run.pr.or(ci.context.pull_request_number),
+        variable: &environment::variable,
+        retry_for,
+        json,
+    };
+    for line in job.report(flags.report_to, &run.to_string(), &comment, &mut compose) {
+        match line {
+            // The service reads commands from standard error, too. Standard output is the command's.
+            Line::Command(command) => eprintln!("{command}"),
+            Line::Message(text) => message!("{text}"),
+            Line::Warning(text) => annotation::warn(ci.provider, &text),
+        }
+    }
+    Ok(())
+}

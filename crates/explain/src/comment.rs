@@ -1,0 +1,464 @@
+//! The comment for a pull request: the state of its newest commit, as Markdown for a code host.
+//!
+//! The jobs of a build post it one after another. The hidden first line has the project, the revision and a state that only
+//! grows, so that each job finds the comment and no job replaces a newer state.
+
+use std::fmt::Write as _;
+
+use assay_domain::{
+    cause::{Action, Cause},
+    id::{ProjectId, RunId},
+    project::Project,
+    run::{Counts, RunRow, RunStatus, SomeTests},
+    store::{Store, StoreError},
+    test_attempts::TestAttempts,
+    timestamp::Timestamp,
+};
+use assay_flakiness::Diagnose;
+use serde::Serialize;
+
+use crate::{
+    commit::{CommitFailure, CommitResults, CommitSelector, Trust, commit_results, newest_commit},
+    failed_error::{FailedError, attempts_of},
+    failures::ExplainedFailure,
+    links::{self, PublicPages},
+    markdown::{code, fenced, one_line},
+    prompt::{self, Place},
+};
+
+/// Most failures with their errors, and most annotations: GitHub shows ten errors of a step.
+const WITH_ERRORS: u32 = 10;
+/// Longest comment, in characters: GitHub takes 65,536.
+const LONGEST: usize = 60_000;
+/// Longest prompt, in bytes.
+const LONGEST_PROMPT: usize = 6_000;
+/// Most runs that lack results in the comment.
+const MOST_INCOMPLETE: usize = 10;
+
+/// What a CI job posts to its code host.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Comment {
+    /// Whether the project's settings allow comments. If not, a job posts nothing.
+    pub enabled: bool,
+    /// The revision that the comment describes: the newest one of the pull request.
+    pub revision: Option<String>,
+    /// The pull request.
+    pub pull_request_number: Option<i64>,
+    /// The time of the comment in milliseconds since 1970. A job never replaces a comment that has a larger one.
+    pub state: i64,
+    /// Whether every run passed and is complete. Then a job only updates a comment that exists.
+    pub clean: bool,
+    /// The action for all runs together.
+    pub action: Action,
+    /// P(this branch broke at least one of the failed tests).
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub mine: f64,
+    /// The sums over the runs.
+    pub counts: Counts,
+    /// One sentence for a log.
+    pub headline: String,
+    /// The page of the pull request or commit; null if the server has no public address.
+    pub url: Option<String>,
+    /// The beginning of the hidden first line, which is the same in all comments of the project.
+    pub marker: String,
+    /// The comment, with its hidden first line, of at most 60,000 characters.
+    pub markdown: String,
+    /// The failures with the highest `mine`, for annotations of lines.
+    #[cfg_attr(feature = "openapi", schema(max_items = 10))]
+    pub annotations: Vec<Annotation>,
+}
+
+/// A failure at a line of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Annotation {
+    /// The run of the failure.
+    pub run_id: RunId,
+    /// The file, if it is known.
+    pub file: Option<String>,
+    /// The line, from 1.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub line: Option<u32>,
+    /// The test's name on one line.
+    pub title: String,
+    /// The explanation and the first line of the error.
+    pub message: String,
+    /// Whether this branch may have caused it: its action is not `pass`.
+    pub is_mine: bool,
+}
+
+/// The comment for the commit of a run, or for the newest commit of its pull request. `None` if the project has no such run.
+/// With `only_public`, only a run of a key for pull requests only is described.
+pub fn comment(
+    store: &dyn Store,
+    engine: &dyn Diagnose,
+    pages: Option<&PublicPages>,
+    project: &Project,
+    (run, only_public): (RunId, bool),
+    now: Timestamp,
+) -> Result<Option<Comment>, StoreError> {
+    let Some(runs) = joined_runs(store, project, (run, only_public), now)? else {
+        return Ok(None);
+    };
+    let requested = (1, WITH_ERRORS);
+    let Some(results) = commit_results(store, engine, project, &runs, requested, now)? else {
+        return Ok(None);
+    };
+    let mut described = Vec::new();
+    for failure in &results.failures {
+        described.push(Described::read(store, project, failure)?);
+    }
+    let text = Text {
+        results: &results,
+        failures: &described,
+        pages,
+        project: project.id,
+        project_name: &project.name,
+    };
+    let enabled = store.settings(project)?.repohost.pr_comments_enabled;
+    Ok(Some(text.comment(enabled, now)))
+}
+
+/// The runs of the commit of this run, or of the newest commit of its pull request. A run never stands beside one of the
+/// other kind of key.
+fn joined_runs(
+    store: &dyn Store,
+    project: &Project,
+    (run, only_public): (RunId, bool),
+    now: Timestamp,
+) -> Result<Option<Vec<RunRow>>, StoreError> {
+    let detail = store.run_with(project, run, &SomeTests::Of(Vec::new()))?;
+    let Some(run) = detail
+        .map(|detail| detail.run)
+        .filter(|run| !only_public || !run.trusted)
+    else {
+        return Ok(None);
+    };
+    let revision = run.tested_revision.as_ref().or(run.commit_sha.as_ref());
+    let selector = match (run.pull_request_number, revision) {
+        (Some(number), _) => CommitSelector::PullRequest(number),
+        (None, Some(revision)) => CommitSelector::Sha(revision.to_lowercase()),
+        (None, None) => return Ok(None),
+    };
+    let found = newest_commit(store, project, &selector, Trust::Only(run.trusted), now)?;
+    Ok(found.map(|commit| commit.runs))
+}
+
+/// A failure with its error, and with its attempts for the prompt.
+struct Described<'a> {
+    failure: &'a CommitFailure,
+    error: FailedError,
+    attempts: Option<TestAttempts>,
+}
+
+impl<'a> Described<'a> {
+    fn read(store: &dyn Store, project: &Project, failure: &'a CommitFailure) -> Result<Self, StoreError> {
+        let ExplainedFailure {
+            test_name, file_path, ..
+        } = &failure.failure;
+        let attempts = attempts_of(store, project, failure.run_id, (test_name, file_path.as_deref()))?;
+        Ok(Self {
+            failure,
+            error: attempts.as_ref().map(FailedError::of).unwrap_or_default(),
+            attempts,
+        })
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failure.failure.status.is_failure()
+    }
+
+    /// Whether the change may have caused it, so that the comment describes it.
+    fn is_suspect(&self) -> bool {
+        let failure = &self.failure.failure;
+        let may_be_mine = failure.action != Action::Pass || failure.cause == Cause::Unclear;
+        self.has_failed() && (may_be_mine || failure.breakage.is_some())
+    }
+
+    fn file(&self) -> Option<&str> {
+        let of_test = self.failure.failure.file_path.as_deref();
+        self.error.file.as_deref().or(of_test)
+    }
+}
+
+/// Everything that the comment says.
+struct Text<'a> {
+    results: &'a CommitResults,
+    failures: &'a [Described<'a>],
+    pages: Option<&'a PublicPages>,
+    project: ProjectId,
+    project_name: &'a str,
+}
+
+impl Text<'_> {
+    fn comment(&self, enabled: bool, now: Timestamp) -> Comment {
+        let of = &self.results.commit;
+        let marker = format!("<!-- assay project={} ", self.project);
+        let state = now.unix_ms();
+        let headline = self.headline();
+        Comment {
+            enabled,
+            revision: of.revision.clone(),
+            pull_request_number: of.pull_request_number,
+            state,
+            clean: self.is_clean(),
+            action: self.results.gate.action,
+            mine: self.results.gate.mine,
+            counts: self.results.counts,
+            url: self.url(),
+            markdown: self.markdown(&format!("{marker}revision={} state={state} -->", self.revision())),
+            marker,
+            headline,
+            annotations: self.annotations(),
+        }
+    }
+
+    fn is_clean(&self) -> bool {
+        self.results.status == RunStatus::Passed
+    }
+
+    /// The revision as hexadecimal digits for the hidden line, which a text of a report must not end.
+    fn revision(&self) -> String {
+        let revision = self.results.commit.revision.as_deref().unwrap_or_default();
+        let digits: String = revision
+            .chars()
+            .filter(char::is_ascii_hexdigit)
+            .take(64)
+            .collect();
+        if digits.is_empty() {
+            "none".to_owned()
+        } else {
+            digits
+        }
+    }
+
+    fn url(&self) -> Option<String> {
+        let of = &self.results.commit;
+        let path = match (of.pull_request_number, &of.revision) {
+            (Some(number), _) => links::pull_request(self.project, number),
+            (None, Some(revision)) => links::commit(self.project, revision),
+            (None, None) => links::run(self.project, &self.results.runs.first()?.id),
+        };
+        Some(self.pages?.address(&path))
+    }
+
+    fn headline(&self) -> String {
+        let results = self.results;
+        let failed = count(results.counts.failed, "test failed", "tests failed");
+        let revision = self.revision();
+        let short = revision.get(..8).unwrap_or(&revision);
+        let percent = (results.gate.mine * 100.0).round();
+        if results.counts.failed == 0 {
+            return match results.status {
+                RunStatus::Passed => {
+                    format!(
+                        "{} passed on {short}",
+                        count(results.counts.total, "test", "tests")
+                    )
+                }
+                RunStatus::Failed => format!("A run of {short} failed with an error outside of its tests"),
+                RunStatus::Incomplete => format!("No test failed on {short} so far, and results are missing"),
+            };
+        }
+        if results.on_stable {
+            return format!("{failed} on {short}");
+        }
+        match results.gate.action {
+            Action::Pass => {
+                format!("{failed} on {short}; this change most probably broke none of them ({percent} %)")
+            }
+            Action::Rerun => {
+                format!("{failed} on {short}; this change may have broken some ({percent} %): run it again")
+            }
+            Action::Block => {
+                format!("{failed} on {short}; this change broke at least one of them ({percent} %): fix it")
+            }
+        }
+    }
+
+    fn markdown(&self, first_line: &str) -> String {
+        let mark = match (self.is_clean(), self.results.gate.action) {
+            (true, _) => "✅ ",
+            (false, Action::Block) => "❌ ",
+            (false, Action::Pass | Action::Rerun) => "",
+        };
+        let mut text = format!("{first_line}\n### {mark}Assay: {}\n", self.headline());
+        let end = self.end();
+        let mut length = text.chars().count() + end.chars().count();
+        let suspects: Vec<&Described<'_>> = self
+            .failures
+            .iter()
+            .filter(|failure| failure.is_suspect())
+            .collect();
+        for failure in &suspects {
+            let entry = self.entry(failure);
+            length += entry.chars().count();
+            if length > LONGEST {
+                break;
+            }
+            text += &entry;
+        }
+        text + &end
+    }
+
+    /// A failure with its error and a link.
+    fn entry(&self, described: &Described<'_>) -> String {
+        let failure = &described.failure.failure;
+        let name = code(&failure.test_name);
+        let linked = match self.pages {
+            Some(pages) => {
+                let run = &described.failure.run_id;
+                let file = failure.file_path.as_deref();
+                format!(
+                    "[{name}]({})",
+                    pages.attempts(self.project, run, &failure.test_name, file)
+                )
+            }
+            None => name,
+        };
+        let mut entry = format!("\n- {linked}");
+        if let Some(suite) = described
+            .failure
+            .suite
+            .as_deref()
+            .filter(|_| self.results.runs.len() > 1)
+        {
+            let _ = write!(entry, " in suite {}", code(suite));
+        }
+        let _ = write!(entry, "\n  {}", code(&failure.explanation));
+        if let Some(line) = described.error.line.as_deref().or(failure.title.as_deref()) {
+            let _ = write!(entry, "\n  {}", code(line));
+        }
+        if let Some(file) = described.file() {
+            let place = match described
+                .error
+                .line_number
+                .filter(|_| described.error.file.is_some())
+            {
+                Some(number) => format!("{file}:{number}"),
+                None => file.to_owned(),
+            };
+            let _ = write!(entry, " at {}", code(&place));
+        }
+        entry + "\n"
+    }
+
+    /// The lines after the failures: the others by cause, missing results, the link, the prompt.
+    fn end(&self) -> String {
+        let mut end = String::new();
+        for line in [self.others()].into_iter().flatten().chain(self.incomplete()) {
+            let _ = write!(end, "\n{line}\n");
+        }
+        if let Some(url) = self.url() {
+            let _ = write!(end, "\n[All runs of this commit, with every failure]({url})\n");
+        }
+        if let Some(prompt) = self.prompt() {
+            let _ = write!(
+                end,
+                "\n<details><summary>Prompt for an assistant</summary>\n\n{}\n\n</details>\n",
+                fenced(&prompt)
+            );
+        }
+        end
+    }
+
+    /// All failed tests by cause, and the recovered ones.
+    fn others(&self) -> Option<String> {
+        let by_cause = self.results.gate.by_cause.counts().into_iter();
+        let named = by_cause.filter(|(_, tests)| *tests > 0).map(|(cause, tests)| {
+            let words = match cause {
+                Cause::ThisChange => "broken by this change",
+                Cause::EarlierOnBranch => "broken earlier on this branch",
+                Cause::BrokenBefore => "broken before this branch",
+                Cause::Flake => "flaky",
+                Cause::Environment => "from the environment",
+                Cause::Unclear => "unclear",
+            };
+            format!("{tests} {words}")
+        });
+        let recovered = self.results.counts.recovered;
+        let recovered = (recovered > 0).then(|| format!("{recovered} passed on retry"));
+        let parts: Vec<String> = named.chain(recovered).collect();
+        (!parts.is_empty()).then(|| format!("By cause: {}.", parts.join(", ")))
+    }
+
+    /// The runs that may lack results.
+    fn incomplete(&self) -> impl Iterator<Item = String> {
+        let runs = self.results.runs.iter();
+        let incomplete = runs.filter_map(|run| Some((run, run.incomplete.as_deref()?)));
+        incomplete.take(MOST_INCOMPLETE).map(|(run, reason)| {
+            let suite = run
+                .suite
+                .as_deref()
+                .map(|suite| format!(" of suite {}", code(suite)));
+            format!(
+                "Run {}{} may lack results: {}.",
+                run.run_number,
+                suite.unwrap_or_default(),
+                code(reason)
+            )
+        })
+    }
+
+    /// The prompt for the failure that this change most probably caused.
+    fn prompt(&self) -> Option<String> {
+        let described = self.failures.iter().find(|failure| failure.is_suspect())?;
+        let attempts = described.attempts.as_ref()?;
+        let failed = attempts
+            .attempts
+            .iter()
+            .rev()
+            .find(|attempt| attempt.status.is_failure())?;
+        let test = &attempts.test;
+        let run = &described.failure.run_id;
+        let page = self
+            .pages
+            .map(|pages| pages.attempts(self.project, run, &test.name, test.file_path.as_deref()));
+        let place = Place {
+            project: self.project_name,
+            page: page.as_deref(),
+        };
+        prompt::of_size(
+            place,
+            attempts,
+            failed,
+            Some(&described.failure.failure),
+            LONGEST_PROMPT,
+        )
+    }
+
+    /// The failed tests with the highest `mine` first, which is their order.
+    fn annotations(&self) -> Vec<Annotation> {
+        let failed = self.failures.iter().filter(|failure| failure.has_failed());
+        let annotation = |described: &Described<'_>| {
+            let failure = &described.failure.failure;
+            let error = described.error.line.as_deref().or(failure.title.as_deref());
+            let error = error.map_or_else(String::new, |line| format!(". {}", one_line(line)));
+            Annotation {
+                run_id: described.failure.run_id,
+                file: described.file().map(one_line),
+                line: described
+                    .error
+                    .line_number
+                    .filter(|_| described.error.file.is_some()),
+                title: one_line(&failure.test_name),
+                message: format!("{}{error}", one_line(&failure.explanation)),
+                is_mine: described.is_suspect(),
+            }
+        };
+        failed.map(annotation).collect()
+    }
+}
+
+fn count(number: u32, one: &str, many: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        _ => format!("{number} {many}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
