@@ -1,6 +1,6 @@
 //! Recomputes derived data from results.
 
-use assay_domain::{id::ProjectId, run::Outcome, store::StoreError, timestamp::Timestamp, verdict::Judge};
+use assay_domain::{id::ProjectId, store::StoreError, timestamp::Timestamp, verdict::Judge};
 use diesel::{ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, RunQueryDsl, SelectableHelper};
 use uuid::Uuid;
 
@@ -8,12 +8,12 @@ use crate::{
     Database,
     admin::project,
     db::{
-        column::{At, int},
+        column::At,
         pool::{Read, WorkError},
         schema::{run, run_pack},
     },
-    read::{branch, daily_counts, observation, pack::Pack, part, run::StoredCounts},
-    record::{self, RunContents, verdict},
+    read::{branch, daily_counts, observation, pack::Pack, part},
+    record::{self, DerivedRun, RunContents, verdict},
 };
 
 /// The result of recomputing derived rows.
@@ -104,18 +104,12 @@ fn rebuild_run(
     if !lock(connection, project)? {
         return Ok(None);
     }
-    let stored: Option<(At, Option<String>, StoredCounts, bool, bool)> = run::table
+    let stored: Option<(At, bool, DerivedRun)> = run::table
         .find((project, number))
-        .select((
-            run::started_at,
-            run::status,
-            StoredCounts::as_select(),
-            run::counts_in_verdicts,
-            run::complete,
-        ))
+        .select((run::started_at, run::counts_in_verdicts, DerivedRun::as_select()))
         .first(connection)
         .optional()?;
-    let Some((started_at, status, counts, counts_in_verdicts, complete)) = stored else {
+    let Some((started_at, counts_in_verdicts, stored)) = stored else {
         return Ok(None);
     };
     let mut contents = RunContents::load(connection, project, number, started_at)?;
@@ -133,28 +127,15 @@ fn rebuild_run(
     if !is_packed {
         observation::mark_changed(connection, project, observed)?;
     }
-    let expected_counts = contents.counts();
-    let ending = record::Ending::of(&parts)?;
-    let outcome = ending.outcome.map(Outcome::as_str);
-    // Stored counts that are out of range are wrong, too.
-    let is_counted = counts.counts().is_ok_and(|counts| counts == expected_counts)
-        && status.as_deref() == outcome
-        && complete == ending.complete;
-    if !is_counted {
+    let derived = DerivedRun::of(&parts, contents.counts())?;
+    let is_derived = stored == derived;
+    if !is_derived {
         diesel::update(run::table.find((project, number)))
-            .set((
-                run::status.eq(outcome),
-                run::complete.eq(ending.complete),
-                run::total.eq(int(expected_counts.total)),
-                run::passed.eq(int(expected_counts.passed)),
-                run::failed.eq(int(expected_counts.failed)),
-                run::skipped.eq(int(expected_counts.skipped)),
-                run::recovered.eq(int(expected_counts.recovered)),
-            ))
+            .set(&derived)
             .execute(connection)?;
     }
     Ok(Some(
-        were_rows_wrong || !corrected.is_empty() || !is_packed || !is_counted,
+        were_rows_wrong || !corrected.is_empty() || !is_packed || !is_derived,
     ))
 }
 

@@ -39,7 +39,7 @@ pub(crate) use contents::RunContents;
 pub(crate) use decision::store_decision;
 pub(crate) use recognise::recognise;
 pub(crate) use rows::store_pack;
-pub(crate) use run::{Ending, set_derived, store_derived};
+pub(crate) use run::{DerivedRun, set_derived, store_derived};
 pub(crate) use uncounted_run::uncounted_run;
 
 use crate::{
@@ -375,7 +375,7 @@ impl Import<'_> {
             run_id: RunId(run.id),
             run_number: number,
             shard_id: RunId(ids.1),
-            status: run.outcome,
+            status: run.derived.outcome()?,
             counts: contents.counts(),
             context,
             effect: match replaced {

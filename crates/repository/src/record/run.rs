@@ -174,6 +174,46 @@ pub(super) fn context(
     }
 }
 
+/// What is derived of a run's parts and of its results.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable, Insertable, AsChangeset)]
+#[diesel(table_name = run, check_for_backend(Pg), treat_none_as_null = true)]
+pub(crate) struct DerivedRun {
+    status: Option<String>,
+    finished_at: Option<At>,
+    duration_ms: Option<i64>,
+    shards_received: i32,
+    shards_expected: Option<i32>,
+    total: i32,
+    passed: i32,
+    failed: i32,
+    skipped: i32,
+    recovered: i32,
+    complete: bool,
+}
+
+impl DerivedRun {
+    pub(crate) fn of(parts: &[StoredPart], counts: Counts) -> Result<Self, StoreError> {
+        let (outcome, complete) = ending(parts)?;
+        Ok(Self {
+            status: outcome.map(|outcome| outcome.as_str().to_owned()),
+            finished_at: parts.iter().filter_map(|part| part.finished_at).max(),
+            duration_ms: duration_ms(parts),
+            shards_received: int(part_rows::received(parts.iter().map(|part| part.index))),
+            shards_expected: expected(parts),
+            total: int(counts.total),
+            passed: int(counts.passed),
+            failed: int(counts.failed),
+            skipped: int(counts.skipped),
+            recovered: int(counts.recovered),
+            complete,
+        })
+    }
+
+    pub(super) fn outcome(&self) -> Result<Option<Outcome>, StoreError> {
+        optional_word("run status", self.status.as_deref())
+    }
+}
+
 /// The run as it is to be stored.
 #[derive(Debug, Insertable, AsChangeset)]
 #[diesel(table_name = run, treat_none_as_null = true)]
@@ -185,23 +225,12 @@ pub(super) struct NewRun {
     pub(super) id: Uuid,
     key_hash: Vec<u8>,
     sharded: bool,
+    pub(super) started_at: At,
+    counts_in_verdicts: bool,
     #[diesel(embed)]
     context: Context,
-    status: Option<&'static str>,
-    pub(super) started_at: At,
-    finished_at: Option<At>,
-    duration_ms: Option<i64>,
-    shards_received: i32,
-    shards_expected: Option<i32>,
-    total: i32,
-    passed: i32,
-    failed: i32,
-    skipped: i32,
-    recovered: i32,
-    counts_in_verdicts: bool,
-    complete: bool,
-    #[diesel(skip_insertion, skip_update)]
-    pub(super) outcome: Option<Outcome>,
+    #[diesel(embed)]
+    pub(super) derived: DerivedRun,
 }
 
 impl NewRun {
@@ -216,30 +245,17 @@ impl NewRun {
         counts: Counts,
     ) -> Result<Self, StoreError> {
         let recording = import.recording;
-        let id = stored_run.map_or(import.new_id, |stored_run| stored_run.id);
         let started_at = parts.iter().map(|part| part.started_at).min();
-        let Ending { outcome, complete } = Ending::of(parts)?;
         Ok(Self {
             project_id: import.project,
             number,
-            id,
+            id: stored_run.map_or(import.new_id, |stored_run| stored_run.id),
             key_hash: run_key.hash(),
             sharded: recording.shard.is_some(),
-            context: Context::of(context),
-            status: outcome.map(Outcome::as_str),
             started_at: started_at.unwrap_or(At(recording.started_at)),
-            finished_at: parts.iter().filter_map(|part| part.finished_at).max(),
-            duration_ms: duration_ms(parts),
-            shards_received: int(part_rows::received(parts.iter().map(|part| part.index))),
-            shards_expected: expected(parts),
-            total: int(counts.total),
-            passed: int(counts.passed),
-            failed: int(counts.failed),
-            skipped: int(counts.skipped),
-            recovered: int(counts.recovered),
             counts_in_verdicts: import.rules.counts_in_verdicts(),
-            complete,
-            outcome,
+            context: Context::of(context),
+            derived: DerivedRun::of(parts, counts)?,
         })
     }
 
@@ -278,31 +294,21 @@ fn duration_ms(parts: &[StoredPart]) -> Option<i64> {
     Some(covered_ms)
 }
 
-/// How a run with some parts ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ending {
-    /// Failed if a part failed; unknown while a run without failures is not complete.
-    pub(crate) outcome: Option<Outcome>,
-    /// Whether every expected shard is here, and no part was interrupted whose tests did not run again.
-    pub(crate) complete: bool,
-}
-
-impl Ending {
-    pub(crate) fn of(parts: &[StoredPart]) -> Result<Self, StoreError> {
-        let indexes = || parts.iter().map(|part| part.index);
-        let mut complete =
-            int(part_rows::received(indexes())) >= part_rows::expected(expected(parts), indexes());
-        let mut outcome = Some(Outcome::Passed);
-        for part in parts {
-            let status = optional_word("part status", part.status.as_deref())?;
-            outcome = part_rows::worse(outcome, status);
-            complete &= part.superseded || word::<RunState>("run state", &part.state)? == RunState::Completed;
-        }
-        if !complete {
-            outcome = part_rows::worse(outcome, None);
-        }
-        Ok(Self { outcome, complete })
+/// How a run with these parts ended: failed if a part failed, unknown while a run without failures is not complete. It is
+/// complete if every expected shard is here, and no part was interrupted whose tests did not run again.
+fn ending(parts: &[StoredPart]) -> Result<(Option<Outcome>, bool), StoreError> {
+    let indexes = || parts.iter().map(|part| part.index);
+    let mut complete = int(part_rows::received(indexes())) >= part_rows::expected(expected(parts), indexes());
+    let mut outcome = Some(Outcome::Passed);
+    for part in parts {
+        let status = optional_word("part status", part.status.as_deref())?;
+        outcome = part_rows::worse(outcome, status);
+        complete &= part.superseded || word::<RunState>("run state", &part.state)? == RunState::Completed;
     }
+    if !complete {
+        outcome = part_rows::worse(outcome, None);
+    }
+    Ok((outcome, complete))
 }
 
 /// The first number that no part has.

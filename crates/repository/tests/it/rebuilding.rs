@@ -78,8 +78,7 @@ fn derived_rows(world: &World) -> Vec<Option<String>> {
          SELECT 'attempt ' || attempt::text FROM attempt UNION ALL \
          SELECT 'part ' || part::text FROM part UNION ALL \
          SELECT 'pack ' || project_id || run_number || started_at || encode(pack, 'hex') FROM run_pack UNION ALL \
-         SELECT 'run ' || project_id || number || ' ' || total || ' ' || passed || ' ' || failed || ' ' || skipped || ' ' || recovered || ' ' || coalesce(status, 'unknown') \
-             FROM run UNION ALL \
+         SELECT 'run ' || run::text FROM run UNION ALL \
          SELECT 'branch ' || branch::text FROM branch UNION ALL \
          SELECT 'day ' || run_day::text FROM run_day UNION ALL \
          SELECT 'verdict ' || verdict::text FROM verdict ORDER BY 1",
@@ -158,4 +157,38 @@ fn any_history_equals_its_rebuild() {
             Ok(())
         })
         .unwrap();
+}
+
+#[test]
+fn a_rebuild_repairs_each_derived_column_of_a_run() {
+    let world = World::new();
+    // The parts overlap for five minutes, and another one runs an hour later.
+    for (shard, minutes) in [(1, 0), (2, 5), (3, 60)] {
+        let part = report("a").at(minutes * MINUTE).shard(shard, 3);
+        world.import(&part.test(&format!("test {shard}"), "p"));
+    }
+    let row = || world.database.text("SELECT run::text FROM run");
+    let duration = || world.database.text("SELECT duration_ms::text FROM run");
+    assert_eq!(duration(), Some((25 * MINUTE).to_string()));
+    let before = row();
+    for damage in [
+        "status = 'failed'",
+        "finished_at = started_at",
+        "finished_at = NULL",
+        "duration_ms = 1",
+        "duration_ms = NULL",
+        "shards_received = 1",
+        "shards_expected = NULL",
+        "total = 9",
+        "passed = -1",
+        "failed = 9",
+        "skipped = 9",
+        "recovered = 9",
+        "complete = false",
+    ] {
+        world.database.execute(&format!("UPDATE run SET {damage}"));
+        assert_ne!(row(), before, "{damage}");
+        assert_eq!(world.rebuild(world.project.id).runs_changed, 1, "{damage}");
+        assert_eq!(row(), before, "{damage}");
+    }
 }
