@@ -315,17 +315,21 @@ fn browser_version(before: &str, rest: &str) -> Replacement {
     let end = leading(rest, |byte| byte.is_ascii_digit() || byte == b'.' || byte == b'_');
     let version = rest.get(..end)?.trim_end_matches(['.', '_']);
     let has_parts = version.bytes().any(|byte| !byte.is_ascii_digit());
-    if !has_parts && words.contains(' ') {
-        return None;
-    }
     let after = rest.get(version.len()..)?;
     // A single number may count something.
-    let is_whole =
-        version.len() >= 2 && (after.is_empty() || after.starts_with([']', ')']) || after.starts_with(" > "));
-    if !(has_parts || is_whole) {
+    let is_whole = || {
+        let is_over = after.is_empty() || after.starts_with([']', ')']) || after.starts_with(" > ");
+        version.len() >= 2 && is_over && !words.contains(' ')
+    };
+    if !(has_parts || is_whole()) {
         return None;
     }
+    let last = words.as_bytes().last()?.to_ascii_lowercase();
     let is_browser = BROWSERS.iter().any(|browser| {
+        // Most words end in another letter, and all names of all reports are read.
+        if browser.as_bytes().last() != Some(&last) {
+            return false;
+        }
         let start = words.len().checked_sub(browser.len());
         start.and_then(|start| words.get(start..)).is_some_and(|word| {
             word.bytes()

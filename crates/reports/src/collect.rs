@@ -40,7 +40,7 @@ pub(crate) struct Collector {
     /// Each test with its first execution.
     tests: Vec<(TestName, Vec<Attempt>)>,
     /// The later executions, by the test's index. Few tests have any.
-    more: HashMap<usize, LaterExecutions>,
+    more: HashMap<usize, LaterExecutions, foldhash::fast::RandomState>,
     /// The index of each test, by a hash of the test. On a collision the next free key is used.
     index_by_hash: HashMap<u64, usize, foldhash::fast::RandomState>,
     /// How tests are shown, by the test's index, where that differs from the identity.
@@ -104,11 +104,12 @@ impl Collector {
         join: impl FnOnce(usize, &mut Vec<Attempt>, Vec<Attempt>) -> Option<Vec<Attempt>>,
     ) {
         // A report may state only the number of attempts, in a few bytes.
-        let repeated = attempts.len().saturating_sub(1);
-        if attempts.is_empty() || !memory::charge(repeated.saturating_mul(size_of::<Attempt>())) {
-            return;
-        }
-        if !memory::keep_attempts(&attempts) {
+        let is_charged = match attempts.len() {
+            0 => return,
+            1 => true,
+            several => memory::charge((several - 1).saturating_mul(size_of::<Attempt>())),
+        };
+        if !is_charged || !memory::keep_attempts(&attempts) {
             return;
         }
         let LocatedTest { test, found_file } = test.into();

@@ -289,8 +289,8 @@ impl Element {
     /// header. Java and Ruby write `checkout;pays;cards;3`, JavaScript writes no row.
     fn row(&self) -> Option<(&str, &str, u32)> {
         let (outline, row) = self.id.as_deref()?.rsplit_once(';')?;
-        let (outline, table) = outline.rsplit_once(';')?;
         let row = row.parse().ok().filter(|row| *row >= 2)?;
+        let (outline, table) = outline.rsplit_once(';')?;
         outline.contains(';').then_some((outline, table, row))
     }
 
@@ -339,13 +339,13 @@ impl Element {
             Tool::Behave => 1e3,
         };
         let duration = (!durations.is_empty()).then(|| durations.iter().sum::<f64>() * unit_ms);
-        let is_skipped = |outcome: &&&Outcome| {
+        let is_skipped = |outcome: &Outcome| {
             outcome::status(outcome::CUCUMBER, outcome.status()) == Some(AttemptStatus::Skipped)
         };
-        let reason = outcomes
-            .iter()
-            .filter(is_skipped)
-            .find_map(|outcome| outcome.error_message.as_deref().and_then(text::skip_reason));
+        let reason = outcomes.iter().find_map(|outcome| {
+            let message = outcome.error_message.as_deref()?;
+            is_skipped(outcome).then(|| text::skip_reason(message))?
+        });
         failure::attempt(
             status,
             errors,

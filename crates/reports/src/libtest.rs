@@ -28,7 +28,7 @@ pub(crate) struct Run {
     /// The open tests of the suite, in their order.
     running: Vec<String>,
     /// The tests of the suite that ended.
-    ended: HashSet<String>,
+    ended: HashSet<String, foldhash::fast::RandomState>,
     errors: Vec<ErrorDetail>,
     interrupted: bool,
 }
@@ -69,15 +69,14 @@ impl Events for Run {
                 self.ended.clear();
             }
             (Some("test" | "bench"), Some(action)) => {
-                let name = event.name.clone().unwrap_or_default();
                 if action == "started" {
                     if self.running.len() <= limits::TESTS {
-                        self.running.push(name);
+                        self.running.push(event.name.unwrap_or_default());
                     }
                 } else if action != "timeout" {
                     // `timeout` only marks a slow test.
                     let (test, attempts) = event.test(input, action);
-                    self.ended.insert(name);
+                    self.ended.insert(event.name.unwrap_or_default());
                     self.tests.add(test, attempts);
                 }
             }
@@ -143,12 +142,8 @@ impl Run {
 impl Event {
     fn test(&self, input: &Input<'_>, action: &str) -> (TestName, Vec<Attempt>) {
         let status = input.status(outcome::LIBTEST, action);
-        let output = self.stdout.as_deref().unwrap_or_default();
-        let panic = text::plain(panic_in(output)).into_owned();
-        let message = self.message.as_deref().or(Some(panic.as_str()));
-        let stack = Some(output.trim()).filter(|stack| *stack != panic.trim());
         let errors = if status.is_failure() {
-            input.error(message, stack, None).into_iter().collect()
+            self.error(input).into_iter().collect()
         } else {
             Vec::new()
         };
@@ -161,15 +156,25 @@ impl Event {
             .skipped_because(self.message.as_deref().and_then(text::skip_reason));
         (test, earlier.chain([last]).collect())
     }
+
+    /// The error of a failed test.
+    fn error(&self, input: &Input<'_>) -> Option<ErrorDetail> {
+        let output = self.stdout.as_deref().unwrap_or_default();
+        let panic = text::plain(panic_in(output));
+        let message = self.message.as_deref().unwrap_or(&panic);
+        let stack = Some(output.trim()).filter(|stack| *stack != panic.trim());
+        input.error(Some(message), stack, None)
+    }
 }
 
 /// The test of a name and the number of earlier attempts. nextest writes `crate::binary$module::test#2` where libtest
 /// writes `module::test`.
 fn parse_name(name: &str) -> (TestName, usize) {
     let (binary, name) = name.split_once('$').unwrap_or(("", name));
-    let (name, attempt) = match name.rsplit_once('#') {
-        Some((name, number)) if !binary.is_empty() => (name, number.parse().unwrap_or(1_usize)),
-        _ => (name, 1),
+    let numbered = (!binary.is_empty()).then(|| name.rsplit_once('#')).flatten();
+    let (name, attempt) = match numbered {
+        Some((name, number)) => (name, number.parse().unwrap_or(1_usize)),
+        None => (name, 1),
     };
     let test = TestName {
         name: text::joined([binary, name]),

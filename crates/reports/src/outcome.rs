@@ -123,10 +123,21 @@ pub(crate) const OTHERS: Words = &[];
 
 /// The status of a word; none if it is unknown.
 pub(crate) fn status(words: Words, word: &str) -> Option<AttemptStatus> {
-    let all = || words.iter().chain(COMMON);
-    let in_any_case = all().find(|(known, _)| known.eq_ignore_ascii_case(word));
-    let found = in_any_case.or_else(|| all().find(|(known, _)| is_same(known, word)));
-    found.map(|(_, status)| *status)
+    find(words, word, is_same_in_any_case)
+        .or_else(|| find(COMMON, word, is_same_in_any_case))
+        .or_else(|| find(words, word, is_same))
+        .or_else(|| find(COMMON, word, is_same))
+}
+
+fn find(words: Words, word: &str, is_equal: impl Fn(&str, &str) -> bool) -> Option<AttemptStatus> {
+    let (_, status) = words.iter().find(|(known, _)| is_equal(known, word))?;
+    Some(*status)
+}
+
+/// Whether two words are equal in any case. Most letters are equal already.
+fn is_same_in_any_case(known: &str, word: &str) -> bool {
+    let is_same_letter = |(a, b): (u8, u8)| a == b || a.eq_ignore_ascii_case(&b);
+    known.len() == word.len() && known.bytes().zip(word.bytes()).all(is_same_letter)
 }
 
 /// Whether two words differ only in case and separators.

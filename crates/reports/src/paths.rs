@@ -64,31 +64,35 @@ pub(crate) fn join(folder: &str, path: &str) -> String {
 
 /// Whether a text is the address of a page or of a library, not of a file.
 pub(crate) fn is_address(text: &str) -> bool {
-    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
-    scheme.is_some_and(|scheme| scheme != "file" && scheme.bytes().all(|byte| byte.is_ascii_alphabetic()))
+    text.split_once(':').is_some_and(|(scheme, rest)| {
+        rest.starts_with("//") && scheme != "file" && scheme.bytes().all(|byte| byte.is_ascii_alphabetic())
+    })
 }
+
+/// Suffixes of JavaScript's source files, which show a path without a folder, too.
+const JAVASCRIPT: &[&str] = &[
+    "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte",
+];
+/// Suffixes of other source files, which also end names of classes.
+const OTHER_SOURCES: &[&str] = &[
+    "py", "rb", "php", "go", "rs", "dart", "feature", "robot", "swift", "kt", "java", "cs", "t", "bats",
+];
 
 /// The path if it has the suffix of a source file.
 pub(crate) fn source_file(path: &str) -> Option<&str> {
-    const SUFFIXES: &[&str] = &[
-        "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte",
-    ];
     let (_, suffix) = path.rsplit_once('.')?;
-    SUFFIXES.contains(&suffix).then_some(path)
+    JAVASCRIPT.contains(&suffix).then_some(path)
 }
 
 /// Whether a name is the path of a source file.
 pub(crate) fn is_path(name: &str) -> bool {
-    let other = || {
-        const SUFFIXES: &[&str] = &[
-            "py", "rb", "php", "go", "rs", "dart", "feature", "robot", "swift", "kt", "java", "cs", "t",
-            "bats",
-        ];
-        let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
-        name.contains(['/', '\\']) && suffix.is_some_and(|suffix| SUFFIXES.contains(&suffix))
+    let Some((_, suffix)) = name.rsplit_once('.') else {
+        return false;
     };
+    let has_suffix =
+        JAVASCRIPT.contains(&suffix) || (OTHER_SOURCES.contains(&suffix) && name.contains(['/', '\\']));
     // The address of a library is not a file of the project.
-    !name.contains([' ', '\n']) && !is_address(name) && (source_file(name).is_some() || other())
+    has_suffix && !name.contains([' ', '\n']) && !is_address(name)
 }
 
 /// Whether the path begins at a root, including Windows drives.

@@ -11,10 +11,12 @@ fn retry(name: &str) -> Option<(&str, u32)> {
         Some(rest) => (rest, true),
         None => (name, false),
     };
-    let before = rest.trim_end_matches(|c: char| c.is_ascii_digit());
-    if !before.ends_with('#') {
+    let bytes = rest.as_bytes();
+    let last = bytes.iter().rposition(|byte| !byte.is_ascii_digit())?;
+    if bytes.get(last) != Some(&b'#') {
         return None;
     }
+    let before = rest.get(..=last)?;
     let number = rest
         .get(before.len()..)?
         .parse()

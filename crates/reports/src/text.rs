@@ -11,6 +11,9 @@ pub(crate) use assay_domain::plain::plain;
 /// A message, stack or code frame ready for storing: clean, without blank lines around it. A text of more than
 /// `max_chars` characters keeps its head and tail. None if it is empty.
 pub(crate) fn stored(text: &str, max_chars: usize) -> Option<String> {
+    if text.is_empty() {
+        return None;
+    }
     let clean = plain(text);
     let text = trim_lines(&clean);
     if text.trim().is_empty() {
@@ -75,7 +78,7 @@ pub(crate) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 
 /// A part of a name. Windows writes the path of a file with back slashes; its test is that of other systems.
 fn with_slashes(part: Cow<'_, str>) -> Cow<'_, str> {
-    if part.contains('\\') && paths::is_path(&part) {
+    if memchr::memchr(b'\\', part.as_bytes()).is_some() && paths::is_path(&part) {
         Cow::Owned(part.replace('\\', "/"))
     } else {
         part

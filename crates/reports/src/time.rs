@@ -17,9 +17,9 @@ pub(crate) fn lenient(text: &str) -> Option<(Timestamp, bool)> {
     let mut has_zone = true;
     let at = if let Ok(number) = text.parse::<f64>() {
         return Some((from_epoch(number)?, true));
-    } else if let Some(at) = with_zone_name(text) {
-        at
     } else if let Ok(at) = OffsetDateTime::parse(text, &Rfc3339) {
+        at
+    } else if let Some(at) = with_zone_name(text) {
         at
     } else if let Some(at) = rfc_2822(text) {
         at
@@ -65,10 +65,11 @@ pub(crate) fn duration_ms(ms: f64) -> Option<u64> {
 /// value is whether its comma may separate thousands or decimals.
 pub(crate) fn seconds_to_ms(text: &str) -> Option<(u64, bool)> {
     let text = text.trim_ascii();
-    if text.contains(':') {
-        return Some((clock_to_ms(text)?, false));
-    }
-    let (seconds, is_ambiguous) = number(text)?;
+    let (seconds, is_ambiguous) = match text.parse() {
+        Ok(seconds) => (seconds, false),
+        Err(_) if text.contains(':') => return Some((clock_to_ms(text)?, false)),
+        Err(_) => number(text)?,
+    };
     Some((duration_ms(seconds * 1000.0)?, is_ambiguous))
 }
 

@@ -53,7 +53,7 @@ impl<'a> Names<'a> {
             Dialect::Prove => TestName {
                 name: text::joined([suite.map_or("", |suite| &*suite.name), &*case.name]),
                 file_path: suite
-                    .filter(|suite| paths::is_path(&suite.name))
+                    .filter(|suite| suite.is_path)
                     .map(|suite| input.stored_path(&suite.name))
                     .or_else(|| self.written_file(input, suite, case)),
             },
@@ -71,10 +71,10 @@ impl<'a> Names<'a> {
                 let variant = suite.and_then(|suite| suite.variant.as_ref());
                 // The rest of the suite's name beside the browser.
                 let subject = variant.map(|variant| &*variant.rest);
+                let of_suites = || suites.iter().rev().find(|suite| suite.is_path);
                 let names_file = subject
-                    .into_iter()
-                    .chain(suites.iter().rev().map(|suite| &*suite.name))
-                    .find(|name| paths::is_path(name));
+                    .filter(|subject| paths::is_path(subject))
+                    .or_else(|| of_suites().map(|suite| &*suite.name));
                 let file_path = self
                     .written_file(input, suite, case)
                     .or_else(|| names_file.map(|file| input.stored_path(file)));
@@ -221,15 +221,16 @@ fn labels<'s>(
     let suites = if is_complete { &[] } else { suites };
     suites
         .iter()
-        .filter(|suite| suite.variant.is_none() && !paths::is_path(&suite.name))
+        .filter(|suite| suite.variant.is_none() && !suite.is_path)
         .filter_map(Suite::label)
 }
 
 /// Whether a class name is one that no other class of the project has: it has the name of its package or module before
 /// it. A title is not a class name.
 fn is_qualified(class: &str) -> bool {
-    let is_name = !class.contains([' ', '\t', '\n']);
-    is_name && (class.contains(['.', '/', '\\']) || class.contains("::"))
+    let has = |fits: fn(u8) -> bool| class.bytes().any(fits);
+    let is_name = !has(|byte| matches!(byte, b' ' | b'\t' | b'\n'));
+    is_name && (has(|byte| matches!(byte, b'.' | b'/' | b'\\')) || class.contains("::"))
 }
 
 /// Class name and name. If one begins with the other, the shorter one is replaced by an empty text.

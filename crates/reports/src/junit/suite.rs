@@ -23,8 +23,10 @@ pub(super) struct Suite<'a> {
     pub(super) dialect: Dialect,
     /// Whether it is a `testsuites` element, which only groups suites.
     pub(super) is_group: bool,
-    /// Whether the tool always writes this name.
-    is_constant: bool,
+    /// Whether the name says something about the tests: see [`Suite::label`].
+    is_label: bool,
+    /// Whether the name is the path of a file.
+    pub(super) is_path: bool,
     /// Whether its time or an enclosing suite's time is finer than milliseconds.
     pub(super) has_fine_clock: bool,
     /// Whether its time or an enclosing suite's time is in nanoseconds.
@@ -97,7 +99,8 @@ impl<'a> Suite<'a> {
             timestamp: None,
             dialect: Dialect::Other,
             is_group: tag.name == "testsuites",
-            is_constant: false,
+            is_label: false,
+            is_path: false,
             has_fine_clock: false,
             is_in_nanoseconds: false,
             outer_bytes: 0,
@@ -131,7 +134,9 @@ impl<'a> Suite<'a> {
         suite.is_in_nanoseconds = parent.is_some_and(|parent| parent.is_in_nanoseconds)
             || suite.time.is_some_and(time::is_nanoseconds);
         suite.variant = variant(&suite.name).or_else(|| parent.and_then(|parent| parent.variant.clone()));
-        suite.is_constant = dialect::is_constant(&tag, &suite.name);
+        suite.is_label =
+            !suite.is_group && !dialect::is_constant(&tag, &suite.name) && is_label(suite.name.trim());
+        suite.is_path = paths::is_path(&suite.name);
         suite.dialect = Dialect::of_suite(&tag, &suite.name, parent.map(|parent| parent.dialect));
         suite.is_utc = parent.is_some_and(|parent| parent.is_utc) || suite.dialect.writes_utc(&tag);
         suite
@@ -140,13 +145,7 @@ impl<'a> Suite<'a> {
     /// The name, if it says something about the tests: neither a word that the tool always writes, nor an address, nor a
     /// time or id that changes with every run.
     pub(super) fn label(&self) -> Option<&str> {
-        let name = self.name.trim();
-        let volatile = || {
-            let longest = name.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
-            longest.is_some_and(|digits| digits >= 8) || name.matches(':').count() >= 4
-        };
-        let is_said = !self.is_group && !self.is_constant && !name.is_empty() && !paths::is_address(name);
-        (is_said && !volatile()).then_some(name)
+        self.is_label.then(|| self.name.trim())
     }
 
     /// A duration of a case in this suite, in milliseconds.
@@ -165,6 +164,13 @@ impl<'a> Suite<'a> {
             self.dialect = Dialect::Gotestsum;
         }
     }
+}
+
+/// Whether a name is neither an address nor has a time or an id.
+fn is_label(name: &str) -> bool {
+    let longest = name.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
+    let is_volatile = longest.is_some_and(|digits| digits >= 8) || name.matches(':').count() >= 4;
+    !name.is_empty() && !paths::is_address(name) && !is_volatile
 }
 
 /// Finds the browser or system at the beginning or end of a suite's name, with a separator: `Firefox - a.cy.js`,

@@ -151,6 +151,8 @@ fn result(outcome: Outcome, rest: &str) -> Line<'_> {
 /// The browser, the duration in milliseconds and the title in a title of testem:
 /// `Chrome 119.0 - [52 ms] - Unit | Cart: adds up`.
 pub(super) fn testem(title: &str) -> Option<(&str, f64, &str)> {
+    // Few titles have a bracket, and a search for several bytes is slower.
+    memchr::memchr(b'[', title.as_bytes())?;
     let (browser, rest) = title.split_once(" - [")?;
     let (duration, title) = rest.split_once(" ms] - ")?;
     Some((browser.trim(), duration.parse().ok()?, title.trim())).filter(|(browser, ..)| !browser.is_empty())

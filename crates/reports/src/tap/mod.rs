@@ -3,6 +3,8 @@
 mod diagnostics;
 mod line;
 
+use std::borrow::Cow;
+
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     run::RunState,
@@ -38,8 +40,10 @@ pub(crate) fn read(input: &Input<'_>) -> Result<Report, ReadError> {
     while let Some((number, line)) = lines.next() {
         let may_be_cut = lines.peek().is_none() && !input.text.ends_with('\n');
         // A result that is cut off would have the name of another test.
-        let is_result = matches!(Line::of(line.trim()), Line::Result(..));
-        if may_be_cut && is_result && reader.planned != Some(reader.outer_results + 1) {
+        if may_be_cut
+            && reader.planned != Some(reader.outer_results + 1)
+            && matches!(Line::of(line.trim()), Line::Result(..))
+        {
             break;
         }
         let indent = line.len() - line.trim_start_matches(' ').len();
@@ -82,6 +86,14 @@ pub(crate) fn begins(text: &str) -> bool {
 /// Whether a text contains results of the protocol between other text.
 pub(crate) fn is_among_other_text(text: &str) -> bool {
     text.lines().any(is_result) && text.lines().any(|line| plan(line.trim_end()).is_some())
+}
+
+/// A text without the back slashes that tools write before `#`.
+fn unescaped(text: &str) -> Cow<'_, str> {
+    match memchr::memchr(b'\\', text.as_bytes()) {
+        Some(_) => Cow::Owned(text.replace("\\#", "#")),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// A result with the results of its subtests.
@@ -161,7 +173,7 @@ impl TapReader {
         while self.levels.len() <= depth {
             self.levels.push(Vec::new());
         }
-        let mut title = result.title.replace("\\#", "#");
+        let mut title = unescaped(result.title).into_owned();
         let (mut browser, mut duration_ms) = (None, result.duration_ms);
         if let Some((platform, milliseconds, rest)) = line::testem(&title) {
             browser = text::title(platform);
@@ -177,7 +189,7 @@ impl TapReader {
             title,
             outcome: Some(result.outcome),
             duration_ms,
-            skip_reason: text::skip_reason(&result.reason.replace("\\#", "#")),
+            skip_reason: text::skip_reason(&unescaped(result.reason)),
             // Comments before a failed result may hold its error. Those of a passed result are not read.
             notes: std::mem::take(&mut self.comments),
             subtests,
