@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet, btree_map::Entry},
     sync::Arc,
 };
 
@@ -213,13 +213,17 @@ impl Collector {
         }
         run.url = run.url.take().or_else(|| context.run_url.map(Into::into));
         let place = shard.map_or(0, |shard| shard.index);
-        run.slots.entry(place).or_default().add(ReceivedPart {
+        let received = ReceivedPart {
             sender,
             content,
             part,
             is_cut_short: state == RunState::Interrupted,
             has_errors: !report_errors.is_empty(),
-        });
+        };
+        match run.slots.entry(place) {
+            Entry::Occupied(mut slot) => slot.get_mut().add(received),
+            Entry::Vacant(place) => drop(place.insert(Slot::of(received))),
+        }
         let of_shard = shard.map_or(0, |shard| shard.total.unwrap_or(shard.index));
         run.expected_shards = run.expected_shards.max(of_shard);
         Arc::clone(&run.id)
@@ -285,10 +289,8 @@ impl Collector {
                 ));
             }
         }
-        let slot = entry.slots.entry(0).or_default();
-        let Some(part) = slot.of_rows(|| Part::starting(started_at)) else {
-            return Ok(());
-        };
+        let slot = entry.slots.entry(0).or_insert_with(|| Slot::of_rows(started_at));
+        let part = slot.rows();
         part.started_at = part.started_at.min(started_at);
         let so_far = u32::try_from(part.attempts_of(test)).unwrap_or(u32::MAX);
         part.add(
@@ -346,9 +348,9 @@ impl Collector {
     pub(crate) fn window(&self, from: Timestamp, to: Timestamp) -> Vec<RunResults<'_>> {
         let mut starts: HashMap<usize, Timestamp> = HashMap::new();
         for run in &self.runs {
-            for part in run.slots.values().filter_map(Slot::part) {
-                let start = starts.entry(run.identity).or_insert(part.started_at);
-                *start = part.started_at.min(*start);
+            for started_at in run.slots.values().map(Slot::started_at) {
+                let start = starts.entry(run.identity).or_insert(started_at);
+                *start = started_at.min(*start);
             }
         }
         let mut runs: Vec<(Timestamp, &Run)> = self
@@ -422,7 +424,7 @@ impl RunResults<'_> {
             revision: run.revision.clone(),
             variant: Arc::clone(&run.variant),
         });
-        let mut parts = run.slots.values().filter_map(Slot::part);
+        let mut parts = run.slots.values().map(Slot::part);
         if let (Some(only), None) = (parts.next(), parts.next()) {
             let (plain, untimed) = only.plain();
             observed.present = plain.clone();
@@ -433,12 +435,7 @@ impl RunResults<'_> {
             observed.ending = run.ending(&observed);
             return observed;
         }
-        let mut tests: Vec<TestOrdinal> = run
-            .slots
-            .values()
-            .filter_map(Slot::part)
-            .flat_map(Part::tests)
-            .collect();
+        let mut tests: Vec<TestOrdinal> = run.slots.values().map(Slot::part).flat_map(Part::tests).collect();
         tests.sort_unstable();
         tests.dedup();
         for test in tests {
@@ -471,11 +468,7 @@ impl RunResults<'_> {
 
     /// A test's executions in each shard, in the store's order: the worst outcome last.
     fn executions(self, test: TestOrdinal) -> Vec<(u32, Vec<Attempt>)> {
-        let parts = self
-            .run
-            .slots
-            .iter()
-            .filter_map(|(shard, slot)| Some((shard, slot.part()?)));
+        let parts = self.run.slots.iter().map(|(shard, slot)| (shard, slot.part()));
         let mut executions: Vec<_> = parts
             .flat_map(|(shard, part)| {
                 let executions = part.executions(test).into_iter();
@@ -491,6 +484,6 @@ impl RunResults<'_> {
     /// The starts of the passed tests of a shard.
     pub(crate) fn starts(self, shard: u32) -> HashMap<TestOrdinal, Timestamp> {
         let slot = self.run.slots.get(&shard);
-        slot.and_then(Slot::part).map(Part::starts).unwrap_or_default()
+        slot.map(|slot| slot.part().starts()).unwrap_or_default()
     }
 }

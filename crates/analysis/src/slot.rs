@@ -1,23 +1,32 @@
 //! The reports of one shard, or of an unsharded run: each is a part, and together they make up the executions, as in an
 //! import.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use assay_domain::{
     attempt::AttemptStatus,
     part::{MergedParts, SlotPart, merge_parts},
     recording::Sender,
     test::TestOrdinal,
+    timestamp::Timestamp,
 };
 
 use crate::part::{Attempt, Part, outcome};
 
-/// The parts of a slot.
-#[derive(Debug, Default)]
+/// The parts of a slot, at least one.
+#[derive(Debug)]
 pub(crate) struct Slot {
-    received: Vec<ReceivedPart>,
-    /// The parts together, if there are several.
-    merged: Option<Part>,
+    first: ReceivedPart,
+    later: Vec<ReceivedPart>,
+    /// The parts together. Computed when it is first read, because a further part changes it.
+    merged: OnceLock<Merged>,
+}
+
+/// Several parts together.
+#[derive(Debug)]
+struct Merged {
+    part: Part,
+    flaws: (bool, bool),
 }
 
 /// One report.
@@ -33,76 +42,91 @@ pub(crate) struct ReceivedPart {
 }
 
 impl Slot {
+    pub(crate) fn of(first: ReceivedPart) -> Self {
+        Self {
+            first,
+            later: Vec::new(),
+            merged: OnceLock::new(),
+        }
+    }
+
+    /// A slot without results, for the rows of a history.
+    pub(crate) fn of_rows(started_at: Timestamp) -> Self {
+        Self::of(ReceivedPart {
+            sender: Sender::default(),
+            content: [0; 32],
+            part: Part::starting(started_at),
+            is_cut_short: false,
+            has_errors: false,
+        })
+    }
+
     /// Adds a report, unless it was added before.
     pub(crate) fn add(&mut self, received: ReceivedPart) {
-        if self
-            .received
-            .iter()
-            .any(|other| other.content == received.content)
-        {
-            return;
-        }
-        self.received.push(received);
-        if self.received.len() > 1 {
-            self.merge();
+        if self.received().all(|other| other.content != received.content) {
+            self.later.push(received);
+            self.merged = OnceLock::new();
         }
     }
 
     /// The part to which the rows of a history are added.
-    pub(crate) fn of_rows(&mut self, starting: impl FnOnce() -> Part) -> Option<&mut Part> {
-        if self.received.is_empty() {
-            self.received.push(ReceivedPart {
-                sender: Sender::default(),
-                content: [0; 32],
-                part: starting(),
-                is_cut_short: false,
-                has_errors: false,
-            });
-        }
-        self.received.first_mut().map(|received| &mut received.part)
+    pub(crate) fn rows(&mut self) -> &mut Part {
+        &mut self.first.part
     }
 
     /// The results.
-    pub(crate) fn part(&self) -> Option<&Part> {
-        let first = || self.received.first().map(|received| &received.part);
-        self.merged.as_ref().or_else(first)
+    pub(crate) fn part(&self) -> &Part {
+        match self.later.is_empty() {
+            true => &self.first.part,
+            false => &self.merged().part,
+        }
+    }
+
+    /// The start of the first part.
+    pub(crate) fn started_at(&self) -> Timestamp {
+        let later = self.later.iter().map(|received| received.part.started_at);
+        later.fold(self.first.part.started_at, Timestamp::min)
     }
 
     /// Whether a report was cut short, and whether one has an error that belongs to no test. Those that a later attempt
-    /// ran again do not count: they are removed when it is added.
+    /// ran again do not count.
     pub(crate) fn flaws(&self) -> (bool, bool) {
-        let any = |has: fn(&ReceivedPart) -> bool| self.received.iter().any(has);
-        (any(|part| part.is_cut_short), any(|part| part.has_errors))
+        match self.later.is_empty() {
+            true => (self.first.is_cut_short, self.first.has_errors),
+            false => self.merged().flaws,
+        }
     }
 
-    fn merge(&mut self) {
-        let MergedParts { executions, roles } = {
-            let parts: Vec<SlotPart<'_, TestOrdinal>> =
-                self.received.iter().map(ReceivedPart::in_slot).collect();
-            merge_parts(&parts)
+    fn received(&self) -> impl Iterator<Item = &ReceivedPart> {
+        std::iter::once(&self.first).chain(&self.later)
+    }
+
+    fn merged(&self) -> &Merged {
+        self.merged.get_or_init(|| self.merge())
+    }
+
+    fn merge(&self) -> Merged {
+        let received: Vec<&ReceivedPart> = self.received().collect();
+        let slot_parts: Vec<SlotPart<'_, TestOrdinal>> =
+            received.iter().map(|received| received.in_slot()).collect();
+        let MergedParts { executions, roles } = merge_parts(&slot_parts);
+        let in_force = || {
+            let superseded = roles.iter().map(|role| role.is_superseded);
+            received
+                .iter()
+                .zip(superseded)
+                .filter(|(_, superseded)| !superseded)
         };
-        for (received, role) in self.received.iter_mut().zip(roles) {
-            received.is_cut_short &= !role.is_superseded;
-            received.has_errors &= !role.is_superseded;
-        }
-        let starts: Vec<_> = self
-            .received
-            .iter()
-            .map(|received| received.part.starts())
-            .collect();
-        let Some(first) = self
-            .received
-            .iter()
-            .map(|received| received.part.started_at)
-            .min()
-        else {
-            return;
-        };
-        let mut merged = Part::starting(first);
+        let flaws = (
+            in_force().any(|(received, _)| received.is_cut_short),
+            in_force().any(|(received, _)| received.has_errors),
+        );
+        let starts: Vec<_> = received.iter().map(|received| received.part.starts()).collect();
+        let mut part = Part::starting(self.started_at());
         for (test, chains) in executions {
             for (execution, chain) in (0..).zip(chains) {
                 let attempts = chain.iter().flat_map(|place| {
-                    let of_part = self.received.get(place.part);
+                    let of_part = received.get(place.part);
                     let executions = of_part.map(|received| received.part.executions(test));
                     let attempts = executions.and_then(|mut executions| {
                         (place.execution < executions.len()).then(|| executions.swap_remove(place.execution))
@@ -119,7 +143,7 @@ impl Slot {
                         })
                 });
                 for (retry, attempt) in (0..).zip(attempts) {
-                    merged.add(
+                    part.add(
                         test,
                         Attempt {
                             execution,
@@ -130,7 +154,7 @@ impl Slot {
                 }
             }
         }
-        self.merged = Some(merged);
+        Merged { part, flaws }
     }
 }
 
@@ -156,8 +180,6 @@ impl ReceivedPart {
 
 #[cfg(test)]
 mod tests {
-    use assay_domain::timestamp::Timestamp;
-
     use super::*;
 
     /// A report of these tests, each with whether it passed, that began at a minute.
@@ -189,7 +211,7 @@ mod tests {
     }
 
     fn statuses(slot: &Slot, test: TestOrdinal) -> Vec<Vec<AttemptStatus>> {
-        let executions = slot.part().unwrap().executions(test);
+        let executions = slot.part().executions(test);
         let statuses = |attempts: Vec<Attempt>| attempts.iter().map(|attempt| attempt.status).collect();
         executions.into_iter().map(statuses).collect()
     }
@@ -205,13 +227,12 @@ mod tests {
             if swap {
                 reports.reverse();
             }
-            let mut slot = Slot::default();
-            for report in reports {
-                slot.add(report);
-            }
+            let [first, second] = reports;
+            let mut slot = Slot::of(first);
+            slot.add(second);
             assert_eq!(statuses(&slot, 0), [[FAILED, PASSED]]);
             assert_eq!(statuses(&slot, 1), [[PASSED]]);
-            let first = slot.part().unwrap();
+            let first = slot.part();
             assert_eq!(first.started_at, Timestamp::from_unix_ms(60_000));
             assert_eq!(first.starts()[&1], Timestamp::from_unix_ms(60_001));
         }
@@ -219,8 +240,7 @@ mod tests {
 
     #[test]
     fn a_report_of_all_tests_is_beside_the_earlier_one_and_a_copy_counts_once() {
-        let mut slot = Slot::default();
-        slot.add(report(1, &[(0, false), (1, true)]));
+        let mut slot = Slot::of(report(1, &[(0, false), (1, true)]));
         slot.add(report(1, &[(0, false), (1, true)]));
         assert_eq!(statuses(&slot, 0), [[FAILED]]);
         slot.add(report(2, &[(0, true), (1, true)]));
@@ -235,8 +255,7 @@ mod tests {
 
     #[test]
     fn the_errors_of_an_attempt_that_ran_again_whole_are_over() {
-        let mut slot = Slot::default();
-        slot.add(report(1, &[(0, false), (1, true)]));
+        let mut slot = Slot::of(report(1, &[(0, false), (1, true)]));
         let mut again = report(2, &[(0, true), (1, true)]);
         again.sender.attempt.of_command = 2;
         slot.add(again);
