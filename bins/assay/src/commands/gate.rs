@@ -82,6 +82,9 @@ pub(crate) struct GateArgs {
     /// The branch that releases are made from
     #[arg(long, value_name = "BRANCH", default_value = "main", value_parser = values::name, help_heading = "Without a server")]
     stable_branch: String,
+    /// Keep the parts of names that change from run to run, in the report and in its history
+    #[arg(long, requires = "history", help_heading = "Without a server")]
+    written_names: bool,
     /// How to print the decision; --json is the same as --output json
     #[arg(long, value_name = "AS", value_enum, default_value_t = GateOutput::Text)]
     output: GateOutput,
@@ -185,12 +188,20 @@ fn judge_by_history(global: &Global, args: &GateArgs, files: Vec<SourceFile>) ->
         format, root, run, ..
     } = &args.flags.report;
     let (ci, job_started_at) = args.flags.report.ci(&environment::variable);
-    let mut collector =
-        analyze::collect(global, &args.history, &args.stable_branch, root.as_deref()).context("--history")?;
+    let mut collector = analyze::collect(
+        global,
+        &args.history,
+        &args.stable_branch,
+        root.as_deref(),
+        args.written_names,
+    )
+    .context("--history")?;
     let checkout = Checkout::of(root.as_deref().map(Path::new), &ci)?;
     let known_files = checkout.known_files(format.0, &files);
     let summed = Files::of(&files);
-    let report = assay_reports::read(files, &checkout.options(format.0, known_files.as_ref()))?;
+    let mut options = checkout.options(format.0, known_files.as_ref());
+    options.keeps_written_names = args.written_names;
+    let report = assay_reports::read(files, &options)?;
     let arrival = Arrival {
         files: summed,
         report,

@@ -263,7 +263,7 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
 
 /// The flaky tests of a history.
 fn of_history(global: &Global, args: &QuarantineArgs) -> anyhow::Result<Vec<FlakyTest>> {
-    let collector = analyze::collect(global, &args.history, &args.stable_branch, None)?;
+    let collector = analyze::collect(global, &args.history, &args.stable_branch, None, false)?;
     let analysis = collector.judge(None)?;
     let flaky = analysis
         .reported()

@@ -63,6 +63,27 @@ fn tests_that_the_history_shows_as_flaky_are_excused() {
     assert_eq!(status, Some(9));
 }
 
+/// The address of an object is a part of the name that changes with every run.
+#[test]
+fn the_names_of_the_report_and_of_its_history_follow_one_rule() {
+    let name = |run: u64| format!("eq #<Cart:{:#x}>", 0x7f3a_1c1d_2e30 + run * 7_919);
+    let history = tempfile::tempdir().unwrap();
+    for run in 1..=12 {
+        let failure = TIMEOUT.filter(|_| run % 3 == 0);
+        let report = ctrf(run, "main", &format!("c{run}"), &[(&name(run.into()), failure)]);
+        fs::write(history.path().join(format!("run-{run:02}.json")), report).unwrap();
+    }
+    for (run, arguments, is_new) in [
+        (22, &[][..], false),
+        (22, &["--written-names"], true),
+        (3, &["--written-names"], false),
+    ] {
+        let (_, value) = gate(history.path(), &[(&name(run), TIMEOUT)], arguments);
+        let refusal = &value["failed"][0]["refusal"];
+        assert_eq!(refusal == "new", is_new, "{run} {arguments:?} {value}");
+    }
+}
+
 #[test]
 fn nothing_is_excused_without_a_history() {
     let empty = tempfile::tempdir().unwrap();

@@ -167,12 +167,14 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
     print(&analysis, output)
 }
 
-/// Reads reports and histories of any format into a collector, to judge one more run against them.
+/// Reads reports and histories of any format into a collector, to judge one more run against them. `keeps_written_names`
+/// is whether names keep the parts that change from run to run, also those of that run.
 pub(crate) fn collect(
     global: &Global,
     paths: &[PathBuf],
     stable_branch: &str,
     root: Option<&Path>,
+    keeps_written_names: bool,
 ) -> anyhow::Result<Collector> {
     let mut collector = Collector::new(stable_branch);
     let reading = history::Inputs {
@@ -180,7 +182,7 @@ pub(crate) fn collect(
         format: InputFormat::Auto,
         root,
         one_run_per_file: false,
-        keeps_written_names: false,
+        keeps_written_names,
     };
     history::read(global, &reading, &mut collector, clock::now())?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
