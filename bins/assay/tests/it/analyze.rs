@@ -620,6 +620,33 @@ fn folders_of_files_that_are_one_run_are_legs_of_a_build() {
 }
 
 #[test]
+fn a_warning_says_that_too_many_reports_were_not_compared() {
+    // Names without a number.
+    let leg = |leg: usize| {
+        let report = trx(&format!("2026-11-13T09:00:{leg:02}Z"), "Passed");
+        (format!("{}.trx", "x".repeat(leg)), report)
+    };
+    let legs: Vec<(String, String)> = (1..=33).map(leg).collect();
+    let legs: Vec<_> = legs
+        .iter()
+        .map(|(name, report)| (name.as_str(), report.clone()))
+        .collect();
+    for (count, arguments, runs, is_warned) in [
+        (32, &[][..], 1, false),
+        (33, &[], 33, true),
+        (33, &["--one-run-per-file"], 33, false),
+    ] {
+        let folder = folder(&legs[..count]);
+        let reports = folder.path().display().to_string();
+        let output = cli().run(&[&["analyze", &reports, "--json"], arguments].concat());
+        let analysis: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(analysis["runs"], runs, "{count} {arguments:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(stderr.contains("33 reports in"), is_warned, "{stderr}");
+    }
+}
+
+#[test]
 fn reports_that_may_be_of_different_builds_are_runs_of_their_own() {
     let at = |time: &str| trx(&format!("2026-11-13T{time}Z"), "Passed");
     let other = at("09:10:00")

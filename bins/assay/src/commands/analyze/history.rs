@@ -173,11 +173,32 @@ fn by_build(slots: Vec<Vec<Candidate>>) -> (Vec<Vec<Vec<Candidate>>>, Vec<Vec<Ca
             None => single.push(slot),
         }
     }
-    let (joined, others): (Vec<_>, Vec<_>) = builds
-        .into_values()
-        .partition(|build| (2..=AT_A_TIME).contains(&build.len()));
-    single.extend(others.into_iter().flatten());
+    let mut joined = Vec::new();
+    for build in builds.into_values() {
+        match build.len() {
+            0 | 1 => single.extend(build),
+            2..=AT_A_TIME => joined.push(build),
+            _ => {
+                warn_of_many(&build);
+                single.extend(build);
+            }
+        }
+    }
     (joined, single)
+}
+
+/// Prints that reports are runs of their own because they are too many to be held at a time.
+fn warn_of_many(build: &[Vec<Candidate>]) {
+    let first = build.iter().flatten().next();
+    let folder = first
+        .and_then(|first| first.path.parent())
+        .unwrap_or(Path::new(""));
+    message!(
+        "{} reports in or beside {} are read as a run each: at most {AT_A_TIME} are compared to find the legs of one \
+         build; give the folder of each build its number, or confirm this with --one-run-per-file",
+        build.len(),
+        assay_reports::shown_path(folder),
+    );
 }
 
 /// The files of a folder without those that Karate writes for a feature in the formats of other tools.
