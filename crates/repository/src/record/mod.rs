@@ -25,9 +25,12 @@ use std::collections::BTreeSet;
 
 use assay_domain::{
     id::{ProjectId, RunId},
-    recording::{Effect, ImportReceipt, PartStanding, Recording, ReplacedResults, VerdictChanges},
+    part::PartRole,
+    recording::{
+        Effect, ImportReceipt, PartStanding, Recording, ReplacedResults, RunContext, VerdictChanges,
+    },
     rules::RecordingRules,
-    run::Outcome,
+    run::{Counts, Outcome},
     store::{DueJudgement, RecordError, Recorder, StoreError, StoredRecording},
     timestamp::Timestamp,
     verdict::Judge,
@@ -54,7 +57,7 @@ use crate::{
 use contents::PartExecution;
 use intern::{Numbers, RecordingOrdinals};
 use judgement::PendingJudgement;
-use run::KnownRun;
+use run::{KnownRun, NewRun};
 use target::Target;
 use turn::LockedProject;
 use verdict::ImportChanges;
@@ -266,117 +269,132 @@ impl Import<'_> {
     ) -> Work<(ImportReceipt, ImportChanges)> {
         let Target {
             key,
-            run: stored_run,
-            mut parts,
+            run: former,
+            parts,
         } = target;
+        let former = former.as_ref();
+        let added = self.add(connection, former, parts, interned)?;
+        let number = former.map_or_else(|| numbers.next_run(), |former| former.number);
+        let context = run::context(former, self.recording)?;
+        let counts = added.contents.counts();
+        let run = NewRun::of(self, key, number, former, &context, &added.parts, counts)?;
+        self.store_run(connection, former, &run)?;
+        added.store_parts(connection, &run)?;
+        let writer = rows::RowWriter {
+            project: self.project,
+            run: run.number,
+            started_at: run.started_at.0,
+            interned,
+        };
+        let former_start = former.map(|former| former.started_at);
+        writer.write(
+            connection,
+            &added.contents,
+            &added.removed,
+            &added.changed,
+            former_start,
+        )?;
+        if self.rules.counts_in_verdicts() {
+            rows::store_pack(
+                connection,
+                self.project,
+                run.number,
+                run.started_at,
+                &added.contents.pack(),
+            )?;
+        }
+        let receipt = self.receipt(&run, context, counts, &added)?;
+        Ok((receipt, added.import_changes(&run)))
+    }
+
+    /// Adds the report to the parts and to the contents of its run.
+    fn add(
+        &self,
+        connection: &mut PgConnection,
+        former: Option<&KnownRun>,
+        mut parts: Vec<StoredPart>,
+        interned: &RecordingOrdinals,
+    ) -> Work<AddedPart<'_>> {
         let recording = self.recording;
-        let mut contents = match &stored_run {
-            Some(stored_run) => {
-                RunContents::load(connection, self.project, stored_run.number, stored_run.started_at)?
-            }
+        let mut contents = match former {
+            Some(run) => RunContents::load(connection, self.project, run.number, run.started_at)?,
             None => RunContents::default(),
         };
-        let slot: Vec<(i16, Uuid, Uuid)> = target::of_slot(&parts, recording)
-            .map(|part| (part.number, part.id, part.shard_id))
+        let slot: Vec<i16> = target::of_slot(&parts, recording)
+            .map(|part| part.number)
             .collect();
-        let part_number = run::next_part(&parts)?;
+        // The first part of a shard has the shard's id.
+        let shard_id = target::of_slot(&parts, recording)
+            .map(|part| part.shard_id)
+            .next();
+        let number = run::next_part(&parts)?;
         let mut changed = BTreeSet::new();
         let (mut removed, mut replaced) = (Vec::new(), None);
         if recording.replaces && !slot.is_empty() {
             contents.merge(&parts)?;
-            removed = slot.iter().map(|(number, ..)| *number).collect();
-            let (tests, failed) = contents.count_of(&removed);
+            let (tests, failed) = contents.count_of(&slot);
             replaced = Some(ReplacedResults { tests, failed });
-            changed.extend(contents.remove(&removed));
-            parts.retain(|part| !removed.contains(&part.number));
+            changed.extend(contents.remove(&slot));
+            parts.retain(|part| !slot.contains(&part.number));
+            removed = slot;
         }
-        let ids = match slot.first() {
-            // The first part of a shard has the shard's id.
-            Some((_, _, shard)) if replaced.is_some() => (*shard, *shard),
-            Some((_, _, shard)) => (self.new_id, *shard),
-            None => (self.new_id, self.new_id),
-        };
-        parts.push(run::new_part(recording, part_number, ids, self.new_id));
+        let id = shard_id.filter(|_| replaced.is_some()).unwrap_or(self.new_id);
+        let shard_id = shard_id.unwrap_or(self.new_id);
+        parts.push(run::new_part(recording, number, (id, shard_id), self.new_id));
         let tests = recording.tests.iter().zip(interned.tests.iter().copied());
-        let executions = PartExecution::of_tests(tests, interned, part_number);
+        let executions = PartExecution::of_tests(tests, interned, number);
         changed.extend(executions.keys());
         contents.add(executions);
-        let roles = contents.merge(&parts)?;
+        let mut roles = contents.merge(&parts)?;
         changed.extend(contents.repeated_in(&parts, target::index(recording)));
-        let derived_parts: Vec<i16> = run::set_derived(&mut parts, &contents, &roles)?;
+        let derived = run::set_derived(&mut parts, &contents, &roles)?;
+        Ok(AddedPart {
+            number,
+            shard_id,
+            role: roles.remove(&number).unwrap_or_default(),
+            replaced,
+            parts,
+            derived,
+            removed,
+            contents,
+            changed,
+        })
+    }
 
-        let number = stored_run
-            .as_ref()
-            .map_or_else(|| numbers.next_run(), |stored_run| stored_run.number);
-        let mut branches: Vec<String> = stored_run
-            .iter()
-            .filter_map(KnownRun::branch)
+    /// Stores the run, and refreshes its former and its new branch and day.
+    fn store_run(
+        &self,
+        connection: &mut PgConnection,
+        former: Option<&KnownRun>,
+        run: &NewRun,
+    ) -> QueryResult<()> {
+        run.store(connection)?;
+        let branches: BTreeSet<String> = former
+            .and_then(KnownRun::branch)
+            .into_iter()
+            .chain(run.branch())
             .map(str::to_owned)
             .collect();
-        let former_start = stored_run.as_ref().map(|stored_run| stored_run.started_at);
-        let context = run::context(stored_run.as_ref(), recording)?;
-        let run = run::NewRun::of(
-            self,
-            key,
-            number,
-            stored_run.as_ref(),
-            &context,
-            &parts,
-            contents.counts(),
-        )?;
-        run.store(connection)?;
-        if let Some(branch) = run.branch()
-            && !branches.iter().any(|former| former == branch)
-        {
-            branches.push(branch.to_owned());
-        }
-        branch::refresh(connection, self.project, &branches)?;
-        let days: BTreeSet<At> = former_start
-            .into_iter()
-            .chain([run.started_at])
-            .map(daily_counts::day_of)
-            .collect();
-        daily_counts::refresh(connection, self.project, &Vec::from_iter(days))?;
-        run::delete_parts(connection, self.project, number, &removed)?;
-        let (new, others): (Vec<&StoredPart>, Vec<&StoredPart>) =
-            parts.iter().partition(|part| part.number == part_number);
-        for part in new {
-            run::store_part(connection, self.project, number, part)?;
-        }
-        let changed_parts: Vec<&StoredPart> = others
-            .into_iter()
-            .filter(|part| derived_parts.contains(&part.number))
-            .collect();
-        run::store_derived(connection, self.project, number, &changed_parts)?;
-        let writer = rows::RowWriter {
-            project: self.project,
-            run: number,
-            started_at: run.started_at.0,
-            interned,
-        };
-        writer.write(connection, &contents, &removed, &changed, former_start)?;
-        if self.rules.counts_in_verdicts() {
-            rows::store_pack(connection, self.project, number, run.started_at, &contents.pack())?;
-        }
-        let final_result = |test| {
-            Some((
-                test,
-                rows::final_result(contents.executions(test), run.started_at.0)?,
-            ))
-        };
-        let import_changes = ImportChanges {
-            run: Some(number),
-            final_results: contents.ordinals().filter_map(final_result).collect(),
-            tests: changed.into_iter().chain(contents.ordinals()).collect(),
-            ..ImportChanges::default()
-        };
-        let role = roles.get(&part_number).cloned().unwrap_or_default();
-        let imported = ImportReceipt {
+        branch::refresh(connection, self.project, &Vec::from_iter(branches))?;
+        let starts = former.map(|former| former.started_at).into_iter();
+        let days: BTreeSet<At> = starts.chain([run.started_at]).map(daily_counts::day_of).collect();
+        daily_counts::refresh(connection, self.project, &Vec::from_iter(days)).map(drop)
+    }
+
+    fn receipt(
+        &self,
+        run: &NewRun,
+        context: RunContext,
+        counts: Counts,
+        added: &AddedPart<'_>,
+    ) -> Result<ImportReceipt, StoreError> {
+        let AddedPart { role, replaced, .. } = added;
+        Ok(ImportReceipt {
             run_id: RunId(run.id),
-            run_number: number,
-            shard_id: RunId(ids.1),
+            run_number: run.number,
+            shard_id: RunId(added.shard_id),
             status: run.derived.outcome()?,
-            counts: contents.counts(),
+            counts,
             context,
             effect: match replaced {
                 Some(_) => Effect::Replaced,
@@ -384,12 +402,56 @@ impl Import<'_> {
             },
             standing: PartStanding {
                 continues: role.continues,
-                beside: run::senders_at(&parts, target::index(recording), &role.beside)?,
-                replaced,
+                beside: run::senders_at(&added.parts, target::index(self.recording), &role.beside)?,
+                replaced: *replaced,
             },
             verdicts_changed: VerdictChanges::default(),
+        })
+    }
+}
+
+/// A run's parts and contents, with the report that is being stored.
+struct AddedPart<'a> {
+    number: i16,
+    shard_id: Uuid,
+    role: PartRole,
+    replaced: Option<ReplacedResults>,
+    /// All parts of the run.
+    parts: Vec<StoredPart>,
+    /// The parts whose derived values changed.
+    derived: Vec<i16>,
+    /// The parts that the report replaces.
+    removed: Vec<i16>,
+    contents: RunContents<'a>,
+    /// The tests whose executions may have changed.
+    changed: BTreeSet<i32>,
+}
+
+impl AddedPart<'_> {
+    fn store_parts(&self, connection: &mut PgConnection, run: &NewRun) -> QueryResult<()> {
+        let (project, number) = (run.project_id, run.number);
+        run::delete_parts(connection, project, number, &self.removed)?;
+        let (new, others): (Vec<_>, Vec<_>) = self.parts.iter().partition(|part| part.number == self.number);
+        for part in new {
+            run::store_part(connection, project, number, part)?;
+        }
+        let is_derived = |part: &&StoredPart| self.derived.contains(&part.number);
+        let changed: Vec<_> = others.into_iter().filter(is_derived).collect();
+        run::store_derived(connection, project, number, &changed)
+    }
+
+    fn import_changes(&self, run: &NewRun) -> ImportChanges {
+        let contents = &self.contents;
+        let final_result = |test| {
+            let result = rows::final_result(contents.executions(test), run.started_at.0)?;
+            Some((test, result))
         };
-        Ok((imported, import_changes))
+        ImportChanges {
+            run: Some(run.number),
+            final_results: contents.ordinals().filter_map(final_result).collect(),
+            tests: self.changed.iter().copied().chain(contents.ordinals()).collect(),
+            ..ImportChanges::default()
+        }
     }
 }
 

@@ -219,9 +219,9 @@ impl DerivedRun {
 #[diesel(table_name = run, treat_none_as_null = true)]
 pub(super) struct NewRun {
     #[diesel(skip_update)]
-    project_id: Uuid,
+    pub(super) project_id: Uuid,
     #[diesel(skip_update)]
-    number: i32,
+    pub(super) number: i32,
     pub(super) id: Uuid,
     key_hash: Vec<u8>,
     sharded: bool,
