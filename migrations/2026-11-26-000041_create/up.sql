@@ -710,8 +710,9 @@ BEGIN
     GRANT EXECUTE ON FUNCTION assay_make_room, assay_hold_room, assay_count_projects TO assay_importer, assay_ingester;
     GRANT EXECUTE ON FUNCTION assay_ingest_key, assay_note_ingest TO assay_ingester;
     GRANT INSERT ON upload TO assay_ingester;
-    -- The decisions of gates, without the keys and the clients.
+    -- The decisions of gates, without the keys and the clients. The server lists uploads with the names of their keys.
     GRANT SELECT (project_id, at, id, run_number, shard_id, effect, decision) ON upload TO assay_server, assay_ingester;
+    GRANT SELECT (key_id, run_id, bytes, files) ON upload TO assay_server;
     GRANT UPDATE (decision) ON upload TO assay_ingester;
     GRANT SELECT, INSERT, UPDATE ON upload_day TO assay_ingester;
     RETURN NULL;

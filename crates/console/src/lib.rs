@@ -19,6 +19,7 @@ pub mod retry;
 mod start;
 pub mod suggest;
 pub mod table;
+pub mod uploads;
 pub mod values;
 pub mod when;
 

@@ -167,6 +167,7 @@ pub enum DecisionError {
 
 /// A stored decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StoredDecision {
     /// The time at which it was stored.

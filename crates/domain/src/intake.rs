@@ -104,17 +104,16 @@ pub struct KeyDay {
     pub bytes: u64,
 }
 
-/// An upload in the administrator's list.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+/// An upload as those see it who may read its project.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct UploadEntry {
+pub struct ProjectUpload {
     /// The time of storing.
     pub at: Timestamp,
-    /// The key's id.
+    /// The id of its key.
     pub key_id: KeyId,
-    /// The key's first twelve characters; none if the key was deleted.
-    pub key_prefix: Option<String>,
-    /// The name of the key for people.
+    /// The name that the operators gave the key; null without one, and if the key was deleted.
     pub key_name: Option<String>,
     /// The run's id.
     pub run_id: RunId,
@@ -126,8 +125,19 @@ pub struct UploadEntry {
     pub bytes: u64,
     /// The number of report files.
     pub files: u32,
-    /// The client's own name.
-    pub client: Option<String>,
     /// The gate's decision on it.
     pub decision: Option<StoredDecision>,
+}
+
+/// An upload in the administrator's list.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UploadEntry {
+    /// What every reader of the project sees.
+    #[serde(flatten)]
+    pub upload: ProjectUpload,
+    /// The key's first twelve characters; none if the key was deleted.
+    pub key_prefix: Option<String>,
+    /// The client's own name.
+    pub client: Option<String>,
 }

@@ -96,7 +96,7 @@ pub struct Route {
     pub parameters: &'static [&'static str],
 }
 
-pub const ROUTES: [Route; 13] = [
+pub const ROUTES: [Route; 14] = [
     Route {
         segments: &[],
         parameters: &[],
@@ -157,6 +157,10 @@ pub const ROUTES: [Route; 13] = [
     Route {
         segments: &["{project}", "branches"],
         parameters: &[],
+    },
+    Route {
+        segments: &["{project}", "uploads"],
+        parameters: &["limit"],
     },
 ];
 

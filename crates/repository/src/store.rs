@@ -14,6 +14,7 @@ use assay_domain::{
     decision::RunDecision,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId, SessionId},
+    intake::ProjectUpload,
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
     project::{Caller, Project, ProjectEntry},
@@ -52,7 +53,7 @@ use crate::{
         test_name_cache::TestNameCache,
         test_summary,
         text_counts::{self, TextCountsCache},
-        verdict,
+        upload, verdict,
     },
     record,
 };
@@ -130,6 +131,12 @@ impl Store for Database {
     fn runs(&self, project: &Project, query: &RunQuery) -> Result<RunPage, StoreError> {
         self.on_standby("reading runs", |connection| {
             run_list::page(connection, project, query)
+        })
+    }
+
+    fn project_uploads(&self, project: &Project, limit: u32) -> Result<Vec<ProjectUpload>, StoreError> {
+        self.on_standby("reading uploads", |connection| {
+            upload::visible(connection, project, limit)
         })
     }
 

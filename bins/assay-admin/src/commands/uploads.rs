@@ -3,10 +3,9 @@
 use assay_console::{
     output,
     table::{Cell, Tone},
-    when::when,
+    uploads,
 };
 use assay_domain::{
-    decision::StoredDecision,
     intake::{KeyDay, UploadEntry},
     store::Administration,
     timestamp::Timestamp,
@@ -40,20 +39,20 @@ pub(crate) fn run(global: &Global, args: &UploadsArgs) -> anyhow::Result<()> {
     let opened = database::open(global)?;
     let store: &dyn Administration = &opened.database;
     let project = lookup::project(store, &args.project)?;
-    let uploads = store.uploads(project.id, args.limit)?;
+    let entries = store.uploads(project.id, args.limit)?;
     let now = clock::now();
     let today = store.stored_by_keys(project.id, now)?;
-    let shown = json!({ "uploads": uploads, "today": today });
+    let shown = json!({ "uploads": entries, "today": today });
     output::print(global.json, &shown, || {
-        if uploads.is_empty() {
+        if entries.is_empty() {
             return format!(
                 "No report reached {:?} over HTTP in the last 90 days",
                 project.name
             );
         }
         let table = output::table(
-            &["TIME", "KEY", "RUN", "EFFECT", "GATE", "FILES", "SIZE", "CLIENT"],
-            uploads.iter().map(|upload| row(upload, now)),
+            &[&uploads::HEADINGS[..], &["CLIENT"]].concat(),
+            entries.iter().map(|entry| row(entry, now)),
         );
         let today = today.iter().map(day).collect::<Vec<_>>();
         [vec![table], today].concat().join("\n")
@@ -74,32 +73,13 @@ fn day(day: &KeyDay) -> String {
     )
 }
 
-fn row(upload: &UploadEntry, now: Timestamp) -> Vec<Cell> {
-    let key = match (&upload.key_name, &upload.key_prefix) {
+fn row(entry: &UploadEntry, now: Timestamp) -> Vec<Cell> {
+    let key = match (&entry.upload.key_name, &entry.key_prefix) {
         (Some(name), _) => Cell::from(name.clone()),
         (None, Some(prefix)) => format!("{prefix}…").into(),
-        (None, None) => Cell::new(format!("{} (deleted)", upload.key_id), Tone::Faint),
+        (None, None) => Cell::new(format!("{} (deleted)", entry.upload.key_id), Tone::Faint),
     };
-    vec![
-        when(upload.at, now).into(),
-        key,
-        upload.run_number.to_string().into(),
-        upload.effect.to_string().into(),
-        upload.decision.as_ref().map(gate).unwrap_or_default().into(),
-        upload.files.to_string().into(),
-        output::bytes(i64::try_from(upload.bytes).unwrap_or(i64::MAX)).into(),
-        upload.client.clone().unwrap_or_default().into(),
-    ]
-}
-
-/// The outcome, and how many of the failed tests were excused.
-fn gate(decision: &StoredDecision) -> String {
-    match decision.failed {
-        0 => decision.outcome.to_string(),
-        failed => format!(
-            "{}, excused {} of {failed}",
-            decision.outcome,
-            decision.excused.len()
-        ),
-    }
+    let mut row = uploads::row(&entry.upload, key, now);
+    row.push(entry.client.clone().unwrap_or_default().into());
+    row
 }

@@ -6,6 +6,7 @@ pub(crate) mod mcp;
 pub(crate) mod quarantine;
 pub(crate) mod run;
 pub(crate) mod upload;
+pub(crate) mod uploads;
 
 use std::process::ExitCode;
 
@@ -20,6 +21,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Run(args) => return run::run(&global, &args),
         Command::Gate(args) => return gate::run(&global, &args),
         Command::Upload(args) => return upload::run(&global, &args),
+        Command::Uploads(args) => uploads::run(&global, &args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Quarantine(args) => quarantine::run(&global, &args),
         Command::Analyze(args) => analyze::run(&global, &args),

@@ -21,3 +21,4 @@ mod receiver;
 mod run;
 mod upload;
 mod upload_spool;
+mod uploads;

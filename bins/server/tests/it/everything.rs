@@ -21,7 +21,12 @@ pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) ->
     };
     ask("/projects".to_owned());
     let below = |path: &str| format!("/projects/{project}{path}");
-    for path in ["/settings", "/branches", "/flaky?explain=true&perPage=50"] {
+    for path in [
+        "/settings",
+        "/branches",
+        "/uploads?limit=200",
+        "/flaky?explain=true&perPage=50",
+    ] {
         ask(below(path));
     }
     let runs = ask(below(&format!("/runs?days={days}&perPage=50")));

@@ -16,7 +16,7 @@ use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_inst
 
 /// Every route with its maximum number of statements, and whether they are in a transaction, which costs two more
 /// round trips.
-const STATEMENTS: [(&str, usize, bool); 12] = [
+const STATEMENTS: [(&str, usize, bool); 13] = [
     ("/projects", 1, false),
     ("/projects/{projectId}/runs", 1, false),
     ("/projects/{projectId}/runs/{runId}", 5, true),
@@ -29,6 +29,7 @@ const STATEMENTS: [(&str, usize, bool); 12] = [
     ("/projects/{projectId}/flaky", 4, true),
     ("/projects/{projectId}/settings", 1, false),
     ("/projects/{projectId}/branches", 1, false),
+    ("/projects/{projectId}/uploads", 2, false),
 ];
 
 /// The statements of this process's connections, by the address of the connection.

@@ -44,6 +44,7 @@ pub(super) fn components() -> Fields {
         ("page", query("page", integer([("minimum", 1.into()), ("default", 1.into())]), "The page, from 1. A page past the end gets the last page.", None)),
         ("perPage", per_page()),
         ("limit", query("limit", integer([("enum", Value::Array(vec![10.into(), 25.into(), 50.into(), 200.into()])), ("default", 10.into())]), "Failures per page.", None)),
+        ("uploadLimit", query("limit", integer([("enum", Value::Array(vec![10.into(), 25.into(), 50.into(), 200.into()])), ("default", 10.into())]), "The most uploads of the answer.", None)),
         ("causeMode", query("mode", text([("enum", texts(Knowledge::ALL)), ("default", Knowledge::AtTheTime.as_str().into())]), "Whether later runs count: `at_the_time` reads the runs that started until this one, `hindsight` also those of the 14 days after it.", None)),
         ("cursor", query("cursor", text([("pattern", "^[0-9A-Za-z_-]{1,64}$".into())]), "Opaque. Pass `nextCursor` for older runs; pass `prevCursor` together with `direction=prev` for newer ones.", Some("AQAAAaH6RsnYAAAACAY22YE"))),
         ("direction", query("direction", text([("enum", texts(["next", "prev"])), ("default", "next".into())]), "Older (`next`) or newer (`prev`) runs than the cursor. `prev` needs a cursor.", None)),

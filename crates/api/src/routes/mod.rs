@@ -10,6 +10,7 @@ mod projects;
 mod runs;
 mod settings;
 mod signatures;
+mod uploads;
 mod verdict;
 
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub const ROUTES: &[Route] = &[
     flaky::LIST,
     settings::SHOW,
     branches::LIST,
+    uploads::LIST,
 ];
 
 /// Any other path. It also requires a key, so that the routes are not visible without one.

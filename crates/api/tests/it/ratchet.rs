@@ -92,6 +92,11 @@ const ROWS: &[Row] = &[
         not_found: Some("project_not_found"),
         query_parameters: &[],
     },
+    Row {
+        path: "/projects/{projectId}/uploads",
+        not_found: Some("project_not_found"),
+        query_parameters: &["limit"],
+    },
 ];
 
 /// Invalid values for every part of a path, in their sent form.

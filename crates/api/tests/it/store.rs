@@ -14,11 +14,12 @@ use assay_domain::{
     decision::RunDecision,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId},
+    intake::ProjectUpload,
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
     page::Page,
     project::{Caller, Project, ProjectEntry},
-    recording::Recording,
+    recording::{Effect, Recording},
     rules::RecordingRules,
     run::{RunDetail, RunPage, RunPart, RunQuery, RunRest, RunRow, RunStatus, RunTag, SomeTests, TestEntry},
     settings::{Chat, ChatEvent, Repohost, Settings},
@@ -217,11 +218,27 @@ impl Store for Seed {
         })
     }
 
-    /// Ten runs, numbered by their start, three per page.
+    fn project_uploads(&self, _: &Project, limit: u32) -> Result<Vec<ProjectUpload>, StoreError> {
+        self.read()?;
+        let upload = |number: u32| ProjectUpload {
+            at: NOW.plus_ms(-i64::from(number)),
+            key_id: "01a1fb15-b298-7514-9198-bca91f3e7e8c".parse().unwrap(),
+            key_name: Some("ci".to_owned()),
+            run_id: RUN.parse().unwrap(),
+            run_number: 1,
+            effect: Effect::Added,
+            bytes: 2_048,
+            files: 1,
+            decision: None,
+        };
+        Ok((0..limit).map(upload).collect())
+    }
+
     fn longest_runs(&self, _: &Project, _: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
         unreachable!("no route lists the longest runs")
     }
 
+    /// Ten runs, numbered by their start, three per page.
     fn runs(&self, _: &Project, query: &RunQuery) -> Result<RunPage, StoreError> {
         self.read()?;
         let all: Vec<_> = (1..=10)

@@ -11,6 +11,7 @@ use crate::{
     execution::TestOutcome,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId, SessionId},
+    intake::ProjectUpload,
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
     project::{Caller, Project, ProjectEntry},
@@ -80,6 +81,9 @@ pub trait Store: ReadKeys {
 
     /// One page of the runs list.
     fn runs(&self, project: &Project, query: &RunQuery) -> Result<RunPage, StoreError>;
+
+    /// The newest uploads of the project's visible runs, the newest first, at most `limit`.
+    fn project_uploads(&self, project: &Project, limit: u32) -> Result<Vec<ProjectUpload>, StoreError>;
 
     /// The runs of the list, the longest first and unknown durations last. One page of them is returned, whatever the
     /// position.

@@ -2,11 +2,9 @@
 //!
 //! Keys are looked up through a function of the database, so that the listener's role needs no right to read keys.
 
-use std::collections::{BTreeSet, HashMap};
-
 use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision},
-    id::{KeyId, ProjectId, RunId},
+    id::{KeyId, ProjectId},
     intake::{IngestKeys, IngestTerms, KeyDay, StoredIngestKey, Upload, UploadEntry},
     key::KeyHash,
     project::Project,
@@ -18,7 +16,6 @@ use diesel::{
     ExpressionMethods, OptionalExtension, PgConnection, QueryDsl, QueryableByName, RunQueryDsl, sql_query,
     sql_types::{Bool, Bytea, Date, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
-use serde_json::Value;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -26,11 +23,11 @@ use crate::{
     Database,
     admin::project,
     db::{
-        column::{At, count, int, long_count, storable, word},
+        column::{At, int, long_count, storable},
         pool::{Read, WorkError},
-        schema::{api_key, project_entry, upload, upload_day},
+        schema::{project_entry, upload, upload_day},
     },
-    read::decision,
+    read::upload::{COLUMNS, UploadRow, names_of_keys, project_upload},
     record,
 };
 
@@ -149,68 +146,24 @@ fn insert(connection: &mut PgConnection, id: Uuid, new: &Upload) -> diesel::Quer
         .execute(connection)
 }
 
-/// Time, key, run, its number, effect, bytes, files, client, decision.
-type EntryRow = (
-    At,
-    Uuid,
-    Uuid,
-    i32,
-    String,
-    i64,
-    i32,
-    Option<String>,
-    Option<Value>,
-);
-
 /// The newest uploads of a project, the newest first.
 pub(crate) fn list(connection: &mut PgConnection, project: ProjectId, limit: u32) -> Read<Vec<UploadEntry>> {
-    let rows: Vec<EntryRow> = upload::table
+    let rows: Vec<(UploadRow, Option<String>)> = upload::table
         .filter(upload::project_id.eq(project.0))
         .order((upload::at.desc(), upload::id.desc()))
         .limit(i64::from(limit))
-        .select((
-            upload::at,
-            upload::key_id,
-            upload::run_id,
-            upload::run_number,
-            upload::effect,
-            upload::bytes,
-            upload::files,
-            upload::client,
-            upload::decision,
-        ))
+        .select((COLUMNS, upload::client))
         .load(connection)?;
-    let keys = names_of_keys(connection, rows.iter().map(|(_, key, ..)| *key).collect())?;
-    let entry = |(at, key, run, run_number, effect, bytes, files, client, decision): EntryRow| {
-        let (key_prefix, key_name) = keys.get(&key).cloned().unzip();
+    let keys = names_of_keys(connection, rows.iter().map(|((_, key, ..), _)| *key).collect())?;
+    let entry = |(row, client): (UploadRow, Option<String>)| {
+        let (key_prefix, key_name) = keys.get(&row.1).cloned().unzip();
         Ok(UploadEntry {
-            at: at.0,
-            key_id: KeyId(key),
+            upload: project_upload(row, key_name.flatten())?,
             key_prefix,
-            key_name: key_name.flatten(),
-            run_id: RunId(run),
-            run_number,
-            effect: word("effect of an upload", &effect)?,
-            bytes: long_count(bytes)?,
-            files: count(files)?,
             client,
-            decision: decision.as_ref().map(decision::stored).transpose()?,
         })
     };
     Ok(rows.into_iter().map(entry).collect::<Result<_, StoreError>>()?)
-}
-
-/// The prefix and the name of each of these keys that exists.
-fn names_of_keys(
-    connection: &mut PgConnection,
-    ids: BTreeSet<Uuid>,
-) -> Read<HashMap<Uuid, (String, Option<String>)>> {
-    let keys: Vec<(Uuid, String, Option<String>)> = api_key::table
-        .filter(api_key::id.eq_any(ids))
-        .select((api_key::id, api_key::prefix, api_key::name))
-        .load(connection)?;
-    let names = keys.into_iter().map(|(id, prefix, name)| (id, (prefix, name)));
-    Ok(names.collect())
 }
 
 /// What each key stored into a project on the day of `now`.

@@ -123,7 +123,7 @@ fn the_same_decision_changes_nothing_and_a_later_one_replaces_it() {
     assert_eq!(later.effect, Effect::Replaced);
     assert_eq!(excused_by_shard(&world, &run), [(None, names(&["x", "y"]))]);
     let uploads = world.store.uploads(world.project.id, 10).unwrap();
-    let listed = uploads[0].decision.as_ref().unwrap();
+    let listed = uploads[0].upload.decision.as_ref().unwrap();
     assert_eq!(
         (listed.outcome, listed.decided_at),
         (GateOutcome::Excused, NOW.plus_ms(3))
@@ -174,7 +174,7 @@ fn a_decision_holds_for_the_report_that_it_judged() {
     assert_eq!(replaced.effect, Effect::Replaced);
     assert_eq!(excused_by_shard(&world, &first), [(Some(1), names(&["x"]))]);
     let uploads = world.store.uploads(world.project.id, 10).unwrap();
-    let decided = uploads.iter().filter(|upload| upload.decision.is_some());
+    let decided = uploads.iter().filter(|upload| upload.upload.decision.is_some());
     assert_eq!(decided.count(), 3, "the record of uploads keeps them");
     decide(&world, &decision(&second, 1, &["z"]), ANY, NOW).unwrap();
     assert_eq!(

@@ -4,9 +4,10 @@ use assay_domain::{
     id::KeyId,
     intake::{IngestKeys, IngestTerms, Upload},
     key::{KeyHash, NewKey},
+    project::Project,
     recording::{Effect, ImportReceipt, Recording},
     rules::{RecordingRules, RuleViolation},
-    store::{Administration, KeyRotation, ReadKeys, RecordError, Recorder},
+    store::{Administration, KeyRotation, ReadKeys, RecordError, Recorder, Store},
     timestamp::Timestamp,
     window::Days,
 };
@@ -148,9 +149,9 @@ fn an_upload_is_listed_with_its_key_for_ninety_days() {
             .unwrap();
     }
     let uploads = store.uploads(world.project.id, 10).unwrap();
-    let times: Vec<_> = uploads.iter().map(|entry| entry.at).collect();
+    let times: Vec<_> = uploads.iter().map(|entry| entry.upload.at).collect();
     assert_eq!(times, [NOW, NOW.plus_days(-89), NOW.plus_days(-91)]);
-    let newest = &uploads[0];
+    let (entry, newest) = (&uploads[0], &uploads[0].upload);
     assert_eq!(
         (newest.key_id, newest.key_name.as_deref()),
         (key(1).id, Some("ci"))
@@ -160,7 +161,7 @@ fn an_upload_is_listed_with_its_key_for_ninety_days() {
         (5_000_000_000, 12, 3)
     );
     assert_eq!(newest.effect, Effect::Replaced);
-    assert_eq!(newest.client.as_ref().unwrap().len(), 200);
+    assert_eq!(entry.client.as_ref().unwrap().len(), 200);
     assert_eq!(store.uploads(world.project.id, 1).unwrap().len(), 1);
     let last_used = store.keys(world.caller.organization).unwrap()[0]
         .last_used_on
@@ -182,6 +183,46 @@ fn an_upload_is_listed_with_its_key_for_ninety_days() {
         (2, &None),
         "a record outlives its key"
     );
+}
+
+#[test]
+fn readers_of_a_project_see_the_uploads_of_its_visible_runs() {
+    let world = World::new();
+    let store = &world.store;
+    let terms = IngestTerms {
+        name: Some("ci".to_owned()),
+        ..IngestTerms::default()
+    };
+    store
+        .create_ingest_key(world.project.id, &key(1), &terms)
+        .unwrap();
+    let old = world.import(&report("old").at(3 * HOUR).test("a", "p"));
+    let new = world.import(&report("new").at(HOUR).test("a", "p"));
+    for (minutes, run) in [(1, &old), (2, &new), (3, &new)] {
+        let upload = Upload {
+            run_id: run.run_id,
+            run_number: run.run_number,
+            ..upload(&world, &key(1), NOW.plus_ms(minutes * MINUTE))
+        };
+        store.record_upload(&upload).unwrap();
+    }
+    // No run with this number is stored.
+    store.record_upload(&upload(&world, &key(1), NOW)).unwrap();
+    let listed = |project: &Project, limit| -> Vec<(i32, Option<String>)> {
+        let uploads = store.project_uploads(project, limit).unwrap();
+        uploads
+            .into_iter()
+            .map(|upload| (upload.run_number, upload.key_name))
+            .collect()
+    };
+    let by = |run: &ImportReceipt| (run.run_number, Some("ci".to_owned()));
+    assert_eq!(listed(&world.project, 10), [by(&new), by(&new), by(&old)]);
+    assert_eq!(listed(&world.project, 1), [by(&new)]);
+    let started = store.runs(&world.project, &run_query()).unwrap().runs[0].started_at;
+    let mut later = world.project.clone();
+    later.visible_from = started;
+    assert_eq!(listed(&later, 10), [by(&new), by(&new)]);
+    assert_eq!(listed(&world.another_project("other"), 10), []);
 }
 
 #[test]

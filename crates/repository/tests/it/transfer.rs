@@ -187,6 +187,7 @@ fn every_row_of_an_organization_is_moved_and_none_of_another() {
     assert_eq!(uploads.len(), 1);
     assert!(
         uploads[0]
+            .upload
             .decision
             .as_ref()
             .is_some_and(|decision| decision.excused == [excused("c")])
