@@ -49,6 +49,20 @@ impl From<Option<Outcome>> for RunStatus {
 }
 
 vocabulary!(
+    /// Why the missing tests of a run are not judged.
+    MissingNotJudged {
+        /// No complete run of the stable branch precedes the run.
+        NoBase = "no_base",
+        /// The stable branch has fewer than ten complete runs of the suite in the last 14 days.
+        FewRuns = "few_runs",
+        /// A shard is missing, or a report is cut off.
+        Incomplete = "incomplete",
+        /// The run lacks more than a tenth of the base's files, so it is a selection of the suite.
+        Partial = "partial",
+    }
+);
+
+vocabulary!(
     /// Whether a shard's report is complete.
     RunState {
         /// The report is complete.

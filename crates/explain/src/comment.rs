@@ -18,6 +18,7 @@ use assay_flakiness::Diagnose;
 use serde::Serialize;
 
 use crate::{
+    changes::{ChangedTests, RunChanges, changes_of_runs},
     commit::{CommitFailure, CommitResults, CommitSelector, Trust, commit_results, newest_commit},
     failed_error::{FailedError, attempts_of},
     failures::ExplainedFailure,
@@ -32,6 +33,8 @@ const WITH_ERRORS: u32 = 10;
 const LONGEST: usize = 60_000;
 /// Longest prompt, in bytes.
 const LONGEST_PROMPT: usize = 6_000;
+/// Most tests of a change that the comment names.
+const MOST_NAMED: usize = 5;
 /// Most runs that lack results in the comment.
 const MOST_INCOMPLETE: usize = 10;
 
@@ -48,7 +51,8 @@ pub struct Comment {
     pub pull_request_number: Option<i64>,
     /// The time of the comment in milliseconds since 1970. A job never replaces a comment that has a larger one.
     pub state: i64,
-    /// Whether every run passed and is complete. Then a job only updates a comment that exists.
+    /// Whether every run passed, is complete, and neither skips nor lacks a test that ran on the stable branch. Then a job
+    /// only updates a comment that exists.
     pub clean: bool,
     /// The action for all runs together.
     pub action: Action,
@@ -111,8 +115,11 @@ pub fn comment(
     for failure in &results.failures {
         described.push(Described::read(store, project, failure)?);
     }
+    let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
+    let changes = changes_of_runs(store, engine, project, &ids, now)?;
     let text = Text {
         results: &results,
+        changes: &changes,
         failures: &described,
         pages,
         project: project.id,
@@ -187,6 +194,7 @@ impl<'a> Described<'a> {
 /// Everything that the comment says.
 struct Text<'a> {
     results: &'a CommitResults,
+    changes: &'a [RunChanges],
     failures: &'a [Described<'a>],
     pages: Option<&'a PublicPages>,
     project: ProjectId,
@@ -217,7 +225,9 @@ impl Text<'_> {
     }
 
     fn is_clean(&self) -> bool {
-        self.results.status == RunStatus::Passed
+        let is_kept =
+            |changes: &RunChanges| changes.no_longer_reported.total == 0 && changes.newly_skipped.total == 0;
+        self.results.status == RunStatus::Passed && self.changes.iter().all(is_kept)
     }
 
     /// The revision as hexadecimal digits for the hidden line, which a text of a report must not end.
@@ -349,7 +359,8 @@ impl Text<'_> {
     /// The lines after the failures: the others by cause, missing results, the link, the prompt.
     fn end(&self) -> String {
         let mut end = String::new();
-        for line in [self.others()].into_iter().flatten().chain(self.incomplete()) {
+        let lines = [self.others()].into_iter().flatten().chain(self.changed());
+        for line in lines.chain(self.incomplete()) {
             let _ = write!(end, "\n{line}\n");
         }
         if let Some(url) = self.url() {
@@ -383,6 +394,39 @@ impl Text<'_> {
         let recovered = (recovered > 0).then(|| format!("{recovered} passed on retry"));
         let parts: Vec<String> = named.chain(recovered).collect();
         (!parts.is_empty()).then(|| format!("By cause: {}.", parts.join(", ")))
+    }
+
+    /// What changed against the stable branch, in numbers, and the names of skipped and missing tests.
+    fn changed(&self) -> Vec<String> {
+        type List = fn(&RunChanges) -> &ChangedTests;
+        let lists: [(&str, List, bool); 5] = [
+            ("newly failing", |changes| &changes.broken, false),
+            ("repaired", |changes| &changes.repaired, false),
+            ("newly skipped", |changes| &changes.newly_skipped, true),
+            ("no longer reported", |changes| &changes.no_longer_reported, true),
+            ("new", |changes| &changes.added, false),
+        ];
+        let mut parts = Vec::new();
+        let mut named = Vec::new();
+        for (words, list, has_names) in lists {
+            let total: u64 = self.changes.iter().map(|changes| list(changes).total).sum();
+            if total == 0 {
+                continue;
+            }
+            parts.push(format!("{total} {words}"));
+            if has_names {
+                let tests = self.changes.iter().flat_map(|changes| &list(changes).tests);
+                let names: Vec<String> = tests.take(MOST_NAMED).map(|test| code(&test.name)).collect();
+                named.push(format!("{total} {words}: {}.", names.join(", ")));
+            }
+        }
+        let renamed: u64 = self.changes.iter().map(|changes| changes.renamed.total).sum();
+        if renamed > 0 {
+            parts.push(format!("{renamed} renamed"));
+        }
+        let summary =
+            (!parts.is_empty()).then(|| format!("Against the stable branch: {}.", parts.join(", ")));
+        summary.into_iter().chain(named).collect()
     }
 
     /// The runs that may lack results.

@@ -32,6 +32,8 @@ pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
 pub use report::{ReportFailures, report_failures};
 pub use sentence::explanation;
 
+pub(crate) use judged::window_with;
+
 use judged::{
     JudgedFailure, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, listed_before, texts,
 };

@@ -1,5 +1,6 @@
 //! Answers about tests and failures for the API, the pages and the agents' tools, independent of HTTP.
 
+pub mod changes;
 pub mod comment;
 pub mod commit;
 pub mod cursor;

@@ -25,6 +25,9 @@ pub enum Unexplained {
     StoredRun(#[source] serde_json::Error),
 }
 
+/// Most missing tests that a problem names.
+const NAMED: usize = 5;
+
 /// The failures of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedRun {
@@ -40,6 +43,8 @@ pub struct JudgedRun {
     pub total: usize,
     /// The failed and recovered tests.
     pub failures: Vec<JudgedFailure>,
+    /// Why the run lacks tests that the stable branch has; none if it may lack them.
+    pub lacking: Option<String>,
 }
 
 /// A failed or recovered test.
@@ -65,6 +70,25 @@ pub struct JudgedFailure {
     pub same_error: u32,
     /// Its first known failure.
     pub first_failed_at: Option<Timestamp>,
+}
+
+/// The answer of the changes route, as far as the gate needs it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Changes {
+    missing_not_judged: Option<String>,
+    no_longer_reported: MissingTests,
+}
+
+#[derive(Debug, Deserialize)]
+struct MissingTests {
+    total: u64,
+    tests: Vec<MissingTest>,
+}
+
+#[derive(Debug, Deserialize)]
+struct MissingTest {
+    name: String,
 }
 
 /// The server's answer, as far as the gate needs it.
@@ -149,6 +173,32 @@ struct Stable {
 }
 
 impl JudgedRun {
+    /// The run with a problem if it no longer reports more than `most` tests of the stable branch, or if the server cannot
+    /// judge that.
+    pub fn with_changes(self, changes: &Value, most: u64) -> Result<Self, Unexplained> {
+        let Changes {
+            missing_not_judged,
+            no_longer_reported,
+        } = Changes::deserialize(changes).map_err(Unexplained::StoredRun)?;
+        let MissingTests { total, tests } = no_longer_reported;
+        let lacking = match missing_not_judged {
+            // Without enough runs of the stable branch there is nothing to compare with.
+            Some(reason) if ["no_base", "few_runs"].contains(&reason.as_str()) => None,
+            Some(reason) => Some(format!(
+                "Tests may be missing, and --max-vanished cannot tell which: the run is {reason}"
+            )),
+            None if total > most => {
+                let names: Vec<String> = tests.into_iter().take(NAMED).map(|test| test.name).collect();
+                Some(format!(
+                    "{total} tests are no longer reported, more than the {most} of --max-vanished: {}",
+                    names.join(", ")
+                ))
+            }
+            None => None,
+        };
+        Ok(Self { lacking, ..self })
+    }
+
     /// The failures of a server's answer to `failures=true`. An error names the missing field.
     pub fn of_answer(answer: &Value) -> Result<Self, Unexplained> {
         let answer = Answer::deserialize(answer).map_err(Unexplained::Upload)?;
@@ -164,6 +214,7 @@ impl JudgedRun {
                 .into_iter()
                 .map(JudgedFailure::from)
                 .collect(),
+            lacking: None,
         })
     }
 
@@ -177,6 +228,7 @@ impl JudgedRun {
             tests: stored_run.run.tests,
             total: stored_run.page.total,
             failures: stored_run.failures.into_iter().map(JudgedFailure::from).collect(),
+            lacking: None,
         })
     }
 
@@ -190,6 +242,7 @@ impl JudgedRun {
             tests: u64::try_from(tests).unwrap_or(u64::MAX),
             total: causes.causes.len(),
             failures: causes.causes.into_iter().map(JudgedFailure::from).collect(),
+            lacking: None,
         }
     }
 
@@ -234,5 +287,44 @@ impl From<CausedFailure> for JudgedFailure {
             same_error: failure.same_error_in_run.saturating_add(1),
             first_failed_at: failure.first_failed_at,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn more_missing_tests_than_allowed_are_a_problem_and_so_is_a_partial_run() {
+        let run = || JudgedRun {
+            mine: 0.0,
+            action: Action::Pass,
+            incomplete: None,
+            tests: 3,
+            total: 0,
+            failures: Vec::new(),
+            lacking: None,
+        };
+        let lacking = |not_judged: Option<&str>, missing: u64, most: u64| {
+            let tests: Vec<Value> = (0..missing)
+                .map(|test| json!({"name": format!("t{test}")}))
+                .collect();
+            let answer = json!({"missingNotJudged": not_judged, "noLongerReported": {"total": missing, "tests": tests}});
+            run().with_changes(&answer, most).unwrap().lacking
+        };
+        assert_eq!(lacking(None, 2, 2), None);
+        assert_eq!(
+            lacking(None, 2, 1).as_deref(),
+            Some("2 tests are no longer reported, more than the 1 of --max-vanished: t0, t1")
+        );
+        assert_eq!(lacking(Some("few_runs"), 0, 0), None);
+        assert!(
+            lacking(Some("partial"), 0, 0)
+                .unwrap()
+                .contains("the run is partial")
+        );
+        assert!(run().with_changes(&json!({}), 0).is_err());
     }
 }

@@ -158,6 +158,7 @@ pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) ->
             run.failures.len()
         ));
     }
+    problems.extend(run.lacking.clone());
     if excused > rules.most_excused {
         problems.push(format!(
             "{excused} failed tests would be excused, more than the {} of --max-excused",
@@ -292,6 +293,7 @@ mod tests {
             tests: 100,
             total: failures.len(),
             failures,
+            lacking: None,
         }
     }
 
@@ -446,6 +448,11 @@ mod tests {
             ),
             GateOutcome::Blocked
         );
+        let lacking = JudgedRun {
+            lacking: Some("3 tests are no longer reported".to_owned()),
+            ..run(vec![])
+        };
+        assert_eq!(outcome(&lacking, None), GateOutcome::Blocked);
         let six = run(vec![JudgedFailure { mine: 0.0, ..flake() }; 6]);
         assert_eq!(outcome(&six, None), GateOutcome::Blocked);
         let decision = decide(

@@ -96,7 +96,7 @@ pub struct Route {
     pub parameters: &'static [&'static str],
 }
 
-pub const ROUTES: [Route; 14] = [
+pub const ROUTES: [Route; 15] = [
     Route {
         segments: &[],
         parameters: &[],
@@ -121,6 +121,10 @@ pub const ROUTES: [Route; 14] = [
     Route {
         segments: &["{project}", "runs", "{run}", "failures"],
         parameters: &["mode", "page", "limit"],
+    },
+    Route {
+        segments: &["{project}", "runs", "{run}", "changes"],
+        parameters: &[],
     },
     Route {
         segments: &["{project}", "runs", "{run}", "tests", "{test}"],

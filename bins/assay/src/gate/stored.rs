@@ -18,6 +18,9 @@ pub(crate) struct StoredRunFlags {
     /// Judge a stored run with all its shards: the runId that `assay upload --json` prints; needs ASSAY_READ_KEY
     #[arg(long, value_name = "ID", conflicts_with_all = ["paths", "history"])]
     pub(crate) run: Option<RunId>,
+    /// The run does not pass if it no longer reports more than this many tests of the stable branch
+    #[arg(long, value_name = "N", requires = "run")]
+    max_vanished: Option<u64>,
     #[command(flatten)]
     api: ReadApiFlags,
 }
@@ -36,6 +39,11 @@ impl StoredRunFlags {
         let answer = api.get(&format!(
             "projects/{project}/runs/{run}/failures?limit={MOST_LISTED}"
         ))?;
-        Ok(JudgedRun::of_stored_run(&answer)?)
+        let judged = JudgedRun::of_stored_run(&answer)?;
+        let Some(most) = self.max_vanished else {
+            return Ok(judged);
+        };
+        let changes = api.get(&format!("projects/{project}/runs/{run}/changes"))?;
+        Ok(judged.with_changes(&changes, most)?)
     }
 }

@@ -5,6 +5,7 @@ use assay_testkit::{Response, text};
 use serde_json::{Value, json};
 
 use crate::{
+    gate::Job,
     gate_decisions::Pages,
     ingest::{FAILS, Intake, PASSES, code},
 };
@@ -203,4 +204,79 @@ fn a_comment_needs_a_run_of_the_keys_project() {
             "{body}"
         );
     }
+}
+
+/// A report of these tests of one file; a name that ends with `!` is skipped.
+fn report(tests: &[&str]) -> String {
+    let case = |test: &&str| match test.strip_suffix('!') {
+        Some(name) => format!(
+            r#"<testcase classname="cart" name="{name}" file="cart.test.ts" time="0.01"><skipped/></testcase>"#
+        ),
+        None => format!(r#"<testcase classname="cart" name="{test}" file="cart.test.ts" time="0.01"/>"#),
+    };
+    let cases: String = tests.iter().map(case).collect();
+    format!(r#"<testsuites><testsuite name="cart">{cases}</testsuite></testsuites>"#)
+}
+
+#[test]
+fn a_deleted_test_is_told_in_route_page_comment_and_gate() {
+    let intake = Intake::new();
+    let stable = report(&["pays", "mails", "refunds", "adds"]);
+    for number in 0..12 {
+        let (commit, minutes) = (format!("{number:02}c0ffee"), 120 - number * 10);
+        let started = crate::ingest::now().plus_ms(-minutes * 60_000).to_string();
+        let fields = [
+            ("branch", "main"),
+            ("commit", commit.as_str()),
+            ("suite", "unit"),
+            ("runKey", commit.as_str()),
+            ("startedAt", started.as_str()),
+        ];
+        let answer = intake.send(&intake.key, &fields, &[("r.xml", stable.as_bytes())]);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+    let run = send(
+        &intake,
+        &intake.key,
+        ("unit", HEAD),
+        &report(&["pays", "mails!", "subtracts", "adds"]),
+    );
+    let changes = intake.read(&format!("/runs/{run}/changes"));
+    assert_eq!(changes["missingNotJudged"], Value::Null, "{changes}");
+    assert_eq!(changes["base"]["revision"], "11c0ffee");
+    // One test of the file is gone and one is new, so the title was edited.
+    assert_eq!(changes["renamed"]["tests"][0]["from"]["name"], "cart > refunds");
+    assert_eq!(changes["newlySkipped"]["tests"][0]["name"], "cart > mails");
+    assert_eq!(changes["noLongerReported"]["total"], 0);
+
+    let run = send(
+        &intake,
+        &intake.key,
+        ("unit", "cc00c0ffee"),
+        &report(&["pays", "mails", "adds"]),
+    );
+    let changes = intake.read(&format!("/runs/{run}/changes"));
+    assert_eq!(
+        changes["noLongerReported"]["tests"][0]["name"], "cart > refunds",
+        "{changes}"
+    );
+    let of_run = comment(&intake, &run);
+    assert_eq!(of_run["clean"], false);
+    let markdown = text(&of_run["markdown"]);
+    assert!(
+        markdown.contains("1 no longer reported: `cart > refunds`."),
+        "{markdown}"
+    );
+    let pages = Pages::over(intake.database.url(), &intake.read_key, &intake.project);
+    let page = pages.page("/commit/cc00c0ffee");
+    assert!(
+        page.contains("no longer reported") && page.contains("cart &gt; refunds"),
+        "{page}"
+    );
+
+    let job = Job::of(&intake);
+    let passes = |arguments: &[&str]| job.ask(&run, &intake.read_key, arguments).status.code();
+    assert_eq!(passes(&[]), Some(0));
+    assert_eq!(passes(&["--max-vanished", "1"]), Some(0));
+    assert_eq!(passes(&["--max-vanished", "0"]), Some(1));
 }

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod branches;
+mod changes;
 mod commits;
 mod failures;
 mod flaky;
@@ -36,6 +37,7 @@ pub const ROUTES: &[Route] = &[
     runs::LIST,
     runs::DETAIL,
     failures::LIST,
+    changes::LIST,
     attempts::LIST,
     commits::DETAIL,
     signatures::LIST,

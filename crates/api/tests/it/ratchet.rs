@@ -48,6 +48,11 @@ const ROWS: &[Row] = &[
         query_parameters: &["mode", "page", "limit"],
     },
     Row {
+        path: "/projects/{projectId}/runs/{runId}/changes",
+        not_found: Some("run_not_found"),
+        query_parameters: &[],
+    },
+    Row {
         path: "/projects/{projectId}/runs/{runId}/tests/{testName}",
         not_found: Some("test_not_found"),
         query_parameters: &["filePath"],

@@ -174,6 +174,39 @@ fn attempts(name: &str) -> TestAttempts {
     }
 }
 
+/// One missing test and one skipped test of this name; none for an empty name.
+fn changes_of(name: &str) -> Vec<RunChanges> {
+    let tests = |is_listed: bool| ChangedTests {
+        total: u64::from(is_listed),
+        tests: vec![
+            TestName {
+                name: name.to_owned(),
+                file_path: None
+            };
+            usize::from(is_listed)
+        ],
+    };
+    vec![RunChanges {
+        project: ProjectTag {
+            id: project(),
+            name: name.to_owned(),
+        },
+        run: RunTag {
+            id: run_id(),
+            run_number: 812,
+            branch: None,
+        },
+        base: None,
+        missing_not_judged: None,
+        broken: tests(false),
+        repaired: tests(false),
+        newly_skipped: tests(!name.is_empty()),
+        no_longer_reported: tests(!name.is_empty()),
+        renamed: crate::changes::RenamedTests::default(),
+        added: tests(false),
+    }]
+}
+
 /// The comment on these results, with the error of each failure.
 fn compose(results: &CommitResults, error: &FailedError) -> Comment {
     let pages = PublicPages::at("https://assay.example.org");
@@ -188,6 +221,7 @@ fn compose(results: &CommitResults, error: &FailedError) -> Comment {
         .collect();
     let text = Text {
         results,
+        changes: &changes_of(&results.project.name),
         failures: &described,
         pages: Some(&pages),
         project: project(),
@@ -453,4 +487,21 @@ fn a_comment_of_ten_long_failures_fits() {
     let length = comment.markdown.chars().count();
     assert!(length <= 65_536, "{length}");
     skeleton(&comment.markdown);
+}
+
+#[test]
+fn a_green_commit_that_lost_a_test_is_not_clean() {
+    let runs = vec![run("unit", RunStatus::Passed, None)];
+    let comment = compose(
+        &results("pays", Vec::new(), gate(0.0, Action::Pass, 0), runs),
+        &FailedError::default(),
+    );
+    assert!(!comment.clean);
+    for line in [
+        "Against the stable branch: 1 newly skipped, 1 no longer reported.",
+        "1 newly skipped: `pays`.",
+        "1 no longer reported: `pays`.",
+    ] {
+        assert!(comment.markdown.contains(line), "{line}: {}", comment.markdown);
+    }
 }

@@ -18,6 +18,31 @@ use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 
 use super::{ExplainedFailure, runs_elsewhere};
 
+/// The runs of a window with this run, and whether it was added because it counts in no verdict.
+pub(crate) fn window_with(
+    snapshot: &mut dyn Snapshot,
+    run: &FailedRun,
+    (from, to): (Timestamp, Timestamp),
+) -> Result<(Arc<History>, bool), StoreError> {
+    let mut history = snapshot.observations(from, to)?;
+    let is_known = history
+        .runs
+        .iter()
+        .any(|observed| observed.run.number == run.run_number);
+    if is_known {
+        return Ok((history, false));
+    }
+    let Some(uncounted) = snapshot.uncounted_run(run)? else {
+        return Ok((history, false));
+    };
+    let start_and_number = |observed: &RunObservations| (observed.run.started_at, observed.run.number);
+    let at = history
+        .runs
+        .partition_point(|other| start_and_number(other) < start_and_number(&uncounted));
+    Arc::make_mut(&mut history).runs.insert(at, uncounted);
+    Ok((history, true))
+}
+
 /// The failures of a run before they are paged.
 pub(super) struct UnpagedFailures {
     pub(super) history: Arc<History>,
@@ -33,42 +58,23 @@ impl UnpagedFailures {
         knowledge: Knowledge,
         now: Timestamp,
     ) -> Result<Self, StoreError> {
-        let (from, to) = engine.causes_window(run.started_at, knowledge, now);
-        let mut history = snapshot.observations(from, to)?;
-        let window = (from, to);
+        let window = engine.causes_window(run.started_at, knowledge, now);
+        let (history, is_added) = window_with(snapshot, run, window)?;
         let judge = |snapshot: &mut dyn Snapshot, history: &History| {
             JudgedFailures::read(snapshot, engine, history, run, (knowledge, window, now))
         };
-        let is_known = history
-            .runs
-            .iter()
-            .any(|observed| observed.run.number == run.run_number);
-        let uncounted = if is_known {
-            None
+        let judged = if is_added {
+            Arc::new(judge(snapshot, &history)?)
         } else {
-            snapshot.uncounted_run(run)?
-        };
-        let judged = match uncounted {
-            Some(uncounted) => {
-                let start_and_number =
-                    |observed: &RunObservations| (observed.run.started_at, observed.run.number);
-                let at = history
-                    .runs
-                    .partition_point(|other| start_and_number(other) < start_and_number(&uncounted));
-                Arc::make_mut(&mut history).runs.insert(at, uncounted);
-                Arc::new(judge(snapshot, &history)?)
-            }
-            None => {
-                let key = SharedKey {
-                    kind: knowledge.as_str(),
-                    of: run.run_number,
-                };
-                shared(snapshot, key, window, |snapshot| {
-                    let judged = judge(snapshot, &history)?;
-                    let bytes = judged.bytes();
-                    Ok((judged, bytes))
-                })?
-            }
+            let key = SharedKey {
+                kind: knowledge.as_str(),
+                of: run.run_number,
+            };
+            shared(snapshot, key, window, |snapshot| {
+                let judged = judge(snapshot, &history)?;
+                let bytes = judged.bytes();
+                Ok((judged, bytes))
+            })?
         };
         Ok(Self { history, judged })
     }

@@ -8,6 +8,7 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use assay_explain::{
+    changes::{ChangedTests, RunChanges, changes_of_runs},
     commit::{
         CommitFailure, CommitResults, CommitRun, CommitRuns, CommitSelector, Trust, commit_results,
         newest_commit,
@@ -80,6 +81,8 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
         links::with_query(&links::project(project.id, path), &[("page", Some(&page))])
     };
     let heading = heading(selector, &results);
+    let ids: Vec<RunId> = results.runs.iter().map(|run| run.id).collect();
+    let changes = changes_of_runs(view.store, view.engine, &project, &ids, view.now)?;
     let body = html! {
         (head(project.id, selector, &heading, &results))
         @if results.counts.failed > 0 { (gate(&results)) }
@@ -93,6 +96,7 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
             }
             (pager(&results.page, address))
         }
+        (changed(project.id, &changes))
         (other_commits(project.id, selector, &found, view.now))
         @if !failures.is_empty() { (reading::folded(&[&reading::CAUSES])) }
     };
@@ -328,6 +332,59 @@ fn error_line(project: ProjectId, of: &CommitFailure, error: &FailedError) -> Ma
             (Some(text), Some(fingerprint)) => p.error { a href=(links::signature(project, fingerprint)) { bdi { (text) } } },
             (Some(text), None) => p.error { bdi { (text) } },
             (None, _) => {},
+        }
+    }
+}
+
+/// What the commit changed against the stable branch, by run.
+fn changed(project: ProjectId, changes: &[RunChanges]) -> Markup {
+    let has_changes = |of: &&RunChanges| {
+        let lists = [
+            &of.broken,
+            &of.repaired,
+            &of.newly_skipped,
+            &of.no_longer_reported,
+            &of.added,
+        ];
+        of.renamed.total > 0 || lists.iter().any(|list| list.total > 0)
+    };
+    let changes: Vec<&RunChanges> = changes.iter().filter(has_changes).collect();
+    html! {
+        @if !changes.is_empty() {
+            section aria-labelledby="changes" {
+                h2 #changes { "Changes against the stable branch" }
+                @for of in changes {
+                    div.box {
+                        p.sub { a href=(links::run(project, &of.run.id)) { "Run " (of.run.run_number) } @if let Some(base) = &of.base { ", against run " (base.run_number) @if let Some(revision) = &base.revision { " (" (commit(revision)) ")" } } }
+                        (list_of(project, "no longer reported", &of.no_longer_reported))
+                        (list_of(project, "newly skipped", &of.newly_skipped))
+                        (list_of(project, "newly failing", &of.broken))
+                        (list_of(project, "repaired", &of.repaired))
+                        (list_of(project, "new", &of.added))
+                        @if of.renamed.total > 0 {
+                            details.plain {
+                                summary { b { (grouped(of.renamed.total)) } " renamed" }
+                                ul { @for test in &of.renamed.tests { li { bdi { (test.from.name) } " is now " bdi { (test.to.name) } } } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn list_of(project: ProjectId, words: &str, changed: &ChangedTests) -> Markup {
+    html! {
+        @if changed.total > 0 {
+            details.plain {
+                summary { b { (grouped(changed.total)) } " " (words) }
+                ul {
+                    @for test in &changed.tests {
+                        li { a href=(links::test(project, &test.name, test.file_path.as_deref())) { bdi { (test.name) } } }
+                    }
+                }
+            }
         }
     }
 }

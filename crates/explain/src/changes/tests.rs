@@ -1,0 +1,302 @@
+use assay_domain::{
+    attempt::AttemptStatus::{Failed, Passed, Skipped},
+    execution::TestOutcome,
+    observation::{RunEnding, RunFacts},
+};
+use proptest::{
+    prelude::*,
+    test_runner::{RngAlgorithm, TestRng},
+};
+
+use super::*;
+
+/// The tests of a suite by number: name and file.
+fn names(tests: &[(&str, &str)]) -> TestNames {
+    let mut names = TestNames::default();
+    for (number, (name, file)) in (0..).zip(tests) {
+        let file_path = (!file.is_empty()).then_some(*file);
+        names.push(number, TestNameRef { name, file_path });
+    }
+    names
+}
+
+/// A run. `results` has a letter for each test: P, F, S, or - where it did not run.
+fn run(number: i32, branch: &str, results: &str) -> RunObservations {
+    let mut observed = RunObservations::of(RunFacts {
+        id: format!("r{number}").into(),
+        number,
+        started_at: Timestamp::from_unix_ms(i64::from(number) * 60_000),
+        branch: Some(branch.into()),
+        revision: Some(format!("c{number}").into()),
+        variant: "unit".into(),
+    });
+    for (test, letter) in (0..).zip(results.chars()) {
+        let status = match letter {
+            'P' => Passed,
+            'F' => Failed,
+            'S' => Skipped,
+            _ => continue,
+        };
+        observed.add(test, &TestOutcome::of([[(status, None)]]).unwrap());
+    }
+    observed
+}
+
+/// The changes of the last run, by the names of the tests.
+fn compared(runs: Vec<RunObservations>, names: &TestNames) -> Compared {
+    let number = runs.last().unwrap().run.number;
+    let history = History {
+        stable_branch: "main".into(),
+        tests: 1_000,
+        runs,
+    };
+    Compared::of(&history, number, names)
+}
+
+/// Twelve runs of main with these results, and a run of a branch.
+fn against(stable: &str, results: &str) -> Vec<RunObservations> {
+    let stable = (1..=12).map(|number| run(number, "main", stable));
+    stable.chain([run(13, "topic", results)]).collect()
+}
+
+#[test]
+fn each_change_has_its_list() {
+    let names = names(&[
+        ("a", "x"),
+        ("b", "x"),
+        ("c", "x"),
+        ("d", "x"),
+        ("e", "x"),
+        ("new", "y"),
+        ("also new", "y"),
+    ]);
+    let found = compared(against("PFPPP--", "FPS-PPP"), &names);
+    assert_eq!(
+        found,
+        Compared {
+            base: Some(11),
+            missing_not_judged: None,
+            broken: vec![0],
+            repaired: vec![1],
+            newly_skipped: vec![2],
+            missing: vec![3],
+            renamed: Vec::new(),
+            added: vec![5, 6],
+        }
+    );
+}
+
+#[test]
+fn a_missing_test_is_told_only_if_the_run_would_have_reported_it() {
+    let suite = names(&[("a", "x"), ("b", "x"), ("alone", "y"), ("no file", "")]);
+    let missing = |runs: Vec<RunObservations>| {
+        let found = compared(runs, &suite);
+        (found.missing, found.missing_not_judged)
+    };
+    assert_eq!(missing(against("PPPP", "P-PP")), (vec![1], None));
+    // The file did not run, and a test without a file has no neighbours.
+    let wide: Vec<(String, String)> = (0..40)
+        .map(|number| (format!("t{number}"), format!("f{number}")))
+        .collect();
+    let wide: Vec<(&str, &str)> = wide
+        .iter()
+        .map(|(name, file)| (name.as_str(), file.as_str()))
+        .collect();
+    let results = format!("-{}", "P".repeat(39));
+    assert_eq!(
+        compared(against(&"P".repeat(40), &results), &names(&wide)).missing,
+        [0; 0]
+    );
+    assert_eq!(missing(against("PPPP", "PPP-")), (vec![], None));
+    // It ran too rarely on main.
+    let mut rare = against("PPPP", "P-PP");
+    rare[10] = run(11, "main", "P-PP");
+    assert_eq!(missing(rare.clone()), (vec![1], None));
+    rare[9] = run(10, "main", "P-PP");
+    assert_eq!(missing(rare), (vec![], None));
+    // Main got it after the branch may have begun.
+    let mut young = against("PPPP", "P-PP");
+    young[0] = run(1, "main", "P-PP");
+    assert_eq!(missing(young), (vec![], None));
+    // Main has deleted it, too.
+    let mut deleted = against("PPPP", "P-PP");
+    deleted[11] = run(12, "main", "P-PP");
+    assert_eq!(missing(deleted), (vec![], None));
+    // The run is incomplete, or a selection of the suite.
+    let mut incomplete = against("PPPP", "P-PP");
+    incomplete[12].ending = RunEnding {
+        complete: false,
+        ..RunEnding::default()
+    };
+    assert_eq!(missing(incomplete), (vec![], Some(MissingNotJudged::Incomplete)));
+    assert_eq!(
+        missing(against("PPPP", "P--P")),
+        (vec![], Some(MissingNotJudged::Partial))
+    );
+    // Main has too few complete runs, or none.
+    let few = against("PPPP", "P-PP").split_off(4);
+    assert_eq!(missing(few), (vec![], Some(MissingNotJudged::FewRuns)));
+    assert_eq!(
+        missing(vec![run(1, "topic", "P-PP")]),
+        (vec![], Some(MissingNotJudged::NoBase))
+    );
+}
+
+#[test]
+fn a_renamed_test_is_neither_missing_nor_added() {
+    let suite = names(&[
+        ("stays", "x"),
+        ("adds", "x"),
+        ("adds[1]", "x"),
+        ("adds[2]", "x"),
+        ("addsmore", "x"),
+        ("moves", "x"),
+        ("moves", "y"),
+        ("old title", "z"),
+        ("new title", "z"),
+        ("stays", "z"),
+        ("stays", "y"),
+    ]);
+    let found = compared(against("PP---P-P-PP", "P-PPP-P-PPP"), &suite);
+    assert_eq!(found.renamed, [(1, 2), (5, 6), (7, 8)]);
+    assert_eq!((found.missing, found.added), (vec![], vec![4]));
+}
+
+/// A suite of 200 tests in 20 files, and the dice of one simulated run.
+struct Simulated {
+    names: TestNames,
+    dice: TestRng,
+}
+
+impl Simulated {
+    fn roll(&mut self, below: u32) -> u32 {
+        self.dice.next_u32() % below
+    }
+
+    fn letter(&mut self) -> char {
+        match self.roll(200) {
+            0 => 'F',
+            1 => 'S',
+            _ => 'P',
+        }
+    }
+
+    fn results(&mut self) -> Vec<char> {
+        (0..200).map(|_| self.letter()).collect()
+    }
+}
+
+/// 10,000 runs of branches: whole, selected by file, cut off, with renamed and parametrised tests, with deletions. The
+/// stable branch has flaky, skipped, cut off and late tests.
+#[test]
+fn ten_thousand_simulated_runs_have_no_false_missing_test_and_every_planted_one() {
+    let tests: Vec<(String, String)> = (0..200)
+        .map(|test| (format!("test {test}"), format!("file {}", test / 10)))
+        // Numbers from 200 on are new names: moved, parametrised, edited.
+        .chain((0..200).map(|test| (format!("test {test}"), format!("moved {}", test / 10))))
+        .chain((0..200).map(|test| (format!("test {test} [a]"), format!("file {}", test / 10))))
+        .chain((0..200).map(|test| (format!("edited {test}"), format!("file {}", test / 10))))
+        .collect();
+    let tests: Vec<(&str, &str)> = tests
+        .iter()
+        .map(|(name, file)| (name.as_str(), file.as_str()))
+        .collect();
+    let mut simulated = Simulated {
+        names: names(&tests),
+        dice: TestRng::deterministic_rng(RngAlgorithm::ChaCha),
+    };
+    let (mut planted_total, mut judged) = (0, 0);
+    for _ in 0..10_000 {
+        let (runs, planted) = simulate(&mut simulated);
+        let found = compared(runs, &simulated.names);
+        let told: BTreeSet<TestOrdinal> = found.missing.iter().copied().collect();
+        assert_eq!(told, planted, "{:?}", found.missing_not_judged);
+        planted_total += planted.len();
+        judged += usize::from(found.missing_not_judged.is_none());
+    }
+    assert!(
+        planted_total > 2_000 && judged > 4_000,
+        "{planted_total} planted, {judged} judged"
+    );
+}
+
+/// The runs of a history with a branch's run at the end, and the tests that the branch deleted.
+fn simulate(simulated: &mut Simulated) -> (Vec<RunObservations>, BTreeSet<TestOrdinal>) {
+    // A file of its own, so that a renamed test is the only one of its file that is gone.
+    let late = 190 + simulated.roll(10);
+    let late_from = 2 + i32::try_from(simulated.roll(10)).unwrap();
+    let mut runs = Vec::new();
+    for number in 1..=14 {
+        let mut results = simulated.results();
+        if number < late_from {
+            results[usize::try_from(late).unwrap()] = '-';
+        }
+        let mut observed = run(number, "main", &results.iter().collect::<String>());
+        if simulated.roll(12) == 0 {
+            // Cut off: the run lacks tests, and says so.
+            for test in simulated.roll(200)..200 {
+                remove(&mut observed, test);
+            }
+            observed.ending = RunEnding::incomplete(observed.run.started_at);
+        }
+        runs.push(observed);
+    }
+    let mut results = simulated.results();
+    results.resize(800, '-');
+    // The branch began before the late test.
+    results[usize::try_from(late).unwrap()] = '-';
+    let mut planted = BTreeSet::new();
+    let kind = simulated.roll(6);
+    let one = simulated.roll(190);
+    let place = |test: u32| usize::try_from(test).unwrap();
+    match kind {
+        0 => {}
+        // Deleted: one or two tests of different files.
+        1 | 2 => {
+            planted.insert(one);
+            planted.insert((one + 50 * simulated.roll(2)) % 190);
+        }
+        // Renamed in one of three ways.
+        3 => {
+            results[place(one)] = '-';
+            results[place(one + 200 * (1 + simulated.roll(3)))] = 'P';
+        }
+        // Some files only.
+        4 => {
+            for file in 0..20 {
+                if simulated.roll(2) == 0 || file < 3 {
+                    (file * 10..file * 10 + 10).for_each(|test| results[place(test)] = '-');
+                }
+            }
+        }
+        _ => {}
+    }
+    planted.iter().for_each(|test| results[place(*test)] = '-');
+    let mut observed = run(15, "topic", &results.iter().collect::<String>());
+    if kind == 5 {
+        (100..200).for_each(|test| remove(&mut observed, test));
+        observed.ending = RunEnding::incomplete(observed.run.started_at);
+    }
+    runs.push(observed);
+    // A test that the stable branch skips or lost in two of its last ten runs is no steady part of it.
+    let complete: Vec<&RunObservations> = runs[..14]
+        .iter()
+        .rev()
+        .filter(|run| run.ending.complete)
+        .collect();
+    let is_steady = |test: &TestOrdinal| {
+        complete.len() >= 10
+            && complete.iter().take(10).filter(|run| run.ran(*test)).count() >= 9
+            && complete[0].present.contains(*test)
+            && runs[0].present.contains(*test)
+    };
+    planted.retain(|test| is_steady(test) && *test != late);
+    (runs, planted)
+}
+
+fn remove(observed: &mut RunObservations, test: TestOrdinal) {
+    observed.present.remove(test);
+    observed.skipped.remove(test);
+    observed.untimed.remove(test);
+    observed.failures.retain(|failure| failure.test != test);
+}
