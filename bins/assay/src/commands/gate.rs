@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context as _;
 use assay_analysis::FailureSelection;
-use assay_console::{misuse::Misuse, terminal};
+use assay_console::{message, misuse::Misuse, terminal};
 use assay_domain::{cause::Knowledge, id::RunId};
 use assay_gate::{
     judged::JudgedRun,
@@ -67,7 +67,7 @@ usage; 3 the server or the history could not be read, so that nothing is excused
     mut_arg("dry_run", |flag| flag.hide(true)),
     mut_arg("spool", |flag| flag.hide(true)),
     // A report that is only judged belongs to no stored commit.
-    mut_arg("report_to", |flag| flag.requires_if("auto", "run").help("With --run, report the commit's results from this CI job: auto, none, or some of summary,annotations,comment")),
+    mut_arg("report_to", |flag| flag.help("With --run, report the commit's results from this CI job: auto, none, or some of summary,annotations,comment")),
     mut_arg("best_effort", |flag| {
         flag.help("End with status 3 instead of 2 if the server's address or key is missing, as for a fork")
     }),
@@ -98,6 +98,12 @@ pub(crate) struct GateArgs {
 
 /// Runs `assay gate`.
 pub(crate) fn run(global: &Global, args: &GateArgs) -> anyhow::Result<ExitCode> {
+    if args.stored.run.is_none() && !args.flags.report_to.is_none() {
+        return Err(Misuse(
+            "--report-to needs --run: a report that is only judged belongs to no stored commit".to_owned(),
+        )
+        .into());
+    }
     let rules = args.gate.rules()?;
     let judged = match args.stored.run {
         Some(run) => args.stored.fetch(
@@ -143,7 +149,13 @@ fn store_decision(global: &Global, args: &GateArgs, run: RunId, decision: &Decis
     let (ci, _) = args.flags.report.ci(&environment::variable);
     let server = match args.flags.configured_server() {
         Ok(server) => server,
-        Err(error) => return record::not_stored(ci.provider, &error),
+        Err(error) => {
+            record::not_stored(ci.provider, &error);
+            if !args.flags.report_to.is_none() {
+                message!("the result is not reported, because the server composes it for an ingest key");
+            }
+            return;
+        }
     };
     record::store(
         global.json,

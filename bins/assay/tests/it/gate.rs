@@ -182,3 +182,17 @@ fn a_test_in_a_changed_file_with_a_name_that_git_quotes_is_not_excused() {
         stderr_text(&output)
     );
 }
+
+#[test]
+fn a_report_that_is_only_judged_is_not_reported_to_a_code_host() {
+    let output = Cli::new("postgresql://127.0.0.1:1/nowhere")
+        .command(&["gate", "saved.xml", "--report-to", "comment"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr_text(&output));
+    assert!(
+        stderr_text(&output).contains("--report-to needs --run"),
+        "{}",
+        stderr_text(&output)
+    );
+}
