@@ -11,10 +11,7 @@ use uuid::{ContextV7, Uuid};
 
 use crate::{
     db::{connection_string::ConnectionString, pool::PoolOptions, postgres::Postgres, standbys::Standbys},
-    read::{
-        history_cache::HistoryCache, shared_values::SharedValues, test_name_cache::TestNameCache,
-        text_counts::TextCountsCache,
-    },
+    read::{history_cache::HistoryCache, shared_values::SharedValues, test_name_cache::TestNameCache},
 };
 
 /// A store of results in Postgres, shared by any number of threads.
@@ -22,7 +19,6 @@ pub struct Database {
     postgres: Postgres,
     ids: Mutex<ContextV7>,
     pub(crate) histories: HistoryCache,
-    pub(crate) text_counts: TextCountsCache,
     pub(crate) test_names: TestNameCache,
     pub(crate) shared_values: SharedValues,
     /// Is called while an import waits.
@@ -48,7 +44,6 @@ impl Database {
             postgres: Postgres::connect(url, options.into())?,
             ids: Mutex::new(ContextV7::new()),
             histories: HistoryCache::default(),
-            text_counts: TextCountsCache::default(),
             test_names: TestNameCache::default(),
             shared_values: SharedValues::default(),
             waiting: None,

@@ -51,9 +51,7 @@ use crate::{
         shared_values::{SharedValues, ValueName, WindowState},
         signature, signature_counts, signature_detail, signature_list, stored_facts, test,
         test_name_cache::TestNameCache,
-        test_summary,
-        text_counts::{self, TextCountsCache},
-        upload, verdict,
+        test_summary, text_counts, upload, verdict,
     },
     record,
 };
@@ -281,7 +279,6 @@ impl Store for Database {
             let mut state = StateSnapshot {
                 connection,
                 histories: &self.histories,
-                text_counts: &self.text_counts,
                 test_names: &self.test_names,
                 shared_values: &self.shared_values,
                 window: None,
@@ -296,7 +293,6 @@ impl Store for Database {
 struct StateSnapshot<'a> {
     connection: &'a mut PgConnection,
     histories: &'a HistoryCache,
-    text_counts: &'a TextCountsCache,
     test_names: &'a TestNameCache,
     shared_values: &'a SharedValues,
     /// The window whose runs were read last.
@@ -380,10 +376,13 @@ impl Snapshot for StateSnapshot<'_> {
         let (from, to) = self.project.visible_part(from, to);
         let mut read = || {
             let counts = match self.runs_of((from, to)) {
-                Some(window) => {
-                    let cache = self.text_counts;
-                    cache.cached_or_read(self.connection, self.project, window, (from, to))?
-                }
+                Some(window) => text_counts::read_shared(
+                    self.connection,
+                    self.shared_values,
+                    self.project,
+                    window,
+                    (from, to),
+                )?,
                 None => text_counts::read(self.connection, self.project, (from, to))?,
             };
             failed_run::window_errors(

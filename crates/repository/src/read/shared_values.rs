@@ -1,4 +1,5 @@
-//! Cache of values that were computed from the runs of a window: causes of a run's failures, pages of error signatures.
+//! Cache of values that were computed from the runs of a window: causes of a run's failures, pages of error signatures,
+//! numbers of tests for each error text.
 //!
 //! Every request reads the project's state from the database, and the key of a value has that state. A value is
 //! therefore never used after a change. Requests for the same value wait for the first one, which computes it.
@@ -35,8 +36,9 @@ use crate::{
     read::{history_cache::HistoryVersion, signature_list::ListName},
 };
 
-/// Most memory of cached values, in bytes. The causes of 20 failures need about twenty thousand.
-const BYTES: u64 = 16 << 20;
+/// Most memory of cached values, in bytes. The causes of 20 failures need about twenty thousand, and the numbers of tests
+/// for 400 error texts three thousand.
+const BYTES: u64 = 24 << 20;
 /// Estimated number of entries. It is low, so that the cache is not split into parts with little memory each.
 const ESTIMATED_ENTRIES: usize = 32;
 /// How long a request waits for another one that computes the same value. Then it computes the value itself.
@@ -155,13 +157,15 @@ pub(crate) enum ValueName {
     Signatures(ListName),
     /// The error signature with this fingerprint.
     Signature(String),
+    /// How many tests showed each error signature.
+    TextCounts,
 }
 
 impl ValueName {
     /// The bytes of its texts.
     fn texts(&self) -> usize {
         match self {
-            Self::Computed(_) => 0,
+            Self::Computed(_) | Self::TextCounts => 0,
             Self::Signatures(list) => list.texts(),
             Self::Signature(fingerprint) => fingerprint.len(),
         }
@@ -190,8 +194,19 @@ impl SharedValues {
         let Some(state) = WindowState::read(connection, project, visible(project, window))? else {
             return compute(connection);
         };
-        let (value, _) = self.cached_or_computed(state, name, || {
-            let value = compute(connection)?;
+        self.cached_or_read(state, name, || compute(connection), bytes)
+    }
+
+    /// The same for runs in a state that is already known.
+    pub(crate) fn cached_or_read<T: Clone + Send + Sync + 'static>(
+        &self,
+        window: WindowState,
+        name: ValueName,
+        read: impl FnOnce() -> Read<T>,
+        bytes: impl FnOnce(&T) -> usize,
+    ) -> Read<T> {
+        let (value, _) = self.cached_or_computed(window, name, || {
+            let value = read()?;
             let bytes = bytes(&value);
             let value: Arc<dyn Any + Send + Sync> = Arc::new(value);
             Ok::<SharedValue, WorkError<StoreError>>((value, bytes))

@@ -1,7 +1,7 @@
-//! Cache of the number of tests that showed each error signature of a period.
+//! The number of tests that showed each error signature of a period.
 //!
 //! Counting reads every failed attempt of the period, so it takes longer than the rest of the answer about a failed
-//! run. The count is repeated only if the state of the project changed, or the first or the last run of the period.
+//! run. Requests share it until the state of the project changes, or the first or the last run of the period.
 
 use std::sync::Arc;
 
@@ -11,7 +11,6 @@ use diesel::{
     dsl::{count as count_of, not},
     expression_methods::AggregateExpressionMethods as _,
 };
-use quick_cache::{Weighter, sync::Cache};
 
 use crate::{
     db::{
@@ -19,40 +18,30 @@ use crate::{
         pool::Read,
         schema::{attempt, run},
     },
-    read::shared_values::WindowState,
+    read::shared_values::{SharedValues, ValueName, WindowState},
 };
-
-/// Most memory of cached counts, in bytes. A project with 400 signatures needs three thousand.
-const BYTES: u64 = 8 << 20;
-/// Estimated number of entries.
-const ESTIMATED_ENTRIES: usize = 256;
 
 /// The numbers of tests, with the signatures' numbers.
 pub(crate) type TextCounts = Arc<[(u32, u32)]>;
 
-/// The counts that were asked for most recently, by the runs of the period.
-pub(crate) struct TextCountsCache(Cache<WindowState, TextCounts, InBytes>);
-
-impl TextCountsCache {
-    /// How many tests showed each error signature in the runs that count in verdicts and started within `from..=to`.
-    /// `window` has these runs in the state that the connection's transaction sees.
-    pub(crate) fn cached_or_read(
-        &self,
-        connection: &mut PgConnection,
-        project: &Project,
-        window: WindowState,
-        period: (Timestamp, Timestamp),
-    ) -> Read<TextCounts> {
-        if let Some(counts) = self.0.get(&window) {
-            return Ok(counts);
-        }
-        let counts = read(connection, project, period)?;
-        self.0.insert(window, Arc::clone(&counts));
-        Ok(counts)
-    }
+/// How many tests showed each error signature in the runs that count in verdicts and started within `from..=to`.
+/// `window` has these runs in the state that the connection's transaction sees.
+pub(crate) fn read_shared(
+    connection: &mut PgConnection,
+    shared: &SharedValues,
+    project: &Project,
+    window: WindowState,
+    period: (Timestamp, Timestamp),
+) -> Read<TextCounts> {
+    shared.cached_or_read(
+        window,
+        ValueName::TextCounts,
+        || read(connection, project, period),
+        |counts| size_of_val(&**counts),
+    )
 }
 
-/// The same without the cache.
+/// The same for this request alone.
 pub(crate) fn read(
     connection: &mut PgConnection,
     project: &Project,
@@ -79,20 +68,4 @@ pub(crate) fn read(
     let counts = rows.into_iter().filter_map(|(text, tests)| Some((text?, tests)));
     let counts = counts.map(|(text, tests)| Ok((count(text)?, count(tests)?)));
     Ok(counts.collect::<Result<_, StoreError>>()?)
-}
-
-impl Default for TextCountsCache {
-    fn default() -> Self {
-        Self(Cache::with_weighter(ESTIMATED_ENTRIES, BYTES, InBytes))
-    }
-}
-
-#[derive(Clone)]
-struct InBytes;
-
-impl Weighter<WindowState, TextCounts> for InBytes {
-    fn weight(&self, key: &WindowState, counts: &TextCounts) -> u64 {
-        let bytes = size_of_val(key) + key.stable_branch.len() + size_of_val(counts) + size_of_val(&**counts);
-        u64::try_from(bytes).unwrap_or(u64::MAX)
-    }
 }
