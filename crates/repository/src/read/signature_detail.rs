@@ -121,33 +121,65 @@ fn runs(
     filter: &OccurrenceFilter<'_>,
     signature: i32,
 ) -> Read<(Vec<SignatureRun>, bool)> {
-    type Types = (
-        Integer,
-        SqlUuid,
-        Nullable<Text>,
-        Timestamptz,
-        Text,
-        Nullable<Text>,
-        BigInt,
-        Integer,
-        SmallInt,
-    );
-    type Row = (
-        i32,
-        Uuid,
-        Option<String>,
-        At,
-        String,
-        Option<String>,
-        i64,
-        i32,
-        i16,
-    );
+    let rows = runs_with_tests(filter, signature).load_iter::<HitRow, PgRowByRowLoadingMode>(connection)?;
+    let (mut runs, mut bytes_left, mut truncated) = (Vec::new(), MOST_NAME_BYTES, false);
+    for row in rows {
+        let (number, id, branch, started_at, test_name, file_path, occurrences, attempts, final_status) =
+            row?;
+        let texts = [Some(&test_name), file_path.as_ref(), branch.as_ref()];
+        let bytes: usize = texts.into_iter().flatten().map(String::len).sum();
+        let bytes_after = bytes_left.checked_sub(bytes);
+        truncated |= bytes_after.is_none() || runs.len() == MOST_ENTRIES;
+        if truncated {
+            continue;
+        }
+        bytes_left = bytes_after.unwrap_or(0);
+        runs.push(SignatureRun {
+            run_id: RunId(id),
+            run_number: number,
+            branch: branch.map(Into::into),
+            started_at: started_at.0,
+            test_name: test_name.into(),
+            file_path: file_path.map(Into::into),
+            attempts: count(attempts.max(1))?,
+            occurrences: long_count(occurrences)?,
+            final_status: status(final_status)?,
+        });
+    }
+    Ok((runs, truncated))
+}
+
+/// The columns of [`runs_with_tests`].
+type HitTypes = (
+    Integer,
+    SqlUuid,
+    Nullable<Text>,
+    Timestamptz,
+    Text,
+    Nullable<Text>,
+    BigInt,
+    Integer,
+    SmallInt,
+);
+/// Number, id and branch of a run, its start, name and file of a test, occurrences, attempts and the final status.
+type HitRow = (
+    i32,
+    Uuid,
+    Option<String>,
+    At,
+    String,
+    Option<String>,
+    i64,
+    i32,
+    i16,
+);
+
+/// Selects the runs that [`runs`] returns, and one entry more, which shows that there are more. Runs are chosen before
+/// names are read; all tests of the last one are read, for their order. The rows of all attempts of a test have its
+/// result, so that its block is not read.
+fn runs_with_tests<'a>(filter: &OccurrenceFilter<'a>, signature: i32) -> SqlStatement<'a, HitTypes> {
     let limit = i64::try_from(MOST_ENTRIES).unwrap_or(i64::MAX);
-    // Reads one entry more than is shown, to see whether there are more. Runs are chosen before names are read; all
-    // tests of the last one are read, for their order. The rows
-    // of all attempts of a test have its result, so that its block is not read.
-    let rows = SqlStatement::<Types>::new(
+    SqlStatement::<HitTypes>::new(
         "SELECT shown.run_number, hit_run.id, hit_run.branch, shown.started_at, shown.name, shown.file_path, \
              shown.occurrences, ended.attempts, ended.status \
          FROM (SELECT hit.*, named_test.name, named_test.file_path \
@@ -184,30 +216,4 @@ fn runs(
          AND attempt.run_number = shown.run_number) AS ended \
          ORDER BY shown.started_at DESC, shown.run_number DESC, shown.name, shown.file_path NULLS FIRST",
     )
-    .load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
-    let (mut runs, mut bytes_left, mut truncated) = (Vec::new(), MOST_NAME_BYTES, false);
-    for row in rows {
-        let (number, id, branch, started_at, test_name, file_path, occurrences, attempts, final_status) =
-            row?;
-        let texts = [Some(&test_name), file_path.as_ref(), branch.as_ref()];
-        let bytes: usize = texts.into_iter().flatten().map(String::len).sum();
-        let bytes_after = bytes_left.checked_sub(bytes);
-        truncated |= bytes_after.is_none() || runs.len() == MOST_ENTRIES;
-        if truncated {
-            continue;
-        }
-        bytes_left = bytes_after.unwrap_or(0);
-        runs.push(SignatureRun {
-            run_id: RunId(id),
-            run_number: number,
-            branch: branch.map(Into::into),
-            started_at: started_at.0,
-            test_name: test_name.into(),
-            file_path: file_path.map(Into::into),
-            attempts: count(attempts.max(1))?,
-            occurrences: long_count(occurrences)?,
-            final_status: status(final_status)?,
-        });
-    }
-    Ok((runs, truncated))
 }
