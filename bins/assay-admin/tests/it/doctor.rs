@@ -186,6 +186,28 @@ fn damaged_blocks_of_results_are_reported() {
 }
 
 #[test]
+fn attempts_without_their_errors_are_reported() {
+    let world = World::without_key();
+    let cases = [("adds", true), ("sums", false), ("halves", false)];
+    let report = world.file("r.xml", &junit::report("2026-11-20T10:00:00Z", &cases));
+    world.import(&["--no-ci", &report]);
+    let results = || check(&doctor(&world.cli).1, "results").clone();
+    assert_eq!(results()["status"], "ok");
+    for (damage, missing) in [
+        (
+            "UPDATE attempt_texts SET errors = errors[1:1]",
+            "of 1 attempt are",
+        ),
+        ("UPDATE attempt_texts SET number = 7", "of 2 attempts are"),
+        ("DELETE FROM attempt_texts", "of 2 attempts are"),
+    ] {
+        world.database.execute(damage);
+        assert_eq!(results()["status"], "fail", "{damage}");
+        assert_contains(&results(), missing);
+    }
+}
+
+#[test]
 fn damaged_blocks_of_verdicts_are_reported_and_repaired() {
     let world = World::without_key();
     for day in 20..25 {

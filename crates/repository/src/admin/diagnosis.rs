@@ -91,7 +91,7 @@ pub struct TableSize {
     pub bytes: i64,
 }
 
-/// The blocks of results, or those of verdicts with the rows of evidence.
+/// The blocks of results, those of verdicts with the rows of evidence, or the attempts with errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
 pub struct BlockCounts {
     /// All of them.
@@ -275,6 +275,21 @@ impl Inspection {
                            coalesce(cardinality(block.attempts), length(block.status)),
                            coalesce(cardinality(block.part), length(block.status))]))) AS unsound
                    FROM result_block AS block JOIN project ON project.id = block.project_id",
+        )
+    }
+
+    /// The number of attempts with errors, and of those whose errors are missing. The schema must be this program's.
+    pub fn errors(&mut self) -> Result<BlockCounts, StoreError> {
+        // This statement reads the attempts of all projects. Only the operator waits for it.
+        self.one(
+            "checking errors",
+            "SELECT count(*) AS blocks,
+                    count(*) FILTER (WHERE texts.errors[attempt.texts_place] IS NULL) AS unsound
+             FROM attempt LEFT JOIN attempt_texts AS texts
+                 ON texts.project_id = attempt.project_id AND texts.run_number = attempt.run_number
+                 AND texts.started_at = attempt.started_at AND texts.part = attempt.part
+                 AND texts.number = attempt.texts
+             WHERE attempt.texts IS NOT NULL",
         )
     }
 

@@ -174,8 +174,13 @@ fn check_stored_data(inspection: &mut Inspection, url: &str, is_private: bool) -
         ));
     }
     checks.push(
-        if_unreadable(inspection, "results", &["project", "result_block"]).unwrap_or_else(|| {
-            let check = stored::blocks(inspection);
+        if_unreadable(
+            inspection,
+            "results",
+            &["project", "result_block", "attempt", "attempt_texts"],
+        )
+        .unwrap_or_else(|| {
+            let check = stored::results(inspection);
             check_or_failure("results", check.as_ref().map(Check::clone))
         }),
     );

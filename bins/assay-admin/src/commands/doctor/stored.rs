@@ -226,19 +226,29 @@ fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
     }
 }
 
-/// Whether the blocks of results are sound.
-pub(super) fn blocks(inspection: &mut Inspection) -> Result<Check, StoreError> {
-    let BlockCounts { blocks, unsound } = inspection.blocks()?;
-    let number = |blocks| count(u64::try_from(blocks).unwrap_or_default(), "block");
-    let check = Check::ok("results", format!("{} of results", number(blocks)));
-    Ok(match unsound {
-        0 => check,
-        _ => check.with_finding(
+/// Whether the blocks of results are sound, and the errors of attempts are there.
+pub(super) fn results(inspection: &mut Inspection) -> Result<Check, StoreError> {
+    let (results, errors) = (inspection.blocks()?, inspection.errors()?);
+    let number = |number, what| count(u64::try_from(number).unwrap_or_default(), what);
+    let mut check = Check::ok(
+        "results",
+        format!("{} of results", number(results.blocks, "block")),
+    );
+    if results.unsound > 0 {
+        check = check.with_finding(
             Status::Fail,
-            format!("{} cannot be read", number(unsound)),
+            format!("{} cannot be read", number(results.unsound, "block")),
             "restore the table result_block from a backup, or import the reports again",
-        ),
-    })
+        );
+    }
+    if errors.unsound > 0 {
+        check = check.with_finding(
+            Status::Fail,
+            format!("the errors of {} are missing", number(errors.unsound, "attempt")),
+            "restore the table attempt_texts from a backup, or import the reports again",
+        );
+    }
+    Ok(check)
 }
 
 fn packs(projects: &[ProjectState]) -> Check {
