@@ -159,7 +159,7 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Expect
     if let Some(streak) = &breakage {
         signals.insert("consecutive_failures", (real(streak.len()), 2.0, streak.clone()));
         if let Some(probability) = signal_field("failure_rate_broken", "value").as_f64() {
-            signals.insert("failure_rate_broken", (probability, 0.8, streak.clone()));
+            signals.insert("failure_rate_broken", (probability, 0.7, streak.clone()));
         }
     }
     if episodes == 1 && incidents == 0 && !episodic && breakage.is_none() {
@@ -181,7 +181,7 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Expect
         signals.insert("unrelated_branches", (real(unrelated.len()), 3.0, unrelated));
     }
     // Whether the test would be flaky without the passes since its last failure.
-    let flaky = episodic || (incidents > 0 && score >= 0.4);
+    let flaky = episodic || (incidents > 0 && score >= 0.3);
     let (passes, needed) = recount.passes_since();
     let broken = verdict["status"] == "broken";
     let enough = recount.considered.len() >= 5 || incidents > 0;
@@ -250,7 +250,7 @@ fn check_status(recount: &Recount, verdict: &Value, signals: &BTreeSet<&str>) {
         }
     } else if signals.contains("resolved") {
         "healthy"
-    } else if signals.contains("failure_rate_flaky") || (incident && score >= 0.4) {
+    } else if signals.contains("failure_rate_flaky") || (incident && score >= 0.3) {
         "flaky"
     } else if recount.fails_now() {
         "failing"

@@ -75,15 +75,14 @@ impl Background {
             .collect();
         let lasting = crowd::lasting(timeline, &beta);
         let recurring = count(recurring_anywhere.iter().filter(|recurring| **recurring).count());
-        let mut background = Self {
+        let rates = ProjectRates::learn(timeline, &mass_failure, recurring);
+        Self {
             beta,
             mass_failure,
             lasting,
             mass_failure_runs: runs.into_iter().rev().collect(),
-            rates: ProjectRates::default(),
-        };
-        background.rates = ProjectRates::learn(timeline, &background, recurring);
-        background
+            rates,
+        }
     }
 
     /// Whether the variant run at a position is a mass failure in which this test does not count.

@@ -263,7 +263,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         if self.timeline.chains[self.timeline.entries[position].chain].stable {
             stable_breaks(self.background.rates.stable_breaks[position])
         } else if step == Step::First {
-            first_breaks(&self.branch_breaks)
+            first_breaks(self.background.rates.branches_break)
         } else {
             self.branch_breaks
         }

@@ -40,8 +40,9 @@ const RELIABLE: f64 = 2e-5;
 const TOUCHY: usize = GRID - 1;
 /// The share of such tests among the reliable ones.
 const TOUCHY_SHARE: f64 = 0.05;
-/// The probability that a new revision of a branch breaks such a test, if the project's rate is not higher.
-const BRANCHES_BREAK_TOUCHY: f64 = 0.1;
+/// The probability that a branch breaks such a test at its first revision, and at each later one, if the project's rate
+/// is not higher. The revisions of a branch are one change: the later ones seldom break what the first one did not.
+const BRANCHES_BREAK_TOUCHY: (f64, f64) = (0.2, 0.02);
 /// Factor by which a new revision of the stable branch breaks such a test more often than others, up to a limit.
 const STABLE_BREAKS_TOUCHY: (f64, f64) = (30.0, 0.1);
 /// The weights of the nine rates of an unreliable test. Few tests fail in every second run.
@@ -77,7 +78,7 @@ const INHERITED: f64 = 0.7;
 const SAME_REVISION_MENDS: f64 = 0.002;
 /// The probability that the world breaks a test within one revision: between two runs at the same time, and a day later.
 /// Dependencies and services change under a revision that runs every night.
-const SAME_REVISION_BREAKS: (f64, f64) = (0.0003, 0.0015);
+const SAME_REVISION_BREAKS: (f64, f64) = (0.0003, 0.0006);
 /// The probability that a new revision of another branch mends a test.
 const BRANCHES_MEND: f64 = 0.2;
 /// The probability that a revision that breaks a test on one variant breaks it on the next variant.
@@ -297,13 +298,16 @@ pub(crate) fn stable_breaks(usual: f64) -> PerRate {
 /// The probability that a new revision of another branch breaks a test, if it breaks most tests with this probability.
 pub(crate) fn branch_breaks(usual: f64) -> PerRate {
     let mut breaks = [usual; GRID];
-    breaks[TOUCHY] = usual.max(BRANCHES_BREAK_TOUCHY);
+    breaks[TOUCHY] = usual.max(BRANCHES_BREAK_TOUCHY.1);
     breaks
 }
 
 /// The same for the first revision of a branch.
-pub(crate) fn first_breaks(of_branch: &PerRate) -> PerRate {
-    of_branch.map(|breaks| (2.0 * breaks).min(0.5))
+pub(crate) fn first_breaks(usual: f64) -> PerRate {
+    let first = (2.0 * usual).min(0.5);
+    let mut breaks = [first; GRID];
+    breaks[TOUCHY] = first.max(BRANCHES_BREAK_TOUCHY.0);
+    breaks
 }
 
 /// The probability that a revision breaks a test on a variant, if it broke the test with probability `broke` on the

@@ -443,3 +443,50 @@ fn the_evidence_names_no_time_that_chance_or_the_schedule_explains() {
             .any(|signal| signal.detail.contains("all failures"))
     );
 }
+
+/// Forty branches of three revisions, and `main` between them. Every tenth branch has one of two results of test 0 in turn,
+/// and each other one passes.
+fn on_every_tenth_branch(results: [&str; 2]) -> Verdict {
+    let mut runs = Vec::new();
+    let mut add_run = |branch: &str, letter: char| {
+        let number = i32::try_from(runs.len()).unwrap() + 1;
+        let at = START_MS + i64::from(number) * DAY_MS / 14;
+        let mut run = run(number, at, Some(branch), Some(number.to_string()));
+        add(&mut run, 0, letter);
+        for test in 1..120 {
+            add(&mut run, test, 'P');
+        }
+        runs.push(run);
+    };
+    let mut failing = results.into_iter().cycle();
+    for number in 0..40 {
+        add_run("main", 'P');
+        let results = if number % 10 == 5 {
+            failing.next().unwrap()
+        } else {
+            "PPP"
+        };
+        for letter in results.chars() {
+            add_run(&format!("branch {number}"), letter);
+        }
+    }
+    let now = runs.last().unwrap().run.started_at;
+    let history = History {
+        stable_branch: "main".into(),
+        tests: 120,
+        runs,
+    };
+    reference::compare(&history, now).unwrap();
+    Engine::default().verdicts(&history, now).swap_remove(0)
+}
+
+#[test]
+fn a_test_that_every_tenth_branch_breaks_with_its_first_revision_is_not_flaky() {
+    let verdict = on_every_tenth_branch(["FFP", "FPP"]);
+    assert_eq!(verdict.status, VerdictStatus::Healthy);
+    assert!(verdict.figures.flake_score < 0.1, "{verdict:?}");
+    // A branch seldom breaks it later: as many failures between passes are the test's own.
+    let verdict = on_every_tenth_branch(["PFP", "PPF"]);
+    assert_eq!(verdict.status, VerdictStatus::Flaky);
+    assert!(verdict.figures.flake_score > 0.9, "{verdict:?}");
+}

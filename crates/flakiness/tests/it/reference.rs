@@ -164,7 +164,7 @@ pub(crate) fn rows(history: &History, now: Timestamp) -> (Vec<Row>, BTreeSet<u32
     rows.sort_by_key(|row| (first[&row.revision], row.revision.clone(), row.at, row.number));
     backgrounds(&mut rows);
     mark_lasting_crowds(&mut rows);
-    learn_stable_rates(&mut rows);
+    set_stable_rates(&mut rows);
     (rows, tests)
 }
 
@@ -370,7 +370,7 @@ fn mark_lasting_crowds(rows: &mut [Row]) {
 }
 
 /// How often each revision of a stable chain breaks a test, and mends one.
-fn learn_stable_rates(rows: &mut [Row]) {
+fn set_stable_rates(rows: &mut [Row]) {
     let chains = stable_chains(rows);
     for chain in chains.values() {
         // The start of the current revision, and the days since the one before.
@@ -388,38 +388,6 @@ fn learn_stable_rates(rows: &mut [Row]) {
             let breaks = (0.005 * days).clamp(0.0005, 0.01);
             rows[*at].stable_rates = (breaks, (1.0 - f64::exp(-0.2 * days)).clamp(0.05, 0.3));
         }
-    }
-    let (mut seen, mut expected) = (0.0, 0.0);
-    let tests: BTreeSet<u32> = rows.iter().flat_map(|row| row.results.keys().copied()).collect();
-    for chain in chains.values() {
-        for test in &tests {
-            let own: Vec<(&Row, char)> = chain
-                .iter()
-                .map(|at| &rows[*at])
-                .filter(|row| row.beta < 0.1 || !row.lasting.is_empty())
-                .filter_map(|row| Some((row, row.results.get(test)?.0)))
-                .collect();
-            for i in 5..own.len() {
-                let (row, letter) = own[i];
-                let is_first = own[i - 1].0.revision != row.revision;
-                let later_revision = own[i..]
-                    .iter()
-                    .position(|(other, _)| other.revision != row.revision);
-                let Some(until) = later_revision.map(|steps| i + steps.max(2)) else {
-                    continue;
-                };
-                if !is_first || own[i - 5..i].iter().any(|(_, letter)| *letter != 'P') || until >= own.len() {
-                    continue;
-                }
-                expected += row.stable_rates.0;
-                let stays_red = own[i..=until].iter().all(|(_, letter)| *letter == 'F');
-                seen += f64::from(u8::from(letter == 'F' && stays_red));
-            }
-        }
-    }
-    let factor = ((20.0 + seen) / (20.0 + expected)).clamp(0.1, 10.0);
-    for row in rows {
-        row.stable_rates.0 = (row.stable_rates.0 * factor).min(0.02);
     }
 }
 
@@ -509,7 +477,11 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             })
             .max()
             .filter(|streak| *streak > 0);
-        let of_branch = |k: usize| if is_touchy(k) { other.max(0.1) } else { other };
+        let of_branch = |k: usize| if is_touchy(k) { other.max(0.02) } else { other };
+        let of_first = |k: usize| {
+            let first = f64::min(0.5, 2.0 * other);
+            if is_touchy(k) { first.max(0.2) } else { first }
+        };
         let of_stable = |k: usize| {
             let breaks = row.stable_rates.0;
             if is_touchy(k) {
@@ -559,11 +531,11 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             let (by_this, predicted) = match b.get(*chain) {
                 None if is_stable(chain) => (0.0, 0.015),
                 None => {
-                    let h = breaks(k, f64::min(0.5, 2.0 * of_branch(k)));
+                    let h = breaks(k, of_first(k));
                     (h * (1.0 - m), h + (1.0 - h) * m)
                 }
                 Some(b) if !is_new => {
-                    let (breaks, fixes) = (0.0003 + 0.0012 * days_since, 0.002);
+                    let (breaks, fixes) = (0.0003 + 0.0003 * days_since, 0.002);
                     let broke_before = broke[&(&*row.variant, &*row.revision)].map_or(0.0, |broke| broke[k]);
                     (
                         broke_before * (1.0 - fixes),
@@ -706,7 +678,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             };
             broken = Some(broken.map_or(p, |other: f64| other.max(p)));
             let of_crowd = streak > 0 && here[here.len() - streak].0.beta >= 0.1;
-            is_broken |= streak >= if of_crowd { 3 } else { 2 } && p >= 0.8;
+            is_broken |= streak >= if of_crowd { 3 } else { 2 } && p >= 0.7;
         }
     }
 
@@ -760,7 +732,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     }
 
     let incidents = recovered + contradictions;
-    let is_flaky = (incidents >= 1 && score >= 0.4) || (episodes > open && score >= 0.5);
+    let is_flaky = (incidents >= 1 && score >= 0.3) || (episodes > open && score >= 0.5);
     let r = f64::max(0.0, f64::from(failing) - 0.5) / (f64::from(n - passes) + 1.0);
     let is_resolved = failing > 0 && passes >= 30 && (1.0 - r).powi(passes as i32) < 0.0001;
     let status = if is_broken {
