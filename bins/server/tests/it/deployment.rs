@@ -367,6 +367,19 @@ fn one_address_with_tls_has_pages_tools_api_and_reports() {
         "{head} {body}"
     );
 
+    // A report above nginx's usual limit of 1 MiB is stored.
+    let output = "a line of output\n".repeat(200_000);
+    let report = REPORT.replace(
+        "</testsuite>",
+        &format!("<system-out>{output}</system-out></testsuite>"),
+    );
+    assert!(report.len() > 3 << 20);
+    fs::write(&large, report).unwrap();
+    let owner = format!("Authorization: Bearer {}", text(&ingest["key"]));
+    let report = ["--header", owner.as_str(), "--data-binary", sent.as_str()];
+    let (head, body) = proxy.answer(&report, "/ingest/v1/reports?branch=main&runKey=large");
+    assert!(head.starts_with("HTTP/1.1 201"), "{head} {body}");
+
     // The answer to an upload links to the page.
     let bearer = format!("Authorization: Bearer {}", text(&ingest["key"]));
     let report = ["--header", bearer.as_str(), "--data-binary", REPORT];
