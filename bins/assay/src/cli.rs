@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use crate::{
     commands::{
         analyze::AnalyzeArgs, gate::GateArgs, mcp::McpArgs, quarantine::QuarantineArgs, run::RunArgs,
-        upload::UploadArgs, uploads::UploadsArgs,
+        split::SplitArgs, upload::UploadArgs, uploads::UploadsArgs,
     },
     global::Global,
 };
@@ -43,6 +43,7 @@ pub(crate) enum Command {
     Upload(Box<UploadArgs>),
     Analyze(Box<AnalyzeArgs>),
     Quarantine(QuarantineArgs),
+    Split(SplitArgs),
     Uploads(UploadsArgs),
     Mcp(McpArgs),
     Completions(CompletionsArgs),

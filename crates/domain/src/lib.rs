@@ -38,6 +38,7 @@ pub mod test;
 pub mod test_attempts;
 pub mod test_names;
 pub mod timestamp;
+pub mod timing;
 pub mod verdict;
 pub mod window;
 

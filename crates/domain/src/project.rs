@@ -17,7 +17,7 @@ pub const NAME_CHARS: usize = 200;
 pub struct Organization {
     /// Its id.
     pub id: OrganizationId,
-    /// Its name. Databases of older versions may have several organizations with the same name.
+    /// Its name, which no other organization has.
     pub name: String,
     /// Its plan.
     pub plan: Plan,

@@ -34,6 +34,7 @@ use assay_domain::{
     test_attempts::TestAttempts,
     test_names::TestNames,
     timestamp::Timestamp,
+    timing::Timings,
     verdict::TestVerdict,
     window::Window,
 };
@@ -51,7 +52,7 @@ use crate::{
         shared_values::{SharedValues, ValueName, WindowState},
         signature, signature_counts, signature_detail, signature_list, stored_facts, test,
         test_name_cache::TestNameCache,
-        test_summary, text_counts, upload, verdict,
+        test_summary, text_counts, timing, upload, verdict,
     },
     record,
 };
@@ -207,6 +208,12 @@ impl Store for Database {
     ) -> Result<(Vec<Occurrence>, Option<HistoryRest>), StoreError> {
         self.in_snapshot("reading a history", |connection| {
             history::part(connection, project, rest.clone())
+        })
+    }
+
+    fn timings(&self, project: &Project, before: Timestamp) -> Result<Timings, StoreError> {
+        self.in_snapshot("reading timings", |connection| {
+            timing::find(connection, &self.test_names, project, before)
         })
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod gate;
 pub(crate) mod mcp;
 pub(crate) mod quarantine;
 pub(crate) mod run;
+pub(crate) mod split;
 pub(crate) mod upload;
 pub(crate) mod uploads;
 
@@ -24,6 +25,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Uploads(args) => uploads::run(&global, &args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Quarantine(args) => quarantine::run(&global, &args),
+        Command::Split(args) => split::run(&global, &args),
         Command::Analyze(args) => analyze::run(&global, &args),
         Command::Completions(args) => completions::run::<Cli>(global.json, &args),
         Command::Man(args) => man::run::<Cli>(global.json, &args),

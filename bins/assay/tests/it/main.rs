@@ -19,6 +19,7 @@ mod ingest;
 mod quarantine;
 mod receiver;
 mod run;
+mod split;
 mod upload;
 mod upload_spool;
 mod uploads;

@@ -16,12 +16,14 @@ use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_inst
 
 /// Every route with its maximum number of statements, and whether they are in a transaction, which costs two more
 /// round trips.
-const STATEMENTS: [(&str, usize, bool); 13] = [
+const STATEMENTS: [(&str, usize, bool); 16] = [
     ("/projects", 1, false),
     ("/projects/{projectId}/runs", 1, false),
     ("/projects/{projectId}/runs/{runId}", 5, true),
     ("/projects/{projectId}/runs/{runId}/failures", 6, true),
+    ("/projects/{projectId}/runs/{runId}/changes", 12, true),
     ("/projects/{projectId}/runs/{runId}/tests/{testName}", 11, true),
+    ("/projects/{projectId}/commits/{commitSha}", 8, true),
     ("/projects/{projectId}/errors", 10, true),
     ("/projects/{projectId}/errors/{fingerprint}", 7, true),
     ("/projects/{projectId}/tests/{testName}", 4, true),
@@ -29,6 +31,7 @@ const STATEMENTS: [(&str, usize, bool); 13] = [
     ("/projects/{projectId}/flaky", 4, true),
     ("/projects/{projectId}/settings", 1, false),
     ("/projects/{projectId}/branches", 1, false),
+    ("/projects/{projectId}/timings", 4, true),
     ("/projects/{projectId}/uploads", 2, false),
 ];
 
@@ -72,8 +75,9 @@ fn sent(database: &str) -> Vec<String> {
 async fn every_route_runs_the_documented_number_of_statements() {
     set_default_instrumentation(notes).unwrap();
     let world = ServedWorld::new();
-    world.import_cases(20, &[("adds", true), ("removes", false)], &["--branch", "main"]);
-    world.import_cases(10, &[("adds", false), ("removes", true)], &["--branch", "main"]);
+    let flags = ["--branch", "main", "--commit", "c0ffee"];
+    world.import_cases(20, &[("adds", true), ("removes", false)], &flags);
+    world.import_cases(10, &[("adds", false), ("removes", true)], &flags);
     let run = text(&world.get("/runs")["runs"][0]["id"]);
     let test = world.get(&format!("/runs/{run}"))["tests"]
         .as_array()
@@ -109,6 +113,7 @@ async fn every_route_runs_the_documented_number_of_statements() {
             .path
             .replace("{projectId}", &world.project)
             .replace("{runId}", &run)
+            .replace("{commitSha}", "c0ffee")
             .replace("{testName}", &test.replace(' ', "%20").replace('>', "%3E"))
             .replace("{fingerprint}", &fingerprint);
         let expected = expected_statements

@@ -41,6 +41,7 @@ pub(super) fn components() -> Fields {
         ("errorSearch", query("search", text([("minLength", 1.into()), ("maxLength", 200.into()), ("pattern", WITHOUT_NUL.into())]), "Only signatures whose title or message, or the file of one of their tests, contains this, ignoring case.", Some("timeout"))),
         ("flakySort", query("sort", text([("enum", texts(FlakySort::ALL)), ("default", FlakySort::TimeLost.as_str().into())]), "The order, the largest first: by time lost, by failure rate, or by impact on the stable branch.", None)),
         ("errorSort", query("sort", text([("enum", texts(SignatureSort::ALL)), ("default", SignatureSort::Occurrences.as_str().into())]), "The order: by occurrences, by the number of tests, by the latest or by the first occurrence; the largest or latest first.", None)),
+        ("timingsBefore", query("before", text([("format", "date-time".into()), ("pattern", "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+-][0-9:]+)$".into())]), "Only runs whose parts had all arrived before this time. Machines of one build give the time of its commit, or another one that they share. Without it, the time of the request.", Some("2026-11-20T18:00:00Z"))),
         ("page", query("page", integer([("minimum", 1.into()), ("default", 1.into())]), "The page, from 1. A page past the end gets the last page.", None)),
         ("perPage", per_page()),
         ("limit", query("limit", integer([("enum", Value::Array(vec![10.into(), 25.into(), 50.into(), 200.into()])), ("default", 10.into())]), "Failures per page.", None)),

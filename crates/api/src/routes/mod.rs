@@ -11,6 +11,7 @@ mod projects;
 mod runs;
 mod settings;
 mod signatures;
+mod timings;
 mod uploads;
 mod verdict;
 
@@ -47,6 +48,7 @@ pub const ROUTES: &[Route] = &[
     flaky::LIST,
     settings::SHOW,
     branches::LIST,
+    timings::LIST,
     uploads::LIST,
 ];
 

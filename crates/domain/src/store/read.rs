@@ -27,6 +27,7 @@ use crate::{
     test_attempts::TestAttempts,
     test_names::TestNames,
     timestamp::Timestamp,
+    timing::Timings,
     verdict::TestVerdict,
     window::Window,
 };
@@ -138,6 +139,9 @@ pub trait Store: ReadKeys {
         project: &Project,
         rest: HistoryRest,
     ) -> Result<(Vec<Occurrence>, Option<HistoryRest>), StoreError>;
+
+    /// The usual durations of the tests, by what had arrived before a time.
+    fn timings(&self, project: &Project, before: Timestamp) -> Result<Timings, StoreError>;
 
     /// A test's stored verdict.
     fn verdict(&self, project: &Project, test: &TestSelector) -> Result<TestLookup<TestVerdict>, StoreError>;

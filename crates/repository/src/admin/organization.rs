@@ -16,7 +16,7 @@ use crate::db::{
 
 /// Makes the other programs that name an organization wait until the transaction ends.
 ///
-/// A unique index would be simpler, but databases of older versions may hold a name twice.
+/// The refusal names the id of the other organization, which the error of a unique index does not have.
 fn lock_names(connection: &mut PgConnection) -> QueryResult<usize> {
     diesel::sql_query("LOCK TABLE organization IN SHARE ROW EXCLUSIVE MODE").execute(connection)
 }

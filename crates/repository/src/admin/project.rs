@@ -161,7 +161,6 @@ fn check_name(
     own: Uuid,
     name: &str,
 ) -> Result<(), WorkError<NameError>> {
-    // A unique index would be simpler, but databases of older versions may hold a name twice.
     let locked: Option<Uuid> = organization::table
         .find(organization)
         .filter(organization::deleted_at.is_null())

@@ -27,6 +27,7 @@ pub(crate) mod test;
 pub(crate) mod test_name_cache;
 pub(crate) mod test_summary;
 pub(crate) mod text_counts;
+pub(crate) mod timing;
 pub(crate) mod upload;
 pub(crate) mod verdict;
 pub(crate) mod verdict_block;

@@ -9,7 +9,7 @@ use assay_domain::store::StoreError;
 use diesel::{
     ExpressionMethods, Insertable, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl, Selectable,
     SelectableHelper,
-    pg::Pg,
+    pg::{Pg, PgRowByRowLoadingMode},
     sql_types::{Binary, Integer, Nullable, Timestamptz},
 };
 use uuid::Uuid;
@@ -229,6 +229,26 @@ pub(crate) fn results_of_run(
         results.extend(block.results()?);
     }
     Ok(results)
+}
+
+/// Calls `each` with the results of these runs, which start within the bounds. One block is in memory at a time.
+pub(crate) fn for_each_of_runs(
+    connection: &mut PgConnection,
+    project: Uuid,
+    runs: &[i32],
+    (from, to): (At, At),
+    mut each: impl FnMut(StoredResult),
+) -> Read<()> {
+    let blocks = result_block::table
+        .filter(result_block::project_id.eq(project))
+        .filter(result_block::run_number.eq_any(runs))
+        .filter(result_block::started_at.between(from, to))
+        .select(ResultBlock::as_select())
+        .load_iter::<ResultBlock, PgRowByRowLoadingMode>(connection)?;
+    for block in blocks {
+        block?.results()?.into_iter().for_each(&mut each);
+    }
+    Ok(())
 }
 
 /// The number of a run's results with this status. Reads no other column.

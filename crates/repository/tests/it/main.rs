@@ -43,6 +43,7 @@ mod snapshot;
 mod test_names;
 mod tests;
 mod text_counts;
+mod timings;
 mod transfer;
 mod turns;
 mod verdicts;

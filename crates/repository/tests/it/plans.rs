@@ -222,6 +222,9 @@ fn check_reads(world: &World, slack: f64) {
         });
         drop(numbers.unwrap());
     });
+    check("timings", world, &bound(4, 14, 3.0, 130.0), || {
+        drop(store.timings(project, NOW.plus_ms(1)).unwrap())
+    });
     check("verdict", world, &bound(1, 0, 6.0, 0.0), || {
         drop(store.verdict(project, &test).unwrap())
     });

@@ -144,12 +144,9 @@ fn check_stored_data(inspection: &mut Inspection, url: &str, is_private: bool) -
     let now = clock::now();
     match Database::connect(url, database::options()) {
         Ok(database) => {
-            let checked: [(_, &[&str], Question<'_>); 3] = [
+            let checked: [(_, &[&str], Question<'_>); 2] = [
                 ("keys", &["organization", "api_key"], &|| {
                     stored::keys(&database, now)
-                }),
-                ("names", &["organization", "project"], &|| {
-                    stored::names(&database)
                 }),
                 (
                     "retention",

@@ -1,6 +1,4 @@
-//! The stored data: keys, results past their retention, names and verdicts.
-
-use std::collections::HashSet;
+//! The stored data: keys, results past their retention, and verdicts.
 
 use assay_console::{
     output::{count, shell_word},
@@ -138,38 +136,6 @@ pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Ch
         let problem = format!("the deletion of {name} is not finished");
         check.with_finding(Status::Warn, problem, "assay-admin prune")
     }))
-}
-
-/// Whether the names of organizations, and of the projects in each, are unique.
-pub(super) fn names(store: &dyn Administration) -> Result<Check, StoreError> {
-    let mut check = Check::ok("names", "each organization and project has a name of its own");
-    let organizations = store.organizations()?;
-    let organization_names = organizations.iter().map(|organization| {
-        let advice = format!("assay-admin org rename {} NAME", organization.id);
-        (organization.name.clone(), advice)
-    });
-    let mut duplicates = repeated("organizations", organization_names);
-    for organization in &organizations {
-        let projects = store.projects_of(organization.id)?;
-        let project_names = projects.iter().map(|project| {
-            let advice = format!("assay-admin project rename {} NAME", project.id);
-            (project.name.clone(), advice)
-        });
-        duplicates.extend(repeated("projects of one organization", project_names));
-    }
-    for (found, advice) in duplicates.into_iter().take(NAMED) {
-        check = check.with_finding(Status::Warn, found, advice);
-    }
-    Ok(check)
-}
-
-/// The entries whose name an older entry has, each with advice.
-fn repeated(what: &str, named: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
-    let mut names = HashSet::new();
-    named
-        .filter(|(name, _)| !names.insert(name.clone()))
-        .map(|(name, advice)| (format!("several {what} are named {name:?}"), advice))
-        .collect()
 }
 
 /// Whether every project's verdicts are current and sound.

@@ -93,6 +93,20 @@ fn each_command_prints_the_documented_fields() {
         "quarantine",
         &["--history", &at("history.csv"), "--format", "txt"],
     );
+    let (list, timings) = (at("tests.txt"), at("timings.json"));
+    fs::write(&list, "example.com/shop\n").unwrap();
+    fs::write(&timings, r#"{"stableBranch": "main", "runs": [], "tests": []}"#).unwrap();
+    let shard = [
+        "--runner",
+        "go",
+        "--index",
+        "1",
+        "--total",
+        "1",
+        "--timings",
+        &timings,
+    ];
+    check("split", &[&[list.as_str()], &shard[..]].concat());
     check("doctor", &[]);
     check("migrate", &[]);
     check("prune", &[]);

@@ -1,0 +1,165 @@
+//! The usual durations of tests, from the newest passed runs of the stable branch.
+
+use std::collections::HashMap;
+
+use assay_domain::{
+    attempt::AttemptStatus,
+    id::RunId,
+    project::Project,
+    run::Outcome,
+    timestamp::Timestamp,
+    timing::{RUNS_PER_SUITE, TIMED_RUNS, TestTiming, TimedRun, Timings},
+};
+use diesel::{ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, dsl::exists};
+use uuid::Uuid;
+
+use crate::{
+    db::{
+        column::{At, count, status_code},
+        period::retention_bounds,
+        pool::Read,
+        schema::{part, project as projects, run},
+    },
+    read::{result_block, test_name_cache::TestNameCache},
+};
+
+/// The most passed runs that are looked at to find those of each suite.
+const CANDIDATES: i64 = 1_000;
+
+/// The usual durations of the tests, by the runs that had arrived whole before a time.
+pub(crate) fn find(
+    connection: &mut PgConnection,
+    cache: &TestNameCache,
+    project: &Project,
+    before: Timestamp,
+) -> Read<Timings> {
+    let stable_branch: String = projects::table
+        .filter(projects::id.eq(project.id.0))
+        .select(projects::stable_branch)
+        .first(connection)?;
+    let runs = newest_of_each_suite(passed_runs(connection, project, &stable_branch, before)?);
+    let numbers: Vec<i32> = runs.iter().map(|run| run.run_number).collect();
+    let mut durations: HashMap<i32, Vec<u64>> = HashMap::new();
+    if let (Some(newest), Some(oldest)) = (
+        runs.iter().map(|run| run.started_at).max(),
+        runs.iter().map(|run| run.started_at).min(),
+    ) {
+        let passed = status_code(AttemptStatus::Passed);
+        result_block::for_each_of_runs(
+            connection,
+            project.id.0,
+            &numbers,
+            (At(oldest), At(newest)),
+            |result| {
+                let milliseconds = result.duration_ms.and_then(|ms| u64::try_from(ms).ok());
+                if let (true, Some(milliseconds)) = (result.status == passed, milliseconds) {
+                    durations.entry(result.test).or_default().push(milliseconds);
+                }
+            },
+        )?;
+    }
+    let names = cache.current(connection, project.id.0)?;
+    let mut tests = Vec::with_capacity(durations.len());
+    for (test, mut durations) in durations {
+        if let (Some(name), Some(duration_ms)) = (names.get(count(test)?), lower_median(&mut durations)) {
+            tests.push(TestTiming {
+                test_name: name.name.to_owned(),
+                file_path: name.file_path.map(str::to_owned),
+                duration_ms,
+            });
+        }
+    }
+    tests.sort_unstable_by(|a, b| (&a.file_path, &a.test_name).cmp(&(&b.file_path, &b.test_name)));
+    Ok(Timings {
+        stable_branch,
+        runs,
+        tests,
+    })
+}
+
+/// The newest passed, complete runs of the stable branch, newest first. No part of them arrived at this time or later.
+fn passed_runs(
+    connection: &mut PgConnection,
+    project: &Project,
+    stable_branch: &str,
+    before: Timestamp,
+) -> QueryResult<Vec<TimedRun>> {
+    let (from, to) = retention_bounds(project);
+    let arrived_later = part::table
+        .filter(part::project_id.eq(run::project_id))
+        .filter(part::run_number.eq(run::number))
+        .filter(part::id.ge(first_id_of(before)));
+    let rows: Vec<(Uuid, i32, Option<String>, At)> = run::table
+        .filter(run::project_id.eq(project.id.0))
+        .filter(run::branch.eq(stable_branch))
+        .filter(run::started_at.between(from, to))
+        .filter(run::status.eq(Outcome::Passed.as_str()))
+        .filter(run::complete)
+        .filter(run::counts_in_verdicts)
+        .filter(diesel::dsl::not(exists(arrived_later)))
+        .order((run::started_at.desc(), run::number.desc()))
+        .limit(CANDIDATES)
+        .select((run::id, run::number, run::suite, run::started_at))
+        .load(connection)?;
+    let timed_run = |(id, run_number, suite, started_at): (Uuid, i32, Option<String>, At)| TimedRun {
+        id: RunId(id),
+        run_number,
+        suite,
+        started_at: started_at.0,
+    };
+    Ok(rows.into_iter().map(timed_run).collect())
+}
+
+/// The newest runs of each suite, of runs in their order.
+fn newest_of_each_suite(runs: Vec<TimedRun>) -> Vec<TimedRun> {
+    let mut of_suite: HashMap<Option<String>, usize> = HashMap::new();
+    let mut is_among_newest = |run: &TimedRun| {
+        let before = of_suite.entry(run.suite.clone()).or_default();
+        *before += 1;
+        *before <= RUNS_PER_SUITE
+    };
+    runs.into_iter()
+        .filter(|run| is_among_newest(run))
+        .take(TIMED_RUNS)
+        .collect()
+}
+
+/// The smallest id of a part that arrived at this time or later: ids begin with the time of arrival.
+fn first_id_of(time: Timestamp) -> Uuid {
+    let ms = u128::try_from(time.unix_ms()).unwrap_or(0);
+    Uuid::from_u128(ms << 80)
+}
+
+/// The lower middle value.
+fn lower_median(values: &mut [u64]) -> Option<u64> {
+    values.sort_unstable();
+    values.get(values.len().checked_sub(1)? / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_of_durations_is_the_lower_one() {
+        assert_eq!(lower_median(&mut []), None);
+        assert_eq!(lower_median(&mut [7]), Some(7));
+        assert_eq!(lower_median(&mut [9, 3]), Some(3));
+        assert_eq!(lower_median(&mut [9, 3, 5]), Some(5));
+    }
+
+    #[test]
+    fn ids_are_ordered_by_arrival() {
+        let at = |ms| first_id_of(Timestamp::from_unix_ms(ms));
+        let id = |ms: u64| {
+            let time = uuid::Timestamp::from_unix(
+                uuid::NoContext,
+                ms / 1_000,
+                u32::try_from(ms % 1_000).unwrap() * 1_000_000,
+            );
+            Uuid::new_v7(time)
+        };
+        assert!(id(1_700_000_000_122) < at(1_700_000_000_123));
+        assert!(id(1_700_000_000_123) >= at(1_700_000_000_123));
+    }
+}
