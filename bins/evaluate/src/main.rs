@@ -47,7 +47,7 @@ enum Command {
         #[arg(long)]
         rates: bool,
         /// Thresholds to try: the score of a test with an incident; the score, and the episodes, of a test without.
-        #[arg(long, value_parser = thresholds, default_value = "0.3,0.5,1")]
+        #[arg(long, value_parser = thresholds, default_value = "0.4,0.5,1")]
         thresholds: Thresholds,
     },
     /// Count the runs from the onset of a flake or a breakage to its verdict.
@@ -86,7 +86,7 @@ enum Command {
         #[arg(long)]
         all: bool,
         /// Thresholds to try: the score of a test with an incident; the score, and the episodes, of a test without.
-        #[arg(long, value_parser = thresholds, default_value = "0.3,0.5,1")]
+        #[arg(long, value_parser = thresholds, default_value = "0.4,0.5,1")]
         thresholds: Thresholds,
     },
 }
@@ -102,7 +102,7 @@ enum Format {
 fn thresholds(text: &str) -> Result<Thresholds, String> {
     let parts: Vec<&str> = text.split(',').collect();
     let [contradicted, episodic, episodes] = parts.as_slice() else {
-        return Err("expected two scores and a count, such as 0.3,0.5,1".to_owned());
+        return Err("expected two scores and a count, such as 0.4,0.5,1".to_owned());
     };
     let score = |text: &str| text.parse::<f64>().map_err(|error| error.to_string());
     Ok(Thresholds {

@@ -28,7 +28,7 @@ pub struct Thresholds {
 impl Thresholds {
     /// The default: finds the most flaky tests, at little cost in precision.
     pub const SENSITIVE: Self = Self {
-        contradicted_score: 0.3,
+        contradicted_score: 0.4,
         episodic_score: 0.5,
         episodes: 1,
     };

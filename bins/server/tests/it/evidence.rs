@@ -181,7 +181,7 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Expect
         signals.insert("unrelated_branches", (real(unrelated.len()), 3.0, unrelated));
     }
     // Whether the test would be flaky without the passes since its last failure.
-    let flaky = episodic || (incidents > 0 && score >= 0.3);
+    let flaky = episodic || (incidents > 0 && score >= 0.4);
     let (passes, needed) = recount.passes_since();
     let broken = verdict["status"] == "broken";
     let enough = recount.considered.len() >= 5 || incidents > 0;
@@ -250,7 +250,7 @@ fn check_status(recount: &Recount, verdict: &Value, signals: &BTreeSet<&str>) {
         }
     } else if signals.contains("resolved") {
         "healthy"
-    } else if signals.contains("failure_rate_flaky") || (incident && score >= 0.3) {
+    } else if signals.contains("failure_rate_flaky") || (incident && score >= 0.4) {
         "flaky"
     } else if recount.fails_now() {
         "failing"

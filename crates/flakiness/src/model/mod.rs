@@ -78,7 +78,7 @@ const INHERITED: f64 = 0.7;
 const SAME_REVISION_MENDS: f64 = 0.002;
 /// The probability that the world breaks a test within one revision: between two runs at the same time, and a day later.
 /// Dependencies and services change under a revision that runs every night.
-const SAME_REVISION_BREAKS: (f64, f64) = (0.0003, 0.0006);
+const SAME_REVISION_BREAKS: (f64, f64) = (0.0003, 0.0015);
 /// The probability that a new revision of another branch mends a test.
 const BRANCHES_MEND: f64 = 0.2;
 /// The probability that a revision that breaks a test on one variant breaks it on the next variant.

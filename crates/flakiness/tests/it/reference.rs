@@ -535,7 +535,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                     (h * (1.0 - m), h + (1.0 - h) * m)
                 }
                 Some(b) if !is_new => {
-                    let (breaks, fixes) = (0.0003 + 0.0003 * days_since, 0.002);
+                    let (breaks, fixes) = (0.0003 + 0.0012 * days_since, 0.002);
                     let broke_before = broke[&(&*row.variant, &*row.revision)].map_or(0.0, |broke| broke[k]);
                     (
                         broke_before * (1.0 - fixes),
@@ -732,7 +732,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     }
 
     let incidents = recovered + contradictions;
-    let is_flaky = (incidents >= 1 && score >= 0.3) || (episodes > open && score >= 0.5);
+    let is_flaky = (incidents >= 1 && score >= 0.4) || (episodes > open && score >= 0.5);
     let r = f64::max(0.0, f64::from(failing) - 0.5) / (f64::from(n - passes) + 1.0);
     let is_resolved = failing > 0 && passes >= 30 && (1.0 - r).powi(passes as i32) < 0.0001;
     let status = if is_broken {

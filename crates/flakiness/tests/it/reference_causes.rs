@@ -192,7 +192,7 @@ fn one_rate(results: &[RowOfTest<'_>], theta: f64, other: f64) -> (f64, Vec<Six>
             }
             Some(last) if last.row.revision == here.row.revision => {
                 let days = ((here.row.at - last.row.at) as f64 / DAY_MS).clamp(0.0, 1.0);
-                let breaks = 0.0003 + 0.0003 * days;
+                let breaks = 0.0003 + 0.0012 * days;
                 let own = if stable || here.witnesses.branches > 0 {
                     0.0
                 } else {
