@@ -22,7 +22,7 @@ use clap::Args;
 
 use crate::{
     clock,
-    commands::{analyze, upload},
+    commands::upload,
     environment, errors,
     gate::{
         flags::{GateFlags, GateOutput},
@@ -200,12 +200,13 @@ fn judge_by_history(global: &Global, args: &GateArgs, files: Vec<SourceFile>) ->
         format, root, run, ..
     } = &args.flags.report;
     let (ci, job_started_at) = args.flags.report.ci(&environment::variable);
-    let mut collector = analyze::collect(
-        global,
+    let mut collector = assay_offline::collect(
+        global.json,
         &args.history,
         &args.stable_branch,
         root.as_deref(),
         args.written_names,
+        clock::now(),
     )
     .context("--history")?;
     let checkout = Checkout::of(root.as_deref().map(Path::new), &ci)?;

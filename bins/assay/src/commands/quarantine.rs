@@ -14,7 +14,6 @@ use serde_json::json;
 
 use crate::{
     clock,
-    commands::analyze,
     global::Global,
     server_flags::{ConnectionFlags, ReadApiFlags},
     values::age_in_window,
@@ -263,7 +262,14 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
 
 /// The flaky tests of a history.
 fn of_history(global: &Global, args: &QuarantineArgs) -> anyhow::Result<Vec<FlakyTest>> {
-    let collector = analyze::collect(global, &args.history, &args.stable_branch, None, false)?;
+    let collector = assay_offline::collect(
+        global.json,
+        &args.history,
+        &args.stable_branch,
+        None,
+        false,
+        clock::now(),
+    )?;
     let analysis = collector.judge(None)?;
     let flaky = analysis
         .reported()

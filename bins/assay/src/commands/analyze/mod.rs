@@ -1,19 +1,17 @@
 //! `assay analyze`: judges a history without a database.
 
 pub(crate) mod causes;
-mod history;
-mod table;
 
 use std::{
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use anyhow::ensure;
 use assay_analysis::{Analysis, Collector};
-use assay_console::{message, output, terminal};
+use assay_console::{output, terminal};
 use assay_domain::timestamp::Timestamp;
-use assay_reports::Format;
+use assay_offline::InputFormat;
 use assay_sources::values;
 use clap::{
     Args, ValueEnum,
@@ -103,17 +101,6 @@ enum Output {
     Html,
 }
 
-/// The format of the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InputFormat {
-    /// Decided by name and content.
-    Auto,
-    /// As CSV.
-    Csv,
-    /// As a report of this format.
-    Report(Format),
-}
-
 fn csv_word() -> PossibleValue {
     PossibleValue::new("csv").help("A history, one attempt a row")
 }
@@ -140,22 +127,22 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
     };
     causes::check(args.causes.as_ref(), output)?;
     let mut collector = Collector::new(&args.stable_branch);
-    let reading = history::Inputs {
+    let reading = assay_offline::Inputs {
         paths: &args.paths,
         format: args.format,
         root: args.root.as_deref(),
         one_run_per_file: args.one_run_per_file,
         keeps_written_names: args.written_names,
     };
-    history::read(global, &reading, &mut collector, clock::now())?;
+    assay_offline::read(global.json, &reading, &mut collector, clock::now())?;
     ensure!(collector.runs() > 0, "no test report and no history was found");
     if args.without_branch == WithoutBranch::Stable {
-        assume_stable(
+        assay_offline::assume_stable(
             &mut collector,
             "; --without-branch unknown judges them as on a separate branch",
         );
     }
-    print_branch_note(&collector);
+    assay_offline::print_branch_note(&collector);
     let mut analysis = collector.judge(args.now)?;
     if let Some(scope) = &args.causes {
         let causes = scope.causes(&collector, analysis.now)?;
@@ -167,70 +154,12 @@ pub(crate) fn run(global: &Global, args: &AnalyzeArgs) -> anyhow::Result<()> {
     print(&analysis, output)
 }
 
-/// Reads reports and histories of any format into a collector, to judge one more run against them. `keeps_written_names`
-/// is whether names keep the parts that change from run to run, also those of that run.
-pub(crate) fn collect(
-    global: &Global,
-    paths: &[PathBuf],
-    stable_branch: &str,
-    root: Option<&Path>,
-    keeps_written_names: bool,
-) -> anyhow::Result<Collector> {
-    let mut collector = Collector::new(stable_branch);
-    let reading = history::Inputs {
-        paths,
-        format: InputFormat::Auto,
-        root,
-        one_run_per_file: false,
-        keeps_written_names,
-    };
-    history::read(global, &reading, &mut collector, clock::now())?;
-    ensure!(collector.runs() > 0, "no test report and no history was found");
-    assume_stable(&mut collector, "");
-    print_branch_note(&collector);
-    Ok(collector)
-}
-
-/// Judges runs without a branch as runs of the stable branch, and prints a note about them, because the user may know
-/// better. The note ends with `alternative`.
-fn assume_stable(collector: &mut Collector, alternative: &str) {
-    let assumed = collector.assume_stable();
-    if assumed > 0 {
-        let (are, name) = if assumed == 1 {
-            ("is", "names")
-        } else {
-            ("are", "name")
-        };
-        message!(
-            "{assumed} of {} runs {name} no branch and {are} judged as on the stable branch {:?}{alternative}",
-            collector.runs(),
-            collector.stable_branch(),
-        );
-    }
-}
-
-/// Without runs on the stable branch no test can be broken. A misnamed branch is the more likely reason.
-fn print_branch_note(collector: &Collector) {
-    let branches = collector.branches();
-    if branches.is_empty() || branches.contains(&collector.stable_branch()) {
-        return;
-    }
-    let some: Vec<&str> = branches.iter().take(5).copied().collect();
-    message!(
-        "no run is on the stable branch {:?}, so no test can be broken; there {} {}: name the one that \
-         releases are made from with --stable-branch",
-        collector.stable_branch(),
-        if branches.len() == 1 { "is" } else { "are" },
-        some.join(", "),
-    );
-}
-
 fn print(analysis: &Analysis, output: Output) -> anyhow::Result<()> {
     let mut out = io::BufWriter::new(terminal::plain_out());
     match output {
         Output::Table => {
             let mut output = terminal::out();
-            output.write_all(table::table(analysis, terminal::width()).as_bytes())?;
+            output.write_all(assay_offline::table(analysis, terminal::width()).as_bytes())?;
             output.flush()?;
         }
         Output::Json => {

@@ -24,36 +24,42 @@ use flate2::read::MultiGzDecoder;
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 
-use super::InputFormat;
-use crate::global::Global;
-
 /// How many files are held at a time, except for files that form one run.
 const AT_A_TIME: usize = 32;
 /// The columns by which a history on standard input is recognised.
 const COLUMNS: [&str; 4] = ["test", "run", "started_at", "status"];
 
-/// The input.
-pub(super) struct Inputs<'a> {
-    pub(super) paths: &'a [PathBuf],
-    pub(super) format: InputFormat,
-    /// The checkout of the tested sources.
-    pub(super) root: Option<&'a Path>,
-    /// Whether each file is a run, so that the files of one build are not joined.
-    pub(super) one_run_per_file: bool,
-    /// Whether names keep the parts that change from run to run.
-    pub(super) keeps_written_names: bool,
+/// The format of the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputFormat {
+    /// Decided by name and content.
+    Auto,
+    /// As CSV.
+    Csv,
+    /// As a report of this format.
+    Report(Format),
 }
 
-/// Reads all files of the arguments into the collector.
-pub(super) fn read(
-    global: &Global,
-    args: &Inputs<'_>,
-    collector: &mut Collector,
-    now: Timestamp,
-) -> anyhow::Result<()> {
+/// The input.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// Files, folders, patterns, or `-` for standard input.
+    pub paths: &'a [PathBuf],
+    /// The format of the files.
+    pub format: InputFormat,
+    /// The checkout of the tested sources.
+    pub root: Option<&'a Path>,
+    /// Whether each file is a run, so that the files of one build are not joined.
+    pub one_run_per_file: bool,
+    /// Whether names keep the parts that change from run to run.
+    pub keeps_written_names: bool,
+}
+
+/// Reads all files of the arguments into the collector. With `json`, no progress is shown.
+pub fn read(json: bool, args: &Inputs<'_>, collector: &mut Collector, now: Timestamp) -> anyhow::Result<()> {
     let candidates = files::candidates(args.paths, &["csv"])?;
     let bytes = candidates.iter().map(size).sum();
-    let bar = progress::bar(global.json, "reading", bytes, Unit::Bytes);
+    let bar = progress::bar(json, "reading", bytes, Unit::Bytes);
     let ci = CiContext::default();
     let reader = Reader {
         input_format: args.format,

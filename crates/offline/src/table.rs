@@ -14,7 +14,7 @@ const DRAWN_RUNS: usize = 24;
 const SHARED: &str = "…";
 
 /// The broken, flaky and failing tests, and the number of others, for a terminal with this many columns.
-pub(super) fn table(analysis: &Analysis, columns: Option<usize>) -> String {
+pub fn table(analysis: &Analysis, columns: Option<usize>) -> String {
     let reported = analysis.reported();
     let count = |status| analysis.count(status);
     let mut text = format!(
