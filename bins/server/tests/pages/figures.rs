@@ -47,7 +47,8 @@ fn the_overview_counts_what_the_flaky_list_counts() {
     let runs = runs["runs"].as_array().unwrap();
     let newest = |branch: &str| {
         let run = runs.iter().find(|run| run["branch"] == branch).unwrap();
-        format!("run {}, {}", run["runNumber"], run["status"].as_str().unwrap())
+        let commit = &run["commitSha"].as_str().unwrap()[..8];
+        format!("commit {commit}, {}", run["status"].as_str().unwrap())
     };
     let head = browser.text("main > .sub");
     assert!(

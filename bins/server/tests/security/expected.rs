@@ -213,6 +213,18 @@ fn resource(
     {
         return Resource::Missing("error_not_found");
     }
+    if let Some(commit) = named("{commitSha}") {
+        let commit = commit.unwrap_or_default().to_ascii_lowercase();
+        let is_found = resources.commits.contains(&commit);
+        // The beginning of a commit selects it.
+        let is_beginning =
+            commit.len() >= 4 && resources.commits.iter().any(|whole| whole.starts_with(&commit));
+        return match (is_found, is_beginning) {
+            (true, _) => Resource::Found,
+            (false, true) => Resource::Unclear,
+            (false, false) => Resource::Missing("commit_not_found"),
+        };
+    }
     let Some(name) = named("{testName}") else {
         return Resource::Found;
     };

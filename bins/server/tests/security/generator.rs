@@ -184,6 +184,7 @@ impl<'a> Generator<'a> {
             "{projectId}" => resources.project.clone(),
             "{runId}" => self.pick(&resources.runs).clone(),
             "{fingerprint}" => self.pick(&resources.fingerprints).clone(),
+            "{commitSha}" => self.pick(&resources.commits).clone(),
             _ if self.dice.percent(50) => {
                 let everywhere = resources
                     .tests

@@ -17,6 +17,7 @@ use crate::{
 /// An id of the right form that does not exist.
 const NO_ID: &str = "01a1fb15-b298-7514-9198-bca91f3e7e8b";
 const NO_FINGERPRINT: &str = "00000000000000000000000000000000";
+const NO_COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const NO_TEST: &str = "cart%20%3E%20nobody%20wrote%20this";
 
 /// One route with its path's parameters filled.
@@ -55,6 +56,7 @@ fn fill_parameters(template: &str, resources: Option<&ProjectResources>) -> Vec<
         ("{runId}", runs()),
         ("{testName}", tests()),
         ("{fingerprint}", fingerprints),
+        ("{commitSha}", or_absent(of.commits.clone(), NO_COMMIT)),
     ] {
         if template.contains(name) {
             return ids.iter().map(|id| template.replace(name, id)).collect();

@@ -13,6 +13,8 @@ pub(crate) struct ProjectResources {
     pub(crate) project: String,
     /// The ids of runs and shards.
     pub(crate) runs: Vec<String>,
+    /// The commits of runs.
+    pub(crate) commits: Vec<String>,
     /// The cursors of the runs list, in both directions.
     pub(crate) cursors: Vec<String>,
     pub(crate) fingerprints: Vec<String>,
@@ -192,7 +194,9 @@ fn import(world: &assay_testkit::World, project: &str, name: &str, number: i64) 
     let mut ids = Vec::new();
     for (place, shard) in shards.iter().enumerate() {
         let path = world.file("report.xml", &report(name, number, place));
-        let (run_key, sha) = (format!("{name}-{number}"), format!("{number:040x}"));
+        // A commit of this project only.
+        let own: String = name.bytes().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let (run_key, sha) = (format!("{name}-{number}"), format!("{own:0<8}{number:032x}"));
         let branch = if number == 3 {
             "main".to_owned()
         } else {
@@ -290,6 +294,7 @@ fn project_resources(
         );
         for run in page["runs"].as_array().unwrap() {
             resources.runs.push(text(&run["id"]));
+            resources.commits.push(text(&run["commitSha"]));
         }
     }
     let detail = get(&format!("/runs/{}", resources.runs[0]));
