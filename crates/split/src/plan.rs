@@ -164,7 +164,7 @@ mod tests {
 
             let total: u64 = plan.shards.iter().map(|shard| shard.milliseconds).sum();
             let longest_unit = known.iter().map(|(_, ms)| *ms).max().unwrap_or(0);
-            let best = longest_unit.max(total.div_ceil(shards as u64));
+            let best = longest_unit.max(total.div_ceil(u64::try_from(shards).unwrap()));
             // Graham's bound is of the best plan, which is at most this bound plus the longest unit.
             prop_assert!(plan.longest_ms() <= best + longest_unit, "{plan:?}");
             let again = Plan::new(&listing, &timings(&known), shards);
