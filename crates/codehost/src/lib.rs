@@ -1,6 +1,6 @@
 //! Posts the state of a commit to the code host of a CI job, with the job's own token.
 //!
-//! The server composes the text ([`Comment`]). [`post`] keeps one comment on a pull request up to date, although many jobs
+//! The server composes the text ([`Comment`]). [`post()`] keeps one comment on a pull request up to date, although many jobs
 //! post it at the same time; [`GitHub`] and [`GitLab`] are the hosts. [`annotations`] writes the lines of a job's log that
 //! the service shows beside the code.
 
