@@ -25,7 +25,7 @@ const MOST_LISTED: usize = 50;
 /// A missing test ran in at least this many of the last [`LAST_RUNS`] complete runs of the stable branch.
 const RAN_IN: usize = 9;
 const LAST_RUNS: usize = 10;
-/// A run that lacks more than this share of the base's files, as 1 in so many, is partial.
+/// A run is partial if it lacks more than one of this many files of the base.
 const PARTIAL_FROM: usize = 10;
 
 /// What a run changed.
@@ -330,7 +330,7 @@ impl<'a> Comparison<'a> {
         into.added.extend(added);
     }
 
-    /// Why no missing test is told.
+    /// The reason why missing tests are not listed.
     fn not_judged(&self) -> Option<MissingNotJudged> {
         if !self.run.ending.complete {
             return Some(MissingNotJudged::Incomplete);
@@ -375,67 +375,101 @@ impl<'a> Comparison<'a> {
         absent: &[TestOrdinal],
         added: &mut BTreeSet<TestOrdinal>,
     ) -> BTreeMap<TestOrdinal, TestOrdinal> {
-        let mut renamed = BTreeMap::new();
+        let mut renamed = self.parametrised(absent, added);
+        self.moved(absent, added, &mut renamed);
+        self.edited(absent, added, &mut renamed);
+        renamed
+    }
+
+    /// The absent tests whose name is the beginning of new ones in the same file, with the first of these.
+    fn parametrised(
+        &self,
+        absent: &[TestOrdinal],
+        added: &mut BTreeSet<TestOrdinal>,
+    ) -> BTreeMap<TestOrdinal, TestOrdinal> {
         let name = |test: TestOrdinal| self.names.get(test);
-        // Parameters: the old name is the beginning of new ones in the same file.
-        for old in absent {
-            let Some(from) = name(*old) else { continue };
-            let continues = |new: &&TestOrdinal| {
-                name(**new)
-                    .is_some_and(|to| to.file_path == from.file_path && is_parametrised(from.name, to.name))
-            };
-            let several: Vec<TestOrdinal> = added.iter().filter(continues).copied().collect();
-            if let Some(first) = several.first() {
-                renamed.insert(*old, *first);
-                several.iter().for_each(|new| {
-                    added.remove(new);
-                });
-            }
-        }
-        // The same name in one other file.
-        let mut by_name: HashMap<&str, Vec<TestOrdinal>> = HashMap::new();
-        for new in added.iter() {
-            if let Some(to) = name(*new) {
-                by_name.entry(to.name).or_default().push(*new);
-            }
-        }
-        let mut pairs = Vec::new();
-        for old in absent.iter().filter(|old| !renamed.contains_key(old)) {
-            if let Some([new]) = name(*old)
-                .and_then(|from| by_name.get(from.name))
-                .map(Vec::as_slice)
+        let old = absent
+            .iter()
+            .filter_map(|test| Some((name(*test)?, *test, false)));
+        let new = added.iter().filter_map(|test| Some((name(*test)?, *test, true)));
+        let mut named: Vec<(TestNameRef<'_>, TestOrdinal, bool)> = old.chain(new).collect();
+        // A name follows all names that it begins with, so one pass with a stack of them finds the beginnings.
+        named.sort_unstable_by_key(|(test, ..)| (test.file_path, test.name));
+        let mut beginnings: Vec<(TestNameRef<'_>, TestOrdinal)> = Vec::new();
+        let mut renamed = BTreeMap::new();
+        for (test, number, is_new) in named {
+            while beginnings
+                .last()
+                .is_some_and(|(of, _)| of.file_path != test.file_path || !test.name.starts_with(of.name))
             {
-                pairs.push((*old, *new));
+                beginnings.pop();
             }
-        }
-        // The only absent and the only new test of a file.
-        let of_file = |tests: &mut dyn Iterator<Item = TestOrdinal>| {
-            let mut by_file: HashMap<&str, Vec<TestOrdinal>> = HashMap::new();
-            for test in tests {
-                if let Some(file) = name(test).and_then(|test| test.file_path) {
-                    by_file.entry(file).or_default().push(test);
-                }
+            if !is_new {
+                beginnings.push((test, number));
+                continue;
             }
-            by_file
-        };
-        let is_open = |test: &TestOrdinal| {
-            !renamed.contains_key(test) && pairs.iter().all(|(old, new)| old != test && new != test)
-        };
-        let old_of = of_file(&mut absent.iter().copied().filter(|test| is_open(test)));
-        let new_of = of_file(&mut added.iter().copied().filter(|test| is_open(test)));
-        let edited =
-            old_of.iter().filter_map(
-                |(file, old)| match (old.as_slice(), new_of.get(file)?.as_slice()) {
-                    ([old], [new]) => Some((*old, *new)),
-                    _ => None,
-                },
-            );
-        let edited: Vec<_> = edited.collect();
-        for (old, new) in pairs.into_iter().chain(edited) {
-            added.remove(&new);
-            renamed.insert(old, new);
+            let continued = beginnings
+                .iter()
+                .filter(|(of, _)| is_parametrised(of.name, test.name))
+                .map(|(_, old)| *old)
+                .min();
+            if let Some(old) = continued {
+                added.remove(&number);
+                let first: &mut TestOrdinal = renamed.entry(old).or_insert(number);
+                *first = number.min(*first);
+            }
         }
         renamed
+    }
+
+    /// Adds the absent tests whose name is new in one other file.
+    fn moved(
+        &self,
+        absent: &[TestOrdinal],
+        added: &mut BTreeSet<TestOrdinal>,
+        renamed: &mut BTreeMap<TestOrdinal, TestOrdinal>,
+    ) {
+        let new_of = self.grouped(added.iter().copied(), |test| Some(test.name));
+        for old in absent {
+            let name = self.names.get(*old).filter(|_| !renamed.contains_key(old));
+            if let Some([new]) = name.and_then(|of| new_of.get(of.name)).map(Vec::as_slice) {
+                added.remove(new);
+                renamed.insert(*old, *new);
+            }
+        }
+    }
+
+    /// Adds the absent tests that are the only one of their file, where one test of the file is new.
+    fn edited(
+        &self,
+        absent: &[TestOrdinal],
+        added: &mut BTreeSet<TestOrdinal>,
+        renamed: &mut BTreeMap<TestOrdinal, TestOrdinal>,
+    ) {
+        let open = absent.iter().copied().filter(|old| !renamed.contains_key(old));
+        let old_of = self.grouped(open, |test| test.file_path);
+        let new_of = self.grouped(added.iter().copied(), |test| test.file_path);
+        for (file, old) in old_of {
+            if let ([old], Some([new])) = (old.as_slice(), new_of.get(file).map(Vec::as_slice)) {
+                added.remove(new);
+                renamed.insert(*old, *new);
+            }
+        }
+    }
+
+    /// Tests by a part of their names.
+    fn grouped(
+        &self,
+        tests: impl Iterator<Item = TestOrdinal>,
+        part: impl Fn(TestNameRef<'a>) -> Option<&'a str>,
+    ) -> HashMap<&'a str, Vec<TestOrdinal>> {
+        let mut groups: HashMap<&str, Vec<TestOrdinal>> = HashMap::new();
+        for test in tests {
+            if let Some(key) = self.names.get(test).and_then(&part) {
+                groups.entry(key).or_default().push(test);
+            }
+        }
+        groups
     }
 }
 

@@ -87,7 +87,7 @@ fn each_change_has_its_list() {
 }
 
 #[test]
-fn a_missing_test_is_told_only_if_the_run_would_have_reported_it() {
+fn a_missing_test_is_listed_only_if_the_run_would_have_reported_it() {
     let suite = names(&[("a", "x"), ("b", "x"), ("alone", "y"), ("no file", "")]);
     let missing = |runs: Vec<RunObservations>| {
         let found = compared(runs, &suite);
@@ -162,6 +162,51 @@ fn a_renamed_test_is_neither_missing_nor_added() {
     assert_eq!((found.missing, found.added), (vec![], vec![4]));
 }
 
+/// The tests that got parameters, by comparing each absent test with each new one.
+fn parametrised_by_pairs(
+    names: &TestNames,
+    absent: &[TestOrdinal],
+    added: &mut BTreeSet<TestOrdinal>,
+) -> BTreeMap<TestOrdinal, TestOrdinal> {
+    let mut renamed = BTreeMap::new();
+    for old in absent {
+        let from = names.get(*old).unwrap();
+        let continues = |new: &&TestOrdinal| {
+            let to = names.get(**new).unwrap();
+            to.file_path == from.file_path && is_parametrised(from.name, to.name)
+        };
+        let several: Vec<TestOrdinal> = added.iter().filter(continues).copied().collect();
+        if let Some(first) = several.first() {
+            renamed.insert(*old, *first);
+            added.retain(|new| !several.contains(new));
+        }
+    }
+    renamed
+}
+
+proptest! {
+    #[test]
+    fn parameters_are_found_as_by_comparing_all_pairs(
+        tests in prop::collection::btree_set((r"[a\[ ]{1,6}", "[xy]"), 1..40),
+        gone in prop::collection::vec(any::<bool>(), 40),
+    ) {
+        let tests: Vec<(&str, &str)> = tests.iter().map(|(name, file)| (name.as_str(), file.as_str())).collect();
+        let names = names(&tests);
+        let runs = against(&"P".repeat(40), &"P".repeat(40));
+        let history = History { stable_branch: "main".into(), tests: 40, runs };
+        let run = history.runs.last().unwrap();
+        let stable: Vec<_> = history.runs.iter().enumerate().take(12).collect();
+        let comparison = Comparison::new(&history, run, (&stable, Some(run)), &names).unwrap();
+        let (absent, new): (Vec<TestOrdinal>, Vec<TestOrdinal>) =
+            (0..).take(tests.len()).partition(|test: &TestOrdinal| gone[usize::try_from(*test).unwrap()]);
+        let mut added: BTreeSet<TestOrdinal> = new.into_iter().collect();
+        let mut expected_added = added.clone();
+        let expected = parametrised_by_pairs(&names, &absent, &mut expected_added);
+        prop_assert_eq!(comparison.parametrised(&absent, &mut added), expected);
+        prop_assert_eq!(added, expected_added);
+    }
+}
+
 /// A suite of 200 tests in 20 files, and the dice of one simulated run.
 struct Simulated {
     names: TestNames,
@@ -209,8 +254,8 @@ fn ten_thousand_simulated_runs_have_no_false_missing_test_and_every_planted_one(
     for _ in 0..10_000 {
         let (runs, planted) = simulate(&mut simulated);
         let found = compared(runs, &simulated.names);
-        let told: BTreeSet<TestOrdinal> = found.missing.iter().copied().collect();
-        assert_eq!(told, planted, "{:?}", found.missing_not_judged);
+        let listed: BTreeSet<TestOrdinal> = found.missing.iter().copied().collect();
+        assert_eq!(listed, planted, "{:?}", found.missing_not_judged);
         planted_total += planted.len();
         judged += usize::from(found.missing_not_judged.is_none());
     }
