@@ -49,6 +49,43 @@ pub struct Listing {
 }
 
 impl Runner {
+    /// Every runner.
+    pub const ALL: [Self; 8] = [
+        Self::Playwright,
+        Self::Pytest,
+        Self::Nextest,
+        Self::Go,
+        Self::Jest,
+        Self::Vitest,
+        Self::Surefire,
+        Self::Dotnet,
+    ];
+
+    /// Its name on the command line.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Playwright => "playwright",
+            Self::Pytest => "pytest",
+            Self::Nextest => "nextest",
+            Self::Go => "go",
+            Self::Jest => "jest",
+            Self::Vitest => "vitest",
+            Self::Surefire => "surefire",
+            Self::Dotnet => "dotnet",
+        }
+    }
+
+    /// What it runs or leaves out as a whole.
+    pub const fn units(self) -> &'static str {
+        match self {
+            Self::Playwright | Self::Pytest | Self::Nextest => "tests",
+            Self::Go => "packages",
+            Self::Jest | Self::Vitest => "files",
+            Self::Surefire => "classes",
+            Self::Dotnet => "methods",
+        }
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::Playwright => "Playwright",

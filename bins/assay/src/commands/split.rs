@@ -11,7 +11,10 @@ use anyhow::{Context as _, bail};
 use assay_console::{message, misuse::Misuse, output, terminal};
 use assay_domain::timestamp::Timestamp;
 use assay_split::{Listing, Plan, Runner, Timings};
-use clap::{Args, ValueEnum};
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -51,8 +54,8 @@ pub(crate) struct SplitArgs {
     #[arg(long, value_name = "N", required_unless_present = "write", value_parser = shards)]
     total: Option<usize>,
     /// The runner whose list it is
-    #[arg(long, value_enum, required_unless_present = "write")]
-    runner: Option<RunnerName>,
+    #[arg(long, required_unless_present = "write", value_parser = runners())]
+    runner: Option<Runner>,
     /// The project: its id or name; without it the only project of the key
     #[arg(long)]
     project: Option<String>,
@@ -74,46 +77,21 @@ pub(crate) struct SplitArgs {
     connection: ConnectionFlags,
 }
 
-/// A runner whose tests can be divided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum RunnerName {
-    /// Tests of npx playwright test --list
-    Playwright,
-    /// Tests of pytest --collect-only -q
-    Pytest,
-    /// Tests of cargo nextest list
-    Nextest,
-    /// Packages of go list ./...
-    Go,
-    /// Files of npx jest --listTests
-    Jest,
-    /// Files of npx vitest list --filesOnly
-    Vitest,
-    /// Classes, by the files of their sources
-    Surefire,
-    /// Methods of dotnet test --list-tests
-    Dotnet,
-}
-
-impl From<RunnerName> for Runner {
-    fn from(name: RunnerName) -> Self {
-        match name {
-            RunnerName::Playwright => Self::Playwright,
-            RunnerName::Pytest => Self::Pytest,
-            RunnerName::Nextest => Self::Nextest,
-            RunnerName::Go => Self::Go,
-            RunnerName::Jest => Self::Jest,
-            RunnerName::Vitest => Self::Vitest,
-            RunnerName::Surefire => Self::Surefire,
-            RunnerName::Dotnet => Self::Dotnet,
-        }
-    }
-}
-
 /// The largest number of shards.
 const MOST_SHARDS: usize = 10_000;
 /// The largest list and the largest file of durations, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
+
+fn runners() -> impl TypedValueParser<Value = Runner> {
+    let words = Runner::ALL.map(|runner| {
+        let help = format!("Divides the {} of {}", runner.units(), runner.list_command());
+        PossibleValue::new(runner.word()).help(help)
+    });
+    PossibleValuesParser::new(words).try_map(|word| {
+        let named = Runner::ALL.into_iter().find(|runner| runner.word() == word);
+        named.ok_or_else(|| format!("{word} is no runner"))
+    })
+}
 
 fn shards(text: &str) -> Result<usize, String> {
     let number = text
@@ -155,7 +133,7 @@ pub(crate) fn run(global: &Global, args: &SplitArgs) -> anyhow::Result<()> {
             Timings::deserialize(&of_server(global, args)?).context("the server's answer has no timings")?
         }
     };
-    let listing = Listing::parse(runner.into(), &read(&args.list)?)?;
+    let listing = Listing::parse(runner, &read(&args.list)?)?;
     let plan = Plan::new(&listing, &timings, total);
     let shard = plan.shards.get(index - 1).context("the plan lacks this shard")?;
     let selection = listing.selection(&shard.units);
@@ -163,7 +141,7 @@ pub(crate) fn run(global: &Global, args: &SplitArgs) -> anyhow::Result<()> {
     if global.json {
         let value = json!({
             "list": selection,
-            "usage": Runner::from(runner).run_command(),
+            "usage": runner.run_command(),
             "units": shard.units.len(),
             "unitsInAll": listing.units().len(),
             "unknown": plan.unknown,

@@ -24,30 +24,23 @@ fn served() -> ServedWorld {
     world
 }
 
-fn split(world: &ServedWorld, arguments: &[&str]) -> Output {
-    let list = world.file("list.txt", LIST);
-    let now = rfc3339(OffsetDateTime::now_utc() + Duration::minutes(1));
-    let mut command = Cli::new("postgresql://127.0.0.1:1/nowhere").command(
-        &[
-            &[
-                "split",
-                &list,
-                "--runner",
-                "surefire",
-                "--before",
-                &now,
-                "--retry-for",
-                "0",
-            ],
-            arguments,
-        ]
-        .concat(),
-    );
-    let url = format!("http://{}/api/v1", world.server.address());
+/// `assay split` of a list of classes with these arguments, which asks this server.
+fn command(list: &str, arguments: &[&str], server: &str, key: &str) -> Command {
+    let fixed = ["split", list, "--runner", "surefire", "--retry-for", "0"];
+    let mut command = Cli::new("postgresql://127.0.0.1:1/nowhere").command(&[&fixed, arguments].concat());
     command
-        .env("ASSAY_API_URL", url)
-        .env("ASSAY_READ_KEY", &world.key);
-    command.output().unwrap()
+        .env("ASSAY_API_URL", format!("http://{server}/api/v1"))
+        .env("ASSAY_READ_KEY", key);
+    command
+}
+
+fn split(world: &ServedWorld, arguments: &[&str]) -> Output {
+    let now = rfc3339(OffsetDateTime::now_utc() + Duration::minutes(1));
+    let arguments = [&["--before", &now], arguments].concat();
+    let list = world.file("list.txt", LIST);
+    command(&list, &arguments, world.server.address(), &world.key)
+        .output()
+        .unwrap()
 }
 
 fn listed(output: &Output) -> Vec<String> {
@@ -64,12 +57,12 @@ fn shards_take_equally_long_and_together_are_the_list() {
     assert_eq!(listed(&first), ["org/shop/SlowTest.java"]);
     let others = ["CartTest", "PayTest", "NewTest"].map(|class| format!("org/shop/{class}.java"));
     assert_eq!(listed(&second), others);
-    let told = stderr_text(&second);
+    let plan = stderr_text(&second);
     assert!(
-        told.contains(
+        plan.contains(
             "shard 2 of 2: 3 of 4, about 3 s (all shards: 3 to 9 s; durations of 3 runs of \"main\")"
-        ) && told.contains("1 of 4 have no duration"),
-        "{told}"
+        ) && plan.contains("1 of 4 have no duration"),
+        "{plan}"
     );
 
     let json = split(&world, &["--index", "2", "--total", "2", "--json"]);
@@ -100,23 +93,9 @@ fn durations_can_be_written_for_machines_without_a_server() {
     drop(world.server);
     let list = world.world.file("list.txt", LIST);
     let offline = |arguments: &[&str]| {
-        let fixed = [
-            "split",
-            &list,
-            "--runner",
-            "surefire",
-            "--index",
-            "1",
-            "--total",
-            "3",
-            "--retry-for",
-            "0",
-        ];
-        let mut command = Cli::new("postgresql://127.0.0.1:1/nowhere").command(&[&fixed, arguments].concat());
-        command
-            .env("ASSAY_API_URL", "http://127.0.0.1:1/api/v1")
-            .env("ASSAY_READ_KEY", "svc_ro_00000000000000000000000000000000");
-        command.output().unwrap()
+        let arguments = [&["--index", "1", "--total", "3"], arguments].concat();
+        let key = "svc_ro_00000000000000000000000000000000";
+        command(&list, &arguments, "127.0.0.1:1", key).output().unwrap()
     };
     assert_eq!(listed(&offline(&["--timings", &file])), listed(&online));
     assert_eq!(listed(&offline(&["--evenly"])).len(), 2);
@@ -148,24 +127,9 @@ fn the_checked_out_commit_gives_the_moment_that_shards_share() {
         let list = folder.path().join("list.txt");
         fs::write(&list, LIST).unwrap();
         let list = list.display().to_string();
-        let mut command = Cli::new("postgresql://127.0.0.1:1/nowhere").command(&[
-            "split",
-            &list,
-            "--runner",
-            "surefire",
-            "--index",
-            "1",
-            "--total",
-            "2",
-            "--retry-for",
-            "0",
-        ]);
-        let url = format!("http://{}/api/v1", world.server.address());
-        command
-            .current_dir(folder.path())
-            .env("ASSAY_API_URL", url)
-            .env("ASSAY_READ_KEY", &world.key);
-        command.output().unwrap()
+        let arguments = ["--index", "1", "--total", "2"];
+        let mut command = command(&list, &arguments, world.server.address(), &world.key);
+        command.current_dir(folder.path()).output().unwrap()
     };
     let outside = split();
     assert_eq!(outside.status.code(), Some(2));
