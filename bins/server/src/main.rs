@@ -12,11 +12,11 @@ mod signals;
 mod site;
 mod startup;
 
-use std::{io, process::ExitCode, thread};
+use std::{process::ExitCode, thread};
 
 use actix_web::rt;
 use assay_local_postgres::ClusterError;
-use assay_settings::{Address, Config};
+use assay_settings::Config;
 use clap::FromArgMatches as _;
 use mimalloc::MiMalloc;
 
@@ -45,7 +45,11 @@ fn main() -> ExitCode {
         return ExitCode::from(WRONG_USAGE);
     }
     if config.check_health {
-        return check_health(&config);
+        let Err(error) = assay_settings::check_health(&config) else {
+            return ExitCode::SUCCESS;
+        };
+        eprintln!("assay-server: {error}");
+        return ExitCode::FAILURE;
     }
     assay_logging::start(&config.log, config.log_format);
     match run(config) {
@@ -58,23 +62,6 @@ fn main() -> ExitCode {
             if let Some(advice) = causes.find_map(ClusterError::advice) {
                 eprintln!("  -> {advice}");
             }
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// The exit status of the health check.
-fn check_health(config: &Config) -> ExitCode {
-    let result = match config.admin_listen {
-        Address::At(address) => assay_settings::check_health(address),
-        Address::Off => Err(io::Error::other(
-            "ASSAY_ADMIN_LISTEN is off, so nothing can be asked",
-        )),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("assay-server: {error}");
             ExitCode::FAILURE
         }
     }

@@ -6,16 +6,27 @@ use std::{
     time::Duration,
 };
 
+use crate::{Address, Config};
+
 /// Time limit for connecting, and for each part of the answer.
 const WITHIN: Duration = Duration::from_secs(5);
 /// The beginning of the answer of a healthy server.
 const HEALTHY: &[u8] = b"HTTP/1.1 200 ";
 
-/// Asks the server whose operators' listener has this address whether it is healthy.
+/// Asks the server with these settings whether it is healthy.
 ///
 /// # Errors
-/// If it does not answer, or is not healthy.
-pub fn check_health(listener: SocketAddr) -> io::Result<()> {
+/// If its operators' listener is off or does not answer, or it is not healthy.
+pub fn check_health(config: &Config) -> io::Result<()> {
+    match config.admin_listen {
+        Address::At(listener) => ask(listener),
+        Address::Off => Err(io::Error::other(
+            "ASSAY_ADMIN_LISTEN is off, so nothing can be asked",
+        )),
+    }
+}
+
+fn ask(listener: SocketAddr) -> io::Result<()> {
     let mut address = listener;
     match address.ip() {
         // A server that listens on all addresses also listens on loopback.
@@ -59,7 +70,7 @@ mod tests {
             client.write_all(answer.as_bytes()).unwrap();
             asked
         });
-        let result = check_health(address);
+        let result = ask(address);
         assert_eq!(&server.join().unwrap(), b"GET /healthz");
         result
     }
@@ -71,6 +82,6 @@ mod tests {
             assert!(checked(answer).is_err(), "{answer}");
         }
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        assert!(check_health(closed).is_err());
+        assert!(ask(closed).is_err());
     }
 }
