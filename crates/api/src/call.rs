@@ -12,7 +12,7 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::Suspects,
 };
-use assay_explain::links::PublicPages;
+use assay_explain::{commit::sha_of, links::PublicPages};
 use assay_flakiness::Diagnose;
 use assay_listener::Pairs;
 
@@ -68,10 +68,7 @@ impl Call<'_> {
     pub(crate) fn commit(&self) -> Result<String, ApiError> {
         self.path
             .value("commitSha")
-            .filter(|text| {
-                (4..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-            })
-            .map(str::to_ascii_lowercase)
+            .and_then(sha_of)
             .ok_or(ApiError::CommitNotFound)
     }
 

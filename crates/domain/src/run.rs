@@ -243,6 +243,24 @@ pub struct RunQuery {
     pub direction: Direction,
 }
 
+impl RunQuery {
+    /// The newest runs of a period, without a filter.
+    pub const fn newest(window: Window, per_page: PerPage) -> Self {
+        Self {
+            window,
+            branch: None,
+            sha: None,
+            pull_request: None,
+            trusted: None,
+            number: None,
+            status: None,
+            per_page,
+            position: None,
+            direction: Direction::Next,
+        }
+    }
+}
+
 /// One page of the runs list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunPage {

@@ -9,6 +9,7 @@ use assay_domain::{
     cause::{Action, Cause},
     id::{ProjectId, RunId},
     project::Project,
+    revision::tested_or_commit,
     run::{Counts, RunRow, RunStatus, SomeTests},
     store::{Store, StoreError},
     test_attempts::TestAttempts,
@@ -144,7 +145,7 @@ fn joined_runs(
     else {
         return Ok(None);
     };
-    let revision = run.tested_revision.as_ref().or(run.commit_sha.as_ref());
+    let revision = tested_or_commit(run.tested_revision.as_ref(), run.commit_sha.as_ref());
     let selector = match (run.pull_request_number, revision) {
         (Some(number), _) => CommitSelector::PullRequest(number),
         (None, Some(revision)) => CommitSelector::Sha(revision.to_lowercase()),

@@ -2,10 +2,10 @@
 
 use assay_domain::{
     id::RunId,
-    page::{Direction, Page, PerPage},
+    page::{Page, PerPage},
     plan::Plan,
     project::{Project, ProjectTag},
-    run::{Counts, Outcome, RunQuery, RunRow, RunStatus, ShardCount},
+    run::{Counts, RunQuery, RunRow, RunStatus, ShardCount},
     store::{Store, StoreError},
     timestamp::Timestamp,
     window::{Days, Window},
@@ -24,6 +24,12 @@ pub enum CommitSelector {
     PullRequest(i64),
     /// A branch.
     Branch(String),
+}
+
+/// A commit or its beginning in lower case; none if the text is not 4 to 64 hexadecimal digits.
+pub fn sha_of(text: &str) -> Option<String> {
+    let is_sha = (4..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_sha.then(|| text.to_ascii_lowercase())
 }
 
 /// Which runs are joined. A run of a public key may be anyone's, so the two kinds never mix.
@@ -63,7 +69,6 @@ pub fn newest_commit(
         CommitSelector::Branch(branch) => (None, None, Some(branch)),
     };
     let query = RunQuery {
-        window: longest_window(project.plan, now),
         branch,
         sha,
         pull_request,
@@ -71,11 +76,7 @@ pub fn newest_commit(
             Trust::Preferred => true,
             Trust::Only(trusted) => trusted,
         }),
-        number: None,
-        status: None,
-        per_page: PerPage::Fifty,
-        position: None,
-        direction: Direction::Next,
+        ..RunQuery::newest(longest_window(project.plan, now), PerPage::Fifty)
     };
     let mut rows = store.runs(project, &query)?.runs;
     if rows.is_empty() && trust == Trust::Preferred {
@@ -271,15 +272,21 @@ fn results(project: ProjectTag, rows: &[RunRow], joined: JoinedFailures) -> Opti
     })
 }
 
-fn status(runs: &[CommitRun]) -> RunStatus {
-    let is_incomplete = |run: &CommitRun| run.status == RunStatus::Incomplete || run.incomplete.is_some();
-    if runs.iter().any(|run| run.status == RunStatus::Failed) {
-        RunStatus::Failed
-    } else if runs.iter().any(is_incomplete) {
-        RunStatus::Incomplete
-    } else {
-        Some(Outcome::Passed).into()
+impl CommitRun {
+    /// Its outcome; incomplete for a passed run that may lack results.
+    pub fn state(&self) -> RunStatus {
+        match (self.status, &self.incomplete) {
+            (RunStatus::Passed, Some(_)) => RunStatus::Incomplete,
+            (status @ (RunStatus::Passed | RunStatus::Failed | RunStatus::Incomplete), _) => status,
+        }
     }
+}
+
+fn status(runs: &[CommitRun]) -> RunStatus {
+    [RunStatus::Failed, RunStatus::Incomplete]
+        .into_iter()
+        .find(|state| runs.iter().any(|run| run.state() == *state))
+        .unwrap_or(RunStatus::Passed)
 }
 
 fn sum(runs: &[CommitRun]) -> Counts {

@@ -53,8 +53,8 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Creates an endpoint that receives calls at `reception`, and whose tools read from `store`. Each key may make
-    /// `calls_a_minute` calls; 0 means no limit. Requests to loopback
-    /// and to the `public` host are permitted. Pages of other origins are refused.
+    /// `calls_a_minute` calls; 0 means no limit. Requests to loopback and to the `public` host are permitted. Pages of other
+    /// origins are refused.
     pub fn new(
         reception: ReadReception,
         store: Arc<dyn Store>,

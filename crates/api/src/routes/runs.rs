@@ -251,19 +251,11 @@ mod tests {
         has_newer: bool,
     ) -> (Option<RunPosition>, Option<RunPosition>) {
         let query = RunQuery {
-            window: Window::ending(NOW, Days::Seven),
-            branch: None,
-            sha: None,
-            pull_request: None,
-            trusted: None,
-            number: None,
-            status: None,
-            per_page: PerPage::Ten,
             position: Some(RunPosition {
                 started_at: NOW,
                 number: 5,
             }),
-            direction: Direction::Next,
+            ..RunQuery::newest(Window::ending(NOW, Days::Seven), PerPage::Ten)
         };
         let id = ProjectId("019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap());
         let project = Project::of_row(id, "shop".to_owned(), Plan::Pro, NOW);

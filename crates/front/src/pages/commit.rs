@@ -4,14 +4,14 @@ use assay_components::{cause, figures, name, reading, repository, words};
 use assay_domain::{
     id::{ProjectId, RunId},
     project::Project,
-    run::{RunRow, RunStatus},
+    run::RunRow,
     timestamp::Timestamp,
 };
 use assay_explain::{
     changes::{ChangedTests, RunChanges, changes_of_runs},
     commit::{
         CommitFailure, CommitResults, CommitRun, CommitRuns, CommitSelector, Trust, commit_results,
-        newest_commit,
+        newest_commit, sha_of,
     },
     failed_error::FailedError,
 };
@@ -34,13 +34,9 @@ const PER_PAGE: u32 = 10;
 
 /// The page of a commit.
 pub(super) fn of_commit(view: &View<'_>) -> Result<Answer, FrontError> {
-    let sha = view.part("sha");
-    let is_sha = (4..=64).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let path = format!("/commit/{}", links::escaped(sha));
-    if !is_sha {
-        return Err(FrontError::CommitNotFound);
-    }
-    render(view, &CommitSelector::Sha(sha.to_ascii_lowercase()), &path)
+    let sha = sha_of(view.part("sha")).ok_or(FrontError::CommitNotFound)?;
+    let path = format!("/commit/{sha}");
+    render(view, &CommitSelector::Sha(sha), &path)
 }
 
 /// The page of a pull request: its newest commit.
@@ -127,20 +123,12 @@ fn heading(selector: &CommitSelector, results: &CommitResults) -> String {
     }
 }
 
-const fn status(of: RunStatus) -> &'static str {
-    match of {
-        RunStatus::Passed => "passed",
-        RunStatus::Failed => "failed",
-        RunStatus::Incomplete => "incomplete",
-    }
-}
-
 fn head(project: ProjectId, selector: &CommitSelector, heading: &str, results: &CommitResults) -> Markup {
     let of = &results.commit;
     let links_out = repository_links(results);
     let counts = results.counts;
     html! {
-        h1 { (heading) " " span class={ "chip " (status(results.status)) } { (status(results.status)) } }
+        h1 { (heading) " " span class={ "chip " (results.status) } { (results.status) } }
         @if results.runs.iter().any(|run| !run.trusted) { p.sub { "It was sent with a key for pull requests only, which anyone may have. It counts in no verdict." } }
         @if let Some(subject) = &of.subject { p { bdi { (subject) } } }
         p.facts {
@@ -219,16 +207,15 @@ fn runs(
             h2 #runs { (words::count(results.runs.len(), "run")) }
             ol.rows {
                 @for run in &results.runs {
-                    @let state = if run.status == RunStatus::Passed && run.incomplete.is_some() { RunStatus::Incomplete } else { run.status };
-                    li.row.(status(state)) { div.card { (run_row(project, run, status(state), now)) @if let Some(decisions) = of_run(decisions, run.id) { (decisions.sentences(now)) } } }
+                    li.row.(run.state()) { div.card { (run_row(project, run, now)) @if let Some(decisions) = of_run(decisions, run.id) { (decisions.sentences(now)) } } }
                 }
             }
         }
     }
 }
 
-fn run_row(project: ProjectId, run: &CommitRun, state: &str, now: Timestamp) -> Markup {
-    let counts = run.counts;
+fn run_row(project: ProjectId, run: &CommitRun, now: Timestamp) -> Markup {
+    let (state, counts) = (run.state(), run.counts);
     html! {
         p {
             span class={ "chip " (state) } { (state) } " "

@@ -1,13 +1,7 @@
 //! What to do while there is nothing to show: an organization without projects, a project without runs.
 
-use assay_domain::{
-    ci_service::CiService,
-    id::ProjectId,
-    page::{Direction, PerPage},
-    project::Project,
-    run::RunQuery,
-    window::{Days, Window},
-};
+use assay_domain::{ci_service::CiService, id::ProjectId, page::PerPage, project::Project, run::RunQuery};
+use assay_explain::commit::longest_window;
 use maud::{Markup, html};
 
 use crate::{error::FrontError, view::View};
@@ -17,19 +11,7 @@ const EXAMPLE: &str = "https://assay.example.org";
 
 /// Whether the project has no run that its plan keeps.
 pub(super) fn has_no_run(view: &View<'_>, project: &Project) -> Result<bool, FrontError> {
-    let longest = Days::of_plan(view.caller.plan).last().unwrap_or(Days::Seven);
-    let query = RunQuery {
-        window: Window::ending(view.now, longest),
-        branch: None,
-        sha: None,
-        pull_request: None,
-        trusted: None,
-        number: None,
-        status: None,
-        per_page: PerPage::Ten,
-        position: None,
-        direction: Direction::Next,
-    };
+    let query = RunQuery::newest(longest_window(view.caller.plan, view.now), PerPage::Ten);
     Ok(view.store.runs(project, &query)?.runs.is_empty())
 }
 

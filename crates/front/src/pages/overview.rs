@@ -14,7 +14,7 @@ use assay_components::{
 use assay_domain::{
     id::ProjectId,
     observation::History,
-    page::{Direction, PerPage},
+    page::PerPage,
     project::Project,
     run::{Outcome, RunQuery, RunRow},
     signature::{NewSignature, SignatureSort},
@@ -55,17 +55,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         .runs(
             &project,
             &RunQuery {
-                window: Window::ending(view.now, Days::Thirty),
-                branch: None,
-                sha: None,
-                pull_request: None,
                 // Runs of public keys count in no verdict, so they are in no chart.
                 trusted: Some(true),
-                number: None,
-                status: None,
-                per_page: PerPage::Fifty,
-                position: None,
-                direction: Direction::Next,
+                ..RunQuery::newest(Window::ending(view.now, Days::Thirty), PerPage::Fifty)
             },
         )?
         .runs;

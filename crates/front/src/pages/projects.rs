@@ -7,7 +7,7 @@ use assay_components::{
 use assay_domain::{
     folding::fold,
     id::ProjectId,
-    page::{Direction, PerPage},
+    page::PerPage,
     project::ProjectEntry,
     run::{Outcome as RunOutcome, RunQuery, RunRow},
     verdict::VerdictStatus,
@@ -114,17 +114,9 @@ fn detailed<'a>(
     let mut cards = Vec::new();
     for (entry, verdicts, project) in judged {
         let query = RunQuery {
-            window: Window::ending(view.now, Days::Thirty),
-            branch: None,
-            sha: None,
-            pull_request: None,
             // Runs of public keys count in no verdict, so they are in no chart.
             trusted: Some(true),
-            number: None,
-            status: None,
-            per_page: PerPage::TwentyFive,
-            position: None,
-            direction: Direction::Next,
+            ..RunQuery::newest(Window::ending(view.now, Days::Thirty), PerPage::TwentyFive)
         };
         let runs = view.store.runs(&project, &query)?.runs;
         cards.push(Card {

@@ -1,7 +1,7 @@
 //! `list_runs`: the newest runs of a project.
 
 use assay_domain::{
-    page::{Direction, PerPage},
+    page::PerPage,
     project::ProjectEntry,
     run::{Outcome, RunQuery, RunRow, RunStatus},
 };
@@ -42,17 +42,14 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
             return Ok(Draft::default().entries("projects", projects.into_iter().map(entry).collect()));
         }
     };
+    let per_page = PerPage::of(if limit <= 10 { 10 } else { 50 }).unwrap_or(PerPage::Fifty);
     let query = RunQuery {
-        window: call.longest_window(),
         branch: call.arguments.text("branch")?,
         sha: call.commit()?,
         pull_request: call.arguments.number("pullRequest", 1..=i64::MAX)?,
         trusted: call.arguments.flag("trusted")?,
-        number: None,
         status: call.arguments.word("status", Outcome::ALL)?,
-        per_page: PerPage::of(if limit <= 10 { 10 } else { 50 }).unwrap_or(PerPage::Fifty),
-        position: None,
-        direction: Direction::Next,
+        ..RunQuery::newest(call.longest_window(), per_page)
     };
     let page = call.store.runs(&project, &query)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);

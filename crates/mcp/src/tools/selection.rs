@@ -6,7 +6,7 @@ use assay_domain::{
     folding::{contains_folded, fold},
     id::RunId,
     observation::Bitmap,
-    page::{Direction, PerPage},
+    page::PerPage,
     project::Project,
     run::RunQuery,
     store::in_snapshot,
@@ -15,7 +15,7 @@ use assay_domain::{
     verdict::ENGINE_WINDOW_DAYS,
     window::{Days, Window},
 };
-use assay_explain::commit::longest_window;
+use assay_explain::commit::{longest_window, sha_of};
 use serde_json::json;
 
 use super::call::Call;
@@ -37,13 +37,9 @@ impl Call<'_> {
         let Some(commit) = self.arguments.text("commit")? else {
             return Ok(None);
         };
-        let is_commit =
-            (4..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if is_commit {
-            Ok(Some(commit.to_ascii_lowercase()))
-        } else {
-            Err(ToolError::new("`commit` must be 4 to 64 hexadecimal digits."))
-        }
+        let sha = sha_of(&commit);
+        sha.map(Some)
+            .ok_or_else(|| ToolError::new("`commit` must be 4 to 64 hexadecimal digits."))
     }
 
     /// The period, `default` unless the call names one.
@@ -71,16 +67,8 @@ impl Call<'_> {
             None => return Err(ToolError::new("`run` must be a run's id or number.").with_call(list())),
         };
         let query = RunQuery {
-            window: self.longest_window(),
-            branch: None,
-            sha: None,
-            pull_request: None,
-            trusted: None,
             number: Some(number),
-            status: None,
-            per_page: PerPage::Ten,
-            position: None,
-            direction: Direction::Next,
+            ..RunQuery::newest(self.longest_window(), PerPage::Ten)
         };
         let page = self.store.runs(project, &query)?;
         let run = page.runs.first().map(|run| run.id);

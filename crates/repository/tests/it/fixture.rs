@@ -11,7 +11,7 @@ use assay_domain::{
     id::{KeyId, ProjectId},
     key::{KeyHash, NewKey},
     observation::History,
-    page::{Direction, PerPage},
+    page::PerPage,
     plan::Plan,
     project::{Caller, Project},
     recording::{ImportReceipt, RecordedAttempt, RecordedTest, Recording, RunContext, Sender, ShardIndex},
@@ -173,18 +173,7 @@ pub(crate) fn key(seed: u8) -> NewKey {
 }
 
 pub(crate) fn run_query() -> RunQuery {
-    RunQuery {
-        window: window(Days::Thirty),
-        branch: None,
-        sha: None,
-        pull_request: None,
-        trusted: None,
-        number: None,
-        status: None,
-        per_page: PerPage::Ten,
-        position: None,
-        direction: Direction::Next,
-    }
+    RunQuery::newest(window(Days::Thirty), PerPage::Ten)
 }
 
 pub(crate) fn any_file(name: &str) -> TestSelector {

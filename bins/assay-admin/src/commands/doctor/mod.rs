@@ -29,7 +29,7 @@ Exit status: 0 if everything works or there are only warnings, else 1.";
 /// Check the installation and print what to do
 ///
 /// Checks the database and its version, the schema, roles and rights, clocks, sizes, and read keys that are about to
-/// expire. Checks names, results past their retention and stale verdicts. Checks the private database's state and disk,
+/// expire. Checks results past their retention and stale verdicts. Checks the private database's state and disk,
 /// and Redis where it is used. Asks the address of the installation for pages, API and ingest listener, and whether a proxy
 /// refuses a report of the largest size. Changes nothing. Checks that the connected role has no rights for are named and do not
 /// fail.

@@ -107,7 +107,7 @@ pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
     check
 }
 
-/// Whether a login exists that may read everything and is nobody's else, for backups.
+/// Whether a login for backups exists: one that may read every table and has no further rights.
 pub(super) fn backup(logins: &[String]) -> Check {
     match logins {
         [] => Check::warn(
