@@ -1,14 +1,15 @@
 //! Case-insensitive comparison of texts, for searches and for the order of branches.
 
-use icu_casemap::CaseMapper;
-
-/// The text with each character replaced by its simple case folding, as defined by Unicode.
+/// The text with each character replaced by its simple case folding, as defined by Unicode 16.
 ///
 /// Simple folding depends on the character alone, so the folded text contains the fold of each of its parts. Lower case
 /// does not have this property: it writes a sigma at the end of a word differently.
 pub fn fold(text: &str) -> String {
-    let mapper = CaseMapper::new();
-    text.chars().map(|char| mapper.simple_fold(char)).collect()
+    let fold = |char| {
+        let folded = unicode_case_mapping::case_folded(char);
+        folded.and_then(|code| char::from_u32(code.get())).unwrap_or(char)
+    };
+    text.chars().map(fold).collect()
 }
 
 /// Whether the text contains another one that is already folded.
