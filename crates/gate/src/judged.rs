@@ -4,6 +4,7 @@ use assay_analysis::{CausedFailure, Causes};
 use assay_domain::{
     attempt::AttemptStatus,
     cause::{Action, Cause},
+    run::MissingNotJudged,
     timestamp::Timestamp,
 };
 use serde::Deserialize;
@@ -27,6 +28,8 @@ pub enum Unexplained {
 
 /// Most missing tests that a problem names.
 const NAMED: usize = 5;
+/// The reasons for which a run has nothing to be compared with: the stable branch has too few runs.
+const NOTHING_TO_COMPARE: [MissingNotJudged; 2] = [MissingNotJudged::NoBase, MissingNotJudged::FewRuns];
 
 /// The failures of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,8 +185,13 @@ impl JudgedRun {
         } = Changes::deserialize(changes).map_err(Unexplained::StoredRun)?;
         let MissingTests { total, tests } = no_longer_reported;
         let lacking = match missing_not_judged {
-            // Without enough runs of the stable branch there is nothing to compare with.
-            Some(reason) if ["no_base", "few_runs"].contains(&reason.as_str()) => None,
+            Some(reason)
+                if NOTHING_TO_COMPARE
+                    .map(MissingNotJudged::as_str)
+                    .contains(&reason.as_str()) =>
+            {
+                None
+            }
             Some(reason) => Some(format!(
                 "Tests may be missing, and --max-vanished cannot tell which: the run is {reason}"
             )),
