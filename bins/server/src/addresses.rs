@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use assay_demonstration::BaseUrls;
 use assay_front::ClientAddresses;
+use assay_listener::reachable;
 use assay_settings::{Config, Place, PublicUrl};
 
 use crate::listeners::Sockets;
@@ -139,36 +140,5 @@ impl Addresses {
             (Some(address), None) => log::info!("{on} on {}://{address}{path}", self.scheme),
             (None, _) => log::info!("{off}; {setting}=HOST:PORT turns this on"),
         }
-    }
-}
-
-/// An address that a request from this machine reaches: a server that listens on all addresses also listens on
-/// loopback.
-fn reachable(listening: SocketAddr) -> SocketAddr {
-    let mut address = listening;
-    if address.ip().is_unspecified() {
-        address.set_ip(match address {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    address
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_that_listens_everywhere_is_reached_here() {
-        assert_eq!(
-            reachable("0.0.0.0:80".parse().unwrap()).to_string(),
-            "127.0.0.1:80"
-        );
-        assert_eq!(reachable("[::]:80".parse().unwrap()).to_string(), "[::1]:80");
-        assert_eq!(
-            reachable("192.0.2.7:80".parse().unwrap()).to_string(),
-            "192.0.2.7:80"
-        );
     }
 }

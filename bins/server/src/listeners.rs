@@ -10,12 +10,10 @@ use actix_web::{
     dev::{Server, ServerHandle},
 };
 use anyhow::{Context as _, anyhow, bail};
-use assay_listener::bind;
+use assay_listener::{Signals, bind};
 use tokio::task::JoinSet;
 
 use assay_settings::{Address, Config, Place};
-
-use crate::signals::Signals;
 
 /// How long requests in progress may take after a stop, in seconds.
 pub(crate) const SHUTDOWN_WITHIN_S: u64 = 10;

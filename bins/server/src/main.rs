@@ -8,7 +8,6 @@ mod clock;
 mod listeners;
 mod parts;
 mod serve;
-mod signals;
 mod site;
 mod startup;
 

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 
 use actix_web::rt;
 use anyhow::Context as _;
-use assay_listener::Certificate;
+use assay_listener::{Certificate, Signals, hangups, ignore_hangups};
 use assay_settings::{Config, Limits, Sizes};
 use tokio::task::spawn_blocking;
 
@@ -12,7 +12,6 @@ use crate::{
     addresses::Addresses,
     listeners::{Servers, Sockets, operators},
     parts::Wiring,
-    signals::{self, Signals},
     site::Sites,
     startup::{self, Resources},
 };
@@ -20,7 +19,7 @@ use crate::{
 /// Prepares the database, serves until a signal, then shuts down in the opposite order.
 pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let mut signals = Signals::catch().context("catching signals")?;
-    let hangups = signals::hangups().context("catching SIGHUP")?;
+    let hangups = hangups().context("catching SIGHUP")?;
     let certificate = config.tls().map(Certificate::read).transpose()?;
     let sockets = Sockets::bind(&config)?;
     let addresses = Addresses::of(&config, &sockets);
@@ -54,7 +53,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     rt::spawn(async {
         match certificate {
             Some(certificate) => certificate.renew_on(hangups).await,
-            None => signals::ignore(hangups).await,
+            None => ignore_hangups(hangups).await,
         }
     });
     if let Some(demo) = demo {

@@ -37,3 +37,34 @@ pub fn bind(address: net::SocketAddr) -> io::Result<net::TcpListener> {
     }
     socket.listen(BACKLOG)?.into_std()
 }
+
+/// An address that a request from this machine reaches: a server that listens on all addresses also listens on
+/// loopback.
+pub fn reachable(listening: net::SocketAddr) -> net::SocketAddr {
+    let mut address = listening;
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            net::SocketAddr::V4(_) => net::Ipv4Addr::LOCALHOST.into(),
+            net::SocketAddr::V6(_) => net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_listens_everywhere_is_reached_here() {
+        assert_eq!(
+            reachable("0.0.0.0:80".parse().unwrap()).to_string(),
+            "127.0.0.1:80"
+        );
+        assert_eq!(reachable("[::]:80".parse().unwrap()).to_string(), "[::1]:80");
+        assert_eq!(
+            reachable("192.0.2.7:80".parse().unwrap()).to_string(),
+            "192.0.2.7:80"
+        );
+    }
+}

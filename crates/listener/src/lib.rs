@@ -25,13 +25,14 @@ mod refusal;
 mod reply;
 mod request_id;
 mod server;
+mod signals;
 mod tls;
 
 pub use self::{
     access_log::{RATE_LIMITED, SUCCESS},
     admission::{AdmissionControl, Key, Precedence, Rejected, Shares, TimeLimits},
     authorization::authorization,
-    bind::bind,
+    bind::{bind, reachable},
     causes::with_causes,
     connection::Answering,
     descriptors::room_for_connections,
@@ -46,5 +47,6 @@ pub use self::{
     reply::{Preferences, Tag},
     request_id::RequestId,
     server::{Continue, Listener},
+    signals::{Signals, hangups, ignore_hangups},
     tls::{Certificate, CertificateError, FileFault, Files},
 };

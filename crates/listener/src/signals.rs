@@ -4,14 +4,14 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// SIGINT and SIGTERM, caught as long as this value lives.
-pub(crate) struct Signals {
+pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
     /// Starts to catch the signals.
-    pub(crate) fn catch() -> std::io::Result<Self> {
+    pub fn catch() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -19,7 +19,7 @@ impl Signals {
     }
 
     /// Waits for one of them and returns its name.
-    pub(crate) async fn next(&mut self) -> &'static str {
+    pub async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
@@ -28,12 +28,12 @@ impl Signals {
 }
 
 /// Catches SIGHUP, so that a server that was started in a terminal survives when the terminal is closed.
-pub(crate) fn hangups() -> std::io::Result<Signal> {
+pub fn hangups() -> std::io::Result<Signal> {
     signal(SignalKind::hangup())
 }
 
 /// Logs for each SIGHUP that there is nothing to reload. Never returns.
-pub(crate) async fn ignore(mut hangups: Signal) {
+pub async fn ignore_hangups(mut hangups: Signal) {
     while hangups.recv().await.is_some() {
         log::info!("SIGHUP: ignored, because no TLS certificate is configured");
     }
