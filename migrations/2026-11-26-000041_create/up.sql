@@ -39,7 +39,13 @@ CREATE TABLE project (
     -- Whether names are stored without the parts that change from run to run.
     stable_names boolean NOT NULL DEFAULT true,
     -- How often the file of some test changed. Processes keep the names of tests while it is unchanged.
-    test_changes integer NOT NULL DEFAULT 0
+    test_changes integer NOT NULL DEFAULT 0,
+    -- The owners file of the newest run of the stable branch that sent one: its path in the checkout, its text, the files of
+    -- the checkout (one path per line), and the start of that run. Null where the checkout has none.
+    owners_path text,
+    owners_text text,
+    owners_files text,
+    owners_at timestamptz
 );
 
 -- The entries of the projects: a copy of the columns by which a project is found and listed. A distributed database keeps
@@ -704,7 +710,8 @@ BEGIN
     GRANT INSERT ON run, run_day, branch, part, test, browser, signature, result_block, attempt, attempt_texts, run_pack, verdict_block,
         verdict_evidence TO assay_importer, assay_ingester;
     GRANT UPDATE ON run, run_day, branch, part, result_block, attempt, attempt_texts, run_pack TO assay_importer, assay_ingester;
-    GRANT UPDATE (runs, tests, signatures, browsers, evaluated_at, observed, judged, test_changes) ON project TO assay_importer, assay_ingester;
+    GRANT UPDATE (runs, tests, signatures, browsers, evaluated_at, observed, judged, test_changes, owners_path, owners_text,
+        owners_files, owners_at) ON project TO assay_importer, assay_ingester;
     GRANT UPDATE (file_path, written_name, shown_at) ON test TO assay_importer, assay_ingester;
     GRANT DELETE ON run_day, branch, part, result_block, attempt, attempt_texts, verdict_block, verdict_evidence TO assay_importer, assay_ingester;
     GRANT EXECUTE ON FUNCTION assay_make_room, assay_hold_room, assay_count_projects TO assay_importer, assay_ingester;

@@ -5,8 +5,8 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     commands::{
-        analyze::AnalyzeArgs, gate::GateArgs, mcp::McpArgs, quarantine::QuarantineArgs, run::RunArgs,
-        split::SplitArgs, upload::UploadArgs, uploads::UploadsArgs,
+        analyze::AnalyzeArgs, gate::GateArgs, mcp::McpArgs, owners::OwnersArgs, quarantine::QuarantineArgs,
+        run::RunArgs, split::SplitArgs, upload::UploadArgs, uploads::UploadsArgs,
     },
     global::Global,
 };
@@ -45,6 +45,7 @@ pub(crate) enum Command {
     Quarantine(QuarantineArgs),
     Split(SplitArgs),
     Uploads(UploadsArgs),
+    Owners(OwnersArgs),
     Mcp(McpArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

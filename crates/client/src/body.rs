@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use assay_domain::owners::OwnersFile;
 use assay_ingest::{
     CiValues, Flags,
     values::{LONGEST_FILE_NAME, MOST_KNOWN_FILE_BYTES},
@@ -119,6 +120,8 @@ pub struct Facts<'a> {
     pub ci: &'a CiContext,
     /// The checkout's files, relative to its root.
     pub known_files: Option<Vec<String>>,
+    /// The owners file of the checkout.
+    pub owners: Option<OwnersFile>,
     /// The project that the key must belong to.
     pub project: Option<&'a str>,
     /// Whether nothing is stored.
@@ -153,6 +156,7 @@ impl Facts<'_> {
             ));
         }
         let text = |value: Option<&str>| value.map(str::to_owned);
+        let owners = self.owners.as_ref();
         let fields = [
             ("project", text(self.project)),
             ("runKey", run_key.clone()),
@@ -183,6 +187,23 @@ impl Facts<'_> {
             (
                 "knownFiles",
                 known_files.filter(|names| !names.is_empty() && names.len() <= MOST_KNOWN_FILE_BYTES),
+            ),
+            ("owners", owners.map(|owners| owners.text.clone())),
+            (
+                "ownersPath",
+                text(
+                    owners
+                        .map(|owners| owners.path.as_str())
+                        .filter(|path| !path.is_empty()),
+                ),
+            ),
+            (
+                "ownersFiles",
+                text(
+                    owners
+                        .map(|owners| owners.files.as_str())
+                        .filter(|files| !files.is_empty()),
+                ),
             ),
             ("dryRun", self.dry_run.then(|| "true".to_owned())),
             ("failures", self.failures.then(|| "true".to_owned())),

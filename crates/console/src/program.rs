@@ -8,7 +8,10 @@ pub type Group = (&'static str, &'static [&'static str]);
 /// The commands of `assay`, in the order of first use.
 const ASSAY: &[Group] = &[
     ("Reports", &["run", "upload", "analyze"]),
-    ("Answers", &["gate", "quarantine", "split", "uploads", "mcp"]),
+    (
+        "Answers",
+        &["gate", "quarantine", "split", "uploads", "owners", "mcp"],
+    ),
     ("This program", &["completions", "man", "help"]),
 ];
 

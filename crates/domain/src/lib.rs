@@ -18,6 +18,7 @@ pub mod id;
 pub mod intake;
 pub mod key;
 pub mod observation;
+pub mod owners;
 pub mod page;
 pub mod part;
 pub mod plain;

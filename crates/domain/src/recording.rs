@@ -8,6 +8,7 @@ use crate::{
     attempt::{Attempt, AttemptStatus, ErrorDetail},
     execution::{Executions, TestOutcome},
     id::RunId,
+    owners::OwnersFile,
     part::JobAttempt,
     revision::{is_same_revision, tested_or_commit},
     run::{CiProvider, Counts, Outcome, RunState},
@@ -162,6 +163,15 @@ pub struct Recording {
     pub report_errors: Vec<ErrorDetail>,
     /// The tests, each name and file once.
     pub tests: Vec<RecordedTest>,
+    /// The files of its checkout that concern the whole project. They are no content of the report.
+    pub checkout: CheckoutFiles,
+}
+
+/// The files of a checkout that concern the whole project. They are stored only from trusted runs of the stable branch.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckoutFiles {
+    /// The owners file; none if the report says nothing of it.
+    pub owners: Option<OwnersFile>,
 }
 
 impl Recording {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     attempt::AttemptStatus,
     observation::History,
+    owners::Ownership,
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
     vocabulary::vocabulary,
@@ -337,10 +338,13 @@ pub struct VerdictEntry {
     /// The numbers behind the verdict, if the caller requested them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// The owners of the test.
+    #[serde(flatten)]
+    pub ownership: Ownership,
 }
 
 impl VerdictEntry {
-    /// The entry of a verdict on the named test.
+    /// The entry of a verdict on the named test, without owners.
     pub fn new(
         test: TestName,
         verdict: Verdict,
@@ -366,6 +370,7 @@ impl VerdictEntry {
             last_seen_at,
             last_run,
             evidence,
+            ownership: Ownership::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use assay_domain::{
     cause::{Action, Cause},
     id::{ProjectId, RunId},
+    owners::Ownership,
     project::Project,
     revision::tested_or_commit,
     run::{Counts, RunRow, RunStatus, SomeTests},
@@ -34,7 +35,7 @@ const WITH_ERRORS: u32 = 10;
 const LONGEST: usize = 60_000;
 /// Longest prompt, in bytes.
 const LONGEST_PROMPT: usize = 6_000;
-/// Most tests of a change that the comment names.
+/// Most tests of a change, and most owners of a failure, that the comment names.
 const MOST_NAMED: usize = 5;
 /// Most runs that lack results in the comment.
 const MOST_INCOMPLETE: usize = 10;
@@ -354,6 +355,9 @@ impl Text<'_> {
             };
             let _ = write!(entry, " at {}", code(&place));
         }
+        if let Some(owners) = owned_by(&failure.ownership) {
+            let _ = write!(entry, "\n  {owners}");
+        }
         entry + "\n"
     }
 
@@ -495,6 +499,21 @@ impl Text<'_> {
             }
         };
         failed.map(annotation).collect()
+    }
+}
+
+/// The owners as code, which mentions and so notifies nobody.
+fn owned_by(ownership: &Ownership) -> Option<String> {
+    let owners: Vec<String> = ownership
+        .owners
+        .iter()
+        .take(MOST_NAMED)
+        .map(|owner| code(owner))
+        .collect();
+    match ownership.owners.len() {
+        0 => None,
+        all if all > MOST_NAMED => Some(format!("Owned by {} and others", owners.join(", "))),
+        _ => Some(format!("Owned by {}", owners.join(", "))),
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
 use assay_domain::{
     folding::fold,
     observation::{History, RunFacts},
+    owners::OwnerFilter,
     page::{Page, PerPage},
     project::{Project, ProjectTag},
     store::{ResultKey, SharedKey, Snapshot, Store, StoreError, in_snapshot, shared},
@@ -18,9 +19,13 @@ use assay_domain::{
         VerdictStatus,
     },
 };
+use assay_owners::Owners;
 use serde::Serialize;
 
-use crate::stable_branch::{BranchState, StableBranchState};
+use crate::{
+    owners::owners,
+    stable_branch::{BranchState, StableBranchState},
+};
 
 /// The flaky and broken tests of the last 14 days as of one state of the project. A simultaneous import or deletion
 /// does not mix two states. `judge` calls the engine; the caller measures its duration there.
@@ -55,7 +60,8 @@ pub fn flaky_list(
             first_failures,
         } = &*judged;
         let stable = StableBranchState::in_snapshot(snapshot, &history, (from, now))?;
-        let ranked = query.rank(with_names(snapshot, &suspects.verdicts)?);
+        let owners = owners(snapshot, now)?;
+        let ranked = query.rank(with_names(snapshot, &suspects.verdicts)?, &owners);
         let page = Page::of(query.page, query.per_page, count(ranked.len()));
         let on_page = slice(ranked, &page);
         let last_runs = last_runs(snapshot, &history, &on_page)?;
@@ -68,14 +74,18 @@ pub fn flaky_list(
             let evidence = evidence.remove(&verdict.test);
             let failing_since = stable.failing_since(&history, verdict.test);
             let first_failed_at = first_failures.get(&verdict.test).copied();
-            VerdictEntry::new(
-                test,
-                verdict.clone(),
-                failing_since,
-                first_failed_at,
-                last,
-                evidence,
-            )
+            let ownership = owners.of(test.file_path.as_deref());
+            VerdictEntry {
+                ownership,
+                ..VerdictEntry::new(
+                    test,
+                    verdict.clone(),
+                    failing_since,
+                    first_failed_at,
+                    last,
+                    evidence,
+                )
+            }
         };
         Ok(FlakyList {
             project: project.tag(),
@@ -138,6 +148,8 @@ pub struct FlakyQuery {
     pub sort: FlakySort,
     /// Only tests whose name or file contains this, ignoring case.
     pub search: Option<String>,
+    /// Only tests with this owner.
+    pub owner: Option<OwnerFilter>,
     /// The requested page, from 1.
     pub page: u64,
     /// Tests per page.
@@ -152,9 +164,14 @@ type FinalResult = (Timestamp, LastRun);
 
 impl FlakyQuery {
     /// The tests that match, in a total order, so that pages never overlap.
-    fn rank<'a>(&self, tests: Vec<NamedVerdict<'a>>) -> Vec<NamedVerdict<'a>> {
+    fn rank<'a>(&self, tests: Vec<NamedVerdict<'a>>, owners: &Owners) -> Vec<NamedVerdict<'a>> {
         let search = self.search.as_deref().map(fold);
-        let matches = |test: &NamedVerdict<'_>| self.matches(test, search.as_deref());
+        let mut lookup = owners.lookup();
+        let mut has_owner = |(test, _): &NamedVerdict<'_>| match &self.owner {
+            Some(owner) => owner.selects(lookup.of(test.file_path.as_deref())),
+            None => true,
+        };
+        let matches = |test: &NamedVerdict<'_>| self.matches(test, search.as_deref()) && has_owner(test);
         let mut matching: Vec<_> = tests.into_iter().filter(matches).collect();
         matching.sort_by(|(left_name, left), (right_name, right)| {
             self.compare(left, right)
@@ -293,16 +310,18 @@ mod tests {
             status: None,
             sort: FlakySort::TimeLost,
             search: Some("ΟΔΟΣ".to_owned()),
+            owner: None,
             page: 1,
             per_page: PerPage::Ten,
             explain: false,
         };
         let verdicts = [0, 1, 2].map(verdict);
-        let ranked = query.rank(vec![
+        let tests = vec![
             (test("x", Some("ΟΔΟΣΑ.ts")), &verdicts[0]),
             (test("οδός", None), &verdicts[1]),
             (test("μια οδος", None), &verdicts[2]),
-        ]);
+        ];
+        let ranked = query.rank(tests, &Owners::default());
         let ranked: Vec<_> = ranked.iter().map(|(_, verdict)| verdict.test).collect();
         assert_eq!(ranked, [0, 2]);
     }

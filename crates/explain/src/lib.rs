@@ -9,5 +9,6 @@ pub mod failures;
 pub mod flaky;
 pub mod links;
 pub mod markdown;
+pub mod owners;
 pub mod prompt;
 pub mod stable_branch;

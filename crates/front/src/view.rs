@@ -16,7 +16,11 @@ use assay_domain::{
     vocabulary::UnknownWord,
     window::{Days, Window},
 };
-use assay_explain::{links::PublicPages, stable_branch::StableBranchState};
+use assay_explain::{
+    links::PublicPages,
+    owners::{Owners, owners},
+    stable_branch::StableBranchState,
+};
 use assay_flakiness::Diagnose;
 use assay_listener::{BadPair, Pairs};
 
@@ -167,10 +171,12 @@ impl View<'_> {
         let from = self.now.plus_days(-ENGINE_WINDOW_DAYS);
         let history = snapshot.observations(from, self.now)?;
         let stable = StableBranchState::in_snapshot(snapshot, &history, (from, self.now))?;
+        let owners = owners(snapshot, self.now)?;
         let verdicts = self.engine.verdicts(&history, self.now);
         Ok(Verdicts {
             history,
             stable,
+            owners,
             verdicts,
         })
     }
@@ -181,6 +187,8 @@ pub(crate) struct Verdicts {
     pub(crate) history: Arc<History>,
     /// What fails on the stable branch now.
     pub(crate) stable: Arc<StableBranchState>,
+    /// The owners of the tests.
+    pub(crate) owners: Arc<Owners>,
     verdicts: Vec<Verdict>,
 }
 

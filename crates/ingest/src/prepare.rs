@@ -2,7 +2,7 @@
 
 use assay_domain::{
     part::JobAttempt,
-    recording::{ImportReceipt, Recording, Sender},
+    recording::{CheckoutFiles, ImportReceipt, Recording, Sender},
     run::Counts,
     timestamp::Timestamp,
 };
@@ -124,6 +124,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         state: report.state,
         report_errors: report.errors,
         tests: results::classify_tests(report.tests, times.shift_ms),
+        checkout: CheckoutFiles::default(),
     };
     content::digest(&mut recording, times.repeatable);
     let mut warnings: Vec<Warning> = report.warnings.into_iter().map(Warning::Other).collect();

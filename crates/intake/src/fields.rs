@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use assay_domain::{recording::RunContext, run::CiProvider};
+use assay_domain::{owners::OwnersFile, recording::RunContext, run::CiProvider};
 use assay_ingest::{CiValues, Flags, values};
 use assay_reports::{Format, KnownFiles, ci::CiContext};
 
 use crate::{error::IntakeError, limits::CI_BYTES};
 
 /// Every field.
-pub(crate) const NAMES: [&str; 24] = [
+pub(crate) const NAMES: [&str; 27] = [
     "attempt",
     "author",
     "branch",
@@ -21,6 +21,9 @@ pub(crate) const NAMES: [&str; 24] = [
     "format",
     "knownFiles",
     "message",
+    "owners",
+    "ownersFiles",
+    "ownersPath",
     "project",
     "provider",
     "pullRequest",
@@ -52,6 +55,8 @@ pub(crate) fn longest(name: &str) -> usize {
     match name {
         "ci" => CI_BYTES,
         "knownFiles" => values::MOST_KNOWN_FILE_BYTES,
+        "owners" => OwnersFile::MOST_TEXT_BYTES,
+        "ownersFiles" => OwnersFile::MOST_FILES_BYTES,
         "message" => values::LONGEST_MESSAGE * 4,
         _ => values::LONGEST_FIELD * 4,
     }
@@ -67,7 +72,8 @@ impl RawFields {
         check_name(name)?;
         let value = String::from_utf8(value).map_err(|_| IntakeError::bad(name, "expected text in UTF-8"))?;
         let most = match name {
-            "ci" | "knownFiles" => usize::MAX,
+            "ci" | "knownFiles" | "owners" | "ownersFiles" => usize::MAX,
+            "ownersPath" => OwnersFile::LONGEST_PATH,
             "message" => values::LONGEST_MESSAGE,
             _ => values::LONGEST_FIELD,
         };
@@ -83,12 +89,16 @@ impl RawFields {
         Ok(())
     }
 
-    /// The memory that the known files take once they are parsed.
+    /// The memory that the known files and the owners file take once they are parsed.
     pub(crate) fn bytes_of_known_files(&self) -> usize {
         /// A path in its list and in two orders, beside its text.
         const PATH: usize = 128;
-        let files = self.0.get("knownFiles");
-        files.map_or(0, |files| 2 * files.len() + PATH * files.lines().count())
+        let known = self.0.get("knownFiles");
+        let known = known.map_or(0, |files| 2 * files.len() + PATH * files.lines().count());
+        let owners = ["owners", "ownersFiles"]
+            .into_iter()
+            .filter_map(|name| self.0.get(name));
+        known + owners.map(|text| 2 * text.len()).sum::<usize>()
     }
 
     fn parsed<T, E: ToString>(
@@ -113,6 +123,7 @@ pub(crate) struct Fields {
     pub(crate) format: Option<Format>,
     pub(crate) root: Option<String>,
     pub(crate) known_files: Option<KnownFiles>,
+    pub(crate) owners: Option<OwnersFile>,
     /// The project that the key must belong to.
     pub(crate) project: Option<String>,
     pub(crate) dry_run: bool,
@@ -157,6 +168,7 @@ impl TryFrom<RawFields> for Fields {
             format: raw.parsed("format", format)?.flatten(),
             root: raw.parsed("root", values::message)?,
             known_files: raw.parsed("knownFiles", known_files)?,
+            owners: owners(&mut raw)?,
             project: raw.parsed("project", assay_ingest::name)?,
             dry_run: raw.parsed("dryRun", boolean)?.unwrap_or(false),
             failures: raw.parsed("failures", boolean)?.unwrap_or(false),
@@ -199,6 +211,26 @@ fn boolean(text: &str) -> Result<bool, &'static str> {
         "false" => Ok(false),
         _ => Err("expected true or false"),
     }
+}
+
+/// The owners file. An empty text takes all owners away.
+fn owners(raw: &mut RawFields) -> Result<Option<OwnersFile>, IntakeError> {
+    let any = |text: &str| Ok::<_, std::convert::Infallible>(text.to_owned());
+    let path = raw.parsed("ownersPath", values::line)?;
+    let files = raw.parsed("ownersFiles", any)?;
+    let Some(text) = raw.parsed("owners", any)? else {
+        return Ok(None);
+    };
+    let has_owners = !text.trim().is_empty();
+    let path = path.unwrap_or_else(|| "owners".to_owned());
+    Ok(Some(match has_owners {
+        true => OwnersFile {
+            path,
+            text,
+            files: files.unwrap_or_default(),
+        },
+        false => OwnersFile::default(),
+    }))
 }
 
 fn known_files(text: &str) -> Result<KnownFiles, std::convert::Infallible> {

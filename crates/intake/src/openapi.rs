@@ -17,6 +17,7 @@ use std::{
 use assay_domain::{
     decision::{self, DecisionError, ExcusedTest, GateDecision},
     key::KeyKind,
+    owners::OwnersFile,
     project::NAME_CHARS,
     rules::RuleViolation,
     run::CiProvider,
@@ -52,7 +53,7 @@ repeat a request whose answer was lost.
 struct Field(&'static str, &'static str, &'static str);
 
 /// The fields, in the order of the documentation.
-const FIELDS: [Field; 24] = [
+const FIELDS: [Field; 27] = [
     Field(
         "runKey",
         "The key that all parts of one run share, such as the build's id. No other run may have it.",
@@ -126,6 +127,21 @@ const FIELDS: [Field; 24] = [
         "src/totals.test.ts\nsrc/test/java/org/shop/OrderTest.java",
     ),
     Field(
+        "owners",
+        "The text of the checkout's owners file, in the grammar of CODEOWNERS. It takes effect from a trusted run of the stable branch that is of no pull request. An empty text takes all owners away.",
+        "/web/ @org/web",
+    ),
+    Field(
+        "ownersPath",
+        "The owners file's path in the checkout.",
+        ".github/CODEOWNERS",
+    ),
+    Field(
+        "ownersFiles",
+        "All files of the checkout, one path per line, by which a report's shorter path is found. Without them paths count from the root.",
+        "web/src/cart.test.ts\nREADME.md",
+    ),
+    Field(
         "project",
         "Name or id of the project that the key must belong to. Any other project is refused.",
         "web",
@@ -184,7 +200,10 @@ fn every_text_may_be_as_long_as_described_and_no_longer() {
     };
     for field in &FIELDS {
         // These two are checked while they arrive.
-        if let (Some(most), false) = (field.most(), ["ci", "knownFiles"].contains(&field.0)) {
+        if let (Some(most), false) = (
+            field.most(),
+            ["ci", "knownFiles", "owners", "ownersFiles"].contains(&field.0),
+        ) {
             assert!(parsed(field.0, most).is_ok(), "{}", field.0);
             assert!(parsed(field.0, most + 1).is_err(), "{}", field.0);
         }
@@ -417,6 +436,9 @@ impl Field {
             "message" => Some(values::LONGEST_MESSAGE),
             "ci" => Some(CI_BYTES),
             "knownFiles" => Some(values::MOST_KNOWN_FILE_BYTES),
+            "owners" => Some(OwnersFile::MOST_TEXT_BYTES),
+            "ownersFiles" => Some(OwnersFile::MOST_FILES_BYTES),
+            "ownersPath" => Some(OwnersFile::LONGEST_PATH),
             _ => None,
         }
     }
@@ -434,6 +456,7 @@ impl Field {
             "provider" => schema["enum"] = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect(),
             "utcOffset" => schema["pattern"] = "^(Z|[+-][0-9]{2}:[0-9]{2})$".into(),
             "pullRequest" | "durationMs" => schema["pattern"] = "^[0-9]+$".into(),
+            "owners" => schema["minLength"] = 0.into(),
             "ci" => schema["contentMediaType"] = "application/json".into(),
             _ => {}
         }

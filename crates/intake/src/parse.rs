@@ -6,6 +6,7 @@ use actix_web::http::header::{self, HeaderMap};
 use assay_access::check::IngestGrant;
 use assay_domain::{
     id::ProjectId,
+    recording::CheckoutFiles,
     store::{RecordError, Recorder},
     timestamp::Timestamp,
 };
@@ -95,7 +96,7 @@ pub(crate) fn parse(
         fields
     };
     memory.demand(raw.bytes_of_known_files())?;
-    let fields = Fields::try_from(raw)?;
+    let mut fields = Fields::try_from(raw)?;
     check_project(grant, fields.project.as_deref())?;
     let file_count = u32::try_from(files.len()).unwrap_or(u32::MAX);
     let before = memory.used();
@@ -105,7 +106,10 @@ pub(crate) fn parse(
         limits: &app.limits,
         memory: &memory,
     };
-    let (prepared, unpacked_bytes) = reading.prepare(files, &fields, now)?;
+    let (mut prepared, unpacked_bytes) = reading.prepare(files, &fields, now)?;
+    prepared.recording.checkout = CheckoutFiles {
+        owners: fields.owners.take(),
+    };
     if prepared.recording.tests.is_empty() && prepared.recording.report_errors.is_empty() {
         return Err(IntakeError::NothingToStore);
     }

@@ -17,6 +17,7 @@ use assay_domain::{
     intake::ProjectUpload,
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
+    owners::OwnersFile,
     project::{Caller, Project, ProjectEntry},
     recording::Recording,
     rules::RecordingRules,
@@ -48,7 +49,7 @@ use crate::{
     read::{
         attempt, branch, decision, failed_run, history,
         history_cache::HistoryCache,
-        observation, run_detail, run_list,
+        observation, owners, run_detail, run_list,
         shared_values::{SharedValues, ValueName, WindowState},
         signature, signature_counts, signature_detail, signature_list, stored_facts, test,
         test_name_cache::TestNameCache,
@@ -352,6 +353,11 @@ impl Snapshot for StateSnapshot<'_> {
         self.test_names
             .current(self.connection, self.project.id.0)
             .map_err(|error| error.during("reading the names of all tests"))
+    }
+
+    fn owners_file(&mut self) -> Result<Option<OwnersFile>, StoreError> {
+        let read = owners::find(self.connection, self.project.id.0).map_err(WorkError::<StoreError>::from);
+        read.map_err(|error| error.during("reading the owners file"))
     }
 
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError> {

@@ -53,6 +53,11 @@ impl Checkout {
         }
     }
 
+    /// The folder of the sources, if it is known and exists on this machine.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
     /// Its root as reports write it, if it is known.
     pub fn root(&self) -> Option<&str> {
         self.root.as_deref()
@@ -76,7 +81,7 @@ impl Checkout {
 }
 
 /// The files below a folder, relative to it.
-fn sources(folder: &Path) -> Vec<String> {
+pub(crate) fn sources(folder: &Path) -> Vec<String> {
     WalkDir::new(folder)
         .into_iter()
         .filter_entry(|entry| {

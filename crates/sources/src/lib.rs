@@ -5,6 +5,7 @@ pub mod checkout;
 mod ci;
 pub mod clocks;
 pub mod files;
+pub mod owners;
 pub mod report_flags;
 pub mod values;
 pub mod written;

@@ -19,7 +19,16 @@ use crate::cluster;
 const PROGRAMS: [&str; 3] = ["assay", "assay-admin", "assay-server"];
 
 /// The commands of `assay`; `uploads` is in both programs. `assay-admin` has all others.
-const OF_ASSAY: [&str; 7] = ["run", "upload", "analyze", "gate", "quarantine", "split", "mcp"];
+const OF_ASSAY: [&str; 8] = [
+    "run",
+    "upload",
+    "analyze",
+    "gate",
+    "quarantine",
+    "split",
+    "owners",
+    "mcp",
+];
 
 /// The path of a program of this workspace, such as `assay`. The programs are built if they are missing or older
 /// than their sources. `ASSAY_TEST_PROGRAMS` names a folder of programs that were built elsewhere.

@@ -3,6 +3,7 @@
 pub(crate) mod analyze;
 pub(crate) mod gate;
 pub(crate) mod mcp;
+pub(crate) mod owners;
 pub(crate) mod quarantine;
 pub(crate) mod run;
 pub(crate) mod split;
@@ -23,6 +24,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Gate(args) => return gate::run(&global, &args),
         Command::Upload(args) => return upload::run(&global, &args),
         Command::Uploads(args) => uploads::run(&global, &args),
+        Command::Owners(args) => return owners::run(&global, &args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Quarantine(args) => quarantine::run(&global, &args),
         Command::Split(args) => split::run(&global, &args),

@@ -1,6 +1,9 @@
 //! `assay upload`: sends the test report of a run to a server.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context as _, anyhow};
 use assay_client::{
@@ -13,7 +16,7 @@ use assay_client::{
 use assay_console::{message, misuse::Misuse, output, retry::Backoff, terminal};
 use assay_ingest::Flags;
 use assay_reports::{SourceFile, ci::CiContext};
-use assay_sources::{checkout::Checkout, clocks, files, report_flags::ReportFlags};
+use assay_sources::{checkout::Checkout, clocks, files, owners, report_flags::ReportFlags};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -238,6 +241,12 @@ fn fields(
         format, root, run, ..
     } = &flags.report;
     let checkout = Checkout::of(root.as_deref(), ci)?;
+    let is_of_pull_request = run.pr.or(ci.context.pull_request_number).is_some();
+    let (owners, mut warnings) = match purpose.dry_run || is_of_pull_request {
+        true => (None, Vec::new()),
+        // The server takes it from runs of the stable branch only.
+        false => owners::owners(checkout.folder().unwrap_or(Path::new(".")))?,
+    };
     let facts = Facts {
         flags: &Flags::from(run),
         format: format.0,
@@ -245,12 +254,15 @@ fn fields(
         root: root.as_ref().and_then(|_| checkout.root()),
         ci,
         known_files: checkout.file_names(format.0, files),
+        owners,
         project: flags.project.as_deref(),
         dry_run: purpose.dry_run,
         failures: purpose.failures,
         utc_offset_minutes: clocks::utc_offset_minutes(),
     };
-    Ok(facts.fields())
+    let (fields, of_fields) = facts.fields();
+    warnings.extend(of_fields);
+    Ok((fields, warnings))
 }
 
 /// Shows the key's owner, and the files that would be sent.
@@ -281,7 +293,7 @@ fn check(
         .collect();
     let sent: serde_json::Map<_, _> = fields
         .iter()
-        .filter(|(name, _)| *name != "knownFiles")
+        .filter(|(name, _)| !["knownFiles", "owners", "ownersFiles"].contains(name))
         .map(|(name, text)| {
             let value = match *name {
                 "ci" => serde_json::from_str(text).unwrap_or(Value::Null),

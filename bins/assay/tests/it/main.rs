@@ -16,6 +16,7 @@ mod causes;
 mod docs;
 mod gate;
 mod ingest;
+mod owners;
 mod quarantine;
 mod receiver;
 mod run;

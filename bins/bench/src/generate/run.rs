@@ -2,7 +2,7 @@
 
 use assay_domain::{
     attempt::{Attempt, AttemptStatus},
-    recording::{RecordedAttempt, RecordedTest, Recording, RunContext, Sender, ShardIndex},
+    recording::{CheckoutFiles, RecordedAttempt, RecordedTest, Recording, RunContext, Sender, ShardIndex},
     run::{CiProvider, RunState},
     test::TestName,
     timestamp::Timestamp,
@@ -55,6 +55,7 @@ pub(crate) fn recordings(plan: &ProjectPlan, run: &RunPlan, salt: u64) -> Vec<Re
                 state: RunState::Completed,
                 report_errors: Vec::new(),
                 tests,
+                checkout: CheckoutFiles::default(),
             }
         })
         .collect()

@@ -38,6 +38,7 @@ mod ingest_shares;
 mod ingest_terms;
 mod lifecycle;
 mod one_address;
+mod owners;
 mod private;
 mod pull_requests;
 mod recount;

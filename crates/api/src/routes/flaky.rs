@@ -37,6 +37,7 @@ pub(super) const LIST: Route = Route {
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let parameters = call.query();
     let query = FlakyQuery {
+        owner: None,
         status: parameters.parse("status", "must be one of flaky, broken", |word| match word {
             "flaky" => Some(VerdictStatus::Flaky),
             "broken" => Some(VerdictStatus::Broken),

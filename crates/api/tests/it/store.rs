@@ -17,6 +17,7 @@ use assay_domain::{
     intake::ProjectUpload,
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
+    owners::OwnersFile,
     page::Page,
     project::{Caller, Project, ProjectEntry},
     recording::{Effect, Recording},
@@ -440,6 +441,14 @@ impl Snapshot for OneState<'_> {
             names.push(number, test.borrowed());
         }
         Ok(Arc::new(names))
+    }
+
+    fn owners_file(&mut self) -> Result<Option<OwnersFile>, StoreError> {
+        Ok(Some(OwnersFile {
+            path: ".github/CODEOWNERS".to_owned(),
+            text: "*.ts @org/web\n".to_owned(),
+            files: String::new(),
+        }))
     }
 
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError> {

@@ -14,6 +14,7 @@ use crate::{
     intake::ProjectUpload,
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
+    owners::OwnersFile,
     project::{Caller, Project, ProjectEntry},
     recording::{Recording, RunContext},
     rules::RecordingRules,
@@ -197,8 +198,8 @@ pub trait Store: ReadKeys {
 /// Work on a [`Snapshot`].
 pub type SnapshotWork<'a> = dyn FnMut(&mut dyn Snapshot) -> Result<(), StoreError> + 'a;
 
-/// The cache key of a [`SharedValue`] within a window. The value may depend only on the runs of the window and on the
-/// project's stable branch.
+/// The cache key of a [`SharedValue`] within a window. The value may depend only on the runs of the window, and on the
+/// project's stable branch and owners file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SharedKey {
     /// The kind of value.
@@ -244,6 +245,9 @@ pub trait Snapshot {
 
     /// The names of all tests of the project. It is fast when repeated, and meant for lists of all tests.
     fn all_test_names(&mut self) -> Result<Arc<TestNames>, StoreError>;
+
+    /// The owners file of the project, if it has one.
+    fn owners_file(&mut self) -> Result<Option<OwnersFile>, StoreError>;
 
     /// The run with this id. The id of any of its shards also identifies it.
     fn failed_run(&mut self, id: RunId) -> Result<Option<FailedRun>, StoreError>;

@@ -1,5 +1,6 @@
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail},
+    owners::Ownership,
     page::Page,
     project::ProjectTag,
     run::{RunTag, ShardCount},
@@ -70,6 +71,10 @@ fn failure(name: &str, mine: f64, action: Action) -> CommitFailure {
             title: None,
             runs_elsewhere: 41,
             first_failed_at: None,
+            ownership: Ownership {
+                owners: vec![name.to_owned()],
+                owners_ambiguous: false,
+            },
         },
     }
 }

@@ -4,6 +4,7 @@ use assay_domain::{
     attempt::AttemptStatus,
     cause::{Action, Cause, ErrorName, EvidenceWord, FailedRun, Knowledge, StoredFacts, VerdictTag},
     observation::History,
+    owners::Ownership,
     page::Page,
     project::ProjectTag,
     test::TestOrdinal,
@@ -11,6 +12,7 @@ use assay_domain::{
     verdict::FailingSince,
 };
 use assay_flakiness::FailureCause;
+use assay_owners::Owners;
 use serde::Serialize;
 
 use super::{Gate, JudgedFailure, evidence, explanation, gate};
@@ -86,6 +88,9 @@ pub struct ExplainedFailure {
     pub runs_elsewhere: u32,
     /// The start of the first stored run in which the test failed.
     pub first_failed_at: Option<Timestamp>,
+    /// The owners of the test.
+    #[serde(flatten)]
+    pub ownership: Ownership,
 }
 
 impl ExplainedFailure {
@@ -94,7 +99,7 @@ impl ExplainedFailure {
         failure: &JudgedFailure,
         knowledge: Knowledge,
         stored: StoredFacts,
-        error: Option<&ErrorName>,
+        (error, owners): (Option<&ErrorName>, &Owners),
     ) -> Self {
         let JudgedFailure {
             cause,
@@ -122,6 +127,7 @@ impl ExplainedFailure {
             title: error.map(|error| error.title.clone()),
             runs_elsewhere: *runs_elsewhere,
             first_failed_at: stored.first_failed_at,
+            ownership: owners.of(name.file_path.as_deref()),
         }
     }
 }

@@ -15,8 +15,10 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
+use assay_owners::Owners;
 
 use super::{ExplainedFailure, runs_elsewhere};
+use crate::owners;
 
 /// The runs of a window with this run, and whether it was added because it counts in no verdict.
 pub(crate) fn window_with(
@@ -47,6 +49,7 @@ pub(crate) fn window_with(
 pub(super) struct UnpagedFailures {
     pub(super) history: Arc<History>,
     pub(super) judged: Arc<JudgedFailures>,
+    pub(super) owners: Arc<Owners>,
 }
 
 impl UnpagedFailures {
@@ -76,7 +79,11 @@ impl UnpagedFailures {
                 Ok((judged, bytes))
             })?
         };
-        Ok(Self { history, judged })
+        Ok(Self {
+            owners: owners::in_window(snapshot, window)?,
+            history,
+            judged,
+        })
     }
 
     pub(super) fn causes(&self) -> impl Iterator<Item = &FailureCause> {
@@ -106,7 +113,7 @@ impl UnpagedFailures {
         let entries = on_page().map(|failure| {
             let error = failure.cause.text.and_then(|text| self.judged.errors.get(&text));
             let facts = facts.get(&failure.cause.test).copied().unwrap_or_default();
-            ExplainedFailure::of(&self.history, failure, knowledge, facts, error)
+            ExplainedFailure::of(&self.history, failure, knowledge, facts, (error, &self.owners))
         });
         Ok((page, entries.collect()))
     }

@@ -21,6 +21,7 @@ use assay_flakiness::Diagnose;
 use super::{
     ExplainedFailure, Gate, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, gate, texts,
 };
+use crate::owners;
 
 /// The number of the unstored run. All stored runs have smaller numbers.
 const NUMBER: i32 = i32::MAX;
@@ -131,6 +132,7 @@ fn explained(
     });
     let finals = statuses.zip(names).collect();
     Ok(UnpagedFailures {
+        owners: owners::in_window(snapshot, (from, to))?,
         judged: Arc::new(JudgedFailures::new(&history, causes, finals, errors)),
         history: Arc::new(history),
     })

@@ -23,6 +23,7 @@ use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use serde::Serialize;
 
 use super::{ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, count_tests, gate, listed_before};
+use crate::owners;
 
 /// Most failures in an answer.
 const MOST_FAILURES: usize = 200;
@@ -170,6 +171,7 @@ impl<'r> Overlay<'r> {
             .filter(|test| stored.contains(test))
             .collect();
         let facts = snapshot.stored_facts(&known_tests)?;
+        let owners = owners::in_window(snapshot, self.window)?;
         let failures = causes.into_iter().filter_map(|cause| {
             let (test, outcome) = tests.get(&cause.test)?;
             let final_status = FinalStatus {
@@ -184,7 +186,7 @@ impl<'r> Overlay<'r> {
                 &judged,
                 Knowledge::AtTheTime,
                 facts,
-                error,
+                (error, &owners),
             ))
         });
         Ok(ReportFailures {

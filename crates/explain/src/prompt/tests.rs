@@ -2,6 +2,7 @@ use assay_domain::{
     attempt::Location,
     cause::{Action, Cause},
     id::RunId,
+    owners::Ownership,
     run::RunTag,
     test::TestName,
     timestamp::Timestamp,
@@ -388,6 +389,7 @@ fn the_prompt_has_the_cause_and_the_other_tests_with_the_error() {
         title: None,
         runs_elsewhere: 13,
         first_failed_at: None,
+        ownership: Ownership::default(),
     };
     let prompt_part = explained("Passed in all 13 runs on main and failed on this revision");
     let prompt = of("shop", &attempts, &attempts.attempts[0], Some(&prompt_part)).unwrap();

@@ -19,7 +19,7 @@ use maud::{Markup, html};
 
 use super::{
     decisions::Decisions,
-    parts::{branch_link, commit, ended, grouped, pager, when},
+    parts::{branch_link, commit, ended, grouped, owners_in_words, pager, when},
     run::RepositoryLinks,
 };
 use crate::{
@@ -289,6 +289,7 @@ fn list(
                                     (None, Some(file)) => span { (links_out.file(file)) },
                                     (None, None) => {},
                                 }
+                                @if let Some(owners) = owners_in_words(&failure.ownership) { span { bdi { (owners) } } }
                                 span { a href=(links::test(project, &failure.test_name, file)) { "history" } }
                             }
                         }

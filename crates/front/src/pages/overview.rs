@@ -25,7 +25,7 @@ use assay_domain::{
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
     window::{Days, Window},
 };
-use assay_explain::stable_branch::StableBranchState;
+use assay_explain::{owners::Owners, stable_branch::StableBranchState};
 use maud::{Markup, html};
 
 use super::{
@@ -74,6 +74,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         failing,
         flaky,
         stable,
+        owners,
     } = &*tests;
     let days = Daily::of(&history, view.now);
     let id = project.id;
@@ -82,7 +83,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             @if !group.worst.is_empty() {
                 section aria-label=(heading) {
                     h2 { (heading) }
-                    (rows::rows(id, &history, stable, &group.worst(), view.now))
+                    (rows::rows(id, &history, (stable, owners), &group.worst(), view.now))
                     @if group.tests > group.worst.len() {
                         p.pages { a href=(links::tests_with(id, group.status)) { "All " (words::grouped(group.tests)) } }
                     }
@@ -151,6 +152,7 @@ struct Tests {
     failing: Group,
     flaky: Group,
     stable: Arc<StableBranchState>,
+    owners: Arc<Owners>,
 }
 
 impl Tests {
@@ -178,6 +180,7 @@ impl Tests {
             failing: group(VerdictStatus::Failing)?,
             flaky: group(VerdictStatus::Flaky)?,
             stable: Arc::clone(&verdicts.stable),
+            owners: Arc::clone(&verdicts.owners),
         })
     }
 

@@ -4,6 +4,7 @@ use actix_web::HttpRequest;
 use assay_components::words;
 use assay_domain::{
     id::{ProjectId, RunId},
+    owners::Ownership,
     page::Page as PagePlace,
     run::{Outcome, RunRow},
     test::CandidateFiles,
@@ -116,6 +117,19 @@ pub(super) fn branch_field<'a>(
     html! {
         label { span { (label) } input name="branch" list="branches" value=[chosen] maxlength="200" placeholder=(any) autocomplete="off"; }
         datalist #branches { @for name in names.take(BRANCHES) { option value=(name) {} } }
+    }
+}
+
+/// The owners of a test as a phrase; none without an owner.
+pub(super) fn owners_in_words(ownership: &Ownership) -> Option<String> {
+    let Ownership {
+        owners,
+        owners_ambiguous,
+    } = ownership;
+    match (owners.as_slice(), owners_ambiguous) {
+        (_, true) => Some("Owner unclear: several files of this name have different owners".to_owned()),
+        ([], false) => None,
+        (owners, false) => Some(format!("Owned by {}", owners.join(", "))),
     }
 }
 

@@ -7,10 +7,13 @@ use assay_components::{
     strip::{self, Outcome, Scale},
     words,
 };
-use assay_domain::{id::ProjectId, observation::History, timestamp::Timestamp, verdict::VerdictStatus};
-use assay_explain::stable_branch::StableBranchState;
+use assay_domain::{
+    id::ProjectId, observation::History, owners::Ownership, timestamp::Timestamp, verdict::VerdictStatus,
+};
+use assay_explain::{owners::Owners, stable_branch::StableBranchState};
 use maud::{Markup, html};
 
+use super::parts::owners_in_words;
 use crate::{links, view::NamedVerdict};
 
 /// Most runs in a row's strip.
@@ -20,7 +23,7 @@ const RUNS: usize = 24;
 pub(super) fn rows(
     project: ProjectId,
     history: &History,
-    stable: &StableBranchState,
+    (stable, owners): (&StableBranchState, &Owners),
     tests: &[NamedVerdict<'_>],
     now: Timestamp,
 ) -> Markup {
@@ -30,6 +33,7 @@ pub(super) fn rows(
         .map(|(test, _)| (test.name, test.file_path))
         .collect();
     let short = name::short_names(&names);
+    let mut lookup = owners.lookup();
     html! {
         (figures::columns())
         ol.rows {
@@ -48,6 +52,7 @@ pub(super) fn rows(
                                 @if verdict.status == VerdictStatus::Flaky { ", flake score " (format!("{:.2}", verdict.figures.flake_score)) }
                             }
                             @if let Some(since) = &since { span.path { "Fails on the stable branch since run " (since.run_number) ", " (words::age(since.started_at, now)) } }
+                            (owned_by(lookup.of(test.file_path)))
                             @if let Some(on) = verdict.failing_on.first().filter(|_| verdict.status == VerdictStatus::Healthy) { span.path { "Healthy on " bdi { (history.stable_branch) } "; fails on " bdi { (on.branch.as_deref().unwrap_or("runs without a branch")) } " since run " (on.since_run) } }
                         }
                         span.runs { (strip::draw(&newest, Scale::LINE, "Runs")) }
@@ -58,6 +63,11 @@ pub(super) fn rows(
             }
         }
     }
+}
+
+/// The owners of a row's test on a line of their own, if it has any.
+fn owned_by(ownership: &Ownership) -> Markup {
+    html! { @if let Some(owners) = owners_in_words(ownership) { span.path { bdi { (owners) } } } }
 }
 
 /// The start of the newest of these runs in which an attempt failed.

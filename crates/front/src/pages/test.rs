@@ -19,10 +19,10 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, FailingSince, StoredVerdict},
 };
-use assay_explain::stable_branch::StableBranchState;
+use assay_explain::{owners::owners, stable_branch::StableBranchState};
 use maud::{Markup, html};
 
-use super::parts::{choice, count, failing_since, grouped, when};
+use super::parts::{choice, count, failing_since, grouped, owners_in_words, when};
 use crate::{
     error::FrontError,
     layout::{Answer, Page, Tab},
@@ -49,9 +49,13 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let since = failing_on_stable(view, &project, &selector)?;
     let signatures = single_test(view.store.test_signatures(&project, &selector, &window)?)?;
     let test = &history.test;
+    let owned = in_snapshot(view.store, &project, |snapshot| {
+        Ok(owners(snapshot, view.now)?.of(test.file_path.as_deref()))
+    })?;
     let days = window.days.count().to_string();
     let body = html! {
         h1 { (name::heading(&test.name, test.file_path.as_deref())) }
+        @if let Some(owners) = owners_in_words(&owned) { p.sub { bdi { (owners) } } }
         @if let Some((since, run)) = &since {
             p { b { "Fails on " bdi { (history.stable_branch) } } }
             (failing_since(project.id, since, run.as_ref().and_then(Run::subject), run.as_ref().and_then(|run| run.author_name.as_deref()), view.now))

@@ -1,15 +1,20 @@
 //! `/p/{id}/tests`: every test of the engine's window.
 
-use std::{cmp::Ordering, collections::BTreeSet};
+use std::{
+    cell::RefCell,
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use assay_components::{figures, history, reading, strip, words};
 use assay_domain::{
     folding::fold,
     observation::{Bitmap, History},
+    owners::OwnerFilter,
     page::{Page as PagePlace, PerPage},
     signature::SignatureHits,
     store::{StoreError, in_snapshot},
-    test_names::TestNames,
+    test_names::{TestNameRef, TestNames},
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
 };
@@ -48,6 +53,9 @@ const SORTS: [(&str, &str); 6] = [
 /// Most variants in the select list.
 const VARIANTS: usize = 100;
 
+/// Most owners in the table.
+const OWNERS: usize = 100;
+
 /// Longest name of a variant, as imports cut it.
 const VARIANT_CHARS: usize = 500;
 
@@ -63,6 +71,7 @@ struct Filters {
     is_red: bool,
     /// Only tests that first failed this week.
     is_new: bool,
+    owner: Option<OwnerFilter>,
 }
 
 impl Filters {
@@ -81,11 +90,12 @@ impl Filters {
             is_new: view
                 .parse("new", "must be 1", |new| (new == "1").then_some(()))?
                 .is_some(),
+            owner: view.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
         })
     }
 
     /// The filters as parameters of the page's address.
-    fn parameters(&self) -> [(&'static str, Option<&str>); 7] {
+    fn parameters(&self) -> [(&'static str, Option<&str>); 8] {
         [
             ("search", self.search.as_deref()),
             ("file", self.file.as_deref()),
@@ -94,6 +104,7 @@ impl Filters {
             ("error", self.error.as_deref()),
             ("red", self.is_red.then_some("1")),
             ("new", self.is_new.then_some("1")),
+            ("owner", self.owner.as_ref().map(OwnerFilter::as_str)),
         ]
     }
 
@@ -129,6 +140,11 @@ impl Filters {
             .flatten()
             .collect();
         let (search, file) = (self.search.as_deref().map(fold), self.file.as_deref().map(fold));
+        let lookup = RefCell::new(verdicts.owners.lookup());
+        let has_owner = |test: &TestNameRef<'_>| match &self.owner {
+            Some(owner) => owner.selects(lookup.borrow_mut().of(test.file_path)),
+            None => true,
+        };
         verdicts.entries(names, |(test, verdict)| {
             filter_bitmaps.iter().all(|tests| tests.contains(verdict.test))
                 && (!self.is_red || verdicts.stable.fails(verdict.test))
@@ -136,6 +152,7 @@ impl Filters {
                 && search
                     .as_deref()
                     .is_none_or(|search| test.contains_folded(search))
+                && has_owner(test)
         })
     }
 }
@@ -151,6 +168,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         )?
         .unwrap_or_default();
     let filters = Filters::of(view)?;
+    let is_grouped = view
+        .parse("group", "must be owner", |group| (group == "owner").then_some(()))?
+        .is_some();
     let page = view.page()?;
     let (verdicts, names) = view.named_verdicts(&project)?;
     let from = view.now.plus_days(-ENGINE_WINDOW_DAYS);
@@ -169,6 +189,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     };
     let counts = STATUSES.map(|status| (status, count_with(status)));
     let total = matching.len();
+    let groups = is_grouped.then(|| by_owner(&verdicts, &matching));
     matching.retain(|(_, verdict)| status.is_none_or(|status| verdict.status == status));
     let place = PagePlace::of(
         page,
@@ -183,6 +204,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let address = |status: Option<&str>, page: Option<&str>| {
         let mut parameters = vec![("status", status), ("sort", sorted)];
         parameters.extend(filters.parameters());
+        parameters.push(("group", is_grouped.then_some("owner")));
         parameters.push(("page", page));
         links::with_query(&path, &parameters)
     };
@@ -201,6 +223,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             (variants(&verdicts.history, filters.variant.as_deref()))
             label { span { "Sort by" } select name="sort" { @for (word, label) in SORTS { (choice(word, Some(sort), label)) } } }
             label.check { input name="red" type="checkbox" value="1" checked[filters.is_red]; span { "fail on the stable branch" } }
+            @if !verdicts.owners.is_empty() {
+                label { span { "Owner" } input name="owner" value=[filters.owner.as_ref().map(OwnerFilter::as_str)] maxlength="200" placeholder="any" autocomplete="off"; }
+                label.check { input name="group" type="checkbox" value="owner" checked[is_grouped]; span { "by owner" } }
+            }
             label.check { input name="new" type="checkbox" value="1" checked[filters.is_new]; span { "new this week" } }
             button type="submit" { "Apply" }
         }
@@ -220,6 +246,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                     }
                 }
             }
+            @if let Some(groups) = &groups { (groups_table(&path, groups)) }
             @if page_tests.is_empty() {
                 @if verdicts.total() == 0 { p.empty { "No test ran in the last " (ENGINE_WINDOW_DAYS) " days. " code { "assay upload" } " or " code { "assay-admin import" } " adds a run." } }
                 @else { p.empty {
@@ -227,7 +254,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                     @if filters.is_any() { " " a href=(links::with_query(&path, &[("sort", sorted)])) { "Show all tests" } }
                 } }
             } @else {
-                (rows::rows(project.id, &verdicts.history, &verdicts.stable, &page_tests, view.now))
+                (rows::rows(project.id, &verdicts.history, (&verdicts.stable, &verdicts.owners), &page_tests, view.now))
             }
             (pager(&place, |page| address(chosen, Some(&page.to_string()))))
         }
@@ -252,6 +279,67 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         api: vec![api],
     }
     .into())
+}
+
+/// The number of tests of each status, in the order of [`STATUSES`].
+type StatusCounts = [usize; STATUSES.len()];
+
+/// The tests of each owner by status. A test with several owners counts for each.
+fn by_owner(verdicts: &Verdicts, tests: &[NamedVerdict<'_>]) -> BTreeMap<String, StatusCounts> {
+    let mut lookup = verdicts.owners.lookup();
+    let mut groups: BTreeMap<String, StatusCounts> = BTreeMap::new();
+    let mut count = |owner: &str, status: VerdictStatus| {
+        let counts = groups.entry(owner.to_owned()).or_default();
+        for (count, _) in counts
+            .iter_mut()
+            .zip(STATUSES)
+            .filter(|(_, each)| *each == status)
+        {
+            *count += 1;
+        }
+    };
+    for (test, verdict) in tests {
+        let owners = &lookup.of(test.file_path).owners;
+        for owner in owners {
+            count(owner, verdict.status);
+        }
+        if owners.is_empty() {
+            count(OwnerFilter::UNOWNED, verdict.status);
+        }
+    }
+    groups
+}
+
+/// The owners with the most tests that need work first, each with a link to its tests.
+fn groups_table(path: &str, groups: &BTreeMap<String, StatusCounts>) -> Markup {
+    let [broken, failing, flaky, ..] = STATUSES;
+    let of = |counts: &StatusCounts, status: VerdictStatus| {
+        let mut each = counts.iter().zip(STATUSES);
+        each.find(|(_, each)| *each == status)
+            .map_or(0, |(count, _)| *count)
+    };
+    let mut rows: Vec<(&String, &StatusCounts)> = groups.iter().collect();
+    rows.sort_by_key(|(_, counts)| {
+        std::cmp::Reverse([broken, failing, flaky].map(|status| of(counts, status)))
+    });
+    let omitted = rows.len().saturating_sub(OWNERS);
+    html! {
+        div.panel.wide tabindex="0" role="group" aria-label="Owners" {
+            table.owners {
+                thead { tr { th scope="col" { "Owner" } th.number scope="col" { "Broken" } th.number scope="col" { "Failing now" } th.number scope="col" { "Flaky" } th.number scope="col" { "Tests" } } }
+                tbody {
+                    @for (owner, counts) in rows.into_iter().take(OWNERS) {
+                        tr {
+                            td { a href=(links::with_query(path, &[("owner", Some(owner))])) { bdi { (owner) } } }
+                            @for status in [broken, failing, flaky] { td.number { (words::grouped(of(counts, status))) } }
+                            td.number { (words::grouped(counts.iter().sum())) }
+                        }
+                    }
+                }
+            }
+            @if omitted > 0 { p.sub { "And " (words::count(omitted, "other owner")) } }
+        }
+    }
 }
 
 /// The choice of a variant, if there are several.

@@ -35,6 +35,7 @@ pub(super) fn encode(
         state,
         report_errors,
         tests,
+        checkout: _,
     } = recording;
     let mut encoder = Encoder(sink);
     encoder.text(run_key);

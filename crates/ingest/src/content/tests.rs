@@ -1,7 +1,7 @@
 use assay_domain::{
     attempt::{Attempt, AttemptStatus, ErrorDetail, Location},
     execution::Executions,
-    recording::{RecordedAttempt, RecordedTest, RunContext, Sender, ShardIndex},
+    recording::{CheckoutFiles, RecordedAttempt, RecordedTest, RunContext, Sender, ShardIndex},
     run::{CiProvider, RunState},
     signature::{Category, ErrorClass},
     test::TestName,
@@ -124,6 +124,7 @@ fn full() -> Recording {
                 }]),
             },
         ],
+        checkout: CheckoutFiles::default(),
     }
 }
 

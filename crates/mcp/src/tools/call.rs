@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use assay_access::directory::ReadDirectory;
-use assay_domain::{project::Caller, store::Store, timestamp::Timestamp};
+use assay_domain::{owners::Ownership, project::Caller, store::Store, timestamp::Timestamp};
 use assay_explain::links::PublicPages;
 use assay_flakiness::Diagnose;
 use serde_json::{Value, json};
@@ -27,6 +27,15 @@ pub(crate) struct Call<'a> {
 /// A probability or a rate with three digits. More digits would exceed their precision.
 pub(super) fn rounded(share: f64) -> Value {
     json!((share * 1_000.0).round() / 1_000.0)
+}
+
+/// The owners of a test; null without an owner.
+pub(super) fn owners(ownership: &Ownership) -> Value {
+    match (ownership.owners.is_empty(), ownership.owners_ambiguous) {
+        (_, true) => json!("unclear: several files of this name have different owners"),
+        (true, false) => Value::Null,
+        (false, false) => json!(ownership.owners),
+    }
 }
 
 /// A tool's arguments, each with its JSON schema.

@@ -18,7 +18,7 @@ use assay_explain::{
 use assay_fingerprint::Fingerprinter;
 use serde_json::{Value, json};
 
-use super::call::{Call, Properties, rounded};
+use super::call::{Call, Properties, owners, rounded};
 use crate::{arguments::Arguments, budget::Draft, error::ToolError};
 
 /// The page size that holds all failures of a run.
@@ -213,6 +213,7 @@ fn entry(run: Option<i32>, failure: &ExplainedFailure) -> Value {
         "error": failure.title,
         "fingerprint": failure.fingerprint,
         "sameError": failure.same_error,
+        "owners": owners(&failure.ownership),
     })
 }
 

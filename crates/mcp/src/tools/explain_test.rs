@@ -9,6 +9,7 @@ use assay_domain::{
     project::Project,
     run::RunTag,
     signature::{Classifier as _, TestSignature},
+    store::in_snapshot,
     test::{FileSelector, TestLookup, TestSelector},
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, SignalEvidence, StoredVerdict, VerdictStatus},
@@ -17,7 +18,7 @@ use assay_domain::{
 use assay_fingerprint::Fingerprinter;
 use serde_json::{Map, Value, json};
 
-use super::call::{Call, Properties, rounded};
+use super::call::{Call, Properties, owners, rounded};
 use crate::{budget::Draft, error::ToolError};
 
 /// Most outcomes per branch: the newest ones.
@@ -49,10 +50,15 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let selector = call.arguments.test()?;
     let project = call.project()?;
     let summary = summary(call, &project, &selector, &window)?;
+    let owned = in_snapshot(call.store, &project, |snapshot| {
+        let owners = assay_explain::owners::owners(snapshot, call.now)?;
+        Ok(owners.of(summary.test.file_path.as_deref()))
+    })?;
     let draft = Draft::default()
         .fact("project", project.name.as_str())
         .fact("test", summary.test.name)
-        .fact("file", summary.test.file_path);
+        .fact("file", summary.test.file_path)
+        .fact("owners", owners(&owned));
     Ok(with_verdict(draft, summary.verdict.as_ref())
         .fact("days", window.days.count())
         .fact("firstFailure", json!(summary.first_failure.map(first_failure)))

@@ -1,13 +1,14 @@
 //! `list_flaky`: flaky and broken tests, judged at the time of the call.
 
 use assay_domain::{
+    owners::OwnerFilter,
     page::PerPage,
     verdict::{FlakySort, VerdictEntry, VerdictStatus},
 };
 use assay_explain::flaky::{FlakyQuery, flaky_list};
 use serde_json::{Value, json};
 
-use super::call::{Call, PAGES, Properties, rounded};
+use super::call::{Call, PAGES, Properties, owners, rounded};
 use crate::{budget::Draft, error::ToolError};
 
 /// The statuses of the tests in the list.
@@ -24,6 +25,7 @@ pub(super) fn properties() -> Properties {
             "search",
             json!({"type": "string", "description": "part of a test's name or file"}),
         ),
+        ("owner", json!({"type": "string", "description": "or unowned"})),
         ("page", json!({"type": "integer", "minimum": 1, "default": 1})),
     ]
 }
@@ -37,6 +39,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
             .word("sort", FlakySort::ALL)?
             .unwrap_or(FlakySort::TimeLost),
         search: arguments.text("search")?,
+        owner: arguments.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
         page: page.unsigned_abs(),
         per_page: PerPage::Ten,
         explain: false,
@@ -68,5 +71,6 @@ fn entry(test: &VerdictEntry) -> Value {
         "failureRate": test.figures.failure_rate.map(rounded),
         "timeLostMs": test.figures.time_lost_ms,
         "lastRun": test.last_run.as_ref().map(|run| json!({"run": run.run_id, "number": run.run_number, "status": run.status})),
+        "owners": owners(&test.ownership),
     })
 }

@@ -29,6 +29,10 @@ diesel::table! {
         judged -> Nullable<Uuid>,
         stable_names -> Bool,
         test_changes -> Integer,
+        owners_path -> Nullable<Text>,
+        owners_text -> Nullable<Text>,
+        owners_files -> Nullable<Text>,
+        owners_at -> Nullable<Timestamptz>,
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod failed_run;
 pub(crate) mod history;
 pub(crate) mod history_cache;
 pub(crate) mod observation;
+pub(crate) mod owners;
 pub(crate) mod pack;
 pub(crate) mod part;
 pub(crate) mod result_block;

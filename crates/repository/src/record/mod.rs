@@ -8,6 +8,7 @@
 //! that were stored before it: see [`judgement`].
 
 mod budget;
+mod checkout;
 mod contents;
 mod decision;
 mod intern;
@@ -234,6 +235,13 @@ impl Import<'_> {
         )?;
         let interned = RecordingOrdinals::load(connection, self.project, self.recording, &mut numbers)?;
         let (imported, import_changes) = self.store(connection, target, &interned, &mut numbers)?;
+        checkout::store(
+            connection,
+            self.project,
+            self.recording,
+            self.rules,
+            &stable_branch,
+        )?;
         numbers.store(connection, self.project, self.new_id)?;
         // If an import was killed before it judged, the verdicts that it changed are unknown.
         let import_changes = match mark.is_judged() {

@@ -14,7 +14,10 @@ use assay_domain::{
     page::PerPage,
     plan::Plan,
     project::{Caller, Project},
-    recording::{ImportReceipt, RecordedAttempt, RecordedTest, Recording, RunContext, Sender, ShardIndex},
+    recording::{
+        CheckoutFiles, ImportReceipt, RecordedAttempt, RecordedTest, Recording, RunContext, Sender,
+        ShardIndex,
+    },
     run::{RunDetail, RunQuery, RunState},
     signature::{Category, ErrorClass},
     store::{
@@ -212,6 +215,7 @@ pub(crate) fn report(run_key: &str) -> Recording {
         state: RunState::Completed,
         report_errors: Vec::new(),
         tests: Vec::new(),
+        checkout: CheckoutFiles::default(),
     }
 }
 

@@ -107,6 +107,8 @@ fn each_command_prints_the_documented_fields() {
         &timings,
     ];
     check("split", &[&[list.as_str()], &shard[..]].concat());
+    fs::write(folder.path().join("CODEOWNERS"), "* @ada\n").unwrap();
+    check("owners check", &["--root", &at("")]);
     check("doctor", &[]);
     check("migrate", &[]);
     check("prune", &[]);

@@ -26,7 +26,7 @@ use super::{Decisions, RepositoryLinks, first_line};
 use crate::{
     error::FrontError,
     links,
-    pages::parts::{commit, grouped},
+    pages::parts::{commit, grouped, owners_in_words},
     view::View,
 };
 
@@ -165,6 +165,7 @@ impl Causes {
                                 p.facts {
                                     span { (figures::ended(test.status)) @if test.attempts > 1 { ", " (test.attempts) " attempts" } @if let Some(ms) = test.duration_ms { ", " (words::duration(ms)) } }
                                     @if let Some(file) = &test.file_path { span { (repository_links.file(file)) } }
+                                    @if let Some(owners) = owners_in_words(&failure.ownership) { span { bdi { (owners) } } }
                                     (facts(project, failure))
                                 }
                                 (error(project, test, failure))

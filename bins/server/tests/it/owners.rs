@@ -1,0 +1,208 @@
+//! Owners of tests: who may change them, and where they are shown.
+
+use assay_domain::intake::IngestTerms;
+use assay_testkit::text;
+use serde_json::{Value, json};
+
+use crate::{
+    gate_decisions::Pages,
+    ingest::{FAILS, Intake, PASSES, now},
+};
+
+/// What a job sends beside its report.
+struct Job<'a> {
+    key: &'a str,
+    branch: &'a str,
+    pull_request: Option<&'a str>,
+    /// Minutes before now at which its run started.
+    minutes: i64,
+    owners: Option<&'a str>,
+}
+
+impl Job<'_> {
+    /// Sends a failed run, and returns the owners that the server names for it.
+    fn owners(&self, intake: &Intake, run_key: &str) -> Value {
+        let started = now().plus_ms(-self.minutes * 60_000).to_string();
+        let mut fields = vec![
+            ("branch", self.branch),
+            ("commit", "bb00c0ffee"),
+            ("runKey", run_key),
+            ("startedAt", started.as_str()),
+        ];
+        fields.extend(self.pull_request.map(|number| ("pullRequest", number)));
+        if let Some(owners) = self.owners {
+            fields.extend([
+                ("owners", owners),
+                ("ownersPath", "CODEOWNERS"),
+                ("ownersFiles", FILES),
+            ]);
+        }
+        let answer = intake.send(self.key, &fields, &[("r.xml", FAILS.as_bytes())]);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        let run = text(&answer.json()["runId"]);
+        let failures = intake.read(&format!("/runs/{run}/failures"));
+        let failure = &failures["failures"][0];
+        assert_eq!(failure["ownersAmbiguous"], false);
+        failure["owners"].clone()
+    }
+}
+
+const FILES: &str = "web/cart.test.ts\napi/mail.test.ts";
+
+#[test]
+fn owners_take_effect_within_one_upload_of_the_stable_branch_and_of_nothing_else() {
+    let intake = Intake::new();
+    let public = intake.new_key(&IngestTerms {
+        pull_requests_only: true,
+        ..IngestTerms::default()
+    });
+    let job = Job {
+        key: &intake.key,
+        branch: "main",
+        pull_request: None,
+        minutes: 60,
+        owners: Some("/web/ @org/cart @ada\n"),
+    };
+    let cart = json!(["@org/cart", "@ada"]);
+    assert_eq!(job.owners(&intake, "1"), cart);
+    let theirs = Some("* @mallory\n");
+    for (run_key, other) in [
+        (
+            "a branch",
+            Job {
+                branch: "topic",
+                owners: theirs,
+                minutes: 50,
+                ..job
+            },
+        ),
+        (
+            "a pull request",
+            Job {
+                pull_request: Some("7"),
+                owners: theirs,
+                minutes: 50,
+                ..job
+            },
+        ),
+        (
+            "a fork",
+            Job {
+                key: &public,
+                branch: "fork:main",
+                pull_request: Some("8"),
+                owners: theirs,
+                minutes: 50,
+                ..job
+            },
+        ),
+        (
+            "an older run",
+            Job {
+                owners: theirs,
+                minutes: 70,
+                ..job
+            },
+        ),
+        (
+            "a run without the file",
+            Job {
+                owners: None,
+                minutes: 50,
+                ..job
+            },
+        ),
+    ] {
+        assert_eq!(other.owners(&intake, run_key), cart, "{run_key}");
+    }
+    // The control: the same text from a newer run of the stable branch.
+    let newer = Job {
+        owners: theirs,
+        minutes: 40,
+        ..job
+    };
+    assert_eq!(newer.owners(&intake, "2"), json!(["@mallory"]));
+    let removed = Job {
+        owners: Some(""),
+        minutes: 30,
+        ..job
+    };
+    assert_eq!(removed.owners(&intake, "3"), json!([]));
+}
+
+#[test]
+fn owners_are_shown_on_pages_in_the_comment_and_in_the_list_of_flaky_tests() {
+    let intake = Intake::new();
+    let owners = "* @org/all\n/web/ @org/cart <b>\n/web/ @org/cart\n";
+    for (number, report) in (0..12).zip([FAILS, PASSES].repeat(6)) {
+        let (commit, minutes) = (format!("{number:02}c0ffee"), 120 - number * 10);
+        let started = now().plus_ms(-minutes * 60_000).to_string();
+        let fields = [
+            ("branch", "main"),
+            ("commit", commit.as_str()),
+            ("runKey", commit.as_str()),
+            ("startedAt", started.as_str()),
+            ("owners", owners),
+            ("ownersFiles", FILES),
+        ];
+        let answer = intake.send(&intake.key, &fields, &[("r.xml", report.as_bytes())]);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+    let flaky = intake.read("/flaky");
+    assert_eq!(flaky["tests"][0]["owners"], json!(["@org/cart"]), "{flaky}");
+
+    let fields = [
+        ("branch", "topic"),
+        ("commit", "bb00c0ffee"),
+        ("pullRequest", "7"),
+        ("runKey", "pr"),
+    ];
+    let answer = intake.send(&intake.key, &fields, &[("r.xml", FAILS.as_bytes())]);
+    let run = text(&answer.json()["runId"]);
+    let body = json!({"runId": run}).to_string();
+    let headers = [("Content-Type", "application/json")];
+    let comment = intake.post("/ingest/v1/comments", &intake.key, &headers, body.as_bytes());
+    assert_eq!(comment.status, 200, "{}", comment.text());
+
+    let pages = Pages::over(intake.database.url(), &intake.read_key, &intake.project);
+    for path in [
+        "/tests",
+        "/tests?owner=%40ORG%2Fcart",
+        "/pull/7",
+        &format!("/runs/{run}"),
+        "/test?name=cart+%3E+pays",
+    ] {
+        assert!(
+            pages.page(path).contains("Owned by @org/cart"),
+            "{path}: {}",
+            pages.page(path)
+        );
+    }
+    for path in ["/tests?owner=%40org%2Fall", "/tests?owner=unowned"] {
+        assert!(pages.page(path).contains("No test matches"), "{path}");
+    }
+    let grouped = pages.page("/tests?group=owner");
+    assert!(grouped.contains("owner=%40org%2Fcart"), "{grouped}");
+    assert_eq!(pages.status("/tests?group=file"), 400);
+}
+
+#[test]
+fn a_file_that_two_packages_have_has_no_owner_and_says_so() {
+    let intake = Intake::new();
+    let fields = [
+        ("branch", "main"),
+        ("commit", "bb00c0ffee"),
+        ("owners", "/web/ @web\n/api/ @api\n"),
+        ("ownersFiles", "web/cart.test.ts\napi/cart.test.ts"),
+    ];
+    let answer = intake.send(&intake.key, &fields, &[("r.xml", FAILS.as_bytes())]);
+    let run = text(&answer.json()["runId"]);
+    let failures = intake.read(&format!("/runs/{run}/failures"));
+    let failure = &failures["failures"][0];
+    assert_eq!(
+        (&failure["owners"], &failure["ownersAmbiguous"]),
+        (&json!([]), &json!(true))
+    );
+    let pages = Pages::over(intake.database.url(), &intake.read_key, &intake.project);
+    assert!(pages.page(&format!("/runs/{run}")).contains("Owner unclear"));
+}

@@ -1,0 +1,50 @@
+//! The files of a checkout that concern the whole project.
+//!
+//! Only a trusted run of the stable branch changes them, so that neither a fork nor a branch can. Uploads may arrive in any
+//! order: those of the run that started last stay.
+
+use assay_domain::{owners::OwnersFile, recording::Recording, rules::RecordingRules};
+use diesel::{BoolExpressionMethods, ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
+use uuid::Uuid;
+
+use crate::db::{
+    column::{At, storable},
+    schema::project,
+};
+
+/// Stores the files that a report brings, if it may change them.
+pub(super) fn store(
+    connection: &mut PgConnection,
+    project: Uuid,
+    recording: &Recording,
+    rules: RecordingRules,
+    stable_branch: &str,
+) -> QueryResult<()> {
+    let context = &recording.context;
+    let is_stable = context.branch.as_deref() == Some(stable_branch) && context.pull_request_number.is_none();
+    if !is_stable || !rules.counts_in_verdicts() {
+        return Ok(());
+    }
+    if let Some(file) = &recording.checkout.owners {
+        store_owners(connection, project, file, At(recording.started_at))?;
+    }
+    Ok(())
+}
+
+fn store_owners(connection: &mut PgConnection, of: Uuid, file: &OwnersFile, at: At) -> QueryResult<()> {
+    let OwnersFile { path, text, files } = file;
+    let stored = |text: &str| (!path.is_empty()).then(|| storable(text));
+    diesel::update(
+        project::table
+            .filter(project::id.eq(of))
+            .filter(project::owners_at.is_null().or(project::owners_at.le(at))),
+    )
+    .set((
+        project::owners_path.eq(stored(path)),
+        project::owners_text.eq(stored(text)),
+        project::owners_files.eq(stored(files)),
+        project::owners_at.eq(Some(at)),
+    ))
+    .execute(connection)?;
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! The owners file of a checkout.
+
+use std::{
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::Context as _;
+use assay_domain::owners::OwnersFile;
+use assay_owners::PLACES;
+
+use crate::checkout::sources;
+
+/// The root of the repository that contains this folder: the nearest folder with `.git`.
+pub fn repository(folder: &Path) -> Option<PathBuf> {
+    let folder = fs::canonicalize(folder).ok()?;
+    let root = folder.ancestors().find(|folder| folder.join(".git").exists());
+    root.map(Path::to_path_buf)
+}
+
+/// The owners file of the repository that contains this folder, or of the folder itself if it is in no repository. A
+/// repository without an owners file gets an empty one. None if neither is found. Also returns warnings.
+pub fn owners(folder: &Path) -> anyhow::Result<(Option<OwnersFile>, Vec<String>)> {
+    let repository = repository(folder);
+    let root = repository.as_deref().unwrap_or(folder);
+    let Some(path) = PLACES.into_iter().find(|place| root.join(place).is_file()) else {
+        return Ok((repository.map(|_| OwnersFile::default()), Vec::new()));
+    };
+    let mut bytes = Vec::new();
+    let most = u64::try_from(OwnersFile::MOST_TEXT_BYTES).unwrap_or(u64::MAX);
+    fs::File::open(root.join(path))
+        .and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
+        .with_context(|| format!("{path} cannot be read"))?;
+    if bytes.len() > OwnersFile::MOST_TEXT_BYTES {
+        let kib = OwnersFile::MOST_TEXT_BYTES >> 10;
+        let warning = format!(
+            "{path} has more than {kib} KiB and is not sent; tests have the owners that were sent before"
+        );
+        return Ok((None, vec![warning]));
+    }
+    let mut warnings = Vec::new();
+    let mut files = tracked(root).unwrap_or_else(|| sources(root)).join("\n");
+    if files.len() > OwnersFile::MOST_FILES_BYTES {
+        let mib = OwnersFile::MOST_FILES_BYTES >> 20;
+        warnings.push(format!(
+            "the checkout's file names exceed {mib} MiB, so {path} is applied to the paths of reports as they are"
+        ));
+        files.clear();
+    }
+    let file = OwnersFile {
+        path: path.to_owned(),
+        text: String::from_utf8_lossy(&bytes).into_owned(),
+        files,
+    };
+    Ok((Some(file), warnings))
+}
+
+/// The files that git tracks below this root; none if git does not say.
+fn tracked(root: &Path) -> Option<Vec<String>> {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(root)
+        .args(["ls-files", "-z"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let names = output
+        .stdout
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty());
+    let names: Vec<String> = names
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        // A list has one path per line.
+        .filter(|name| !name.contains('\n'))
+        .collect();
+    (!names.is_empty()).then_some(names)
+}
