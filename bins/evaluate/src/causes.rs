@@ -30,7 +30,7 @@ const FLAKY: f64 = 0.08;
 /// The largest breakage, in tests.
 const LARGEST: f64 = 60.0;
 /// Failures before this day are not counted, since their window is not full.
-const COUNTED_FROM: f64 = 14.0;
+pub(crate) const COUNTED_FROM: f64 = 14.0;
 /// Upper limits of the bands of `mine`.
 const BANDS: [f64; 6] = [0.01, 0.05, 0.1, 0.5, 0.9, 1.01];
 /// Texts up to this number belong to changes and to the environment.
@@ -45,11 +45,11 @@ struct Flake {
 
 /// The breakage of a change.
 #[derive(Debug, Clone)]
-struct Breakage {
+pub(crate) struct Breakage {
     /// The tests, each with its failure rate and its text.
-    tests: BTreeMap<u32, (f64, u32)>,
+    pub(crate) tests: BTreeMap<u32, (f64, u32)>,
     /// The revision that broke them.
-    revision: u32,
+    pub(crate) revision: u32,
 }
 
 /// A period in which the environment is bad for some tests.
@@ -63,25 +63,25 @@ struct Drift {
 
 /// A run without its results.
 #[derive(Debug, Clone)]
-struct BranchRun {
-    at: f64,
+pub(crate) struct BranchRun {
+    pub(crate) at: f64,
     /// 0 is the stable branch.
-    branch: u32,
-    revision: u32,
+    pub(crate) branch: u32,
+    pub(crate) revision: u32,
     /// The breakages in its code: by the branch, and before it.
-    own: Vec<Breakage>,
-    before: Vec<Breakage>,
+    pub(crate) own: Vec<Breakage>,
+    pub(crate) before: Vec<Breakage>,
     /// The share of tests that an outage fails, and its text.
-    outage: Option<(f64, u32)>,
+    pub(crate) outage: Option<(f64, u32)>,
 }
 
 /// A project with known causes.
-struct CausesWorld {
-    history: History,
-    texts: ErrorTexts,
+pub(crate) struct CausesWorld {
+    pub(crate) history: History,
+    pub(crate) texts: ErrorTexts,
     /// The cause of every failure, by the run's index and the test.
-    truth: BTreeMap<(usize, u32), Cause>,
-    runs: Vec<BranchRun>,
+    pub(crate) truth: BTreeMap<(usize, u32), Cause>,
+    pub(crate) runs: Vec<BranchRun>,
 }
 
 /// Numbers the error texts. Each call of `next` returns a new number.
@@ -262,7 +262,7 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
 }
 
 impl CausesWorld {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let mut texts = Texts(0);
         let runs = plan(&mut texts, &mut random);
@@ -405,10 +405,10 @@ fn outcome_of(
 
 /// The number of runs with `pass`, `rerun` and `block`.
 #[derive(Debug, Clone, Copy, Default)]
-struct Actions([u32; 3]);
+pub(crate) struct Actions(pub(crate) [u32; 3]);
 
 impl Actions {
-    const fn add(&mut self, action: Action) {
+    pub(crate) const fn add(&mut self, action: Action) {
         let [pass, rerun, block] = &mut self.0;
         *match action {
             Action::Pass => pass,
@@ -417,11 +417,11 @@ impl Actions {
         } += 1;
     }
 
-    fn all(self) -> u32 {
+    pub(crate) fn all(self) -> u32 {
         self.0.iter().sum()
     }
 
-    fn shares(self) -> String {
+    pub(crate) fn shares(self) -> String {
         let all = f64::from(self.all().max(1));
         self.0
             .iter()
@@ -443,7 +443,7 @@ struct Score {
     gates: BTreeMap<&'static str, [Actions; 2]>,
 }
 
-const fn is_mine(cause: Cause) -> bool {
+pub(crate) const fn is_mine(cause: Cause) -> bool {
     matches!(cause, Cause::ThisChange | Cause::EarlierOnBranch)
 }
 

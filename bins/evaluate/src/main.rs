@@ -11,11 +11,13 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 mod breakdown;
 mod causes;
+mod correlation;
 mod daily;
 mod latency;
 mod load;
 mod population;
 mod real;
+mod reruns;
 mod results;
 mod rival;
 mod runs;
@@ -70,6 +72,20 @@ enum Command {
         /// A project is simulated for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
+    },
+    /// Rerun the failed tests of simulated branches within a budget, and evaluate the gate before and after.
+    Reruns {
+        /// A project is simulated for each seed.
+        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
+        seeds: Vec<u64>,
+        /// The budget of a run in seconds.
+        #[arg(long, default_value_t = 90.0)]
+        budget: f64,
+    },
+    /// Measure how far repeated runs of flaky tests are correlated.
+    Correlation {
+        /// A folder with fail_rates.csv, bursts.csv and correlated_rounds.csv.
+        folder: PathBuf,
     },
     /// Judge a real history by windows of 14 days, with and without its revisions.
     Real {
@@ -143,6 +159,8 @@ fn main() -> anyhow::Result<()> {
         }
         Command::Weeks { seeds } => println!("{}", weeks::table(&seeds)),
         Command::Causes { seeds } => println!("{}", causes::table(&seeds)),
+        Command::Reruns { seeds, budget } => println!("{}", reruns::table(&seeds, budget)),
+        Command::Correlation { folder } => print!("{}", correlation::table(&folder)?),
         Command::Real {
             format,
             path,

@@ -21,6 +21,7 @@ mod history_builder;
 mod model;
 mod numbers;
 mod participation;
+pub mod plan;
 mod port;
 mod timeline;
 mod verdict;

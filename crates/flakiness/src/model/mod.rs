@@ -92,7 +92,7 @@ const CAUGHT: f64 = 0.3;
 /// The probability that a broken test passes nevertheless.
 pub(crate) const BROKEN_PASSES: f64 = 0.002;
 /// The lower bound for the failure rate of a retry: attempts are correlated.
-const RETRY_FAILS: f64 = 0.5;
+pub(crate) const RETRY_FAILS: f64 = 0.5;
 /// The upper bound for the failure rate of a retry.
 const RETRY_FAILS_AT_MOST: f64 = 0.95;
 /// The number of passed executions of a run from which further ones do not change the likelihood.

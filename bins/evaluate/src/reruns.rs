@@ -1,0 +1,342 @@
+//! Evaluates the gate with reruns on simulated histories with known causes.
+//!
+//! The reruns are correlated as in `datasets/rerun-correlation`, and not as the planner assumes: some flakes never occur
+//! alone, others come in rows. Three in a hundred breakages show only beside other tests.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use assay_explain::failures::{action, gate};
+use assay_flakiness::{
+    Diagnose as _, Engine,
+    domain::{
+        cause::{Action, Cause, Knowledge},
+        observation::History,
+    },
+    plan::reruns::{self, Limits, ProcessOf, RerunKind, RerunResults, Suspect},
+};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+use crate::causes::{Actions, BranchRun, COUNTED_FROM, CausesWorld, is_mine};
+
+/// The share of flakes that never occur alone, by failures (`assay-evaluate correlation`).
+const NEVER_ALONE: f64 = 0.74;
+/// The share of flakes that come in rows, by failures, and the probability that such a row goes on. Their product is the
+/// measured probability of a failure in the next round.
+const IN_ROWS: f64 = 0.52;
+const ROW_GOES_ON: f64 = 0.81;
+/// The probability that another flake occurs again: the mean rate of the simulated tests.
+const FLAKES_AGAIN: f64 = 0.08;
+/// The share of breakages that show only beside other tests, and the share of those in the file of the test.
+const SHOWN_BESIDE: (f64, f64) = (0.03, 0.67);
+/// The probability that an outage lasts until a rerun.
+const OUTAGE_LASTS: f64 = 0.7;
+/// The risk and the other bound of the gate.
+const BOUNDS: (f64, f64) = (0.05, 0.9);
+
+/// Why a test fails, as far as its reruns depend on it.
+#[derive(Debug, Clone, Copy)]
+enum Nature {
+    /// Broken code fails with this probability.
+    Broken(f64),
+    /// Broken code that fails only beside other tests, in its file or not.
+    BrokenBeside { in_file: bool },
+    /// A flake.
+    Flake { alone: bool, goes_on: f64 },
+    /// It fails while something outside of the code is bad.
+    Environment { lasts: bool, share: f64 },
+}
+
+impl Nature {
+    fn of(run: &BranchRun, test: u32, cause: Cause, random: &mut StdRng) -> Self {
+        let rate = |of: &[crate::causes::Breakage]| {
+            let rates = of.iter().filter_map(|broken| broken.tests.get(&test));
+            rates.map(|(rate, _)| *rate).next().unwrap_or(0.998)
+        };
+        match cause {
+            Cause::ThisChange | Cause::EarlierOnBranch if random.random_bool(SHOWN_BESIDE.0) => {
+                Self::BrokenBeside {
+                    in_file: random.random_bool(SHOWN_BESIDE.1),
+                }
+            }
+            Cause::ThisChange | Cause::EarlierOnBranch => Self::Broken(rate(&run.own)),
+            Cause::BrokenBefore => Self::Broken(rate(&run.before)),
+            Cause::Environment => match run.outage {
+                Some((share, _)) => Self::Environment {
+                    lasts: random.random_bool(OUTAGE_LASTS),
+                    share,
+                },
+                None => Self::Environment {
+                    lasts: true,
+                    share: 1.0,
+                },
+            },
+            Cause::Flake | Cause::Unclear => Self::Flake {
+                alone: !random.random_bool(NEVER_ALONE),
+                goes_on: match random.random_bool(IN_ROWS) {
+                    true => ROW_GOES_ON,
+                    false => FLAKES_AGAIN,
+                },
+            },
+        }
+    }
+
+    fn fails(self, kind: RerunKind, random: &mut StdRng) -> bool {
+        let probability = match (self, kind) {
+            (Self::Broken(rate), _) => rate,
+            (Self::BrokenBeside { in_file: true }, RerunKind::WithFile) => 0.998,
+            (Self::BrokenBeside { .. }, _) | (Self::Flake { alone: false, .. }, RerunKind::Alone) => 0.0,
+            (Self::Flake { goes_on, .. }, _) => goes_on,
+            (Self::Environment { lasts: true, share }, _) => share,
+            (Self::Environment { lasts: false, .. }, _) => 0.0,
+        };
+        random.random_bool(probability)
+    }
+}
+
+/// A failed test of the run that runs again.
+struct Failed {
+    test: u32,
+    nature: Nature,
+    suspect: Suspect,
+    /// P(the branch broke it) now.
+    mine: f64,
+}
+
+/// The gate before and after, by whether the branch broke a failed test.
+#[derive(Default)]
+struct Score {
+    before: [Actions; 2],
+    after: [Actions; 2],
+    seconds: Vec<f64>,
+    repetitions: u32,
+}
+
+/// The table over these seeds.
+pub(crate) fn table(seeds: &[u64], budget_s: f64) -> String {
+    let mut score = Score::default();
+    for seed in seeds {
+        let world = CausesWorld::new(*seed);
+        let mut random = StdRng::seed_from_u64(seed.wrapping_mul(7_919));
+        for place in 0..world.runs.len() {
+            judge(&world, place, budget_s, &mut random, &mut score);
+        }
+    }
+    score.table()
+}
+
+fn judge(world: &CausesWorld, place: usize, budget_s: f64, random: &mut StdRng, score: &mut Score) {
+    let (Some(run), Some(observed)) = (world.runs.get(place), world.history.runs.get(place)) else {
+        return;
+    };
+    if run.branch == 0 || run.at < COUNTED_FROM || observed.failures.is_empty() {
+        return;
+    }
+    let engine = Engine::default();
+    let (number, now) = (observed.run.number, observed.run.started_at);
+    // Later runs do not count, so a history without them is judged sooner.
+    let mut history = world.history.clone();
+    history.runs.truncate(place + 1);
+    let causes = engine.causes_of_run(&history, &world.texts, number, Knowledge::AtTheTime, now);
+    let truth = |test: u32| world.truth.get(&(place, test)).copied();
+    let has_own = causes
+        .iter()
+        .any(|failure| truth(failure.test).is_some_and(is_mine));
+    let first = action(gate(&causes).mine);
+    let side = usize::from(!has_own);
+    let add = |actions: &mut [Actions; 2], action| {
+        if let Some(actions) = actions.get_mut(side) {
+            actions.add(action);
+        }
+    };
+    add(&mut score.before, first);
+    if first != Action::Rerun {
+        add(&mut score.after, first);
+        return;
+    }
+    let process = [ProcessOf::Test, ProcessOf::File, ProcessOf::Suite];
+    let process = process.get(random.random_range(0..3_usize)).copied();
+    let startup_s = 10.0_f64.powf(random.random_range(0.0..1.3));
+    let mut failed: Vec<Failed> = Vec::new();
+    for failure in &causes {
+        let Some(cause) = truth(failure.test) else {
+            continue;
+        };
+        let mine = failure.probabilities.mine();
+        let alone_s = 10.0_f64.powf(random.random_range(-1.3..1.3));
+        failed.push(Failed {
+            test: failure.test,
+            nature: Nature::of(run, failure.test, cause, random),
+            mine,
+            suspect: Suspect {
+                mine,
+                lasting: failure.probabilities.environment + failure.probabilities.broken_before,
+                process: process.unwrap_or(ProcessOf::Suite),
+                results: RerunResults::default(),
+                alone_s: Some(alone_s),
+                with_file_s: Some(alone_s * random.random_range(1.0..15.0)),
+            },
+        });
+    }
+    let mut spent = 0.0;
+    let mut last = first;
+    while last == Action::Rerun {
+        let seconds = match rerun_once(&mut failed, budget_s - spent, startup_s, random, score) {
+            Ok(seconds) => seconds,
+            Err(Stuck { may_decide }) => {
+                if !may_decide && spent > 0.0 {
+                    last = Action::Block;
+                }
+                break;
+            }
+        };
+        spent += seconds;
+        judge_again(&mut history, place, &mut failed);
+        let causes = engine.causes_of_run(&history, &world.texts, number, Knowledge::AtTheTime, now);
+        let mines: BTreeMap<u32, f64> = causes
+            .iter()
+            .map(|failure| (failure.test, failure.probabilities.mine()))
+            .collect();
+        let mut none_mine = 1.0;
+        for test in &mut failed {
+            let by_engine = mines.get(&test.test).copied().unwrap_or(test.mine);
+            test.mine = match test.suspect.results.all() {
+                0 => by_engine,
+                _ => by_engine.max(test.suspect.mine_now()),
+            };
+            none_mine *= 1.0 - test.mine;
+        }
+        last = action(1.0 - none_mine);
+    }
+    add(&mut score.after, last);
+    if spent > 0.0 {
+        score.seconds.push(spent);
+    }
+}
+
+/// The plan is empty.
+struct Stuck {
+    /// Whether reruns beyond the budget may decide.
+    may_decide: bool,
+}
+
+/// Runs what a plan begins with, each test once, and returns the seconds.
+fn rerun_once(
+    failed: &mut [Failed],
+    budget_s: f64,
+    startup_s: f64,
+    random: &mut StdRng,
+    score: &mut Score,
+) -> Result<f64, Stuck> {
+    let mines: Vec<f64> = failed.iter().map(|test| test.mine).collect();
+    let open = reruns::suspects(&mines, BOUNDS.0);
+    let others = mines
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !open.contains(index));
+    let limits = Limits {
+        budget_s,
+        startup_s,
+        passes_below: BOUNDS.0,
+        blocks_from: BOUNDS.1,
+        mine_of_others: 1.0 - others.map(|(_, mine)| 1.0 - mine).product::<f64>(),
+    };
+    let suspects: Vec<Suspect> = open
+        .iter()
+        .filter_map(|index| failed.get(*index))
+        .map(|test| test.suspect)
+        .collect();
+    let plan = reruns::plan(&suspects, &limits);
+    let (mut seconds, mut kinds) = (0.0, Vec::new());
+    for planned in &plan.reruns {
+        let test = open.get(planned.suspect).and_then(|index| failed.get_mut(*index));
+        let Some(test) = test else { continue };
+        seconds += match planned.kind {
+            RerunKind::Alone => test.suspect.alone_s,
+            RerunKind::WithFile => test.suspect.with_file_s,
+        }
+        .unwrap_or_default();
+        if !kinds.contains(&planned.kind) {
+            kinds.push(planned.kind);
+            seconds += startup_s;
+        }
+        score.repetitions += 1;
+        let fails = test.nature.fails(planned.kind, random);
+        test.suspect.results.add(planned.kind, fails);
+    }
+    match plan.reruns.is_empty() {
+        true => Err(Stuck {
+            may_decide: reruns::may_decide(&suspects, &limits),
+        }),
+        false => Ok(seconds),
+    }
+}
+
+/// Writes the results of the reruns into the run, as retries.
+fn judge_again(history: &mut History, place: usize, failed: &mut [Failed]) {
+    let Some(observed) = history.runs.get_mut(place) else {
+        return;
+    };
+    for test in failed {
+        let of_run = observed.failures.iter_mut();
+        for failure in of_run.filter(|failure| failure.test == test.test) {
+            let RerunResults { alone, with_file } = test.suspect.results;
+            failure.recovered = alone.passed + with_file.passed > 0;
+            failure.failed_attempts = 1 + alone.failed + with_file.failed;
+        }
+    }
+}
+
+impl Score {
+    fn table(mut self) -> String {
+        let mut text = "| Runs | Number | Pass | Rerun | Block |\n|---|--:|--:|--:|--:|\n".to_owned();
+        for (name, actions) in [("without reruns", self.before), ("with reruns", self.after)] {
+            for (kind, actions) in ["own breakage", "none"].iter().zip(actions) {
+                let _ = writeln!(text, "| {kind}, {name} | {} |{}", actions.all(), actions.shares());
+            }
+        }
+        self.seconds.sort_by(f64::total_cmp);
+        let at = |tenths: usize| {
+            let index = self.seconds.len() * tenths / 10;
+            self.seconds
+                .get(index)
+                .or(self.seconds.last())
+                .copied()
+                .unwrap_or(0.0)
+        };
+        let _ = writeln!(
+            text,
+            "\n{} runs ran tests again, {} times in all; seconds: median {:.1}, 90 % {:.1}",
+            self.seconds.len(),
+            self.repetitions,
+            at(5),
+            at(9)
+        );
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reruns_leave_fewer_runs_undecided_and_pass_no_more_breakages() {
+        let world = CausesWorld::new(5);
+        let mut random = StdRng::seed_from_u64(5);
+        let mut score = Score::default();
+        for place in 0..world.runs.len() {
+            judge(&world, place, 90.0, &mut random, &mut score);
+        }
+        let undecided = |actions: [Actions; 2]| actions.iter().map(|actions| actions.0[1]).sum::<u32>();
+        let (before, after) = (undecided(score.before), undecided(score.after));
+        assert!(before > 10 && 3 * after < before, "{before} {after}");
+        assert!(score.after[0].0[0] <= score.before[0].0[0] + 1);
+        // A control: without a budget nothing changes.
+        let mut none = Score::default();
+        for place in 0..world.runs.len() {
+            judge(&world, place, 0.0, &mut random, &mut none);
+        }
+        assert_eq!(undecided(none.after), before);
+        assert_eq!(none.repetitions, 0);
+    }
+}

@@ -1,0 +1,705 @@
+//! Reruns of failed tests: after which of them the gate can decide, and what they cost.
+//!
+//! A few explanations of a failure compete, and each predicts the results of reruns. A pass says most, because broken
+//! code seldom passes. A failure of a test that runs alone says more than one beside the tests of its file, because most
+//! flakes do not occur alone.
+
+use crate::{
+    model::{BROKEN_PASSES, RETRY_FAILS},
+    numbers,
+};
+
+/// The share of breakages that a test shows only beside the other tests of its file, because the change spoils what
+/// they share. Chosen, not measured.
+const SHARED_IN_FILE: f64 = 0.02;
+/// The same beside tests of other files, where files share a process.
+const SHARED_BY_FILES: f64 = 0.005;
+/// The share of breakages with which a test fails only sometimes, and how often it then fails. Chosen on simulations.
+const SOMETIMES: (f64, f64) = (0.1, 0.6);
+/// The probability that a flake repeats if the test runs alone. In `datasets/rerun-correlation` 3 % repeat.
+const FLAKES_AGAIN_ALONE: f64 = 0.1;
+/// The probability that a flaky test that has passed in a rerun fails in the next one.
+const FLAKES_LATER: f64 = 0.05;
+/// The probabilities that what is bad outside of the change fails a test again: in the first rerun, and in the next one
+/// after it did.
+const LASTS: (f64, f64) = (0.7, 0.9);
+/// The probability that a breakage fails a test in a rerun that cannot show it.
+const FAILS_UNSEEN: f64 = 0.01;
+/// The number of further failures on good code that count; more of them have the same cause.
+const COUNTED_FAILURES: u32 = 2;
+/// The largest number of reruns of one test.
+const MOST_REPETITIONS: u32 = 5;
+/// Probabilities of a decision that differ by less than this are equal.
+const EQUAL: f64 = 0.01;
+
+/// The tests with which a test runs again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RerunKind {
+    /// Without others. A pass does not exclude that the change spoils what tests share.
+    Alone,
+    /// With the tests of its file, or of its class or package where the runner selects those.
+    WithFile,
+}
+
+/// The tests that share a process with a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessOf {
+    /// Each test has its own process.
+    Test,
+    /// The tests of a file, class or package.
+    File,
+    /// All tests.
+    Suite,
+}
+
+/// The results of a test in reruns of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Results {
+    /// How often it passed.
+    pub passed: u32,
+    /// How often it failed.
+    pub failed: u32,
+}
+
+/// The results of a test in all its reruns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RerunResults {
+    /// Alone.
+    pub alone: Results,
+    /// With the tests of its file.
+    pub with_file: Results,
+}
+
+impl RerunResults {
+    /// Adds a result.
+    pub const fn add(&mut self, kind: RerunKind, failed: bool) {
+        let of_kind = match kind {
+            RerunKind::Alone => &mut self.alone,
+            RerunKind::WithFile => &mut self.with_file,
+        };
+        match failed {
+            true => of_kind.failed = of_kind.failed.saturating_add(1),
+            false => of_kind.passed = of_kind.passed.saturating_add(1),
+        }
+    }
+
+    /// The number of reruns.
+    pub const fn all(&self) -> u32 {
+        self.passed().saturating_add(self.failed())
+    }
+
+    const fn passed(&self) -> u32 {
+        self.alone.passed.saturating_add(self.with_file.passed)
+    }
+
+    const fn failed(&self) -> u32 {
+        self.alone.failed.saturating_add(self.with_file.failed)
+    }
+}
+
+/// A failed test that may run again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Suspect {
+    /// P(this change broke it), from 0 to 1, after its first failure.
+    pub mine: f64,
+    /// P(it fails because of something outside of the change that lasts), from 0 to 1: the environment, or code that was
+    /// broken before. What `mine` and this leave is a flake.
+    pub lasting: f64,
+    /// The tests that share its process.
+    pub process: ProcessOf,
+    /// Its reruns so far.
+    pub results: RerunResults,
+    /// The seconds of one repetition alone, without the start of the runner; none if it cannot run alone.
+    pub alone_s: Option<f64>,
+    /// The same with the tests of its file.
+    pub with_file_s: Option<f64>,
+}
+
+/// What bounds a plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// The most seconds that all reruns may take.
+    pub budget_s: f64,
+    /// The seconds of a start of the runner.
+    pub startup_s: f64,
+    /// The run passes if the probability that this change broke any test is below this.
+    pub passes_below: f64,
+    /// The run is blocked if that probability is at least this.
+    pub blocks_from: f64,
+    /// The probability that this change broke one of the failed tests that do not run again.
+    pub mine_of_others: f64,
+}
+
+/// A test to run again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlannedRerun {
+    /// The index of the suspect.
+    pub suspect: usize,
+    /// The tests with which it runs.
+    pub kind: RerunKind,
+    /// The largest number of repetitions, from 1. They end when the test is decided.
+    pub repetitions: u32,
+    /// The probability that its results decide about this test.
+    pub decides: f64,
+}
+
+/// Reruns within a budget.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RerunPlan {
+    /// The tests to run again, in the order of the suspects.
+    pub reruns: Vec<PlannedRerun>,
+    /// The expected seconds: repetitions of a test end when it is decided.
+    pub expected_s: f64,
+    /// The seconds if every repetition is needed; at most the budget.
+    pub longest_s: f64,
+    /// The probability that the run passes or is blocked afterwards.
+    pub decides: f64,
+}
+
+/// The tests that should run again, as indexes of `mines`, which has P(this change broke it) of each failed test: the
+/// fewest without which the others leave at most half of the accepted probability.
+pub fn suspects(mines: &[f64], passes_below: f64) -> Vec<usize> {
+    let mut order: Vec<(usize, f64)> = mines.iter().copied().enumerate().collect();
+    order.sort_by(|(_, left), (_, right)| left.total_cmp(right));
+    let mut none_mine = 1.0;
+    let others = order
+        .iter()
+        .take_while(|(_, mine)| {
+            none_mine *= 1.0 - mine;
+            1.0 - none_mine <= passes_below / 2.0
+        })
+        .count();
+    let mut suspects: Vec<usize> = order.into_iter().skip(others).map(|(index, _)| index).collect();
+    suspects.sort_unstable();
+    suspects
+}
+
+impl Suspect {
+    /// P(this change broke it) after its reruns (Bayes).
+    pub fn mine_now(&self) -> f64 {
+        Weights::of(self, &self.results).mine()
+    }
+}
+
+/// The joint probabilities of results, with a change that broke the test and with another reason.
+#[derive(Debug, Clone, Copy)]
+struct Weights {
+    broken: f64,
+    good: f64,
+}
+
+impl Weights {
+    fn all(self) -> f64 {
+        self.broken + self.good
+    }
+
+    fn mine(self) -> f64 {
+        self.broken / self.all().max(f64::MIN_POSITIVE)
+    }
+
+    fn of(suspect: &Suspect, results: &RerunResults) -> Self {
+        let mine = suspect.mine.clamp(0.0, 1.0);
+        let lasting = suspect.lasting.clamp(0.0, 1.0 - mine);
+        Self {
+            broken: mine * if_broken(suspect.process, results),
+            good: lasting * if_lasting(results) + (1.0 - mine - lasting) * if_flake(results),
+        }
+    }
+}
+
+/// The probability of results if the change broke the test.
+fn if_broken(process: ProcessOf, results: &RerunResults) -> f64 {
+    let repeated = |fails: f64, of: Results| power(fails, of.failed) * power(1.0 - fails, of.passed);
+    let both = |fails: f64| repeated(fails, results.alone) * repeated(fails, results.with_file);
+    let (in_file, by_files) = match process {
+        ProcessOf::Test => (0.0, 0.0),
+        ProcessOf::File => (SHARED_IN_FILE, 0.0),
+        ProcessOf::Suite => (SHARED_IN_FILE, SHARED_BY_FILES),
+    };
+    let shown_in_file =
+        repeated(FAILS_UNSEEN, results.alone) * repeated(1.0 - BROKEN_PASSES, results.with_file);
+    let seen = (1.0 - SOMETIMES.0) * both(1.0 - BROKEN_PASSES) + SOMETIMES.0 * both(SOMETIMES.1);
+    in_file * shown_in_file + by_files * both(FAILS_UNSEEN) + (1.0 - in_file - by_files) * seen
+}
+
+/// The probability of results if something outside of the change fails the test.
+fn if_lasting(results: &RerunResults) -> f64 {
+    let (failed, passed) = (results.failed(), results.passed());
+    let failed = match failed.min(COUNTED_FAILURES) {
+        0 => 1.0,
+        counted => LASTS.0 * power(LASTS.1, counted - 1),
+    };
+    match passed {
+        0 => failed,
+        passed => failed * (1.0 - LASTS.0) * power(1.0 - FLAKES_LATER, passed - 1),
+    }
+}
+
+/// The probability of results if the test is flaky.
+fn if_flake(results: &RerunResults) -> f64 {
+    let alone = match results.alone.failed.min(COUNTED_FAILURES) {
+        0 => 1.0,
+        counted => FLAKES_AGAIN_ALONE * power(RETRY_FAILS, counted - 1),
+    };
+    let failed = alone * power(RETRY_FAILS, results.with_file.failed.min(COUNTED_FAILURES));
+    let first_passes = match (results.alone.passed, results.with_file.passed) {
+        (0, 0) => return failed,
+        (0, _) => 1.0 - RETRY_FAILS,
+        (_, _) => 1.0 - FLAKES_AGAIN_ALONE,
+    };
+    failed * first_passes * power(1.0 - FLAKES_LATER, results.passed() - 1)
+}
+
+fn power(base: f64, exponent: u32) -> f64 {
+    base.powf(f64::from(exponent))
+}
+
+/// Whether more reruns may decide, whatever they cost.
+pub fn may_decide(suspects: &[Suspect], limits: &Limits) -> bool {
+    let unbounded = Limits {
+        budget_s: f64::INFINITY,
+        ..*limits
+    };
+    !plan(suspects, &unbounded).reruns.is_empty()
+}
+
+/// The reruns that decide most probably within the budget. A test runs at most five times in all.
+///
+/// For each test the kind is chosen that decides more surely, or of two equal ones the cheaper one. Repetitions are then
+/// added where they add most to the probability of a decision for each second.
+pub fn plan(suspects: &[Suspect], limits: &Limits) -> RerunPlan {
+    let passes_below = limits.of_one_test(suspects.len());
+    let mut choices: Vec<Choice> = suspects
+        .iter()
+        .map(|suspect| Choice::of(suspect, passes_below, limits))
+        .collect();
+    while let Some((index, repetitions)) = best_addition(&choices, limits) {
+        if let Some(choice) = choices.get_mut(index) {
+            choice.repetitions = repetitions;
+        }
+    }
+    let reruns = choices
+        .iter()
+        .enumerate()
+        .filter(|(_, choice)| choice.repetitions > 0)
+        .map(|(suspect, choice)| PlannedRerun {
+            suspect,
+            kind: choice.kind,
+            repetitions: choice.repetitions,
+            decides: choice.outcomes().decides(),
+        });
+    RerunPlan {
+        reruns: reruns.collect(),
+        expected_s: expected_seconds(&choices, limits),
+        longest_s: longest_seconds(&choices, limits),
+        decides: decides(&choices),
+    }
+}
+
+impl Limits {
+    /// The probability below which each of this many tests must be, so that the run passes.
+    fn of_one_test(&self, tests: usize) -> f64 {
+        let left = (1.0 - self.passes_below) / (1.0 - self.mine_of_others).max(f64::EPSILON);
+        let tests = f64::from(numbers::count(tests).max(1));
+        (1.0 - left.powf(tests.recip())).max(0.0)
+    }
+}
+
+/// The probabilities of what the repetitions of a test lead to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Outcomes {
+    /// It no longer speaks against the run.
+    passes: f64,
+    /// It blocks the run.
+    blocks: f64,
+}
+
+impl Outcomes {
+    fn decides(self) -> f64 {
+        (self.passes + self.blocks).min(1.0)
+    }
+}
+
+/// The repetitions of one test.
+#[derive(Debug, Clone)]
+struct Choice {
+    kind: RerunKind,
+    seconds: f64,
+    repetitions: u32,
+    /// The outcomes of 0, 1, 2 … repetitions.
+    outcomes: Vec<Outcomes>,
+    /// The probability that the first, second … repetition is needed.
+    needed: Vec<f64>,
+}
+
+impl Choice {
+    fn of(suspect: &Suspect, passes_below: f64, limits: &Limits) -> Self {
+        let alone = Self::with(suspect, RerunKind::Alone, passes_below, limits);
+        let with_file = Self::with(suspect, RerunKind::WithFile, passes_below, limits);
+        let best = |choice: &Self| {
+            let within = (1..=MOST_REPETITIONS).filter(|repetitions| {
+                f64::from(*repetitions) * (choice.seconds + limits.startup_s) <= limits.budget_s
+            });
+            within
+                .map(|repetitions| choice.outcomes_of(repetitions).decides())
+                .fold(0.0, f64::max)
+        };
+        let (by_alone, by_file) = (best(&alone), best(&with_file));
+        let is_equal = (by_alone - by_file).abs() < EQUAL;
+        match is_equal && alone.seconds <= with_file.seconds || !is_equal && by_alone > by_file {
+            true => alone,
+            false => with_file,
+        }
+    }
+
+    fn with(suspect: &Suspect, kind: RerunKind, passes_below: f64, limits: &Limits) -> Self {
+        let seconds = match kind {
+            RerunKind::Alone => suspect.alone_s,
+            RerunKind::WithFile => suspect.with_file_s,
+        };
+        let most = seconds.map_or(0, |_| MOST_REPETITIONS);
+        let mut ahead = Ahead {
+            suspect,
+            kind,
+            passes_below,
+            blocks_from: limits.blocks_from,
+            outcomes: vec![Outcomes::default(); numbers::at(most + 1)],
+            needed: vec![0.0; numbers::at(most)],
+        };
+        ahead.look(suspect.results, suspect.results.all(), 1.0);
+        Self {
+            kind,
+            seconds: seconds.unwrap_or_default(),
+            repetitions: 0,
+            outcomes: ahead.outcomes,
+            needed: ahead.needed,
+        }
+    }
+
+    fn outcomes_of(&self, repetitions: u32) -> Outcomes {
+        let of = self.outcomes.get(numbers::at(repetitions)).copied();
+        of.unwrap_or_default()
+    }
+
+    fn outcomes(&self) -> Outcomes {
+        self.outcomes_of(self.repetitions)
+    }
+
+    /// The probability that this repetition is needed, from 1; 0 if it is not planned.
+    fn needs(&self, repetition: u32) -> f64 {
+        let index = numbers::at(repetition.saturating_sub(1));
+        match repetition <= self.repetitions {
+            true => self.needed.get(index).copied().unwrap_or(0.0),
+            false => 0.0,
+        }
+    }
+}
+
+/// Looks ahead over all sequences of results in reruns of one kind.
+struct Ahead<'a> {
+    suspect: &'a Suspect,
+    kind: RerunKind,
+    passes_below: f64,
+    blocks_from: f64,
+    /// The outcomes of 0, 1, 2 … repetitions.
+    outcomes: Vec<Outcomes>,
+    /// The probability that the first, second … repetition is needed.
+    needed: Vec<f64>,
+}
+
+impl Ahead<'_> {
+    /// Adds what may follow these results, which are reached with this probability. There were `before` reruns before the
+    /// plan.
+    fn look(&mut self, results: RerunResults, before: u32, probability: f64) {
+        let repetitions = results.all().saturating_sub(before);
+        let mine = Weights::of(self.suspect, &results).mine();
+        let is_passed = mine < self.passes_below;
+        let is_blocked = mine >= self.blocks_from && repetitions > 0;
+        if is_passed || is_blocked {
+            for outcomes in self.outcomes.iter_mut().skip(numbers::at(repetitions)) {
+                match is_passed {
+                    true => outcomes.passes += probability,
+                    false => outcomes.blocks += probability,
+                }
+            }
+            return;
+        }
+        if results.all() >= MOST_REPETITIONS || self.needed.is_empty() {
+            return;
+        }
+        if let Some(needed) = self.needed.get_mut(numbers::at(repetitions)) {
+            *needed += probability;
+        }
+        let next = [true, false].map(|failed| {
+            let mut next = results;
+            next.add(self.kind, failed);
+            (next, Weights::of(self.suspect, &next).all())
+        });
+        // The explanations leave out what further failures say, so that both do not add up to the probability so far.
+        let both: f64 = next.iter().map(|(_, all)| all).sum();
+        for (next, all) in next {
+            self.look(next, before, probability * all / both.max(f64::MIN_POSITIVE));
+        }
+    }
+}
+
+/// The kinds of reruns: those of one kind start together.
+const KINDS: [RerunKind; 2] = [RerunKind::Alone, RerunKind::WithFile];
+
+/// The number of starts of the runner for a kind.
+fn starts(choices: &[Choice], kind: RerunKind) -> u32 {
+    let of_kind = choices.iter().filter(|choice| choice.kind == kind);
+    of_kind.map(|choice| choice.repetitions).max().unwrap_or(0)
+}
+
+/// The seconds if every repetition is needed.
+fn longest_seconds(choices: &[Choice], limits: &Limits) -> f64 {
+    let starts: u32 = KINDS.iter().map(|kind| starts(choices, *kind)).sum();
+    let tests: f64 = choices
+        .iter()
+        .map(|choice| f64::from(choice.repetitions) * choice.seconds)
+        .sum();
+    f64::from(starts) * limits.startup_s + tests
+}
+
+/// The expected seconds. A start is needed while any test of its kind is undecided.
+fn expected_seconds(choices: &[Choice], limits: &Limits) -> f64 {
+    let mut seconds = 0.0;
+    for kind in KINDS {
+        for repetition in 1..=starts(choices, kind) {
+            let of_kind = choices.iter().filter(|choice| choice.kind == kind);
+            let mut none_needed = 1.0;
+            for choice in of_kind {
+                let needed = choice.needs(repetition);
+                none_needed *= 1.0 - needed.min(1.0);
+                seconds += needed * choice.seconds;
+            }
+            seconds += (1.0 - none_needed) * limits.startup_s;
+        }
+    }
+    seconds
+}
+
+/// The probability that the run is decided: one test blocks it, or all let it pass.
+fn decides(choices: &[Choice]) -> f64 {
+    let (mut all_pass, mut none_blocks) = (1.0, 1.0);
+    for outcomes in choices.iter().map(Choice::outcomes) {
+        all_pass *= outcomes.passes;
+        none_blocks *= 1.0 - outcomes.blocks;
+    }
+    (all_pass + 1.0 - none_blocks).clamp(0.0, 1.0)
+}
+
+/// The test and its new number of repetitions that add most to the probability of a decision for each second; none if
+/// nothing is added within the budget.
+fn best_addition(choices: &[Choice], limits: &Limits) -> Option<(usize, u32)> {
+    let now = longest_seconds(choices, limits);
+    let started = KINDS.map(|kind| (kind, starts(choices, kind)));
+    let mut best: Option<(f64, usize, u32)> = None;
+    for (index, choice) in choices.iter().enumerate() {
+        let starts = started.iter().find(|(kind, _)| *kind == choice.kind);
+        let starts = starts.map_or(0, |(_, starts)| *starts);
+        // One more may decide nothing where two more do: a block needs two further failures.
+        for more in 1..=MOST_REPETITIONS {
+            let repetitions = choice.repetitions + more;
+            if repetitions > MOST_REPETITIONS {
+                continue;
+            }
+            let gain = choice.outcomes_of(repetitions).decides() - choice.outcomes().decides();
+            let seconds = f64::from(more) * choice.seconds
+                + f64::from(repetitions.saturating_sub(starts)) * limits.startup_s;
+            if gain <= EQUAL || now + seconds > limits.budget_s {
+                continue;
+            }
+            let rate = gain / seconds.max(f64::MIN_POSITIVE);
+            if best.is_none_or(|(most, ..)| rate > most) {
+                best = Some((rate, index, repetitions));
+            }
+        }
+    }
+    best.map(|(_, index, repetitions)| (index, repetitions))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        budget_s: 90.0,
+        startup_s: 2.0,
+        passes_below: 0.05,
+        blocks_from: 0.9,
+        mine_of_others: 0.0,
+    };
+
+    const fn suspect(mine: f64) -> Suspect {
+        Suspect {
+            mine,
+            lasting: 0.0,
+            process: ProcessOf::File,
+            results: RerunResults {
+                alone: Results { passed: 0, failed: 0 },
+                with_file: Results { passed: 0, failed: 0 },
+            },
+            alone_s: Some(1.0),
+            with_file_s: Some(4.0),
+        }
+    }
+
+    fn planned(suspect: Suspect) -> Option<PlannedRerun> {
+        plan(&[suspect], &LIMITS).reruns.first().copied()
+    }
+
+    /// P(this change broke it) after results of one kind.
+    fn mine_after(suspect: Suspect, kind: RerunKind, failed: &[bool]) -> f64 {
+        let mut suspect = suspect;
+        for failed in failed {
+            suspect.results.add(kind, *failed);
+        }
+        suspect.mine_now()
+    }
+
+    #[test]
+    fn a_pass_makes_an_even_chance_a_small_one_and_a_second_pass_a_smaller_one() {
+        let with_file = |failed: &[bool]| mine_after(suspect(0.5), RerunKind::WithFile, failed);
+        assert_eq!(with_file(&[]), 0.5);
+        // 0.98 (0.9 0.002 + 0.1 0.4) / 0.5 to 1.
+        assert!(
+            (with_file(&[false]) - 0.075_7).abs() < 1e-3,
+            "{}",
+            with_file(&[false])
+        );
+        assert!(with_file(&[false, false]) < 0.04);
+        // The change may still spoil what the tests of the process share.
+        let alone = mine_after(suspect(0.5), RerunKind::Alone, &[false; 4]);
+        assert!((0.02..0.03).contains(&alone), "{alone}");
+        let own_process = Suspect {
+            process: ProcessOf::Test,
+            ..suspect(0.5)
+        };
+        assert!(mine_after(own_process, RerunKind::Alone, &[false; 4]) < 0.004);
+    }
+
+    #[test]
+    fn a_failure_alone_says_more_than_one_with_the_file_and_repeated_ones_little() {
+        let after = |kind, failures| mine_after(suspect(0.5), kind, &vec![true; failures]);
+        assert!(after(RerunKind::Alone, 1) > 0.9);
+        assert!(after(RerunKind::WithFile, 1) < 0.7);
+        assert!(after(RerunKind::WithFile, 9) < 0.81);
+        // What lasts fails alone, too.
+        let lasting = Suspect {
+            lasting: 0.4,
+            ..suspect(0.5)
+        };
+        assert!(mine_after(lasting, RerunKind::Alone, &[true]) < 0.7);
+    }
+
+    #[test]
+    fn a_low_probability_runs_alone_and_a_high_one_with_its_file() {
+        let low = planned(suspect(0.3)).unwrap();
+        assert_eq!(low.kind, RerunKind::Alone);
+        let high = planned(suspect(0.85)).unwrap();
+        assert_eq!(high.kind, RerunKind::WithFile);
+        assert!(high.decides > 0.9, "{high:?}");
+        let without_file = Suspect {
+            with_file_s: None,
+            ..suspect(0.85)
+        };
+        assert!(planned(without_file).is_none_or(|alone| alone.decides < high.decides));
+    }
+
+    #[test]
+    fn only_tests_that_stand_in_the_way_run_again() {
+        assert_eq!(suspects(&[0.01, 0.4, 0.002, 0.2], 0.05), [1, 3]);
+        assert_eq!(suspects(&[0.02, 0.02, 0.02], 0.05), [1, 2]);
+        assert!(suspects(&[0.001; 9], 0.05).is_empty());
+        assert!(suspects(&[], 0.05).is_empty());
+    }
+
+    #[test]
+    fn nothing_runs_where_it_cannot_decide_or_exceeds_the_budget() {
+        assert_eq!(planned(suspect(0.01)), None, "it is decided already");
+        let slow = Suspect {
+            alone_s: Some(100.0),
+            with_file_s: Some(100.0),
+            ..suspect(0.5)
+        };
+        assert_eq!(planned(slow), None);
+        assert!(may_decide(&[slow], &LIMITS));
+        let not_selectable = Suspect {
+            alone_s: None,
+            with_file_s: None,
+            ..slow
+        };
+        assert!(!may_decide(&[not_selectable], &LIMITS));
+        let only_alone = Suspect {
+            alone_s: Some(1.0),
+            ..not_selectable
+        };
+        assert_eq!(planned(only_alone).unwrap().kind, RerunKind::Alone);
+        let mut tried = suspect(0.5);
+        for _ in 0..MOST_REPETITIONS {
+            tried.results.add(RerunKind::WithFile, true);
+        }
+        assert!(tried.mine_now() < 0.9 && !may_decide(&[tried], &LIMITS));
+        assert_eq!(
+            plan(&[], &LIMITS),
+            RerunPlan {
+                decides: 1.0,
+                ..RerunPlan::default()
+            }
+        );
+        let others = Limits {
+            mine_of_others: 0.2,
+            ..LIMITS
+        };
+        let none_can_pass = plan(&[suspect(0.3)], &others);
+        assert_eq!(none_can_pass.reruns, [], "{none_can_pass:?}");
+    }
+
+    #[test]
+    fn tests_of_one_kind_share_the_start_of_the_runner() {
+        let two = plan(&[suspect(0.3), suspect(0.3)], &LIMITS);
+        let [one, other] = two.reruns.as_slice() else {
+            panic!("{two:?}");
+        };
+        assert_eq!(one.kind, other.kind);
+        let seconds = match one.kind {
+            RerunKind::Alone => 1.0,
+            RerunKind::WithFile => 4.0,
+        };
+        let starts = one.repetitions.max(other.repetitions);
+        let expected =
+            f64::from(starts) * LIMITS.startup_s + f64::from(one.repetitions + other.repetitions) * seconds;
+        assert!((two.longest_s - expected).abs() < 1e-9, "{two:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_plan_keeps_its_budget_and_a_larger_one_decides_no_less(
+            mines in prop::collection::vec((0.0..1.0_f64, 0.0..20.0_f64, 0.0..1.0_f64), 0..6),
+            budget in 0.0..120.0_f64,
+        ) {
+            let suspects: Vec<Suspect> = mines
+                .iter()
+                .map(|(mine, seconds, lasting)| Suspect {
+                    lasting: *lasting,
+                    alone_s: Some(*seconds),
+                    with_file_s: Some(3.0 * seconds),
+                    ..suspect(*mine)
+                })
+                .collect();
+            let small = plan(&suspects, &Limits { budget_s: budget, ..LIMITS });
+            prop_assert!(small.longest_s <= budget + 1e-9);
+            prop_assert!(small.expected_s <= small.longest_s + 1e-9);
+            prop_assert!((0.0..=1.0).contains(&small.decides));
+            for rerun in &small.reruns {
+                prop_assert!((1..=MOST_REPETITIONS).contains(&rerun.repetitions));
+            }
+            let unlimited = plan(&suspects, &Limits { budget_s: 1e9, ..LIMITS });
+            prop_assert!(unlimited.decides >= small.decides - 0.05, "{small:?} {unlimited:?}");
+        }
+    }
+}
