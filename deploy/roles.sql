@@ -2,13 +2,15 @@
 --
 -- Run it once as a superuser, connected to the database that Assay will use, with three passwords in the environment:
 --   ASSAY_OWNER_PASSWORD=… ASSAY_SERVER_PASSWORD=… ASSAY_IMPORTER_PASSWORD=… psql --dbname=assay --file=deploy/roles.sql
--- With ASSAY_INGESTER_PASSWORD it also creates the login of the ingest listener, with ASSAY_BACKUP_PASSWORD one for pg_dump.
+-- With ASSAY_INGESTER_PASSWORD it also creates the login of the ingest listener, with ASSAY_NOTIFIER_PASSWORD that of
+-- assay-notify, with ASSAY_BACKUP_PASSWORD one for pg_dump.
 -- Then run `assay-admin migrate` as assay_owner.
 \set ON_ERROR_STOP on
 \getenv owner_password ASSAY_OWNER_PASSWORD
 \getenv server_password ASSAY_SERVER_PASSWORD
 \getenv importer_password ASSAY_IMPORTER_PASSWORD
 \getenv ingester_password ASSAY_INGESTER_PASSWORD
+\getenv notifier_password ASSAY_NOTIFIER_PASSWORD
 \getenv backup_password ASSAY_BACKUP_PASSWORD
 
 -- Group roles. `assay-admin migrate` grants them their rights. Another database of the cluster may have created them already.
@@ -16,7 +18,7 @@ DO $$
 DECLARE
   name text;
 BEGIN
-  FOREACH name IN ARRAY ARRAY['assay_server', 'assay_importer', 'assay_ingester'] LOOP
+  FOREACH name IN ARRAY ARRAY['assay_server', 'assay_importer', 'assay_ingester', 'assay_notifier'] LOOP
     BEGIN
       EXECUTE format('CREATE ROLE %I NOLOGIN', name);
     EXCEPTION WHEN duplicate_object OR unique_violation THEN
@@ -35,6 +37,10 @@ CREATE ROLE assay_ci LOGIN PASSWORD :'importer_password' IN ROLE assay_importer 
 -- The ingest listener of `assay-server`: stores results, looks up ingest keys, reads no read key.
 CREATE ROLE assay_intake LOGIN PASSWORD :'ingester_password' IN ROLE assay_ingester;
 \endif
+\if :{?notifier_password}
+-- `assay-notify`: reads results and the outbox, marks what is sent, reads no key.
+CREATE ROLE assay_notify LOGIN PASSWORD :'notifier_password' IN ROLE assay_notifier;
+\endif
 \if :{?backup_password}
 -- `pg_dump`: reads all tables, and changes nothing.
 CREATE ROLE assay_backup LOGIN PASSWORD :'backup_password' IN ROLE pg_read_all_data;
@@ -42,7 +48,7 @@ CREATE ROLE assay_backup LOGIN PASSWORD :'backup_password' IN ROLE pg_read_all_d
 
 SELECT format('ALTER DATABASE %I OWNER TO assay_owner', current_database()) \gexec
 SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database()) \gexec
-SELECT format('GRANT CONNECT ON DATABASE %I TO assay_server, assay_importer, assay_ingester', current_database()) \gexec
+SELECT format('GRANT CONNECT ON DATABASE %I TO assay_server, assay_importer, assay_ingester, assay_notifier', current_database()) \gexec
 \if :{?backup_password}
 SELECT format('GRANT CONNECT ON DATABASE %I TO assay_backup', current_database()) \gexec
 \endif

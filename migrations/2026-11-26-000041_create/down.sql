@@ -4,6 +4,8 @@ DROP FUNCTION assay_note_ingest;
 DROP FUNCTION assay_ingest_key;
 DROP TABLE upload_day;
 DROP TABLE upload;
+DROP TABLE message;
+DROP TABLE edge;
 DROP VIEW verdict;
 DROP TABLE verdict_evidence;
 DROP TABLE verdict_block;

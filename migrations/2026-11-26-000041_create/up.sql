@@ -45,7 +45,17 @@ CREATE TABLE project (
     owners_path text,
     owners_text text,
     owners_files text,
-    owners_at timestamptz
+    owners_at timestamptz,
+    -- The suites whose newest complete run on the stable branch failed, as of the last judgement, without failures of
+    -- flaky tests. The next judgement compares with them.
+    failed_suites text[] NOT NULL DEFAULT '{}',
+    -- The number of signatures at the last judgement. Those with this number and later ones are new.
+    judged_signatures integer NOT NULL DEFAULT 0,
+    -- The number of edges that were ever numbered.
+    edges integer NOT NULL DEFAULT 0,
+    -- The events of messages for which assay-notify has a target, and when it last said so. Null without assay-notify.
+    chat_served text[],
+    chat_served_at timestamptz
 );
 
 -- The entries of the projects: a copy of the columns by which a project is found and listed. A distributed database keeps
@@ -585,6 +595,70 @@ LEFT JOIN verdict_evidence AS evidence ON evidence.project_id = block.project_id
     AND evidence.test = block.block * 128 + one.index - 1
 WHERE one.status IS NOT NULL;
 
+-- The outbox: one row for each edge, written by the transaction that stores the judgement. Rows are kept for eight days
+-- after they settled, for digests.
+CREATE TABLE edge (
+    project_id uuid NOT NULL REFERENCES project (id),
+    -- Within the project, from 0 in the order of judgements.
+    number integer NOT NULL,
+    judged_at timestamptz NOT NULL,
+    event text NOT NULL CHECK (event IN ('run_failed', 'run_recovered', 'test_flaky', 'test_broken', 'test_resolved',
+        'new_error')),
+    -- The suite of the run.
+    suite text NOT NULL,
+    -- The test or the error, where the edge is not one of a suite.
+    test integer,
+    signature integer,
+    -- The verdicts on the test before and after.
+    from_status text,
+    to_status text,
+    -- The newest run on the stable branch that shows it. Null for a test without a run there.
+    run_id uuid,
+    run_number integer,
+    -- The number of the run since which the test fails on the stable branch. Null if it passes.
+    since_run integer,
+    -- Whether the newest run of the suite on the stable branch shows it as a failure.
+    is_red boolean NOT NULL,
+    -- In which batch it settled, from 1, and when. Null while a later judgement may take it back.
+    settled integer,
+    settled_at timestamptz,
+    -- Whether a later judgement took it back.
+    is_cancelled boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (project_id, number)
+);
+CREATE INDEX edge_unsettled ON edge (project_id, number) WHERE settled IS NULL;
+CREATE INDEX edge_settled ON edge (project_id, settled);
+
+-- The messages to each target, which the operator's file of assay-notify describes. Only assay-notify writes here.
+CREATE TABLE message (
+    project_id uuid NOT NULL REFERENCES project (id),
+    -- The target's name in the file.
+    target text COLLATE "C" NOT NULL,
+    -- Within project and target, from 0.
+    number integer NOT NULL,
+    -- The same at each attempt, so that a receiver recognises a repetition.
+    id uuid NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('mark', 'changes', 'digest')),
+    -- The last batch of edges that this message or one before it covers.
+    through integer NOT NULL,
+    created_at timestamptz NOT NULL,
+    -- Null if there was nothing to send.
+    content jsonb,
+    -- The first message of its thread.
+    thread uuid,
+    attempts integer NOT NULL DEFAULT 0,
+    -- Null once it is delivered or given up.
+    next_attempt_at timestamptz,
+    delivered_at timestamptz,
+    -- The name that the service gave it, for answers in its thread.
+    receipt text,
+    -- Why the last attempt failed.
+    error text,
+    PRIMARY KEY (project_id, target, number)
+);
+CREATE INDEX message_undelivered ON message (project_id, target, number)
+    WHERE content IS NOT NULL AND delivered_at IS NULL;
+
 -- Which ingest key sent which report. Rows are kept for 90 days.
 CREATE TABLE upload (
     project_id uuid NOT NULL REFERENCES project (id),
@@ -676,7 +750,7 @@ END
 $function$ $define$, current_schema()); END $$;
 REVOKE ALL ON FUNCTION assay_count_projects FROM PUBLIC;
 
--- Group roles with the rights that the server, an importer and the ingest listener need. Logins are members of them. The owner of the tables
+-- Group roles with the rights that the server, an importer, the ingest listener and assay-notify need. Logins are members of them. The owner of the tables
 -- migrates and administers, and needs none.
 
 -- Creates the roles if they are missing, and grants each its rights in this database. Returns null, or the statement that a
@@ -689,7 +763,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     role text;
 BEGIN
-    FOREACH role IN ARRAY ARRAY['assay_server', 'assay_importer', 'assay_ingester'] LOOP
+    FOREACH role IN ARRAY ARRAY['assay_server', 'assay_importer', 'assay_ingester', 'assay_notifier'] LOOP
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role) THEN
             BEGIN
                 EXECUTE format('CREATE ROLE %I NOLOGIN', role);
@@ -698,11 +772,11 @@ BEGIN
             END;
         END IF;
     END LOOP;
-    EXECUTE format('GRANT USAGE ON SCHEMA %I TO assay_server, assay_importer, assay_ingester', current_schema());
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO assay_server, assay_importer, assay_ingester, assay_notifier', current_schema());
 
     GRANT SELECT ON __diesel_schema_migrations, organization, project, project_entry, run, run_day, branch, part, test, browser,
         signature, signature_alias, result_block, result, attempt, attempt_texts, run_pack, verdict_block,
-        verdict_evidence, verdict TO assay_server, assay_importer, assay_ingester;
+        verdict_evidence, verdict TO assay_server, assay_importer, assay_ingester, assay_notifier;
     -- The server alone reads keys. The ingest listener looks up ingest keys through a function.
     GRANT SELECT, UPDATE (last_used_on) ON api_key TO assay_server;
     GRANT SELECT, INSERT, DELETE ON ended_session TO assay_server;
@@ -711,7 +785,7 @@ BEGIN
         verdict_evidence TO assay_importer, assay_ingester;
     GRANT UPDATE ON run, run_day, branch, part, result_block, attempt, attempt_texts, run_pack TO assay_importer, assay_ingester;
     GRANT UPDATE (runs, tests, signatures, browsers, evaluated_at, observed, judged, test_changes, owners_path, owners_text,
-        owners_files, owners_at) ON project TO assay_importer, assay_ingester;
+        owners_files, owners_at, failed_suites, judged_signatures, edges) ON project TO assay_importer, assay_ingester;
     GRANT UPDATE (file_path, written_name, shown_at) ON test TO assay_importer, assay_ingester;
     GRANT DELETE ON run_day, branch, part, result_block, attempt, attempt_texts, verdict_block, verdict_evidence TO assay_importer, assay_ingester;
     GRANT EXECUTE ON FUNCTION assay_make_room, assay_hold_room, assay_count_projects TO assay_importer, assay_ingester;
@@ -722,6 +796,11 @@ BEGIN
     GRANT SELECT (key_id, run_id, bytes, files) ON upload TO assay_server;
     GRANT UPDATE (decision) ON upload TO assay_ingester;
     GRANT SELECT, INSERT, UPDATE ON upload_day TO assay_ingester;
+    GRANT INSERT ON edge TO assay_importer, assay_ingester;
+    -- assay-notify reads results for its texts, and no key.
+    GRANT SELECT, UPDATE (settled, settled_at, is_cancelled), DELETE ON edge TO assay_notifier;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON message TO assay_notifier;
+    GRANT UPDATE (chat_served, chat_served_at) ON project TO assay_notifier;
     RETURN NULL;
 EXCEPTION WHEN insufficient_privilege THEN
     RAISE NOTICE 'the group roles are not complete: %', SQLERRM;

@@ -9,6 +9,7 @@ pub mod branch;
 pub mod cause;
 pub mod ci_service;
 pub mod decision;
+pub mod edge;
 pub mod excerpt;
 pub mod execution;
 pub mod folding;

@@ -5,17 +5,19 @@ use serde::Serialize;
 use crate::vocabulary::vocabulary;
 
 vocabulary!(
-    /// An event that the chat integration reports.
+    /// An event that messages report.
     ChatEvent {
-        /// A run of the stable branch failed.
+        /// A suite began to fail on the stable branch.
         RunFailed = "run_failed",
-        /// A run of the stable branch passed after a failed one.
+        /// A suite passes on the stable branch again.
         RunRecovered = "run_recovered",
         /// A test became flaky.
         TestFlaky = "test_flaky",
         /// A test became broken.
         TestBroken = "test_broken",
-        /// An error signature occurred for the first time.
+        /// A flaky or broken test became healthy.
+        TestResolved = "test_resolved",
+        /// An error signature occurred for the first time, on the stable branch.
         NewError = "new_error",
     }
 );
@@ -30,7 +32,7 @@ pub struct Settings {
     /// The days of results that the organization's plan shows.
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub retention_days: i64,
-    /// The chat integration.
+    /// Messages to people.
     pub chat: Chat,
     /// The integration with the code host.
     pub repohost: Repohost,
@@ -38,13 +40,13 @@ pub struct Settings {
     pub stable_names: bool,
 }
 
-/// The chat integration.
+/// Messages to people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Chat {
-    /// Whether it is configured.
+    /// Whether messages are sent: the project has events for them, and `assay-notify` has a target for it.
     pub configured: bool,
-    /// The events that it reports; empty if it is not configured.
+    /// The events that messages report: those of the project for which a target exists. Empty without a target.
     pub events: Vec<ChatEvent>,
 }
 

@@ -1,9 +1,10 @@
-//! The ports of the store: reading, recording, administration and transfer.
+//! The ports of the store: reading, recording, administration, transfer and the outbox of messages.
 //!
 //! The traits are synchronous. A caller in an asynchronous program makes one hop to a blocking thread. A missing row
 //! is an `Option` or a [`crate::test::TestLookup`]. A [`StoreError`] always means that the store failed.
 
 mod administration;
+mod outbox;
 mod read;
 mod record;
 mod transfer;
@@ -11,6 +12,10 @@ mod transfer;
 pub use administration::{
     Administration, DeletionReport, KeyDeletion, KeyRotation, NameError, ProjectChange, PruneReport,
     PruneStep, PrunedCounts, RefingerprintCounts, UnfinishedDeletions,
+};
+pub use outbox::{
+    Attempt, Dropped, DueMessage, EdgeNames, MessageHead, MessageKey, MessageKind, NewMessage, Outbox,
+    OutboxProject,
 };
 pub use read::{
     ComputeShared, Connections, EndedSessions, FinalResult, NodeReads, ReadKeys, RecognisedOutcome,

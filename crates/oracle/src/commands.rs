@@ -176,6 +176,7 @@ pub fn configuration(comparison: &mut Comparison, stack: &Stack, organization: &
         all.extend(arguments);
         let output = stack.command(&all);
         comparison.same(&format!("assay {all:?}: {}", output.err), &output.status, &0);
+        stack.notify_once();
         let answer = client.get(&path).json_or_null();
         comparison.same(
             &format!("assay {all:?}"),

@@ -51,6 +51,7 @@ pub fn create_project(stack: &Stack, organization: &str, project: &mut Project, 
     project.id = project_json["id"].as_str().unwrap().to_owned();
     if let Some(events) = &project.chat_events {
         stack.run_json(&["project", "set", &project.id, "--chat-events", &events.join(",")]);
+        stack.notify_once();
     }
     if let Some(on) = project.pr_comments {
         stack.run_json(&[

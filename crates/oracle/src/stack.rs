@@ -124,6 +124,11 @@ impl Stack {
         self.assay(&all, &BTreeMap::new(), b"")
     }
 
+    /// Runs `assay-notify` once with a target for all projects and events.
+    pub fn notify_once(&self) {
+        self.cli.notify_once();
+    }
+
     /// Writes a file for an import.
     pub fn file(&self, name: &str, bytes: &[u8]) -> String {
         let path = self.folder.path().join(name);

@@ -18,9 +18,13 @@ mod record;
 mod store;
 
 pub use admin::{
-    diagnosis::{BlockCounts, Inspection, ProjectState, Rights, ServerFacts, TableSize},
+    diagnosis::{
+        BlockCounts, Inspection, MessagedProject, ProjectState, Rights, ServerFacts, TableSize,
+        UndeliveredMessages,
+    },
     distribute::{distribute, undistributed},
     migrate::{SchemaComparison, compare_schema, grant_roles, migrate, pending, revert_all},
+    outbox::OutboxLock,
     rebuild::RebuildCounts,
 };
 pub use database::{Database, WaitingFor};

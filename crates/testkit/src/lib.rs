@@ -32,7 +32,7 @@ pub use command_line::check_command_line;
 pub use database::{TestDatabase, execute, insert_results, texts, update_results};
 pub use http::{Client, Response};
 pub use logins::Logins;
-pub use program::{Cli, closed_pipe, program, started_by, stderr_text};
+pub use program::{Cli, closed_pipe, notify_file, program, started_by, stderr_text};
 pub use server::{Server, free_address};
 pub use wait::{PATIENCE, wait_until};
 pub use world::{ServedWorld, Template, World, junit, rfc3339, text};

@@ -7,8 +7,8 @@ use crate::TestDatabase;
 /// The logins that `deploy/roles.sql` makes, under unique names.
 #[derive(Debug)]
 pub struct Logins {
-    /// Owner, server, importer, ingest listener and backups.
-    pub names: [String; 5],
+    /// Owner, server, importer, ingest listener, assay-notify and backups.
+    pub names: [String; 6],
     url: String,
 }
 
@@ -21,6 +21,7 @@ impl Logins {
             "assay_web",
             "assay_ci",
             "assay_intake",
+            "assay_notify",
             "assay_backup",
         ]
         .map(|login| (login, format!("{prefix}_{login}")));
@@ -35,7 +36,7 @@ impl Logins {
         fs::write(&script, sql).expect("the script can be written");
         let mut psql = Command::new("psql");
         psql.args(["--no-psqlrc", "--dbname", url, "--file"]).arg(script);
-        for program in ["OWNER", "SERVER", "IMPORTER", "INGESTER", "BACKUP"] {
+        for program in ["OWNER", "SERVER", "IMPORTER", "INGESTER", "NOTIFIER", "BACKUP"] {
             psql.env(format!("ASSAY_{program}_PASSWORD"), "it's \"secret\"");
         }
         let output = psql.output().expect("psql can be run");
@@ -50,8 +51,8 @@ impl Logins {
         }
     }
 
-    /// The connection strings of owner, server, importer, ingest listener and backups.
-    pub fn urls(&self) -> [String; 5] {
+    /// The connection strings of owner, server, importer, ingest listener, assay-notify and backups.
+    pub fn urls(&self) -> [String; 6] {
         let (head, _) = self.url.split_once("&user=").expect("a user");
         self.names.clone().map(|name| format!("{head}&user={name}"))
     }

@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::PipeWriter,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     sync::{Mutex, PoisonError},
@@ -16,7 +17,7 @@ use walkdir::WalkDir;
 use crate::cluster;
 
 /// The programs of this workspace.
-const PROGRAMS: [&str; 3] = ["assay", "assay-admin", "assay-server"];
+const PROGRAMS: [&str; 4] = ["assay", "assay-admin", "assay-notify", "assay-server"];
 
 /// The commands of `assay`; `uploads` is in both programs. `assay-admin` has all others.
 const OF_ASSAY: [&str; 8] = [
@@ -74,6 +75,23 @@ impl Cli {
         command
     }
 
+    /// Runs `assay-notify --once` with a target in a file for all projects and events, which registers it. Returns the
+    /// messages, one JSON object a line.
+    pub fn notify_once(&self) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let messages = folder.path().join("messages");
+        let target =
+            format!("[[target]]\nname = \"log\"\nfile = {{ path = {messages:?}, format = \"json\" }}\n");
+        let config = notify_file(folder.path(), &target);
+        let output = self
+            .command_of("assay-notify", &["--once", "--config"])
+            .arg(config)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr_text(&output));
+        fs::read_to_string(messages).unwrap_or_default()
+    }
+
     /// Runs the program and returns its output, with any exit status.
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments)
@@ -111,6 +129,14 @@ pub fn started_by(mut wrapper: Command, command: &Command) -> Command {
         wrapper.current_dir(folder);
     }
     wrapper
+}
+
+/// Writes the file of `assay-notify` into a folder, readable for its owner alone.
+pub fn notify_file(folder: &Path, text: &str) -> PathBuf {
+    let path = folder.join("notify.toml");
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    path
 }
 
 /// The end of a pipe whose reader has closed it.

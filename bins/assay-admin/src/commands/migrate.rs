@@ -25,7 +25,7 @@ pub(crate) fn run(global: &Global) -> anyhow::Result<()> {
         match &migrated.roles {
             None => done,
             Some(todo) => format!(
-                "{done}\nThe roles assay_server, assay_importer and assay_ingester have no rights yet, which only matters to logins that are \
+                "{done}\nThe roles assay_server, assay_importer, assay_ingester and assay_notifier have no rights yet, which only matters to logins that are \
                  members of them. To give them, run this in the database as a superuser: {todo}"
             ),
         }

@@ -122,7 +122,7 @@ struct ChangeFlags {
     /// The stable branch, from which releases are made
     #[arg(long, value_name = "BRANCH", value_parser = values::name)]
     stable_branch: Option<String>,
-    /// Events for chat messages, separated by commas. Stored and shown by the settings route; no message is sent yet
+    /// Events for messages, separated by commas. assay-notify sends them to its targets
     #[arg(
         long,
         value_name = "EVENTS",
@@ -131,7 +131,7 @@ struct ChangeFlags {
         value_parser = values::chat_event()
     )]
     chat_events: Option<Vec<ChatEvent>>,
-    /// Remove the events for chat messages
+    /// Remove the events for messages
     #[arg(long)]
     no_chat: bool,
     /// Whether pull requests get a comment. Stored and shown by the settings route; no comment is posted yet
@@ -312,7 +312,7 @@ fn list(global: &Global, store: &dyn Administration, org: Option<&str>) -> anyho
 fn set(global: &Global, store: &dyn Administration, args: SetArgs) -> anyhow::Result<()> {
     let mut project = lookup::project(store, &args.project)?;
     let change = ProjectChange::from(args.change);
-    let is_unused = matches!(change.chat, Some(Some(_)));
+    let has_events = matches!(change.chat, Some(Some(_)));
     let exists = store.set_project(project.id, &change, &Engine::default(), clock::now())?;
     ensure!(exists, "the project {:?} was deleted meanwhile", args.project);
     if let Some(branch) = &change.stable_branch {
@@ -320,8 +320,8 @@ fn set(global: &Global, store: &dyn Administration, args: SetArgs) -> anyhow::Re
     }
     output::print(global.json, &entry(&project), || {
         let changed = format!("Changed the configuration of {:?}", project.name);
-        if is_unused {
-            format!("{changed}\nChat messages are not sent yet; the settings route shows what is stored.")
+        if has_events {
+            format!("{changed}\nassay-notify sends the messages to the targets of its file.")
         } else {
             changed
         }

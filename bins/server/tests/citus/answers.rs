@@ -113,7 +113,7 @@ fn run_on_both(sides: &mut [Side; 2], arguments: &[&str]) -> Value {
 #[ignore = "needs a Citus cluster: see main.rs"]
 fn every_answer_is_that_of_plain_postgres() {
     let cluster = Cluster::new();
-    let [owner, web, ci, intake, _] = cluster.urls();
+    let [owner, web, ci, intake, ..] = cluster.urls();
     let administration = Cli::new(&owner);
     let migrated = administration.json(&["migrate"]);
     assert_eq!(migrated["rolesToDo"], Value::Null, "{migrated}");

@@ -95,8 +95,8 @@ impl Cluster {
         self.url_of(&self.coordinator, &self.name)
     }
 
-    /// The connection strings of owner, server, importer and ingest listener.
-    pub(crate) fn urls(&self) -> [String; 5] {
+    /// The connection strings of owner, server, importer, ingest listener, assay-notify and backups.
+    pub(crate) fn urls(&self) -> [String; 6] {
         self.logins.as_ref().unwrap().urls()
     }
 

@@ -36,7 +36,7 @@ pub(crate) struct Installation {
 impl Installation {
     /// The same number of projects on each of two workers.
     pub(crate) fn new(cluster: &Cluster, on_each: usize) -> Self {
-        let [owner, web, ci, intake, _] = cluster.urls();
+        let [owner, web, ci, intake, ..] = cluster.urls();
         let world = World::over((), &owner);
         let mut projects: Vec<ProjectOnWorker> = Vec::new();
         let count = |projects: &[ProjectOnWorker], worker: &Address| {

@@ -85,6 +85,7 @@ fn a_restored_dump_answers_the_same_on_every_route() {
         ("assay_server", "'api_key', 'SELECT'"),
         ("assay_importer", "'result_block', 'INSERT'"),
         ("assay_ingester", "'upload', 'INSERT'"),
+        ("assay_notifier", "'message', 'INSERT'"),
     ] {
         let granted = restored.text(&format!("SELECT has_table_privilege('{role}', {right})"));
         assert_eq!(granted.as_deref(), Some("true"), "{role}");

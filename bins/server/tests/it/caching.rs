@@ -202,6 +202,7 @@ fn changed_settings_are_shown_immediately_on_every_route() {
             "run_failed",
         ];
         world.cli.json(&set);
+        world.cli.notify_once();
         for server in pair.servers() {
             let get = |path: &str| {
                 let path = format!("/api/v1/projects/{}{path}", world.project);

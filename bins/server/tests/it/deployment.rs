@@ -7,7 +7,9 @@ use std::{
     process::{Child, Command, Output, Stdio},
 };
 
-use assay_testkit::{Cli, Client, Logins, Server, TestDatabase, free_address, program, text, wait_until};
+use assay_testkit::{
+    Cli, Client, Logins, Server, TestDatabase, free_address, notify_file, program, text, wait_until,
+};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -204,7 +206,7 @@ impl Deployment {
         let database = TestDatabase::unmigrated();
         let prefix = database.text("SELECT current_database()").unwrap();
         let logins = Logins::new(database.url(), &prefix);
-        let [owner, web, _, intake, _] = logins.urls();
+        let [owner, web, _, intake, ..] = logins.urls();
         let administration = Cli::new(owner);
         administration.json(&["migrate"]);
         let (pages, api, reports) = (free_address(), free_address(), free_address());
@@ -485,7 +487,8 @@ fn the_image_has_tls_to_postgres_a_layer_of_dependencies_no_root_and_a_health_ch
     };
     // Dependencies are built before the sources are copied, by the same options.
     let (dependencies, sources) = build.split_once("\nCOPY . .\n").unwrap();
-    let features = "--release --locked --features \"$FEATURES\" --bin assay-server --bin assay-admin";
+    let features =
+        "--release --locked --features \"$FEATURES\" --bin assay-server --bin assay-admin --bin assay-notify";
     assert!(dependencies.contains("\nENV FEATURES=assay-repository/tls-vendored\n"));
     assert!(dependencies.contains(&format!("cargo chef cook {features}")));
     assert!(sources.contains(&format!("cargo build {features}")));
@@ -513,9 +516,26 @@ fn the_image_has_tls_to_postgres_a_layer_of_dependencies_no_root_and_a_health_ch
         ".git",
         "deploy/.env",
         "deploy/tls",
+        "deploy/notify.toml",
     ] {
         assert!(ignored.lines().any(|line| line == name), "{name}");
     }
+}
+
+#[test]
+fn the_example_of_targets_is_accepted_once_only_its_owner_can_read_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = notify_file(folder.path(), &file("notify.example.toml"));
+    let output = Command::new(program("assay-notify"))
+        .args(["--test", "none", "--config"])
+        .arg(config)
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        printed.contains("it has: team, team-threads, office, hook, mail, log"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -524,18 +544,21 @@ fn every_file_is_used_and_names_programs_commands_and_files_that_exist() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         // The reader's own passwords and certificate.
-        .filter(|name| name != ".env" && name != "tls")
+        .filter(|name| ![".env", "tls", "notify.toml"].contains(&name.as_str()))
         .collect();
     names.sort();
     let known = [
         "Dockerfile",
         "assay-ingest.service",
+        "assay-notify.service",
         "assay-prune.service",
         "assay-prune.timer",
         "assay-server.service",
         "compose.yaml",
         "ingest.env",
         "nginx.conf",
+        "notify.env",
+        "notify.example.toml",
         "owner.env",
         "roles.sql",
         "server.env",
@@ -588,8 +611,11 @@ fn every_file_is_used_and_names_programs_commands_and_files_that_exist() {
             .strip_prefix("- ./")
             .and_then(|rest| rest.split_once(':'))
         {
-            // The reader's own certificate.
-            assert!(path == "tls" || deploy().join(path).exists(), "{path}");
+            // The reader's own certificate and targets.
+            assert!(
+                ["tls", "notify.toml"].contains(&path) || deploy().join(path).exists(),
+                "{path}"
+            );
         }
     }
 }

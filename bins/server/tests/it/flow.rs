@@ -133,6 +133,13 @@ fn settings_show_what_was_set() {
     ]);
     let settings = world.get("/settings");
     assert_eq!(settings["settings"]["stableBranch"], "trunk");
+    // Nothing sends messages yet.
+    assert_eq!(
+        settings["settings"]["chat"],
+        json!({"configured": false, "events": []})
+    );
+    world.cli.notify_once();
+    let settings = world.get("/settings");
     assert_eq!(
         settings["settings"]["chat"],
         json!({"configured": true, "events": ["run_failed", "new_error"]})

@@ -256,6 +256,45 @@ fn the_ingesters_login_looks_up_ingest_keys_and_sees_no_other() {
 }
 
 #[test]
+fn the_notifiers_login_sends_messages_and_sees_no_key() {
+    let world = world();
+    let login = Login::new(&world.database, "assay_notifier");
+    world
+        .cli
+        .json(&["project", "set", "web", "--chat-events", "run_failed,test_flaky"]);
+    world.import_cases(
+        5,
+        &[("adds", true), ("removes", false)],
+        &["--branch", "main", "--run-key", "c"],
+    );
+    let messages = Cli::new(login.url()).notify_once();
+    assert!(messages.contains("1 test broke"), "{messages}");
+    for sql in WRITES {
+        assert!(!login.is_allowed(sql), "{sql}");
+    }
+    for sql in [
+        "SELECT hash FROM api_key",
+        "SELECT 1 FROM upload",
+        "INSERT INTO edge SELECT * FROM edge LIMIT 0",
+        "UPDATE edge SET event = 'run_failed'",
+        "UPDATE project SET chat_events = NULL",
+    ] {
+        assert!(!login.is_allowed(sql), "{sql}");
+    }
+    // No other login writes messages.
+    for group in ["assay_server", "assay_importer", "assay_ingester"] {
+        let other = Login::new(&world.database, group);
+        for sql in [
+            "SELECT 1 FROM message",
+            "SELECT 1 FROM edge",
+            "UPDATE project SET chat_served = NULL",
+        ] {
+            assert!(!other.is_allowed(sql), "{group}: {sql}");
+        }
+    }
+}
+
+#[test]
 fn reports_over_http_are_stored_by_the_ingesters_login() {
     let world = world();
     let key = world.cli.json(&["key", "create-ingest", "--project", "web"]);
@@ -306,9 +345,10 @@ fn the_doctor_finds_no_fault_with_any_login() {
     let world = world();
     let owner = world.cli.json(&["doctor"]);
     for (group, hidden) in [
-        ("assay_server", &["retention"][..]),
-        ("assay_importer", &["keys", "retention"]),
-        ("assay_ingester", &["keys", "retention"]),
+        ("assay_server", &["retention", "messages"][..]),
+        ("assay_importer", &["keys", "retention", "messages"]),
+        ("assay_ingester", &["keys", "retention", "messages"]),
+        ("assay_notifier", &["keys", "retention"]),
     ] {
         let login = Login::new(&world.database, group);
         let report = Cli::new(login.url()).json(&["doctor"]);
@@ -386,7 +426,7 @@ impl Drop for OwnLogins<'_> {
 fn the_logins_of_the_deployment_run_every_program() {
     let database = TestDatabase::unmigrated();
     let logins = OwnLogins::new(&database);
-    let [owner, web, ci, intake, backup] = logins.logins.urls();
+    let [owner, web, ci, intake, notify, backup] = logins.logins.urls();
     let administration = Cli::new(owner);
     let migrated = administration.json(&["migrate"]);
     assert!(migrated["rolesToDo"].is_null(), "{migrated}");
@@ -430,11 +470,14 @@ fn the_logins_of_the_deployment_run_every_program() {
         assert!(!log.contains("permission denied"), "{log}");
     }
     drop((server, reports));
+    administration.json(&["project", "set", "web", "--chat-events", "run_failed"]);
+    Cli::new(notify.clone()).notify_once();
     for cli in [
         administration,
         Cli::new(web.clone()),
         Cli::new(ci),
         Cli::new(intake),
+        Cli::new(notify.clone()),
         Cli::new(backup),
     ] {
         let doctor = cli.run(&["doctor"]);

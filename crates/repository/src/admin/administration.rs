@@ -265,6 +265,7 @@ fn set_project(
             judge,
             now,
             &verdict::ImportChanges::everything(),
+            verdict::EdgeRecording::KeepState,
         )?;
     }
     Ok(true)

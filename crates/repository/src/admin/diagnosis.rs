@@ -102,6 +102,35 @@ pub struct BlockCounts {
     pub unsound: i64,
 }
 
+/// The messages of a project to a target that were not delivered.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub struct UndeliveredMessages {
+    /// The project's name.
+    #[diesel(sql_type = Text)]
+    pub project: String,
+    /// The target's name.
+    #[diesel(sql_type = Text)]
+    pub target: String,
+    /// How many failed at least once.
+    #[diesel(sql_type = BigInt)]
+    pub messages: i64,
+    /// How many of them are given up.
+    #[diesel(sql_type = BigInt)]
+    pub given_up: i64,
+    /// Why the last attempt failed.
+    #[diesel(sql_type = Nullable<Text>)]
+    pub error: Option<String>,
+}
+
+/// A project with events for messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessagedProject {
+    /// Its name.
+    pub name: String,
+    /// When `assay-notify` last registered a target for it.
+    pub served_at: Option<Timestamp>,
+}
+
 /// The stored rows of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectState {
@@ -125,6 +154,14 @@ struct TableName {
 struct Clock {
     #[diesel(sql_type = Timestamptz)]
     clock: At,
+}
+
+#[derive(QueryableByName)]
+struct MessagedRow {
+    #[diesel(sql_type = Text)]
+    name: String,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    served_at: Option<At>,
 }
 
 #[derive(QueryableByName)]
@@ -234,6 +271,33 @@ impl Inspection {
         sql_query(sql)
             .load(&mut self.0)
             .map_err(|error| failed("reading sizes", error))
+    }
+
+    /// The projects with events for messages, oldest first. The schema must be this program's.
+    pub fn messaged_projects(&mut self) -> Result<Vec<MessagedProject>, StoreError> {
+        let sql = "SELECT name, chat_served_at AS served_at FROM project
+                   WHERE chat_events IS NOT NULL AND deleted_at IS NULL ORDER BY created_at, id";
+        let rows: Vec<MessagedRow> = sql_query(sql)
+            .load(&mut self.0)
+            .map_err(|error| failed("reading projects with messages", error))?;
+        let project = |row: MessagedRow| MessagedProject {
+            name: row.name,
+            served_at: row.served_at.map(|at| at.0),
+        };
+        Ok(rows.into_iter().map(project).collect())
+    }
+
+    /// The messages that were tried and not delivered. The schema must be this program's.
+    pub fn undelivered_messages(&mut self) -> Result<Vec<UndeliveredMessages>, StoreError> {
+        let sql = "SELECT project.name AS project, message.target, count(*) AS messages,
+                       count(*) FILTER (WHERE message.next_attempt_at IS NULL) AS given_up,
+                       (array_agg(message.error ORDER BY message.number))[1] AS error
+                   FROM message JOIN project ON project.id = message.project_id
+                   WHERE message.content IS NOT NULL AND message.delivered_at IS NULL AND message.attempts > 0
+                   GROUP BY project.id, message.target ORDER BY project.name, project.id, message.target";
+        sql_query(sql)
+            .load(&mut self.0)
+            .map_err(|error| failed("reading messages", error))
     }
 
     /// Every project, oldest first. The schema must be this program's.

@@ -1,4 +1,4 @@
-//! Administration: keys, projects, organizations, migrations, deletion, transfer, pruning and the recomputing of
+//! Administration: keys, projects, organizations, migrations, deletion, transfer, pruning, messages and the recomputing of
 //! derived data.
 
 pub(crate) mod administration;
@@ -9,6 +9,7 @@ pub(crate) mod intake;
 pub(crate) mod key;
 pub(crate) mod migrate;
 pub(crate) mod organization;
+pub(crate) mod outbox;
 pub(crate) mod project;
 pub(crate) mod prune;
 pub(crate) mod rebuild;

@@ -4,6 +4,7 @@
 //! names both entries and tables with results, because a distributed database has them on different machines.
 
 use assay_domain::{
+    edge::DROPPED_AFTER_DAYS,
     id::{OrganizationId, ProjectId},
     project::{Caller, Project, ProjectEntry},
     settings::{Chat, ChatEvent, Repohost, Settings},
@@ -16,10 +17,13 @@ use diesel::{
 };
 use uuid::Uuid;
 
-use crate::db::{
-    column::{At, storable, word},
-    pool::{Read, WorkError},
-    schema::{api_key, organization, project, project_entry},
+use crate::{
+    admin::outbox,
+    db::{
+        column::{At, storable, word},
+        pool::{Read, WorkError},
+        schema::{api_key, organization, project, project_entry},
+    },
 };
 
 /// The caller's project of this id.
@@ -114,26 +118,41 @@ fn load(
 
 /// The project's configuration.
 pub(crate) fn settings(connection: &mut PgConnection, of: &Project) -> Read<Settings> {
-    type Row = (String, Option<Vec<String>>, bool, bool);
-    let (stable_branch, events, pr_comments, stable_names): Row = project::table
+    type Words = Option<Vec<String>>;
+    type Row = (String, Words, Words, Option<At>, bool, bool);
+    let (stable_branch, events, served, served_at, pr_comments, stable_names): Row = project::table
         .filter(project::id.eq(of.id.0))
         .select((
             project::stable_branch,
             project::chat_events,
+            project::chat_served,
+            project::chat_served_at,
             project::pr_comments,
             project::stable_names,
         ))
         .first(connection)?;
-    let configured = events.is_some();
-    let events = events
-        .unwrap_or_default()
-        .iter()
-        .map(|event| word("chat event", event))
-        .collect::<Result<_, _>>()?;
+    // Nothing is sent any more after assay-notify was away for as long as messages are kept.
+    let sends_since = of.visible_to.plus_days(-DROPPED_AFTER_DAYS);
+    let served = served.filter(|_| served_at.is_some_and(|at| at.0 > sends_since));
+    let chat = match (events, served) {
+        (Some(events), Some(served)) => Chat {
+            configured: true,
+            events: outbox::events(
+                &events
+                    .into_iter()
+                    .filter(|event| served.contains(event))
+                    .collect::<Vec<_>>(),
+            )?,
+        },
+        (Some(_) | None, None) | (None, Some(_)) => Chat {
+            configured: false,
+            events: Vec::new(),
+        },
+    };
     Ok(Settings {
         stable_branch,
         retention_days: of.plan.retention_days(),
-        chat: Chat { configured, events },
+        chat,
         repohost: Repohost {
             pr_comments_enabled: pr_comments,
         },

@@ -33,6 +33,11 @@ diesel::table! {
         owners_text -> Nullable<Text>,
         owners_files -> Nullable<Text>,
         owners_at -> Nullable<Timestamptz>,
+        failed_suites -> Array<Text>,
+        judged_signatures -> Integer,
+        edges -> Integer,
+        chat_served -> Nullable<Array<Text>>,
+        chat_served_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -291,6 +296,48 @@ diesel::table! {
 }
 
 diesel::table! {
+    /// The outbox of messages.
+    edge (project_id, number) {
+        project_id -> Uuid,
+        number -> Integer,
+        judged_at -> Timestamptz,
+        event -> Text,
+        suite -> Text,
+        test -> Nullable<Integer>,
+        signature -> Nullable<Integer>,
+        from_status -> Nullable<Text>,
+        to_status -> Nullable<Text>,
+        run_id -> Nullable<Uuid>,
+        run_number -> Nullable<Integer>,
+        since_run -> Nullable<Integer>,
+        is_red -> Bool,
+        settled -> Nullable<Integer>,
+        settled_at -> Nullable<Timestamptz>,
+        is_cancelled -> Bool,
+    }
+}
+
+diesel::table! {
+    /// The messages to each target.
+    message (project_id, target, number) {
+        project_id -> Uuid,
+        target -> Text,
+        number -> Integer,
+        id -> Uuid,
+        kind -> Text,
+        through -> Integer,
+        created_at -> Timestamptz,
+        content -> Nullable<Jsonb>,
+        thread -> Nullable<Uuid>,
+        attempts -> Integer,
+        next_attempt_at -> Nullable<Timestamptz>,
+        delivered_at -> Nullable<Timestamptz>,
+        receipt -> Nullable<Text>,
+        error -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
     upload (project_id, at, id) {
         project_id -> Uuid,
         at -> Timestamptz,
@@ -347,6 +394,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     run_pack,
     verdict_block,
     verdict_evidence,
+    edge,
+    message,
     upload,
     upload_day
 );

@@ -25,7 +25,7 @@ use crate::{
     Database,
     db::{column::At, pool::Read, standbys::in_one_state},
     read::observation::{self, Mark},
-    record::verdict::{self, ImportChanges, ProjectJudgement},
+    record::verdict::{self, EdgeRecording, ImportChanges, ProjectJudgement},
 };
 
 /// The time for which imports that follow each other may postpone a judgement, in milliseconds.
@@ -110,6 +110,7 @@ impl PendingJudgement {
             judge,
             as_of,
             &ImportChanges::everything(),
+            EdgeRecording::Write,
         )?;
         Ok(NextStep::Finished(update.changes(connection, self.project)?))
     }
@@ -145,7 +146,7 @@ impl PendingJudgement {
                 if locked.mark != mark {
                     return Ok(None);
                 }
-                update.store(connection, project)?;
+                update.store(connection, project, EdgeRecording::Write)?;
                 Ok(Some(update.changes(connection, project)?))
             },
         )

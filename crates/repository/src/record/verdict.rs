@@ -1,5 +1,6 @@
 //! Judges a project's history and stores the verdicts that changed.
 
+mod edges;
 mod last;
 mod rows;
 
@@ -21,6 +22,9 @@ use diesel::{
 };
 use uuid::Uuid;
 
+pub(crate) use edges::EdgeRecording;
+
+use edges::JudgedEdges;
 use rows::{Changes, Rows};
 
 use crate::{
@@ -68,10 +72,11 @@ pub(crate) fn judge(
     judge: &dyn Judge,
     now: Timestamp,
     import_changes: &ImportChanges,
+    edges: EdgeRecording,
 ) -> Read<VerdictUpdate> {
     let history = observation::load(connection, project, now.plus_days(-ENGINE_WINDOW_DAYS), now)?;
     let update = ProjectJudgement::of(history, judge, now)?.compare(connection, project, import_changes)?;
-    update.store(connection, project)?;
+    update.store(connection, project, edges)?;
     Ok(update)
 }
 
@@ -136,7 +141,12 @@ impl ProjectJudgement {
         };
         let statuses = rows.verdicts.iter();
         let statuses = statuses.map(|(test, verdict)| (*test, before(test), verdict.status));
-        let changed_statuses = statuses.filter(|(_, from, to)| from != to).collect();
+        let changed_statuses: Vec<_> = statuses.filter(|(_, from, to)| from != to).collect();
+        let is_flaky = |test| {
+            let verdict = rows.verdicts.get(&test);
+            verdict.is_some_and(|verdict| verdict.status == VerdictStatus::Flaky)
+        };
+        let edges = JudgedEdges::of(&history, now, &changed_statuses, is_flaky);
         let stored_count = stored.verdicts.len();
         let mut changes = rows.changes(connection, project, stored)?;
         changes.verdicts += unknown.len();
@@ -145,6 +155,7 @@ impl ProjectJudgement {
             stored: stored_count,
             changed_statuses,
             changes,
+            edges,
         })
     }
 }
@@ -157,12 +168,20 @@ pub(crate) struct VerdictUpdate {
     changes: Changes,
     /// The tests with another status: the stored one, and the new one.
     changed_statuses: Vec<(i32, VerdictStatus, VerdictStatus)>,
+    edges: JudgedEdges,
 }
 
 impl VerdictUpdate {
-    /// Stores the changes. The caller holds the project's lock, and the state has not changed since it was judged.
-    pub(crate) fn store(&self, connection: &mut PgConnection, project: Uuid) -> QueryResult<()> {
+    /// Stores the changes and the edges. The caller holds the project's lock, and the state has not changed since it was
+    /// judged.
+    pub(crate) fn store(
+        &self,
+        connection: &mut PgConnection,
+        project: Uuid,
+        edges: EdgeRecording,
+    ) -> QueryResult<()> {
         self.changes.store(connection, project)?;
+        self.edges.store(connection, project, self.now, edges)?;
         diesel::update(projects::table.find(project))
             .set((
                 projects::evaluated_at.eq(At(self.now)),
@@ -212,7 +231,15 @@ pub(crate) fn rebuild(
     engine: &dyn Judge,
     now: Timestamp,
 ) -> Read<u64> {
-    let update = judge(connection, project, engine, now, &ImportChanges::everything())?;
+    let everything = ImportChanges::everything();
+    let update = judge(
+        connection,
+        project,
+        engine,
+        now,
+        &everything,
+        EdgeRecording::KeepState,
+    )?;
     Ok(u64::try_from(update.changes.verdicts).unwrap_or(u64::MAX))
 }
 

@@ -7,7 +7,7 @@ use assay_domain::{
     plan::Plan,
     project::Caller,
     settings::ChatEvent,
-    store::{Administration, KeyDeletion, ProjectChange, ReadKeys, Store},
+    store::{Administration, KeyDeletion, Outbox as _, ProjectChange, ReadKeys, Store},
 };
 
 use crate::fixture::*;
@@ -241,6 +241,10 @@ fn settings_change_one_by_one() {
         stable_branch: Some("trunk".to_owned()),
         ..ProjectChange::default()
     }));
+    assert!(!settings().chat.configured, "nothing sends messages");
+    let serve =
+        |events: Option<&[ChatEvent]>, at| world.store.register(world.project.id, events, at).unwrap();
+    serve(Some(&[ChatEvent::TestFlaky, ChatEvent::NewError]), NOW);
     let changed = settings();
     assert_eq!(changed.stable_branch, "trunk");
     assert_eq!(
@@ -248,6 +252,17 @@ fn settings_change_one_by_one() {
         (true, vec![ChatEvent::TestFlaky])
     );
     assert!(changed.repohost.pr_comments_enabled);
+    // Only events with a target are sent, and none after a while without assay-notify.
+    serve(Some(&[ChatEvent::NewError]), NOW);
+    assert_eq!(
+        (settings().chat.configured, settings().chat.events),
+        (true, Vec::new())
+    );
+    for (events, at) in [(None, NOW), (Some(ChatEvent::ALL), NOW.plus_days(-3))] {
+        serve(events, at);
+        assert!(!settings().chat.configured, "{at}");
+    }
+    serve(Some(ChatEvent::ALL), NOW);
 
     assert!(set(ProjectChange {
         chat: Some(Some(Vec::new())),

@@ -96,6 +96,12 @@ pub(crate) fn fill(world: &World, project: &Project, seed: u8) {
              SELECT project_id, 'former', ordinal FROM signature WHERE project_id = '{}' LIMIT 1",
         project.id
     ));
+    world.database.execute(&format!(
+        "INSERT INTO edge (project_id, number, judged_at, event, suite, is_red) VALUES ('{0}', 0, now(), 'run_failed', '', true); \
+         INSERT INTO message (project_id, target, number, id, kind, through, created_at) \
+         VALUES ('{0}', 'team', 0, gen_random_uuid(), 'mark', 0, now())",
+        project.id
+    ));
     // Pruning of a week in use leaves results without their run.
     record(&report("c").at(30 * DAY).test("a", "f"));
     world.database.execute(&format!(

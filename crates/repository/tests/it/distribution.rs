@@ -15,8 +15,12 @@ use assay_domain::{
     recording::Effect,
     rules::{DailyLimits, RecordingRules, UploadBudget},
     run::SomeTests,
+    settings::ChatEvent,
     signature::{Classifier, ErrorClass, SignatureQuery, SignatureSort},
-    store::{Administration, ProjectChange, ReadKeys, Recorder, Store, in_snapshot},
+    store::{
+        Administration, Attempt, MessageKey, MessageKind, NewMessage, Outbox, ProjectChange, ReadKeys,
+        Recorder, Store, in_snapshot,
+    },
     window::Days,
 };
 use assay_testkit::TestDatabase;
@@ -529,6 +533,7 @@ fn exercise(world: &World) {
     store
         .rebuild(project.id, &CountingJudge, NOW, &mut |_, _| ())
         .unwrap();
+    exercise_outbox(world);
     let change = ProjectChange {
         stable_branch: Some("topic".to_owned()),
         ..ProjectChange::default()
@@ -540,6 +545,54 @@ fn exercise(world: &World) {
         .refingerprint(project.id, &ConstantClassifier)
         .unwrap()
         .unwrap();
+}
+
+/// Everything that assay-notify does, apart from the list of all projects.
+fn exercise_outbox(world: &World) {
+    let (store, id) = (&world.store, world.project.id);
+    let change = ProjectChange {
+        chat: Some(Some(ChatEvent::ALL.to_vec())),
+        ..ProjectChange::default()
+    };
+    store.set_project(id, &change, &CountingJudge, NOW).unwrap();
+    world.import(&report("broken").test("x", "f").test("y", "p"));
+    store.register(id, Some(ChatEvent::ALL), NOW).unwrap();
+    let edges = store.unsettled(id).unwrap();
+    let numbers: Vec<i32> = edges.iter().map(|edge| edge.number).collect();
+    assert!(!numbers.is_empty());
+    store.settle(id, &numbers, &[], NOW).unwrap();
+    store.settled(id).unwrap();
+    store.edge_names(id, &[0], &[0]).unwrap();
+    let thread = uuid::Uuid::from_u128(1);
+    for number in 0..2 {
+        let message = NewMessage {
+            target: "team",
+            number,
+            id: uuid::Uuid::from_u128(number.unsigned_abs().into()),
+            kind: MessageKind::Changes,
+            through: 1,
+            content: Some("{}".to_owned()),
+            thread: Some(thread),
+        };
+        store.add_message(id, &message, NOW).unwrap();
+    }
+    store.messages(id, "team").unwrap();
+    let key = |number| MessageKey {
+        project: id,
+        target: "team",
+        number,
+    };
+    store.cover(key(1), 2).unwrap();
+    assert_eq!(store.due(id, "team", NOW).unwrap().unwrap().number, 0);
+    let delivered = Attempt::Delivered { receipt: None };
+    store.note_attempt(key(0), &delivered, NOW).unwrap();
+    let failed = Attempt::Failed {
+        reason: "no".to_owned(),
+        next: None,
+    };
+    store.note_attempt(key(1), &failed, NOW).unwrap();
+    store.retry_all(id, NOW).unwrap();
+    store.forget(id, NOW.plus_days(9)).unwrap();
 }
 
 /// A table in a statement, and its alias.

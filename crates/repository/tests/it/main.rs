@@ -25,6 +25,7 @@ mod lost_answers;
 mod migrations;
 mod model;
 mod naming;
+mod outbox;
 mod packs;
 mod parts;
 mod periods;

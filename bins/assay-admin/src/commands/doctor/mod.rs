@@ -2,6 +2,7 @@
 
 mod address;
 mod check;
+mod messages;
 mod server;
 mod stored;
 mod surroundings;
@@ -29,7 +30,7 @@ Exit status: 0 if everything works or there are only warnings, else 1.";
 /// Check the installation and print what to do
 ///
 /// Checks the database and its version, the schema, roles and rights, clocks, sizes, and read keys that are about to
-/// expire. Checks results past their retention and stale verdicts. Checks the private database's state and disk,
+/// expire. Checks results past their retention, stale verdicts, and messages that were not delivered. Checks the private database's state and disk,
 /// and Redis where it is used. Asks the address of the installation for pages, API and ingest listener, and whether a proxy
 /// refuses a report of the largest size. Changes nothing. Checks that the connected role has no rights for are named and do not
 /// fail.
@@ -170,6 +171,12 @@ fn check_stored_data(inspection: &mut Inspection, url: &str, is_private: bool) -
             backup_logins.as_ref().map(|logins| server::backup(logins)),
         ));
     }
+    checks.push(
+        if_unreadable(inspection, "messages", &["project", "message"]).unwrap_or_else(|| {
+            let check = messages::check(inspection, now);
+            check_or_failure("messages", check.as_ref().map(Check::clone))
+        }),
+    );
     checks.push(
         if_unreadable(
             inspection,

@@ -11,7 +11,7 @@ use crate::clock::{SKEW_WRONG_MS, skew_ms};
 const OLDEST: i32 = 15;
 /// The role that the server should connect as. The migrations create it.
 pub(super) const SERVER_ROLE: &str = "assay_server";
-const ROLES: &[&str] = &[SERVER_ROLE, "assay_importer", "assay_ingester"];
+const ROLES: &[&str] = &[SERVER_ROLE, "assay_importer", "assay_ingester", "assay_notifier"];
 /// The advice that restores the rights of these roles, for the owner of the tables.
 const GRANT: &str = "SELECT assay_grant_roles();";
 /// The difference between two clocks from which a warning is given, in milliseconds.

@@ -11,7 +11,7 @@ use assay_testkit::program;
 
 use super::{pages_of_docs, root};
 
-const PROGRAMS: [&str; 3] = ["assay", "assay-admin", "assay-server"];
+const PROGRAMS: [&str; 4] = ["assay", "assay-admin", "assay-notify", "assay-server"];
 /// Folders of the repository that documents name.
 const FOLDERS: [&str; 8] = [
     ".ci/",
@@ -30,7 +30,7 @@ fn files() -> Vec<(String, String)> {
         let entries = fs::read_dir(root().join(folder)).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names
-            .filter(|name| name != ".env" && name != "tls")
+            .filter(|name| ![".env", "tls", "notify.toml"].contains(&name.as_str()))
             .map(|name| format!("{folder}/{name}"))
             .collect::<Vec<_>>()
     };
@@ -126,7 +126,7 @@ fn every_variable_exists() {
 #[test]
 fn every_path_of_the_repository_exists() {
     // Files that the reader makes.
-    let of_reader = ["deploy/.env", "deploy/tls"];
+    let of_reader = ["deploy/.env", "deploy/tls", "deploy/notify.toml"];
     let (mut checked, mut wrong) = (0, Vec::new());
     for (name, text) in files() {
         let is_part = |char: char| char.is_ascii_alphanumeric() || "._-/".contains(char);

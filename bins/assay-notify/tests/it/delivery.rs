@@ -1,0 +1,253 @@
+//! Delivery: signatures, repetitions, order, and what is told.
+
+use std::{
+    fs,
+    process::{Child, Stdio},
+};
+
+use assay_testkit::{World, notify_file, stderr_text, wait_until};
+use serde_json::Value;
+use standardwebhooks::Webhook;
+
+use crate::{
+    program::run,
+    receiver::{Answer, Receiver, Request},
+};
+
+const KEYS: [&str; 2] = [
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    "whsec_c2VjcmV0IG9mIHRoZSBmb3JtZXIgcGFzc3dvcmQ=",
+];
+
+/// A world whose project has events and two good runs on main.
+fn world() -> World {
+    let world = World::new();
+    let events = "run_failed,run_recovered,test_broken,test_flaky,test_resolved,new_error";
+    world
+        .cli
+        .json(&["project", "set", "web", "--chat-events", events]);
+    for (minutes, commit) in [(600, "a000000000"), (540, "b000000000")] {
+        import(&world, minutes, commit, &outcomes(3, 0));
+    }
+    world
+}
+
+/// So many tests, of which the first ones fail.
+fn outcomes(tests: usize, failed: usize) -> Vec<(String, bool)> {
+    (0..tests)
+        .map(|number| (format!("test {number}"), number >= failed))
+        .collect()
+}
+
+fn import(world: &World, minutes_ago: i64, commit: &str, cases: &[(String, bool)]) {
+    let cases: Vec<(&str, bool)> = cases
+        .iter()
+        .map(|(name, passed)| (name.as_str(), *passed))
+        .collect();
+    world.import_cases(
+        minutes_ago,
+        &cases,
+        &[
+            "--branch",
+            "main",
+            "--commit",
+            commit,
+            "--suite",
+            "e2e",
+            "--run-key",
+            commit,
+        ],
+    );
+}
+
+fn hook(receiver: &Receiver) -> String {
+    format!(
+        "private_addresses = [\"127.0.0.1\"]\n[[target]]\nname = \"hook\"\n\
+         webhook = {{ url = \"http://127.0.0.1:{}/\", keys = [\"{}\", \"{}\"] }}\n",
+        receiver.port, KEYS[0], KEYS[1]
+    )
+}
+
+/// A pass, which must succeed.
+fn pass(world: &World, text: &str) {
+    let output = run(world, text, &["--once"]);
+    assert!(output.status.success(), "{}", stderr_text(&output));
+}
+
+fn data(request: &Request) -> Value {
+    serde_json::from_str::<Value>(&request.body).unwrap()["data"].clone()
+}
+
+/// A running program, which is killed at the end.
+struct Running(Child);
+
+impl Running {
+    fn start(world: &World, text: &str) -> Self {
+        let config = notify_file(world.folder.path(), text);
+        let mut command = world
+            .cli
+            .command_of("assay-notify", &["--every", "1", "--config"]);
+        Self(command.arg(config).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_outage_of_300_tests_sends_one_message_whose_signatures_another_implementation_verifies() {
+    let (world, receiver) = (world(), Receiver::new());
+    import(&world, 480, "c000000000", &outcomes(300, 0));
+    pass(&world, &hook(&receiver));
+    assert!(receiver.requests().is_empty());
+
+    for (minutes, commit) in [(420, "de104964aa"), (360, "e000000000"), (300, "f000000000")] {
+        import(&world, minutes, commit, &outcomes(300, 300));
+        pass(&world, &hook(&receiver));
+    }
+    let [request] = receiver.requests().try_into().unwrap();
+    let data = data(&request);
+    assert_eq!(data["headline"], "300 tests broke with one error since de104964");
+    assert_eq!(data["groups"][0]["tests"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        (&data["groups"][0]["more"], &data["tone"]),
+        (&297.into(), &"bad".into())
+    );
+
+    let mut headers = http::HeaderMap::new();
+    for (name, value) in &request.headers {
+        let name: http::HeaderName = name.parse().unwrap();
+        headers.insert(name, value.parse().unwrap());
+    }
+    for key in KEYS {
+        Webhook::new(key)
+            .unwrap()
+            .verify(request.body.as_bytes(), &headers)
+            .unwrap();
+    }
+    let other = Webhook::new("whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA").unwrap();
+    assert!(other.verify(request.body.as_bytes(), &headers).is_err());
+    let changed = request.body.replace("300", "301");
+    assert!(
+        Webhook::new(KEYS[0])
+            .unwrap()
+            .verify(changed.as_bytes(), &headers)
+            .is_err()
+    );
+}
+
+#[test]
+fn a_message_that_is_refused_or_whose_answer_is_lost_is_sent_again_under_its_id() {
+    let (world, receiver) = (world(), Receiver::new());
+    pass(&world, &hook(&receiver));
+    receiver.answer(Answer::Status(503, String::new()));
+    import(&world, 60, "c000000000", &outcomes(3, 1));
+    let running = Running::start(&world, &hook(&receiver));
+    wait_until("the first attempt", || {
+        let noted = "SELECT count(*) FROM message WHERE error LIKE '%status 503%'";
+        world.count(noted) == 1
+    });
+    // The operator sees why.
+    let doctor = world.cli.json(&["doctor"]);
+    let checks = doctor["checks"].as_array().unwrap();
+    let messages = checks.iter().find(|check| check["check"] == "messages").unwrap();
+    assert_eq!(messages["status"], "warn");
+    let found = messages["found"][1].as_str().unwrap();
+    let expected =
+        "1 message about \"web\" to the target \"hook\" not delivered: 127.0.0.1 answers with status 503";
+    assert_eq!(found, expected);
+    receiver.answer(Answer::Close);
+    running.kill();
+    let seen = receiver.requests().len();
+    // A start tries everything again.
+    let running = Running::start(&world, &hook(&receiver));
+    wait_until("the second attempt", || receiver.requests().len() > seen);
+    running.kill();
+    receiver.answer(Answer::Status(200, String::new()));
+    let seen = receiver.requests().len();
+    pass(&world, &hook(&receiver));
+    pass(&world, &hook(&receiver));
+    let requests = receiver.requests();
+    assert_eq!(requests.len(), seen + 1, "a delivered message is not sent again");
+    let id = &requests[0].headers["webhook-id"];
+    assert!(
+        requests
+            .iter()
+            .all(|request| request.headers["webhook-id"] == *id)
+    );
+    assert!(requests.iter().all(|request| data(request) == data(&requests[0])));
+}
+
+#[test]
+fn redirections_are_not_followed_and_private_addresses_must_be_named() {
+    let (world, receiver, other) = (world(), Receiver::new(), Receiver::new());
+    receiver.answer(Answer::Redirect(format!("http://127.0.0.1:{}/", other.port)));
+    let redirected = run(&world, &hook(&receiver), &["--test", "hook"]);
+    assert!(stderr_text(&redirected).contains("status 307"), "{redirected:?}");
+    assert!(other.requests().is_empty());
+
+    let unnamed = hook(&receiver)
+        .replace("private_addresses = [\"127.0.0.1\"]", "")
+        .replace("http://127.0.0.1", "https://127.0.0.1");
+    let refused = run(&world, &unnamed, &["--test", "hook"]);
+    assert!(
+        stderr_text(&refused).contains("name one of them in private_addresses"),
+        "{refused:?}"
+    );
+    assert_eq!(receiver.requests().len(), 1);
+}
+
+#[test]
+fn a_recovery_continues_the_thread_and_a_preview_changes_nothing() {
+    let world = world();
+    let messages = world.folder.path().join("messages");
+    let text = format!("[[target]]\nname = \"log\"\nfile = {{ path = {messages:?}, format = \"json\" }}\n");
+    let lines = || -> Vec<Value> {
+        let text = fs::read_to_string(&messages).unwrap_or_default();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    pass(&world, &text);
+    import(&world, 60, "c000000000", &outcomes(3, 1));
+    for _ in 0..2 {
+        let preview = run(&world, &text, &["--dry-run"]);
+        let printed = String::from_utf8(preview.stdout).unwrap();
+        assert!(
+            printed.contains("to log:\nweb: 1 test broke since c0000000"),
+            "{printed}"
+        );
+    }
+    assert!(lines().is_empty());
+    pass(&world, &text);
+    assert_eq!(lines().len(), 1);
+
+    // The suite passes again, and another judgement confirms it.
+    import(&world, 50, "d000000000", &outcomes(3, 0));
+    pass(&world, &text);
+    assert_eq!(lines().len(), 1);
+    import(&world, 40, "e000000000", &outcomes(3, 0));
+    pass(&world, &text);
+    assert_eq!(lines().len(), 1, "an hour has not passed");
+    world
+        .database
+        .execute("UPDATE message SET created_at = created_at - interval '1 hour'");
+    pass(&world, &text);
+    let [failed, recovered] = lines().try_into().unwrap();
+    assert_eq!(recovered["thread"], failed["id"]);
+    assert_eq!(recovered["data"]["tone"], "good");
+    let headline = recovered["data"]["headline"].as_str().unwrap();
+    assert!(
+        headline.starts_with("e2e passes again on main as of run "),
+        "{headline}"
+    );
+}

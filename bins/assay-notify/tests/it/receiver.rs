@@ -1,0 +1,111 @@
+//! A receiver of webhooks: an HTTP server that keeps what it gets.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+/// A request.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) path: String,
+    /// The headers, by their names in lower case.
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: String,
+}
+
+/// What a receiver does with a request.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    /// A status and a body.
+    Status(u16, String),
+    /// A redirection to this address.
+    Redirect(String),
+    /// It keeps the request and closes the connection.
+    Close,
+}
+
+/// An HTTP server on a port of its own, until the process ends.
+pub(crate) struct Receiver {
+    pub(crate) port: u16,
+    requests: Arc<Mutex<Vec<Request>>>,
+    answer: Arc<Mutex<Answer>>,
+}
+
+impl Receiver {
+    pub(crate) fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let answer = Arc::new(Mutex::new(Answer::Status(200, "{}".to_owned())));
+        let (kept, answers) = (Arc::clone(&requests), Arc::clone(&answer));
+        thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                serve(connection, &kept, &answers);
+            }
+        });
+        Self {
+            port,
+            requests,
+            answer,
+        }
+    }
+
+    pub(crate) fn answer(&self, answer: Answer) {
+        *self.answer.lock().unwrap() = answer;
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+/// Answers the requests of a connection. One that sends none is none.
+fn serve(connection: TcpStream, requests: &Mutex<Vec<Request>>, answer: &Mutex<Answer>) {
+    let mut reader = BufReader::new(connection);
+    while let Some(request) = read(&mut reader) {
+        requests.lock().unwrap().push(request);
+        let (head, body) = match answer.lock().unwrap().clone() {
+            Answer::Status(status, body) => (format!("HTTP/1.1 {status} It"), body),
+            Answer::Redirect(to) => (format!("HTTP/1.1 307 There\r\nLocation: {to}"), String::new()),
+            Answer::Close => return,
+        };
+        let length = body.len();
+        let written = write!(
+            reader.get_mut(),
+            "{head}\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        if written.is_err() {
+            return;
+        }
+    }
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
+    let path = line.split(' ').nth(1)?.to_owned();
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(": ") else {
+            break;
+        };
+        headers.insert(name.to_lowercase(), value.to_owned());
+    }
+    let length = headers
+        .get("content-length")
+        .and_then(|length| length.parse().ok())
+        .unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(Request {
+        path,
+        headers,
+        body: String::from_utf8(body).unwrap(),
+    })
+}

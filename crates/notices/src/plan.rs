@@ -1,0 +1,264 @@
+//! Which settled edges a target is told now.
+//!
+//! Edges of one subject are taken together. What leads back to the state that the target knows is not told, and neither
+//! is what another edge tells: a test that broke with its suite, and one that is healthy since its suite recovered. A
+//! suite that begins to fail is told at once. Everything else waits until an hour after the last message, and so does a
+//! suite that was told within the last day, so that flapping tests cause one message an hour at most.
+
+use std::collections::{HashMap, HashSet};
+
+use assay_domain::{
+    edge::{Edge, EdgeSubject},
+    settings::ChatEvent,
+    timestamp::{DAY_MS, Timestamp},
+    verdict::VerdictStatus,
+};
+
+use crate::settle::{chains, leads_nowhere};
+
+/// The least time between two messages to a target about a project, unless the second is urgent, in milliseconds.
+const BETWEEN_MS: i64 = 60 * 60_000;
+
+/// What to do about the new edges of a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// There is nothing new.
+    Nothing,
+    /// The new edges are covered without a message.
+    Cover,
+    /// They wait.
+    Wait,
+    /// These are told now, each the last of its subject, with the verdict that the target knew in `from`.
+    Tell(Vec<Edge>),
+}
+
+/// Decides about the edges after `through`. `edges` are the settled edges of one project in the order of their batches,
+/// of all events. `wanted` are the events of the target, and `last_message` is the time of its last message.
+pub fn plan(
+    edges: &[Edge],
+    wanted: &[ChatEvent],
+    through: i32,
+    last_message: Option<Timestamp>,
+    now: Timestamp,
+) -> Decision {
+    let wanted_edges = edges.iter().filter(|edge| wanted.contains(&edge.event));
+    let is_new = |edge: &&Edge| edge.settled.is_some_and(|settled| settled.batch > through);
+    let (new, told): (Vec<Edge>, Vec<Edge>) = wanted_edges.cloned().partition(|edge| is_new(&edge));
+    if !edges.iter().any(|edge| is_new(&edge)) {
+        return Decision::Nothing;
+    }
+    let net: Vec<Edge> = chains(&new)
+        .into_iter()
+        .filter(|(_, chain)| !leads_nowhere(chain))
+        .filter_map(|(_, chain)| joined(&chain))
+        .collect();
+    let runs = RunEdges::of(told.iter().chain(&net));
+    let told_tests: HashSet<_> = told.iter().filter_map(told_problem).collect();
+    let is_told = |edge: &&Edge| !runs.tell(edge) && is_a_change(edge, wanted, &told_tests);
+    let net: Vec<Edge> = net.iter().filter(is_told).cloned().collect();
+    if net.is_empty() {
+        return Decision::Cover;
+    }
+    let is_urgent = net.iter().any(|edge| {
+        let was_told = told.iter().any(|told| {
+            told.subject == EdgeSubject::Suite
+                && told.suite == edge.suite
+                && told
+                    .settled
+                    .is_some_and(|settled| now.since_ms(settled.at) < DAY_MS)
+        });
+        edge.event == ChatEvent::RunFailed && !was_told
+    });
+    match last_message {
+        Some(at) if !is_urgent && now.since_ms(at) < BETWEEN_MS => Decision::Wait,
+        Some(_) | None => Decision::Tell(net),
+    }
+}
+
+/// The last edge of a chain, from the state before the first.
+fn joined(chain: &[&Edge]) -> Option<Edge> {
+    let (first, last) = (chain.first()?, chain.last()?);
+    let mut joined = (*last).clone();
+    if let (EdgeSubject::Test { from: before, .. }, EdgeSubject::Test { from, .. }) =
+        (first.subject, &mut joined.subject)
+    {
+        *from = before;
+    }
+    Some(joined)
+}
+
+/// The test that an edge told as flaky or broken.
+fn told_problem(edge: &Edge) -> Option<u32> {
+    match (edge.event, edge.subject) {
+        (ChatEvent::TestFlaky | ChatEvent::TestBroken, EdgeSubject::Test { test, .. }) => Some(test),
+        (
+            ChatEvent::RunFailed
+            | ChatEvent::RunRecovered
+            | ChatEvent::TestFlaky
+            | ChatEvent::TestBroken
+            | ChatEvent::TestResolved
+            | ChatEvent::NewError,
+            _,
+        ) => None,
+    }
+}
+
+/// Whether the target knows the problem that an edge ends. It does if it is not told about problems of this kind at all.
+fn is_a_change(edge: &Edge, wanted: &[ChatEvent], told: &HashSet<u32>) -> bool {
+    let EdgeSubject::Test { test, from, .. } = edge.subject else {
+        return true;
+    };
+    if edge.event != ChatEvent::TestResolved {
+        return true;
+    }
+    let problem = match from {
+        VerdictStatus::Broken => ChatEvent::TestBroken,
+        VerdictStatus::Flaky
+        | VerdictStatus::InsufficientData
+        | VerdictStatus::Healthy
+        | VerdictStatus::Failing => ChatEvent::TestFlaky,
+    };
+    !wanted.contains(&problem) || told.contains(&test)
+}
+
+/// The newest edge of each suite.
+struct RunEdges<'a>(HashMap<&'a str, &'a Edge>);
+
+impl<'a> RunEdges<'a> {
+    fn of(edges: impl Iterator<Item = &'a Edge>) -> Self {
+        let suites = edges.filter(|edge| edge.subject == EdgeSubject::Suite);
+        Self(suites.map(|edge| (edge.suite.as_str(), edge)).collect())
+    }
+
+    /// Whether the message about the suite tells what happened to a test.
+    fn tell(&self, edge: &Edge) -> bool {
+        let Some(of_suite) = self.0.get(edge.suite.as_str()) else {
+            return false;
+        };
+        match (edge.event, of_suite.event) {
+            (ChatEvent::TestBroken, ChatEvent::RunFailed) => {
+                // The test had failed by the run that the message shows.
+                let shown = of_suite.run.map(|run| run.number);
+                edge.since_run
+                    .is_some_and(|since| shown.is_some_and(|shown| since <= shown))
+            }
+            (ChatEvent::TestResolved, ChatEvent::RunRecovered) => {
+                matches!(
+                    edge.subject,
+                    EdgeSubject::Test {
+                        from: VerdictStatus::Broken,
+                        ..
+                    }
+                )
+            }
+            (
+                ChatEvent::RunFailed
+                | ChatEvent::RunRecovered
+                | ChatEvent::TestFlaky
+                | ChatEvent::TestBroken
+                | ChatEvent::TestResolved
+                | ChatEvent::NewError,
+                _,
+            ) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ChatEvent::{NewError, RunFailed, RunRecovered, TestBroken, TestFlaky, TestResolved};
+    use VerdictStatus::{Broken, Flaky, Healthy};
+
+    use super::*;
+    use crate::settle::tests::{at, edge, settled, test};
+
+    const SUITE: EdgeSubject = EdgeSubject::Suite;
+
+    fn numbers(decision: Decision) -> Vec<i32> {
+        match decision {
+            Decision::Tell(edges) => edges.iter().map(|edge| edge.number).collect(),
+            other @ (Decision::Nothing | Decision::Cover | Decision::Wait) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_failed_suite_is_told_at_once_and_the_rest_an_hour_after_the_last_message() {
+        let failed = settled(edge(0, 0, RunFailed, SUITE), 1);
+        let last = Some(at(-5));
+        assert_eq!(
+            numbers(plan(&[failed.clone()], ChatEvent::ALL, 0, last, at(0))),
+            [0]
+        );
+        assert_eq!(
+            plan(&[failed.clone()], ChatEvent::ALL, 1, last, at(0)),
+            Decision::Nothing
+        );
+        let error = settled(edge(1, 2, NewError, EdgeSubject::Error { signature: 3 }), 2);
+        let edges = [failed, error];
+        assert_eq!(
+            plan(&edges, ChatEvent::ALL, 1, Some(at(0)), at(59)),
+            Decision::Wait
+        );
+        assert_eq!(numbers(plan(&edges, ChatEvent::ALL, 1, Some(at(0)), at(60))), [1]);
+        assert_eq!(numbers(plan(&edges, ChatEvent::ALL, 1, None, at(2))), [1]);
+        // The target is not told about errors.
+        assert_eq!(plan(&edges, &[RunFailed], 1, None, at(60)), Decision::Cover);
+    }
+
+    #[test]
+    fn a_suite_that_fails_again_within_a_day_waits_for_the_hour() {
+        let first = settled(edge(0, 0, RunFailed, SUITE), 1);
+        let back = settled(edge(1, 10, RunRecovered, SUITE), 2);
+        let again = settled(edge(2, 100, RunFailed, SUITE), 3);
+        let edges = [first, back, again];
+        assert_eq!(
+            plan(&edges, ChatEvent::ALL, 2, Some(at(90)), at(100)),
+            Decision::Wait
+        );
+        assert_eq!(
+            numbers(plan(&edges, ChatEvent::ALL, 2, Some(at(90)), at(150))),
+            [2]
+        );
+        // The target knows that the suite fails, and it still does.
+        assert_eq!(
+            plan(&edges, ChatEvent::ALL, 1, Some(at(0)), at(100)),
+            Decision::Cover
+        );
+    }
+
+    #[test]
+    fn tests_that_broke_with_their_suite_are_told_with_it() {
+        let failed = settled(edge(5, 0, RunFailed, SUITE), 1);
+        let mut broken = settled(edge(6, 3, TestBroken, test(7, Healthy, Broken)), 2);
+        broken.since_run = Some(5);
+        let mut later = settled(edge(8, 3, TestBroken, test(9, Healthy, Broken)), 2);
+        later.since_run = Some(6);
+        let edges = [failed.clone(), broken.clone(), later];
+        assert_eq!(numbers(plan(&edges, ChatEvent::ALL, 1, None, at(3))), [8]);
+        // Without messages about suites it is told.
+        assert_eq!(numbers(plan(&edges, &[TestBroken], 1, None, at(3))), [6, 8]);
+
+        let recovered = settled(edge(10, 9, RunRecovered, SUITE), 3);
+        let resolved = settled(edge(11, 9, TestResolved, test(7, Broken, Healthy)), 3);
+        let edges = [failed, broken, recovered, resolved];
+        assert_eq!(numbers(plan(&edges, ChatEvent::ALL, 2, None, at(9))), [10]);
+        assert_eq!(
+            numbers(plan(&edges, &[TestBroken, TestResolved], 2, None, at(9))),
+            [11]
+        );
+    }
+
+    #[test]
+    fn a_problem_that_was_never_told_is_not_told_to_be_over() {
+        let resolved = settled(edge(1, 0, TestResolved, test(7, Flaky, Healthy)), 2);
+        assert_eq!(
+            plan(&[resolved.clone()], ChatEvent::ALL, 1, None, at(0)),
+            Decision::Cover
+        );
+        let flaky = settled(edge(0, -60, TestFlaky, test(7, Healthy, Flaky)), 1);
+        assert_eq!(
+            numbers(plan(&[flaky, resolved], ChatEvent::ALL, 1, None, at(0))),
+            [1]
+        );
+    }
+}

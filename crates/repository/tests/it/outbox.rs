@@ -1,0 +1,287 @@
+//! The outbox: edges of judgements, and messages about them.
+
+use assay_domain::{
+    edge::{Edge, EdgeSubject},
+    recording::Recording,
+    settings::ChatEvent,
+    store::{Administration, Attempt, MessageKey, MessageKind, NewMessage, Outbox, ProjectChange, Recorder},
+    timestamp::Timestamp,
+    verdict::VerdictStatus,
+};
+use assay_repository::OutboxLock;
+use uuid::Uuid;
+
+use crate::fixture::*;
+
+/// A world whose project has all events, and whose first run passed.
+fn world() -> World {
+    let world = World::new();
+    let change = ProjectChange {
+        chat: Some(Some(ChatEvent::ALL.to_vec())),
+        ..ProjectChange::default()
+    };
+    let set = world
+        .store
+        .set_project(world.project.id, &change, &CountingJudge, NOW);
+    assert!(set.unwrap());
+    import(
+        &world,
+        &report("first").at(10 * HOUR).test("x", "p").test("y", "p"),
+        0,
+    );
+    world
+}
+
+fn import(world: &World, recording: &Recording, minutes: i64) {
+    let at = NOW.plus_ms(minutes * MINUTE);
+    world
+        .store
+        .record(world.project.id, recording, &CountingJudge, at)
+        .unwrap();
+}
+
+fn edges(world: &World) -> Vec<Edge> {
+    world.store.unsettled(world.project.id).unwrap()
+}
+
+fn events(edges: &[Edge]) -> Vec<ChatEvent> {
+    edges.iter().map(|edge| edge.event).collect()
+}
+
+#[test]
+fn a_judgement_writes_one_edge_for_each_change_on_the_stable_branch() {
+    let world = world();
+    assert_eq!(
+        edges(&world),
+        [],
+        "the first judgement has nothing to compare with"
+    );
+    import(
+        &world,
+        &report("good").at(9 * HOUR).test("x", "p").test("y", "p"),
+        1,
+    );
+    assert_eq!(edges(&world), []);
+
+    import(
+        &world,
+        &report("bad").at(8 * HOUR).test("x", "f").test("y", "p"),
+        2,
+    );
+    let found = edges(&world);
+    assert_eq!(
+        events(&found),
+        [ChatEvent::RunFailed, ChatEvent::NewError, ChatEvent::TestBroken]
+    );
+    let [failed, error, broken] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!(
+        (failed.number, failed.subject, failed.is_red),
+        (0, EdgeSubject::Suite, true)
+    );
+    assert_eq!(failed.run.unwrap().number, 3);
+    assert_eq!(
+        (error.subject, error.is_red),
+        (EdgeSubject::Error { signature: 0 }, true)
+    );
+    let test = EdgeSubject::Test {
+        test: 0,
+        from: VerdictStatus::Healthy,
+        to: VerdictStatus::Broken,
+    };
+    assert_eq!(
+        (broken.subject, broken.since_run, broken.is_red),
+        (test, Some(3), true)
+    );
+    assert!(found.iter().all(|edge| edge.judged_at == NOW.plus_ms(2 * MINUTE)));
+
+    // The same state again is no edge. The passed run is one, and the flaky test with it.
+    import(
+        &world,
+        &report("worse").at(7 * HOUR).test("x", "f").test("y", "p"),
+        3,
+    );
+    assert_eq!(edges(&world).len(), 3);
+    import(
+        &world,
+        &report("fixed").at(6 * HOUR).test("x", "p").test("y", "p"),
+        4,
+    );
+    assert_eq!(
+        events(&edges(&world)[3..]),
+        [ChatEvent::RunRecovered, ChatEvent::TestFlaky]
+    );
+}
+
+#[test]
+fn a_suite_that_fails_by_flaky_tests_alone_does_not_fail() {
+    let world = world();
+    // The judge finds a test flaky if a run failed that is not the newest.
+    import(
+        &world,
+        &report("once").at(9 * HOUR).test("x", "f").test("y", "p"),
+        1,
+    );
+    import(
+        &world,
+        &report("again").at(8 * HOUR).test("x", "p").test("y", "p"),
+        2,
+    );
+    let before = edges(&world).len();
+    let of_e2e = |key: &str, test: &str| {
+        let mut late = report(key).at(8 * HOUR + MINUTE).test(test, "f");
+        late.context.suite = Some("e2e".to_owned());
+        late
+    };
+    import(&world, &of_e2e("flaky", "x"), 3);
+    assert_eq!(edges(&world).len(), before, "{:?}", edges(&world));
+    import(&world, &of_e2e("broken", "z"), 4);
+    let found = edges(&world);
+    assert_eq!(
+        events(&found[before..]),
+        [ChatEvent::RunFailed, ChatEvent::TestBroken]
+    );
+    assert_eq!(found[before].suite, "e2e");
+}
+
+#[test]
+fn branches_and_projects_without_events_write_no_edge() {
+    let world = world();
+    // The judge reads all branches, and finds the test broken.
+    let topic = report("topic").at(9 * HOUR).branch("topic").test("x", "f");
+    import(&world, &topic, 1);
+    assert_eq!(edges(&world), []);
+
+    let silent = World::new();
+    import(&silent, &report("first").at(10 * HOUR).test("x", "p"), 0);
+    import(&silent, &report("bad").at(8 * HOUR).test("x", "f"), 1);
+    assert_eq!(edges(&silent), []);
+    // Once it has events, what failed before is no edge, and what changes then is one.
+    let change = ProjectChange {
+        chat: Some(Some(vec![ChatEvent::RunFailed])),
+        ..ProjectChange::default()
+    };
+    silent
+        .store
+        .set_project(silent.project.id, &change, &CountingJudge, NOW)
+        .unwrap();
+    import(&silent, &report("still").at(7 * HOUR).test("x", "f"), 2);
+    assert_eq!(edges(&silent), []);
+    import(&silent, &report("fixed").at(6 * HOUR).test("x", "p"), 3);
+    assert_eq!(
+        events(&edges(&silent)),
+        [ChatEvent::RunRecovered, ChatEvent::TestFlaky]
+    );
+}
+
+#[test]
+fn settled_edges_have_batches_and_cancelled_ones_are_gone() {
+    let world = world();
+    import(&world, &report("bad").at(8 * HOUR).test("x", "f"), 2);
+    let (store, id) = (&world.store, world.project.id);
+    store.settle(id, &[0], &[1], NOW).unwrap();
+    store.settle(id, &[2], &[], NOW.plus_ms(MINUTE)).unwrap();
+    assert_eq!(store.unsettled(id).unwrap(), []);
+    let settled = store.settled(id).unwrap();
+    let batches: Vec<(i32, i32)> = settled
+        .iter()
+        .map(|edge| (edge.number, edge.settled.unwrap().batch))
+        .collect();
+    assert_eq!(batches, [(0, 1), (2, 2)]);
+    let projects = store.outbox_projects(NOW).unwrap();
+    assert_eq!((projects[0].last_batch, projects[0].has_unsettled), (2, false));
+}
+
+fn message(number: i32, content: Option<&str>) -> NewMessage<'static> {
+    NewMessage {
+        target: "team",
+        number,
+        id: Uuid::from_u128(u128::try_from(number).unwrap() + 7),
+        kind: MessageKind::Changes,
+        through: number,
+        content: content.map(str::to_owned),
+        thread: None,
+    }
+}
+
+#[test]
+fn messages_are_due_in_their_order_until_they_are_delivered_or_given_up() {
+    let world = world();
+    let (store, project) = (&world.store, world.project.id);
+    for new in [
+        message(0, None),
+        message(1, Some("{\"a\":1}")),
+        message(2, Some("{\"b\":2}")),
+    ] {
+        store.add_message(project, &new, NOW).unwrap();
+        // A repetition changes nothing.
+        store.add_message(project, &new, NOW.plus_ms(HOUR)).unwrap();
+    }
+    let due = |at: Timestamp| store.due(project, "team", at).unwrap().map(|due| due.number);
+    let key = |number| MessageKey {
+        project,
+        target: "team",
+        number,
+    };
+    let failed = |next| Attempt::Failed {
+        reason: "no".to_owned(),
+        next,
+    };
+    assert_eq!(due(NOW), Some(1));
+    assert_eq!(
+        store.due(project, "other", NOW).unwrap().map(|due| due.number),
+        None
+    );
+    store
+        .note_attempt(key(1), &failed(Some(NOW.plus_ms(MINUTE))), NOW)
+        .unwrap();
+    assert_eq!(due(NOW), None, "the second message waits for the first");
+    assert_eq!(due(NOW.plus_ms(MINUTE)), Some(1));
+    store.note_attempt(key(1), &failed(None), NOW).unwrap();
+    assert_eq!(due(NOW), Some(2), "the first is given up");
+    store.retry_all(project, NOW).unwrap();
+    assert_eq!(due(NOW), Some(1), "a start tries it again");
+    let delivered = Attempt::Delivered {
+        receipt: Some("1503435956.000247".to_owned()),
+    };
+    store.note_attempt(key(1), &delivered, NOW).unwrap();
+    assert_eq!(due(NOW), Some(2));
+    let heads = store.messages(project, "team").unwrap();
+    let numbers: Vec<(i32, bool)> = heads.iter().map(|head| (head.number, head.has_content)).collect();
+    assert_eq!(numbers, [(2, true), (1, true), (0, false)]);
+
+    // What was not delivered is dropped after three days, and everything else is kept for eight.
+    assert_eq!(store.forget(project, NOW.plus_days(3)).unwrap().messages, []);
+    let late = NOW.plus_days(3).plus_ms(1);
+    let dropped = store.forget(project, late).unwrap();
+    assert_eq!(dropped.messages, [("team".to_owned(), None)]);
+    assert_eq!(
+        (due(late), store.messages(project, "team").unwrap().len()),
+        (None, 3)
+    );
+    store.forget(project, NOW.plus_days(9)).unwrap();
+    let heads = store.messages(project, "team").unwrap();
+    assert_eq!(heads.len(), 1, "the last one holds how far the target is");
+}
+
+#[test]
+fn edges_that_nobody_sends_are_dropped_after_three_days() {
+    let world = world();
+    import(&world, &report("bad").at(8 * HOUR).test("x", "f"), 2);
+    let (store, id) = (&world.store, world.project.id);
+    assert_eq!(store.forget(id, NOW.plus_days(3)).unwrap().edges, 0);
+    assert_eq!(store.forget(id, NOW.plus_days(3).plus_ms(HOUR)).unwrap().edges, 3);
+    assert_eq!(store.unsettled(id).unwrap(), []);
+}
+
+#[test]
+fn one_program_has_the_lock_of_the_outbox() {
+    let world = World::new();
+    let url = world.database.url();
+    let mut first = OutboxLock::acquire(url).unwrap().unwrap();
+    assert!(OutboxLock::acquire(url).unwrap().is_none());
+    assert!(first.is_held());
+    drop(first);
+    assert!(OutboxLock::acquire(url).unwrap().is_some());
+}
