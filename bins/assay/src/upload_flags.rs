@@ -43,7 +43,7 @@ pub(crate) struct UploadFlags {
     /// The project that the key must belong to: its id or name
     #[arg(long)]
     pub(crate) project: Option<String>,
-    /// Report the commit's results from this CI job: auto, none, or some of summary,annotations,comment
+    /// Report the commit's results from this CI job: auto, none, or some of summary,annotations,comment,check
     #[arg(long, value_name = "LIST", default_value = "none", help_heading = HOST)]
     pub(crate) report_to: ReportTo,
     #[command(flatten)]

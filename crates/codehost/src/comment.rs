@@ -9,6 +9,8 @@ use serde_json::Value;
 pub struct Comment {
     /// Whether the project's settings allow comments.
     pub enabled: bool,
+    /// The tested revision.
+    pub revision: Option<String>,
     /// The time of the text in milliseconds since 1970.
     pub state: i64,
     /// Whether every run passed and is complete.
@@ -70,6 +72,18 @@ impl Comment {
     /// Whether another text says the same, whatever the state in its first line.
     pub(crate) fn says_the_same_as(&self, body: &str) -> bool {
         text(&self.markdown) == text(body)
+    }
+
+    /// The id of the project, as the hidden first line has it.
+    pub(crate) fn project(&self) -> &str {
+        let id = self.marker.split_once("project=").map(|(_, id)| id.trim());
+        id.unwrap_or_default()
+    }
+
+    /// Whether the change probably broke a test now, and did not when `body` was written.
+    pub(crate) fn begins_to_block(&self, body: &str) -> bool {
+        let first = body.lines().next().unwrap_or_default();
+        self.action == "block" && !first.split_whitespace().any(|word| word == "action=block")
     }
 
     /// The state in the first line of a comment of this project; none for another comment.

@@ -1,6 +1,6 @@
 //! Comments on a pull request of GitHub, by the routes of issue comments.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::host::{CodeHost, ExistingComment, Method, PostError, Requests, Token};
 
@@ -43,6 +43,29 @@ impl GitHub {
         }))
     }
 
+    /// The newest check run of each job that a commit has by the name of this program.
+    pub(crate) fn check_runs(&self, revision: &str) -> Result<Vec<Value>, PostError> {
+        let path = format!(
+            "/repos/{}/commits/{revision}/check-runs?check_name=Assay&filter=latest&per_page=100",
+            self.repository
+        );
+        let mut answer = self.requests.send(Method::Get, &path, None)?;
+        match answer.get_mut("check_runs").map(Value::take) {
+            Some(Value::Array(runs)) => Ok(runs),
+            Some(_) | None => Err(PostError::Unreadable("list of check runs")),
+        }
+    }
+
+    pub(crate) fn create_check_run(&self, content: &Value) -> Result<(), PostError> {
+        let path = format!("/repos/{}/check-runs", self.repository);
+        self.requests.send(Method::Post, &path, Some(content)).map(drop)
+    }
+
+    pub(crate) fn edit_check_run(&self, id: u64, content: &Value) -> Result<(), PostError> {
+        let path = format!("/repos/{}/check-runs/{id}", self.repository);
+        self.requests.send(Method::Patch, &path, Some(content)).map(drop)
+    }
+
     /// Whether the token may have written a comment. Anyone can copy the hidden line into a comment of their own.
     fn may_be_own(&self, comment: &Value) -> bool {
         let is_of_bot = comment.pointer("/user/type").and_then(Value::as_str) == Some("Bot");
@@ -70,7 +93,9 @@ impl CodeHost for GitHub {
 
     fn create(&self, body: &str) -> Result<u64, PostError> {
         let path = format!("/repos/{}/issues/{}/comments", self.repository, self.number);
-        let answer = self.requests.send(Method::Post, &path, Some(body))?;
+        let answer = self
+            .requests
+            .send(Method::Post, &path, Some(&json!({"body": body})))?;
         answer
             .get("id")
             .and_then(Value::as_u64)
@@ -79,7 +104,9 @@ impl CodeHost for GitHub {
 
     fn edit(&self, id: u64, body: &str) -> Result<(), PostError> {
         let path = format!("/repos/{}/issues/comments/{id}", self.repository);
-        self.requests.send(Method::Patch, &path, Some(body)).map(drop)
+        self.requests
+            .send(Method::Patch, &path, Some(&json!({"body": body})))
+            .map(drop)
     }
 
     fn delete(&self, id: u64) -> Result<(), PostError> {

@@ -1,6 +1,6 @@
 //! Notes on a merge request of GitLab. The token of a job cannot write notes, so the job needs a token of its own.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     github::existing,
@@ -52,7 +52,9 @@ impl CodeHost for GitLab {
     }
 
     fn create(&self, body: &str) -> Result<u64, PostError> {
-        let answer = self.requests.send(Method::Post, &self.notes(), Some(body))?;
+        let answer = self
+            .requests
+            .send(Method::Post, &self.notes(), Some(&json!({"body": body})))?;
         answer
             .get("id")
             .and_then(Value::as_u64)
@@ -60,8 +62,9 @@ impl CodeHost for GitLab {
     }
 
     fn edit(&self, id: u64, body: &str) -> Result<(), PostError> {
+        let path = format!("{}/{id}", self.notes());
         self.requests
-            .send(Method::Put, &format!("{}/{id}", self.notes()), Some(body))
+            .send(Method::Put, &path, Some(&json!({"body": body})))
             .map(drop)
     }
 

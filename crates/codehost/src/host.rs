@@ -7,7 +7,7 @@ use assay_client::{
     http::{self, Answer, NoAnswer},
 };
 use assay_console::retry::Transient;
-use serde_json::{Value, json};
+use serde_json::Value;
 use ureq::{Agent, http::StatusCode};
 
 /// A comment that the host has.
@@ -152,7 +152,7 @@ impl Requests {
     }
 
     /// Sends a request and returns the JSON of a successful answer; null if it has no body.
-    pub(crate) fn send(&self, method: Method, path: &str, body: Option<&str>) -> Result<Value, PostError> {
+    pub(crate) fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, PostError> {
         let url = format!("{}{path}", self.address.base());
         let (name, scheme) = self.authorization;
         let authorization = format!("{scheme}{}", self.token.0);
@@ -164,7 +164,7 @@ impl Requests {
             let request = request
                 .header(name, &authorization)
                 .header("Content-Type", "application/json");
-            request.send(json!({ "body": body.unwrap_or_default() }).to_string())
+            request.send(body.map_or_else(String::new, Value::to_string))
         };
         let without_body = |request: ureq::RequestBuilder<ureq::typestate::WithoutBody>| {
             let request = self

@@ -15,7 +15,8 @@ const MOST_ROUNDS: usize = 5;
 /// What happened to the comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was written.
+    /// It was written. On the edge to a probable breakage this replaces an earlier one, because no host tells people of an
+    /// edited comment.
     Created,
     /// It was brought up to date.
     Edited,
@@ -30,65 +31,85 @@ pub enum Outcome {
 /// Posts a comment: one request to find the earlier one, and one to write. A job that creates the comment searches once
 /// more, because another job may have created one at the same time; the oldest stays.
 pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostError> {
-    let mut own = find(host, comment)?;
-    if own.is_empty() {
-        if comment.clean {
-            return Ok(Outcome::Silent);
+    let mut earlier = keep_oldest(host, find(host, comment)?)?;
+    let is_new = match &earlier {
+        None if comment.clean => return Ok(Outcome::Silent),
+        None => true,
+        Some(earlier) => !is_newer(comment, &earlier.body) && comment.begins_to_block(&earlier.body),
+    };
+    if is_new {
+        if let Some(earlier) = earlier {
+            delete(host, earlier.id)?;
         }
         host.create(&comment.markdown)?;
-        own = find(host, comment)?;
+        let own = find(host, comment)?;
         if own.len() <= 1 {
             return Ok(Outcome::Created);
         }
+        earlier = keep_oldest(host, own)?;
     }
-    let mut own = own.into_iter();
-    let Some(oldest) = own.next() else {
+    let Some(earlier) = earlier else {
         return Ok(Outcome::Created);
     };
-    for duplicate in own {
-        match host.delete(duplicate.id) {
-            // Another job deleted it.
-            Ok(()) | Err(PostError::Forbidden { status: 404, .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    if comment.says_the_same_as(&oldest.body) {
+    if comment.says_the_same_as(&earlier.body) {
         return Ok(Outcome::Unchanged);
     }
-    if comment
-        .state_of(&oldest.body)
-        .is_some_and(|state| state > comment.state)
-    {
+    if is_newer(comment, &earlier.body) {
         return Ok(Outcome::Newer);
     }
-    host.edit(oldest.id, &comment.markdown)?;
+    host.edit(earlier.id, &comment.markdown)?;
     Ok(Outcome::Edited)
 }
 
-/// Posts a comment, then asks for the text again until nothing changed since. No code host replaces a comment only if it
-/// still has a certain state. Without the question, a slow job could replace the text of a later one for ever.
-pub fn post_until_current<H: CodeHost, E: From<PostError>>(
+fn is_newer(comment: &Comment, body: &str) -> bool {
+    comment.state_of(body).is_some_and(|state| state > comment.state)
+}
+
+/// Deletes all comments but the oldest, and returns that one.
+fn keep_oldest<H: CodeHost>(
     host: &H,
-    comment: Comment,
+    own: Vec<ExistingComment>,
+) -> Result<Option<ExistingComment>, PostError> {
+    let mut own = own.into_iter();
+    let oldest = own.next();
+    for duplicate in own {
+        delete(host, duplicate.id)?;
+    }
+    Ok(oldest)
+}
+
+fn delete<H: CodeHost>(host: &H, id: u64) -> Result<(), PostError> {
+    match host.delete(id) {
+        // Another job deleted it.
+        Err(PostError::Forbidden { status: 404, .. }) => Ok(()),
+        done => done,
+    }
+}
+
+/// Writes a text, then asks for it again until nothing changed since. No code host replaces a text only if it still has a
+/// certain state. Without the question, a slow job could replace the text of a later one for ever.
+pub fn write_until_current<E>(
+    first: Comment,
+    mut write: impl FnMut(&Comment) -> Result<Outcome, E>,
     mut compose: impl FnMut() -> Result<Comment, E>,
 ) -> Result<Outcome, E> {
-    let mut outcome = post(host, &comment)?;
-    let mut posted = comment;
+    let mut outcome = write(&first)?;
+    let mut written = first;
     for _ in 1..MOST_ROUNDS {
         let has_written = matches!(outcome, Outcome::Created | Outcome::Edited);
         if !has_written {
             break;
         }
         let current = compose()?;
-        if current.says_the_same_as(&posted.markdown) {
+        if current.says_the_same_as(&written.markdown) {
             break;
         }
-        let next = post(host, &current)?;
+        let next = write(&current)?;
         if next == Outcome::Newer {
             break;
         }
         outcome = next;
-        posted = current;
+        written = current;
     }
     Ok(outcome)
 }

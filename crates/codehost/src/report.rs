@@ -15,11 +15,14 @@ use assay_domain::run::CiProvider;
 
 use crate::{
     annotations,
+    azure::AzureRepos,
+    bitbucket::Report,
+    check_run, code_quality,
     comment::Comment,
     github::GitHub,
     gitlab::GitLab,
     host::{CodeHost, PostError},
-    post::{Outcome, post_until_current},
+    post::{Outcome, post, write_until_current},
 };
 
 /// What a job reports.
@@ -30,6 +33,7 @@ pub struct ReportTo {
     summary: bool,
     annotations: bool,
     comment: bool,
+    check: bool,
 }
 
 impl FromStr for ReportTo {
@@ -41,6 +45,7 @@ impl FromStr for ReportTo {
             summary: true,
             annotations: true,
             comment: true,
+            check: false,
         };
         match text {
             "auto" => return Ok(all),
@@ -53,7 +58,12 @@ impl FromStr for ReportTo {
                 "summary" => parts.summary = true,
                 "annotations" => parts.annotations = true,
                 "comment" => parts.comment = true,
-                _ => return Err("expected auto, none, or some of summary,annotations,comment".to_owned()),
+                "check" => parts.check = true,
+                _ => {
+                    return Err(
+                        "expected auto, none, or some of summary,annotations,comment,check".to_owned(),
+                    );
+                }
             }
         }
         Ok(parts)
@@ -63,7 +73,7 @@ impl FromStr for ReportTo {
 impl ReportTo {
     /// Whether nothing is reported.
     pub const fn is_none(self) -> bool {
-        !self.summary && !self.annotations && !self.comment
+        !self.summary && !self.annotations && !self.comment && !self.check
     }
 }
 
@@ -107,11 +117,15 @@ impl Job<'_> {
             lines.extend(self.line_of("the summary", to, self.summary(comment)));
         }
         if to.annotations {
-            let commands = match self.provider {
-                Some(CiProvider::GithubActions) => annotations::github(&comment.annotations, run_id),
-                _ => Vec::new(),
-            };
-            lines.extend(commands.into_iter().map(Line::Command));
+            lines.extend(self.annotations(run_id, comment));
+        }
+        if self.provider == Some(CiProvider::BitbucketPipelines) && (to.summary || to.annotations) {
+            let written = self.report_of_bitbucket(to, comment, compose);
+            lines.extend(self.line_of("the report on the commit", to, written));
+        }
+        if to.check {
+            let written = self.check_run(comment, compose);
+            lines.extend(self.line_of("the check run", to, written));
         }
         if to.comment {
             let posted = self.comment(comment, compose);
@@ -130,6 +144,76 @@ impl Job<'_> {
             ))),
             Err(error) => Some(Line::Warning(format!("{what} is not reported: {error:#}"))),
         }
+    }
+
+    /// The failures of the own run at their lines.
+    fn annotations(&self, run_id: &str, comment: &Comment) -> Vec<Line> {
+        match self.provider {
+            Some(CiProvider::GithubActions) => {
+                let commands = annotations::github(&comment.annotations, run_id);
+                commands.into_iter().map(Line::Command).collect()
+            }
+            Some(CiProvider::GitlabCi) => {
+                let folder = (self.variable)("CI_PROJECT_DIR").map_or_else(|| ".".into(), PathBuf::from);
+                vec![match code_quality::write(&folder, &comment.annotations, run_id) {
+                    Ok(1) => Line::Message(format!("{} has 1 failure", code_quality::FILE)),
+                    Ok(failures) => Line::Message(format!("{} has {failures} failures", code_quality::FILE)),
+                    Err(error) => Line::Warning(format!("the failures are not reported: {error:#}")),
+                }]
+            }
+            Some(
+                CiProvider::AzurePipelines
+                | CiProvider::Buildkite
+                | CiProvider::Circleci
+                | CiProvider::BitbucketPipelines
+                | CiProvider::Jenkins
+                | CiProvider::Teamcity
+                | CiProvider::Other,
+            )
+            | None => Vec::new(),
+        }
+    }
+
+    fn report_of_bitbucket(
+        &self,
+        to: ReportTo,
+        comment: &Comment,
+        compose: &mut dyn FnMut() -> anyhow::Result<Comment>,
+    ) -> anyhow::Result<Option<Line>> {
+        let Some(report) = Report::of_job(self.variable, comment) else {
+            return Ok(None);
+        };
+        let write = |comment: &Comment| report.write(comment, to.annotations);
+        let outcome = write_until_current(comment.clone(), write, compose)?;
+        Ok(Some(Line::Message(words("report", outcome))))
+    }
+
+    fn check_run(
+        &self,
+        comment: &Comment,
+        compose: &mut dyn FnMut() -> anyhow::Result<Comment>,
+    ) -> anyhow::Result<Option<Line>> {
+        let is_github = self.provider == Some(CiProvider::GithubActions);
+        let number = self.pull_request.unwrap_or_default();
+        let host = GitHub::of_job(self.variable, number)?.filter(|_| is_github);
+        let (Some(host), Some(revision)) = (host, comment.revision.as_deref().filter(is_sha)) else {
+            return Ok(None);
+        };
+        let mut backoff = Backoff::new(self.retry_for);
+        let written = retry::until_expired(
+            self.json,
+            &mut backoff,
+            "the check run is not written yet",
+            || {
+                let write = |comment: &Comment| Ok(check_run::write(&host, revision, comment)?);
+                write_until_current(comment.clone(), write, || compose().map_err(Failure::Compose))
+            },
+        );
+        Ok(Some(Line::Message(match written {
+            Ok(outcome) => words("check run", outcome),
+            Err(Failure::Post(error @ PostError::Forbidden { .. })) => format!("check run: {error}"),
+            Err(error) => return Err(error.into()),
+        })))
     }
 
     fn summary(&self, comment: &Comment) -> anyhow::Result<Option<Line>> {
@@ -194,9 +278,12 @@ impl Job<'_> {
                 Some(host) => self.post(&host, number, comment, compose).map(Some),
                 None => Ok(None),
             },
+            Some(CiProvider::AzurePipelines) => match AzureRepos::of_job(self.variable, number)? {
+                Some(host) => self.post(&host, number, comment, compose).map(Some),
+                None => Ok(None),
+            },
             Some(
-                CiProvider::AzurePipelines
-                | CiProvider::Buildkite
+                CiProvider::Buildkite
                 | CiProvider::Circleci
                 | CiProvider::BitbucketPipelines
                 | CiProvider::Jenkins
@@ -216,10 +303,11 @@ impl Job<'_> {
     ) -> anyhow::Result<Line> {
         let mut backoff = Backoff::new(self.retry_for);
         let posted = retry::until_expired(self.json, &mut backoff, "the comment is not posted yet", || {
-            post_until_current(host, comment.clone(), || compose().map_err(Failure::Compose))
+            let write = |comment: &Comment| Ok(post(host, comment)?);
+            write_until_current(comment.clone(), write, || compose().map_err(Failure::Compose))
         });
         Ok(match posted {
-            Ok(outcome) => Line::Message(format!("pull request {number}: {}", words(outcome))),
+            Ok(outcome) => Line::Message(format!("pull request {number}: {}", words("comment", outcome))),
             // The token of a fork's pull request may only read.
             Err(Failure::Post(error @ PostError::Forbidden { .. })) => {
                 Line::Message(format!("pull request {number}: {error}"))
@@ -254,13 +342,18 @@ impl Transient for Failure {
     }
 }
 
-const fn words(outcome: Outcome) -> &'static str {
+/// Whether a text is a commit's id, which may stand in a path.
+fn is_sha(text: &&str) -> bool {
+    (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn words(what: &str, outcome: Outcome) -> String {
     match outcome {
-        Outcome::Created => "a comment was written",
-        Outcome::Edited => "the comment was brought up to date",
-        Outcome::Unchanged => "the comment is up to date",
-        Outcome::Newer => "the comment is newer than this report",
-        Outcome::Silent => "no comment, because every test passed",
+        Outcome::Created => format!("a {what} was written"),
+        Outcome::Edited => format!("the {what} was brought up to date"),
+        Outcome::Unchanged => format!("the {what} is up to date"),
+        Outcome::Newer => format!("the {what} is newer than this report"),
+        Outcome::Silent => format!("no {what}, because every test passed"),
     }
 }
 

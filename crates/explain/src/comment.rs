@@ -219,7 +219,11 @@ impl Text<'_> {
             mine: self.results.gate.mine,
             counts: self.results.counts,
             url: self.url(),
-            markdown: self.markdown(&format!("{marker}revision={} state={state} -->", self.revision())),
+            markdown: self.markdown(&format!(
+                "{marker}revision={} state={state} action={} -->",
+                self.revision(),
+                self.results.gate.action.as_str()
+            )),
             marker,
             headline,
             annotations: self.annotations(),

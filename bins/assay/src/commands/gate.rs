@@ -67,7 +67,7 @@ usage; 3 the server or the history could not be read, so that nothing is excused
     mut_arg("dry_run", |flag| flag.hide(true)),
     mut_arg("spool", |flag| flag.hide(true)),
     // A report that is only judged belongs to no stored commit.
-    mut_arg("report_to", |flag| flag.help("With --run, report the commit's results from this CI job: auto, none, or some of summary,annotations,comment")),
+    mut_arg("report_to", |flag| flag.help("With --run, report the commit's results from this CI job: auto, none, or some of summary,annotations,comment,check")),
     mut_arg("best_effort", |flag| {
         flag.help("End with status 3 instead of 2 if the server's address or key is missing, as for a fork")
     }),

@@ -135,8 +135,10 @@ fn every_job_gets_the_comment_for_the_newest_commit() {
     assert!(of_run["state"].as_i64() > clean["state"].as_i64());
     let markdown = text(&of_run["markdown"]);
     let first = format!(
-        "<!-- assay project={} revision={HEAD} state={} -->\n",
-        intake.project, of_run["state"]
+        "<!-- assay project={} revision={HEAD} state={} action={} -->\n",
+        intake.project,
+        of_run["state"],
+        text(&of_run["action"])
     );
     assert!(markdown.starts_with(&first), "{markdown}");
     assert!(first.starts_with(&text(&of_run["marker"])));

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use assay_codehost::{Comment, Counts, GitHub, Outcome, PostError, post, post_until_current};
+use assay_codehost::{Comment, Counts, GitHub, Outcome, PostError, post, write_until_current};
 use rand::seq::SliceRandom as _;
 
 use crate::receiver::{Receiver, TOKEN};
@@ -19,6 +19,7 @@ pub(crate) const MARKER: &str = "<!-- assay project=1 ";
 pub(crate) fn comment(state: i64, text: &str) -> Comment {
     Comment {
         enabled: true,
+        revision: Some("de1049640a1b2c3d4e5f60718293a4b5c6d7e8f9".to_owned()),
         state,
         clean: false,
         action: "rerun".to_owned(),
@@ -31,7 +32,7 @@ pub(crate) fn comment(state: i64, text: &str) -> Comment {
         headline: "1 test failed".to_owned(),
         url: Some("https://assay.example.org/p/1/pull/7".to_owned()),
         marker: MARKER.to_owned(),
-        markdown: format!("{MARKER}revision=abc state={state} -->\n{text}"),
+        markdown: format!("{MARKER}revision=abc state={state} action=rerun -->\n{text}"),
         annotations: Vec::new(),
     }
 }
@@ -73,7 +74,7 @@ impl Server {
 
 fn posted(receiver: &Receiver, server: &Server, comment: Comment) -> Outcome {
     let host = github(receiver, TOKEN);
-    post_until_current::<_, PostError>(&host, comment, || Ok(server.compose())).unwrap()
+    write_until_current(comment, |comment| post(&host, comment), || Ok(server.compose())).unwrap()
 }
 
 #[test]
@@ -151,9 +152,80 @@ fn a_slow_job_that_wrote_over_a_newer_text_writes_the_newest() {
     let host = github(&receiver, TOKEN);
     post(&host, &comment(5, "first")).unwrap();
     // Between the search and the write of this job, another one may post; the job asks again after it wrote.
-    let outcome = post_until_current::<_, PostError>(&host, comment(6, "second"), || Ok(comment(7, "third")));
+    let write = |comment: &Comment| post(&host, comment);
+    let outcome = write_until_current(comment(6, "second"), write, || {
+        Ok::<_, PostError>(comment(7, "third"))
+    });
     assert_eq!(outcome.unwrap(), Outcome::Edited);
     assert_eq!(receiver.bodies(), [comment(7, "third").markdown]);
+}
+
+/// A comment whose change probably broke a test.
+fn blocking(state: i64, text: &str) -> Comment {
+    Comment {
+        action: "block".to_owned(),
+        markdown: format!("{MARKER}revision=abc state={state} action=block -->\n{text}"),
+        ..comment(state, text)
+    }
+}
+
+#[test]
+fn a_comment_is_written_anew_only_when_a_breakage_becomes_probable() {
+    let receiver = Receiver::start();
+    let host = github(&receiver, TOKEN);
+    let ids = || {
+        receiver
+            .state
+            .lock()
+            .unwrap()
+            .comments
+            .keys()
+            .copied()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(post(&host, &comment(1, "unclear")).unwrap(), Outcome::Created);
+    assert_eq!(
+        post(&host, &comment(2, "still unclear")).unwrap(),
+        Outcome::Edited
+    );
+    let before = ids();
+    assert_eq!(post(&host, &blocking(3, "broken")).unwrap(), Outcome::Created);
+    let after = ids();
+    assert_eq!(after.len(), 1);
+    assert_ne!(before, after);
+    assert_eq!(post(&host, &blocking(4, "two broken")).unwrap(), Outcome::Edited);
+    assert_eq!(
+        post(&host, &comment(5, "unclear again")).unwrap(),
+        Outcome::Edited
+    );
+    // A late job of an earlier state is no edge.
+    assert_eq!(post(&host, &blocking(4, "two broken")).unwrap(), Outcome::Newer);
+    assert_eq!(ids(), after);
+    assert_eq!(receiver.bodies(), [comment(5, "unclear again").markdown]);
+}
+
+#[test]
+fn jobs_that_find_a_breakage_at_the_same_time_leave_one_comment() {
+    let receiver = Receiver::start();
+    post(&github(&receiver, TOKEN), &comment(1, "unclear")).unwrap();
+    let jobs: Vec<_> = (2..12)
+        .map(|state| {
+            let receiver = receiver.clone();
+            thread::spawn(move || {
+                let host = github(&receiver, TOKEN);
+                let write = |comment: &Comment| post(&host, comment);
+                write_until_current(blocking(state, "broken"), write, || Ok(blocking(20, "broken"))).unwrap()
+            })
+        })
+        .collect();
+    for job in jobs {
+        job.join().unwrap();
+    }
+    let bodies = receiver.bodies();
+    assert!(
+        matches!(&bodies[..], [body] if body.ends_with("\nbroken")),
+        "{bodies:?}"
+    );
 }
 
 #[test]

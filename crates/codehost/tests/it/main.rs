@@ -11,3 +11,4 @@
 mod jobs;
 mod receiver;
 mod reports;
+mod services;

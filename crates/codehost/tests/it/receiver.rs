@@ -1,7 +1,8 @@
-//! A code host: the routes for comments of GitHub and notes of GitLab, with their pages, limits and refusals.
+//! A code host: the routes for comments and check runs of GitHub, notes of GitLab, threads of Azure Repos and reports of
+//! Bitbucket Cloud, with their pages, limits and refusals. docs/pull-requests.md names the documentation of each.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     sync::{Arc, Mutex},
@@ -12,6 +13,9 @@ use serde_json::{Value, json};
 
 /// GitHub refuses a longer text with 422.
 const LONGEST: usize = 65_536;
+const AZURE: &str = "/0a-1b/_apis/git/repositories/2c-3d/pullRequests/7/threads";
+/// A proxy gets the whole address. It signs the request, so that there is no token.
+const BITBUCKET: &str = "http://api.bitbucket.org/2.0/repositories/shop/web/commit/";
 /// The token of the jobs.
 pub(crate) const TOKEN: &str = "ghs_jobs";
 /// The token of a fork's pull request, which may only read.
@@ -29,6 +33,12 @@ pub(crate) struct Stored {
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) comments: BTreeMap<u64, Stored>,
+    /// The threads of Azure Repos whose comment was deleted. They stay in its list.
+    pub(crate) deleted: BTreeSet<u64>,
+    /// The check runs of GitHub.
+    pub(crate) check_runs: BTreeMap<u64, Value>,
+    /// The reports of Bitbucket by their paths, each with its annotations.
+    pub(crate) reports: BTreeMap<String, (Value, Vec<Value>)>,
     next_id: u64,
     /// Method and path of each request, without the query.
     pub(crate) requests: Vec<(String, String)>,
@@ -109,14 +119,13 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    let text = serde_json::from_slice::<Value>(&body).ok();
-    let text = text.and_then(|json| json["body"].as_str().map(str::to_owned));
+    let json = serde_json::from_slice::<Value>(&body).unwrap_or_default();
     let mut words = first.split_whitespace();
     let (method, target) = (words.next().unwrap(), words.next().unwrap());
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let mut state = state.lock().unwrap();
     state.requests.push((method.to_owned(), path.to_owned()));
-    let (status, extra, answer) = respond(&mut state, (method, path, query), &token, text);
+    let (status, extra, answer) = respond(&mut state, (method, path, query), &token, &json);
     drop(state);
     let answer = answer.map_or_else(String::new, |json| json.to_string());
     write!(
@@ -129,12 +138,11 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) {
 
 type Reply = (u16, &'static str, Option<Value>);
 
-fn respond(
-    state: &mut State,
-    (method, path, query): (&str, &str, &str),
-    token: &str,
-    text: Option<String>,
-) -> Reply {
+fn respond(state: &mut State, (method, path, query): (&str, &str, &str), token: &str, json: &Value) -> Reply {
+    let text = json["body"].as_str().map(str::to_owned);
+    if let Some(path) = path.strip_prefix(BITBUCKET) {
+        return report(state, method, path, json);
+    }
     if state.limited > 0 {
         state.limited -= 1;
         return (
@@ -153,6 +161,12 @@ fn respond(
             );
         }
         _ => return (401, "", Some(json!({"message": "Bad credentials"}))),
+    }
+    if let Some(rest) = path.strip_prefix(AZURE) {
+        return thread(state, (method, rest, query), json);
+    }
+    if path.contains("/check-runs") {
+        return check_run(state, (method, path), json);
     }
     let list = [
         "/repos/shop/web/issues/7/comments",
@@ -209,4 +223,108 @@ fn page(state: &State, query: &str) -> Value {
     let each = comments
         .map(|(id, comment)| json!({"id": id, "body": comment.body, "user": {"type": comment.author}}));
     each.collect()
+}
+
+/// Threads of Azure Repos.
+fn thread(state: &mut State, (method, rest, query): (&str, &str, &str), json: &Value) -> Reply {
+    if query != "api-version=7.1" {
+        return (400, "", Some(json!({"message": "No api-version was supplied."})));
+    }
+    if rest.is_empty() {
+        return match method {
+            "GET" => {
+                let thread = |(id, stored): (&u64, &Stored)| match state.deleted.contains(id) {
+                    true => json!({"id": id, "comments": [{"id": 1, "isDeleted": true}]}),
+                    false => json!({"id": id, "comments": [{"id": 1, "content": stored.body}]}),
+                };
+                let threads: Vec<Value> = state.comments.iter().map(thread).collect();
+                (200, "", Some(json!({"count": threads.len(), "value": threads})))
+            }
+            _ => {
+                let content = json["comments"][0]["content"].as_str().unwrap();
+                let id = state.add("Bot", content);
+                (200, "", Some(json!({"id": id})))
+            }
+        };
+    }
+    let id = rest
+        .strip_prefix('/')
+        .and_then(|rest| rest.strip_suffix("/comments/1"));
+    let id: u64 = id.unwrap().parse().unwrap();
+    match method {
+        "PATCH" => {
+            let content = json["content"].as_str().unwrap();
+            content.clone_into(&mut state.comments.get_mut(&id).unwrap().body);
+            (200, "", Some(json!({"id": 1})))
+        }
+        _ => {
+            state.deleted.insert(id);
+            (200, "", None)
+        }
+    }
+}
+
+/// Check runs of GitHub.
+fn check_run(state: &mut State, (method, path): (&str, &str), json: &Value) -> Reply {
+    let refused = || (422, "", Some(json!({"message": "Validation Failed"})));
+    if method == "GET" {
+        let runs: Vec<Value> = state.check_runs.values().cloned().collect();
+        return (
+            200,
+            "",
+            Some(json!({"total_count": runs.len(), "check_runs": runs})),
+        );
+    }
+    let output = &json["output"];
+    let summary = output["summary"].as_str().unwrap();
+    if summary.chars().count() > 65_535 || output["annotations"].as_array().unwrap().len() > 50 {
+        return refused();
+    }
+    let id = match path.rsplit_once("/check-runs/") {
+        Some((_, id)) => id.parse().unwrap(),
+        None => state.check_runs.len() as u64 + 1,
+    };
+    let mut run = json.clone();
+    run["id"] = json!(id);
+    state.check_runs.insert(id, run);
+    (
+        if method == "POST" { 201 } else { 200 },
+        "",
+        Some(json!({"id": id})),
+    )
+}
+
+/// Reports of Bitbucket Cloud.
+fn report(state: &mut State, method: &str, path: &str, json: &Value) -> Reply {
+    let length = |value: &Value| value.as_str().unwrap_or_default().chars().count();
+    let refused = || (400, "", Some(json!({"error": {"message": "bad request"}})));
+    match method {
+        "PUT" => {
+            let is_long = length(&json["title"]) > 450 || length(&json["details"]) > 2_000;
+            if is_long || json["data"].as_array().unwrap().len() > 10 {
+                return refused();
+            }
+            let annotations = state.reports.remove(path).map(|(_, annotations)| annotations);
+            let stored = (json.clone(), annotations.unwrap_or_default());
+            state.reports.insert(path.to_owned(), stored);
+            (200, "", Some(json.clone()))
+        }
+        "POST" => {
+            let added = json.as_array().unwrap();
+            let is_refused = |of: &Value| {
+                let summary = length(&of["summary"]);
+                summary == 0 || summary > 450 || length(&of["details"]) > 2_000
+            };
+            if added.len() > 100 || added.iter().any(is_refused) {
+                return refused();
+            }
+            let path = path.strip_suffix("/annotations").unwrap();
+            state.reports.get_mut(path).unwrap().1.extend(added.clone());
+            (200, "", Some(json.clone()))
+        }
+        _ => match state.reports.remove(path) {
+            Some(_) => (204, "", None),
+            None => (404, "", None),
+        },
+    }
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The lines of a report by a job with these variables.
-fn report(
+pub(crate) fn report(
     receiver: &Receiver,
     provider: CiProvider,
     variables: &[(&str, &str)],
@@ -22,6 +22,10 @@ fn report(
         "GITHUB_API_URL" | "CI_API_V4_URL" => Some(receiver.api.clone()),
         "GITHUB_REPOSITORY" => Some("shop/web".to_owned()),
         "CI_PROJECT_ID" => Some("12".to_owned()),
+        "SYSTEM_COLLECTIONURI" => Some(format!("{}/", receiver.api)),
+        "SYSTEM_TEAMPROJECTID" => Some("0a-1b".to_owned()),
+        "BUILD_REPOSITORY_ID" => Some("2c-3d".to_owned()),
+        "ASSAY_BITBUCKET_PROXY" => Some(receiver.api.clone()),
         _ => {
             let found = variables.iter().find(|(variable, _)| *variable == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -144,7 +148,7 @@ fn a_merge_request_of_gitlab_gets_a_note_with_a_token_only() {
             &receiver,
             CiProvider::GitlabCi,
             &[("GITLAB_TOKEN", TOKEN)],
-            "auto",
+            "summary,comment",
             &composed,
         );
         assert_eq!(receiver.bodies(), [composed.markdown]);
@@ -208,7 +212,7 @@ fn a_text_that_the_host_refuses_is_an_error_with_its_reason() {
 
 #[test]
 fn only_known_parts_are_accepted() {
-    for wrong in ["", "all", "summary,", "comment;summary"] {
+    for wrong in ["", "all", "summary,", "comment;summary", "checks"] {
         assert!(wrong.parse::<ReportTo>().is_err(), "{wrong}");
     }
     assert!("none".parse::<ReportTo>().unwrap().is_none());

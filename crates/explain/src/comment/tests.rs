@@ -383,7 +383,10 @@ fn two_hundred_hostile_names_leave_no_markup() {
         let first = comment.markdown.lines().next().unwrap();
         assert_eq!(
             first,
-            format!("<!-- assay project={PROJECT} revision=de104964{digits} state=1795200363120 -->")
+            format!(
+                "<!-- assay project={PROJECT} revision=de104964{digits} state=1795200363120 action={} -->",
+                comment.action.as_str()
+            )
         );
         let outside = comment.markdown.split("<details>").next().unwrap();
         for char in ['@', '#'] {
