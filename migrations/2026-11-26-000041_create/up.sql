@@ -362,7 +362,7 @@ CREATE INDEX attempt_of_signature ON attempt (project_id, signature, started_at)
 CREATE INDEX attempt_unsigned ON attempt (project_id, status, started_at) INCLUDE (run_number)
     WHERE signature IS NULL;
 
--- The errors of the attempts of a run, in the same partitions. Errors of one run are alike, so those of many attempts are
+-- The errors and the output of the attempts of a run, in the same partitions. Errors of one run are alike, so those of many attempts are
 -- compressed together.
 CREATE TABLE attempt_texts (
     project_id uuid NOT NULL,
@@ -374,11 +374,14 @@ CREATE TABLE attempt_texts (
     number integer NOT NULL,
     -- One element for each attempt: its list of errors.
     errors jsonb[] NOT NULL,
+    -- What the reports have beside them: attachments and what was printed. Null: no attempt of the row has any.
+    outputs jsonb[],
     PRIMARY KEY (project_id, run_number, part, number, started_at)
 ) PARTITION BY RANGE (started_at);
 ALTER TABLE attempt_texts ALTER COLUMN errors SET STORAGE MAIN;
 DO $$ BEGIN
     ALTER TABLE attempt_texts ALTER COLUMN errors SET COMPRESSION lz4;
+    ALTER TABLE attempt_texts ALTER COLUMN outputs SET COMPRESSION lz4;
 EXCEPTION WHEN feature_not_supported THEN
     NULL;
 END $$;

@@ -143,6 +143,7 @@ impl Facts<'_> {
             replace,
             started_at,
             duration_ms,
+            artifacts_url,
         } = self.flags;
         let mut warnings = Vec::new();
         let known_files = self.known_files.as_ref().map(|names| names.join("\n"));
@@ -177,6 +178,7 @@ impl Facts<'_> {
                 context.ci_provider.map(|provider| provider.to_string()),
             ),
             ("runUrl", context.run_url.clone()),
+            ("artifactsUrl", artifacts_url.as_ref().map(ToString::to_string)),
             ("attempt", attempt.map(|attempt| attempt.to_string())),
             ("replace", replace.then(|| "true".to_owned())),
             ("startedAt", started_at.map(|at| at.to_string())),

@@ -207,6 +207,7 @@ fn store_sample(
         replace: is_old,
         started_at: Some(dated_at.plus_ms(-import.minutes_ago.saturating_mul(DAY_MS / (24 * 60)))),
         duration_ms: None,
+        artifacts_url: None,
     };
     let arrival = Arrival {
         files: file_counts,

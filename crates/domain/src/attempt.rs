@@ -104,6 +104,31 @@ pub struct Attempt {
     pub errors: Vec<ErrorDetail>,
     /// Why it was skipped, if the report says so.
     pub skip_reason: Option<String>,
+    /// What the report has beside the errors of a failed attempt, if anything.
+    pub output: Option<Box<AttemptOutput>>,
+}
+
+/// What a report has beside the errors of a failed attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct AttemptOutput {
+    /// The files that the report names.
+    pub attachments: Vec<Attachment>,
+    /// What the test printed; of a long text the end.
+    pub console: Option<String>,
+}
+
+/// A file that a report names, such as a screenshot or a trace. Its content is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Attachment {
+    /// Its name, such as `screenshot`.
+    pub name: String,
+    /// Its media type, if the report has it.
+    pub kind: Option<String>,
+    /// Its path, relative to the checkout if it is known; null if the report does not say where it is.
+    pub path: Option<String>,
+    /// Its address of http or https, from the report or by the upload's `artifactsUrl`.
+    pub url: Option<String>,
 }
 
 impl Attempt {

@@ -1,9 +1,10 @@
 //! The stored attempts of a test in a run.
 
 use crate::{
-    attempt::{AttemptStatus, ErrorDetail, ShardTag},
+    attempt::{AttemptOutput, AttemptStatus, ErrorDetail, ShardTag},
     run::RunTag,
     test::TestName,
+    timestamp::Timestamp,
     verdict::StoredVerdict,
 };
 
@@ -12,6 +13,8 @@ use crate::{
 pub struct TestAttempts {
     /// The run: id, number, branch.
     pub run: RunTag,
+    /// The run's start.
+    pub started_at: Timestamp,
     /// The run's commit, for the prompt.
     pub commit_sha: Option<String>,
     /// The run's tested revision, for the prompt.
@@ -46,4 +49,6 @@ pub struct StoredAttempt {
     pub skip_reason: Option<String>,
     /// The shard that ran it; none in a run without shards.
     pub shard: Option<ShardTag>,
+    /// What the report has beside its errors.
+    pub output: AttemptOutput,
 }

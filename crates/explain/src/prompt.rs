@@ -31,6 +31,9 @@ const REMARK: usize = 70;
 const MESSAGE_CHARS: usize = 4_000;
 const FRAME_CHARS: usize = 4_000;
 const STACK_CHARS: usize = 6_000;
+const OUTPUT_CHARS: usize = 2_000;
+/// Most files of an attempt that the prompt names.
+const FILES: usize = 5;
 /// Most signals of a verdict with evidence.
 const SIGNALS: usize = 5;
 
@@ -91,7 +94,7 @@ pub fn of_size<'a>(
         line(&mut prompt, label, &cut(value, usize::MAX, share));
     }
     prompt.push('\n');
-    let sections = sections(&attempt.errors);
+    let sections = sections(attempt);
     let costs: Vec<_> = sections
         .iter()
         .map(|(_, text, chars)| cost(&cut(text, *chars, usize::MAX)))
@@ -106,17 +109,31 @@ pub fn of_size<'a>(
 }
 
 /// The sections about the errors: heading, text and most characters of the text.
-fn sections(errors: &[ErrorDetail]) -> [(&'static str, String, usize); 3] {
+fn sections(attempt: &StoredAttempt) -> Vec<(&'static str, String, usize)> {
+    let errors = &attempt.errors;
     let first = errors.iter().find(|error| error.has_text()).or(errors.first());
     let messages = messages(errors).unwrap_or_default();
     let snippet = first.and_then(|error| error.snippet.as_deref());
     let frames = frames::without_framework(&plain(first.and_then(frames).unwrap_or_default()));
-    [
-        ("Error message", plain(&messages), MESSAGE_CHARS),
-        ("Code frame", plain(snippet.unwrap_or_default()), FRAME_CHARS),
-        ("Stack frames", frames.into(), STACK_CHARS),
-    ]
-    .map(|(heading, text, chars)| (heading, text.trim_end().to_owned(), chars))
+    let mut sections = vec![
+        ("Error message", plain(&messages).into_owned(), MESSAGE_CHARS),
+        (
+            "Code frame",
+            plain(snippet.unwrap_or_default()).into_owned(),
+            FRAME_CHARS,
+        ),
+        ("Stack frames", frames, STACK_CHARS),
+    ];
+    if let Some(output) = &attempt.output.console {
+        // Its end is nearest to the failure.
+        let surplus = output.chars().count().saturating_sub(OUTPUT_CHARS);
+        let end: String = output.chars().skip(surplus).collect();
+        sections.push(("End of the output", plain(&end).into_owned(), OUTPUT_CHARS));
+    }
+    for (_, text, _) in &mut sections {
+        text.truncate(text.trim_end().len());
+    }
+    sections
 }
 
 /// The facts beside the error, one line each.
@@ -152,6 +169,18 @@ fn facts(
     if let Some(browser) = attempt.browser_name.as_deref().filter(|name| is_browser(name)) {
         facts.push(("Browser", on_one_line(browser)));
     }
+    let files = attempt.output.attachments.iter().take(FILES);
+    facts.extend(files.map(|file| {
+        let place = file
+            .url
+            .as_deref()
+            .or(file.path.as_deref())
+            .unwrap_or("not stored");
+        (
+            "File of the attempt",
+            on_one_line(&format!("{}: {place}", file.name)),
+        )
+    }));
     if let Some(explained) = explained {
         facts.extend(cause(explained));
     }

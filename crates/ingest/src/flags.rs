@@ -5,6 +5,8 @@ use assay_domain::{
     timestamp::Timestamp,
 };
 
+use crate::artifacts::ArtifactsUrl;
+
 /// The user's flags of an import. An absent value comes from CI's variables, the report or a default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Flags {
@@ -22,4 +24,6 @@ pub struct Flags {
     pub started_at: Option<Timestamp>,
     /// The duration of the run in milliseconds.
     pub duration_ms: Option<u64>,
+    /// Where CI keeps the files that the report names.
+    pub artifacts_url: Option<ArtifactsUrl>,
 }

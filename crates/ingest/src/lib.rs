@@ -6,6 +6,7 @@
 //!
 //! [`Recording`]: assay_domain::recording::Recording
 
+mod artifacts;
 mod bounds;
 mod choice;
 mod ci_values;
@@ -20,6 +21,7 @@ mod times;
 pub mod values;
 mod warnings;
 
+pub use artifacts::ArtifactsUrl;
 pub use bounds::TooLarge;
 pub use choice::{Choice, Origin};
 pub use ci_values::CiValues;

@@ -123,7 +123,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         finished_at: times.finished_at,
         state: report.state,
         report_errors: report.errors,
-        tests: results::classify_tests(report.tests, times.shift_ms),
+        tests: results::classify_tests(report.tests, times.shift_ms, flags.artifacts_url.as_ref()),
         checkout: CheckoutFiles::default(),
     };
     content::digest(&mut recording, times.repeatable);
@@ -178,6 +178,7 @@ mod tests {
             started_at: Some(NOW.plus_ms(-900)),
             browser: None,
             skip_reason: None,
+            output: None,
             errors: vec![
                 ErrorDetail::default(),
                 ErrorDetail {

@@ -10,20 +10,35 @@ use assay_fingerprint::Fingerprinter;
 use assay_reports::ReportedTest;
 use rayon::prelude::*;
 
+use crate::artifacts::{ArtifactsUrl, link};
+
 /// The tests ready for storing. Each failed attempt is classified by its first error with text, and every time is moved
-/// by `shift_ms`.
-pub(crate) fn classify_tests(tests: Vec<ReportedTest>, shift_ms: i64) -> Vec<RecordedTest> {
+/// by `shift_ms`. Attachments get their addresses.
+pub(crate) fn classify_tests(
+    tests: Vec<ReportedTest>,
+    shift_ms: i64,
+    artifacts: Option<&ArtifactsUrl>,
+) -> Vec<RecordedTest> {
     tests
         .into_par_iter()
         .map(|reported| RecordedTest {
             test: reported.test,
             shown_as: reported.shown_as,
-            attempts: reported.attempts.map(|attempt| recorded(attempt, shift_ms)),
+            attempts: reported
+                .attempts
+                .map(|attempt| recorded(attempt, shift_ms, artifacts)),
         })
         .collect()
 }
 
-fn recorded(mut attempt: Attempt, shift_ms: i64) -> RecordedAttempt {
+fn recorded(mut attempt: Attempt, shift_ms: i64, artifacts: Option<&ArtifactsUrl>) -> RecordedAttempt {
+    for attachment in attempt
+        .output
+        .iter_mut()
+        .flat_map(|output| &mut output.attachments)
+    {
+        link(attachment, artifacts);
+    }
     attempt.started_at = attempt.started_at.map(|at| at.plus_ms(shift_ms));
     let class = attempt
         .status
@@ -62,7 +77,7 @@ mod tests {
             modified: None,
         };
         let report = assay_reports::read(vec![file], &Options::default()).unwrap();
-        let tests = classify_tests(report.tests, 0).into_iter();
+        let tests = classify_tests(report.tests, 0, None).into_iter();
         tests
             .filter_map(|test| {
                 let class = test.attempts.first()?.class.clone()?;

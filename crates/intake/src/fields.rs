@@ -9,7 +9,8 @@ use assay_reports::{Format, KnownFiles, ci::CiContext};
 use crate::{error::IntakeError, limits::CI_BYTES};
 
 /// Every field.
-pub(crate) const NAMES: [&str; 27] = [
+pub(crate) const NAMES: [&str; 28] = [
+    "artifactsUrl",
     "attempt",
     "author",
     "branch",
@@ -162,6 +163,7 @@ impl TryFrom<RawFields> for Fields {
                 replace: raw.parsed("replace", boolean)?.unwrap_or(false),
                 started_at: raw.parsed("startedAt", str::parse)?,
                 duration_ms: raw.parsed("durationMs", duration_ms)?,
+                artifacts_url: raw.parsed("artifactsUrl", str::parse)?,
             },
             ci,
             sources,

@@ -53,7 +53,7 @@ repeat a request whose answer was lost.
 struct Field(&'static str, &'static str, &'static str);
 
 /// The fields, in the order of the documentation.
-const FIELDS: [Field; 27] = [
+const FIELDS: [Field; 28] = [
     Field(
         "runKey",
         "The key that all parts of one run share, such as the build's id. No other run may have it.",
@@ -125,6 +125,11 @@ const FIELDS: [Field; 27] = [
         "knownFiles",
         "The checkout's files, one path per line. They give files to tests of reports that name only classes.",
         "src/totals.test.ts\nsrc/test/java/org/shop/OrderTest.java",
+    ),
+    Field(
+        "artifactsUrl",
+        "Where CI keeps the files that the reports name: an address of http or https with `{path}` for a file's path.",
+        "https://ci.example.org/artifacts/812/{path}",
     ),
     Field(
         "owners",

@@ -9,11 +9,12 @@ use assay_domain::{
 use serde::Deserialize;
 
 use crate::{
+    attempt_output::Collected,
     collect::LocatedTest,
     failure,
     input::Input,
     json::{self, Shape},
-    memory, outcome,
+    memory, outcome, paths,
     report::{Format, ReadError, Report, ReportedTest},
     text, time,
 };
@@ -69,6 +70,54 @@ struct TestResult {
     start: Option<f64>,
     #[serde(deserialize_with = "json::number")]
     stop: Option<f64>,
+    #[serde(deserialize_with = "json::list")]
+    attachments: Vec<NamedFile>,
+    #[serde(deserialize_with = "json::list")]
+    steps: Vec<Step>,
+}
+
+/// A step of a test. The JSON parser bounds its depth.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Step {
+    #[serde(deserialize_with = "json::list")]
+    attachments: Vec<NamedFile>,
+    #[serde(deserialize_with = "json::list")]
+    steps: Vec<Step>,
+}
+
+/// An attachment, whose file is beside the result.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct NamedFile {
+    #[serde(deserialize_with = "json::text")]
+    name: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    source: Option<String>,
+    #[serde(rename = "type", deserialize_with = "json::text")]
+    kind: Option<String>,
+}
+
+impl NamedFile {
+    fn collect(&self, input: &Input<'_>, collected: &mut Collected) {
+        let folder = paths::folder(input.name);
+        let path = self.source.as_deref().map(|source| match folder {
+            "" => source.to_owned(),
+            folder => paths::join(folder, source),
+        });
+        collected.file(input, self.name.as_deref(), self.kind.as_deref(), path.as_deref());
+    }
+}
+
+impl Step {
+    fn collect(&self, input: &Input<'_>, collected: &mut Collected) {
+        for file in &self.attachments {
+            file.collect(input, collected);
+        }
+        for step in &self.steps {
+            step.collect(input, collected);
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -117,15 +166,25 @@ impl TestResult {
                 status @ (AttemptStatus::Passed | AttemptStatus::Skipped) => (status, Vec::new()),
             },
         };
-        Attempt {
+        let mut attempt = Attempt {
             status,
             duration_ms: duration.and_then(|ms| u64::try_from(ms).ok()),
             started_at,
             browser: self.parameter("Project").and_then(text::title),
             errors,
             skip_reason: None,
+            output: None,
         }
-        .skipped_because(message.and_then(text::skip_reason))
+        .skipped_because(message.and_then(text::skip_reason));
+        let mut collected = Collected::default();
+        for file in &self.attachments {
+            file.collect(input, &mut collected);
+        }
+        for step in &self.steps {
+            step.collect(input, &mut collected);
+        }
+        collected.give_to(&mut attempt);
+        attempt
     }
 
     /// The test's name. It equals the name in the framework's own report if Allure has its parts.

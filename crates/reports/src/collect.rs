@@ -272,6 +272,7 @@ mod tests {
             started_at: None,
             browser: None,
             skip_reason: None,
+            output: None,
             errors: vec![],
         };
         statuses.iter().map(attempt).collect()

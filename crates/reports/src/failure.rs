@@ -66,6 +66,7 @@ pub(crate) fn attempt(
         started_at,
         browser: None,
         skip_reason: None,
+        output: None,
         errors: if status.is_failure() { errors } else { Vec::new() },
     }
 }

@@ -4,6 +4,7 @@
 //! files of one import and gets one [`Report`].
 
 mod allure;
+mod attempt_output;
 mod builds;
 mod collect;
 mod ctest;

@@ -28,6 +28,12 @@ pub(crate) const SNIPPET: usize = 8_000;
 pub(crate) const NAME: usize = 2_000;
 /// Characters of the reason why a test was skipped.
 pub(crate) const SKIP_REASON: usize = 1_000;
+/// Files that an attempt names.
+pub(crate) const ATTACHMENTS: usize = 20;
+/// Characters of the name, kind and path of such a file.
+pub(crate) const ATTACHMENT: usize = 1_000;
+/// Bytes of what a test printed.
+pub(crate) const OUTPUT_BYTES: usize = 64_000;
 /// JSON reports in one file.
 pub(crate) const DOCUMENTS: usize = 100;
 /// Attributes of one XML element that are read.
@@ -57,6 +63,10 @@ mod tests {
             format!("suites nested {DEPTH} deep"),
             format!("{},000 attempts, or {COUNTED_ATTEMPTS} where", ATTEMPTS / 1_000),
             format!("{ERRORS} errors an attempt; {REPORT_ERRORS} errors outside of tests"),
+            format!(
+                "{ATTACHMENTS} attachments and {} kB of output a failed attempt",
+                OUTPUT_BYTES / 1_000
+            ),
             format!("more than {},000 characters", NAME / 1_000),
         ] {
             assert!(page.contains(&sentence), "{sentence}");

@@ -255,7 +255,8 @@ fn keep(bytes: usize) -> bool {
 fn bytes_of(attempts: &[Attempt]) -> usize {
     let attempts = attempts.iter().map(|attempt| {
         let texts = length(&attempt.browser) + length(&attempt.skip_reason);
-        ATTEMPT + COPIES.saturating_mul(texts) + errors(&attempt.errors)
+        let output = attempt.output.as_deref().map_or(0, output);
+        ATTEMPT + COPIES.saturating_mul(texts) + errors(&attempt.errors) + output
     });
     attempts.sum()
 }
@@ -267,6 +268,14 @@ fn errors(errors: &[assay_domain::attempt::ErrorDetail]) -> usize {
         ERROR + COPIES.saturating_mul(texts)
     });
     errors.sum()
+}
+
+fn output(output: &assay_domain::attempt::AttemptOutput) -> usize {
+    let attachments = output.attachments.iter().map(|attachment| {
+        let texts = attachment.name.len() + length(&attachment.kind) + length(&attachment.path);
+        ERROR + COPIES.saturating_mul(texts)
+    });
+    size_of_val(output) + COPIES.saturating_mul(length(&output.console)) + attachments.sum::<usize>()
 }
 
 fn length(text: &Option<String>) -> usize {

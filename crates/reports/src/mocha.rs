@@ -7,14 +7,16 @@ use assay_domain::{
     test::TestName,
 };
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{
+    attempt_output::Collected,
     collect::Collector,
     failure,
     hooks::{self, Owner},
     input::Input,
     json::{self, Shape},
-    limits, memory, outcome,
+    limits, memory, outcome, paths,
     report::{Format, ReadError, Report},
     text, time,
 };
@@ -231,6 +233,9 @@ struct AwesomeTest {
     #[serde(deserialize_with = "json::number")]
     duration: Option<f64>,
     err: ErrorObject,
+    /// What the test added to the report, as JSON in a text: a path or an address, one with a title, or several.
+    #[serde(deserialize_with = "json::text")]
+    context: Option<String>,
 }
 
 impl Suite {
@@ -335,7 +340,44 @@ impl AwesomeTest {
         };
         let duration = self.duration.filter(|_| status != AttemptStatus::Skipped);
         let errors = self.err.error(input).into_iter().collect();
-        failure::attempt(status, errors, duration.and_then(time::duration_ms), None)
+        let mut attempt = failure::attempt(status, errors, duration.and_then(time::duration_ms), None);
+        let context = self.context.as_deref().map(serde_json::from_str::<Value>);
+        if let Some(Ok(context)) = context {
+            let mut collected = Collected::default();
+            collect(&context, None, input, &mut collected);
+            collected.give_to(&mut attempt);
+        }
+        attempt
+    }
+}
+
+/// Suffixes of the files that mochawesome shows as pictures and videos.
+const MEDIA: &[&str] = &["png", "jpg", "jpeg", "gif", "webp", "svg", "mp4", "webm", "mov"];
+
+/// Adds the pictures, videos and addresses of a context. Other texts are notes.
+fn collect(context: &Value, title: Option<&str>, input: &Input<'_>, collected: &mut Collected) {
+    match context {
+        Value::String(text) => {
+            let suffix = text
+                .rsplit_once('.')
+                .map(|(_, suffix)| suffix.to_ascii_lowercase());
+            let is_media = suffix.is_some_and(|suffix| MEDIA.contains(&suffix.as_str()));
+            if !text.contains('\n') && (is_media || paths::is_address(text)) {
+                collected.file(input, title, None, Some(text));
+            }
+        }
+        Value::Array(several) => {
+            for context in several {
+                collect(context, title, input, collected);
+            }
+        }
+        Value::Object(fields) => {
+            let title = fields.get("title").and_then(Value::as_str);
+            if let Some(value) = fields.get("value") {
+                collect(value, title, input, collected);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -250,6 +250,7 @@ impl Method<'_> {
             browser: None,
             errors,
             skip_reason: None,
+            output: None,
         }
         .skipped_because(text::skip_reason(&self.message))
     }

@@ -8,6 +8,7 @@ use assay_domain::{
 };
 
 use crate::{
+    attempt_output::Collected,
     collect::{Collector, LocatedTest},
     input::Input,
     junit::names,
@@ -33,6 +34,8 @@ pub(crate) struct Run<'a> {
     /// The text of an error of the run.
     notice: Option<Cow<'a, str>>,
     notices: Vec<Cow<'a, str>>,
+    /// The folder of the run, beside the report.
+    folder: Cow<'a, str>,
 }
 
 /// The kind of an open element.
@@ -41,6 +44,7 @@ pub(crate) enum ElementKind {
     Result,
     Message,
     Stack,
+    Output,
     Definition,
     Notice,
     NoticeText,
@@ -57,6 +61,10 @@ struct TestResult<'a> {
     start: Cow<'a, str>,
     message: Cow<'a, str>,
     stack: Cow<'a, str>,
+    output: Cow<'a, str>,
+    /// Its folder within that of the run.
+    folder: Cow<'a, str>,
+    files: Vec<Cow<'a, str>>,
     /// Whether it contains other results.
     has_inner_results: bool,
     /// Whether one of them failed.
@@ -85,12 +93,26 @@ impl<'a> Document<'a> for Run<'a> {
                     outcome: tag.attribute("outcome"),
                     duration: value("duration"),
                     start: value("startTime"),
+                    folder: value("relativeResultsDirectory"),
                     ..TestResult::default()
                 });
                 ElementKind::Result
             }
             "Message" if in_result => ElementKind::Message,
             "StackTrace" if in_result => ElementKind::Stack,
+            "StdOut" | "StdErr" if in_result => ElementKind::Output,
+            "ResultFile" => {
+                if let Some(result) = self.open_results.last_mut()
+                    && result.files.len() < limits::ATTACHMENTS
+                {
+                    result.files.push(value("path"));
+                }
+                ElementKind::Other
+            }
+            "Deployment" => {
+                self.folder = value("runDeploymentRoot");
+                ElementKind::Other
+            }
             "UnitTest" => {
                 self.definition = Some(value("id"));
                 ElementKind::Definition
@@ -122,6 +144,7 @@ impl<'a> Document<'a> for Run<'a> {
         let target = match kind {
             ElementKind::Message => self.open_results.last_mut().map(|result| &mut result.message),
             ElementKind::Stack => self.open_results.last_mut().map(|result| &mut result.stack),
+            ElementKind::Output => self.open_results.last_mut().map(|result| &mut result.output),
             ElementKind::NoticeText => self.notice.as_mut(),
             ElementKind::Result | ElementKind::Definition | ElementKind::Notice | ElementKind::Other => None,
         };
@@ -135,7 +158,11 @@ impl<'a> Document<'a> for Run<'a> {
             ElementKind::Result => self.close_result(),
             ElementKind::Definition => self.definition = None,
             ElementKind::Notice => self.notices.extend(self.notice.take()),
-            ElementKind::Message | ElementKind::Stack | ElementKind::NoticeText | ElementKind::Other => {}
+            ElementKind::Message
+            | ElementKind::Stack
+            | ElementKind::Output
+            | ElementKind::NoticeText
+            | ElementKind::Other => {}
         }
     }
 
@@ -163,7 +190,7 @@ impl<'a> Document<'a> for Run<'a> {
                 test,
                 found_file: known_file.map(str::to_owned),
             };
-            tests.add_retry(test, retry, vec![result.attempt(input)]);
+            tests.add_retry(test, retry, vec![result.attempt(input, &self.folder)]);
         }
         let notices = self.notices.iter().take(limits::REPORT_ERRORS);
         let errors = notices.filter_map(|notice| {
@@ -207,7 +234,7 @@ impl TestResult<'_> {
         outcome::status(outcome::TRX, self.outcome.as_deref().unwrap_or("Error"))
     }
 
-    fn attempt(&self, input: &Input<'_>) -> Attempt {
+    fn attempt(&self, input: &Input<'_>, run_folder: &str) -> Attempt {
         let status = self
             .status()
             .unwrap_or_else(|| input.status(outcome::TRX, self.outcome.as_deref().unwrap_or_default()));
@@ -224,15 +251,29 @@ impl TestResult<'_> {
         } else {
             Vec::new()
         };
-        Attempt {
+        let mut attempt = Attempt {
             status,
             duration_ms: duration_ms(&self.duration),
             started_at: input.time(&self.start),
             browser: None,
             errors,
             skip_reason: None,
+            output: None,
         }
-        .skipped_because(text::skip_reason(&self.message))
+        .skipped_because(text::skip_reason(&self.message));
+        let mut collected = Collected::default();
+        for file in &self.files {
+            let file = file.replace('\\', "/");
+            let parts = [run_folder, "In", &self.folder, &file].map(|part| part.trim_matches(['/', '\\']));
+            let path = match run_folder.is_empty() || self.folder.is_empty() {
+                true => file.clone(),
+                false => parts.join("/"),
+            };
+            collected.file(input, None, None, Some(&path));
+        }
+        collected.print(&self.output);
+        collected.give_to(&mut attempt);
+        attempt
     }
 }
 

@@ -7,7 +7,7 @@ use assay_domain::{
     run::CiProvider,
     timestamp::Timestamp,
 };
-use assay_ingest::Flags;
+use assay_ingest::{ArtifactsUrl, Flags};
 use assay_reports::{Format, ci::CiContext};
 use clap::{Args, builder::TypedValueParser as _};
 
@@ -95,6 +95,9 @@ pub struct RunFlags {
     /// The page of the CI run, to which the pages link
     #[arg(long, value_name = "URL", value_parser = values::web_address, help_heading = RUN)]
     pub run_url: Option<String>,
+    /// Where CI keeps the files that the report names, with {path} for a file's path
+    #[arg(long, value_name = "URL", value_parser = clap::value_parser!(ArtifactsUrl), help_heading = RUN)]
+    pub artifacts_url: Option<ArtifactsUrl>,
     /// When the run started (RFC 3339); all times of the report are shifted with it
     #[arg(long, value_name = "TIME", value_parser = values::timestamp, help_heading = RUN)]
     pub started_at: Option<Timestamp>,
@@ -125,6 +128,7 @@ impl From<&RunFlags> for Flags {
             replace: flags.replace,
             started_at: flags.started_at,
             duration_ms: flags.duration_ms,
+            artifacts_url: flags.artifacts_url,
         }
     }
 }

@@ -144,6 +144,7 @@ fn attempt(
             started_at: duration_ms.map(|_| at),
             browser: Some("chromium".to_owned()),
             skip_reason: None,
+            output: None,
             errors: error.into_iter().collect(),
         },
     }

@@ -12,6 +12,7 @@
 
 mod agent_filters;
 mod agents;
+mod attachments;
 mod backup;
 mod caching;
 mod cells;

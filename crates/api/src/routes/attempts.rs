@@ -3,7 +3,7 @@
 use std::io;
 
 use assay_domain::{
-    attempt::{AttemptStatus, ErrorDetail, ShardTag},
+    attempt::{Attachment, AttemptStatus, ErrorDetail, ShardTag},
     project::ProjectTag,
     run::RunTag,
     test::TestName,
@@ -94,6 +94,11 @@ pub(crate) struct AttemptEntry<'a> {
     errors: &'a [ErrorDetail],
     /// The number of omitted errors. Errors are omitted from an attempt that would fill half an answer.
     omitted_errors: u32,
+    /// The files that the report names, such as screenshots and traces. Their contents are not stored.
+    #[cfg_attr(test, schema(max_items = 20))]
+    attachments: &'a [Attachment],
+    /// What a failed attempt printed, if the report has it; of a long text the last 64,000 bytes.
+    output: Option<&'a str>,
     /// The prompt for an assistant that has the repository open; none for an attempt that did not fail.
     copy_prompt: Option<String>,
     /// The shard that ran it; none in a run without shards.
@@ -117,6 +122,8 @@ impl<'a> AttemptList<'a> {
             skip_reason: attempt.skip_reason.as_deref(),
             errors: &attempt.errors,
             omitted_errors: 0,
+            attachments: &attempt.output.attachments,
+            output: attempt.output.console.as_deref(),
             // Without the cause: the engine would have to judge the run, and the route costs one look-up.
             copy_prompt: prompt::of(place(), stored, attempt, None),
             shard: attempt.shard,
@@ -190,7 +197,7 @@ fn json_length(value: &impl Serialize) -> Result<usize, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
-    use assay_domain::run::RunTag;
+    use assay_domain::{run::RunTag, timestamp::Timestamp};
 
     use super::*;
 
@@ -206,6 +213,7 @@ mod tests {
             duration_ms: None,
             browser_name: None,
             skip_reason: None,
+            output: Default::default(),
             errors: errors.into_iter().map(error).collect(),
             shard: None,
         };
@@ -215,6 +223,7 @@ mod tests {
                 run_number: 1,
                 branch: None,
             },
+            started_at: Timestamp::from_unix_ms(0),
             commit_sha: None,
             tested_revision: None,
             test: TestName {

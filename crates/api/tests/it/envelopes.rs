@@ -97,11 +97,11 @@ async fn attempts() {
                     {"message": "expected 3, got 4", "stack": null, "snippet": null, "location": location},
                     {"message": null, "stack": null, "snippet": null, "location": null},
                 ],
-                "omittedErrors": 0, "copyPrompt": null, "shard": shard,
+                "omittedErrors": 0, "attachments": [], "output": null, "copyPrompt": null, "shard": shard,
             },
             {
                 "execution": 0, "retry": 1, "label": "retry #1", "status": "passed", "durationMs": 1200, "browserName": null, "skipReason": null,
-                "errors": [], "omittedErrors": 0, "copyPrompt": null, "shard": shard,
+                "errors": [], "omittedErrors": 0, "attachments": [], "output": null, "copyPrompt": null, "shard": shard,
             },
         ])
     );

@@ -225,6 +225,7 @@ pub(crate) fn attempts() -> Vec<StoredAttempt> {
         duration_ms: Some(1_200),
         browser_name: None,
         skip_reason: None,
+        output: Default::default(),
         errors,
         shard,
     };

@@ -310,6 +310,7 @@ impl Store for Seed {
                 run_number: 41,
                 branch: Some("main".to_owned()),
             },
+            started_at: NOW,
             commit_sha: Some("c0ffee".to_owned()),
             tested_revision: None,
             test,

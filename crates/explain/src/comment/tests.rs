@@ -153,6 +153,7 @@ fn attempts(name: &str) -> TestAttempts {
             run_number: 812,
             branch: Some(name.to_owned()),
         },
+        started_at: NOW,
         commit_sha: Some(name.to_owned()),
         tested_revision: None,
         test: TestName {
@@ -173,6 +174,7 @@ fn attempts(name: &str) -> TestAttempts {
                 location: None,
             }],
             skip_reason: None,
+            output: Default::default(),
             shard: None,
         }],
         omitted: 0,

@@ -21,6 +21,7 @@ fn attempt(retry: u32, status: AttemptStatus, errors: Vec<ErrorDetail>) -> Store
         duration_ms: Some(1_200),
         browser_name: Some("webkit".to_owned()),
         skip_reason: None,
+        output: Default::default(),
         errors,
         shard: None,
     }
@@ -46,6 +47,7 @@ fn recovered(error: ErrorDetail) -> TestAttempts {
             run_number: 41,
             branch: Some("main".to_owned()),
         },
+        started_at: NOW,
         commit_sha: Some("c0ffee".to_owned()),
         tested_revision: Some("0123abc".to_owned()),
         test: TestName {

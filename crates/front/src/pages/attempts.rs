@@ -1,7 +1,13 @@
 //! `/p/{id}/runs/{run}/test`: the attempts of a test in a run, side by side.
 
-use assay_components::{cause, figures, name, words};
-use assay_domain::{attempt::ErrorDetail, id::RunId, test::FileSelector, test_attempts::StoredAttempt};
+use assay_components::{cause, figures, name, repository, words};
+use assay_domain::{
+    attempt::{AttemptOutput, ErrorDetail},
+    id::RunId,
+    test::FileSelector,
+    test_attempts::StoredAttempt,
+    timestamp::Timestamp,
+};
 use assay_explain::{
     failures::failure_of,
     prompt::{self, Place},
@@ -21,6 +27,8 @@ use crate::{
 
 /// Most characters of each error text on the page.
 const TEXT_CHARS: usize = 4_000;
+/// Most characters of each output on the page.
+const OUTPUT_CHARS: usize = 8_000;
 /// Most errors per attempt on the page.
 const ERRORS: usize = 5;
 /// Most attempts on the page.
@@ -78,6 +86,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                     }
                     @if let Some(reason) = &attempt.skip_reason { p { "Skipped: " bdi { (cut(reason)) } } }
                     (errors(attempt))
+                    (output(&attempt.output, attempts.started_at, view.now))
                     @if let Some(prompt) = &prompt {
                         @let anchor = format!("prompt-{place}");
                         p { button type="button" data-copy=(anchor) hidden { "Copy prompt" } }
@@ -119,6 +128,37 @@ fn errors(attempt: &StoredAttempt) -> Markup {
         @for error in attempt.errors.iter().take(ERRORS) { (self::error(error)) }
         @if attempt.errors.len() > ERRORS { p.sub { "And " (attempt.errors.len() - ERRORS) " more errors." } }
     }
+}
+
+/// The files that the report names, and what the attempt printed. CI deletes its files some time after the run.
+fn output(of: &AttemptOutput, started_at: Timestamp, now: Timestamp) -> Markup {
+    html! {
+        @if !of.attachments.is_empty() {
+            p.sub { "Files of this run, which started " (words::age(started_at, now)) ":" }
+            ul {
+                @for attachment in &of.attachments {
+                    li {
+                        @match &attachment.url {
+                            Some(url) => (repository::link(Some(url), &html! { bdi { (attachment.name) } })),
+                            None => bdi { (attachment.name) },
+                        }
+                        @if let Some(path) = attachment.path.as_ref().filter(|path| **path != attachment.name) { span.path { bdi { (path) } } }
+                        @if let Some(kind) = &attachment.kind { span.path { bdi { (kind) } } }
+                    }
+                }
+            }
+        }
+        @if let Some(console) = &of.console {
+            details.plain { summary { "Output" } pre tabindex="0" { (end(console)) } }
+        }
+    }
+}
+
+/// The end of a text, which is where a failure shows.
+fn end(text: &str) -> String {
+    let surplus = text.chars().count().saturating_sub(OUTPUT_CHARS);
+    let end: String = text.chars().skip(surplus).collect();
+    if surplus == 0 { end } else { format!("…{end}") }
 }
 
 fn error(error: &ErrorDetail) -> Markup {

@@ -148,6 +148,8 @@ impl Encoder<'_> {
                     browser,
                     errors,
                     skip_reason,
+                    // Output and paths of one report differ from run to run. They are no content.
+                    output: _,
                 },
             class,
         } = recorded;

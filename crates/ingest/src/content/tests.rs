@@ -56,6 +56,7 @@ fn full() -> Recording {
             started_at: Some(Timestamp::from_unix_ms(1_795_000_000_123)),
             browser: text("firefox"),
             skip_reason: None,
+            output: None,
             errors: vec![error.clone(), ErrorDetail::default()],
         },
         class: Some(ErrorClass {
@@ -118,6 +119,7 @@ fn full() -> Recording {
                         started_at: None,
                         browser: None,
                         skip_reason: None,
+                        output: None,
                         errors: Vec::new(),
                     },
                     class: None,
@@ -185,6 +187,7 @@ fn attempts() -> impl Strategy<Value = RecordedAttempt> {
                 started_at,
                 browser,
                 skip_reason: None,
+                output: None,
                 errors,
             },
             class,

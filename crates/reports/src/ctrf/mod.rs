@@ -12,6 +12,7 @@ use assay_domain::{
 
 use self::model::{Environment, File, Test};
 use crate::{
+    attempt_output::Collected,
     collect::Collector,
     failure, hooks,
     input::Input,
@@ -187,6 +188,7 @@ fn attempts(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Vec<Att
             started_at: None,
             browser: browser.clone(),
             skip_reason: None,
+            output: None,
             errors: Vec::new(),
         };
         attempts.resize(count, failed);
@@ -204,7 +206,7 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
     let status = status(input, test, error.as_ref());
     let may_have_error = status.is_failure() || status == AttemptStatus::Interrupted;
     let start = test.start.and_then(time::from_epoch);
-    Attempt {
+    let mut attempt = Attempt {
         status,
         duration_ms: test
             .duration
@@ -214,8 +216,20 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
         browser: browser.clone(),
         errors: error.into_iter().filter(|_| may_have_error).collect(),
         skip_reason: None,
+        output: None,
     }
-    .skipped_because(test.message.as_deref().and_then(text::skip_reason))
+    .skipped_because(test.message.as_deref().and_then(text::skip_reason));
+    let mut collected = Collected::default();
+    for file in &test.attachments {
+        let (name, kind) = (file.name.as_deref(), file.content_type.as_deref());
+        collected.file(input, name, kind, file.path.as_deref());
+    }
+    for line in test.stdout.iter().chain(&test.stderr) {
+        collected.print(line);
+        collected.print("\n");
+    }
+    collected.give_to(&mut attempt);
+    attempt
 }
 
 /// CTRF has no status for time-outs and interruptions; `rawStatus` and messages do.

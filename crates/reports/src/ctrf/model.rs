@@ -98,6 +98,25 @@ pub(super) struct Test {
     pub(super) trace: Option<String>,
     #[serde(deserialize_with = "json::text")]
     pub(super) snippet: Option<String>,
+    #[serde(deserialize_with = "json::list")]
+    pub(super) attachments: Vec<Attachment>,
+    /// Lines.
+    #[serde(deserialize_with = "json::texts")]
+    pub(super) stdout: Vec<String>,
+    #[serde(deserialize_with = "json::texts")]
+    pub(super) stderr: Vec<String>,
+}
+
+/// A file of a test.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Attachment {
+    #[serde(deserialize_with = "json::text")]
+    pub(super) name: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    pub(super) content_type: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    pub(super) path: Option<String>,
 }
 
 /// The titles around a test: a list in the schema, one text in most reporters.

@@ -97,6 +97,7 @@ impl Execution {
             browser: None,
             errors,
             skip_reason: reason.as_deref().and_then(text::skip_reason),
+            output: None,
         }
     }
 }

@@ -148,6 +148,7 @@ fn attempt(status: AttemptStatus, errors: Vec<ErrorDetail>) -> Attempt {
         started_at: None,
         browser: None,
         skip_reason: None,
+        output: None,
         errors,
     }
 }

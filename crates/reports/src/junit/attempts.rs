@@ -204,6 +204,7 @@ impl AttemptReader<'_> {
             started_at: timestamp.and_then(|timestamp| self.input.time(timestamp)),
             browser: self.browser.clone(),
             skip_reason: None,
+            output: None,
             errors: Vec::new(),
         }
     }

@@ -26,6 +26,8 @@ pub(super) struct Case<'a> {
     pub(super) children: Vec<Child<'a>>,
     /// Standard output, read only if it contains the error.
     pub(super) output: Cow<'a, str>,
+    /// What it printed, unless that contains the error.
+    pub(super) console: Cow<'a, str>,
 }
 
 impl<'a> Case<'a> {
@@ -41,6 +43,7 @@ impl<'a> Case<'a> {
         self.is_flaky = false;
         self.children.clear();
         self.output = Cow::Borrowed("");
+        self.console = Cow::Borrowed("");
         for (key, value) in tag.attributes() {
             // Bytes are compared faster than strings here: most names already differ in length.
             match key.as_bytes() {

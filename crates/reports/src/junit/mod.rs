@@ -34,6 +34,7 @@ use self::{
     suite::{Header, Suite},
 };
 use crate::{
+    attempt_output::Collected,
     go,
     header::missing_failures,
     hooks,
@@ -92,6 +93,8 @@ enum ElementKind {
     Stack,
     /// Output of a case that contains its error.
     Output,
+    /// Other output of a case.
+    Console,
     /// An error of a suite.
     SuiteError,
     /// Markup inside a text; it has no meaning of its own.
@@ -175,7 +178,9 @@ impl<'a> JunitReader<'a> {
                 "system-out" | "system-err" => ElementKind::Other,
                 _ => ElementKind::Markup,
             },
-            Some(ElementKind::Stack | ElementKind::Output | ElementKind::Markup) => ElementKind::Markup,
+            Some(ElementKind::Stack | ElementKind::Output | ElementKind::Console | ElementKind::Markup) => {
+                ElementKind::Markup
+            }
             Some(ElementKind::Other) => ElementKind::Other,
         })
     }
@@ -205,6 +210,8 @@ impl<'a> JunitReader<'a> {
             ElementKind::Child
         } else if tag.name == "system-out" && self.case.has_error_in_output() {
             ElementKind::Output
+        } else if matches!(tag.name, "system-out" | "system-err") {
+            ElementKind::Console
         } else {
             ElementKind::Other
         }
@@ -226,6 +233,9 @@ impl<'a> JunitReader<'a> {
             }
             Some(ElementKind::Output) => {
                 append(&mut self.case.output, text);
+            }
+            Some(ElementKind::Console) => {
+                append(&mut self.case.console, text);
             }
             Some(
                 ElementKind::Suite
@@ -251,6 +261,7 @@ impl<'a> JunitReader<'a> {
             ElementKind::Properties
             | ElementKind::Stack
             | ElementKind::Output
+            | ElementKind::Console
             | ElementKind::Markup
             | ElementKind::Other => {}
         }
@@ -293,7 +304,13 @@ impl<'a> JunitReader<'a> {
             let mut outcomes = self.case.children.iter();
             self.is_cut_short |= outcomes.any(|child| child.body().lines().any(go::is_goexit));
         }
-        let execution = attempts::of(&self.input, dialect, suite, &self.case);
+        let mut execution = attempts::of(&self.input, dialect, suite, &self.case);
+        // The output of a case is that of its attempts. The last failure is the one that people look at.
+        if let Some(failed) = execution.iter_mut().rfind(|attempt| attempt.status.is_failure()) {
+            let mut collected = Collected::default();
+            collected.console(&self.input, &self.case.console);
+            collected.give_to(failed);
+        }
         let failed = execution.last().is_some_and(|last| last.status.is_failure());
         let failures = self.case.failures().max(usize::from(failed));
         let subject = set_up::subject(dialect, suite, &mut self.case, failed);

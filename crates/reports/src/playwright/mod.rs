@@ -17,6 +17,7 @@ use assay_domain::{
 pub(crate) use self::blob::is_blob;
 use self::model::{Config, File, Spec, Suite, Test, TestResult};
 use crate::{
+    attempt_output::Collected,
     collect::Collector,
     input::Input,
     json::{self, Shape},
@@ -176,6 +177,7 @@ impl PlaywrightReader<'_> {
                 started_at: None,
                 browser,
                 skip_reason: None,
+                output: None,
                 errors: Vec::new(),
             }];
         }
@@ -218,14 +220,34 @@ impl PlaywrightReader<'_> {
             (_, AttemptStatus::Passed | AttemptStatus::Skipped) => (raw, Vec::new()),
             _ => (raw, error::of_result(self.input, result)),
         };
-        Attempt {
+        let mut attempt = Attempt {
             status,
             duration_ms,
             started_at,
             browser,
             skip_reason: None,
+            output: None,
             errors,
+        };
+        self.output(result).give_to(&mut attempt);
+        attempt
+    }
+
+    fn output(&self, result: &TestResult) -> Collected {
+        let mut collected = Collected::default();
+        for attachment in &result.attachments {
+            // A blob report has the files in its archive, where no link leads.
+            let path = attachment
+                .path
+                .as_deref()
+                .filter(|path| !path.starts_with("resources/"));
+            let (name, kind) = (attachment.name.as_deref(), attachment.content_type.as_deref());
+            collected.file(self.input, name, kind, path);
         }
+        for printed in result.stdout.iter().chain(&result.stderr) {
+            collected.print(printed.text.as_deref().unwrap_or_default());
+        }
+        collected
     }
 }
 

@@ -134,6 +134,32 @@ pub(super) struct TestResult {
     #[serde(deserialize_with = "json::list")]
     pub(super) errors: Vec<Error>,
     pub(super) error_location: Option<SourceLocation>,
+    #[serde(deserialize_with = "json::list")]
+    pub(super) attachments: Vec<Attachment>,
+    #[serde(deserialize_with = "json::list")]
+    pub(super) stdout: Vec<Printed>,
+    #[serde(deserialize_with = "json::list")]
+    pub(super) stderr: Vec<Printed>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Attachment {
+    #[serde(deserialize_with = "json::text")]
+    pub(super) name: Option<String>,
+    #[serde(deserialize_with = "json::text")]
+    pub(super) content_type: Option<String>,
+    /// None if the report holds the content itself.
+    #[serde(deserialize_with = "json::text")]
+    pub(super) path: Option<String>,
+}
+
+/// A piece of the output of a test. Bytes that are no text are left out.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Printed {
+    #[serde(deserialize_with = "json::text")]
+    pub(super) text: Option<String>,
 }
 
 #[derive(Debug, Default, Clone, Deserialize)]

@@ -8,6 +8,7 @@
     reason = "a test that cannot go on should stop"
 )]
 
+mod attempt_output;
 mod ci;
 mod clocks;
 mod counted;

@@ -243,6 +243,7 @@ diesel::table! {
         part -> SmallInt,
         number -> Integer,
         errors -> Array<Jsonb>,
+        outputs -> Nullable<Array<Jsonb>>,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use assay_domain::{
-    attempt::{ErrorDetail, ShardTag},
+    attempt::{AttemptOutput, ErrorDetail, ShardTag},
     id::RunId,
     project::Project,
     run::RunTag,
@@ -14,7 +14,9 @@ use assay_domain::{
 use diesel::{
     PgConnection, QueryResult, Queryable, RunQueryDsl,
     pg::PgRowByRowLoadingMode,
-    sql_types::{BigInt, Binary, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{
+        Array, BigInt, Binary, Integer, Jsonb, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid,
+    },
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -42,7 +44,32 @@ macro_rules! errors_of {
         concat!(
             "(SELECT texts.errors[",
             $attempt,
-            ".texts_place] FROM attempt_texts AS texts WHERE texts.run_number = ",
+            ".texts_place]",
+            $crate::read::attempt::from_texts!($attempt)
+        )
+    };
+}
+pub(crate) use errors_of;
+
+/// SQL: an array of the errors and the output of a row of `attempt`, as [`errors_of`].
+macro_rules! texts_of {
+    ($attempt:literal) => {
+        concat!(
+            "(SELECT ARRAY[texts.errors[",
+            $attempt,
+            ".texts_place], texts.outputs[",
+            $attempt,
+            ".texts_place]]",
+            $crate::read::attempt::from_texts!($attempt)
+        )
+    };
+}
+
+/// SQL: the row of `attempt_texts` of a row of `attempt`, up to the project.
+macro_rules! from_texts {
+    ($attempt:literal) => {
+        concat!(
+            " FROM attempt_texts AS texts WHERE texts.run_number = ",
             $attempt,
             ".run_number AND texts.part = ",
             $attempt,
@@ -54,7 +81,7 @@ macro_rules! errors_of {
         )
     };
 }
-pub(crate) use errors_of;
+pub(crate) use from_texts;
 
 /// The columns of a [`Row`].
 type RowTypes = (
@@ -72,7 +99,7 @@ type RowTypes = (
         Integer,
         SmallInt,
         Nullable<BigInt>,
-        Nullable<Jsonb>,
+        Nullable<Array<Nullable<Jsonb>>>,
         Nullable<Text>,
     )>,
     Nullable<Text>,
@@ -119,7 +146,8 @@ struct AttemptRow {
     retry: i32,
     status: i16,
     duration_ms: Option<i64>,
-    errors: Option<Value>,
+    /// Its errors, and its output.
+    texts: Option<Vec<Option<Value>>>,
     skip_reason: Option<String>,
 }
 
@@ -217,8 +245,8 @@ struct CappedRows {
 
 impl CappedRows {
     fn push(&mut self, row: Row) {
-        let errors = row.attempt.as_ref().and_then(|attempt| attempt.errors.as_ref());
-        let bytes = errors.map_or(0, text_bytes);
+        let texts = row.attempt.iter().flat_map(|attempt| &attempt.texts).flatten();
+        let bytes = texts.flatten().map(text_bytes).sum::<usize>();
         if self.oldest_bytes <= MOST_ERROR_BYTES && self.newest.is_empty() {
             self.oldest_bytes += bytes;
             self.oldest.push(row);
@@ -256,7 +284,7 @@ fn rows<'a>(
         "SELECT run.id, run.number, run.branch, run.commit_sha, run.tested_revision, run.started_at, \
              ran.test, ran.file_path, ran.file_hash, ran.status, ran.duration_ms, \
              attempt.execution, attempt.retry, attempt.status, attempt.duration_ms, ",
-        errors_of!("attempt"),
+        texts_of!("attempt"),
     ))
     .bind(project_id)
     .sql(
@@ -306,6 +334,7 @@ fn attempts(test: TestName, rows: CappedRows) -> Result<TestAttempts, StoreError
             run_number: first.run.number,
             branch: first.run.branch.clone(),
         },
+        started_at: first.run.started_at.0,
         commit_sha: first.run.commit_sha.clone(),
         tested_revision: first.run.tested_revision.clone(),
         verdict: None,
@@ -328,20 +357,22 @@ impl Row {
             retry: 0,
             status: result.status,
             duration_ms: result.duration_ms,
-            errors: None,
+            texts: None,
             skip_reason: None,
         };
         let attempt = self
             .attempt
             .or(self.result.map(single))
             .ok_or_else(|| corrupt("attempt without a result", &format!("in run {}", self.run.number)))?;
+        let mut texts = attempt.texts.unwrap_or_default().into_iter();
         Ok(StoredAttempt {
             execution: count(attempt.execution)?,
             retry: count(attempt.retry)?,
             status: status(attempt.status)?,
             duration_ms: duration(attempt.duration_ms)?,
             browser_name: self.browser_name,
-            errors: errors(attempt.errors)?,
+            errors: errors(texts.next().flatten())?,
+            output: output(texts.next().flatten())?,
             skip_reason: attempt.skip_reason,
             shard: index.map(count).transpose()?.map(|index| ShardTag {
                 index,
@@ -349,6 +380,14 @@ impl Row {
             }),
         })
     }
+}
+
+/// What a report has beside the errors of an attempt.
+fn output(stored: Option<Value>) -> Result<AttemptOutput, StoreError> {
+    let Some(stored) = stored.filter(|stored| !stored.is_null()) else {
+        return Ok(AttemptOutput::default());
+    };
+    AttemptOutput::deserialize(&stored).map_err(|_| corrupt("output of an attempt", &stored.to_string()))
 }
 
 /// The errors of an attempt.

@@ -180,7 +180,9 @@ impl AttemptFacts {
             duration_ms: attempt.duration_ms.map(bigint),
             at: attempt.started_at,
             browser: interned.browser(attempt.browser.as_deref()),
-            has_texts: !attempt.errors.is_empty() || attempt.skip_reason.is_some(),
+            has_texts: !attempt.errors.is_empty()
+                || attempt.skip_reason.is_some()
+                || attempt.output.is_some(),
         }
     }
 }

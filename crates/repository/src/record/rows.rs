@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use assay_domain::{
-    attempt::ErrorDetail, execution::TestOutcome, recording::RecordedAttempt, timestamp::Timestamp,
+    attempt::{Attachment, AttemptOutput, ErrorDetail},
+    execution::TestOutcome,
+    recording::RecordedAttempt,
+    timestamp::Timestamp,
 };
 use diesel::{
     ExpressionMethods, Insertable, PgConnection, QueryResult, RunQueryDsl,
@@ -64,6 +67,20 @@ struct NewTexts {
     part: i16,
     number: i32,
     errors: Vec<Value>,
+    /// Null for an attempt without any.
+    outputs: Option<Vec<Value>>,
+}
+
+impl NewTexts {
+    /// Adds the texts of an attempt.
+    fn add(&mut self, errors: Value, output: Option<Value>) {
+        if output.is_some() || self.outputs.is_some() {
+            let all = self.outputs.get_or_insert_default();
+            all.resize(self.errors.len(), Value::Null);
+            all.push(output.unwrap_or_default());
+        }
+        self.errors.push(errors);
+    }
 }
 
 /// About how many bytes the errors of one row have, unless those of one attempt are larger. A reader of one attempt
@@ -339,7 +356,9 @@ impl RowWriter<'_> {
             .map(|recorded| recorded.attempt.errors.as_slice())
             .unwrap_or_default();
         let class = recorded.and_then(|recorded| recorded.class.as_ref());
-        let texts = (!errors.is_empty()).then(|| self.add_texts(key.part, errors, changes));
+        let output = recorded.and_then(|recorded| recorded.attempt.output.as_deref());
+        let has_texts = !errors.is_empty() || output.is_some();
+        let texts = has_texts.then(|| self.add_texts(key.part, errors, output, changes));
         let (texts, texts_place) = texts.unzip();
         changes.attempts.push(NewAttempt {
             project_id: self.project,
@@ -369,10 +388,17 @@ impl RowWriter<'_> {
         });
     }
 
-    /// Adds the errors of an attempt. Returns the number of their row and their place in it.
-    fn add_texts(&self, part: i16, errors: &[ErrorDetail], changes: &mut Changes) -> (i32, i32) {
+    /// Adds the errors and the output of an attempt. Returns the number of their row and their place in it.
+    fn add_texts(
+        &self,
+        part: i16,
+        errors: &[ErrorDetail],
+        output: Option<&AttemptOutput>,
+        changes: &mut Changes,
+    ) -> (i32, i32) {
         let errors = Value::Array(errors.iter().map(error_json).collect());
-        let bytes = text_bytes(&errors);
+        let output = output.map(output_json);
+        let bytes = text_bytes(&errors) + output.as_ref().map_or(0, text_bytes);
         changes.last_texts_bytes += bytes;
         let last = changes.texts.last().filter(|last| last.part == part);
         let next = last.map_or(0, |last| last.number.saturating_add(1));
@@ -385,10 +411,11 @@ impl RowWriter<'_> {
                 part,
                 number: next,
                 errors: Vec::new(),
+                outputs: None,
             });
         }
         let place = changes.texts.last_mut().map_or(0, |texts| {
-            texts.errors.push(errors);
+            texts.add(errors, output);
             int(texts.errors.len())
         });
         (changes.texts.last().map_or(0, |texts| texts.number), place)
@@ -497,6 +524,21 @@ pub(super) fn error_json(error: &ErrorDetail) -> Value {
         location.file = storable(&location.file);
     }
     serde_json::json!(error)
+}
+
+/// The output of an attempt as JSON that Postgres can hold.
+fn output_json(output: &AttemptOutput) -> Value {
+    let text = |text: &Option<String>| text.as_deref().map(storable);
+    let attachment = |attachment: &Attachment| Attachment {
+        name: storable(&attachment.name),
+        kind: text(&attachment.kind),
+        path: text(&attachment.path),
+        url: text(&attachment.url),
+    };
+    serde_json::json!(AttemptOutput {
+        attachments: output.attachments.iter().map(attachment).collect(),
+        console: text(&output.console),
+    })
 }
 
 /// Stores a run's pack, in the place of its former one if there is any.

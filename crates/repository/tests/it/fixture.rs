@@ -336,6 +336,7 @@ pub(crate) fn attempt(status: AttemptStatus, message: &str) -> RecordedAttempt {
             started_at: None,
             browser: None,
             skip_reason: None,
+            output: None,
             errors: if status.is_failure() {
                 vec![error]
             } else {

@@ -1,0 +1,62 @@
+//! The files that a report names, and what its failed tests printed.
+
+use serde_json::json;
+
+use crate::{
+    gate_decisions::Pages,
+    ingest::{Intake, code},
+};
+
+/// A failed test with a picture, a file that would leave its place, and output.
+const WITH_FILES: &str = "<testsuites><testsuite name=\"cart\"><testcase classname=\"cart\" name=\"pays\" file=\"cart.test.ts\">\
+<failure message=\"expected 3, got 4\">at cart.test.ts:3:1</failure><system-out>[[ATTACHMENT|out/&lt;b&gt; shot.png]]\n\
+[[ATTACHMENT|javascript:alert(1)]]\nthe total was 4</system-out></testcase></testsuite></testsuites>";
+
+#[test]
+fn files_and_output_of_a_failed_attempt_are_linked_in_route_page_and_prompt() {
+    let intake = Intake::new();
+    let template = "https://ci.test/812/{path}";
+    let fields = [
+        ("branch", "main"),
+        ("commit", "c0ffee"),
+        ("artifactsUrl", template),
+    ];
+    let answer = intake.send(&intake.key, &fields, &[("r.xml", WITH_FILES.as_bytes())]);
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let run = answer.json()["runId"].as_str().unwrap().to_owned();
+    let attempts = intake.read(&format!("/runs/{run}/tests/cart%20%3E%20pays"));
+    let attempt = &attempts["attempts"][0];
+    let url = "https://ci.test/812/out/%3Cb%3E%20shot.png";
+    assert_eq!(
+        attempt["attachments"],
+        json!([
+            {"name": "<b> shot.png", "kind": null, "path": "out/<b> shot.png", "url": url},
+            {"name": "javascript:alert(1)", "kind": null, "path": "javascript:alert(1)", "url": null},
+        ])
+    );
+    assert_eq!(attempt["output"], "the total was 4");
+    let prompt = attempt["copyPrompt"].as_str().unwrap();
+    assert!(
+        prompt.contains(url) && prompt.contains("the total was 4"),
+        "{prompt}"
+    );
+
+    let pages = Pages::over(intake.database.url(), &intake.read_key, &intake.project);
+    let page = pages.page(&format!("/runs/{run}/test?name=cart+%3E+pays"));
+    assert!(page.contains(&format!("href=\"{url}\"")), "{page}");
+    assert!(page.contains("Files of this run, which started"), "{page}");
+    assert!(
+        !page.contains("<b> shot") && !page.contains("href=\"javascript:"),
+        "{page}"
+    );
+
+    for wrong in ["https://ci.test/812", "javascript:{path}", "https://{path}"] {
+        let fields = [("branch", "main"), ("artifactsUrl", wrong)];
+        let refused = intake.send(&intake.key, &fields, &[("r.xml", WITH_FILES.as_bytes())]);
+        assert_eq!(
+            (refused.status, code(&refused).as_str()),
+            (400, "invalid_parameter"),
+            "{wrong}"
+        );
+    }
+}
