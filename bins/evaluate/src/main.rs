@@ -23,6 +23,7 @@ mod rival;
 mod runs;
 mod score;
 mod simulate;
+mod slower;
 mod truth;
 mod weeks;
 mod world;
@@ -81,6 +82,15 @@ enum Command {
         /// The budget of a run in seconds.
         #[arg(long, default_value_t = 90.0)]
         budget: f64,
+    },
+    /// Plant slower tests into simulated durations, and count which are found.
+    Slower {
+        /// Runs are simulated for each seed.
+        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
+        seeds: Vec<u64>,
+        /// How many times as long a planted test takes.
+        #[arg(long, default_value_t = 1.5)]
+        factor: f64,
     },
     /// Measure how far repeated runs of flaky tests are correlated.
     Correlation {
@@ -160,6 +170,7 @@ fn main() -> anyhow::Result<()> {
         Command::Weeks { seeds } => println!("{}", weeks::table(&seeds)),
         Command::Causes { seeds } => println!("{}", causes::table(&seeds)),
         Command::Reruns { seeds, budget } => println!("{}", reruns::table(&seeds, budget)),
+        Command::Slower { seeds, factor } => print!("{}", slower::table(&seeds, factor)),
         Command::Correlation { folder } => print!("{}", correlation::table(&folder)?),
         Command::Real {
             format,

@@ -20,6 +20,8 @@ use serde::Serialize;
 
 use crate::{failures::window_with, stable_branch::since};
 
+mod slower;
+
 /// Most tests of a list.
 const MOST_LISTED: usize = 50;
 /// A missing test ran in at least this many of the last [`LAST_RUNS`] complete runs of the stable branch.
@@ -54,6 +56,41 @@ pub struct RunChanges {
     pub renamed: RenamedTests,
     /// Tests that no run of the stable branch has reported.
     pub added: ChangedTests,
+    /// Tests that passed and became slower than in the last ten runs of the stable branch, whatever the speed of the
+    /// machine.
+    pub slower: SlowerTests,
+}
+
+/// Tests that became slower.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SlowerTests {
+    /// Their number.
+    pub total: u64,
+    /// The first 50, those that take the most additional time first.
+    #[cfg_attr(feature = "openapi", schema(max_items = 50))]
+    pub tests: Vec<SlowerTest>,
+}
+
+/// A test that became slower.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SlowerTest {
+    /// The test.
+    pub test: TestName,
+    /// How many times as long it takes as usually on a machine of this speed.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub factor: f64,
+    /// P(it became slower).
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
+    pub probability: f64,
+    /// Its usual duration on a machine of this speed in milliseconds.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
+    pub usual_ms: i64,
+    /// Its duration in the run in milliseconds.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
+    pub duration_ms: u64,
 }
 
 /// Tests with one change.
@@ -86,6 +123,27 @@ pub struct RenamedTest {
     pub from: TestName,
     /// The test in the run; of a test that became several, the first.
     pub to: TestName,
+}
+
+/// The numbers of the changes of several runs, such as `2 newly failing, 1 slower`; none without a change.
+pub fn summary(changes: &[RunChanges]) -> Option<String> {
+    type Total = fn(&RunChanges) -> u64;
+    let totals: [(&str, Total); 7] = [
+        ("newly failing", |changes| changes.broken.total),
+        ("repaired", |changes| changes.repaired.total),
+        ("newly skipped", |changes| changes.newly_skipped.total),
+        ("no longer reported", |changes| changes.no_longer_reported.total),
+        ("new", |changes| changes.added.total),
+        ("renamed", |changes| changes.renamed.total),
+        ("slower", |changes| changes.slower.total),
+    ];
+    let sums = totals.map(|(words, total)| (words, changes.iter().map(total).sum::<u64>()));
+    let parts: Vec<String> = sums
+        .into_iter()
+        .filter(|(_, total)| *total > 0)
+        .map(|(words, total)| format!("{total} {words}"))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// What a run changed; none if the project has no such run.
@@ -130,7 +188,14 @@ fn of_run(
     let (history, _) = window_with(snapshot, run, window)?;
     let names = snapshot.all_test_names()?;
     let compared = Compared::of(&history, run.run_number, &names);
-    Ok(compared.answer(project.tag(), run, &history, &names))
+    let slower = slower::of(
+        snapshot,
+        &history,
+        run,
+        &last_complete(&history, run.run_number),
+        &names,
+    )?;
+    Ok(compared.answer(project.tag(), run, (&history, &names), slower))
 }
 
 /// The changes of a run, by test numbers.
@@ -183,8 +248,8 @@ impl Compared {
         self,
         project: ProjectTag,
         run: &FailedRun,
-        history: &History,
-        names: &TestNames,
+        (history, names): (&History, &TestNames),
+        slower: SlowerTests,
     ) -> RunChanges {
         let listed = |tests: Vec<TestOrdinal>| {
             let mut tests: Vec<TestNameRef<'_>> =
@@ -223,8 +288,22 @@ impl Compared {
                 tests: renamed.into_iter().take(MOST_LISTED).map(pair).collect(),
             },
             added: listed(self.added),
+            slower,
         }
     }
+}
+
+/// The indexes of the last complete runs of the stable branch before the run of this number, the newest first.
+fn last_complete(history: &History, number: i32) -> Vec<usize> {
+    let branches = history.runs.iter().map(|observed| observed.run.branch.as_deref());
+    let stable = StableBranch::among(&history.stable_branch, branches);
+    let run = history.runs.iter().find(|observed| observed.run.number == number);
+    let before = run.map(|run| stable_before(history, run, stable));
+    let complete = before
+        .into_iter()
+        .flatten()
+        .filter(|(_, observed)| observed.ending.complete);
+    complete.take(LAST_RUNS).map(|(index, _)| index).collect()
 }
 
 /// The runs of the stable branch on the run's variant that started before it, the newest first, with their indexes.

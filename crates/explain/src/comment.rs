@@ -20,7 +20,7 @@ use assay_flakiness::Diagnose;
 use serde::Serialize;
 
 use crate::{
-    changes::{ChangedTests, RunChanges, changes_of_runs},
+    changes::{self, ChangedTests, RunChanges, changes_of_runs},
     commit::{CommitFailure, CommitResults, CommitSelector, Trust, commit_results, newest_commit},
     failed_error::{FailedError, attempts_of},
     failures::ExplainedFailure,
@@ -405,37 +405,36 @@ impl Text<'_> {
         (!parts.is_empty()).then(|| format!("By cause: {}.", parts.join(", ")))
     }
 
-    /// What changed against the stable branch, in numbers, and the names of skipped and missing tests.
+    /// What changed against the stable branch, in numbers, and the names of skipped, missing and slower tests.
     fn changed(&self) -> Vec<String> {
         type List = fn(&RunChanges) -> &ChangedTests;
-        let lists: [(&str, List, bool); 5] = [
-            ("newly failing", |changes| &changes.broken, false),
-            ("repaired", |changes| &changes.repaired, false),
-            ("newly skipped", |changes| &changes.newly_skipped, true),
-            ("no longer reported", |changes| &changes.no_longer_reported, true),
-            ("new", |changes| &changes.added, false),
+        let lists: [(&str, List); 2] = [
+            ("newly skipped", |changes| &changes.newly_skipped),
+            ("no longer reported", |changes| &changes.no_longer_reported),
         ];
-        let mut parts = Vec::new();
-        let mut named = Vec::new();
-        for (words, list, has_names) in lists {
+        let summary = changes::summary(self.changes);
+        let mut lines: Vec<String> = summary
+            .into_iter()
+            .map(|summary| format!("Against the stable branch: {summary}."))
+            .collect();
+        for (words, list) in lists {
             let total: u64 = self.changes.iter().map(|changes| list(changes).total).sum();
-            if total == 0 {
-                continue;
-            }
-            parts.push(format!("{total} {words}"));
-            if has_names {
-                let tests = self.changes.iter().flat_map(|changes| &list(changes).tests);
-                let names: Vec<String> = tests.take(MOST_NAMED).map(|test| code(&test.name)).collect();
-                named.push(format!("{total} {words}: {}.", names.join(", ")));
+            let tests = self.changes.iter().flat_map(|changes| &list(changes).tests);
+            let names: Vec<String> = tests.take(MOST_NAMED).map(|test| code(&test.name)).collect();
+            if !names.is_empty() {
+                lines.push(format!("{total} {words}: {}.", names.join(", ")));
             }
         }
-        let renamed: u64 = self.changes.iter().map(|changes| changes.renamed.total).sum();
-        if renamed > 0 {
-            parts.push(format!("{renamed} renamed"));
+        let total: u64 = self.changes.iter().map(|changes| changes.slower.total).sum();
+        let tests = self.changes.iter().flat_map(|changes| &changes.slower.tests);
+        let named = tests
+            .take(MOST_NAMED)
+            .map(|slower| format!("{} {:.1} times", code(&slower.test.name), slower.factor));
+        let named: Vec<String> = named.collect();
+        if !named.is_empty() {
+            lines.push(format!("{total} slower: {}.", named.join(", ")));
         }
-        let summary =
-            (!parts.is_empty()).then(|| format!("Against the stable branch: {}.", parts.join(", ")));
-        summary.into_iter().chain(named).collect()
+        lines
     }
 
     /// The runs that may lack results.

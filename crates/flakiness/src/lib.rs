@@ -16,6 +16,7 @@ pub use model::causes::{CauseFacts, ErrorTexts, FailureCause, Probabilities, Sam
 pub use port::Diagnose;
 
 mod config;
+pub mod durations;
 mod engine;
 mod history_builder;
 mod model;

@@ -355,6 +355,14 @@ impl Snapshot for StateSnapshot<'_> {
             .map_err(|error| error.during("reading the names of all tests"))
     }
 
+    fn green_durations(
+        &mut self,
+        runs: &[(i32, Timestamp)],
+    ) -> Result<Vec<Vec<(TestOrdinal, u64)>>, StoreError> {
+        timing::of_runs(self.connection, self.project, runs)
+            .map_err(|error| error.during("reading durations"))
+    }
+
     fn owners_file(&mut self) -> Result<Option<OwnersFile>, StoreError> {
         let read = owners::find(self.connection, self.project.id.0).map_err(WorkError::<StoreError>::from);
         read.map_err(|error| error.during("reading the owners file"))

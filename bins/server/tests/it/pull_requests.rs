@@ -282,3 +282,62 @@ fn a_deleted_test_is_told_in_route_page_comment_and_gate() {
     assert_eq!(passes(&["--max-vanished", "1"]), Some(0));
     assert_eq!(passes(&["--max-vanished", "0"]), Some(1));
 }
+
+/// A report of 12 tests of about a second each on a machine of this speed, where the first takes `first` seconds.
+fn timed(first: f64, machine: f64) -> String {
+    let case = |number: u32| {
+        let seconds = if number == 0 {
+            first
+        } else {
+            1.0 + f64::from(number) * 0.1
+        };
+        let seconds = seconds * machine;
+        format!(r#"<testcase classname="cart" name="t{number}" file="cart.test.ts" time="{seconds:.3}"/>"#)
+    };
+    let cases: String = (0..12).map(case).collect();
+    format!(r#"<testsuites><testsuite name="cart">{cases}</testsuite></testsuites>"#)
+}
+
+#[test]
+fn a_slower_test_is_told_and_a_slow_machine_is_not() {
+    let intake = Intake::new();
+    for number in 0..10 {
+        let (commit, minutes) = (format!("{number:02}c0ffee"), 120 - number * 10);
+        let started = crate::ingest::now().plus_ms(-minutes * 60_000).to_string();
+        let fields = [
+            ("branch", "main"),
+            ("commit", commit.as_str()),
+            ("suite", "unit"),
+            ("runKey", commit.as_str()),
+            ("startedAt", started.as_str()),
+        ];
+        let machine = 1.0 + 0.05 * f64::from(u32::try_from(number % 4).unwrap());
+        let report = timed(20.0, machine);
+        let answer = intake.send(&intake.key, &fields, &[("r.xml", report.as_bytes())]);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+    let run = send(&intake, &intake.key, ("unit", "aa00c0ffee"), &timed(20.0, 3.0));
+    assert_eq!(intake.read(&format!("/runs/{run}/changes"))["slower"]["total"], 0);
+
+    let run = send(&intake, &intake.key, ("unit", HEAD), &timed(40.0, 1.5));
+    let slower = intake.read(&format!("/runs/{run}/changes"))["slower"].take();
+    assert_eq!(
+        (&slower["total"], &slower["tests"][0]["test"]["name"]),
+        (&json!(1), &json!("cart > t0"))
+    );
+    let factor = slower["tests"][0]["factor"].as_f64().unwrap();
+    assert!((1.9..2.1).contains(&factor), "{slower}");
+    let of_run = comment(&intake, &run);
+    assert_eq!(
+        of_run["clean"], true,
+        "a slower test alone is no reason for a comment"
+    );
+    let markdown = text(&of_run["markdown"]);
+    assert!(
+        markdown.contains("1 slower: `cart > t0` 2.0 times."),
+        "{markdown}"
+    );
+    let pages = Pages::over(intake.database.url(), &intake.read_key, &intake.project);
+    let page = pages.page(&format!("/commit/{HEAD}"));
+    assert!(page.contains("2.0 times as long"), "{page}");
+}

@@ -444,6 +444,13 @@ impl Snapshot for OneState<'_> {
         Ok(Arc::new(names))
     }
 
+    fn green_durations(
+        &mut self,
+        runs: &[(i32, Timestamp)],
+    ) -> Result<Vec<Vec<(TestOrdinal, u64)>>, StoreError> {
+        Ok(vec![Vec::new(); runs.len()])
+    }
+
     fn owners_file(&mut self) -> Result<Option<OwnersFile>, StoreError> {
         Ok(Some(OwnersFile {
             path: ".github/CODEOWNERS".to_owned(),

@@ -301,6 +301,13 @@ pub trait Snapshot {
         now: Timestamp,
     ) -> Result<RecognisedReport, StoreError>;
 
+    /// The duration in milliseconds of each test that passed at its first attempt, for each of these runs (number and
+    /// start), in the same order.
+    fn green_durations(
+        &mut self,
+        runs: &[(i32, Timestamp)],
+    ) -> Result<Vec<Vec<(TestOrdinal, u64)>>, StoreError>;
+
     /// The results of these tests in these runs, in the same order.
     fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError>;
 }

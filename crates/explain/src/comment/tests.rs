@@ -10,6 +10,7 @@ use assay_domain::{
 
 use super::*;
 use crate::{
+    changes::{SlowerTest, SlowerTests},
     commit::{CommitRun, CommitTag},
     failures::{ByCause, CauseEvidence, CauseProbabilities, ExplainedFailure, Gate, SameErrors, StableState},
 };
@@ -211,6 +212,22 @@ fn changes_of(name: &str) -> Vec<RunChanges> {
         no_longer_reported: tests(!name.is_empty()),
         renamed: crate::changes::RenamedTests::default(),
         added: tests(false),
+        slower: SlowerTests {
+            total: u64::from(!name.is_empty()),
+            tests: (!name.is_empty())
+                .then(|| SlowerTest {
+                    test: TestName {
+                        name: name.to_owned(),
+                        file_path: None,
+                    },
+                    factor: 1.6,
+                    probability: 0.97,
+                    usual_ms: 12_000,
+                    duration_ms: 19_200,
+                })
+                .into_iter()
+                .collect(),
+        },
     }]
 }
 
@@ -508,7 +525,8 @@ fn a_green_commit_that_lost_a_test_is_not_clean() {
     );
     assert!(!comment.clean);
     for line in [
-        "Against the stable branch: 1 newly skipped, 1 no longer reported.",
+        "Against the stable branch: 1 newly skipped, 1 no longer reported, 1 slower.",
+        "1 slower: `pays` 1.6 times.",
         "1 newly skipped: `pays`.",
         "1 no longer reported: `pays`.",
     ] {

@@ -334,7 +334,7 @@ fn changed(project: ProjectId, changes: &[RunChanges]) -> Markup {
             &of.no_longer_reported,
             &of.added,
         ];
-        of.renamed.total > 0 || lists.iter().any(|list| list.total > 0)
+        of.renamed.total > 0 || of.slower.total > 0 || lists.iter().any(|list| list.total > 0)
     };
     let changes: Vec<&RunChanges> = changes.iter().filter(has_changes).collect();
     html! {
@@ -349,6 +349,19 @@ fn changed(project: ProjectId, changes: &[RunChanges]) -> Markup {
                         (list_of(project, "newly failing", &of.broken))
                         (list_of(project, "repaired", &of.repaired))
                         (list_of(project, "new", &of.added))
+                        @if of.slower.total > 0 {
+                            details.plain {
+                                summary { b { (grouped(of.slower.total)) } " slower" }
+                                ul {
+                                    @for slower in &of.slower.tests {
+                                        li {
+                                            a href=(links::test(project, &slower.test.name, slower.test.file_path.as_deref())) { bdi { (slower.test.name) } }
+                                            " " (format!("{:.1}", slower.factor)) " times as long: " (words::duration(slower.duration_ms)) ", usually " (words::duration(u64::try_from(slower.usual_ms).unwrap_or(0))) " on such a machine"
+                                        }
+                                    }
+                                }
+                            }
+                        }
                         @if of.renamed.total > 0 {
                             details.plain {
                                 summary { b { (grouped(of.renamed.total)) } " renamed" }

@@ -9,6 +9,7 @@ use assay_domain::{
     test::TestName,
 };
 use assay_explain::{
+    changes::{changes_of_runs, summary},
     commit::{CommitSelector, Trust, newest_commit},
     failures::{
         ExplainedFailure, Gate, JoinedRun, LocalFailure, LocalFailures, LocalRun, joined_failures,
@@ -101,6 +102,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
             .with_call(call.arguments.other_call("list_runs", &[])));
     }
     let several = run_entries.len() > 1;
+    let changes = changes_of_runs(call.store, call.engine, &project, &ids, call.now)?;
     let failures = &joined.failures;
     let empty_note = failures.is_empty().then_some(if joined.total == 0 {
         "No test failed."
@@ -120,6 +122,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .fact("gate", gate(joined.gate))
         .fact("failedOrRecovered", joined.total)
         .fact("says", empty_note)
+        .fact("againstStableBranch", summary(&changes))
         .entries(
             "failures",
             failures

@@ -236,8 +236,19 @@ pub(crate) fn for_each_of_runs(
     connection: &mut PgConnection,
     project: Uuid,
     runs: &[i32],
-    (from, to): (At, At),
+    bounds: (At, At),
     mut each: impl FnMut(StoredResult),
+) -> Read<()> {
+    for_each_with_run(connection, project, runs, bounds, |_, result| each(result))
+}
+
+/// The same with the numbers of the runs.
+pub(crate) fn for_each_with_run(
+    connection: &mut PgConnection,
+    project: Uuid,
+    runs: &[i32],
+    (from, to): (At, At),
+    mut each: impl FnMut(i32, StoredResult),
 ) -> Read<()> {
     let blocks = result_block::table
         .filter(result_block::project_id.eq(project))
@@ -246,7 +257,9 @@ pub(crate) fn for_each_of_runs(
         .select(ResultBlock::as_select())
         .load_iter::<ResultBlock, PgRowByRowLoadingMode>(connection)?;
     for block in blocks {
-        block?.results()?.into_iter().for_each(&mut each);
+        let block = block?;
+        let run = block.run_number;
+        block.results()?.into_iter().for_each(|result| each(run, result));
     }
     Ok(())
 }

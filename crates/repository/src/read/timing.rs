@@ -7,6 +7,7 @@ use assay_domain::{
     id::RunId,
     project::Project,
     run::Outcome,
+    test::TestOrdinal,
     timestamp::Timestamp,
     timing::{RUNS_PER_SUITE, TIMED_RUNS, TestTiming, TimedRun, Timings},
 };
@@ -75,6 +76,43 @@ pub(crate) fn find(
         runs,
         tests,
     })
+}
+
+/// The durations of the tests that passed at their first attempt, for each of these runs in their order.
+pub(crate) fn of_runs(
+    connection: &mut PgConnection,
+    project: &Project,
+    runs: &[(i32, Timestamp)],
+) -> Read<Vec<Vec<(TestOrdinal, u64)>>> {
+    let starts = || runs.iter().map(|(_, start)| *start);
+    let (Some(oldest), Some(newest)) = (starts().min(), starts().max()) else {
+        return Ok(Vec::new());
+    };
+    let places: HashMap<i32, usize> = runs
+        .iter()
+        .enumerate()
+        .map(|(place, (run, _))| (*run, place))
+        .collect();
+    let numbers: Vec<i32> = places.keys().copied().collect();
+    let mut durations = vec![Vec::new(); runs.len()];
+    let passed = status_code(AttemptStatus::Passed);
+    let mut unknown = None;
+    let bounds = (At(oldest), At(newest));
+    result_block::for_each_with_run(connection, project.id.0, &numbers, bounds, |run, result| {
+        let is_green = result.status == passed && result.attempts <= 1;
+        let milliseconds = result.duration_ms.and_then(|ms| u64::try_from(ms).ok());
+        let of_run = places.get(&run).and_then(|place| durations.get_mut(*place));
+        if let (true, Some(milliseconds), Some(of_run)) = (is_green, milliseconds, of_run) {
+            match count(result.test) {
+                Ok(test) => of_run.push((test, milliseconds)),
+                Err(error) => unknown = Some(error),
+            }
+        }
+    })?;
+    match unknown {
+        Some(error) => Err(error.into()),
+        None => Ok(durations),
+    }
 }
 
 /// The newest passed, complete runs of the stable branch, newest first. No part of them arrived at this time or later.
