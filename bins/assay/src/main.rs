@@ -9,6 +9,8 @@ mod forwarding;
 mod gate;
 mod global;
 mod report_to;
+mod rerun;
+mod runner_flag;
 mod server_flags;
 mod upload_flags;
 mod values;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use assay_domain::owners::OwnersFile;
+use assay_domain::{owners::OwnersFile, test::TestName};
 use assay_ingest::{
     CiValues, Flags,
     values::{LONGEST_FILE_NAME, MOST_KNOWN_FILE_BYTES},
@@ -120,6 +120,8 @@ pub struct Facts<'a> {
     pub ci: &'a CiContext,
     /// The checkout's files, relative to its root.
     pub known_files: Option<Vec<String>>,
+    /// The only tests whose results are stored, of a rerun.
+    pub rerun: Option<&'a [TestName]>,
     /// The owners file of the checkout.
     pub owners: Option<OwnersFile>,
     /// The project that the key must belong to.
@@ -189,6 +191,10 @@ impl Facts<'_> {
             (
                 "knownFiles",
                 known_files.filter(|names| !names.is_empty() && names.len() <= MOST_KNOWN_FILE_BYTES),
+            ),
+            (
+                "rerun",
+                self.rerun.map(|tests| serde_json::json!(tests).to_string()),
             ),
             ("owners", owners.map(|owners| owners.text.clone())),
             (

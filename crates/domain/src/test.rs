@@ -1,9 +1,9 @@
 //! A test: a name within a project, and its file.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A test's identity within its project: its full title path and its file, if the reports name one.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TestName {

@@ -63,6 +63,8 @@ pub struct JudgedFailure {
     pub cause: Cause,
     /// P(this branch broke it).
     pub mine: f64,
+    /// P(it failed because of the environment, or of code that was broken before).
+    pub lasting: f64,
     /// One sentence about the cause.
     pub explanation: String,
     /// Whether the test is broken on the stable branch.
@@ -150,12 +152,22 @@ struct Failure {
     status: String,
     cause: String,
     mine: f64,
+    #[serde(default)]
+    probabilities: Lasting,
     explanation: String,
     same_error: SameError,
     verdict: Option<Verdict>,
     stable: Stable,
     runs_elsewhere: u32,
     first_failed_at: Option<Timestamp>,
+}
+
+/// The probabilities of causes that last from one run to the next.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Lasting {
+    environment: f64,
+    broken_before: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -271,6 +283,7 @@ impl From<Failure> for JudgedFailure {
             recovered: failure.status == AttemptStatus::Passed.as_str(),
             cause,
             mine: failure.mine,
+            lasting: failure.probabilities.environment + failure.probabilities.broken_before,
             explanation: failure.explanation,
             broken_on_stable: is_broken || (fails_on_stable && cause == Cause::BrokenBefore),
             runs_elsewhere: failure.runs_elsewhere,
@@ -289,6 +302,7 @@ impl From<CausedFailure> for JudgedFailure {
             recovered: failure.recovered,
             cause: failure.cause,
             mine: failure.mine,
+            lasting: failure.probabilities.environment + failure.probabilities.broken_before,
             explanation: failure.explanation,
             broken_on_stable: fails_on_stable && failure.cause == Cause::BrokenBefore,
             runs_elsewhere: failure.runs_elsewhere,

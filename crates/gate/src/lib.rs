@@ -1,12 +1,15 @@
 //! The gate: whether the failures of a run may be excused.
 //!
 //! [`judged`] holds the failures and their causes, from a server or from a history. [`policy`] decides, and [`show`] writes
-//! the decision as text, Markdown, JSON or JUnit XML. [`changed`] reads the list of changed files.
+//! the decision as text, Markdown, JSON or JUnit XML. [`changed`] reads the list of changed files. [`reruns`] runs failed
+//! tests again until it can decide.
 
 pub mod changed;
 pub mod judged;
 pub mod policy;
+pub mod reruns;
 pub mod show;
 mod statuses;
 
+pub use assay_flakiness::plan;
 pub use statuses::means_failed_tests;

@@ -105,6 +105,21 @@ pub struct Decision {
     pub problems: Vec<String>,
     /// The failed tests, each with why it is not excused.
     pub failed: Vec<(JudgedFailure, Option<Refusal>)>,
+    /// The reruns on which it is based; none if no test ran again.
+    pub reran: Option<Reran>,
+}
+
+/// The reruns before a decision.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reran {
+    /// The tests that ran again.
+    pub tests: u32,
+    /// How often the runner ran for them.
+    pub times: u32,
+    /// The seconds that this took.
+    pub seconds: f64,
+    /// P(this branch broke at least one of the failed tests) afterwards.
+    pub mine: f64,
 }
 
 impl Decision {
@@ -196,6 +211,7 @@ pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) ->
         outcome,
         problems,
         failed,
+        reran: None,
     }
 }
 
@@ -271,6 +287,7 @@ mod tests {
             recovered: false,
             cause: Cause::Flake,
             mine: 0.01,
+            lasting: 0.0,
             explanation: "Failed in 4 of 120 runs on good code".to_owned(),
             broken_on_stable: false,
             runs_elsewhere: 40,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     judged::JudgedFailure,
-    policy::{Decision, Refusal},
+    policy::{Decision, Refusal, Reran},
 };
 
 /// The first line of the Markdown, by which a step finds the comment that it wrote before.
@@ -23,6 +23,9 @@ const LONGEST_TEXT: usize = 500;
 /// The decision for a terminal or a log.
 pub fn text(decision: &Decision) -> String {
     let mut text = format!("{}\n", headline(decision));
+    if let Some(reran) = &decision.reran {
+        text += &format!("  {}\n", reran_in_words(reran));
+    }
     for problem in &decision.problems {
         text += &format!("  {}\n", plain(problem));
     }
@@ -53,6 +56,9 @@ pub fn markdown(decision: &Decision, page: Option<&str>) -> String {
     let mut text = format!("{MARKER}\n### {}\n", headline(decision));
     if let Some(page) = page {
         text += &format!("\n[The run in Assay]({page})\n");
+    }
+    if let Some(reran) = &decision.reran {
+        text += &format!("\n{}\n", reran_in_words(reran));
     }
     for problem in &decision.problems {
         text += &format!("\n- {}", code(problem));
@@ -151,6 +157,24 @@ pub fn junit(decision: &Decision) -> String {
     xml + "</testsuite>\n</testsuites>\n"
 }
 
+/// `Ran 2 tests again, 3 times, 14 s: this change, P .004`.
+fn reran_in_words(reran: &Reran) -> String {
+    let times = match reran.times {
+        1 => "once".to_owned(),
+        times => format!("{times} times"),
+    };
+    let mine = match reran.mine {
+        mine if mine < 0.001 => "below .001".to_owned(),
+        mine if mine > 0.999 => "above .999".to_owned(),
+        mine => format!("{mine:.3}").trim_start_matches('0').to_owned(),
+    };
+    format!(
+        "Ran {} again, {times}, {:.0} s: this change, P {mine}",
+        output::count(u64::from(reran.tests), "test"),
+        reran.seconds.max(1.0),
+    )
+}
+
 fn headline(decision: &Decision) -> String {
     let failed = |count: usize| output::count(u64::try_from(count).unwrap_or(u64::MAX), "failed test");
     let all = decision.failed.len();
@@ -218,6 +242,7 @@ mod tests {
             recovered: false,
             cause: Cause::Flake,
             mine: 0.01,
+            lasting: 0.0,
             explanation: "Failed in 4 of 120 runs on good code".to_owned(),
             broken_on_stable: false,
             runs_elsewhere: 9,
@@ -232,6 +257,7 @@ mod tests {
                 .cycle()
                 .take(count)
                 .collect(),
+            reran: None,
         }
     }
 
@@ -255,6 +281,24 @@ mod tests {
             3,
             "the marker and the name, twice, in code: {text}"
         );
+    }
+
+    #[test]
+    fn reruns_are_one_line_of_text_and_markdown() {
+        let reran = |mine, times| Decision {
+            reran: Some(Reran {
+                tests: 2,
+                times,
+                seconds: 14.2,
+                mine,
+            }),
+            ..decision("pays", 1)
+        };
+        let line = "Ran 2 tests again, 3 times, 14 s: this change, P .004\n";
+        assert!(text(&reran(0.004, 3)).contains(line));
+        assert!(markdown(&reran(0.004, 3), None).contains(line));
+        assert!(text(&reran(0.000_1, 1)).contains("once, 14 s: this change, P below .001"));
+        assert!(!text(&decision("pays", 1)).contains("Ran "));
     }
 
     #[test]

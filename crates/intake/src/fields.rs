@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use assay_domain::{owners::OwnersFile, recording::RunContext, run::CiProvider};
+use assay_domain::{owners::OwnersFile, recording::RunContext, run::CiProvider, test::TestName};
 use assay_ingest::{CiValues, Flags, values};
 use assay_reports::{Format, KnownFiles, ci::CiContext};
 
 use crate::{error::IntakeError, limits::CI_BYTES};
 
 /// Every field.
-pub(crate) const NAMES: [&str; 28] = [
+pub(crate) const NAMES: [&str; 29] = [
     "artifactsUrl",
     "attempt",
     "author",
@@ -30,6 +30,7 @@ pub(crate) const NAMES: [&str; 28] = [
     "pullRequest",
     "pullRequestTitle",
     "replace",
+    "rerun",
     "root",
     "runKey",
     "runUrl",
@@ -39,6 +40,11 @@ pub(crate) const NAMES: [&str; 28] = [
     "testedRevision",
     "utcOffset",
 ];
+
+/// Most bytes of the tests of a rerun.
+pub(crate) const RERUN_BYTES: usize = 4 << 20;
+/// Most tests of a rerun: as many as an answer explains.
+const MOST_RERUN_TESTS: usize = 200;
 
 /// Refuses a name that no field has.
 pub(crate) fn check_name(name: &str) -> Result<(), IntakeError> {
@@ -58,6 +64,7 @@ pub(crate) fn longest(name: &str) -> usize {
         "knownFiles" => values::MOST_KNOWN_FILE_BYTES,
         "owners" => OwnersFile::MOST_TEXT_BYTES,
         "ownersFiles" => OwnersFile::MOST_FILES_BYTES,
+        "rerun" => RERUN_BYTES,
         "message" => values::LONGEST_MESSAGE * 4,
         _ => values::LONGEST_FIELD * 4,
     }
@@ -73,7 +80,7 @@ impl RawFields {
         check_name(name)?;
         let value = String::from_utf8(value).map_err(|_| IntakeError::bad(name, "expected text in UTF-8"))?;
         let most = match name {
-            "ci" | "knownFiles" | "owners" | "ownersFiles" => usize::MAX,
+            "ci" | "knownFiles" | "owners" | "ownersFiles" | "rerun" => usize::MAX,
             "ownersPath" => OwnersFile::LONGEST_PATH,
             "message" => values::LONGEST_MESSAGE,
             _ => values::LONGEST_FIELD,
@@ -90,13 +97,13 @@ impl RawFields {
         Ok(())
     }
 
-    /// The memory that the known files and the owners file take once they are parsed.
+    /// The memory that the known files, the owners file and the tests of a rerun take once they are parsed.
     pub(crate) fn bytes_of_known_files(&self) -> usize {
         /// A path in its list and in two orders, beside its text.
         const PATH: usize = 128;
         let known = self.0.get("knownFiles");
         let known = known.map_or(0, |files| 2 * files.len() + PATH * files.lines().count());
-        let owners = ["owners", "ownersFiles"]
+        let owners = ["owners", "ownersFiles", "rerun"]
             .into_iter()
             .filter_map(|name| self.0.get(name));
         known + owners.map(|text| 2 * text.len()).sum::<usize>()
@@ -125,6 +132,8 @@ pub(crate) struct Fields {
     pub(crate) root: Option<String>,
     pub(crate) known_files: Option<KnownFiles>,
     pub(crate) owners: Option<OwnersFile>,
+    /// The only tests whose results are stored, because a gate ran them again.
+    pub(crate) rerun: Option<Vec<TestName>>,
     /// The project that the key must belong to.
     pub(crate) project: Option<String>,
     pub(crate) dry_run: bool,
@@ -171,6 +180,7 @@ impl TryFrom<RawFields> for Fields {
             root: raw.parsed("root", values::message)?,
             known_files: raw.parsed("knownFiles", known_files)?,
             owners: owners(&mut raw)?,
+            rerun: raw.parsed("rerun", rerun)?,
             project: raw.parsed("project", assay_ingest::name)?,
             dry_run: raw.parsed("dryRun", boolean)?.unwrap_or(false),
             failures: raw.parsed("failures", boolean)?.unwrap_or(false),
@@ -212,6 +222,16 @@ fn boolean(text: &str) -> Result<bool, &'static str> {
         "true" => Ok(true),
         "false" => Ok(false),
         _ => Err("expected true or false"),
+    }
+}
+
+/// The tests of a rerun.
+fn rerun(text: &str) -> Result<Vec<TestName>, String> {
+    let tests: Vec<TestName> = serde_json::from_str(text)
+        .map_err(|error| format!("expected a JSON array of tests with name and filePath: {error}"))?;
+    match tests.len() {
+        1..=MOST_RERUN_TESTS => Ok(tests),
+        count => Err(format!("expected 1 to {MOST_RERUN_TESTS} tests, got {count}")),
     }
 }
 

@@ -34,7 +34,7 @@ use crate::{
     comment::CommentRequest,
     decision::DecisionAnswer,
     error::{ErrorBody, IntakeError},
-    fields,
+    fields::{self, RERUN_BYTES},
     limits::CI_BYTES,
     routes::{BASE, COMMENTS, DECISIONS, KEY, KeyAnswer, REPORTS},
 };
@@ -53,7 +53,7 @@ repeat a request whose answer was lost.
 struct Field(&'static str, &'static str, &'static str);
 
 /// The fields, in the order of the documentation.
-const FIELDS: [Field; 28] = [
+const FIELDS: [Field; 29] = [
     Field(
         "runKey",
         "The key that all parts of one run share, such as the build's id. No other run may have it.",
@@ -74,6 +74,11 @@ const FIELDS: [Field; 28] = [
         "replace",
         "`true`: the report replaces what is stored for its run and shard. Without it, nothing is replaced.",
         "false",
+    ),
+    Field(
+        "rerun",
+        "A JSON array of at most 200 tests, each with `name` and `filePath`: the report is a rerun of these by a gate, and only their results are stored.",
+        "[{\"name\": \"pays\", \"filePath\": \"cart.test.ts\"}]",
     ),
     Field("branch", "The branch.", "main"),
     Field(
@@ -207,7 +212,7 @@ fn every_text_may_be_as_long_as_described_and_no_longer() {
         // These two are checked while they arrive.
         if let (Some(most), false) = (
             field.most(),
-            ["ci", "knownFiles", "owners", "ownersFiles"].contains(&field.0),
+            ["ci", "knownFiles", "owners", "ownersFiles", "rerun"].contains(&field.0),
         ) {
             assert!(parsed(field.0, most).is_ok(), "{}", field.0);
             assert!(parsed(field.0, most + 1).is_err(), "{}", field.0);
@@ -442,6 +447,7 @@ impl Field {
             "ci" => Some(CI_BYTES),
             "knownFiles" => Some(values::MOST_KNOWN_FILE_BYTES),
             "owners" => Some(OwnersFile::MOST_TEXT_BYTES),
+            "rerun" => Some(RERUN_BYTES),
             "ownersFiles" => Some(OwnersFile::MOST_FILES_BYTES),
             "ownersPath" => Some(OwnersFile::LONGEST_PATH),
             _ => None,
@@ -462,7 +468,7 @@ impl Field {
             "utcOffset" => schema["pattern"] = "^(Z|[+-][0-9]{2}:[0-9]{2})$".into(),
             "pullRequest" | "durationMs" => schema["pattern"] = "^[0-9]+$".into(),
             "owners" => schema["minLength"] = 0.into(),
-            "ci" => schema["contentMediaType"] = "application/json".into(),
+            "ci" | "rerun" => schema["contentMediaType"] = "application/json".into(),
             _ => {}
         }
         schema

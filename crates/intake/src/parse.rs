@@ -1,6 +1,6 @@
 //! Converts a received body to a report that is ready for storing: parses its head, its fields and its files.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use actix_web::http::header::{self, HeaderMap};
 use assay_access::check::IngestGrant;
@@ -8,6 +8,7 @@ use assay_domain::{
     id::ProjectId,
     recording::CheckoutFiles,
     store::{RecordError, Recorder},
+    test::TestName,
     timestamp::Timestamp,
 };
 use assay_explain::failures::{ReportFailures, report_failures};
@@ -110,6 +111,11 @@ pub(crate) fn parse(
     prepared.recording.checkout = CheckoutFiles {
         owners: fields.owners.take(),
     };
+    if let Some(rerun) = &fields.rerun {
+        // The gate ran the other tests only to run these in their company.
+        let rerun: HashSet<&TestName> = rerun.iter().collect();
+        prepared.recording.tests.retain(|test| rerun.contains(&test.test));
+    }
     if prepared.recording.tests.is_empty() && prepared.recording.report_errors.is_empty() {
         return Err(IntakeError::NothingToStore);
     }

@@ -10,6 +10,7 @@ mod names;
 mod nextest;
 mod playwright;
 mod pytest;
+pub mod selection;
 mod surefire;
 
 use assay_domain::test::TestName;

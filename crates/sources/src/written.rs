@@ -104,6 +104,13 @@ impl<'a> Before<'a> {
         files::read_candidates(json, &new, self.named, format).context("nothing was stored")
     }
 
+    /// The files that were written since, among the named reports or in all usual places.
+    pub fn written(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let (existing, _) = files::existing(&places(self.named))?;
+        let (new, _) = self.partition(existing);
+        Ok(new.into_iter().map(|candidate| candidate.path).collect())
+    }
+
     fn read_usual(&self, format: Option<Format>) -> anyhow::Result<Vec<SourceFile>> {
         for place in places(&[]) {
             let (existing, _) = files::existing(&[place])?;

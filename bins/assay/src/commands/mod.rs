@@ -20,7 +20,7 @@ use crate::cli::{Cli, Command};
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let Cli { global, command } = cli;
     let done = match command {
-        Command::Run(args) => return run::run(&global, &args),
+        Command::Run(args) => return run::run(&global, *args),
         Command::Gate(args) => return gate::run(&global, &args),
         Command::Upload(args) => return upload::run(&global, &args),
         Command::Uploads(args) => uploads::run(&global, &args),

@@ -5,19 +5,21 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
     process::{Command, ExitCode, ExitStatus},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, bail};
 use assay_client::{answer, server::Server};
 use assay_codehost::ReportTo;
 use assay_console::{message, misuse::Misuse, terminal};
+use assay_domain::decision::GateOutcome;
 use assay_gate::{
     judged::JudgedRun,
     means_failed_tests,
     policy::{self, CommandStatus, Decision, Rules},
     show,
 };
-use assay_reports::{Format, ci::CiContext};
+use assay_reports::{Format, SourceFile, ci::CiContext};
 use assay_sources::written::Before;
 use clap::Args;
 use serde_json::Value;
@@ -33,6 +35,7 @@ use crate::{
     },
     global::Global,
     report_to,
+    rerun::{self, FirstRun, RerunFlags},
     upload_flags::UploadFlags,
 };
 
@@ -57,6 +60,8 @@ Examples:
     assay run --best-effort --report junit.xml -- pytest --junitxml=junit.xml
   A build that continues if this change most probably broke none of the failed tests:
     assay run --report results.json --gate -- npx playwright test
+  The same, which runs unclear failures again for at most 90 seconds and then decides:
+    assay run --report results.json --gate --rerun 90s -- npx playwright test
   A pipeline of commands:
     assay run --report junit.xml -- sh -c 'make test | tee log.txt'
 
@@ -73,23 +78,30 @@ pub(crate) struct RunArgs {
     /// Reports that the command writes: files, folders (walked) or patterns such as 'out/**/*.xml'; without it, the report in
     /// the first usual place that has a new one, such as junit.xml or test-results
     #[arg(long, value_name = "PATTERN", num_args = 1..)]
-    report: Vec<PathBuf>,
+    pub(crate) report: Vec<PathBuf>,
     /// Excuse failed tests that this branch most probably did not break. If all are excused and the run is valid, end with
     /// status 0
     #[arg(long, conflicts_with = "dry_run", help_heading = "The gate")]
     gate: bool,
     #[command(flatten)]
+    pub(crate) reruns: RerunFlags,
+    #[command(flatten)]
     excuses: GateFlags,
     #[command(flatten)]
-    flags: UploadFlags,
+    pub(crate) flags: UploadFlags,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Runs `assay run`.
-pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode> {
     let (ci, _) = args.flags.report.ci(&environment::variable);
+    if args.reruns.budget().is_some() && ci.run_key.is_none() {
+        // A rerun is a part of the same run, which without a key would be named by the first report's content.
+        args.flags.report.run.run_key.get_or_insert_with(rerun::run_key);
+    }
+    let args = &args;
     if args.report.iter().any(|path| path.as_os_str() == "-") {
         return Err(Misuse("--report -: name the file that the command writes".to_owned()).into());
     }
@@ -100,30 +112,28 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
         false => None,
     };
     let before = Before::of(&args.report)?;
-    let status = match run_command(&args.command, args.flags.report_to)? {
+    let started = Instant::now();
+    let status = match run_command(&args.command, &[], args.flags.report_to)? {
         CommandEnd::With(status) => status,
         CommandEnd::NotRun(code) => return Ok(ExitCode::from(code)),
     };
+    let took = started.elapsed();
     let sent = match &server {
         Some(server) => send_written(global, args, server, &ci, &before).map(|upload| Some((server, upload))),
         None => Ok(None),
     };
     if let Some(rules) = &rules {
         match &sent {
-            Ok(Some((server, upload))) => match decide(upload, code_of(status), rules) {
-                Ok(decision) => {
-                    print_decision(args, &decision, answer::page(&upload.answer).as_deref());
-                    let target = DecisionTarget::of_answer(&upload.answer);
-                    let run = DecisionTarget::of_answer(&upload.answer).map(DecisionTarget::run_id);
-                    record::store(global.json, &args.flags, server, ci.provider, target, &decision);
-                    report_to::report(global.json, &args.flags, server, &ci, run);
-                    return Ok(status_of(args, &decision, code_of(status)));
-                }
-                Err(error) => {
-                    errors::print(&error.context("nothing is excused"));
-                    return Ok(ExitCode::from(failing(code_of(status))));
-                }
-            },
+            Ok(Some((server, upload))) => {
+                let job = Job {
+                    global,
+                    args,
+                    server,
+                    ci: &ci,
+                    rules,
+                };
+                return Ok(job.decide(upload, code_of(status), took, &before));
+            }
             Ok(None) | Err(_) => {
                 message!("nothing is excused, because no report was judged")
             }
@@ -146,21 +156,79 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The answer to an upload, and the formats of its files.
+/// The answer to an upload, and its files.
 struct Upload {
     answer: Value,
-    formats: Vec<Format>,
+    files: Vec<SourceFile>,
 }
 
-/// Decides on the run.
-fn decide(sent: &Upload, code: u8, rules: &Rules) -> anyhow::Result<Decision> {
-    let judged = JudgedRun::of_answer(&sent.answer)?;
-    let failed = u64::try_from(judged.failed().count()).unwrap_or(u64::MAX);
-    let status = CommandStatus {
-        code,
-        means_failed_tests: means_failed_tests(code, failed, &sent.formats),
-    };
-    Ok(policy::decide(&judged, rules, Some(status)))
+/// A job that decides on its run.
+pub(crate) struct Job<'a> {
+    pub(crate) global: &'a Global,
+    pub(crate) args: &'a RunArgs,
+    pub(crate) server: &'a Server,
+    pub(crate) ci: &'a CiContext,
+    pub(crate) rules: &'a Rules,
+}
+
+impl Job<'_> {
+    /// Decides on the run, if need be after reruns, and stores and prints the decision. Returns the exit status.
+    fn decide(&self, upload: &Upload, code: u8, took: Duration, before: &Before<'_>) -> ExitCode {
+        let Self {
+            global,
+            args,
+            server,
+            ci,
+            rules,
+        } = *self;
+        let judged = match JudgedRun::of_answer(&upload.answer) {
+            Ok(judged) => judged,
+            Err(error) => {
+                errors::print(&anyhow::Error::new(error).context("nothing is excused"));
+                return ExitCode::from(failing(code));
+            }
+        };
+        let status = self.status(&judged, upload, code);
+        let mut decision = policy::decide(&judged, rules, Some(status));
+        let mut answer = None;
+        if let Some(budget) = args.reruns.budget()
+            && decision.outcome == GateOutcome::Rerun
+        {
+            let first = FirstRun {
+                judged,
+                files: &upload.files,
+                status,
+                took,
+            };
+            match rerun::until_decided(self, first, budget, before) {
+                Ok(Some(reran)) => (decision, answer) = (reran.decision, Some(reran.answer)),
+                Ok(None) => {}
+                Err(error) => errors::print(&error.context("no test ran again")),
+            }
+        }
+        let answer = answer.as_ref().unwrap_or(&upload.answer);
+        print_decision(args, &decision, answer::page(answer).as_deref());
+        let target = DecisionTarget::of_answer(answer);
+        let run = DecisionTarget::of_answer(answer).map(DecisionTarget::run_id);
+        record::store(global.json, &args.flags, server, ci.provider, target, &decision);
+        report_to::report(global.json, &args.flags, server, ci, run);
+        status_of(args, &decision, code)
+    }
+
+    /// The command's status as the policy reads it.
+    fn status(&self, judged: &JudgedRun, upload: &Upload, code: u8) -> CommandStatus {
+        let format = self.args.flags.report.format.0;
+        let formats: Vec<Format> = upload
+            .files
+            .iter()
+            .filter_map(|file| format.or_else(|| assay_reports::looks_like_report(&file.bytes)))
+            .collect();
+        let failed = u64::try_from(judged.failed().count()).unwrap_or(u64::MAX);
+        CommandStatus {
+            code,
+            means_failed_tests: means_failed_tests(code, failed, &formats),
+        }
+    }
 }
 
 /// Prints the decision. The exit status does not depend on whether that succeeds.
@@ -188,13 +256,18 @@ const fn failing(code: u8) -> u8 {
 }
 
 /// The end of a command.
-enum CommandEnd {
+pub(crate) enum CommandEnd {
     With(ExitStatus),
     /// It could not be started; the reason is already printed.
     NotRun(u8),
 }
 
-fn run_command(command: &[OsString], reports_to: ReportTo) -> anyhow::Result<CommandEnd> {
+/// Runs a command with further variables.
+pub(crate) fn run_command(
+    command: &[OsString],
+    variables: &[(&str, OsString)],
+    reports_to: ReportTo,
+) -> anyhow::Result<CommandEnd> {
     let Some((program, arguments)) = command.split_first() else {
         bail!("no command");
     };
@@ -205,6 +278,7 @@ fn run_command(command: &[OsString], reports_to: ReportTo) -> anyhow::Result<Com
     // The tests need no key, and what they print or load could publish it. A token is removed if it is here to report.
     command
         .args(arguments)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .env_remove(INGEST_KEY)
         .env_remove(READ_KEY);
     if !reports_to.is_none() {
@@ -244,10 +318,6 @@ fn send_written(
 ) -> anyhow::Result<Upload> {
     let format = args.flags.report.format.0;
     let files = before.read_written(global.json, format)?;
-    let formats = files
-        .iter()
-        .filter_map(|file| format.or_else(|| assay_reports::looks_like_report(&file.bytes)));
-    let formats = formats.collect();
     let answer = upload::send_or_spool(
         global,
         &args.flags,
@@ -257,5 +327,5 @@ fn send_written(
         Text::OnStandardError,
         args.gate,
     )?;
-    Ok(Upload { answer, formats })
+    Ok(Upload { answer, files })
 }

@@ -14,6 +14,7 @@ use assay_client::{
     spool::Spool,
 };
 use assay_console::{message, misuse::Misuse, output, retry::Backoff, terminal};
+use assay_domain::test::TestName;
 use assay_ingest::Flags;
 use assay_reports::{SourceFile, ci::CiContext};
 use assay_sources::{checkout::Checkout, clocks, files, owners, report_flags::ReportFlags};
@@ -152,6 +153,7 @@ pub(crate) fn send_or_spool(
         Purpose {
             dry_run: flags.dry_run,
             failures,
+            rerun: None,
         },
     )?;
     output::print_warnings(&warnings);
@@ -206,7 +208,39 @@ pub(crate) fn explain(
     let asking = Purpose {
         dry_run: true,
         failures: true,
+        rerun: None,
     };
+    let answer = ask(global, flags, server, ci, files, asking)?;
+    output::print_warnings(&answer::warnings(&answer));
+    Ok(answer)
+}
+
+/// Stores a rerun as a part of the run of its first report. The answer explains the failures.
+pub(crate) fn send_rerun(
+    global: &Global,
+    flags: &UploadFlags,
+    server: &Server,
+    ci: &CiContext,
+    files: &[SourceFile],
+    rerun: Rerun<'_>,
+) -> anyhow::Result<Value> {
+    let asking = Purpose {
+        dry_run: false,
+        failures: true,
+        rerun: Some(rerun),
+    };
+    ask(global, flags, server, ci, files, asking)
+}
+
+/// Sends reports and returns the answer. Nothing is spooled.
+fn ask(
+    global: &Global,
+    flags: &UploadFlags,
+    server: &Server,
+    ci: &CiContext,
+    files: &[SourceFile],
+    asking: Purpose<'_>,
+) -> anyhow::Result<Value> {
     let (fields, warnings) = fields(flags, ci, files, asking)?;
     output::print_warnings(&warnings);
     let body = Body::new(&fields, files)?;
@@ -217,17 +251,27 @@ pub(crate) fn explain(
         &mut Backoff::new(flags.connection.retry_for),
     )
     .map_err(|not_sent| not_sent.error)?;
-    output::print_warnings(&answer::warnings(&answer));
     Ok(answer)
 }
 
 /// The purpose of a request.
 #[derive(Debug, Clone, Copy)]
-struct Purpose {
+struct Purpose<'a> {
     /// Nothing is stored.
     dry_run: bool,
     /// The answer explains the failures.
     failures: bool,
+    /// Only these tests of the report are stored.
+    rerun: Option<Rerun<'a>>,
+}
+
+/// A rerun of some tests, whose results continue those of the first report.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rerun<'a> {
+    /// The attempt of the command within its job.
+    pub(crate) attempt: u32,
+    /// The tests.
+    pub(crate) tests: &'a [TestName],
 }
 
 /// The fields of the request, and warnings.
@@ -235,26 +279,33 @@ fn fields(
     flags: &UploadFlags,
     ci: &CiContext,
     files: &[SourceFile],
-    purpose: Purpose,
+    purpose: Purpose<'_>,
 ) -> anyhow::Result<(Vec<Field>, Vec<String>)> {
     let ReportFlags {
         format, root, run, ..
     } = &flags.report;
     let checkout = Checkout::of(root.as_deref(), ci)?;
     let is_of_pull_request = run.pr.or(ci.context.pull_request_number).is_some();
-    let (owners, mut warnings) = match purpose.dry_run || is_of_pull_request {
+    let (owners, mut warnings) = match purpose.dry_run || purpose.rerun.is_some() || is_of_pull_request {
         true => (None, Vec::new()),
         // The server takes it from runs of the stable branch only.
         false => owners::owners(checkout.folder().unwrap_or(Path::new(".")))?,
     };
+    let mut of_run = Flags::from(run);
+    if let Some(rerun) = purpose.rerun {
+        of_run.attempt = Some(rerun.attempt);
+        // It is that of the first report.
+        of_run.replace = false;
+    }
     let facts = Facts {
-        flags: &Flags::from(run),
+        flags: &of_run,
         format: format.0,
         // Without the flag the server takes it from CI's variables.
         root: root.as_ref().and_then(|_| checkout.root()),
         ci,
         known_files: checkout.file_names(format.0, files),
         owners,
+        rerun: purpose.rerun.map(|rerun| rerun.tests),
         project: flags.project.as_deref(),
         dry_run: purpose.dry_run,
         failures: purpose.failures,
@@ -277,6 +328,7 @@ fn check(
     let purpose = Purpose {
         dry_run: flags.dry_run,
         failures: false,
+        rerun: None,
     };
     let (fields, warnings) = fields(flags, ci, files, purpose)?;
     output::print_warnings(&warnings);

@@ -5,7 +5,7 @@ use std::{
     os::unix::process::ExitStatusExt as _,
     process::{Child, Command, ExitStatus},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -21,6 +21,9 @@ use signal_hook::{
 /// The signals with which CI services, shells and people end or query a command.
 const FORWARDED: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
+/// Whether signals have their default effect. The handlers of the first command serve all later ones.
+static HAS_ENDED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
 /// Forwards signals to a command from its start to its end. Afterwards they have their default effect. Signals that
 /// were ignored at the start stay ignored, also by the command. `nohup` and the background jobs of a shell expect that.
 pub(crate) struct Forwarding {
@@ -32,7 +35,9 @@ pub(crate) struct Forwarding {
 impl Forwarding {
     /// Starts to handle the signals.
     pub(crate) fn start() -> anyhow::Result<Self> {
-        let has_ended = Arc::new(AtomicBool::new(false));
+        let is_first = HAS_ENDED.get().is_none();
+        let has_ended = Arc::clone(HAS_ENDED.get_or_init(Arc::default));
+        has_ended.store(false, Ordering::Relaxed);
         // A handler would give the signal its default effect in the command.
         let ignored = ignored_signals();
         let handled = || {
@@ -40,7 +45,7 @@ impl Forwarding {
                 .into_iter()
                 .filter(|signal| ignored & mask(*signal) == 0)
         };
-        for signal in handled() {
+        for signal in handled().filter(|_| is_first) {
             register_conditional_default(signal, Arc::clone(&has_ended))?;
         }
         // The system reports the end of the command by a signal, too.

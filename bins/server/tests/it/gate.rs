@@ -15,7 +15,7 @@ use crate::ingest::Intake;
 /// A test's name with its error, if it failed.
 pub(crate) type Case<'a> = (&'a str, Option<&'a str>);
 
-fn report(cases: &[Case<'_>]) -> String {
+pub(crate) fn report(cases: &[Case<'_>]) -> String {
     let mut xml = format!("<testsuites><testsuite name=\"cart\" tests=\"{}\">", cases.len());
     for (name, error) in cases {
         let failure = error.map_or_else(String::new, |error| {

@@ -44,6 +44,7 @@ mod private;
 mod pull_requests;
 mod recount;
 mod refingerprint;
+mod rerun;
 mod roles;
 mod shards;
 mod shared_answers;

@@ -88,7 +88,8 @@ impl RerunResults {
         self.passed().saturating_add(self.failed())
     }
 
-    const fn passed(&self) -> u32 {
+    /// How often it passed.
+    pub const fn passed(&self) -> u32 {
         self.alone.passed.saturating_add(self.with_file.passed)
     }
 

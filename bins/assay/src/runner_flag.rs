@@ -1,0 +1,26 @@
+//! The names of runners on the command line.
+
+use assay_runners::Runner;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+/// The runners that can run some of their tests again.
+const RUNNERS: [(&str, Runner); 8] = [
+    ("playwright", Runner::Playwright),
+    ("pytest", Runner::Pytest),
+    ("nextest", Runner::Nextest),
+    ("go", Runner::Go),
+    ("jest", Runner::Jest),
+    ("vitest", Runner::Vitest),
+    ("surefire", Runner::Surefire),
+    ("dotnet", Runner::Dotnet),
+];
+
+/// Parses the name of a runner.
+pub(crate) fn runners() -> impl TypedValueParser<Value = Runner> {
+    PossibleValuesParser::new(RUNNERS.map(|(word, _)| word)).try_map(|word| {
+        let named = RUNNERS.iter().find(|(name, _)| *name == word);
+        named
+            .map(|(_, runner)| *runner)
+            .ok_or_else(|| format!("{word} is no runner"))
+    })
+}

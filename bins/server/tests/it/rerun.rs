@@ -1,0 +1,211 @@
+//! `assay run --gate --rerun`: unclear failures run again in the same job, and the gate decides.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, process::Output};
+
+use assay_testkit::stderr_text;
+use serde_json::Value;
+
+use crate::{
+    gate::{Case, Job, TIMEOUT, intake, report},
+    ingest::Intake,
+};
+
+const TYPE_ERROR: Option<&str> = Some("TypeError: tax is not a function");
+
+/// A runner that writes the next prepared report each time, the last one again and again, and records its arguments.
+const RUNNER: &str = "#!/bin/sh
+echo \"$@\" >> calls
+call=$(wc -l < calls | tr -d ' ')
+while [ ! -e \"results-$call.xml\" ]; do call=$((call - 1)); done
+cp \"results-$call.xml\" r.xml
+! grep -q '<failure' r.xml
+";
+
+/// Runs a runner of this name under the gate. `calls` are the results of its first, second … call.
+fn gate(job: &Job<'_>, runner: &str, commit: &str, calls: &[&[Case<'_>]], more: &[&str]) -> Output {
+    let folder = job.folder.path();
+    let _ = fs::remove_file(folder.join("calls"));
+    let program = folder.join(runner);
+    fs::write(&program, RUNNER).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    for (number, cases) in calls.iter().enumerate() {
+        fs::write(folder.join(format!("results-{}.xml", number + 1)), report(cases)).unwrap();
+    }
+    // A branch of its own, so that no other commit explains its failure.
+    let branch = format!("feature/{commit}");
+    let fixed = [
+        "run", "--gate", "--report", "r.xml", "--branch", &branch, "--commit", commit,
+    ];
+    let program = program.display().to_string();
+    let command = ["--", program.as_str(), "--ci"];
+    job.run(&[], &[&fixed, more, &command].concat())
+}
+
+/// The arguments of each call of the runner.
+fn calls(job: &Job<'_>) -> Vec<String> {
+    let calls = fs::read_to_string(job.folder.path().join("calls")).unwrap();
+    calls.lines().map(str::to_owned).collect()
+}
+
+/// The newest run, and the attempts of its test `pays`.
+fn newest(intake: &Intake) -> (Value, Vec<String>) {
+    let run = intake.read("/runs?perPage=10")["runs"][0].clone();
+    let detail = intake.read(&format!("/runs/{}", run["id"].as_str().unwrap()));
+    let tests = detail["tests"].as_array().unwrap();
+    let statuses = |test: &Value| {
+        let name = test["testName"]
+            .as_str()
+            .unwrap()
+            .replace(' ', "%20")
+            .replace('>', "%3E");
+        let id = run["id"].as_str().unwrap();
+        let path = format!("/runs/{id}/tests/{name}?filePath=cart.test.ts");
+        let attempts = intake.read(&path)["attempts"].clone();
+        let attempts = attempts.as_array().unwrap().iter();
+        attempts
+            .map(|attempt| attempt["status"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let pays = tests
+        .iter()
+        .find(|test| test["testName"] == "cart > pays")
+        .unwrap();
+    (detail.clone(), statuses(pays))
+}
+
+#[test]
+fn a_failure_that_passes_again_is_excused_in_one_job() {
+    let intake = intake();
+    let job = Job::of(&intake);
+    let first: &[Case<'_>] = &[("pays", TYPE_ERROR), ("odd", None), ("old", None)];
+    // The neighbour that fails beside it ran only to keep it company.
+    let again: &[Case<'_>] = &[("pays", None), ("odd", TIMEOUT)];
+    let output = gate(&job, "jest", "f1", &[first, again], &["--rerun", "90s"]);
+    let stderr = stderr_text(&output);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    for part in [
+        "Gate: passes, 1 failed test excused",
+        "  Ran 1 test again, ",
+        "ran again: passed ",
+    ] {
+        assert!(stderr.contains(part), "{part}: {stderr}");
+    }
+    let calls = calls(&job);
+    assert_eq!(calls[0], "--ci");
+    assert!(
+        calls.len() > 1
+            && calls[1..]
+                .iter()
+                .all(|call| call.starts_with("--ci cart\\.test\\.ts")),
+        "{calls:?}"
+    );
+    // The report of the first run is in place again.
+    let kept = fs::read_to_string(job.folder.path().join("r.xml")).unwrap();
+    assert_eq!(kept, report(first));
+    let (run, attempts) = newest(&intake);
+    assert_eq!(
+        attempts,
+        ["failed", "passed"],
+        "further passes are no runs of their own"
+    );
+    assert_eq!(run["run"]["status"], "passed", "{run}");
+    assert_eq!(run["counts"]["total"], 3, "{run}");
+    // The decision is stored with the run.
+    let uploads = intake.cli.json(&["uploads", "--project", "web"]);
+    assert!(uploads.to_string().contains("excused"), "{uploads}");
+}
+
+#[test]
+fn a_failure_that_fails_again_is_blocked() {
+    let intake = intake();
+    let job = Job::of(&intake);
+    let broken: &[Case<'_>] = &[("pays", TYPE_ERROR), ("odd", None), ("old", None)];
+    let output = gate(&job, "jest", "f1", &[broken], &["--rerun", "90s"]);
+    let stderr = stderr_text(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    for part in [
+        "Gate: does not pass",
+        "Ran 1 test again, ",
+        "Not excused: this change may have broken it",
+    ] {
+        assert!(stderr.contains(part), "{part}: {stderr}");
+    }
+    let (run, attempts) = newest(&intake);
+    assert_eq!(run["run"]["status"], "failed");
+    assert_eq!(attempts.len(), calls(&job).len());
+}
+
+#[test]
+fn nothing_runs_again_without_the_flag_a_known_runner_or_the_time() {
+    let intake = intake();
+    let job = Job::of(&intake);
+    let first: &[Case<'_>] = &[("pays", TYPE_ERROR), ("odd", None), ("old", None)];
+    let results: [&[Case<'_>]; 2] = [first, &[("pays", None)]];
+    for (number, (runner, flags, reason)) in [
+        ("jest", &[][..], None),
+        ("jest", &["--rerun", "0"], None),
+        (
+            "tests",
+            &["--rerun", "90s"],
+            Some("the command names no runner that Assay knows"),
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = format!("again-{number}");
+        let flags = [flags, &["--run-key", &key]].concat();
+        let output = gate(&job, runner, &format!("f{number}"), &results, &flags);
+        let stderr = stderr_text(&output);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("Gate: run this revision again"), "{stderr}");
+        assert_eq!(calls(&job).len(), 1, "{runner} {flags:?}");
+        match reason {
+            Some(reason) => assert!(stderr.contains(reason), "{stderr}"),
+            None => assert!(!stderr.contains("runs again"), "{stderr}"),
+        }
+    }
+    // With its runner named, the same command runs again.
+    let named = gate(
+        &job,
+        "tests",
+        "f9",
+        &results,
+        &["--rerun", "90s", "--runner", "jest"],
+    );
+    assert_eq!(named.status.code(), Some(0), "{}", stderr_text(&named));
+}
+
+#[test]
+fn only_the_listed_tests_of_a_rerun_are_stored() {
+    let intake = intake();
+    let send = |fields: &[(&str, &str)], cases: &[Case<'_>]| {
+        let fixed = [("branch", "topic"), ("commit", "t1"), ("runKey", "build-t1")];
+        intake.send(
+            &intake.key,
+            &[&fixed, fields].concat(),
+            &[("r.xml", report(cases).as_bytes())],
+        )
+    };
+    send(&[], &[("pays", TYPE_ERROR), ("odd", None)]);
+    let rerun = r#"[{"name": "cart > pays", "filePath": "cart.test.ts"}]"#;
+    let fields = [("attempt", "2"), ("rerun", rerun)];
+    let answer = send(&fields, &[("pays", None), ("odd", TIMEOUT), ("old", TIMEOUT)]);
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let answer = answer.json();
+    assert_eq!(
+        (&answer["tests"], &answer["status"]),
+        (&1.into(), &"passed".into()),
+        "{answer}"
+    );
+    assert_eq!(newest(&intake).1, ["failed", "passed"]);
+    for (wrong, reason) in [
+        ("[]", "expected 1 to 200 tests"),
+        ("pays", "expected a JSON array of tests"),
+        (r#"[{"name": "nothing", "filePath": null}]"#, "holds no test"),
+    ] {
+        let refused = send(&[("attempt", "3"), ("rerun", wrong)], &[("pays", None)]);
+        assert!([400, 422].contains(&refused.status), "{wrong}");
+        assert!(refused.text().contains(reason), "{wrong}: {}", refused.text());
+    }
+}
