@@ -93,7 +93,6 @@ fn owners_take_effect_within_one_upload_of_the_stable_branch_and_of_nothing_else
                 pull_request: Some("8"),
                 owners: theirs,
                 minutes: 50,
-                ..job
             },
         ),
         (

@@ -220,11 +220,11 @@ fn attempt(input: &Input<'_>, test: &Test, browser: &Option<String>) -> Attempt 
     }
     .skipped_because(test.message.as_deref().and_then(text::skip_reason));
     let mut collected = Collected::default();
-    for file in &test.attachments {
+    for file in test.attachments.iter() {
         let (name, kind) = (file.name.as_deref(), file.content_type.as_deref());
         collected.file(input, name, kind, file.path.as_deref());
     }
-    for line in test.stdout.iter().chain(&test.stderr) {
+    for line in test.stdout.iter() {
         collected.print(line);
         collected.print("\n");
     }

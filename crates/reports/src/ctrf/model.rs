@@ -7,7 +7,10 @@ use serde::{
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-use crate::{json, memory};
+use crate::{
+    json::{self, RareList},
+    memory,
+};
 
 /// The file.
 #[derive(Debug, Default, Deserialize)]
@@ -98,13 +101,11 @@ pub(super) struct Test {
     pub(super) trace: Option<String>,
     #[serde(deserialize_with = "json::text")]
     pub(super) snippet: Option<String>,
-    #[serde(deserialize_with = "json::list")]
-    pub(super) attachments: Vec<Attachment>,
+    #[serde(deserialize_with = "json::rare_list")]
+    pub(super) attachments: RareList<Attachment>,
     /// Lines.
-    #[serde(deserialize_with = "json::texts")]
-    pub(super) stdout: Vec<String>,
-    #[serde(deserialize_with = "json::texts")]
-    pub(super) stderr: Vec<String>,
+    #[serde(deserialize_with = "json::rare_texts")]
+    pub(super) stdout: RareList<String>,
 }
 
 /// A file of a test.

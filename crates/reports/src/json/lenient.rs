@@ -96,6 +96,41 @@ pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer.deserialize_any(List::<Option<T>, T>(PhantomData))
 }
 
+/// A list that most elements lack: it takes one word while it is empty.
+#[derive(Debug)]
+pub(crate) struct RareList<T>(Option<Box<Elements<T>>>);
+
+#[derive(Debug)]
+struct Elements<T>(Vec<T>);
+
+impl<T> RareList<T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().flat_map(|elements| &elements.0)
+    }
+
+    fn of(elements: Vec<T>) -> Self {
+        Self((!elements.is_empty()).then(|| Box::new(Elements(elements))))
+    }
+}
+
+impl<T> Default for RareList<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+/// A list without its nulls, as [`list`] reads it.
+pub(crate) fn rare_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<RareList<T>, D::Error> {
+    list(deserializer).map(RareList::of)
+}
+
+/// A list of texts, as [`texts`] reads it.
+pub(crate) fn rare_texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RareList<String>, D::Error> {
+    texts(deserializer).map(RareList::of)
+}
+
 /// An object; an empty one for anything else.
 pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,

@@ -11,7 +11,10 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use self::walk::{close_at_last_element, length};
 pub(crate) use self::{
-    lenient::{OneOrMany, flag, list, number, object, positive_integer, text, text_or_lines, texts},
+    lenient::{
+        OneOrMany, RareList, flag, list, number, object, positive_integer, rare_list, rare_texts, text,
+        text_or_lines, texts,
+    },
     walk::keys,
 };
 use crate::{input::Input, report::ReadError};

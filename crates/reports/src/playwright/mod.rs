@@ -235,7 +235,7 @@ impl PlaywrightReader<'_> {
 
     fn output(&self, result: &TestResult) -> Collected {
         let mut collected = Collected::default();
-        for attachment in &result.attachments {
+        for attachment in result.attachments.iter() {
             // A blob report has the files in its archive, where no link leads.
             let path = attachment
                 .path
@@ -244,7 +244,7 @@ impl PlaywrightReader<'_> {
             let (name, kind) = (attachment.name.as_deref(), attachment.content_type.as_deref());
             collected.file(self.input, name, kind, path);
         }
-        for printed in result.stdout.iter().chain(&result.stderr) {
+        for printed in result.stdout.iter().chain(result.stderr.iter()) {
             collected.print(printed.text.as_deref().unwrap_or_default());
         }
         collected

@@ -3,7 +3,10 @@
 use serde::Deserialize;
 
 use super::git::Metadata;
-use crate::{json, text};
+use crate::{
+    json::{self, RareList},
+    text,
+};
 
 /// The file.
 #[derive(Debug, Default, Deserialize)]
@@ -134,12 +137,12 @@ pub(super) struct TestResult {
     #[serde(deserialize_with = "json::list")]
     pub(super) errors: Vec<Error>,
     pub(super) error_location: Option<SourceLocation>,
-    #[serde(deserialize_with = "json::list")]
-    pub(super) attachments: Vec<Attachment>,
-    #[serde(deserialize_with = "json::list")]
-    pub(super) stdout: Vec<Printed>,
-    #[serde(deserialize_with = "json::list")]
-    pub(super) stderr: Vec<Printed>,
+    #[serde(deserialize_with = "json::rare_list")]
+    pub(super) attachments: RareList<Attachment>,
+    #[serde(deserialize_with = "json::rare_list")]
+    pub(super) stdout: RareList<Printed>,
+    #[serde(deserialize_with = "json::rare_list")]
+    pub(super) stderr: RareList<Printed>,
 }
 
 #[derive(Debug, Default, Deserialize)]
