@@ -5,8 +5,8 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     commands::{
-        analyze::AnalyzeArgs, gate::GateArgs, mcp::McpArgs, owners::OwnersArgs, quarantine::QuarantineArgs,
-        run::RunArgs, split::SplitArgs, upload::UploadArgs, uploads::UploadsArgs,
+        analyze::AnalyzeArgs, culprit::CulpritArgs, gate::GateArgs, mcp::McpArgs, owners::OwnersArgs,
+        quarantine::QuarantineArgs, run::RunArgs, split::SplitArgs, upload::UploadArgs, uploads::UploadsArgs,
     },
     global::Global,
 };
@@ -44,6 +44,7 @@ pub(crate) enum Command {
     Analyze(Box<AnalyzeArgs>),
     Quarantine(QuarantineArgs),
     Split(SplitArgs),
+    Culprit(CulpritArgs),
     Uploads(UploadsArgs),
     Owners(OwnersArgs),
     Mcp(McpArgs),

@@ -291,7 +291,7 @@ fn read(job: &Job<'_>, files: &[SourceFile]) -> anyhow::Result<Report> {
     let flags = &job.args.flags.report;
     let checkout = Checkout::of(flags.root.as_deref(), job.ci)?;
     Ok(assay_reports::read(
-        files.to_vec(),
+        files,
         &checkout.options(flags.format.0, None),
     )?)
 }

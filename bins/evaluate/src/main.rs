@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use assay_flakiness::Thresholds;
 use clap::{Parser, Subcommand, ValueEnum};
 
+mod bisect;
 mod breakdown;
 mod causes;
 mod correlation;
@@ -92,6 +93,15 @@ enum Command {
         #[arg(long, default_value_t = 1.5)]
         factor: f64,
     },
+    /// Search planted commits in simulated histories with a test that also fails by itself.
+    Bisect {
+        /// The histories of each length.
+        #[arg(long, default_value_t = 200)]
+        histories: u32,
+        /// The seed.
+        #[arg(long, default_value_t = 101)]
+        seed: u64,
+    },
     /// Measure how far repeated runs of flaky tests are correlated.
     Correlation {
         /// A folder with fail_rates.csv, bursts.csv and correlated_rounds.csv.
@@ -171,6 +181,7 @@ fn main() -> anyhow::Result<()> {
         Command::Causes { seeds } => println!("{}", causes::table(&seeds)),
         Command::Reruns { seeds, budget } => println!("{}", reruns::table(&seeds, budget)),
         Command::Slower { seeds, factor } => print!("{}", slower::table(&seeds, factor)),
+        Command::Bisect { histories, seed } => print!("{}", bisect::table(histories, seed)),
         Command::Correlation { folder } => print!("{}", correlation::table(&folder)?),
         Command::Real {
             format,

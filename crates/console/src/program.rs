@@ -10,7 +10,15 @@ const ASSAY: &[Group] = &[
     ("Reports", &["run", "upload", "analyze"]),
     (
         "Answers",
-        &["gate", "quarantine", "split", "uploads", "owners", "mcp"],
+        &[
+            "gate",
+            "quarantine",
+            "split",
+            "culprit",
+            "uploads",
+            "owners",
+            "mcp",
+        ],
     ),
     ("This program", &["completions", "man", "help"]),
 ];

@@ -138,14 +138,14 @@ pub fn select(
             .first()
             .map_or(Ok(Selection::default()), |test| Err((test.clone(), none)));
     }
-    let names = match runner {
-        // Only these need the exact names with a file.
+    let by_class_or_file = matches!(
+        runner,
         Runner::Surefire | Runner::Dotnet | Runner::Jest | Runner::Vitest
-            if selected == Selected::WithFile =>
-        {
-            None
-        }
-        _ => {
+    );
+    let names = match selected == Selected::WithFile && by_class_or_file {
+        // Only single tests need their exact names.
+        true => None,
+        false => {
             let list = list(tests, runner, Use::Select);
             if let Some(left_out) = list.left_out.into_iter().next() {
                 return Err(left_out);

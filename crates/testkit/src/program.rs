@@ -20,13 +20,14 @@ use crate::cluster;
 const PROGRAMS: [&str; 4] = ["assay", "assay-admin", "assay-notify", "assay-server"];
 
 /// The commands of `assay`; `uploads` is in both programs. `assay-admin` has all others.
-const OF_ASSAY: [&str; 8] = [
+const OF_ASSAY: [&str; 9] = [
     "run",
     "upload",
     "analyze",
     "gate",
     "quarantine",
     "split",
+    "culprit",
     "owners",
     "mcp",
 ];

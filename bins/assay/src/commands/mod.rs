@@ -1,6 +1,7 @@
 //! The commands, one file for each.
 
 pub(crate) mod analyze;
+pub(crate) mod culprit;
 pub(crate) mod gate;
 pub(crate) mod mcp;
 pub(crate) mod owners;
@@ -27,6 +28,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Owners(args) => return owners::run(&global, &args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Quarantine(args) => quarantine::run(&global, &args),
+        Command::Culprit(args) => culprit::run(&global, &args),
         Command::Split(args) => split::run(&global, &args),
         Command::Analyze(args) => analyze::run(&global, &args),
         Command::Completions(args) => completions::run::<Cli>(global.json, &args),

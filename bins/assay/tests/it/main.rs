@@ -13,6 +13,7 @@ use assay_testkit::{pty, timed_junit as junit};
 
 mod analyze;
 mod causes;
+mod culprit;
 mod docs;
 mod gate;
 mod ingest;

@@ -107,6 +107,14 @@ fn each_command_prints_the_documented_fields() {
         &timings,
     ];
     check("split", &[&[list.as_str()], &shard[..]].concat());
+    let mut git = std::process::Command::new("sh");
+    git.current_dir(folder.path()).args([
+        "-euc",
+        "git init --quiet . && git config user.name a && git config user.email a@example.org
+         for commit in good bad; do git commit --quiet --allow-empty -m $commit; git tag $commit; done",
+    ]);
+    assert!(git.status().unwrap().success());
+    check("culprit", &["--good", "good", "--bad", "bad", "--root", &at("")]);
     fs::write(folder.path().join("CODEOWNERS"), "* @ada\n").unwrap();
     check("owners check", &["--root", &at("")]);
     check("doctor", &[]);

@@ -1,0 +1,84 @@
+//! Evaluates noisy bisection on simulated histories with a planted commit.
+
+use std::fmt::Write as _;
+
+use assay_flakiness::plan::bisection::{Bisection, NextStep};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+/// The numbers of commits of the simulated histories.
+const COMMITS: [usize; 3] = [16, 64, 256];
+/// The bounds of the flake rate.
+const RATES: (f64, f64) = (0.05, 0.3);
+/// The probability that broken code passes.
+const BROKEN_PASSES: f64 = 0.002;
+/// The largest factor by which the rate that the search is told differs from the true one.
+const WRONG_BY: f64 = 1.5;
+
+/// The table over this many histories of each length.
+pub(crate) fn table(histories: u32, seed: u64) -> String {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut text =
+        "| Commits | Histories | Found | Runs, mean | Clean bisection | Ratio |\n|--:|--:|--:|--:|--:|--:|\n"
+            .to_owned();
+    for commits in COMMITS {
+        let (mut found, mut runs) = (0_u32, 0_u32);
+        for _ in 0..histories {
+            let (is_right, needed) = search(commits, &mut random);
+            found += u32::from(is_right);
+            runs += needed;
+        }
+        let clean = f64::from(commits.next_power_of_two().trailing_zeros());
+        let mean = f64::from(runs) / f64::from(histories.max(1));
+        let _ = writeln!(
+            text,
+            "| {commits} | {histories} | {:.1} % | {mean:.1} | {clean} | {:.2} |",
+            100.0 * f64::from(found) / f64::from(histories.max(1)),
+            mean / clean
+        );
+    }
+    text
+}
+
+/// Whether the search finds the planted commit, and after how many runs. The last commit has failed once before.
+fn search(commits: usize, random: &mut StdRng) -> (bool, u32) {
+    let culprit = random.random_range(0..commits);
+    let rate = random.random_range(RATES.0..RATES.1);
+    let told = (rate * WRONG_BY.powf(random.random_range(-1.0..1.0))).min(0.9);
+    let mut bisection = Bisection::new(commits, told);
+    bisection.add(commits - 1, true);
+    for runs in 0..1_000 {
+        match bisection.next_step() {
+            NextStep::Run { commit, .. } => {
+                let fails = match commit >= culprit {
+                    true => 1.0 - BROKEN_PASSES,
+                    false => rate,
+                };
+                bisection.add(commit, random.random_bool(fails));
+            }
+            NextStep::Found(commit) => return (commit == culprit, runs),
+            NextStep::NotBroken | NextStep::Stuck => return (false, runs),
+        }
+    }
+    (false, 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_planted_commit_is_found_although_the_test_flakes() {
+        let mut random = StdRng::seed_from_u64(7);
+        let found: Vec<(bool, u32)> = (0..200).map(|_| search(64, &mut random)).collect();
+        let right = found.iter().filter(|(is_right, _)| *is_right).count();
+        assert!(right >= 186, "{right} of 200");
+        // A control: 64 commits need at least log2(64) results.
+        assert!(
+            found
+                .iter()
+                .filter(|(is_right, runs)| *is_right && *runs < 6)
+                .count()
+                < 20
+        );
+    }
+}
