@@ -209,6 +209,12 @@ mod tests {
     }
 
     /// Between 1,000 and 20,000 ms, within 5 % of the usual duration.
+    #[expect(
+        clippy::as_conversions,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "durations are positive and small"
+    )]
     fn noisy(test: u32, run: u32, factor: f64) -> u64 {
         let noise = 0.95 + f64::from((test * 7 + run * 13) % 11) * 0.01;
         (f64::from((test + 1) * 1_000) * noise * factor).round() as u64
@@ -227,7 +233,7 @@ mod tests {
     fn a_slower_test_is_found_on_a_machine_of_any_speed_and_a_slow_machine_is_not() {
         for factor in [0.5, 1.0, 3.0] {
             let mut run: Durations = (0..20).map(|test| (test, noisy(test, 3, factor))).collect();
-            assert_eq!(found(&run), [] as [u32; 0], "{factor}");
+            assert_eq!(found(&run), Vec::<u32>::new(), "{factor}");
             run[7].1 = run[7].1 * 3 / 2;
             assert_eq!(found(&run), [7], "{factor}");
         }

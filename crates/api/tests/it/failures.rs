@@ -40,7 +40,7 @@ async fn has_exactly_the_documented_fields() {
     let failure = &body["failures"][0];
     assert_eq!(
         fields(failure),
-        "action attempts breakage cause evidence explanation filePath fingerprint firstFailedAt mine probabilities runsElsewhere \
+        "action attempts breakage cause evidence explanation filePath fingerprint firstFailedAt mine owners ownersAmbiguous probabilities runsElsewhere \
          sameError stable status testName title verdict"
     );
     assert_eq!(

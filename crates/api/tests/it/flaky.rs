@@ -75,6 +75,8 @@ async fn has_exactly_the_documented_fields() {
             "labels",
             "lastRun",
             "lastSeenAt",
+            "owners",
+            "ownersAmbiguous",
             "runsConsidered",
             "runsInWindow",
             "status",
