@@ -78,7 +78,7 @@ const FIELDS: [Field; 29] = [
     Field(
         "rerun",
         "A JSON array of at most 200 tests, each with `name` and `filePath`: the report is a rerun of these by a gate, and only their results are stored.",
-        "[{\"name\": \"pays\", \"filePath\": \"cart.test.ts\"}]",
+        "[{\"name\": \"cart > pays\", \"filePath\": \"cart.test.ts\"}]",
     ),
     Field("branch", "The branch.", "main"),
     Field(
