@@ -237,7 +237,7 @@ mod tests {
                     assert!(times >= 1);
                     bisection.add(commit, commit >= culprit || flakes());
                 }
-                found => return (found, runs),
+                found @ (NextStep::Found(_) | NextStep::NotBroken | NextStep::Stuck) => return (found, runs),
             }
         }
         panic!("no answer after 200 runs");
