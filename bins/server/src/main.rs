@@ -5,6 +5,7 @@
 
 mod addresses;
 mod clock;
+mod demo_messages;
 mod listeners;
 mod parts;
 mod serve;

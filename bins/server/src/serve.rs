@@ -1,15 +1,20 @@
 //! Composition: the database, the listeners, and their shutdown.
 
-use std::io::{self, Write as _};
+use std::{
+    io::{self, Write as _},
+    sync::Arc,
+};
 
 use actix_web::rt;
 use anyhow::Context as _;
+use assay_explain::links::PublicPages;
 use assay_listener::{Certificate, Signals, hangups, ignore_hangups};
 use assay_settings::{Config, Limits, Sizes};
 use tokio::task::spawn_blocking;
 
 use crate::{
     addresses::Addresses,
+    demo_messages::DemoMessages,
     listeners::{Servers, Sockets, operators},
     parts::Wiring,
     site::Sites,
@@ -35,6 +40,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
         demo,
     } = resources;
 
+    let for_messages = Arc::clone(&database);
     let wiring = Wiring::new(&config, sizes, &addresses, database)?;
     let api = wiring.api(&limits);
     let pages = wiring.pages(&api)?;
@@ -56,7 +62,11 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
             None => ignore_hangups(hangups).await,
         }
     });
+    let mut messages = None;
     if let Some(demo) = demo {
+        let pages = addresses.base_urls().front;
+        let pages = pages.as_deref().map(PublicPages::at);
+        messages = Some(DemoMessages::start(for_messages, demo.messages.clone(), pages));
         let mut out = io::stdout().lock();
         let greeting = assay_demonstration::greeting(&demo, &addresses.base_urls());
         write!(out, "{greeting}")?;
@@ -64,6 +74,7 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     }
 
     servers.run(&mut signals).await?;
+    drop(messages);
     match cluster {
         Some(cluster) => Ok(spawn_blocking(move || cluster.stop()).await??),
         None => Ok(()),

@@ -61,6 +61,10 @@ pub fn greeting(demo: &Demo, urls: &BaseUrls) -> String {
             text += &rerun_command(rerun, key, ingest);
         }
     }
+    text += &format!(
+        "\nMessages about what changes, as a chat would get them:\n\n  tail -f {}\n",
+        shell_quoted(&demo.messages)
+    );
     if let Some(operators) = operators {
         text += &format!("\nReference: {operators}/docs\n");
     }
@@ -86,6 +90,11 @@ fn rerun_command(rerun: &Rerun, key: &str, address: &str) -> String {
         form_file("report", &rerun.report)
     );
     text
+}
+
+/// A path as one word of a shell.
+fn shell_quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
 /// The argument of `curl -F` that sends a file, quoted for curl and for a shell.

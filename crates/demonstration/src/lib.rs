@@ -18,7 +18,8 @@ use assay_domain::{
     key::KeyKind,
     project::{Organization, ProjectEntry},
     rules::RecordingRules,
-    store::{Administration, Recorder},
+    settings::ChatEvent,
+    store::{Administration, ProjectChange, Recorder},
     timestamp::{DAY_MS, Timestamp},
 };
 use assay_flakiness::Engine;
@@ -42,6 +43,8 @@ const MAX_SAMPLE_AGE_MS: i64 = DAY_MS / 2;
 
 /// The sample to send over HTTP. It contains no time, so that it can be sent at any time.
 const REPORT: &str = "report.xml";
+/// The file with the messages.
+const MESSAGES: &str = "messages.txt";
 
 /// The loaded demonstration.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ pub struct Demo {
     pub ingest_key: Option<String>,
     /// The report to send, in the private database's folder.
     pub report: PathBuf,
+    /// The file with the messages about changes, in the private database's folder.
+    pub messages: PathBuf,
     /// The second attempt of a shard of the first project's newest sharded run.
     pub rerun: Option<Rerun>,
     /// The expiry of the key.
@@ -96,7 +101,16 @@ pub fn load<S: Administration + Recorder>(store: &S, folder: &Path, now: Timesta
     for sample in &manifest.projects {
         let project = match existing.iter().position(|project| project.name == sample.name) {
             Some(place) => existing.swap_remove(place),
-            None => store.create_project(organization.id, &sample.name, &sample.stable_branch, now)?,
+            None => {
+                let project =
+                    store.create_project(organization.id, &sample.name, &sample.stable_branch, now)?;
+                let change = ProjectChange {
+                    chat: Some(Some(ChatEvent::ALL.to_vec())),
+                    ..ProjectChange::default()
+                };
+                store.set_project(project.id, &change, &Engine::default(), now)?;
+                project
+            }
         };
         for import in &sample.imports {
             store_sample(store, &project, import, (note.dated_at, is_old), now)
@@ -120,6 +134,7 @@ pub fn load<S: Administration + Recorder>(store: &S, folder: &Path, now: Timesta
         projects,
         ingest_key: ingest_key.map(|key| key.text),
         report: write_report(folder, REPORT)?,
+        messages: absolute(folder.join(MESSAGES))?,
         rerun: manifest
             .projects
             .first()

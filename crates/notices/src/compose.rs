@@ -117,7 +117,7 @@ pub fn test_message(pages: Option<&PublicPages>) -> Content {
     }
 }
 
-fn names(reader: Reader<'_>, project: &Project, edges: &[Edge]) -> Result<EdgeNames, StoreError> {
+pub(crate) fn names(reader: Reader<'_>, project: &Project, edges: &[Edge]) -> Result<EdgeNames, StoreError> {
     let mut tests = Vec::new();
     let mut errors = Vec::new();
     for edge in edges {
@@ -143,6 +143,8 @@ struct Failures {
     runs: HashMap<RunId, Option<String>>,
     /// The runs with a failure that is told.
     with_failures: HashSet<RunId>,
+    /// The runs with a failure, told or not.
+    with_any: HashSet<RunId>,
 }
 
 impl Failures {
@@ -163,6 +165,7 @@ impl Failures {
             unread: 0,
             runs: HashMap::new(),
             with_failures: HashSet::new(),
+            with_any: HashSet::new(),
         };
         if runs.is_empty() {
             return Ok(found);
@@ -187,6 +190,9 @@ impl Failures {
             let Some(run) = joined.runs.get(place).map(|joined| joined.run.id) else {
                 continue;
             };
+            if failure.status.is_failure() {
+                found.with_any.insert(run);
+            }
             let is_told = match of_suites.contains(&run) {
                 true => !is_flaky(&failure) || broken.contains(&failure.test),
                 false => broken.contains(&failure.test),
@@ -253,8 +259,12 @@ impl Failures {
             let is_told = self.with_failures.contains(&run.id);
             (!is_told).then(|| Group {
                 sentence: format!(
-                    "run {} failed with an error outside of its tests{}",
+                    "run {} failed {}{}",
                     run.number,
+                    match self.with_any.contains(&run.id) {
+                        true => "by tests that are flaky",
+                        false => "with an error outside of its tests",
+                    },
                     of_suite(edge)
                 ),
                 error: None,
@@ -423,17 +433,17 @@ fn of_suite(edge: &Edge) -> String {
     }
 }
 
-fn tests(number: usize) -> String {
+pub(crate) fn tests(number: usize) -> String {
     match number {
         1 => "1 test".to_owned(),
         _ => format!("{number} tests"),
     }
 }
 
-fn test_name(name: &str) -> String {
+pub(crate) fn test_name(name: &str) -> String {
     bounded(name, NAME_CHARS)
 }
 
-fn error_title(title: &str) -> String {
+pub(crate) fn error_title(title: &str) -> String {
     bounded(title, SENTENCE_CHARS)
 }

@@ -13,6 +13,7 @@
 mod channel;
 mod compose;
 mod content;
+mod digest;
 mod file;
 mod notifier;
 mod plan;
@@ -24,6 +25,7 @@ pub mod text;
 pub use channel::{Channel, Outgoing, Receipt, SendError};
 pub use compose::{Reader, changes, test_message};
 pub use content::{Content, Group, Tone};
+pub use digest::digest;
 pub use file::{FileChannel, FileFormat};
 pub use notifier::{Notifier, PassReport};
 pub use plan::{Decision, plan};

@@ -17,7 +17,7 @@ use assay_flakiness::Diagnose;
 use uuid::Uuid;
 
 use crate::{
-    Content, Decision, Outgoing, Reader, Target, compose, plan, settle,
+    Content, Decision, Outgoing, Reader, Target, compose, digest, plan, settle,
     settle::{SubjectKey, chains},
 };
 
@@ -101,6 +101,7 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
                     continue;
                 }
                 self.write(&project, target, &events, (&edges, last_batch), now)?;
+                self.write_digest(&project, target, &edges, now)?;
                 if !failed.contains(target.name.as_str())
                     && !self.deliver(&project, target, &mut report, now)?
                 {
@@ -264,6 +265,45 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
                 self.store.add_message(id, &message, now)
             }
         }
+    }
+
+    /// Writes the digest of a target, if one is due. A new target gets its first one at the next due time.
+    fn write_digest(
+        &self,
+        project: &OutboxProject,
+        target: &Target,
+        edges: &[Edge],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let Some((times, due)) = target
+            .digest
+            .as_ref()
+            .and_then(|times| Some((times, times.last_due(now)?)))
+        else {
+            return Ok(());
+        };
+        let id = project.project.id;
+        let heads = self.store.messages(id, &target.name)?;
+        let (Some(newest), Some(oldest)) = (heads.first(), heads.last()) else {
+            return Ok(());
+        };
+        let is_done = heads
+            .iter()
+            .any(|head| head.kind == MessageKind::Digest && head.created_at >= due);
+        if is_done || oldest.created_at > due {
+            return Ok(());
+        }
+        let content = digest(self.reader(), project, edges, (due, times.days()), now)?;
+        let message = NewMessage {
+            target: &target.name,
+            number: newest.number.saturating_add(1),
+            id: new_id(now),
+            kind: MessageKind::Digest,
+            through: newest.through,
+            content: content.as_ref().map(as_json).transpose()?,
+            thread: None,
+        };
+        self.store.add_message(id, &message, now)
     }
 
     /// Sends the due messages of a project to a target, in their order. Returns false if the target did not take one.

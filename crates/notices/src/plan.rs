@@ -3,7 +3,8 @@
 //! Edges of one subject are taken together. What leads back to the state that the target knows is not told, and neither
 //! is what another edge tells: a test that broke with its suite, and one that is healthy since its suite recovered. A
 //! suite that begins to fail is told at once. Everything else waits until an hour after the last message, and so does a
-//! suite that was told within the last day, so that flapping tests cause one message an hour at most.
+//! suite that was told within the last day, so that flapping tests cause one message an hour at most. Flakiness alone waits
+//! for three days, or for another message.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,6 +19,9 @@ use crate::settle::{chains, leads_nowhere};
 
 /// The least time between two messages to a target about a project, unless the second is urgent, in milliseconds.
 const BETWEEN_MS: i64 = 60 * 60_000;
+
+/// The same if the second tells only about flakiness.
+const FLAKINESS_BETWEEN_MS: i64 = 3 * DAY_MS;
 
 /// What to do about the new edges of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +58,11 @@ pub fn plan(
         .collect();
     let runs = RunEdges::of(told.iter().chain(&net));
     let told_tests: HashSet<_> = told.iter().filter_map(told_problem).collect();
-    let is_told = |edge: &&Edge| !runs.tell(edge) && is_a_change(edge, wanted, &told_tests);
+    let told_words: HashSet<_> = told.iter().filter_map(flaky_word).collect();
+    let is_told = |edge: &&Edge| {
+        let is_repeated = flaky_word(edge).is_some_and(|word| told_words.contains(&word));
+        !is_repeated && !runs.tell(edge) && is_a_change(edge, wanted, &told_tests)
+    };
     let net: Vec<Edge> = net.iter().filter(is_told).cloned().collect();
     if net.is_empty() {
         return Decision::Cover;
@@ -69,8 +77,12 @@ pub fn plan(
         });
         edge.event == ChatEvent::RunFailed && !was_told
     });
+    let between_ms = match net.iter().all(|edge| flaky_word(edge).is_some()) {
+        true => FLAKINESS_BETWEEN_MS,
+        false => BETWEEN_MS,
+    };
     match last_message {
-        Some(at) if !is_urgent && now.since_ms(at) < BETWEEN_MS => Decision::Wait,
+        Some(at) if !is_urgent && now.since_ms(at) < between_ms => Decision::Wait,
         Some(_) | None => Decision::Tell(net),
     }
 }
@@ -91,6 +103,31 @@ fn joined(chain: &[&Edge]) -> Option<Edge> {
 fn told_problem(edge: &Edge) -> Option<u32> {
     match (edge.event, edge.subject) {
         (ChatEvent::TestFlaky | ChatEvent::TestBroken, EdgeSubject::Test { test, .. }) => Some(test),
+        (
+            ChatEvent::RunFailed
+            | ChatEvent::RunRecovered
+            | ChatEvent::TestFlaky
+            | ChatEvent::TestBroken
+            | ChatEvent::TestResolved
+            | ChatEvent::NewError,
+            _,
+        ) => None,
+    }
+}
+
+/// What an edge says about the flakiness of a test. A test that is flaky now and then is told once in the time for which
+/// edges are kept.
+fn flaky_word(edge: &Edge) -> Option<(u32, ChatEvent)> {
+    match (edge.event, edge.subject) {
+        (ChatEvent::TestFlaky, EdgeSubject::Test { test, .. })
+        | (
+            ChatEvent::TestResolved,
+            EdgeSubject::Test {
+                test,
+                from: VerdictStatus::Flaky,
+                ..
+            },
+        ) => Some((test, edge.event)),
         (
             ChatEvent::RunFailed
             | ChatEvent::RunRecovered
@@ -245,6 +282,43 @@ mod tests {
         assert_eq!(
             numbers(plan(&edges, &[TestBroken, TestResolved], 2, None, at(9))),
             [11]
+        );
+    }
+
+    #[test]
+    fn flakiness_alone_waits_for_three_days_or_for_another_message() {
+        let flaky = settled(edge(1, 0, TestFlaky, test(7, Healthy, Flaky)), 1);
+        let days = 3 * 24 * 60;
+        assert_eq!(
+            plan(&[flaky.clone()], ChatEvent::ALL, 0, Some(at(0)), at(days - 1)),
+            Decision::Wait
+        );
+        assert_eq!(
+            numbers(plan(&[flaky.clone()], ChatEvent::ALL, 0, Some(at(0)), at(days))),
+            [1]
+        );
+        let error = settled(edge(2, 60, NewError, EdgeSubject::Error { signature: 3 }), 2);
+        assert_eq!(
+            numbers(plan(&[flaky, error], ChatEvent::ALL, 0, Some(at(0)), at(60))),
+            [1, 2]
+        );
+    }
+
+    #[test]
+    fn a_test_that_is_flaky_now_and_then_is_told_once() {
+        let flaky =
+            |number, minutes| settled(edge(number, minutes, TestFlaky, test(7, Healthy, Flaky)), number);
+        let resolved = settled(edge(2, 600, TestResolved, test(7, Flaky, Healthy)), 2);
+        let edges = [flaky(1, 0), resolved.clone(), flaky(3, 1_200)];
+        assert_eq!(numbers(plan(&edges, ChatEvent::ALL, 1, None, at(600))), [3]);
+        assert_eq!(plan(&edges, ChatEvent::ALL, 2, None, at(1_200)), Decision::Cover);
+        let other = settled(edge(4, 1_200, TestFlaky, test(8, Healthy, Flaky)), 4);
+        assert_eq!(numbers(plan(&edges[..2], ChatEvent::ALL, 1, None, at(600))), [2]);
+        assert_eq!(plan(&edges, ChatEvent::ALL, 2, None, at(1_200)), Decision::Cover);
+        let other = settled(edge(4, 1_200, TestFlaky, test(8, Healthy, Flaky)), 4);
+        assert_eq!(
+            numbers(plan(&[flaky(1, 0), other], ChatEvent::ALL, 3, None, at(1_200))),
+            [4]
         );
     }
 

@@ -16,7 +16,7 @@ pub fn plain(content: &Content) -> String {
         write_group(&mut text, group, content);
     }
     if content.more > 0 {
-        let _ = write!(text, "\n- and {} more", causes(content.more));
+        let _ = write!(text, "\n- {}", more_causes(content.more));
     }
     if let Some(url) = &content.url {
         let _ = write!(text, "\n{url}");
@@ -41,10 +41,10 @@ fn write_group(text: &mut String, group: &Group, content: &Content) {
     }
 }
 
-/// A number of causes in words.
-pub fn causes(number: usize) -> String {
+/// The number of further causes in words.
+pub fn more_causes(number: usize) -> String {
     match number {
-        1 => "1 cause".to_owned(),
-        _ => format!("{number} causes"),
+        1 => "and 1 more cause".to_owned(),
+        _ => format!("and {number} more causes"),
     }
 }

@@ -6,6 +6,8 @@
 mod addresses;
 mod config;
 mod http;
+#[cfg(test)]
+mod limits;
 mod secret;
 mod slack;
 mod smtp;

@@ -67,7 +67,7 @@ impl Slack {
         })
     }
 
-    fn body(&self, message: &Outgoing<'_>, content: &Content) -> String {
+    pub(crate) fn body(&self, message: &Outgoing<'_>, content: &Content) -> String {
         let mut body = json!({
             "text": escaped(&text::subject(content)),
             "blocks": blocks(content),
@@ -129,7 +129,7 @@ fn blocks(content: &Content) -> Vec<Value> {
             .map(|group| json!({"type": "section", "text": plain_text(&group_text(group), SECTION_CHARS)})),
     );
     if content.more > 0 {
-        let more = format!("and {} more", text::causes(content.more));
+        let more = text::more_causes(content.more);
         blocks.push(json!({"type": "context", "elements": [plain_text(&more, SECTION_CHARS)]}));
     }
     if let Some(url) = content

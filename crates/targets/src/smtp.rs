@@ -142,3 +142,22 @@ impl Mail {
         Ok(transport.build())
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A mail as it is sent.
+    pub(crate) fn mail(message: &Outgoing<'_>) -> String {
+        let mail = Mail {
+            host: "mail.example.org".to_owned(),
+            port: 465,
+            encryption: Encryption::Tls,
+            credentials: None,
+            from: "Assay <assay@example.org>".parse().unwrap(),
+            to: vec!["team@example.org".parse().unwrap()],
+            allowed: Allowed::default(),
+        };
+        String::from_utf8(mail.mail(message).unwrap().formatted()).unwrap()
+    }
+}

@@ -40,7 +40,7 @@ impl Channel for Teams {
     }
 }
 
-fn body(content: &Content) -> String {
+pub(crate) fn body(content: &Content) -> String {
     json!({
         "type": "message",
         "attachments": [{
@@ -76,10 +76,7 @@ pub(crate) fn card(content: &Content) -> Value {
         blocks.push(rich_text(lines));
     }
     if content.more > 0 {
-        blocks.push(rich_text(vec![run(&format!(
-            "and {} more",
-            text::causes(content.more)
-        ))]));
+        blocks.push(rich_text(vec![run(&text::more_causes(content.more))]));
     }
     let open = |url: &String| json!({"type": "Action.OpenUrl", "title": "Open in Assay", "url": url});
     let actions: Vec<Value> = content.url.iter().map(open).collect();

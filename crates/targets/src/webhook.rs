@@ -82,7 +82,7 @@ impl Channel for Webhook {
     }
 }
 
-fn body(message: &Outgoing<'_>, content: &Content) -> String {
+pub(crate) fn body(message: &Outgoing<'_>, content: &Content) -> String {
     let thread = message.thread.as_ref().map(|(id, _)| message_id(*id));
     json!({"type": "assay.changes", "timestamp": message.at, "thread": thread, "data": content}).to_string()
 }

@@ -21,7 +21,9 @@ mod http;
 mod logins;
 mod program;
 pub mod pty;
+mod receiver;
 mod server;
+mod smtp_receiver;
 pub mod timed_junit;
 mod wait;
 pub mod wire;
@@ -33,6 +35,8 @@ pub use database::{TestDatabase, execute, insert_results, texts, update_results}
 pub use http::{Client, Response};
 pub use logins::Logins;
 pub use program::{Cli, closed_pipe, notify_file, program, started_by, stderr_text};
+pub use receiver::{Answer, Receiver, Request};
 pub use server::{Server, free_address};
+pub use smtp_receiver::SmtpReceiver;
 pub use wait::{PATIENCE, wait_until};
 pub use world::{ServedWorld, Template, World, junit, rfc3339, text};

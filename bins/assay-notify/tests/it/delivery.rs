@@ -5,14 +5,11 @@ use std::{
     process::{Child, Stdio},
 };
 
-use assay_testkit::{World, notify_file, stderr_text, wait_until};
+use assay_testkit::{Answer, Receiver, Request, SmtpReceiver, World, notify_file, stderr_text, wait_until};
 use serde_json::Value;
 use standardwebhooks::Webhook;
 
-use crate::{
-    program::run,
-    receiver::{Answer, Receiver, Request},
-};
+use crate::program::run;
 
 const KEYS: [&str; 2] = [
     "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
@@ -249,5 +246,140 @@ fn a_recovery_continues_the_thread_and_a_preview_changes_nothing() {
     assert!(
         headline.starts_with("e2e passes again on main as of run "),
         "{headline}"
+    );
+}
+
+#[test]
+fn a_recovery_answers_in_the_thread_of_slack_and_of_mail() {
+    let (world, slack, mail) = (world(), Receiver::new(), SmtpReceiver::new());
+    slack.answer(Answer::Status(
+        200,
+        r#"{"ok":true,"ts":"1503435956.000247"}"#.to_owned(),
+    ));
+    let text = format!(
+        "private_addresses = [\"127.0.0.1\"]\n\
+         [[target]]\nname = \"team\"\nslack = {{ token = \"xoxb-hidden\", channel = \"C1\", api = \"http://127.0.0.1:{}/api\" }}\n\
+         [[target]]\nname = \"mail\"\nsmtp = {{ host = \"127.0.0.1\", port = {}, tls = \"off\", from = \"Assay <assay@example.org>\", \
+         to = [\"team@example.org\", \"lead@example.org\"] }}\n",
+        slack.port, mail.port
+    );
+    pass(&world, &text);
+    import(&world, 60, "c000000000", &outcomes(3, 1));
+    pass(&world, &text);
+    import(&world, 50, "d000000000", &outcomes(3, 0));
+    import(&world, 40, "e000000000", &outcomes(3, 0));
+    world
+        .database
+        .execute("UPDATE message SET created_at = created_at - interval '1 hour'");
+    pass(&world, &text);
+
+    let [failed, recovered] = slack.requests().try_into().unwrap();
+    assert_eq!(failed.path, "/api/chat.postMessage");
+    assert_eq!(failed.headers["authorization"], "Bearer xoxb-hidden");
+    let body = |request: &Request| serde_json::from_str::<Value>(&request.body).unwrap();
+    let (failed, recovered) = (body(&failed), body(&recovered));
+    assert_eq!(
+        (&failed["channel"], failed.get("thread_ts")),
+        (&"C1".into(), None)
+    );
+    assert_eq!(recovered["thread_ts"], "1503435956.000247");
+
+    let [failed, recovered] = mail.mails().try_into().unwrap();
+    assert!(
+        failed.starts_with("RCPT TO:<team@example.org>\nRCPT TO:<lead@example.org>\n"),
+        "{failed}"
+    );
+    let header = |mail: &str, name: &str| -> Option<String> {
+        let prefix = format!("{name}: ");
+        mail.lines()
+            .find_map(|line| line.strip_prefix(&prefix))
+            .map(str::to_owned)
+    };
+    assert_eq!(
+        header(&failed, "Subject").unwrap(),
+        "web: 1 test broke since c0000000"
+    );
+    let id = header(&failed, "Message-ID").unwrap();
+    assert_eq!(header(&recovered, "In-Reply-To"), Some(id.clone()));
+    assert_eq!(header(&recovered, "References"), Some(id));
+    assert_eq!(header(&failed, "Auto-Submitted").unwrap(), "auto-generated");
+
+    // Slack answers a refusal with status 200.
+    slack.answer(Answer::Status(
+        200,
+        r#"{"ok":false,"error":"channel_not_found"}"#.to_owned(),
+    ));
+    let refused = run(&world, &text, &["--test", "team"]);
+    assert!(
+        stderr_text(&refused).contains("Slack refuses the message: channel_not_found"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_digest_names_what_changed_by_owner_at_its_time() {
+    let world = world();
+    let messages = world.folder.path().join("messages");
+    let text = format!(
+        "[[target]]\nname = \"log\"\nevents = [\"test_broken\", \"test_flaky\", \"test_resolved\", \"new_error\"]\n\
+         digest = {{ every = \"day\", at = \"00:00\" }}\nfile = {{ path = {messages:?} }}\n"
+    );
+    pass(&world, &text);
+    for (minutes, commit) in [(60, "c000000000"), (50, "d000000000"), (40, "e000000000")] {
+        import(&world, minutes, commit, &outcomes(3, 1));
+    }
+    pass(&world, &text);
+    let before = fs::read_to_string(&messages).unwrap();
+    assert!(
+        before.contains("1 test broke since c0000000") && !before.contains("the last day"),
+        "{before}"
+    );
+    // Everything happened yesterday.
+    world.database.execute(
+        "UPDATE message SET created_at = created_at - interval '1 day'; \
+         UPDATE edge SET settled_at = date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' - interval '1 hour'; \
+         UPDATE project SET owners_path = 'CODEOWNERS', owners_text = '* @shop/cart', owners_files = 'cart.test.ts', \
+         owners_at = now(), observed = gen_random_uuid(), judged = NULL",
+    );
+    pass(&world, &text);
+    pass(&world, &text);
+    let digest = fs::read_to_string(&messages).unwrap()[before.len()..].to_owned();
+    assert_eq!(digest.matches("the last day").count(), 1, "{digest}");
+    assert!(
+        digest.contains("web: the last day: 1 test broke, 0 became flaky, 0 healthy again, 1 new error"),
+        "{digest}"
+    );
+    assert!(
+        digest.contains("- @shop/cart: 1 broke, 0 became flaky, 0 healthy again\n    · broke: "),
+        "{digest}"
+    );
+}
+
+#[test]
+fn quiet_hours_hold_messages_back_and_what_is_over_by_then_is_not_told() {
+    let world = world();
+    let messages = world.folder.path().join("messages");
+    let target = |quiet: &str| {
+        format!("[[target]]\nname = \"log\"\n{quiet}\nfile = {{ path = {messages:?}, format = \"json\" }}\n")
+    };
+    // The whole day but a minute that is not now.
+    let now = time::OffsetDateTime::now_utc();
+    let (hour, other) = ((now.hour() + 12) % 24, (now.hour() + 12) % 24);
+    let quiet = target(&format!(
+        "quiet = {{ from = \"{hour:02}:01\", to = \"{other:02}:00\" }}"
+    ));
+    pass(&world, &target(""));
+    import(&world, 60, "c000000000", &outcomes(3, 1));
+    pass(&world, &quiet);
+    import(&world, 50, "d000000000", &outcomes(3, 0));
+    import(&world, 40, "e000000000", &outcomes(3, 0));
+    pass(&world, &quiet);
+    assert!(!messages.exists());
+    import(&world, 30, "f000000000", &outcomes(3, 0));
+    pass(&world, &target(""));
+    let told = fs::read_to_string(&messages).unwrap_or_default();
+    assert!(
+        !told.contains("run_failed") && !told.contains("test_broken"),
+        "{told}"
     );
 }

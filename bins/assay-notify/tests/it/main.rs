@@ -11,4 +11,3 @@
 
 mod delivery;
 mod program;
-mod receiver;

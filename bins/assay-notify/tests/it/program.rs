@@ -2,9 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _, process::Output};
 
-use assay_testkit::{World, notify_file, stderr_text};
-
-use crate::receiver::Receiver;
+use assay_testkit::{Answer, Receiver, World, notify_file, stderr_text};
 
 /// Runs the program with this file.
 pub(crate) fn run(world: &World, text: &str, arguments: &[&str]) -> Output {
@@ -58,7 +56,7 @@ fn a_test_message_arrives_and_a_refused_one_is_an_error() {
 
     let unknown = run(&world, &text, &["--test", "hok"]);
     assert!(stderr_text(&unknown).contains("it has: hook"), "{unknown:?}");
-    receiver.answer(crate::receiver::Answer::Status(410, String::new()));
+    receiver.answer(Answer::Status(410, String::new()));
     let refused = run(&world, &text, &["--test", "hook"]);
     let printed = stderr_text(&refused);
     assert_eq!(refused.status.code(), Some(1));

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, process::Command};
 
-use assay_testkit::{Client, Server, TestDatabase, program, wire::escape};
+use assay_testkit::{Client, Server, TestDatabase, program, wait_until, wire::escape};
 use serde_json::{Value, json};
 
 use crate::{agents, private::Private};
@@ -483,4 +483,29 @@ fn everything(server: &Private, key: &str) -> Vec<Value> {
         all.push(runs["runs"].clone());
     }
     all
+}
+
+#[test]
+fn a_demonstration_writes_messages_to_the_file_that_it_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Private::start(folder.path(), &["--demo", "--no-install"]);
+    server.ready();
+    server.wait_for_log("Stop with Ctrl-C.");
+    let log = server.log();
+    let line = log.lines().find_map(|line| line.trim().strip_prefix("tail -f '"));
+    let file = line.unwrap().strip_suffix('\'').unwrap();
+    let messages = || std::fs::read_to_string(file).unwrap_or_default();
+    wait_until("a message", || messages().contains("storefront: "));
+    let greeting = greeted(&log);
+    let settings = server
+        .client()
+        .get(
+            &format!("/api/v1/projects/{}/settings", greeting.project),
+            Some(&greeting.key),
+        )
+        .json();
+    assert_eq!(settings["settings"]["chat"]["configured"], true, "{settings}");
+    // The messages link to the pages, if they are on.
+    let has_pages = log.contains("Open this in a browser");
+    assert_eq!(messages().contains("/p/"), has_pages, "{}", messages());
 }

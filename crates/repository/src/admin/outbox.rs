@@ -31,7 +31,7 @@ use crate::{
         column::{At, corrupt, count, int, optional_word, storable, word},
         connection_string::establish,
         pool::{Read, WorkError},
-        schema::{edge, message, organization, project as projects, signature},
+        schema::{edge, message, organization, project as projects, project_entry, signature},
     },
     read::test,
 };
@@ -275,7 +275,8 @@ struct ProjectRow {
     judged_at: Option<At>,
     served: Option<Vec<String>>,
     served_at: Option<At>,
-    last_batch: Option<i32>,
+    settled: Option<i32>,
+    covered: Option<i32>,
     has_unsettled: bool,
 }
 
@@ -301,6 +302,10 @@ fn outbox_projects(connection: &mut PgConnection, now: Timestamp) -> Read<Vec<Ou
             edge::table
                 .filter(edge::project_id.eq(projects::id))
                 .select(max(edge::settled))
+                .single_value(),
+            message::table
+                .filter(message::project_id.eq(projects::id))
+                .select(max(message::through))
                 .single_value(),
             exists(
                 edge::table
@@ -334,7 +339,7 @@ fn outbox_projects(connection: &mut PgConnection, now: Timestamp) -> Read<Vec<Ou
             served: served
                 .map(|(served, at)| Ok::<_, StoreError>((events(served)?, at.0)))
                 .transpose()?,
-            last_batch: row.last_batch.unwrap_or(0),
+            last_batch: last_batch(row.settled, row.covered),
             has_unsettled: row.has_unsettled,
         });
     }
@@ -406,6 +411,11 @@ impl Row {
     }
 }
 
+/// The last batch of a project. Edges are deleted after a while, and the messages then still say how far they were.
+fn last_batch(settled: Option<i32>, covered: Option<i32>) -> i32 {
+    settled.max(covered).unwrap_or(0)
+}
+
 fn settle(
     connection: &mut PgConnection,
     project: Uuid,
@@ -413,11 +423,15 @@ fn settle(
     cancelled: &[i32],
     now: Timestamp,
 ) -> QueryResult<()> {
-    let last: Option<i32> = edge::table
+    let settled_before: Option<i32> = edge::table
         .filter(edge::project_id.eq(project))
         .select(max(edge::settled))
         .first(connection)?;
-    let batch = last.unwrap_or(0).saturating_add(1);
+    let covered: Option<i32> = message::table
+        .filter(message::project_id.eq(project))
+        .select(max(message::through))
+        .first(connection)?;
+    let batch = last_batch(settled_before, covered).saturating_add(1);
     for (numbers, is_cancelled) in [(settled, false), (cancelled, true)] {
         diesel::update(edge::table)
             .filter(edge::project_id.eq(project))
@@ -636,4 +650,23 @@ pub(crate) fn forget(connection: &mut PgConnection, project: Uuid, now: Timestam
         edges: u64::try_from(edges).unwrap_or(u64::MAX),
         messages,
     })
+}
+
+/// The same for every project, where no `assay-notify` runs. What is dropped gets a line in the log.
+pub(crate) fn prune(database: &Database, now: Timestamp) -> Result<(), StoreError> {
+    let projects: Vec<Uuid> = database.on_primary("reading projects", |connection| {
+        let ids = project_entry::table.select(project_entry::id).load(connection);
+        Ok::<_, WorkError<StoreError>>(ids?)
+    })?;
+    for project in projects {
+        let Dropped { edges, messages } = database.forget(ProjectId(project), now)?;
+        if edges > 0 || !messages.is_empty() {
+            let messages = messages.len();
+            log::warn!(
+                "of project {project}, {edges} edges and {messages} messages were dropped, because assay-notify did not \
+                 deliver them within three days"
+            );
+        }
+    }
+    Ok(())
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     Database,
-    admin::{deletion, intake},
+    admin::{deletion, intake, outbox},
     db::{
         column::{At, long_count, word},
         period,
@@ -60,6 +60,9 @@ pub(crate) fn prune(
         uploads: intake::prune(database, now, dry_run)?,
         ..PruneReport::default()
     };
+    if !dry_run {
+        outbox::prune(database, now)?;
+    }
     let projects_due = database.on_primary("reading projects", |connection| {
         projects(connection, now, bare_before)
     })?;

@@ -142,11 +142,11 @@ impl ProjectJudgement {
         let statuses = rows.verdicts.iter();
         let statuses = statuses.map(|(test, verdict)| (*test, before(test), verdict.status));
         let changed_statuses: Vec<_> = statuses.filter(|(_, from, to)| from != to).collect();
-        let is_flaky = |test| {
+        let may_be_broken = |test| {
             let verdict = rows.verdicts.get(&test);
-            verdict.is_some_and(|verdict| verdict.status == VerdictStatus::Flaky)
+            verdict.is_none_or(|verdict| edges::may_be_broken(verdict.status, verdict.own.broken_probability))
         };
-        let edges = JudgedEdges::of(&history, now, &changed_statuses, is_flaky);
+        let edges = JudgedEdges::of(&history, now, &changed_statuses, may_be_broken);
         let stored_count = stored.verdicts.len();
         let mut changes = rows.changes(connection, project, stored)?;
         changes.verdicts += unknown.len();

@@ -193,6 +193,25 @@ fn settled_edges_have_batches_and_cancelled_ones_are_gone() {
     assert_eq!((projects[0].last_batch, projects[0].has_unsettled), (2, false));
 }
 
+#[test]
+fn batches_go_on_after_the_edges_of_earlier_ones_are_deleted() {
+    let world = world();
+    import(&world, &report("bad").at(8 * HOUR).test("x", "f"), 2);
+    let (store, id) = (&world.store, world.project.id);
+    store.settle(id, &[0], &[1, 2], NOW).unwrap();
+    let told = NewMessage {
+        through: 1,
+        ..message(0, None)
+    };
+    store.add_message(id, &told, NOW).unwrap();
+    store.forget(id, NOW.plus_days(9)).unwrap();
+    assert_eq!(store.settled(id).unwrap(), []);
+    assert_eq!(store.outbox_projects(NOW).unwrap()[0].last_batch, 1);
+    import(&world, &report("good").at(7 * HOUR).test("x", "p"), 3);
+    store.settle(id, &[3], &[], NOW.plus_days(9)).unwrap();
+    assert_eq!(store.settled(id).unwrap()[0].settled.unwrap().batch, 2);
+}
+
 fn message(number: i32, content: Option<&str>) -> NewMessage<'static> {
     NewMessage {
         target: "team",

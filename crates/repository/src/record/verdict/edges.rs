@@ -29,6 +29,23 @@ const MOST_EDGES: usize = 2_000;
 /// Most suites whose state is kept between judgements.
 const MOST_SUITES: usize = 1_000;
 
+/// The probability of broken code from which a failed test makes its suite fail.
+const LEAST_BROKEN: f64 = 0.5;
+/// The number of failed tests that make a suite fail whatever their verdicts are, as for the gate.
+const CROWD: usize = 10;
+
+/// Whether a test that failed in the newest run shows broken code, by its new verdict and P(its code is broken).
+pub(super) fn may_be_broken(status: VerdictStatus, broken: Option<f64>) -> bool {
+    match status {
+        VerdictStatus::Flaky => false,
+        // Too few runs to know better.
+        VerdictStatus::InsufficientData => true,
+        VerdictStatus::Healthy | VerdictStatus::Failing | VerdictStatus::Broken => {
+            broken.is_none_or(|broken| broken >= LEAST_BROKEN)
+        }
+    }
+}
+
 /// Whether a judgement writes edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EdgeRecording {
@@ -80,13 +97,13 @@ struct Place {
 }
 
 impl JudgedEdges {
-    /// Reads a judged history. `changes` are the changed verdicts with the former and the new status, and `is_flaky`
-    /// returns whether the new verdict on a test is that it is flaky.
+    /// Reads a judged history. `changes` are the changed verdicts with the former and the new status, and `may_be_broken`
+    /// returns whether a test that failed in the newest run shows broken code.
     pub(super) fn of(
         history: &History,
         now: Timestamp,
         changes: &[(i32, VerdictStatus, VerdictStatus)],
-        is_flaky: impl Fn(i32) -> bool,
+        may_be_broken: impl Fn(i32) -> bool,
     ) -> Self {
         let branches = history.runs.iter().map(|observed| observed.run.branch.as_deref());
         let stable = StableBranch::among(&history.stable_branch, branches);
@@ -124,11 +141,12 @@ impl JudgedEdges {
         let tests = tests.collect();
         let suites = suites.iter().filter_map(|(suite, newest_first)| {
             let newest = newest_first.first()?;
-            let mut failures = newest.failures.iter().filter(|failure| !failure.recovered);
+            let failures = || newest.failures.iter().filter(|failure| !failure.recovered);
             let state = SuiteState {
                 run: run_id(newest)?,
                 failed: newest.ending.failed_outside_tests
-                    || failures.any(|failure| !is_flaky(int(failure.test))),
+                    || failures().count() >= CROWD
+                    || failures().any(|failure| may_be_broken(int(failure.test))),
             };
             Some((Arc::clone(suite), state))
         });

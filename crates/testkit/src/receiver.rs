@@ -10,16 +10,18 @@ use std::{
 
 /// A request.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
-    pub(crate) path: String,
+pub struct Request {
+    /// The path.
+    pub path: String,
     /// The headers, by their names in lower case.
-    pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) body: String,
+    pub headers: BTreeMap<String, String>,
+    /// The body.
+    pub body: String,
 }
 
 /// What a receiver does with a request.
 #[derive(Debug, Clone)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// A status and a body.
     Status(u16, String),
     /// A redirection to this address.
@@ -29,14 +31,21 @@ pub(crate) enum Answer {
 }
 
 /// An HTTP server on a port of its own, until the process ends.
-pub(crate) struct Receiver {
-    pub(crate) port: u16,
+#[derive(Debug)]
+pub struct Receiver {
+    /// Its port on 127.0.0.1.
+    pub port: u16,
     requests: Arc<Mutex<Vec<Request>>>,
     answer: Arc<Mutex<Answer>>,
 }
 
 impl Receiver {
-    pub(crate) fn new() -> Self {
+    /// Starts it. It answers with status 200 and `{}`.
+    #[expect(
+        clippy::new_without_default,
+        reason = "a default value should not open a port"
+    )]
+    pub fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -54,11 +63,13 @@ impl Receiver {
         }
     }
 
-    pub(crate) fn answer(&self, answer: Answer) {
+    /// Changes the answer to later requests.
+    pub fn answer(&self, answer: Answer) {
         *self.answer.lock().unwrap() = answer;
     }
 
-    pub(crate) fn requests(&self) -> Vec<Request> {
+    /// The requests so far.
+    pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
 }

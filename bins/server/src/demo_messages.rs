@@ -1,0 +1,73 @@
+//! The messages of the demonstration: `assay-notify` within this program, with a file as its only target.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError, Sender},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use assay_domain::settings::ChatEvent;
+use assay_explain::links::PublicPages;
+use assay_flakiness::Engine;
+use assay_notices::{FileChannel, FileFormat, Notifier, Scope, Target};
+use assay_repository::Database;
+
+use crate::clock;
+
+/// How often the outbox is read.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// A thread that writes the messages. Dropping the value stops it and waits for it.
+pub(crate) struct DemoMessages {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl DemoMessages {
+    /// Starts the thread.
+    pub(crate) fn start(database: Arc<Database>, file: PathBuf, pages: Option<PublicPages>) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let engine = Engine::default();
+            let target = Target {
+                name: "demo".to_owned(),
+                scope: Scope::All,
+                events: ChatEvent::ALL.to_vec(),
+                quiet: None,
+                digest: None,
+                channel: Box::new(FileChannel {
+                    path: file,
+                    format: FileFormat::Text,
+                }),
+            };
+            let notifier = Notifier::new(&*database, &engine, pages, vec![target], || 0.0);
+            loop {
+                if let Err(error) = notifier.pass(clock::now()) {
+                    log::warn!("the messages of the demonstration: {error}");
+                }
+                match stopped.recv_timeout(EVERY) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        });
+        Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for DemoMessages {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread is in the log.
+            let _ = thread.join();
+        }
+    }
+}
