@@ -45,10 +45,6 @@ pub(crate) fn open(cli: &Cli) -> anyhow::Result<OpenDatabase> {
     })
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a program reads its environment, here only"
-)]
 fn private_folder(cli: &Cli) -> PathBuf {
     match &cli.data_dir {
         Some(folder) if !folder.as_os_str().is_empty() => folder.clone(),
