@@ -87,9 +87,9 @@ fn strings(value: &Value) -> Vec<(String, String)> {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
-                match value {
-                    Value::String(text) => found.push((name.clone(), text.clone())),
-                    other => found.extend(strings(other)),
+                match value.as_str() {
+                    Some(text) => found.push((name.clone(), text.to_owned())),
+                    None => found.extend(strings(value)),
                 }
             }
         }
