@@ -21,6 +21,7 @@ mod interrupted;
 mod killed;
 mod load;
 mod memory;
+mod messages;
 mod outage;
 mod overload;
 mod paging;
