@@ -5,7 +5,6 @@
 
 mod addresses;
 mod clock;
-mod demo_messages;
 mod listeners;
 mod parts;
 mod serve;

@@ -7,14 +7,14 @@ use std::{
 
 use actix_web::rt;
 use anyhow::Context as _;
-use assay_explain::links::PublicPages;
+use assay_demonstration::DemoMessages;
 use assay_listener::{Certificate, Signals, hangups, ignore_hangups};
 use assay_settings::{Config, Limits, Sizes};
 use tokio::task::spawn_blocking;
 
 use crate::{
     addresses::Addresses,
-    demo_messages::DemoMessages,
+    clock,
     listeners::{Servers, Sockets, operators},
     parts::Wiring,
     site::Sites,
@@ -64,9 +64,14 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     });
     let mut messages = None;
     if let Some(demo) = demo {
-        let pages = addresses.base_urls().front;
-        let pages = pages.as_deref().map(PublicPages::at);
-        messages = Some(DemoMessages::start(for_messages, demo.messages.clone(), pages));
+        let address = addresses.base_urls().front;
+        let file = demo.messages.clone();
+        messages = Some(DemoMessages::start(
+            for_messages,
+            file,
+            address.as_deref(),
+            clock::now,
+        ));
         let mut out = io::stdout().lock();
         let greeting = assay_demonstration::greeting(&demo, &addresses.base_urls());
         write!(out, "{greeting}")?;

@@ -3,6 +3,7 @@
 mod greeting;
 mod install;
 mod manifest;
+mod messages;
 mod note;
 
 use std::{
@@ -33,6 +34,7 @@ use note::{Key, Note};
 
 pub use greeting::{BaseUrls, greeting};
 pub use install::install_if_missing;
+pub use messages::DemoMessages;
 
 /// The sample reports and their manifest, embedded in the program so that they are available anywhere.
 static SAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../testdata/demo");

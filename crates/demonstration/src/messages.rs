@@ -1,4 +1,4 @@
-//! The messages of the demonstration: `assay-notify` within this program, with a file as its only target.
+//! The messages of the demonstration: what `assay-notify` does, within the server, with a file as its only target.
 
 use std::{
     path::PathBuf,
@@ -10,26 +10,34 @@ use std::{
     time::Duration,
 };
 
-use assay_domain::settings::ChatEvent;
+use assay_domain::{
+    settings::ChatEvent,
+    store::{Outbox, Store},
+    timestamp::Timestamp,
+};
 use assay_explain::links::PublicPages;
 use assay_flakiness::Engine;
 use assay_notices::{FileChannel, FileFormat, Notifier, Scope, Target};
-use assay_repository::Database;
-
-use crate::clock;
 
 /// How often the outbox is read.
 const EVERY: Duration = Duration::from_secs(2);
 
 /// A thread that writes the messages. Dropping the value stops it and waits for it.
-pub(crate) struct DemoMessages {
+#[derive(Debug)]
+pub struct DemoMessages {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl DemoMessages {
-    /// Starts the thread.
-    pub(crate) fn start(database: Arc<Database>, file: PathBuf, pages: Option<PublicPages>) -> Self {
+    /// Starts the thread. Messages link to the pages at this address, and `now` reads the clock.
+    pub fn start<S: Store + Outbox + 'static>(
+        store: Arc<S>,
+        file: PathBuf,
+        pages: Option<&str>,
+        now: impl Fn() -> Timestamp + Send + 'static,
+    ) -> Self {
+        let pages = pages.map(PublicPages::at);
         let (stop, stopped) = mpsc::channel();
         let thread = thread::spawn(move || {
             let engine = Engine::default();
@@ -44,9 +52,9 @@ impl DemoMessages {
                     format: FileFormat::Text,
                 }),
             };
-            let notifier = Notifier::new(&*database, &engine, pages, vec![target], || 0.0);
+            let notifier = Notifier::new(&*store, &engine, pages, vec![target], || 0.0);
             loop {
-                if let Err(error) = notifier.pass(clock::now()) {
+                if let Err(error) = notifier.pass(now()) {
                     log::warn!("the messages of the demonstration: {error}");
                 }
                 match stopped.recv_timeout(EVERY) {
