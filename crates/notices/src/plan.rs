@@ -203,6 +203,8 @@ impl<'a> RunEdges<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use ChatEvent::{NewError, RunFailed, RunRecovered, TestBroken, TestFlaky, TestResolved};
     use VerdictStatus::{Broken, Flaky, Healthy};
 
@@ -223,11 +225,11 @@ mod tests {
         let failed = settled(edge(0, 0, RunFailed, SUITE), 1);
         let last = Some(at(-5));
         assert_eq!(
-            numbers(plan(&[failed.clone()], ChatEvent::ALL, 0, last, at(0))),
+            numbers(plan(slice::from_ref(&failed), ChatEvent::ALL, 0, last, at(0))),
             [0]
         );
         assert_eq!(
-            plan(&[failed.clone()], ChatEvent::ALL, 1, last, at(0)),
+            plan(slice::from_ref(&failed), ChatEvent::ALL, 1, last, at(0)),
             Decision::Nothing
         );
         let error = settled(edge(1, 2, NewError, EdgeSubject::Error { signature: 3 }), 2);
@@ -290,11 +292,23 @@ mod tests {
         let flaky = settled(edge(1, 0, TestFlaky, test(7, Healthy, Flaky)), 1);
         let days = 3 * 24 * 60;
         assert_eq!(
-            plan(&[flaky.clone()], ChatEvent::ALL, 0, Some(at(0)), at(days - 1)),
+            plan(
+                slice::from_ref(&flaky),
+                ChatEvent::ALL,
+                0,
+                Some(at(0)),
+                at(days - 1)
+            ),
             Decision::Wait
         );
         assert_eq!(
-            numbers(plan(&[flaky.clone()], ChatEvent::ALL, 0, Some(at(0)), at(days))),
+            numbers(plan(
+                slice::from_ref(&flaky),
+                ChatEvent::ALL,
+                0,
+                Some(at(0)),
+                at(days)
+            )),
             [1]
         );
         let error = settled(edge(2, 60, NewError, EdgeSubject::Error { signature: 3 }), 2);
@@ -323,7 +337,7 @@ mod tests {
     fn a_problem_that_was_never_told_is_not_told_to_be_over() {
         let resolved = settled(edge(1, 0, TestResolved, test(7, Flaky, Healthy)), 2);
         assert_eq!(
-            plan(&[resolved.clone()], ChatEvent::ALL, 1, None, at(0)),
+            plan(slice::from_ref(&resolved), ChatEvent::ALL, 1, None, at(0)),
             Decision::Cover
         );
         let flaky = settled(edge(0, -60, TestFlaky, test(7, Healthy, Flaky)), 1);

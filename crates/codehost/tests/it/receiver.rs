@@ -282,7 +282,7 @@ fn check_run(state: &mut State, (method, path): (&str, &str), json: &Value) -> R
     }
     let id = match path.rsplit_once("/check-runs/") {
         Some((_, id)) => id.parse().unwrap(),
-        None => state.check_runs.len() as u64 + 1,
+        None => u64::try_from(state.check_runs.len()).unwrap() + 1,
     };
     let mut run = json.clone();
     run["id"] = json!(id);

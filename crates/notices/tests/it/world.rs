@@ -126,7 +126,8 @@ impl Run {
     fn recording(&self, at: Timestamp) -> Recording {
         let mut content = [0_u8; 32];
         for (index, byte) in self.key.bytes().enumerate() {
-            content[index % 32] = content[index % 32].wrapping_mul(31).wrapping_add(byte) ^ (index as u8);
+            content[index % 32] =
+                content[index % 32].wrapping_mul(31).wrapping_add(byte) ^ u8::try_from(index % 256).unwrap();
         }
         let started_at = at.plus_ms(-MINUTE);
         Recording {
@@ -156,7 +157,7 @@ impl Run {
             .find(|(failed, _)| *failed == number)
             .map(|(_, error)| error);
         let mut executions = Executions::with_capacity(1);
-        executions.push([attempt(error)].into_iter());
+        executions.push([attempt(error)]);
         RecordedTest {
             shown_as: Default::default(),
             test: TestName {
