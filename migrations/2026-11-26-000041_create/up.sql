@@ -154,7 +154,7 @@ CREATE INDEX run_by_branch ON run (project_id, branch, started_at DESC, number D
 
 -- The number of runs of each day, derived from them in the import's transaction. Counting the runs of a period therefore
 -- depends on its days and not on its runs.
-CREATE TABLE run_day (
+CREATE TABLE daily_count (
     project_id uuid NOT NULL REFERENCES project (id),
     -- Its start, in UTC.
     day timestamptz NOT NULL,
@@ -259,7 +259,7 @@ CREATE TABLE signature_alias (
 -- The results of a run in blocks: one row for those of 512 tests with neighbouring numbers. `block` is the number of the
 -- first one, divided by 512. The arrays have one element for each test that ran, in the order of the tests. An array that
 -- is null has the same value for all tests, which its comment names. Only the import transaction writes here. The table is
--- partitioned by the start of the run, mostly by week, so that pruning can drop whole tables; see assay_make_room below.
+-- partitioned by the start of the run, mostly by week, so that pruning can drop whole tables; see assay_create_partition below.
 CREATE TABLE result_block (
     project_id uuid NOT NULL,
     -- The run's start, so that a query of a period needs no other table.
@@ -394,7 +394,7 @@ CREATE STATISTICS attempt_texts_run (dependencies) ON project_id, run_number, st
 
 -- The partitions of `result_block`, `attempt` and `attempt_texts`, by the starts of the runs in them: result_block_<name>
 -- and so on.
-CREATE TABLE period (
+CREATE TABLE partition (
     starts_at timestamptz PRIMARY KEY,
     -- Exclusive.
     ends_at timestamptz NOT NULL UNIQUE,
@@ -408,7 +408,7 @@ CREATE TABLE period (
 -- hundred partitions at most. Runs with the rights of its owner, so that an importer needs no right to create tables.
 --
 -- A partition is created first and then attached, which blocks neither readers nor writers.
-CREATE FUNCTION assay_make_room(at timestamptz, now timestamptz) RETURNS boolean
+CREATE FUNCTION assay_create_partition(at timestamptz, now timestamptz) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET timezone = 'UTC' AS $$
 DECLARE
     near_from CONSTANT timestamptz := date_trunc('week', now) - interval '15 weeks';
@@ -418,13 +418,13 @@ DECLARE
     suffix text;
     parent text;
 BEGIN
-    PERFORM FROM period WHERE starts_at <= at AND at < ends_at FOR KEY SHARE;
+    PERFORM FROM partition WHERE starts_at <= at AND at < ends_at FOR KEY SHARE;
     IF FOUND THEN
         RETURN false;
     END IF;
     -- One at a time; then another may have made it meanwhile.
     PERFORM pg_advisory_xact_lock(x'617373617979'::bigint);
-    PERFORM FROM period WHERE starts_at <= at AND at < ends_at FOR KEY SHARE;
+    PERFORM FROM partition WHERE starts_at <= at AND at < ends_at FOR KEY SHARE;
     IF FOUND THEN
         RETURN false;
     END IF;
@@ -442,8 +442,8 @@ BEGIN
             lower := greatest(lower, near_to);
         END IF;
     END IF;
-    lower := greatest(lower, (SELECT max(ends_at) FROM period WHERE ends_at <= at));
-    upper := least(upper, (SELECT min(starts_at) FROM period WHERE starts_at > at));
+    lower := greatest(lower, (SELECT max(ends_at) FROM partition WHERE ends_at <= at));
+    upper := least(upper, (SELECT min(starts_at) FROM partition WHERE starts_at > at));
     suffix := CASE WHEN lower = '-infinity' THEN 'early' ELSE to_char(lower, 'YYYYMMDD') END;
     FOREACH parent IN ARRAY ARRAY['result_block', 'attempt', 'attempt_texts'] LOOP
         EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION INCLUDING STATISTICS)',
@@ -455,42 +455,42 @@ BEGIN
         EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)',
             parent, parent || '_' || suffix, lower, upper);
     END LOOP;
-    INSERT INTO period VALUES (lower, upper, suffix);
+    INSERT INTO partition VALUES (lower, upper, suffix);
     RETURN true;
 END
 $$;
-REVOKE ALL ON FUNCTION assay_make_room FROM PUBLIC;
+REVOKE ALL ON FUNCTION assay_create_partition FROM PUBLIC;
 -- The function uses the tables of this schema, whatever the caller's search path.
-DO $$ BEGIN EXECUTE format('ALTER FUNCTION assay_make_room SET search_path = %I, pg_temp', current_schema()); END $$;
+DO $$ BEGIN EXECUTE format('ALTER FUNCTION assay_create_partition SET search_path = %I, pg_temp', current_schema()); END $$;
 
 -- Whether runs that start at a time have partitions. Keeps these from being dropped until the caller's transaction ends. With
--- the rights of its owner, so that an importer needs none to lock periods.
-CREATE FUNCTION assay_hold_room(at timestamptz) RETURNS boolean
+-- the rights of its owner, so that an importer needs none to lock partitions.
+CREATE FUNCTION assay_hold_partition(at timestamptz) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    PERFORM FROM period WHERE starts_at <= at AND at < ends_at FOR KEY SHARE;
+    PERFORM FROM partition WHERE starts_at <= at AND at < ends_at FOR KEY SHARE;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    -- The row of a new period is visible shortly before its partitions are, to other sessions and on other machines.
-    -- assay_make_room has this lock until they are.
+    -- The row of a new partition is visible shortly before its partitions are, to other sessions and on other machines.
+    -- assay_create_partition has this lock until they are.
     PERFORM pg_advisory_lock_shared(x'617373617979'::bigint);
     PERFORM pg_advisory_unlock_shared(x'617373617979'::bigint);
     RETURN true;
 END
 $$;
-REVOKE ALL ON FUNCTION assay_hold_room FROM PUBLIC;
-DO $$ BEGIN EXECUTE format('ALTER FUNCTION assay_hold_room SET search_path = %I, pg_temp', current_schema()); END $$;
+REVOKE ALL ON FUNCTION assay_hold_partition FROM PUBLIC;
+DO $$ BEGIN EXECUTE format('ALTER FUNCTION assay_hold_partition SET search_path = %I, pg_temp', current_schema()); END $$;
 
 -- Drops the partitions of this name. Returns false if a run still starts in them, or if they stay locked for longer than
 -- readers and imports may be delayed. The caller may then try again.
-CREATE FUNCTION assay_drop_period(period_name text) RETURNS boolean
+CREATE FUNCTION assay_drop_partition(partition_name text) RETURNS boolean
 LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
 DECLARE
-    dropped period;
+    dropped partition;
 BEGIN
     -- Waits for the imports that write there.
-    SELECT * INTO dropped FROM period WHERE name = period_name FOR UPDATE;
+    SELECT * INTO dropped FROM partition WHERE name = partition_name FOR UPDATE;
     IF NOT FOUND THEN
         RETURN true;
     END IF;
@@ -502,16 +502,16 @@ BEGIN
     IF FOUND THEN
         RETURN false;
     END IF;
-    DELETE FROM period WHERE name = period_name;
-    EXECUTE format('DROP TABLE %I, %I, %I', 'attempt_texts_' || period_name, 'attempt_' || period_name,
-        'result_block_' || period_name);
+    DELETE FROM partition WHERE name = partition_name;
+    EXECUTE format('DROP TABLE %I, %I, %I', 'attempt_texts_' || partition_name, 'attempt_' || partition_name,
+        'result_block_' || partition_name);
     RETURN true;
 EXCEPTION WHEN lock_not_available THEN
     RETURN false;
 END
 $$;
-REVOKE ALL ON FUNCTION assay_drop_period FROM PUBLIC;
-DO $$ BEGIN EXECUTE format('ALTER FUNCTION assay_drop_period SET search_path = %I, pg_temp', current_schema()); END $$;
+REVOKE ALL ON FUNCTION assay_drop_partition FROM PUBLIC;
+DO $$ BEGIN EXECUTE format('ALTER FUNCTION assay_drop_partition SET search_path = %I, pg_temp', current_schema()); END $$;
 
 -- The engine's input, derived from result_block and attempt in the import's transaction: one pack a run, stored inline and
 -- uncompressed.
@@ -741,7 +741,7 @@ BEGIN
         RETURN;
     END IF;
     ANALYZE test (project_id), signature (project_id), verdict_block (project_id), verdict_evidence (project_id);
-    SELECT name INTO suffix FROM period WHERE starts_at <= run_start AND run_start < ends_at;
+    SELECT name INTO suffix FROM partition WHERE starts_at <= run_start AND run_start < ends_at;
     IF FOUND THEN
         EXECUTE format('ANALYZE %%I (project_id, run_number, started_at), %%I (project_id, run_number, started_at)',
             'result_block_' || suffix, 'attempt_' || suffix);
@@ -777,21 +777,21 @@ BEGIN
     END LOOP;
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO assay_server, assay_importer, assay_ingester, assay_notifier', current_schema());
 
-    GRANT SELECT ON __diesel_schema_migrations, organization, project, project_entry, run, run_day, branch, part, test, browser,
+    GRANT SELECT ON __diesel_schema_migrations, organization, project, project_entry, run, daily_count, branch, part, test, browser,
         signature, signature_alias, result_block, result, attempt, attempt_texts, run_pack, verdict_block,
         verdict_evidence, verdict TO assay_server, assay_importer, assay_ingester, assay_notifier;
     -- The server alone reads keys. The ingest listener looks up ingest keys through a function.
     GRANT SELECT, UPDATE (last_used_on) ON api_key TO assay_server;
     GRANT SELECT, INSERT, DELETE ON ended_session TO assay_server;
 
-    GRANT INSERT ON run, run_day, branch, part, test, browser, signature, result_block, attempt, attempt_texts, run_pack, verdict_block,
+    GRANT INSERT ON run, daily_count, branch, part, test, browser, signature, result_block, attempt, attempt_texts, run_pack, verdict_block,
         verdict_evidence TO assay_importer, assay_ingester;
-    GRANT UPDATE ON run, run_day, branch, part, result_block, attempt, attempt_texts, run_pack TO assay_importer, assay_ingester;
+    GRANT UPDATE ON run, daily_count, branch, part, result_block, attempt, attempt_texts, run_pack TO assay_importer, assay_ingester;
     GRANT UPDATE (runs, tests, signatures, browsers, evaluated_at, observed, judged, test_changes, owners_path, owners_text,
         owners_files, owners_at, failed_suites, judged_signatures, edges) ON project TO assay_importer, assay_ingester;
     GRANT UPDATE (file_path, written_name, shown_at) ON test TO assay_importer, assay_ingester;
-    GRANT DELETE ON run_day, branch, part, result_block, attempt, attempt_texts, verdict_block, verdict_evidence TO assay_importer, assay_ingester;
-    GRANT EXECUTE ON FUNCTION assay_make_room, assay_hold_room, assay_count_projects TO assay_importer, assay_ingester;
+    GRANT DELETE ON daily_count, branch, part, result_block, attempt, attempt_texts, verdict_block, verdict_evidence TO assay_importer, assay_ingester;
+    GRANT EXECUTE ON FUNCTION assay_create_partition, assay_hold_partition, assay_count_projects TO assay_importer, assay_ingester;
     GRANT EXECUTE ON FUNCTION assay_ingest_key, assay_note_ingest TO assay_ingester;
     GRANT INSERT ON upload TO assay_ingester;
     -- The decisions of gates, without the keys and the clients. The server lists uploads with the names of their keys.

@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use assay_domain::{
     id::KeyId,
-    intake::IngestTerms,
+    ingest::IngestTerms,
     key::KeyKind,
     project::{Organization, ProjectEntry},
     store::Administration,

@@ -103,13 +103,13 @@ impl<'a> Wiring<'a> {
     }
 
     /// The ingest routes over their own connections. Their figures are among the API's.
-    pub(crate) fn intake(
+    pub(crate) fn ingest(
         &self,
         database: Arc<Database>,
         limits: Limits,
         api: &assay_api::App,
-    ) -> assay_intake::App {
-        assay_intake::App::new(
+    ) -> assay_ingest_http::App {
+        assay_ingest_http::App::new(
             database,
             self.engine.clone(),
             limits.uploads,

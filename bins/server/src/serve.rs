@@ -44,14 +44,14 @@ pub(crate) async fn serve(config: Config, sizes: Sizes) -> anyhow::Result<()> {
     let wiring = Wiring::new(&config, sizes, &addresses, database)?;
     let api = wiring.api(&limits);
     let pages = wiring.pages(&api)?;
-    let intake = ingest.map(|database| wiring.intake(database, limits, &api));
+    let ingest = ingest.map(|database| wiring.ingest(database, limits, &api));
 
     let mut servers = Servers::default();
-    if let Some(intake) = intake.clone() {
-        servers.on_stop(move || intake.close());
+    if let Some(ingest) = ingest.clone() {
+        servers.on_stop(move || ingest.close());
     }
     addresses.log();
-    let sites = Sites::new(&config, api.clone(), pages, intake);
+    let sites = Sites::new(&config, api.clone(), pages, ingest);
     let operators_socket = sites.start(sockets, sizes, certificate.as_ref(), &mut servers)?;
     if let Some(socket) = operators_socket {
         servers.add(operators(socket, api)?);

@@ -14,7 +14,7 @@ use crate::listeners::{SHUTDOWN_WITHIN_S, Servers, Socket, Sockets, UPLOAD_SHUTD
 struct Site {
     api: Option<assay_api::App>,
     pages: Option<Pages>,
-    intake: Option<assay_intake::App>,
+    ingest: Option<assay_ingest_http::App>,
 }
 
 /// The pages for people, and the tools for agents beside them.
@@ -27,12 +27,12 @@ pub(crate) struct Pages {
 impl Site {
     /// Mounts the parts. The last one answers the paths that no part has.
     fn configure(&self, config: &mut ServiceConfig) {
-        let Self { api, pages, intake } = self.clone();
-        if let Some(intake) = intake {
+        let Self { api, pages, ingest } = self.clone();
+        if let Some(ingest) = ingest {
             if api.is_some() || pages.is_some() {
-                assay_intake::configure_own_paths(intake)(config);
+                assay_ingest_http::configure_own_paths(ingest)(config);
             } else {
-                assay_intake::configure(intake)(config);
+                assay_ingest_http::configure(ingest)(config);
             }
         }
         if let Some(api) = api {
@@ -50,14 +50,14 @@ impl Site {
 
     /// The check before a client sends the body that it announced.
     fn on_continue(&self) -> Option<Continue> {
-        self.intake.clone().map(assay_intake::on_continue)
+        self.ingest.clone().map(assay_ingest_http::on_continue)
     }
 
     /// Adds the parts of `other`, if it is at this address.
     fn add(&mut self, place: Place, other: &mut Self) {
         if place == Place::WithApi {
             self.pages = self.pages.take().or_else(|| other.pages.take());
-            self.intake = self.intake.take().or_else(|| other.intake.take());
+            self.ingest = self.ingest.take().or_else(|| other.ingest.take());
         }
     }
 }
@@ -75,7 +75,7 @@ impl Sites {
         config: &Config,
         api: assay_api::App,
         pages: Option<Pages>,
-        intake: Option<assay_intake::App>,
+        ingest: Option<assay_ingest_http::App>,
     ) -> Self {
         let mut sites = Self {
             api: Site {
@@ -87,7 +87,7 @@ impl Sites {
                 ..Site::default()
             },
             ingest: Site {
-                intake,
+                ingest,
                 ..Site::default()
             },
         };
@@ -111,7 +111,7 @@ impl Sites {
             ("ingest", sockets.ingest, self.ingest),
         ] {
             let Some(socket) = socket else { continue };
-            let takes_uploads = site.intake.is_some();
+            let takes_uploads = site.ingest.is_some();
             let listener = Listener {
                 name,
                 socket: socket.listener,

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
-use assay_intake::CONNECTIONS_BESIDE_WRITERS;
+use assay_ingest_http::CONNECTIONS_BESIDE_WRITERS;
 use assay_local_postgres::{Cluster, ClusterState, Settings, inspect};
 use assay_repository::{Database, PoolOptions};
 

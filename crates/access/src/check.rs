@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
-    intake::{IngestKeys, StoredIngestKey},
+    ingest::{IngestKeys, StoredIngestKey},
     key::{KeyHash, KeyKind, StoredKey},
     project::{Caller, Project},
     rules::RecordingRules,

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, io};
 
 use actix_web::{HttpResponse, http::StatusCode};
-use assay_domain::{key::KeyKind, plan::Plan, store::StoreError, test::CandidateFiles, window::Days};
+use assay_domain::{key::KeyKind, period::Days, plan::Plan, store::StoreError, test::CandidateFiles};
 use assay_listener::{Problem, RequestId, refusal, with_causes};
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! Uploads as rows of a table.
 
-use assay_domain::{decision::StoredDecision, intake::ProjectUpload, timestamp::Timestamp};
+use assay_domain::{decision::StoredDecision, ingest::ProjectUpload, timestamp::Timestamp};
 
 use crate::{output, table::Cell, when::when};
 

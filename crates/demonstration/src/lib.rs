@@ -15,7 +15,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use assay_domain::{
     id::{OrganizationId, ProjectId},
-    intake::IngestTerms,
+    ingest::IngestTerms,
     key::KeyKind,
     project::{Organization, ProjectEntry},
     rules::RecordingRules,

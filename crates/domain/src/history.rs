@@ -7,12 +7,12 @@ use serde::Serialize;
 use crate::{
     attempt::{AttemptStatus, ErrorDetail},
     id::RunId,
+    period::Period,
     run::RunTag,
     signature::TestSignature,
     test::TestName,
     timestamp::Timestamp,
     verdict::StoredVerdict,
-    window::Window,
 };
 
 /// A test's occurrences in a period.
@@ -36,7 +36,7 @@ pub struct HistoryRest {
     /// The test's number.
     pub test: i32,
     /// The period.
-    pub window: Window,
+    pub window: Period,
     /// The stable branch.
     pub stable_branch: String,
     /// Start and number of the last run that was read.

@@ -2,7 +2,7 @@
 //!
 //! The other crates of the product use these types. A type in a route's answer derives [`serde::Serialize`] in the
 //! API's shape (camelCase, null for unknown values). An answer with other fields has a type of its own in `api`,
-//! `explain` or `intake`. This crate does no I/O, reads no clock and contains no HTTP or SQL.
+//! `explain` or `ingest`. This crate does no I/O, reads no clock and contains no HTTP or SQL.
 
 pub mod attempt;
 pub mod branch;
@@ -16,12 +16,13 @@ pub mod folding;
 pub mod frame;
 pub mod history;
 pub mod id;
-pub mod intake;
+pub mod ingest;
 pub mod key;
 pub mod observation;
 pub mod owners;
 pub mod page;
 pub mod part;
+pub mod period;
 pub mod plain;
 pub mod plan;
 pub mod project;
@@ -42,6 +43,5 @@ pub mod test_names;
 pub mod timestamp;
 pub mod timing;
 pub mod verdict;
-pub mod window;
 
 pub mod vocabulary;

@@ -6,7 +6,7 @@
 use crate::{
     folding::fold,
     id::KeyId,
-    intake::IngestTerms,
+    ingest::IngestTerms,
     plain::is_invisible,
     recording::Recording,
     timestamp::{DAY_MS, Timestamp},

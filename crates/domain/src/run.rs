@@ -9,11 +9,11 @@ use crate::{
     execution::TestOutcome,
     id::RunId,
     page::{Direction, PerPage, RunPosition},
+    period::Period,
     revision::tested_or_commit,
     test::TestOrdinal,
     timestamp::Timestamp,
     vocabulary::vocabulary,
-    window::Window,
 };
 
 vocabulary!(
@@ -222,7 +222,7 @@ pub struct ShardCount {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunQuery {
     /// Only runs that started in this period.
-    pub window: Window,
+    pub window: Period,
     /// Only runs of exactly this branch.
     pub branch: Option<String>,
     /// Only runs whose commit or tested revision begins with this, in lower case.
@@ -245,7 +245,7 @@ pub struct RunQuery {
 
 impl RunQuery {
     /// The newest runs of a period, without a filter.
-    pub const fn newest(window: Window, per_page: PerPage) -> Self {
+    pub const fn newest(window: Period, per_page: PerPage) -> Self {
         Self {
             window,
             branch: None,

@@ -8,10 +8,10 @@ use crate::{
     attempt::{AttemptStatus, ErrorDetail},
     id::RunId,
     page::{Page, PerPage},
+    period::Period,
     test::TestOrdinal,
     timestamp::Timestamp,
     vocabulary::vocabulary,
-    window::Window,
 };
 
 vocabulary!(
@@ -218,7 +218,7 @@ pub struct SignatureDays {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureQuery {
     /// Only occurrences in runs that started in this period.
-    pub window: Window,
+    pub window: Period,
     /// Only occurrences on exactly this branch.
     pub branch: Option<String>,
     /// Only signatures of this category.

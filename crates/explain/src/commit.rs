@@ -3,12 +3,12 @@
 use assay_domain::{
     id::RunId,
     page::{Page, PerPage},
+    period::{Days, Period},
     plan::Plan,
     project::{Project, ProjectTag},
     run::{Counts, RunQuery, RunRow, RunStatus, ShardCount},
     store::{Store, StoreError},
     timestamp::Timestamp,
-    window::{Days, Window},
 };
 use assay_flakiness::Diagnose;
 use serde::Serialize;
@@ -51,8 +51,8 @@ pub struct CommitRuns {
 }
 
 /// The longest period that a plan keeps, until now.
-pub fn longest_window(plan: Plan, now: Timestamp) -> Window {
-    Window::ending(now, Days::within(plan, 90).unwrap_or(Days::Thirty))
+pub fn longest_window(plan: Plan, now: Timestamp) -> Period {
+    Period::ending(now, Days::within(plan, 90).unwrap_or(Days::Thirty))
 }
 
 /// The runs of the newest commit that matches; none if no run matches.

@@ -7,6 +7,7 @@ use assay_domain::{
     id::ProjectId,
     observation::History,
     page::PerPage,
+    period::{Days, Period},
     project::{Caller, NAME_CHARS, Project},
     store::{Snapshot, Store, StoreError, in_snapshot},
     test::{FileSelector, TestLookup, TestSelector},
@@ -14,7 +15,6 @@ use assay_domain::{
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
     vocabulary::UnknownWord,
-    window::{Days, Window},
 };
 use assay_explain::{
     links::PublicPages,
@@ -122,12 +122,12 @@ impl View<'_> {
     }
 
     /// `days`: 7, 30 (the default) or 90, within the plan's retention.
-    pub(crate) fn window(&self) -> Result<Window, FrontError> {
+    pub(crate) fn window(&self) -> Result<Period, FrontError> {
         let days = self.parse("days", "must be one of 7, 30, 90 that the plan keeps", |days| {
             Days::within(self.caller.plan, days.parse().ok()?)
         })?;
         let longest = Days::within(self.caller.plan, 30).unwrap_or(Days::Seven);
-        Ok(Window::ending(self.now, days.unwrap_or(longest)))
+        Ok(Period::ending(self.now, days.unwrap_or(longest)))
     }
 
     /// The periods within the plan's retention.

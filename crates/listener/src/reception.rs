@@ -18,7 +18,7 @@ use assay_access::{
     limit::{Admission, Budget, RateLimiter, reset_s},
     usage::KeyUsage,
 };
-use assay_domain::{intake::StoredIngestKey, key::StoredKey, timestamp::Timestamp};
+use assay_domain::{ingest::StoredIngestKey, key::StoredKey, timestamp::Timestamp};
 
 use crate::{
     admission::{AdmissionControl, Rejected, TimeLimits},

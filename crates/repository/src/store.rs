@@ -14,10 +14,11 @@ use assay_domain::{
     decision::RunDecision,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId, SessionId},
-    intake::ProjectUpload,
+    ingest::ProjectUpload,
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
     owners::OwnersFile,
+    period::Period,
     project::{Caller, Project, ProjectEntry},
     recording::Recording,
     rules::RecordingRules,
@@ -37,7 +38,6 @@ use assay_domain::{
     timestamp::Timestamp,
     timing::Timings,
     verdict::TestVerdict,
-    window::Window,
 };
 
 use diesel::PgConnection;
@@ -195,7 +195,7 @@ impl Store for Database {
         &self,
         project: &Project,
         test: &TestSelector,
-        window: &Window,
+        window: &Period,
     ) -> Result<TestLookup<TestHistory>, StoreError> {
         self.in_snapshot("reading a history", |connection| {
             history::find(connection, project, test, window)
@@ -228,7 +228,7 @@ impl Store for Database {
         &self,
         project: &Project,
         fingerprint: &str,
-        window: &Window,
+        window: &Period,
     ) -> Result<Option<SignatureDetail>, StoreError> {
         self.find_in_snapshot("reading a signature", |connection| {
             signature_detail::find_shared(connection, &self.shared_values, project, fingerprint, window)
@@ -241,7 +241,7 @@ impl Store for Database {
         })
     }
 
-    fn new_signatures(&self, project: &Project, window: &Window) -> Result<Vec<NewSignature>, StoreError> {
+    fn new_signatures(&self, project: &Project, window: &Period) -> Result<Vec<NewSignature>, StoreError> {
         self.on_standby("reading new signatures", |connection| {
             signature_list::new(connection, project, window)
         })
@@ -251,7 +251,7 @@ impl Store for Database {
         &self,
         project: &Project,
         fingerprints: &[&str],
-        window: &Window,
+        window: &Period,
         branch: Option<&str>,
     ) -> Result<Vec<SignatureDays>, StoreError> {
         self.in_snapshot("reading occurrences day by day", |connection| {
@@ -263,7 +263,7 @@ impl Store for Database {
         &self,
         project: &Project,
         test: &TestSelector,
-        window: &Window,
+        window: &Period,
     ) -> Result<TestLookup<Vec<TestSignature>>, StoreError> {
         self.in_snapshot("reading the signatures of a test", |connection| {
             signature_counts::of_test(connection, project, test, window)
@@ -274,7 +274,7 @@ impl Store for Database {
         &self,
         project: &Project,
         test: &TestSelector,
-        window: &Window,
+        window: &Period,
         failures: u32,
     ) -> Result<TestLookup<TestSummary>, StoreError> {
         self.in_snapshot("reading a test in short", |connection| {

@@ -14,7 +14,7 @@ pub struct Limits {
     /// The rate of uploads.
     pub uploads: Arc<dyn RateLimiter>,
     /// The sizes of an upload.
-    pub of_upload: assay_intake::Limits,
+    pub of_upload: assay_ingest_http::Limits,
 }
 
 impl Limits {

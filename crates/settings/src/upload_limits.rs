@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use assay_access::limit::DEFAULT_UPLOAD_LIMIT;
 use assay_domain::rules::DailyLimits;
-use assay_intake::{Limits, PUBLIC_DAY_MIB, PUBLIC_DAY_TESTS};
+use assay_ingest_http::{Limits, PUBLIC_DAY_MIB, PUBLIC_DAY_TESTS};
 use clap::{Args, value_parser};
 
 /// The limits of uploads.

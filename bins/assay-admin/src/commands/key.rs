@@ -11,7 +11,7 @@ use assay_console::{
 };
 use assay_domain::{
     id::KeyId,
-    intake::IngestTerms,
+    ingest::IngestTerms,
     key::{KeyEntry, KeyKind},
     project::ProjectEntry,
     store::{Administration, KeyDeletion, KeyRotation},

@@ -72,7 +72,7 @@ pub(crate) fn run(global: &Global, args: &PruneArgs) -> anyhow::Result<()> {
     let results: u64 = report.projects.iter().map(|project| project.results).sum();
     let value = json!({
         "dryRun": args.dry_run, "runs": runs(&report), "results": results, "projects": report.projects,
-        "periods": report.periods, "periodsLeft": report.periods_left,
+        "periods": report.partitions, "periodsLeft": report.partitions_left,
         "deletionsFinished": report.deletions_finished, "uploads": report.uploads,
     });
     output::print(global.json, &value, || text(args.dry_run, &report, results))
@@ -113,10 +113,10 @@ fn text(dry_run: bool, report: &PruneReport, results: u64) -> String {
             output::count(number, "deletion")
         ),
     };
-    let periods_left = if report.periods_left > 0 {
+    let periods_left = if report.partitions_left > 0 {
         format!(
             "\nNot dropped because in use: {} past all retention; no route shows their results, and the next prune tries again",
-            output::count(report.periods_left, "partition")
+            output::count(report.partitions_left, "partition")
         )
     } else {
         String::new()
@@ -143,7 +143,7 @@ fn runs(report: &PruneReport) -> u64 {
 fn show(bar: &ProgressBar, step: PruneStep<'_>) {
     let (done, of, what) = match step {
         PruneStep::Runs { project, done, of } => (done, of, format!("runs of {project}")),
-        PruneStep::Periods { done, of } => (done, of, "partitions".to_owned()),
+        PruneStep::Partitions { done, of } => (done, of, "partitions".to_owned()),
     };
     bar.set_length(of);
     bar.set_position(done);

@@ -4,7 +4,7 @@ use assay_console::{confirm::ask, misuse::Misuse, output};
 use assay_domain::{
     ci_service::CiService,
     id::KeyId,
-    intake::IngestTerms,
+    ingest::IngestTerms,
     key::{KeyEntry, KeyKind},
     plan::Plan,
     project::{Organization, ProjectEntry},

@@ -6,7 +6,7 @@ use assay_console::{
     uploads,
 };
 use assay_domain::{
-    intake::{KeyDay, UploadEntry},
+    ingest::{KeyDay, UploadEntry},
     store::Administration,
     timestamp::Timestamp,
 };

@@ -144,7 +144,7 @@ fn a_killed_deletion_resumes_while_others_import() {
     world.database.execute(&format!(
         "CREATE TEMP TABLE many AS SELECT id AS project, number, now() - number * interval '1 minute' AS start \
              FROM project, generate_series(1, 4000) AS number WHERE name = 'doomed'; \
-         SELECT assay_make_room(start, now()) FROM many; \
+         SELECT assay_create_partition(start, now()) FROM many; \
          INSERT INTO run SELECT project, number, gen_random_uuid(), sha256(convert_to(number::text, 'UTF8')), false, NULL, \
              NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'passed', start, start, 1, NULL, 40, 40, 0, 0, 0 FROM many; \
          {}",

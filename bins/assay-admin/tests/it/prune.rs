@@ -106,7 +106,7 @@ fn killed_pruning_resumes_while_imports_continue() {
             "CREATE TEMP TABLE old AS SELECT '{project}'::uuid AS project, n AS number, \
                  ('00000000-0000-000{start}-0000-' || lpad(to_hex(n), 12, '0'))::uuid AS id, \
                  date_trunc('milliseconds', now()) - interval '40 days' - n * interval '144 minutes' AS start FROM generate_series(1, 1100) AS n; \
-             SELECT assay_make_room(start, now()) FROM old; \
+             SELECT assay_create_partition(start, now()) FROM old; \
              INSERT INTO test SELECT '{project}', n, 'old ' || n, NULL, decode(md5(n::text), 'hex'), '' FROM generate_series(0, 19) AS n; \
              INSERT INTO run SELECT project, number, id, sha256(convert_to(number::text, 'UTF8')), false, NULL, NULL, NULL, NULL, NULL, NULL, \
                  NULL, NULL, NULL, 'passed', start, start, 1, NULL, 20, 20, 0, 0, 0 FROM old; \
@@ -165,7 +165,7 @@ fn killed_pruning_resumes_while_imports_continue() {
          AND number = run_number WHERE number IS NULL)";
     assert_eq!(world.count(orphans), 0);
     assert_eq!(
-        world.count("SELECT count(*) FROM period WHERE ends_at <= now() - interval '90 days'"),
+        world.count("SELECT count(*) FROM partition WHERE ends_at <= now() - interval '90 days'"),
         0
     );
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use assay_console::{output, table::Cell, uploads};
-use assay_domain::{intake::ProjectUpload, timestamp::Timestamp};
+use assay_domain::{ingest::ProjectUpload, timestamp::Timestamp};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::json;

@@ -113,7 +113,7 @@ fn run_on_both(sides: &mut [Side; 2], arguments: &[&str]) -> Value {
 #[ignore = "needs a Citus cluster: see main.rs"]
 fn every_answer_is_that_of_plain_postgres() {
     let cluster = Cluster::new();
-    let [owner, web, ci, intake, ..] = cluster.urls();
+    let [owner, web, ci, ingest, ..] = cluster.urls();
     let administration = Cli::new(&owner);
     let migrated = administration.json(&["migrate"]);
     assert_eq!(migrated["rolesToDo"], Value::Null, "{migrated}");
@@ -173,7 +173,7 @@ fn every_answer_is_that_of_plain_postgres() {
         compare_answers(&mut sides)
     );
 
-    for login in [&owner, &web, &ci, &intake] {
+    for login in [&owner, &web, &ci, &ingest] {
         let report = Cli::new(login).json(&["doctor"]);
         assert_ne!(report["status"], "fail", "{report}");
     }
@@ -182,7 +182,7 @@ fn every_answer_is_that_of_plain_postgres() {
         "{}",
         sides[1].server.log()
     );
-    a_decision_of_a_gate_is_stored_and_shown(&sides[1], &web, &intake);
+    a_decision_of_a_gate_is_stored_and_shown(&sides[1], &web, &ingest);
     a_later_migration_is_applied_and_its_table_distributed(&cluster, &administration, &owner);
     drop(sides);
 }
@@ -213,7 +213,7 @@ fn every_table_of_projects_is_distributed(cluster: &Cluster) {
 }
 
 /// With the logins of the pages and of the ingest listener.
-fn a_decision_of_a_gate_is_stored_and_shown(side: &Side, web: &str, intake: &str) {
+fn a_decision_of_a_gate_is_stored_and_shown(side: &Side, web: &str, ingest: &str) {
     let organization = side
         .world
         .iter()
@@ -223,7 +223,7 @@ fn a_decision_of_a_gate_is_stored_and_shown(side: &Side, web: &str, intake: &str
     let made = side.cli.json(&["key", "create-ingest", "--project", project]);
     let gated = GatedRun::new(
         web,
-        &[("ASSAY_INGEST_DATABASE_URL", intake)],
+        &[("ASSAY_INGEST_DATABASE_URL", ingest)],
         [&text(&made["key"]), &organization.key, project],
     );
     assert!(!gated.page().contains(EXCUSED));

@@ -36,7 +36,7 @@ pub(crate) struct Installation {
 impl Installation {
     /// The same number of projects on each of two workers.
     pub(crate) fn new(cluster: &Cluster, on_each: usize) -> Self {
-        let [owner, web, ci, intake, ..] = cluster.urls();
+        let [owner, web, ci, ingest, ..] = cluster.urls();
         let world = World::over((), &owner);
         let mut projects: Vec<ProjectOnWorker> = Vec::new();
         let count = |projects: &[ProjectOnWorker], worker: &Address| {
@@ -70,7 +70,7 @@ impl Installation {
         }
         assert!(projects.len() >= 2 * on_each, "{projects:?}");
         let settings = [
-            ("ASSAY_INGEST_DATABASE_URL", intake.as_str()),
+            ("ASSAY_INGEST_DATABASE_URL", ingest.as_str()),
             ("ASSAY_RATE_LIMIT", "0"),
             ("ASSAY_INGEST_RATE_LIMIT", "0"),
         ];

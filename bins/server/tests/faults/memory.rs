@@ -214,7 +214,7 @@ fn fill(database: &TestDatabase, project: &str) {
              CASE WHEN number = 8 THEN 1000 ELSE 0 END, 0, 1 FROM run WHERE number > 7",
     );
     database.execute(&format!(
-        "SELECT assay_make_room(now() - day * interval '1 day', now()) FROM generate_series(0, 8) AS day;
+        "SELECT assay_create_partition(now() - day * interval '1 day', now()) FROM generate_series(0, 8) AS day;
          UPDATE project SET runs = 30008, tests = 60001, signatures = 30001 WHERE id = '{project}';
          INSERT INTO test (project_id, ordinal, name, file_path, name_hash, file_hash) \
              SELECT '{project}', n, name, file, substring(sha256(convert_to(name, 'UTF8')) FOR 16), \

@@ -22,22 +22,22 @@ use crate::{
 const CUTS: u32 = 9;
 
 /// A world with the ingest listener.
-struct Intake {
+struct IngestServer {
     world: World,
     key: String,
     address: String,
 }
 
-impl Intake {
+impl IngestServer {
     fn over(world: World) -> Self {
         let key = world.cli.json(&["key", "create-ingest", "--project", "web"]);
-        let mut intake = Self {
+        let mut ingest = Self {
             world,
             key: text(&key["key"]),
             address: free_address(),
         };
-        intake.start(&[]);
-        intake
+        ingest.start(&[]);
+        ingest
     }
 
     /// Starts a server to replace the one that is running or was killed.
@@ -118,7 +118,7 @@ fn uploads_cut_off_and_repeated_equal_ones_left_alone() {
     });
     let history: Vec<_> = (1..=4).map(whole).chain(shards).collect();
 
-    let undisturbed = Intake::over(World::new());
+    let undisturbed = IngestServer::over(World::new());
     let began = Instant::now();
     for report in &history {
         undisturbed.upload(report);
@@ -127,7 +127,7 @@ fn uploads_cut_off_and_repeated_equal_ones_left_alone() {
     let expected = snapshot::of(&undisturbed.world);
 
     let mut random = StdRng::seed_from_u64(seed.into());
-    let mut disturbed = Intake::over(World::with_own_postgres());
+    let mut disturbed = IngestServer::over(World::with_own_postgres());
     let (mut uploads, mut cut) = (0, 0);
     for (index, report) in (1..).zip(&history) {
         // The moments are spread evenly over the history.
@@ -155,23 +155,23 @@ fn uploads_cut_off_and_repeated_equal_ones_left_alone() {
 #[test]
 fn an_upload_that_finds_the_spool_full_is_stored_once_there_is_room() {
     let _shared = quiet::shared();
-    let mut intake = Intake::over(World::new());
+    let mut ingest = IngestServer::over(World::new());
     // A key may use half of it.
-    intake.start(&[("ASSAY_INGEST_SPOOL_MIB", "2")]);
+    ingest.start(&[("ASSAY_INGEST_SPOOL_MIB", "2")]);
     // An endless body that fills the space.
     let head = format!(
         "POST /ingest/v1/reports HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Length: 2000000\r\n\r\n",
-        intake.key
+        ingest.key
     );
     let hold = || {
-        let mut holder = TcpStream::connect(&intake.address).unwrap();
+        let mut holder = TcpStream::connect(&ingest.address).unwrap();
         holder.write_all(head.as_bytes()).unwrap();
         holder.write_all(&vec![b' '; 1 << 20]).unwrap();
         (holder, Instant::now())
     };
     let (mut holder, mut held) = hold();
-    let client = Client::new(intake.url());
-    let authorization = format!("Bearer {}", intake.key);
+    let client = Client::new(ingest.url());
+    let authorization = format!("Bearer {}", ingest.key);
     let headers = [("Authorization", authorization.as_str())];
     let began = Instant::now();
     loop {
@@ -190,13 +190,13 @@ fn an_upload_that_finds_the_spool_full_is_stored_once_there_is_room() {
         thread::sleep(Duration::from_millis(200));
     }
     let report = Report::whole(1, 5, 60);
-    let upload = intake.command(&report).spawn().unwrap();
+    let upload = ingest.command(&report).spawn().unwrap();
     thread::sleep(Duration::from_secs(1));
     drop(holder);
     let output = upload.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", stderr_text(&output));
-    assert_eq!(intake.world.get("/runs")["total"], 1);
-    assert_nothing_left(&intake.world.server);
+    assert_eq!(ingest.world.get("/runs")["total"], 1);
+    assert_nothing_left(&ingest.world.server);
 }
 
 /// Asserts that no temporary file and no memory of an upload remains.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     gate_decisions::Pages,
-    ingest::{Intake, code},
+    ingest::{IngestServer, code},
 };
 
 /// A failed test with a picture, a file that would leave its place, and output.
@@ -14,17 +14,17 @@ const WITH_FILES: &str = "<testsuites><testsuite name=\"cart\"><testcase classna
 
 #[test]
 fn files_and_output_of_a_failed_attempt_are_linked_in_route_page_and_prompt() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     let template = "https://ci.test/812/{path}";
     let fields = [
         ("branch", "main"),
         ("commit", "c0ffee"),
         ("artifactsUrl", template),
     ];
-    let answer = intake.send(&intake.key, &fields, &[("r.xml", WITH_FILES.as_bytes())]);
+    let answer = ingest.send(&ingest.key, &fields, &[("r.xml", WITH_FILES.as_bytes())]);
     assert_eq!(answer.status, 201, "{}", answer.text());
     let run = answer.json()["runId"].as_str().unwrap().to_owned();
-    let attempts = intake.read(&format!("/runs/{run}/tests/cart%20%3E%20pays"));
+    let attempts = ingest.read(&format!("/runs/{run}/tests/cart%20%3E%20pays"));
     let attempt = &attempts["attempts"][0];
     let url = "https://ci.test/812/out/%3Cb%3E%20shot.png";
     assert_eq!(
@@ -41,7 +41,7 @@ fn files_and_output_of_a_failed_attempt_are_linked_in_route_page_and_prompt() {
         "{prompt}"
     );
 
-    let pages = Pages::over(intake.database.url(), &intake.read_key, &intake.project);
+    let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
     let page = pages.page(&format!("/runs/{run}/test?name=cart+%3E+pays"));
     assert!(page.contains(&format!("href=\"{url}\"")), "{page}");
     assert!(page.contains("Files of this run, which started"), "{page}");
@@ -52,7 +52,7 @@ fn files_and_output_of_a_failed_attempt_are_linked_in_route_page_and_prompt() {
 
     for wrong in ["https://ci.test/812", "javascript:{path}", "https://{path}"] {
         let fields = [("branch", "main"), ("artifactsUrl", wrong)];
-        let refused = intake.send(&intake.key, &fields, &[("r.xml", WITH_FILES.as_bytes())]);
+        let refused = ingest.send(&ingest.key, &fields, &[("r.xml", WITH_FILES.as_bytes())]);
         assert_eq!(
             (refused.status, code(&refused).as_str()),
             (400, "invalid_parameter"),

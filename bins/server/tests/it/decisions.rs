@@ -1,11 +1,11 @@
 //! Decisions of gates on uploads, sent to the real server.
 
-use assay_domain::intake::IngestTerms;
+use assay_domain::ingest::IngestTerms;
 use assay_testkit::{Response, text};
 use serde_json::{Value, json};
 
 use crate::{
-    ingest::{FAILS, Intake, PASSES, code, now},
+    ingest::{FAILS, IngestServer, PASSES, code, now},
     ingest_described::{assert_conforms, document},
     ingest_terms::send_after,
 };
@@ -13,14 +13,14 @@ use crate::{
 const PATH: &str = "/ingest/v1/decisions";
 
 /// Stores a report with a failed test; returns the answer.
-fn failed_run(intake: &Intake, key: &str, run_key: &str) -> Value {
+fn failed_run(ingest: &IngestServer, key: &str, run_key: &str) -> Value {
     let fields = [
         ("branch", "feature/tax"),
         ("commit", "f1"),
         ("pullRequest", "7"),
         ("runKey", run_key),
     ];
-    let answer = intake.send(key, &fields, &[("r.xml", FAILS.as_bytes())]);
+    let answer = ingest.send(key, &fields, &[("r.xml", FAILS.as_bytes())]);
     assert_eq!(answer.status, 201, "{}", answer.text());
     answer.json()
 }
@@ -39,35 +39,35 @@ fn decision(run: &Value) -> Value {
     })
 }
 
-fn send(intake: &Intake, key: &str, decision: &Value) -> Response {
+fn send(ingest: &IngestServer, key: &str, decision: &Value) -> Response {
     let headers = [("Content-Type", "application/json")];
-    intake.post(PATH, key, &headers, decision.to_string().as_bytes())
+    ingest.post(PATH, key, &headers, decision.to_string().as_bytes())
 }
 
-fn stored(intake: &Intake) -> Vec<Option<String>> {
-    intake
+fn stored(ingest: &IngestServer) -> Vec<Option<String>> {
+    ingest
         .database
         .texts("SELECT decision->>'outcome' FROM upload WHERE decision IS NOT NULL ORDER BY at")
 }
 
 #[test]
 fn a_decision_is_stored_once_and_replaced_by_another_one() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     let document = document();
     let operation = &document["paths"]["/decisions"]["post"];
-    let run = failed_run(&intake, &intake.key, "build-1");
-    let name = intake.read(&format!("/runs/{}", text(&run["runId"])))["tests"][0]["testName"].clone();
+    let run = failed_run(&ingest, &ingest.key, "build-1");
+    let name = ingest.read(&format!("/runs/{}", text(&run["runId"])))["tests"][0]["testName"].clone();
     assert_eq!(name, excused()["testName"]);
-    let first = send(&intake, &intake.key, &decision(&run));
+    let first = send(&ingest, &ingest.key, &decision(&run));
     assert_eq!(first.status, 201, "{}", first.text());
     assert_conforms(&document, operation, &first, "a new decision");
     assert_eq!(
         first.json(),
         json!({
-            "project": {"id": intake.project, "name": "web"}, "runId": run["runId"], "runNumber": 1, "effect": "added",
+            "project": {"id": ingest.project, "name": "web"}, "runId": run["runId"], "runNumber": 1, "effect": "added",
         })
     );
-    let again = send(&intake, &intake.key, &decision(&run));
+    let again = send(&ingest, &ingest.key, &decision(&run));
     assert_conforms(&document, operation, &again, "the same decision");
     assert_eq!(
         (again.status, &again.json()["effect"]),
@@ -77,47 +77,47 @@ fn a_decision_is_stored_once_and_replaced_by_another_one() {
     let mut later = decision(&run);
     (later["outcome"], later["excused"], later["later"]) = ("rerun".into(), json!([]), 1.into());
     let body = zstd::encode_all(later.to_string().as_bytes(), 1).unwrap();
-    let later = intake.post(PATH, &intake.key, &[("Content-Encoding", "zstd")], &body);
+    let later = ingest.post(PATH, &ingest.key, &[("Content-Encoding", "zstd")], &body);
     assert_eq!(
         (later.status, &later.json()["effect"]),
         (201, &"replaced".into()),
         "{}",
         later.text()
     );
-    assert_eq!(stored(&intake), [Some("rerun".to_owned())]);
+    assert_eq!(stored(&ingest), [Some("rerun".to_owned())]);
     // An answer of the read API is the same with and without a decision.
-    let failures = intake.read(&format!("/runs/{}/failures", text(&run["runId"])));
+    let failures = ingest.read(&format!("/runs/{}/failures", text(&run["runId"])));
     assert!(!failures.to_string().contains("excused"), "{failures}");
 }
 
 #[test]
 fn only_a_key_that_may_change_the_run_decides_on_it() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     let document = document();
     let operation = &document["paths"]["/decisions"]["post"];
-    let foreign = intake.foreign_key();
-    let of_forks = intake.new_key(&IngestTerms {
+    let foreign = ingest.foreign_key();
+    let of_forks = ingest.new_key(&IngestTerms {
         pull_requests_only: true,
         ..IngestTerms::default()
     });
-    let expired = intake.new_key(&IngestTerms {
+    let expired = ingest.new_key(&IngestTerms {
         expires_at: Some(now().plus_days(-1)),
         ..IngestTerms::default()
     });
-    let run = failed_run(&intake, &intake.key, "build-1");
-    let of_fork = failed_run(&intake, &of_forks, "build-2");
+    let run = failed_run(&ingest, &ingest.key, "build-1");
+    let of_fork = failed_run(&ingest, &of_forks, "build-2");
     let absent = "019aa3f4-5b1c-7def-8a3b-000000000812";
     let unknown = json!({"runId": absent, "outcome": "excused", "failed": 1, "excused": [excused()]});
     for (key, decision, status, expected) in [
         ("", decision(&run), 401, "missing_key"),
         ("svc_nonsense", decision(&run), 401, "invalid_key"),
-        (&intake.read_key, decision(&run), 401, "wrong_key_type"),
+        (&ingest.read_key, decision(&run), 401, "wrong_key_type"),
         (&expired, decision(&run), 401, "key_expired"),
         (&foreign, decision(&run), 404, "unknown_run"),
-        (&intake.key, unknown.clone(), 404, "unknown_run"),
+        (&ingest.key, unknown.clone(), 404, "unknown_run"),
         (&of_forks, decision(&run), 403, "branch_not_allowed"),
     ] {
-        let answer = send(&intake, key, &decision);
+        let answer = send(&ingest, key, &decision);
         assert_eq!(
             (answer.status, code(&answer).as_str()),
             (status, expected),
@@ -126,17 +126,17 @@ fn only_a_key_that_may_change_the_run_decides_on_it() {
         );
         assert_conforms(&document, operation, &answer, expected);
     }
-    let theirs = send(&intake, &foreign, &decision(&run));
-    let absent = send(&intake, &foreign, &unknown);
+    let theirs = send(&ingest, &foreign, &decision(&run));
+    let absent = send(&ingest, &foreign, &unknown);
     assert_eq!(theirs.text(), absent.text(), "a foreign run is an absent one");
-    assert_eq!(stored(&intake), []);
+    assert_eq!(stored(&ingest), []);
 
-    assert_eq!(send(&intake, &of_forks, &decision(&of_fork)).status, 201);
-    assert_eq!(send(&intake, &intake.key, &decision(&run)).status, 201);
-    assert_eq!(stored(&intake).len(), 2);
-    let log = intake.server.log();
+    assert_eq!(send(&ingest, &of_forks, &decision(&of_fork)).status, 201);
+    assert_eq!(send(&ingest, &ingest.key, &decision(&run)).status, 201);
+    assert_eq!(stored(&ingest).len(), 2);
+    let log = ingest.server.log();
     for secret in [
-        intake.key.as_str(),
+        ingest.key.as_str(),
         &of_forks,
         &foreign,
         "cart > pays",
@@ -148,10 +148,10 @@ fn only_a_key_that_may_change_the_run_decides_on_it() {
 
 #[test]
 fn a_decision_that_does_not_fit_is_refused_by_name() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     let document = document();
     let operation = &document["paths"]["/decisions"]["post"];
-    let run = failed_run(&intake, &intake.key, "build-1");
+    let run = failed_run(&ingest, &ingest.key, "build-1");
     let changed = |change: &dyn Fn(&mut Value)| {
         let mut changed = decision(&run);
         change(&mut changed);
@@ -219,7 +219,7 @@ fn a_decision_that_does_not_fit_is_refused_by_name() {
             "1 MiB",
         ),
     ] {
-        let answer = intake.post(PATH, &intake.key, &[], body.as_bytes());
+        let answer = ingest.post(PATH, &ingest.key, &[], body.as_bytes());
         assert_eq!(
             (answer.status, code(&answer).as_str()),
             (status, expected),
@@ -232,7 +232,7 @@ fn a_decision_that_does_not_fit_is_refused_by_name() {
     // A small body that is large when it is unpacked.
     let body = zstd::encode_all(&vec![b' '; 64 << 20][..], 1).unwrap();
     let headers = [("Content-Encoding", "zstd")];
-    let answer = intake.post(PATH, &intake.key, &headers, &body);
+    let answer = ingest.post(PATH, &ingest.key, &headers, &body);
     assert_eq!((answer.status, code(&answer).as_str()), (413, "too_large"));
     for (path, headers, status, expected) in [
         (format!("{PATH}?runId=1"), vec![], 400, "invalid_parameter"),
@@ -249,30 +249,30 @@ fn a_decision_that_does_not_fit_is_refused_by_name() {
             "unsupported_coding",
         ),
     ] {
-        let answer = intake.post(&path, &intake.key, &headers, b"{}");
+        let answer = ingest.post(&path, &ingest.key, &headers, b"{}");
         assert_eq!((answer.status, code(&answer).as_str()), (status, expected));
         assert_conforms(&document, operation, &answer, expected);
     }
-    let answer = intake.server.ingest().get(PATH, Some(&intake.key));
+    let answer = ingest.server.ingest().get(PATH, Some(&ingest.key));
     assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")));
-    assert_eq!(stored(&intake), []);
+    assert_eq!(stored(&ingest), []);
     assert!(
-        !intake.server.log().contains(" ERROR "),
+        !ingest.server.log().contains(" ERROR "),
         "{}",
-        intake.server.log()
+        ingest.server.log()
     );
 }
 
 #[test]
 fn an_old_run_is_closed_to_decisions_and_the_rate_limit_counts_them() {
-    let intake = Intake::with(&[("ASSAY_INGEST_RATE_LIMIT", "4")]);
-    let run = failed_run(&intake, &intake.key, "build-1");
-    let nearly = send_after(&intake, "23 hours 59 minutes", || {
-        send(&intake, &intake.key, &decision(&run))
+    let ingest = IngestServer::with(&[("ASSAY_INGEST_RATE_LIMIT", "4")]);
+    let run = failed_run(&ingest, &ingest.key, "build-1");
+    let nearly = send_after(&ingest, "23 hours 59 minutes", || {
+        send(&ingest, &ingest.key, &decision(&run))
     });
     assert_eq!(nearly.status, 201, "{}", nearly.text());
-    let closed = send_after(&intake, "24 hours 1 minute", || {
-        send(&intake, &intake.key, &decision(&run))
+    let closed = send_after(&ingest, "24 hours 1 minute", || {
+        send(&ingest, &ingest.key, &decision(&run))
     });
     assert_eq!(
         (closed.status, code(&closed).as_str()),
@@ -282,11 +282,11 @@ fn an_old_run_is_closed_to_decisions_and_the_rate_limit_counts_them() {
     );
     // Of ten requests, five are in the same minute.
     let is_limited = (0..10).any(|_| {
-        let answer = send(&intake, &intake.key, &json!({}));
+        let answer = send(&ingest, &ingest.key, &json!({}));
         (answer.status, code(&answer).as_str()) == (429, "rate_limited")
     });
     assert!(is_limited);
-    let other = intake.new_key(&IngestTerms::default());
-    let report = intake.send(&other, &[], &[("r.xml", PASSES.as_bytes())]);
+    let other = ingest.new_key(&IngestTerms::default());
+    let report = ingest.send(&other, &[], &[("r.xml", PASSES.as_bytes())]);
     assert_eq!(report.status, 201, "{}", report.text());
 }

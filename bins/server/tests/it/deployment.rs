@@ -206,7 +206,7 @@ impl Deployment {
         let database = TestDatabase::unmigrated();
         let prefix = database.text("SELECT current_database()").unwrap();
         let logins = Logins::new(database.url(), &prefix);
-        let [owner, web, _, intake, ..] = logins.urls();
+        let [owner, web, _, ingest, ..] = logins.urls();
         let administration = Cli::new(owner);
         administration.json(&["migrate"]);
         let (pages, api, reports) = (free_address(), free_address(), free_address());
@@ -228,7 +228,7 @@ impl Deployment {
         let mut settings = variables(
             "ingest.env",
             &[
-                ("postgresql://assay_intake:PASSWORD@db.internal/assay", &intake),
+                ("postgresql://assay_ingest:PASSWORD@db.internal/assay", &ingest),
                 public_url,
             ],
         );

@@ -5,12 +5,12 @@ use std::{
     process::{Command, Output},
 };
 
-use assay_domain::intake::IngestTerms;
+use assay_domain::ingest::IngestTerms;
 use assay_testkit::Cli;
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
-use crate::ingest::Intake;
+use crate::ingest::IngestServer;
 
 /// A test's name with its error, if it failed.
 pub(crate) type Case<'a> = (&'a str, Option<&'a str>);
@@ -32,8 +32,8 @@ pub(crate) const TIMEOUT: Option<&str> = Some("Timed out waiting for the cart");
 pub(crate) const WRONG: Option<&str> = Some("expected 3 items, got 4");
 
 /// A server with 20 runs of main within six days: `odd` fails in every fourth, `old` in the last five.
-pub(crate) fn intake() -> Intake {
-    let intake = Intake::new();
+pub(crate) fn ingest() -> IngestServer {
+    let ingest = IngestServer::new();
     let newest = OffsetDateTime::now_utc() - Duration::hours(2);
     for run in 1..=20 {
         let odd = (run % 4 == 0).then_some(()).and(TIMEOUT);
@@ -50,15 +50,15 @@ pub(crate) fn intake() -> Intake {
             ("startedAt", &*started),
         ];
         let xml = report(&[("pays", None), ("odd", odd), ("old", old)]);
-        let answer = intake.send(&intake.key, &fields, &[("r.xml", xml.as_bytes())]);
+        let answer = ingest.send(&ingest.key, &fields, &[("r.xml", xml.as_bytes())]);
         assert_eq!(answer.status, 201, "{}", answer.text());
         assert!(answer.json()["failures"].is_null(), "not asked for");
     }
-    intake
+    ingest
 }
 
 /// The listener's explanation of a report's failures on a branch.
-fn explained(intake: &Intake, key: &str, fields: &[(&str, &str)], cases: &[Case<'_>]) -> Value {
+fn explained(ingest: &IngestServer, key: &str, fields: &[(&str, &str)], cases: &[Case<'_>]) -> Value {
     let branch = [
         ("branch", "feature/tax"),
         ("commit", "f1"),
@@ -66,7 +66,7 @@ fn explained(intake: &Intake, key: &str, fields: &[(&str, &str)], cases: &[Case<
         ("failures", "true"),
     ];
     let fields = [&branch, fields].concat();
-    let answer = intake.send(key, &fields, &[("r.xml", report(cases).as_bytes())]);
+    let answer = ingest.send(key, &fields, &[("r.xml", report(cases).as_bytes())]);
     assert!([200, 201].contains(&answer.status), "{}", answer.text());
     answer.json()
 }
@@ -87,8 +87,8 @@ pub(crate) const BROKEN: [Case<'_>; 4] = [
 
 #[test]
 fn an_upload_may_request_the_causes_of_its_failures() {
-    let intake = intake();
-    let answer = explained(&intake, &intake.key, &[("dryRun", "true")], &BROKEN);
+    let ingest = ingest();
+    let answer = explained(&ingest, &ingest.key, &[("dryRun", "true")], &BROKEN);
     assert_eq!(answer["runId"], Value::Null, "nothing is stored");
     assert_eq!(answer["failures"]["total"], 4);
     assert_eq!(answer["failures"]["incomplete"], Value::Null);
@@ -101,16 +101,16 @@ fn an_upload_may_request_the_causes_of_its_failures() {
     assert_eq!(of(&answer, "brand new")["runsElsewhere"], 0, "{answer}");
     // A clean test that fails for the first time on a branch is run again before it blocks.
     assert_eq!(answer["failures"]["gate"]["action"], "rerun");
-    assert_eq!(intake.read("/runs")["total"], 20);
+    assert_eq!(ingest.read("/runs")["total"], 20);
 
     // The answer is the same if the report is stored at once, and if it is already stored.
-    let stored = explained(&intake, &intake.key, &[], &BROKEN);
+    let stored = explained(&ingest, &ingest.key, &[], &BROKEN);
     assert_eq!(
         (&stored["effect"], &stored["runNumber"]),
         (&"added".into(), &21.into())
     );
     assert_eq!(stored["failures"], answer["failures"]);
-    let again = explained(&intake, &intake.key, &[], &BROKEN);
+    let again = explained(&ingest, &ingest.key, &[], &BROKEN);
     assert_eq!(again["effect"], "unchanged");
     assert_eq!(
         judged_alike(&again),
@@ -119,7 +119,7 @@ fn an_upload_may_request_the_causes_of_its_failures() {
     );
 
     // The read API's answer for the stored run.
-    let route = intake.read(&format!("/runs/{}/failures", stored["runId"].as_str().unwrap()));
+    let route = ingest.read(&format!("/runs/{}/failures", stored["runId"].as_str().unwrap()));
     assert_eq!(route["gate"], answer["failures"]["gate"]);
     assert_eq!(
         (&route["run"]["tests"], &route["incomplete"]),
@@ -145,39 +145,39 @@ fn an_upload_may_request_the_causes_of_its_failures() {
 
     // A report in which only the flaky test failed passes the gate.
     let flake = [("pays", None), ("odd", TIMEOUT), ("old", None)];
-    let answer = explained(&intake, &intake.key, &[("dryRun", "true")], &flake);
+    let answer = explained(&ingest, &ingest.key, &[("dryRun", "true")], &flake);
     assert_eq!(answer["failures"]["gate"]["action"], "pass", "{answer}");
 }
 
 #[test]
 fn a_pull_request_key_may_request_the_causes_too() {
-    let intake = intake();
+    let ingest = ingest();
     let terms = IngestTerms {
         pull_requests_only: true,
         ..IngestTerms::default()
     };
-    let key = intake.new_key(&terms);
-    let answer = explained(&intake, &key, &[("pullRequest", "7")], &BROKEN);
+    let key = ingest.new_key(&terms);
+    let answer = explained(&ingest, &key, &[("pullRequest", "7")], &BROKEN);
     assert_eq!(of(&answer, "pays")["cause"], "this_change", "{answer}");
     assert_eq!(answer["effect"], "added");
     // Its run does not count in verdicts, but is still explained.
-    let again = explained(&intake, &key, &[("pullRequest", "7")], &BROKEN);
+    let again = explained(&ingest, &key, &[("pullRequest", "7")], &BROKEN);
     assert_eq!(judged_alike(&again), judged_alike(&answer));
 }
 
 #[test]
 fn a_dry_run_completes_its_context_from_the_stored_run() {
-    let intake = intake();
+    let ingest = ingest();
     let terms = IngestTerms {
         pull_requests_only: true,
         ..IngestTerms::default()
     };
-    let of_pull_requests = intake.new_key(&terms);
+    let of_pull_requests = ingest.new_key(&terms);
     for (key, more) in [
-        (&intake.key, &[][..]),
+        (&ingest.key, &[][..]),
         (&of_pull_requests, &[("pullRequest", "7")]),
     ] {
-        let stored = explained(&intake, key, more, &BROKEN);
+        let stored = explained(&ingest, key, more, &BROKEN);
         let dry_run = |code: &[(&str, &str)]| {
             let fields = [
                 &[
@@ -191,7 +191,7 @@ fn a_dry_run_completes_its_context_from_the_stored_run() {
                 more,
             ]
             .concat();
-            let answer = intake.send(key, &fields, &[("r.xml", report(&BROKEN).as_bytes())]);
+            let answer = ingest.send(key, &fields, &[("r.xml", report(&BROKEN).as_bytes())]);
             assert_eq!(answer.status, 200, "{}", answer.text());
             answer.json()
         };
@@ -205,11 +205,11 @@ fn a_dry_run_completes_its_context_from_the_stored_run() {
 
 #[test]
 fn a_rerun_is_judged_with_what_the_first_attempt_did() {
-    let intake = intake();
+    let ingest = ingest();
     let wrong = Some("TypeError: tax is not a function");
     let first = explained(
-        &intake,
-        &intake.key,
+        &ingest,
+        &ingest.key,
         &[],
         &[("pays", wrong), ("odd", TIMEOUT), ("old", None)],
     );
@@ -217,7 +217,7 @@ fn a_rerun_is_judged_with_what_the_first_attempt_did() {
     let pays = of(&first, "pays")["mine"].as_f64().unwrap();
     // The second attempt lacks a failed test, so its report says too little.
     let again = |cases: &[Case<'_>], more: &[(&str, &str)]| {
-        explained(&intake, &intake.key, &[&[("attempt", "2")], more].concat(), cases)
+        explained(&ingest, &ingest.key, &[&[("attempt", "2")], more].concat(), cases)
     };
     let partial = again(&[("pays", None)], &[("dryRun", "true")]);
     let reason = partial["failures"]["incomplete"].as_str().unwrap();
@@ -260,15 +260,15 @@ fn judged_alike(answer: &Value) -> Value {
 
 /// Runs the command line in a folder with a report, like a CI job.
 pub(crate) struct Job<'a> {
-    pub(crate) intake: &'a Intake,
+    pub(crate) ingest: &'a IngestServer,
     pub(crate) folder: tempfile::TempDir,
 }
 
 impl<'a> Job<'a> {
     /// A job in an empty folder that reports to this server.
-    pub(crate) fn of(intake: &'a Intake) -> Self {
+    pub(crate) fn of(ingest: &'a IngestServer) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self { intake, folder }
+        Self { ingest, folder }
     }
 
     pub(crate) fn run(&self, cases: &[Case<'_>], arguments: &[&str]) -> Output {
@@ -276,8 +276,8 @@ impl<'a> Job<'a> {
         Cli::new("postgresql://127.0.0.1:1/nowhere")
             .command(arguments)
             .current_dir(self.folder.path())
-            .env("ASSAY_INGEST_URL", self.intake.server.ingest().base())
-            .env("ASSAY_INGEST_KEY", &self.intake.key)
+            .env("ASSAY_INGEST_URL", self.ingest.server.ingest().base())
+            .env("ASSAY_INGEST_KEY", &self.ingest.key)
             .output()
             .unwrap()
     }
@@ -303,8 +303,8 @@ impl<'a> Job<'a> {
 
 #[test]
 fn the_gate_excuses_only_flakes() {
-    let intake = intake();
-    let job = Job::of(&intake);
+    let ingest = ingest();
+    let job = Job::of(&ingest);
     let refusal = |value: &Value| value["failed"][0]["refusal"].clone();
     let (status, value) = job.gate(&[("pays", None), ("odd", None)], &[]);
     assert_eq!((status, &value["outcome"]), (Some(0), &"clean".into()), "{value}");
@@ -341,14 +341,14 @@ fn the_gate_excuses_only_flakes() {
     assert_eq!(status, Some(1));
     let (status, _) = job.gate(&flake, &["--risk", "2"]);
     assert_eq!(status, Some(2), "wrong usage");
-    assert_eq!(intake.read("/runs")["total"], 20, "the gate stores nothing");
+    assert_eq!(ingest.read("/runs")["total"], 20, "the gate stores nothing");
 
     // Without an answer, no failure is excused.
     let output = Cli::new("postgresql://127.0.0.1:1/nowhere")
         .command(&["gate", "saved.xml", "--retry-for", "0"])
         .current_dir(job.folder.path())
         .env("ASSAY_INGEST_URL", "http://127.0.0.1:1")
-        .env("ASSAY_INGEST_KEY", &intake.key)
+        .env("ASSAY_INGEST_KEY", &ingest.key)
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(3));
@@ -357,7 +357,7 @@ fn the_gate_excuses_only_flakes() {
 impl Job<'_> {
     /// Runs `assay gate --run` with a read key.
     fn gate_of(&self, run: &str, arguments: &[&str]) -> (Option<i32>, Value) {
-        let output = self.ask(run, &self.intake.read_key, arguments);
+        let output = self.ask(run, &self.ingest.read_key, arguments);
         let value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
         (output.status.code(), value)
     }
@@ -368,8 +368,8 @@ impl Job<'_> {
 
     /// Runs `assay gate --run` with a read key, the address of the ingest listener and these variables.
     pub(crate) fn ask_with(&self, run: &str, environment: &[(&str, &str)]) -> Output {
-        self.asking(run, &self.intake.read_key, &[])
-            .env("ASSAY_INGEST_URL", self.intake.server.ingest().base())
+        self.asking(run, &self.ingest.read_key, &[])
+            .env("ASSAY_INGEST_URL", self.ingest.server.ingest().base())
             .envs(environment.iter().copied())
             .output()
             .unwrap()
@@ -382,7 +382,7 @@ impl Job<'_> {
             .current_dir(self.folder.path())
             .env(
                 "ASSAY_API_URL",
-                format!("{}/api/v1", self.intake.server.client().base()),
+                format!("{}/api/v1", self.ingest.server.client().base()),
             )
             .env("ASSAY_READ_KEY", key);
         command
@@ -426,8 +426,8 @@ impl Job<'_> {
             ("shard", shard),
         ];
         let answer = self
-            .intake
-            .send(&self.intake.key, &fields, &[("r.xml", report(cases).as_bytes())]);
+            .ingest
+            .send(&self.ingest.key, &fields, &[("r.xml", report(cases).as_bytes())]);
         assert_eq!(answer.status, 201, "{}", answer.text());
         answer.json()["runId"].as_str().unwrap().to_owned()
     }
@@ -435,8 +435,8 @@ impl Job<'_> {
 
 #[test]
 fn a_stored_run_is_judged_with_all_its_shards() {
-    let intake = intake();
-    let job = Job::of(&intake);
+    let ingest = ingest();
+    let job = Job::of(&ingest);
     let run = job.shard("s1", "1/2", &[("pays", None), ("odd", TIMEOUT)]);
     let (status, value) = job.gate_of(&run, &[]);
     assert_eq!(
@@ -466,7 +466,7 @@ fn a_stored_run_is_judged_with_all_its_shards() {
     // The decision on the stored run is that of the dry run of its report.
     let (_, dry) = job.gate(&BROKEN, &["--run-key", "whole"]);
     let fields = [("branch", "feature/tax"), ("commit", "f1"), ("runKey", "whole")];
-    let stored = intake.send(&intake.key, &fields, &[("r.xml", report(&BROKEN).as_bytes())]);
+    let stored = ingest.send(&ingest.key, &fields, &[("r.xml", report(&BROKEN).as_bytes())]);
     let (status, value) = job.gate_of(stored.json()["runId"].as_str().unwrap(), &[]);
     assert_eq!(status, Some(1));
     assert_eq!(value, dry);
@@ -474,7 +474,7 @@ fn a_stored_run_is_judged_with_all_its_shards() {
     // A report that was cut off may hide failures.
     let cut = report(&[("pays", None)]).replace("</testsuite></testsuites>", "<testcase");
     let fields = [("branch", "feature/tax"), ("commit", "f2"), ("runKey", "cut")];
-    let stored = intake.send(&intake.key, &fields, &[("r.xml", cut.as_bytes())]);
+    let stored = ingest.send(&ingest.key, &fields, &[("r.xml", cut.as_bytes())]);
     assert_eq!(stored.status, 201, "{}", stored.text());
     let (status, value) = job.gate_of(stored.json()["runId"].as_str().unwrap(), &[]);
     assert_eq!(status, Some(1), "{value}");
@@ -484,9 +484,9 @@ fn a_stored_run_is_judged_with_all_its_shards() {
     );
 
     // Without an answer, nothing is excused; without a key or beside a path, the usage is wrong.
-    assert_eq!(job.gate_of(&intake.project, &[]).0, Some(3), "no such run");
+    assert_eq!(job.gate_of(&ingest.project, &[]).0, Some(3), "no such run");
     assert_eq!(
-        job.ask(&run, &intake.key, &[]).status.code(),
+        job.ask(&run, &ingest.key, &[]).status.code(),
         Some(3),
         "an ingest key"
     );
@@ -498,8 +498,8 @@ fn a_stored_run_is_judged_with_all_its_shards() {
 /// Vitest writes an error that belongs to no test as a suite of its own. Every test of the report passes.
 #[test]
 fn a_run_with_an_error_of_no_test_is_red_everywhere() {
-    let intake = intake();
-    let job = Job::of(&intake);
+    let ingest = ingest();
+    let job = Job::of(&ingest);
     let passes = report(&[("pays", None), ("odd", None), ("old", None)]);
     let passes = passes.replace("<testsuites>", "<testsuites name=\"vitest tests\">");
     let error = "<testsuite name=\"vitest unhandled errors\" timestamp=\"{now}\" \
@@ -512,7 +512,7 @@ fn a_run_with_an_error_of_no_test_is_red_everywhere() {
     let fails = passes.replace("</testsuites>", &error.replace("{now}", &now));
     let send = |key: &str, branch: &str, xml: &str| {
         let fields = [("branch", branch), ("commit", key), ("runKey", key)];
-        let answer = intake.send(&intake.key, &fields, &[("r.xml", xml.as_bytes())]);
+        let answer = ingest.send(&ingest.key, &fields, &[("r.xml", xml.as_bytes())]);
         assert_eq!(answer.status, 201, "{}", answer.text());
         answer.json()["runId"].as_str().unwrap().to_owned()
     };
@@ -524,7 +524,7 @@ fn a_run_with_an_error_of_no_test_is_red_everywhere() {
         (&red, "failed", (Some(1), "blocked")),
         (&green, "passed", (Some(0), "clean")),
     ] {
-        let detail = intake.read(&format!("/runs/{run}"));
+        let detail = ingest.read(&format!("/runs/{run}"));
         assert_eq!(
             (&detail["run"]["status"], &detail["counts"]["failed"]),
             (&status.into(), &0.into()),
@@ -535,7 +535,7 @@ fn a_run_with_an_error_of_no_test_is_red_everywhere() {
         let has_problem = value["problems"].to_string().contains("connect ECONNREFUSED");
         assert_eq!(has_problem, status == "failed", "{value}");
     }
-    let failed = intake.read("/runs?status=failed&branch=feature%2Ftax");
+    let failed = ingest.read("/runs?status=failed&branch=feature%2Ftax");
     assert_eq!(
         (&failed["total"], &failed["runs"][0]["id"]),
         (&1.into(), &red.as_str().into()),
@@ -543,7 +543,7 @@ fn a_run_with_an_error_of_no_test_is_red_everywhere() {
     );
     // On the stable branch, the state names the run.
     send("m1", "main", &fails);
-    let state = intake.read("/flaky")["stable"].clone();
+    let state = ingest.read("/flaky")["stable"].clone();
     let sentence = state["explanation"].as_str().unwrap();
     assert!(
         sentence.ends_with("failed with an error outside of its tests"),
@@ -553,8 +553,8 @@ fn a_run_with_an_error_of_no_test_is_red_everywhere() {
 
 #[test]
 fn the_gate_writes_a_summary_and_a_comment() {
-    let intake = intake();
-    let job = Job::of(&intake);
+    let ingest = ingest();
+    let job = Job::of(&ingest);
     let flags = [
         "gate",
         "saved.xml",
@@ -583,8 +583,8 @@ fn the_gate_writes_a_summary_and_a_comment() {
 
 #[test]
 fn a_wrapped_command_passes_where_every_failed_test_is_excused() {
-    let intake = intake();
-    let job = Job::of(&intake);
+    let ingest = ingest();
+    let job = Job::of(&ingest);
     let run =
         |cases: &[Case<'_>], key: &str, status: i32, flags: &[&str]| job.wrapped(cases, (key, status), flags);
     let flake = [("pays", None), ("odd", TIMEOUT)];
@@ -602,5 +602,5 @@ fn a_wrapped_command_passes_where_every_failed_test_is_excused() {
     assert_eq!(status, Some(1), "{stderr}");
     let (status, stderr) = run(&BROKEN, "g5", 1, &["--gate", "--exit-code", "9"]);
     assert_eq!(status, Some(9), "{stderr}");
-    assert_eq!(intake.read("/runs")["total"], 25, "every report is stored");
+    assert_eq!(ingest.read("/runs")["total"], 25, "every report is stored");
 }

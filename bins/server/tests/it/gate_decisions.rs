@@ -4,8 +4,8 @@ use assay_testkit::Server;
 use serde_json::Value;
 
 use crate::{
-    gate::{BROKEN, Job, TIMEOUT, intake},
-    ingest::Intake,
+    gate::{BROKEN, Job, TIMEOUT, ingest},
+    ingest::IngestServer,
 };
 
 /// The pages over a database, signed in.
@@ -16,8 +16,8 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    fn of(intake: &Intake) -> Self {
-        Self::over(intake.database.url(), &intake.read_key, &intake.project)
+    fn of(ingest: &IngestServer) -> Self {
+        Self::over(ingest.database.url(), &ingest.read_key, &ingest.project)
     }
 
     pub(crate) fn over(database_url: &str, read_key: &str, project: &str) -> Self {
@@ -53,9 +53,9 @@ impl Pages {
 }
 
 /// The id of the newest run.
-fn newest(intake: &Intake) -> String {
+fn newest(ingest: &IngestServer) -> String {
     let number = |run: &&Value| run["runNumber"].as_i64().unwrap();
-    let runs = intake.read("/runs");
+    let runs = ingest.read("/runs");
     let newest = runs["runs"].as_array().unwrap().iter().max_by_key(number);
     newest.unwrap()["id"].as_str().unwrap().to_owned()
 }
@@ -64,13 +64,13 @@ const MARK: &str = "Excused</span> in CI as Flake: ";
 
 #[test]
 fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
-    let intake = intake();
-    let job = Job::of(&intake);
-    let pages = Pages::of(&intake);
+    let ingest = ingest();
+    let job = Job::of(&ingest);
+    let pages = Pages::of(&ingest);
     let (status, stderr) = job.wrapped(&[("pays", None), ("odd", TIMEOUT)], ("g1", 1), &["--gate"]);
     assert_eq!(status, Some(0), "{stderr}");
     assert!(!stderr.contains("not stored"), "{stderr}");
-    let run = newest(&intake);
+    let run = newest(&ingest);
     let page = pages.run(&run, "");
     let sentence = "The gate excused 1 of 1 failed test of the run and let it pass, ";
     assert!(page.contains(sentence), "{page}");
@@ -87,23 +87,23 @@ fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
     // A run that does not pass: one of its four failures is excused.
     let (status, stderr) = job.wrapped(&BROKEN, ("g2", 1), &["--gate"]);
     assert_eq!(status, Some(1), "{stderr}");
-    let page = pages.run(&newest(&intake), "");
+    let page = pages.run(&newest(&ingest), "");
     let sentence = "The gate excused 1 of 4 failed tests of the run and did not let it pass, ";
     assert!(page.contains(sentence), "{page}");
     assert_eq!(page.matches(MARK).count(), 1, "{page}");
 
     let (status, stderr) = job.wrapped(&[("pays", None)], ("g3", 0), &["--gate"]);
     assert_eq!(status, Some(0), "{stderr}");
-    let page = pages.run(&newest(&intake), "");
+    let page = pages.run(&newest(&ingest), "");
     assert!(
         page.contains("The gate let the run pass, because no test failed, "),
         "{page}"
     );
     // Without the gate there is no decision.
     job.wrapped(&[("pays", None)], ("g4", 0), &[]);
-    assert!(!pages.run(&newest(&intake), "").contains("The gate in CI"));
+    assert!(!pages.run(&newest(&ingest), "").contains("The gate in CI"));
 
-    let listed = intake.cli.json(&["uploads", "--project", "web", "--limit", "4"]);
+    let listed = ingest.cli.json(&["uploads", "--project", "web", "--limit", "4"]);
     let decisions: Vec<_> = listed["uploads"]
         .as_array()
         .unwrap()
@@ -123,7 +123,7 @@ fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
         excused["reason"].as_str().unwrap().starts_with(reason),
         "{excused}"
     );
-    let output = intake.cli.run(&["uploads", "--project", "web", "--limit", "4"]);
+    let output = ingest.cli.run(&["uploads", "--project", "web", "--limit", "4"]);
     let text = String::from_utf8_lossy(&output.stdout);
     for expected in ["excused, excused 1 of 1", "blocked, excused 1 of 4", "clean"] {
         assert!(text.contains(expected), "{text}");
@@ -132,9 +132,9 @@ fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
 
 #[test]
 fn a_decision_that_cannot_be_stored_is_a_warning_and_changes_no_exit_status() {
-    let intake = intake();
-    let job = Job::of(&intake);
-    intake
+    let ingest = ingest();
+    let job = Job::of(&ingest);
+    ingest
         .database
         .execute("ALTER TABLE upload ADD CONSTRAINT none CHECK (decision IS NULL)");
     let warning =
@@ -150,9 +150,9 @@ fn a_decision_that_cannot_be_stored_is_a_warning_and_changes_no_exit_status() {
     assert_eq!(status, Some(7), "{stderr}");
     assert!(stderr.contains(warning), "{stderr}");
     // A run that an import stored has no upload.
-    intake.database.execute("DELETE FROM upload");
-    let run = newest(&intake);
-    let output = job.ask_with(&run, &[("ASSAY_INGEST_KEY", &intake.key)]);
+    ingest.database.execute("DELETE FROM upload");
+    let run = newest(&ingest);
+    let output = job.ask_with(&run, &[("ASSAY_INGEST_KEY", &ingest.key)]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(
@@ -163,14 +163,14 @@ fn a_decision_that_cannot_be_stored_is_a_warning_and_changes_no_exit_status() {
 
 #[test]
 fn a_decision_on_a_stored_run_is_stored_with_an_ingest_key() {
-    let intake = intake();
-    let job = Job::of(&intake);
+    let ingest = ingest();
+    let job = Job::of(&ingest);
     // A report that is judged without being stored has no upload.
     let (status, _) = job.gate(&[("pays", None), ("odd", TIMEOUT)], &[]);
     assert_eq!(status, Some(0));
-    let stored = intake.database.text("SELECT count(decision) FROM upload");
+    let stored = ingest.database.text("SELECT count(decision) FROM upload");
     assert_eq!(stored.as_deref(), Some("0"));
-    let pages = Pages::of(&intake);
+    let pages = Pages::of(&ingest);
     let run = job.shard("s1", "1/2", &[("pays", None), ("odd", TIMEOUT)]);
     job.shard("s1", "2/2", &[("old", None)]);
     let output = job.ask_with(&run, &[]);
@@ -181,7 +181,7 @@ fn a_decision_on_a_stored_run_is_stored_with_an_ingest_key() {
         "{stderr}"
     );
     assert!(!pages.run(&run, "").contains(MARK));
-    let output = job.ask_with(&run, &[("ASSAY_INGEST_KEY", &intake.key)]);
+    let output = job.ask_with(&run, &[("ASSAY_INGEST_KEY", &ingest.key)]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), &*stderr), (Some(0), ""));
     let page = pages.run(&run, "");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use assay_access::key::mint;
 use assay_domain::{
-    id::ProjectId, intake::IngestTerms, key::KeyKind, store::Administration as _, timestamp::Timestamp,
+    id::ProjectId, ingest::IngestTerms, key::KeyKind, store::Administration as _, timestamp::Timestamp,
 };
 use assay_testkit::{Cli, Response, Server, TestDatabase, text};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub(crate) const PASSES: &str = r#"<testsuites><testsuite name="cart"><testcase 
 pub(crate) const FAILS: &str = r#"<testsuites><testsuite name="cart"><testcase classname="cart" name="pays" file="cart.test.ts" time="0.01"><failure message="expected 3, got 4">at cart.test.ts:3:1</failure></testcase></testsuite></testsuites>"#;
 
 /// A server with the ingest listener, an organization, a project and a key of each kind.
-pub(crate) struct Intake {
+pub(crate) struct IngestServer {
     pub(crate) server: Server,
     pub(crate) cli: Cli,
     pub(crate) read_key: String,
@@ -23,7 +23,7 @@ pub(crate) struct Intake {
     pub(crate) database: TestDatabase,
 }
 
-impl Intake {
+impl IngestServer {
     pub(crate) fn new() -> Self {
         Self::with(&[])
     }
@@ -35,7 +35,7 @@ impl Intake {
         let project = cli.json(&["project", "create", "--org", "Shop", "web"]);
         let read_key = cli.json(&["key", "create", "--org", "Shop", "--days", "90"]);
         let environment = [&[("ASSAY_RATE_LIMIT", "0")], environment].concat();
-        let intake = Self {
+        let ingest = Self {
             server: Server::start_with_ingest(database.url(), &environment),
             cli,
             read_key: text(&read_key["key"]),
@@ -44,8 +44,8 @@ impl Intake {
             database,
         };
         Self {
-            key: intake.new_key(&IngestTerms::default()),
-            ..intake
+            key: ingest.new_key(&IngestTerms::default()),
+            ..ingest
         }
     }
 
@@ -123,13 +123,13 @@ pub(crate) fn code(answer: &Response) -> String {
 
 #[test]
 fn a_report_is_stored_once_and_replaced_by_another_one_on_request() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     let fields = [("branch", "main"), ("commit", "abc"), ("runKey", "build-1")];
-    let first = intake.send(&intake.key, &fields, &[("out/r.xml", FAILS.as_bytes())]);
+    let first = ingest.send(&ingest.key, &fields, &[("out/r.xml", FAILS.as_bytes())]);
     assert_eq!(first.status, 201, "{}", first.text());
     let answer = first.json();
     assert_eq!(answer["project"]["name"], "web");
-    assert_eq!(answer["project"]["id"], intake.project.as_str());
+    assert_eq!(answer["project"]["id"], ingest.project.as_str());
     assert_eq!(
         (&answer["effect"], &answer["status"]),
         (&"added".into(), &"failed".into())
@@ -144,16 +144,16 @@ fn a_report_is_stored_once_and_replaced_by_another_one_on_request() {
     assert_eq!(branch.unwrap()["value"], "main");
     assert_eq!(branch.unwrap()["from"], "flag");
 
-    let again = intake.send(&intake.key, &fields, &[("out/r.xml", FAILS.as_bytes())]);
+    let again = ingest.send(&ingest.key, &fields, &[("out/r.xml", FAILS.as_bytes())]);
     assert_eq!(
         (again.status, &again.json()["effect"]),
         (200, &"unchanged".into())
     );
     // A raw body has its fields in the query.
     let path = "/ingest/v1/reports?branch=main&commit=abc&runKey=build-1&replace=true";
-    let raw = intake.post(
+    let raw = ingest.post(
         path,
-        &intake.key,
+        &ingest.key,
         &[("Content-Type", "text/xml")],
         PASSES.as_bytes(),
     );
@@ -166,9 +166,9 @@ fn a_report_is_stored_once_and_replaced_by_another_one_on_request() {
     assert_eq!(raw.json()["runId"], answer["runId"]);
     assert_eq!(raw.json()["replaced"], json!({"tests": 1, "failed": 1}));
     // Values that a report lacks are taken from the earlier one.
-    let bare = intake.post(
+    let bare = ingest.post(
         "/ingest/v1/reports?runKey=build-1&replace=true",
-        &intake.key,
+        &ingest.key,
         &[("Content-Type", "text/xml")],
         FAILS.as_bytes(),
     );
@@ -178,27 +178,27 @@ fn a_report_is_stored_once_and_replaced_by_another_one_on_request() {
         "{}",
         bare.text()
     );
-    let bare = intake.post(
+    let bare = ingest.post(
         "/ingest/v1/reports?runKey=build-1&replace=true",
-        &intake.key,
+        &ingest.key,
         &[("Content-Type", "text/xml")],
         PASSES.as_bytes(),
     );
     assert_eq!(bare.json()["effect"], "replaced");
-    let run = intake.read(&format!("/runs/{}", text(&answer["runId"])));
+    let run = ingest.read(&format!("/runs/{}", text(&answer["runId"])));
     assert_eq!(
         (&run["run"]["status"], &run["run"]["branch"]),
         (&"passed".into(), &"main".into())
     );
-    assert_eq!(intake.read("/runs")["total"], 1);
-    let listed = intake.database.texts("SELECT effect FROM upload ORDER BY at");
+    assert_eq!(ingest.read("/runs")["total"], 1);
+    let listed = ingest.database.texts("SELECT effect FROM upload ORDER BY at");
     assert_eq!(listed.len(), 5, "{listed:?}");
 }
 
 #[test]
 fn a_dry_run_and_a_question_about_the_key_store_nothing() {
-    let intake = Intake::new();
-    let dry = intake.send(&intake.key, &[("dryRun", "true")], &[("r.xml", FAILS.as_bytes())]);
+    let ingest = IngestServer::new();
+    let dry = ingest.send(&ingest.key, &[("dryRun", "true")], &[("r.xml", FAILS.as_bytes())]);
     assert_eq!(
         (dry.status, &dry.json()["runId"]),
         (200, &Value::Null),
@@ -206,34 +206,34 @@ fn a_dry_run_and_a_question_about_the_key_store_nothing() {
         dry.text()
     );
     assert_eq!(dry.json()["counts"]["failed"], 1);
-    assert_eq!(intake.read("/runs")["total"], 0);
-    let about = intake.server.ingest().get("/ingest/v1/key", Some(&intake.key));
+    assert_eq!(ingest.read("/runs")["total"], 0);
+    let about = ingest.server.ingest().get("/ingest/v1/key", Some(&ingest.key));
     assert_eq!(about.status, 200);
     assert_eq!(about.json()["project"]["name"], "web");
     assert_eq!(about.json()["pullRequestsOnly"], false);
-    assert!(!about.text().contains(&intake.key));
+    assert!(!about.text().contains(&ingest.key));
 }
 
 #[test]
 fn every_other_route_and_method_is_an_error_as_json() {
-    let intake = Intake::new();
-    let client = intake.server.ingest();
+    let ingest = IngestServer::new();
+    let client = ingest.server.ingest();
     for (answer, status, expected, allow) in [
         (client.get("/", None), 404, "not_found", None),
         (
-            client.get("/api/v1/projects", Some(&intake.read_key)),
+            client.get("/api/v1/projects", Some(&ingest.read_key)),
             404,
             "not_found",
             None,
         ),
         (
-            client.get("/ingest/v1/reports/", Some(&intake.key)),
+            client.get("/ingest/v1/reports/", Some(&ingest.key)),
             404,
             "not_found",
             None,
         ),
         (
-            client.get("/ingest/v1/reports", Some(&intake.key)),
+            client.get("/ingest/v1/reports", Some(&ingest.key)),
             405,
             "method_not_allowed",
             Some("POST"),
@@ -249,18 +249,18 @@ fn every_other_route_and_method_is_an_error_as_json() {
         assert_eq!(answer.header("allow"), allow);
     }
     // The read API has no ingest routes.
-    let answer = intake
+    let answer = ingest
         .server
         .client()
-        .get("/ingest/v1/key", Some(&intake.read_key));
+        .get("/ingest/v1/key", Some(&ingest.read_key));
     assert_eq!(answer.status, 404);
 }
 
 #[test]
 fn a_bad_report_or_field_is_refused_with_its_place() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     let send = |fields: &[(&str, &str)], name: &str, bytes: &[u8]| {
-        intake.send(&intake.key, fields, &[(name, bytes)])
+        ingest.send(&ingest.key, fields, &[(name, bytes)])
     };
     let broken = send(&[], "out/r.json", b"{\"config\": {}, \"suites\": [\n{]}");
     assert_eq!(
@@ -293,9 +293,9 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
         (400, "invalid_parameter")
     );
     assert!(mistyped.text().contains("brnach"), "{}", mistyped.text());
-    let unpackable = intake.post(
+    let unpackable = ingest.post(
         "/ingest/v1/reports",
-        &intake.key,
+        &ingest.key,
         &[("Content-Encoding", "br")],
         PASSES.as_bytes(),
     );
@@ -303,9 +303,9 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
         (unpackable.status, code(&unpackable).as_str()),
         (415, "unsupported_coding")
     );
-    let not_gzip = intake.post(
+    let not_gzip = ingest.post(
         "/ingest/v1/reports",
-        &intake.key,
+        &ingest.key,
         &[("Content-Encoding", "gzip")],
         PASSES.as_bytes(),
     );
@@ -342,7 +342,7 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
     for word in ["the job \\\"one\\\"", "--suite", "--attempt 2"] {
         assert!(warning.contains(word), "{word}: {warning}");
     }
-    assert_eq!(intake.read("/runs")["total"], 1);
+    assert_eq!(ingest.read("/runs")["total"], 1);
     // Another revision under one key is refused, by both names and the key.
     let other = send(
         &[("runKey", "b"), ("suite", "e2e"), ("commit", "c0ffee")],
@@ -363,7 +363,7 @@ fn a_bad_report_or_field_is_refused_with_its_place() {
 
 #[test]
 fn eight_reports_of_one_job_at_once_are_parts_of_one_run() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     let report = |part: usize| {
         let own = format!("<testcase classname=\"own\" name=\"{part}\"/>");
         let shared = if part.is_multiple_of(2) {
@@ -378,14 +378,14 @@ fn eight_reports_of_one_job_at_once_are_parts_of_one_run() {
     let fields = [("runKey", "build"), ("branch", "main"), ("commit", "abc")];
     std::thread::scope(|scope| {
         for part in 0..8 {
-            let (intake, report) = (&intake, report(part));
+            let (ingest, report) = (&ingest, report(part));
             scope.spawn(move || {
-                let sent = intake.send(&intake.key, &fields, &[("r.xml", report.as_bytes())]);
+                let sent = ingest.send(&ingest.key, &fields, &[("r.xml", report.as_bytes())]);
                 assert_eq!(sent.status, 201, "{}", sent.text());
             });
         }
     });
-    let runs = intake.read("/runs");
+    let runs = ingest.read("/runs");
     assert_eq!(runs["total"], 1);
     let run = &runs["runs"][0];
     assert_eq!(
@@ -393,14 +393,14 @@ fn eight_reports_of_one_job_at_once_are_parts_of_one_run() {
         (&9.into(), &"failed".into())
     );
     let id = text(&run["id"]);
-    let detail = intake.read(&format!("/runs/{id}"));
+    let detail = ingest.read(&format!("/runs/{id}"));
     let names = detail["tests"]
         .as_array()
         .unwrap()
         .iter()
         .map(|test| text(&test["testName"]));
     let shared = names.into_iter().find(|name| name.ends_with('x')).unwrap();
-    let attempts = intake.read(&format!(
+    let attempts = ingest.read(&format!(
         "/runs/{id}/tests/{}",
         shared.replace(' ', "%20").replace('>', "%3E")
     ));
@@ -420,32 +420,32 @@ fn eight_reports_of_one_job_at_once_are_parts_of_one_run() {
 
 #[test]
 fn many_shards_at_once_are_all_stored() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     std::thread::scope(|scope| {
         for index in 1..=12 {
-            let intake = &intake;
+            let ingest = &ingest;
             scope.spawn(move || {
                 let shard = format!("{index}/12");
                 let report = PASSES.replace("pays", &format!("pays {index}"));
                 let fields = [("runKey", "build"), ("branch", "main"), ("shard", shard.as_str())];
-                let answer = intake.send(&intake.key, &fields, &[("r.xml", report.as_bytes())]);
+                let answer = ingest.send(&ingest.key, &fields, &[("r.xml", report.as_bytes())]);
                 assert_eq!(answer.status, 201, "{}", answer.text());
             });
         }
     });
-    let runs = intake.read("/runs");
+    let runs = ingest.read("/runs");
     assert_eq!(
         (&runs["total"], &runs["runs"][0]["status"]),
         (&1.into(), &"passed".into())
     );
-    let metrics = intake.server.admin().get("/metrics", None).text();
+    let metrics = ingest.server.admin().get("/metrics", None).text();
     assert!(
         metrics.contains("assay_ingest_uploads_stored_total{effect=\"added\"} 12"),
         "{metrics}"
     );
     let last = format!(
         "assay_ingest_last_upload_timestamp_seconds{{project=\"{}\"}} ",
-        intake.project
+        ingest.project
     );
     let last = metrics.lines().find_map(|line| line.strip_prefix(&last)).unwrap();
     let ago = now().unix_ms() / 1_000 - last.parse::<i64>().unwrap();
@@ -459,14 +459,14 @@ fn many_shards_at_once_are_all_stored() {
     // The last upload judges, possibly shortly after its answer.
     let began = Instant::now();
     let is_judged = "SELECT (judged = observed)::text FROM project";
-    while intake.database.text(is_judged).as_deref() != Some("true") {
+    while ingest.database.text(is_judged).as_deref() != Some("true") {
         assert!(
             began.elapsed() < Duration::from_secs(60),
             "nothing judged the project"
         );
         std::thread::sleep(Duration::from_millis(50));
     }
-    let rebuilt = &intake.cli.json(&["rebuild", "--project", "web"])["projects"][0]["result"];
+    let rebuilt = &ingest.cli.json(&["rebuild", "--project", "web"])["projects"][0]["result"];
     assert_eq!(rebuilt["verdictsChanged"], 0, "{rebuilt}");
     assert!(metrics.contains("assay_ingest_uploads_waiting 0"), "{metrics}");
     assert!(

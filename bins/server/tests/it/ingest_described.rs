@@ -3,11 +3,11 @@
 use std::{fs, path::Path};
 
 use assay_access::key::mint;
-use assay_domain::{intake::IngestTerms, key::KeyKind};
+use assay_domain::{ingest::IngestTerms, key::KeyKind};
 use assay_testkit::{Response, text};
 use serde_json::Value;
 
-use crate::ingest::{FAILS, Intake, code, now};
+use crate::ingest::{FAILS, IngestServer, code, now};
 
 pub(crate) fn document() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ingest-openapi.json");
@@ -63,7 +63,7 @@ fn requests_and_answers_conform_to_the_description() {
     let document = document();
     let base = document["servers"][0]["url"].as_str().unwrap();
     let base = base.strip_prefix("{origin}").unwrap();
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     let operation = &document["paths"]["/reports"]["post"];
     let path = format!("{base}/reports");
     let form = &operation["requestBody"]["content"]["multipart/form-data"]["schema"]["properties"];
@@ -83,13 +83,13 @@ fn requests_and_answers_conform_to_the_description() {
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect();
     let files = [("r.xml", FAILS.as_bytes())];
-    let stored = intake.send(&intake.key, &fields, &files);
+    let stored = ingest.send(&ingest.key, &fields, &files);
     assert_eq!(stored.status, 201, "{}", stored.text());
     assert_conforms(&document, operation, &stored, "a form with every field");
-    let again = intake.send(&intake.key, &fields, &files);
+    let again = ingest.send(&ingest.key, &fields, &files);
     assert_eq!(again.status, 200, "{}", again.text());
     assert_conforms(&document, operation, &again, "the same form again");
-    let dry = intake.send(&intake.key, &[("dryRun", "true")], &files);
+    let dry = ingest.send(&ingest.key, &[("dryRun", "true")], &files);
     assert_conforms(&document, operation, &dry, "a dry run");
 
     // A raw body of each content type, with the fields as parameters.
@@ -106,9 +106,9 @@ fn requests_and_answers_conform_to_the_description() {
     let with_query = format!("{path}?{}", of_query.join("&"));
     for media in operation["requestBody"]["content"].as_object().unwrap().keys() {
         if media != "multipart/form-data" {
-            let raw = intake.post(
+            let raw = ingest.post(
                 &with_query,
-                &intake.key,
+                &ingest.key,
                 &[("Content-Type", media)],
                 FAILS.as_bytes(),
             );
@@ -118,43 +118,43 @@ fn requests_and_answers_conform_to_the_description() {
     }
 
     for (what, answer) in [
-        ("no key", intake.send("", &[], &files)),
+        ("no key", ingest.send("", &[], &files)),
         (
             "another project",
-            intake.send(&intake.key, &[("project", "other")], &files),
+            ingest.send(&ingest.key, &[("project", "other")], &files),
         ),
         (
             "an unknown field",
-            intake.send(&intake.key, &[("brnach", "main")], &files),
+            ingest.send(&ingest.key, &[("brnach", "main")], &files),
         ),
-        ("no report", intake.send(&intake.key, &[], &[("r.txt", b"hello")])),
+        ("no report", ingest.send(&ingest.key, &[], &[("r.txt", b"hello")])),
         (
             "a broken report",
-            intake.send(&intake.key, &[], &[("r.xml", b"<testsuite><testcase></a>")]),
+            ingest.send(&ingest.key, &[], &[("r.xml", b"<testsuite><testcase></a>")]),
         ),
         (
             "an empty report",
-            intake.send(&intake.key, &[], &[("r.xml", b"<testsuite/>")]),
+            ingest.send(&ingest.key, &[], &[("r.xml", b"<testsuite/>")]),
         ),
         (
             "a late start",
-            intake.send(&intake.key, &[("startedAt", "2020-01-01T00:00:00Z")], &files),
+            ingest.send(&ingest.key, &[("startedAt", "2020-01-01T00:00:00Z")], &files),
         ),
         ("a shard of a whole run", {
-            intake.send(&intake.key, &[("runKey", "whole")], &files);
-            intake.send(&intake.key, &[("runKey", "whole"), ("shard", "1/2")], &files)
+            ingest.send(&ingest.key, &[("runKey", "whole")], &files);
+            ingest.send(&ingest.key, &[("runKey", "whole"), ("shard", "1/2")], &files)
         }),
         (
             "another coding",
-            intake.post(&path, &intake.key, &[("Content-Encoding", "br")], b"x"),
+            ingest.post(&path, &ingest.key, &[("Content-Encoding", "br")], b"x"),
         ),
         (
             "too long a field",
-            intake.send(&intake.key, &[("commit", &"a".repeat(501))], &files),
+            ingest.send(&ingest.key, &[("commit", &"a".repeat(501))], &files),
         ),
         (
             "another method",
-            intake.server.ingest().get(&path, Some(&intake.key)),
+            ingest.server.ingest().get(&path, Some(&ingest.key)),
         ),
     ] {
         assert!((400..500).contains(&answer.status), "{what}: {}", answer.text());
@@ -166,8 +166,8 @@ fn requests_and_answers_conform_to_the_description() {
 fn each_state_of_a_key_is_answered_as_described() {
     let document = document();
     let operation = &document["paths"]["/key"]["get"];
-    let intake = Intake::new();
-    let key_with = |terms| intake.new_key(&terms);
+    let ingest = IngestServer::new();
+    let key_with = |terms| ingest.new_key(&terms);
     let expired = key_with(IngestTerms {
         expires_at: Some(now().plus_days(-1)),
         ..IngestTerms::default()
@@ -177,9 +177,9 @@ fn each_state_of_a_key_is_answered_as_described() {
         name: Some("forks".to_owned()),
         ..IngestTerms::default()
     });
-    let revoked = intake.new_key(&IngestTerms::default());
+    let revoked = ingest.new_key(&IngestTerms::default());
     let unknown = mint(KeyKind::Ingest, now()).0;
-    intake.database.execute(
+    ingest.database.execute(
         "UPDATE api_key SET revoked_at = now() WHERE id = (SELECT id FROM api_key ORDER BY id DESC LIMIT 1)",
     );
     let report = [("r.xml", FAILS.as_bytes())];
@@ -187,31 +187,31 @@ fn each_state_of_a_key_is_answered_as_described() {
         (None, "missing_key"),
         (Some("svc_nonsense"), "invalid_key"),
         (Some(unknown.reveal()), "invalid_key"),
-        (Some(intake.read_key.as_str()), "wrong_key_type"),
+        (Some(ingest.read_key.as_str()), "wrong_key_type"),
         (Some(&expired), "key_expired"),
         (Some(&revoked), "key_revoked"),
     ] {
-        let about = intake.server.ingest().get("/ingest/v1/key", key);
-        let sent = intake.send(key.unwrap_or_default(), &[], &report);
+        let about = ingest.server.ingest().get("/ingest/v1/key", key);
+        let sent = ingest.send(key.unwrap_or_default(), &[], &report);
         for answer in [&about, &sent] {
             assert_eq!((answer.status, code(answer).as_str()), (401, expected));
             assert!(answer.header("www-authenticate").is_some(), "{expected}");
         }
         assert_conforms(&document, operation, &about, expected);
     }
-    for (key, is_restricted) in [(&intake.key, false), (&pull_requests_only, true)] {
-        let about = intake.server.ingest().get("/ingest/v1/key", Some(key));
+    for (key, is_restricted) in [(&ingest.key, false), (&pull_requests_only, true)] {
+        let about = ingest.server.ingest().get("/ingest/v1/key", Some(key));
         assert_eq!(about.status, 200, "{}", about.text());
         assert_conforms(&document, operation, &about, "a key that works");
         assert_eq!(about.json()["pullRequestsOnly"], is_restricted);
-        let sent = intake.send(key, &[("branch", "feature")], &report);
+        let sent = ingest.send(key, &[("branch", "feature")], &report);
         let expected = if is_restricted { 403 } else { 201 };
         assert_eq!(sent.status, expected, "{}", sent.text());
     }
-    let runs = intake.read("/runs");
+    let runs = ingest.read("/runs");
     assert_eq!(runs["total"], 1);
     // An ingest key cannot read, on either listener.
-    let path = format!("/api/v1/projects/{}/runs", intake.project);
-    let answer = intake.server.client().get(&path, Some(&intake.key));
+    let path = format!("/api/v1/projects/{}/runs", ingest.project);
+    let answer = ingest.server.client().get(&path, Some(&ingest.key));
     assert_eq!((answer.status, code(&answer).as_str()), (401, "wrong_key_type"));
 }

@@ -6,7 +6,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::Value;
 
 use crate::{
-    ingest::{FAILS, Intake, PASSES, form, of_form},
+    ingest::{FAILS, IngestServer, PASSES, form, of_form},
     ingest_described::document,
     ingest_protection::exchange,
 };
@@ -27,7 +27,7 @@ fn generated_requests_get_a_documented_answer_and_do_not_appear_in_the_log() {
             .cloned()
             .unwrap_or_default()
     };
-    let intake = Intake::with(&[
+    let ingest = IngestServer::with(&[
         ("ASSAY_INGEST_RATE_LIMIT", "0"),
         ("ASSAY_INGEST_UNPACKED_MIB", "8"),
         ("RUST_LOG", "debug"),
@@ -35,12 +35,12 @@ fn generated_requests_get_a_documented_answer_and_do_not_appear_in_the_log() {
     let counts = Mutex::new(BTreeMap::<String, u64>::new());
     thread::scope(|scope| {
         for thread in 0..2 {
-            let (intake, counts, codes) = (&intake, &counts, &codes);
+            let (ingest, counts, codes) = (&ingest, &counts, &codes);
             scope.spawn(move || {
                 let mut random = StdRng::seed_from_u64(seed ^ (thread << 32));
                 for place in 0..requests / 2 {
-                    let request = generated_upload(&mut random, intake);
-                    let answer = exchange(intake.server.ingest(), "", |stream| {
+                    let request = generated_upload(&mut random, ingest);
+                    let answer = exchange(ingest.server.ingest(), "", |stream| {
                         let _ = stream.write_all(&request.bytes);
                         if request.is_cut {
                             let _ = stream.shutdown(Shutdown::Write);
@@ -80,15 +80,15 @@ fn generated_requests_get_a_documented_answer_and_do_not_appear_in_the_log() {
             "no {expected}: {counts:?}"
         );
     }
-    let log = intake.server.log();
+    let log = ingest.server.log();
     assert!(!log.contains("panic") && !log.contains(" ERROR "), "{log}");
-    for secret in [intake.key.as_str(), &intake.read_key, "testcase", "made-up"] {
+    for secret in [ingest.key.as_str(), &ingest.read_key, "testcase", "made-up"] {
         assert!(!log.contains(secret), "{secret} is in the log");
     }
     let fields = [("runKey", "afterwards")];
-    let answer = intake.send(&intake.key, &fields, &[("r.xml", PASSES.as_bytes())]);
+    let answer = ingest.send(&ingest.key, &fields, &[("r.xml", PASSES.as_bytes())]);
     assert_eq!(answer.status, 201, "{}", answer.text());
-    let metrics = intake.server.admin().get("/metrics", None).text();
+    let metrics = ingest.server.admin().get("/metrics", None).text();
     assert!(
         metrics.contains("assay_ingest_memory_reserved_bytes 0"),
         "{metrics}"
@@ -102,7 +102,7 @@ struct GeneratedRequest {
 }
 
 /// An upload with a few errors or none.
-fn generated_upload(random: &mut StdRng, intake: &Intake) -> GeneratedRequest {
+fn generated_upload(random: &mut StdRng, ingest: &IngestServer) -> GeneratedRequest {
     const VALUES: [&str; 12] = [
         "main",
         "",
@@ -177,8 +177,8 @@ fn generated_upload(random: &mut StdRng, intake: &Intake) -> GeneratedRequest {
     };
     let key = match random.random_range(0..20) {
         0 => "svc_made-up",
-        1 => &intake.read_key,
-        _ => &intake.key,
+        1 => &ingest.read_key,
+        _ => &ingest.key,
     };
     let method = if random.random_bool(0.05) { "PUT" } else { "POST" };
     let path = match random.random_range(0..20) {

@@ -10,7 +10,7 @@ use assay_access::key::mint;
 use assay_domain::key::KeyKind;
 use assay_testkit::{Client, wait_until};
 
-use crate::ingest::{BOUNDARY, Intake, PASSES, code, now, of_form};
+use crate::ingest::{BOUNDARY, IngestServer, PASSES, code, now, of_form};
 
 /// Sends a head and a body over a new connection, and reads until the server closes it.
 pub(crate) fn exchange(client: &Client, head: &str, body: impl Fn(&mut TcpStream)) -> String {
@@ -32,15 +32,15 @@ fn head(key: &str, more: &str) -> String {
 
 #[test]
 fn a_request_refused_by_its_head_gets_no_continue_and_its_body_is_not_read() {
-    let intake = Intake::new();
-    let client = intake.server.ingest();
+    let ingest = IngestServer::new();
+    let client = ingest.server.ingest();
     let unknown = mint(KeyKind::Ingest, now()).0;
     for (key, more, status) in [
         (unknown.reveal(), "Content-Length: 1000\r\n", "401"),
-        (&intake.read_key, "Content-Length: 1000\r\n", "401"),
-        (&intake.key, "Content-Length: 99999999999\r\n", "413"),
+        (&ingest.read_key, "Content-Length: 1000\r\n", "401"),
+        (&ingest.key, "Content-Length: 99999999999\r\n", "413"),
         (
-            &intake.key,
+            &ingest.key,
             "Content-Length: 1000\r\nContent-Encoding: br\r\n",
             "415",
         ),
@@ -60,11 +60,11 @@ fn a_request_refused_by_its_head_gets_no_continue_and_its_body_is_not_read() {
     }
     // The access log has both kinds of refusals.
     for (status, refusals) in [("status=401", 4), ("status=413", 2), ("status=415", 2)] {
-        wait_until(status, || intake.server.log().matches(status).count() == refusals);
+        wait_until(status, || ingest.server.log().matches(status).count() == refusals);
     }
     let length = PASSES.len();
     let more = format!("Content-Length: {length}\r\nExpect: 100-continue\r\n");
-    let answer = exchange(client, &head(&intake.key, &more), |stream| {
+    let answer = exchange(client, &head(&ingest.key, &more), |stream| {
         let mut interim = [0; 25];
         stream.read_exact(&mut interim).unwrap();
         assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -75,16 +75,16 @@ fn a_request_refused_by_its_head_gets_no_continue_and_its_body_is_not_read() {
 
 #[test]
 fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
-    let intake = Intake::with(&[
+    let ingest = IngestServer::with(&[
         ("ASSAY_INGEST_BODY_MIB", "4"),
         ("ASSAY_INGEST_UNPACKED_MIB", "16"),
     ]);
-    let client = intake.server.ingest();
+    let client = ingest.server.ingest();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let answer = exchange(
                 client,
-                &head(&intake.key, "Content-Length: 100000\r\n"),
+                &head(&ingest.key, "Content-Length: 100000\r\n"),
                 |stream| {
                     stream.write_all(b"<a>").unwrap();
                 },
@@ -96,7 +96,7 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
             // The body is cut off: the client closes its half.
             let mut stream = TcpStream::connect(client.address()).unwrap();
             stream
-                .write_all(head(&intake.key, "Content-Length: 1000\r\n").as_bytes())
+                .write_all(head(&ingest.key, "Content-Length: 1000\r\n").as_bytes())
                 .unwrap();
             stream.write_all(b"<testsuites>").unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
@@ -112,7 +112,7 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
             let multipart = "Content-Type: multipart/form-data; boundary=B\r\nContent-Length: 100000\r\n";
             let part = b"--B\r\nContent-Disposition: form-data; name=\"brunch\"\r\n\r\n";
             let began = Instant::now();
-            let answer = exchange(client, &head(&intake.key, multipart), |stream| {
+            let answer = exchange(client, &head(&ingest.key, multipart), |stream| {
                 stream.write_all(part).unwrap();
             });
             assert!(
@@ -134,7 +134,7 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
             .concat();
             let answer = exchange(
                 client,
-                &head(&intake.key, "Transfer-Encoding: chunked\r\n"),
+                &head(&ingest.key, "Transfer-Encoding: chunked\r\n"),
                 |stream| {
                     let began = Instant::now();
                     while stream.write_all(&chunk).is_ok() {
@@ -152,9 +152,9 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
         });
         scope.spawn(|| {
             let bomb = zstd::encode_all(vec![b' '; 64 << 20].as_slice(), 3).unwrap();
-            let answer = intake.post(
+            let answer = ingest.post(
                 "/ingest/v1/reports",
-                &intake.key,
+                &ingest.key,
                 &[("Content-Encoding", "zstd")],
                 &bomb,
             );
@@ -169,7 +169,7 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
             // No boundary begins a part.
             let bomb = zstd::encode_all(vec![b' '; 64 << 20].as_slice(), 3).unwrap();
             let headers = [("Content-Encoding", "zstd"), ("Content-Type", &of_form())];
-            let answer = intake.post("/ingest/v1/reports", &intake.key, &headers, &bomb);
+            let answer = ingest.post("/ingest/v1/reports", &ingest.key, &headers, &bomb);
             assert_eq!(
                 (answer.status, code(&answer).as_str()),
                 (400, "invalid_parameter"),
@@ -188,7 +188,7 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
             );
             let body = zstd::encode_all(part.repeat(100_000).as_bytes(), 3).unwrap();
             let headers = [("Content-Encoding", "zstd"), ("Content-Type", &of_form())];
-            let answer = intake.post("/ingest/v1/reports", &intake.key, &headers, &body);
+            let answer = ingest.post("/ingest/v1/reports", &ingest.key, &headers, &body);
             assert_eq!(
                 (answer.status, code(&answer).as_str()),
                 (413, "too_large"),
@@ -198,25 +198,25 @@ fn a_body_that_is_slow_cut_endless_or_a_bomb_costs_its_sender_only() {
         });
     });
     // The server continues to work.
-    let answer = intake.send(&intake.key, &[], &[("r.xml", PASSES.as_bytes())]);
+    let answer = ingest.send(&ingest.key, &[], &[("r.xml", PASSES.as_bytes())]);
     assert_eq!(answer.status, 201, "{}", answer.text());
-    let log = intake.server.log();
-    assert!(!log.contains(&intake.key) && !log.contains("testcase"), "{log}");
+    let log = ingest.server.log();
+    assert!(!log.contains(&ingest.key) && !log.contains("testcase"), "{log}");
     assert!(!log.contains("panic"), "{log}");
 }
 
 #[test]
 fn uploads_beyond_the_rate_limit_get_a_retry_time() {
-    let intake = Intake::with(&[("ASSAY_INGEST_RATE_LIMIT", "2")]);
+    let ingest = IngestServer::with(&[("ASSAY_INGEST_RATE_LIMIT", "2")]);
     // The window may change in between. Then three uploads may pass.
     let answers: Vec<_> = (0..5)
-        .map(|_| intake.send(&intake.key, &[], &[("r.xml", PASSES.as_bytes())]))
+        .map(|_| ingest.send(&ingest.key, &[], &[("r.xml", PASSES.as_bytes())]))
         .collect();
     let limited = answers.iter().find(|answer| answer.status == 429).unwrap();
     assert_eq!(code(limited), "rate_limited");
     let after: u64 = limited.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&after), "{after}");
     // Describing the key is not counted.
-    let about = intake.server.ingest().get("/ingest/v1/key", Some(&intake.key));
+    let about = ingest.server.ingest().get("/ingest/v1/key", Some(&ingest.key));
     assert_eq!(about.status, 200);
 }

@@ -8,13 +8,13 @@ use std::{
     time::Duration,
 };
 
-use assay_domain::intake::IngestTerms;
+use assay_domain::ingest::IngestTerms;
 use assay_testkit::{text, wait_until};
 use diesel::{PgConnection, connection::SimpleConnection as _};
 
 use crate::{
     everything,
-    ingest::{FAILS, Intake, PASSES, code, key_for},
+    ingest::{FAILS, IngestServer, PASSES, code, key_for},
 };
 
 /// Uploads with a connection to the database that wait for the project's lock.
@@ -22,11 +22,11 @@ const AT_THE_LOCK: &str = "SELECT count(*)::text FROM pg_stat_activity \
      WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR NO KEY UPDATE%'";
 
 /// Holds the project's lock until the connection is dropped or rolls back.
-fn lock(intake: &Intake) -> PgConnection {
-    let mut connection = intake.database.connection();
+fn lock(ingest: &IngestServer) -> PgConnection {
+    let mut connection = ingest.database.connection();
     let sql = format!(
         "BEGIN; SELECT FROM project WHERE id = '{}' FOR NO KEY UPDATE",
-        intake.project
+        ingest.project
     );
     connection.batch_execute(&sql).unwrap();
     connection
@@ -36,15 +36,15 @@ fn release(mut lock: PgConnection) {
     lock.batch_execute("ROLLBACK").unwrap();
 }
 
-fn wait_for_metric(intake: &Intake, sample: &str) {
+fn wait_for_metric(ingest: &IngestServer, sample: &str) {
     wait_until(sample, || {
-        let metrics = intake.server.admin().get("/metrics", None).text();
+        let metrics = ingest.server.admin().get("/metrics", None).text();
         metrics.lines().any(|line| line == sample)
     });
 }
 
-fn wait_for_waiting_uploads(intake: &Intake, uploads: usize) {
-    wait_for_metric(intake, &format!("assay_ingest_uploads_waiting {uploads}"));
+fn wait_for_waiting_uploads(ingest: &IngestServer, uploads: usize) {
+    wait_for_metric(ingest, &format!("assay_ingest_uploads_waiting {uploads}"));
 }
 
 /// The head and the body of an upload of this run.
@@ -57,8 +57,8 @@ fn request(key: &str, run_key: &str) -> Vec<u8> {
     [head.as_bytes(), PASSES.as_bytes()].concat()
 }
 
-fn send(intake: &Intake, key: &str, run_key: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(intake.server.ingest().address()).unwrap();
+fn send(ingest: &IngestServer, key: &str, run_key: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(ingest.server.ingest().address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream.write_all(&request(key, run_key)).unwrap();
     stream
@@ -73,37 +73,37 @@ fn answer(mut stream: TcpStream) -> (String, String) {
 
 #[test]
 fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project() {
-    let intake = Intake::with(&[("ASSAY_INGEST_WAITING", "7"), ("ASSAY_INGEST_WRITERS", "2")]);
-    let other = intake.cli.json(&["project", "create", "--org", "Shop", "other"]);
+    let ingest = IngestServer::with(&[("ASSAY_INGEST_WAITING", "7"), ("ASSAY_INGEST_WRITERS", "2")]);
+    let other = ingest.cli.json(&["project", "create", "--org", "Shop", "other"]);
     let other = key_for(
-        &intake.database,
+        &ingest.database,
         text(&other["id"]).parse().unwrap(),
         &IngestTerms::default(),
     );
-    let project_lock = lock(&intake);
+    let project_lock = lock(&ingest);
     let mut waiting = Vec::new();
     for number in 1..=4 {
-        waiting.push(send(&intake, &intake.key, &format!("build-{number}")));
-        wait_for_waiting_uploads(&intake, number);
+        waiting.push(send(&ingest, &ingest.key, &format!("build-{number}")));
+        wait_for_waiting_uploads(&ingest, number);
     }
-    let at_the_lock = || intake.database.text(AT_THE_LOCK).as_deref() == Some("1");
+    let at_the_lock = || ingest.database.text(AT_THE_LOCK).as_deref() == Some("1");
     // An upload already counts as waiting before it reaches the lock.
     wait_until("the first upload has its turn", at_the_lock);
 
     // The key has half of the places: a fifth upload is refused immediately, with the time to wait.
-    let (status, refused) = answer(send(&intake, &intake.key, "build-5"));
+    let (status, refused) = answer(send(&ingest, &ingest.key, "build-5"));
     assert_eq!(status, "503", "{refused}");
     assert!(refused.contains("\"code\":\"busy\""), "{refused}");
     assert!(refused.to_lowercase().contains("\r\nretry-after: "), "{refused}");
-    let (status, stored) = answer(send(&intake, &other, "build-1"));
+    let (status, stored) = answer(send(&ingest, &other, "build-1"));
     assert_eq!(status, "201", "{stored}");
     assert!(at_the_lock(), "the other three use no connection");
 
     // A client that disconnects loses its turn.
     drop(waiting.remove(2));
-    wait_for_waiting_uploads(&intake, 3);
-    waiting.push(send(&intake, &intake.key, "build-6"));
-    wait_for_waiting_uploads(&intake, 4);
+    wait_for_waiting_uploads(&ingest, 3);
+    waiting.push(send(&ingest, &ingest.key, "build-6"));
+    wait_for_waiting_uploads(&ingest, 4);
     release(project_lock);
     for stream in waiting {
         let (status, answer) = answer(stream);
@@ -113,45 +113,45 @@ fn uploads_of_one_project_wait_without_a_connection_and_delay_no_other_project()
          WHERE project_id = (SELECT id FROM project WHERE name = 'web')";
     // In order of arrival.
     assert_eq!(
-        intake.database.text(runs).as_deref(),
+        ingest.database.text(runs).as_deref(),
         Some("build-1 build-2 build-4 build-6")
     );
 }
 
 #[test]
 fn a_report_is_judged_although_its_client_disconnects_while_it_is_stored() {
-    let intake = Intake::new();
-    let project_lock = lock(&intake);
-    let begun = send(&intake, &intake.key, "build-1");
+    let ingest = IngestServer::new();
+    let project_lock = lock(&ingest);
+    let begun = send(&ingest, &ingest.key, "build-1");
     wait_until("the upload has its turn", || {
-        intake.database.text(AT_THE_LOCK).as_deref() == Some("1")
+        ingest.database.text(AT_THE_LOCK).as_deref() == Some("1")
     });
     drop(begun);
-    wait_for_waiting_uploads(&intake, 0);
+    wait_for_waiting_uploads(&ingest, 0);
     release(project_lock);
     wait_until("the project is judged", || {
         let judged = "SELECT coalesce(judged = observed, false)::text FROM project WHERE name = 'web'";
-        intake.database.text(judged).as_deref() == Some("true")
+        ingest.database.text(judged).as_deref() == Some("true")
     });
-    let runs = intake.database.text("SELECT count(*) FROM run");
+    let runs = ingest.database.text("SELECT count(*) FROM run");
     assert_eq!(runs.as_deref(), Some("1"));
 }
 
 #[test]
 fn an_upload_with_too_long_a_queue_gets_a_retry_time() {
-    let intake = Intake::with(&[("ASSAY_INGEST_TURN_WITHIN", "1")]);
+    let ingest = IngestServer::with(&[("ASSAY_INGEST_TURN_WITHIN", "1")]);
     // One upload takes some seconds, which determines the estimate for the next ones.
-    let project_lock = lock(&intake);
-    let slow = send(&intake, &intake.key, "build-1");
-    wait_for_waiting_uploads(&intake, 1);
+    let project_lock = lock(&ingest);
+    let slow = send(&ingest, &ingest.key, "build-1");
+    wait_for_waiting_uploads(&ingest, 1);
     thread::sleep(Duration::from_secs(3));
     release(project_lock);
     assert_eq!(answer(slow).0, "201");
 
-    let project_lock = lock(&intake);
-    let first = send(&intake, &intake.key, "build-2");
-    wait_for_waiting_uploads(&intake, 1);
-    let (status, refused) = answer(send(&intake, &intake.key, "build-3"));
+    let project_lock = lock(&ingest);
+    let first = send(&ingest, &ingest.key, "build-2");
+    wait_for_waiting_uploads(&ingest, 1);
+    let (status, refused) = answer(send(&ingest, &ingest.key, "build-3"));
     assert_eq!(status, "503", "{refused}");
     // The message of an upload that did not wait.
     assert!(
@@ -168,31 +168,31 @@ fn an_upload_with_too_long_a_queue_gets_a_retry_time() {
 
 #[test]
 fn shutdown_finishes_the_active_uploads_and_rejects_the_waiting_ones() {
-    let mut intake = Intake::new();
-    let project_lock = lock(&intake);
-    let begun = send(&intake, &intake.key, "build-1");
+    let mut ingest = IngestServer::new();
+    let project_lock = lock(&ingest);
+    let begun = send(&ingest, &ingest.key, "build-1");
     wait_until("the first upload has its turn", || {
-        intake.database.text(AT_THE_LOCK).as_deref() == Some("1")
+        ingest.database.text(AT_THE_LOCK).as_deref() == Some("1")
     });
-    let waiting = send(&intake, &intake.key, "build-2");
-    wait_for_waiting_uploads(&intake, 2);
-    intake.server.signal("TERM");
+    let waiting = send(&ingest, &ingest.key, "build-2");
+    wait_for_waiting_uploads(&ingest, 2);
+    ingest.server.signal("TERM");
     let (status, refused) = answer(waiting);
     assert_eq!(status, "503", "{refused}");
     assert!(refused.contains("stopping") && refused.to_lowercase().contains("\r\nretry-after: "));
     release(project_lock);
     let (status, stored) = answer(begun);
     assert_eq!(status, "201", "{stored}");
-    assert!(intake.server.ended().success(), "{}", intake.server.log());
+    assert!(ingest.server.ended().success(), "{}", ingest.server.log());
     let runs = "SELECT string_agg(commit_sha, ' ') FROM run";
-    assert_eq!(intake.database.text(runs).as_deref(), Some("build-1"));
+    assert_eq!(ingest.database.text(runs).as_deref(), Some("build-1"));
 }
 
 #[test]
 fn an_upload_waits_for_the_memory_that_others_hold() {
     // A key may hold half of it.
-    let intake = Intake::with(&[("ASSAY_INGEST_MEMORY_MIB", "64")]);
-    let project_lock = lock(&intake);
+    let ingest = IngestServer::with(&[("ASSAY_INGEST_MEMORY_MIB", "64")]);
+    let project_lock = lock(&ingest);
     // What is kept of it until it is stored takes at least 10 MiB.
     let text = "expected 3, got 4 in a line of some length\n".repeat(500);
     let case = |number| {
@@ -204,16 +204,16 @@ fn an_upload_waits_for_the_memory_that_others_hold() {
     let padding = format!("{}<!--{}-->", PASSES, " ".repeat(12 << 20));
     let send = |fields: &str, report: &str| {
         let path = format!("/ingest/v1/reports?branch=main&{fields}");
-        intake.post(
+        ingest.post(
             &path,
-            &intake.key,
+            &ingest.key,
             &[("Content-Type", "text/xml")],
             report.as_bytes(),
         )
     };
     thread::scope(|scope| {
         let first = scope.spawn(|| send("runKey=first", &report));
-        wait_for_waiting_uploads(&intake, 1);
+        wait_for_waiting_uploads(&ingest, 1);
         // A dry run needs no turn.
         let second = scope.spawn(|| send("runKey=second&dryRun=true", &padding));
         thread::sleep(Duration::from_secs(3));
@@ -224,15 +224,15 @@ fn an_upload_waits_for_the_memory_that_others_hold() {
             assert_eq!(answer.status, status, "{}", answer.text());
         }
     });
-    wait_for_metric(&intake, "assay_ingest_memory_reserved_bytes 0");
+    wait_for_metric(&ingest, "assay_ingest_memory_reserved_bytes 0");
 }
 
 #[test]
 fn an_upload_is_stored_once_the_disk_takes_its_body() {
     let folder = tempfile::tempdir().unwrap();
     let bodies = folder.path().join("bodies");
-    let intake = Intake::with(&[("TMPDIR", bodies.to_str().unwrap())]);
-    let send = || intake.send(&intake.key, &[("runKey", "b")], &[("r.xml", PASSES.as_bytes())]);
+    let ingest = IngestServer::with(&[("TMPDIR", bodies.to_str().unwrap())]);
+    let send = || ingest.send(&ingest.key, &[("runKey", "b")], &[("r.xml", PASSES.as_bytes())]);
     let refused = send();
     assert_eq!(
         (refused.status, code(&refused).as_str()),
@@ -242,7 +242,7 @@ fn an_upload_is_stored_once_the_disk_takes_its_body() {
     );
     assert!(refused.header("retry-after").is_some());
     // The cause is in the log, but not in the answer.
-    assert!(intake.server.log().contains("No such file or directory"));
+    assert!(ingest.server.log().contains("No such file or directory"));
     assert!(!refused.text().contains("bodies"), "{}", refused.text());
     fs::create_dir(&bodies).unwrap();
     assert_eq!(send().status, 201);
@@ -251,29 +251,29 @@ fn an_upload_is_stored_once_the_disk_takes_its_body() {
 
 #[test]
 fn the_read_api_gives_equal_answers_with_and_without_the_ingest_listener() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     for (run_key, report) in [("a", PASSES), ("b", FAILS), ("c", PASSES)] {
-        let sent = intake.send(
-            &intake.key,
+        let sent = ingest.send(
+            &ingest.key,
             &[("branch", "main"), ("runKey", run_key)],
             &[("r.xml", report.as_bytes())],
         );
         assert_eq!(sent.status, 201, "{}", sent.text());
     }
-    let without = assay_testkit::Server::start_with(intake.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
-    let [with, without] = [intake.server.client(), without.client()];
-    let all = |client| everything::of(client, &intake.read_key, &intake.project);
+    let without = assay_testkit::Server::start_with(ingest.database.url(), &[("ASSAY_RATE_LIMIT", "0")]);
+    let [with, without] = [ingest.server.client(), without.client()];
+    let all = |client| everything::of(client, &ingest.read_key, &ingest.project);
     assert_eq!(all(with), all(without));
     // This includes errors and headers.
-    let project = format!("/api/v1/projects/{}", intake.project);
+    let project = format!("/api/v1/projects/{}", ingest.project);
     for (path, key) in [
-        ("/api/v1/projects".to_owned(), Some(intake.read_key.as_str())),
+        ("/api/v1/projects".to_owned(), Some(ingest.read_key.as_str())),
         ("/api/v1/projects".to_owned(), None),
-        ("/api/v1/projects".to_owned(), Some(intake.key.as_str())),
+        ("/api/v1/projects".to_owned(), Some(ingest.key.as_str())),
         ("/api/v1/projects".to_owned(), Some("svc_nonsense")),
-        (format!("{project}/runs?days=x"), Some(&intake.read_key)),
-        (format!("{project}/runs/nothing"), Some(&intake.read_key)),
-        ("/ingest/v1/key".to_owned(), Some(&intake.key)),
+        (format!("{project}/runs?days=x"), Some(&ingest.read_key)),
+        (format!("{project}/runs/nothing"), Some(&ingest.read_key)),
+        ("/ingest/v1/key".to_owned(), Some(&ingest.key)),
         ("/".to_owned(), None),
     ] {
         let of = |client: &assay_testkit::Client| {
@@ -286,7 +286,7 @@ fn the_read_api_gives_equal_answers_with_and_without_the_ingest_listener() {
         };
         assert_eq!(of(with), of(without), "{path}");
     }
-    let authorization = format!("Bearer {}", intake.read_key);
+    let authorization = format!("Bearer {}", ingest.read_key);
     for client in [with, without] {
         let answer = client.post("/api/v1/projects", &[("Authorization", &authorization)], b"x");
         assert_eq!(answer.status, 405, "{}", answer.text());
@@ -294,8 +294,8 @@ fn the_read_api_gives_equal_answers_with_and_without_the_ingest_listener() {
 }
 
 /// The peak memory of the server in MiB.
-fn peak(intake: &Intake) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", intake.server.pid())).unwrap();
+fn peak(ingest: &IngestServer) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", ingest.server.pid())).unwrap();
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix("VmHWM:"))
@@ -309,7 +309,7 @@ fn many_large_uploads_at_once_stay_within_the_memory_for_parsing() {
     const MEMORY_MIB: u64 = 64;
     const UPLOADS: usize = 40;
     let memory = MEMORY_MIB.to_string();
-    let intake = Intake::with(&[("ASSAY_INGEST_MEMORY_MIB", memory.as_str())]);
+    let ingest = IngestServer::with(&[("ASSAY_INGEST_MEMORY_MIB", memory.as_str())]);
     let text = "expected 3, got 4 in a line of some length\n".repeat(5_000);
     let case = |number| {
         format!(
@@ -320,8 +320,8 @@ fn many_large_uploads_at_once_stay_within_the_memory_for_parsing() {
     let report = format!("<testsuite>{cases}</testsuite>");
     assert!((4 << 20..5 << 20).contains(&report.len()), "{}", report.len());
     let send = || {
-        let answer = intake.send(
-            &intake.key,
+        let answer = ingest.send(
+            &ingest.key,
             &[("dryRun", "true")],
             &[("r.xml", report.as_bytes())],
         );
@@ -329,13 +329,13 @@ fn many_large_uploads_at_once_stay_within_the_memory_for_parsing() {
         answer.status == 200
     };
     assert!(send());
-    let before = peak(&intake);
+    let before = peak(&ingest);
     thread::scope(|scope| {
         for _ in 0..UPLOADS {
             scope.spawn(|| wait_until("every upload gets its memory", send));
         }
     });
-    let grown = peak(&intake) - before;
+    let grown = peak(&ingest) - before;
     println!(
         "{UPLOADS} uploads of {} MiB took {grown} MiB beside {before} MiB",
         report.len() >> 20

@@ -2,13 +2,13 @@
 
 use std::{fs, path::Path, process::Command};
 
-use assay_domain::intake::IngestTerms;
+use assay_domain::ingest::IngestTerms;
 use assay_testkit::text;
 use serde_json::Value;
 
 use crate::{
     everything,
-    ingest::{Intake, key_for, now},
+    ingest::{IngestServer, key_for, now},
 };
 
 /// A way to store a report.
@@ -29,7 +29,14 @@ struct Receiver {
 
 impl Receiver {
     /// Stores the report `name` of `folder`. Returns whether it was stored, and the answer.
-    fn store(&self, intake: &Intake, folder: &Path, name: &str, run_key: &str, start: &str) -> (bool, Value) {
+    fn store(
+        &self,
+        ingest: &IngestServer,
+        folder: &Path,
+        name: &str,
+        run_key: &str,
+        start: &str,
+    ) -> (bool, Value) {
         let flags = [
             "--run-key",
             run_key,
@@ -40,15 +47,15 @@ impl Receiver {
             "--json",
             name,
         ];
-        let base = intake.server.ingest().base();
+        let base = ingest.server.ingest().base();
         let url = format!("{base}/ingest/v1/reports");
         let mut command = match self.sender {
             Sender::Import => {
                 let project = ["import", "--project", self.project.as_str()];
-                intake.cli.command(&[&project[..], &flags].concat())
+                ingest.cli.command(&[&project[..], &flags].concat())
             }
             Sender::Upload => {
-                let mut command = intake.cli.command(&[&["upload"][..], &flags].concat());
+                let mut command = ingest.cli.command(&[&["upload"][..], &flags].concat());
                 command
                     .env_remove("ASSAY_DATABASE_URL")
                     .env("ASSAY_INGEST_URL", base)
@@ -96,7 +103,7 @@ impl Receiver {
 /// folder.
 #[test]
 fn reports_are_read_equally_from_every_sender() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     let start = now().plus_days(-1).to_string();
     let all = std::env::var_os("ASSAY_ALL_REPORTS");
     let step = if all.is_some() { 1 } else { 11 };
@@ -111,9 +118,9 @@ fn reports_are_read_equally_from_every_sender() {
         let senders = [Sender::Import, Sender::Upload, Sender::CurlForm, Sender::CurlRaw];
         let receivers = senders.map(|sender| {
             let name = format!("{sender:?} {batch}");
-            let project = text(&intake.cli.json(&["project", "create", "--org", "Shop", &name])["id"]);
+            let project = text(&ingest.cli.json(&["project", "create", "--org", "Shop", &name])["id"]);
             let key = key_for(
-                &intake.database,
+                &ingest.database,
                 project.parse().unwrap(),
                 &IngestTerms::default(),
             );
@@ -126,7 +133,7 @@ fn reports_are_read_equally_from_every_sender() {
             fs::copy(path, folder.path().join(name)).unwrap();
             let run_key = format!("run-{number}");
             let [import, others @ ..] = &receivers;
-            let store = |receiver: &Receiver| receiver.store(&intake, folder.path(), name, &run_key, &start);
+            let store = |receiver: &Receiver| receiver.store(&ingest, folder.path(), name, &run_key, &start);
             let store = &store;
             let sent = std::thread::scope(|scope| {
                 let threads = others
@@ -148,7 +155,7 @@ fn reports_are_read_equally_from_every_sender() {
             }
         }
         let [imported, others @ ..] = receivers.each_ref().map(|receiver| {
-            let all = everything::of(intake.server.client(), &intake.read_key, &receiver.project);
+            let all = everything::of(ingest.server.client(), &ingest.read_key, &receiver.project);
             // The settings contain the project's name.
             let name = format!("{:?} {batch}", receiver.sender);
             let all: Vec<_> = all

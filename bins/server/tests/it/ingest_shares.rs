@@ -5,10 +5,10 @@ use std::{
     thread,
 };
 
-use assay_domain::intake::IngestTerms;
+use assay_domain::ingest::IngestTerms;
 use assay_testkit::{Response, Server, wait_until};
 
-use crate::ingest::{FAILS, Intake, PASSES, code, form, of_form};
+use crate::ingest::{FAILS, IngestServer, PASSES, code, form, of_form};
 
 const PUBLIC: IngestTerms = IngestTerms {
     name: None,
@@ -28,7 +28,7 @@ fn large_report() -> String {
 
 #[test]
 fn a_public_key_with_many_connections_delays_no_other_key() {
-    let intake = Intake::with(&[
+    let ingest = IngestServer::with(&[
         ("ASSAY_INGEST_MEMORY_MIB", "16"),
         ("ASSAY_INGEST_SPOOL_MIB", "1"),
         ("ASSAY_INGEST_WAITING", "9"),
@@ -36,14 +36,14 @@ fn a_public_key_with_many_connections_delays_no_other_key() {
         ("ASSAY_INGEST_PUBLIC_DAY_TESTS", "0"),
         ("ASSAY_INGEST_PUBLIC_DAY_MIB", "0"),
     ]);
-    let public = intake.new_key(&PUBLIC);
-    let foreign = intake.foreign_key();
+    let public = ingest.new_key(&PUBLIC);
+    let foreign = ingest.foreign_key();
     let large = large_report();
     for connections in [8, 60] {
         let (is_over, sent, refused) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
             for connection in 0..connections {
-                let (intake, public, large) = (&intake, &public, &large);
+                let (ingest, public, large) = (&ingest, &public, &large);
                 let (is_over, sent, refused) = (&is_over, &sent, &refused);
                 scope.spawn(move || {
                     while !is_over.load(Ordering::Relaxed) {
@@ -54,7 +54,7 @@ fn a_public_key_with_many_connections_delays_no_other_key() {
                             ("pullRequest", "7"),
                             ("branch", "topic"),
                         ];
-                        let answer = intake.send(public, &fields, &[("r.xml", large.as_bytes())]);
+                        let answer = ingest.send(public, &fields, &[("r.xml", large.as_bytes())]);
                         assert!([201, 503].contains(&answer.status), "{}", answer.text());
                         refused.fetch_add(usize::from(answer.status == 503), Ordering::Relaxed);
                     }
@@ -66,8 +66,8 @@ fn a_public_key_with_many_connections_delays_no_other_key() {
             let answers: Vec<Response> = (0..6)
                 .map(|number| {
                     let run_key = format!("trusted-{connections}-{number}");
-                    let key = if number % 2 == 0 { &intake.key } else { &foreign };
-                    intake.send(
+                    let key = if number % 2 == 0 { &ingest.key } else { &foreign };
+                    ingest.send(
                         key,
                         &[("runKey", &run_key), ("branch", "main")],
                         &[("r.xml", PASSES.as_bytes())],
@@ -90,9 +90,9 @@ fn a_public_key_with_many_connections_delays_no_other_key() {
 #[test]
 fn a_key_stores_what_its_budget_of_a_day_permits_on_all_servers() {
     let environment = [("ASSAY_INGEST_PUBLIC_DAY_TESTS", "2"), ("ASSAY_RATE_LIMIT", "0")];
-    let intake = Intake::with(&environment);
-    let second = Server::start_with_ingest(intake.database.url(), &environment);
-    let public = intake.new_key(&PUBLIC);
+    let ingest = IngestServer::with(&environment);
+    let second = Server::start_with_ingest(ingest.database.url(), &environment);
+    let public = ingest.new_key(&PUBLIC);
     let send = |server: &Server, key: &str, run_key: &str, report: &str| {
         let fields = [("runKey", run_key), ("pullRequest", "7"), ("branch", "topic")];
         let body = form(&fields, &[("r.xml", report.as_bytes())]);
@@ -104,10 +104,10 @@ fn a_key_stores_what_its_budget_of_a_day_permits_on_all_servers() {
         server.ingest().post("/ingest/v1/reports", &headers, &body)
     };
     for (run_key, report, status) in [("a", PASSES, 201), ("a", PASSES, 200), ("b", FAILS, 201)] {
-        let answer = send(&intake.server, &public, run_key, report);
+        let answer = send(&ingest.server, &public, run_key, report);
         assert_eq!(answer.status, status, "{run_key}: {}", answer.text());
     }
-    for server in [&intake.server, &second] {
+    for server in [&ingest.server, &second] {
         let refused = send(server, &public, "c", PASSES);
         assert_eq!(
             (refused.status, code(&refused).as_str()),
@@ -123,9 +123,9 @@ fn a_key_stores_what_its_budget_of_a_day_permits_on_all_servers() {
     }
     // What is stored already is still accepted, and other keys have their own budget.
     assert_eq!(send(&second, &public, "b", FAILS).status, 200);
-    assert_eq!(send(&second, &intake.key, "c", PASSES).status, 201);
+    assert_eq!(send(&second, &ingest.key, "c", PASSES).status, 201);
 
-    let listed = intake.cli.json(&["uploads", "--project", "web"]);
+    let listed = ingest.cli.json(&["uploads", "--project", "web"]);
     let today = listed["today"].as_array().unwrap();
     let tests: Vec<u64> = today.iter().map(|day| day["tests"].as_u64().unwrap()).collect();
     assert_eq!(tests, [2, 1], "{today:?}");

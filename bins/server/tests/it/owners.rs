@@ -1,12 +1,12 @@
 //! Owners of tests: who may change them, and where they are shown.
 
-use assay_domain::intake::IngestTerms;
+use assay_domain::ingest::IngestTerms;
 use assay_testkit::text;
 use serde_json::{Value, json};
 
 use crate::{
     gate_decisions::Pages,
-    ingest::{FAILS, Intake, PASSES, now},
+    ingest::{FAILS, IngestServer, PASSES, now},
 };
 
 /// What a job sends beside its report.
@@ -21,7 +21,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// Sends a failed run, and returns the owners that the server names for it.
-    fn owners(&self, intake: &Intake, run_key: &str) -> Value {
+    fn owners(&self, ingest: &IngestServer, run_key: &str) -> Value {
         let started = now().plus_ms(-self.minutes * 60_000).to_string();
         let mut fields = vec![
             ("branch", self.branch),
@@ -37,10 +37,10 @@ impl Job<'_> {
                 ("ownersFiles", FILES),
             ]);
         }
-        let answer = intake.send(self.key, &fields, &[("r.xml", FAILS.as_bytes())]);
+        let answer = ingest.send(self.key, &fields, &[("r.xml", FAILS.as_bytes())]);
         assert_eq!(answer.status, 201, "{}", answer.text());
         let run = text(&answer.json()["runId"]);
-        let failures = intake.read(&format!("/runs/{run}/failures"));
+        let failures = ingest.read(&format!("/runs/{run}/failures"));
         let failure = &failures["failures"][0];
         assert_eq!(failure["ownersAmbiguous"], false);
         failure["owners"].clone()
@@ -51,20 +51,20 @@ const FILES: &str = "web/cart.test.ts\napi/mail.test.ts";
 
 #[test]
 fn owners_take_effect_within_one_upload_of_the_stable_branch_and_of_nothing_else() {
-    let intake = Intake::new();
-    let public = intake.new_key(&IngestTerms {
+    let ingest = IngestServer::new();
+    let public = ingest.new_key(&IngestTerms {
         pull_requests_only: true,
         ..IngestTerms::default()
     });
     let job = Job {
-        key: &intake.key,
+        key: &ingest.key,
         branch: "main",
         pull_request: None,
         minutes: 60,
         owners: Some("/web/ @org/cart @ada\n"),
     };
     let cart = json!(["@org/cart", "@ada"]);
-    assert_eq!(job.owners(&intake, "1"), cart);
+    assert_eq!(job.owners(&ingest, "1"), cart);
     let theirs = Some("* @mallory\n");
     for (run_key, other) in [
         (
@@ -112,7 +112,7 @@ fn owners_take_effect_within_one_upload_of_the_stable_branch_and_of_nothing_else
             },
         ),
     ] {
-        assert_eq!(other.owners(&intake, run_key), cart, "{run_key}");
+        assert_eq!(other.owners(&ingest, run_key), cart, "{run_key}");
     }
     // The control: the same text from a newer run of the stable branch.
     let newer = Job {
@@ -120,18 +120,18 @@ fn owners_take_effect_within_one_upload_of_the_stable_branch_and_of_nothing_else
         minutes: 40,
         ..job
     };
-    assert_eq!(newer.owners(&intake, "2"), json!(["@mallory"]));
+    assert_eq!(newer.owners(&ingest, "2"), json!(["@mallory"]));
     let removed = Job {
         owners: Some(""),
         minutes: 30,
         ..job
     };
-    assert_eq!(removed.owners(&intake, "3"), json!([]));
+    assert_eq!(removed.owners(&ingest, "3"), json!([]));
 }
 
 #[test]
 fn owners_are_shown_on_pages_in_the_comment_and_in_the_list_of_flaky_tests() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     let owners = "* @org/all\n/web/ @org/cart <b>\n/web/ @org/cart\n";
     for (number, report) in (0..12).zip([FAILS, PASSES].repeat(6)) {
         let (commit, minutes) = (format!("{number:02}c0ffee"), 120 - number * 10);
@@ -144,10 +144,10 @@ fn owners_are_shown_on_pages_in_the_comment_and_in_the_list_of_flaky_tests() {
             ("owners", owners),
             ("ownersFiles", FILES),
         ];
-        let answer = intake.send(&intake.key, &fields, &[("r.xml", report.as_bytes())]);
+        let answer = ingest.send(&ingest.key, &fields, &[("r.xml", report.as_bytes())]);
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
-    let flaky = intake.read("/flaky");
+    let flaky = ingest.read("/flaky");
     assert_eq!(flaky["tests"][0]["owners"], json!(["@org/cart"]), "{flaky}");
 
     let fields = [
@@ -156,14 +156,14 @@ fn owners_are_shown_on_pages_in_the_comment_and_in_the_list_of_flaky_tests() {
         ("pullRequest", "7"),
         ("runKey", "pr"),
     ];
-    let answer = intake.send(&intake.key, &fields, &[("r.xml", FAILS.as_bytes())]);
+    let answer = ingest.send(&ingest.key, &fields, &[("r.xml", FAILS.as_bytes())]);
     let run = text(&answer.json()["runId"]);
     let body = json!({"runId": run}).to_string();
     let headers = [("Content-Type", "application/json")];
-    let comment = intake.post("/ingest/v1/comments", &intake.key, &headers, body.as_bytes());
+    let comment = ingest.post("/ingest/v1/comments", &ingest.key, &headers, body.as_bytes());
     assert_eq!(comment.status, 200, "{}", comment.text());
 
-    let pages = Pages::over(intake.database.url(), &intake.read_key, &intake.project);
+    let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
     for path in [
         "/tests",
         "/tests?owner=%40ORG%2Fcart",
@@ -187,21 +187,21 @@ fn owners_are_shown_on_pages_in_the_comment_and_in_the_list_of_flaky_tests() {
 
 #[test]
 fn a_file_that_two_packages_have_has_no_owner_and_says_so() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     let fields = [
         ("branch", "main"),
         ("commit", "bb00c0ffee"),
         ("owners", "/web/ @web\n/api/ @api\n"),
         ("ownersFiles", "web/cart.test.ts\napi/cart.test.ts"),
     ];
-    let answer = intake.send(&intake.key, &fields, &[("r.xml", FAILS.as_bytes())]);
+    let answer = ingest.send(&ingest.key, &fields, &[("r.xml", FAILS.as_bytes())]);
     let run = text(&answer.json()["runId"]);
-    let failures = intake.read(&format!("/runs/{run}/failures"));
+    let failures = ingest.read(&format!("/runs/{run}/failures"));
     let failure = &failures["failures"][0];
     assert_eq!(
         (&failure["owners"], &failure["ownersAmbiguous"]),
         (&json!([]), &json!(true))
     );
-    let pages = Pages::over(intake.database.url(), &intake.read_key, &intake.project);
+    let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
     assert!(pages.page(&format!("/runs/{run}")).contains("Owner unclear"));
 }

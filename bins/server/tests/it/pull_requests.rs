@@ -1,13 +1,13 @@
 //! The answer of a commit and of a pull request: the route, the pages, and the comment that CI jobs post.
 
-use assay_domain::intake::IngestTerms;
+use assay_domain::ingest::IngestTerms;
 use assay_testkit::{Response, text};
 use serde_json::{Value, json};
 
 use crate::{
     gate::Job,
     gate_decisions::Pages,
-    ingest::{FAILS, Intake, PASSES, code},
+    ingest::{FAILS, IngestServer, PASSES, code},
 };
 
 const HEAD: &str = "bb00c0ffee";
@@ -16,7 +16,7 @@ const NEW_FAILS: &str = r#"<testsuites><testsuite name="mail"><testcase classnam
 const PUBLIC: &str = "https://assay.example.org";
 
 /// Sends the report of a suite of the pull request 7, and returns the run.
-fn send(intake: &Intake, key: &str, (suite, commit): (&str, &str), report: &str) -> String {
+fn send(ingest: &IngestServer, key: &str, (suite, commit): (&str, &str), report: &str) -> String {
     let fields = [
         ("branch", "topic"),
         ("commit", commit),
@@ -25,14 +25,14 @@ fn send(intake: &Intake, key: &str, (suite, commit): (&str, &str), report: &str)
         ("pullRequest", "7"),
         ("runUrl", "https://github.com/shop/web/actions/runs/7"),
     ];
-    let answer = intake.send(key, &fields, &[("r.xml", report.as_bytes())]);
+    let answer = ingest.send(key, &fields, &[("r.xml", report.as_bytes())]);
     assert_eq!(answer.status, 201, "{}", answer.text());
     text(&answer.json()["runId"])
 }
 
-fn ask(intake: &Intake, key: &str, run: &str) -> Response {
+fn ask(ingest: &IngestServer, key: &str, run: &str) -> Response {
     let body = json!({"runId": run}).to_string();
-    intake.post(
+    ingest.post(
         "/ingest/v1/comments",
         key,
         &[("Content-Type", "application/json")],
@@ -40,19 +40,19 @@ fn ask(intake: &Intake, key: &str, run: &str) -> Response {
     )
 }
 
-fn comment(intake: &Intake, run: &str) -> Value {
-    let answer = ask(intake, &intake.key, run);
+fn comment(ingest: &IngestServer, run: &str) -> Value {
+    let answer = ask(ingest, &ingest.key, run);
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()
 }
 
 #[test]
 fn all_suites_of_a_commit_are_one_answer() {
-    let intake = Intake::new();
-    send(&intake, &intake.key, ("unit", "aa00c0ffee"), FAILS);
-    send(&intake, &intake.key, ("unit", HEAD), PASSES);
-    send(&intake, &intake.key, ("e2e", HEAD), FAILS);
-    let answer = intake.read(&format!("/commits/{HEAD}"));
+    let ingest = IngestServer::new();
+    send(&ingest, &ingest.key, ("unit", "aa00c0ffee"), FAILS);
+    send(&ingest, &ingest.key, ("unit", HEAD), PASSES);
+    send(&ingest, &ingest.key, ("e2e", HEAD), FAILS);
+    let answer = ingest.read(&format!("/commits/{HEAD}"));
     let suites = |answer: &Value| {
         let runs = answer["runs"].as_array().unwrap();
         let mut suites: Vec<String> = runs.iter().map(|run| text(&run["suite"])).collect();
@@ -74,19 +74,19 @@ fn all_suites_of_a_commit_are_one_answer() {
         (&failures[0]["suite"], &failures[0]["failure"]["filePath"]),
         (&json!("e2e"), &json!("cart.test.ts"))
     );
-    assert_eq!(suites(&intake.read("/commits/BB00")), ["e2e", "unit"]);
-    let of_pull_request = intake.read("/runs?pullRequest=7");
+    assert_eq!(suites(&ingest.read("/commits/BB00")), ["e2e", "unit"]);
+    let of_pull_request = ingest.read("/runs?pullRequest=7");
     assert_eq!(of_pull_request["total"], 3);
-    assert_eq!(intake.read("/runs?pullRequest=8")["total"], 0);
+    assert_eq!(ingest.read("/runs?pullRequest=8")["total"], 0);
 }
 
 #[test]
 fn the_pages_of_a_commit_and_a_pull_request_show_error_place_and_cause() {
-    let intake = Intake::new();
-    send(&intake, &intake.key, ("unit", "aa00c0ffee"), FAILS);
-    send(&intake, &intake.key, ("unit", HEAD), PASSES);
-    let run = send(&intake, &intake.key, ("e2e", HEAD), FAILS);
-    let pages = Pages::over(intake.database.url(), &intake.read_key, &intake.project);
+    let ingest = IngestServer::new();
+    send(&ingest, &ingest.key, ("unit", "aa00c0ffee"), FAILS);
+    send(&ingest, &ingest.key, ("unit", HEAD), PASSES);
+    let run = send(&ingest, &ingest.key, ("e2e", HEAD), FAILS);
+    let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
     let commit = pages.page(&format!("/commit/{HEAD}"));
     for expected in [
         "Commit bb00c0ff",
@@ -117,17 +117,17 @@ fn the_pages_of_a_commit_and_a_pull_request_show_error_place_and_cause() {
 
 #[test]
 fn every_job_gets_the_comment_for_the_newest_commit() {
-    let intake = Intake::with(&[("ASSAY_PUBLIC_URL", PUBLIC)]);
-    let old = send(&intake, &intake.key, ("unit", "aa00c0ffee"), PASSES);
-    let unit = send(&intake, &intake.key, ("unit", HEAD), PASSES);
-    let clean = comment(&intake, &unit);
+    let ingest = IngestServer::with(&[("ASSAY_PUBLIC_URL", PUBLIC)]);
+    let old = send(&ingest, &ingest.key, ("unit", "aa00c0ffee"), PASSES);
+    let unit = send(&ingest, &ingest.key, ("unit", HEAD), PASSES);
+    let clean = comment(&ingest, &unit);
     assert_eq!(
         (&clean["clean"], &clean["enabled"]),
         (&json!(true), &json!(false))
     );
-    let e2e = send(&intake, &intake.key, ("e2e", HEAD), NEW_FAILS);
-    intake.cli.run(&["project", "set", "web", "--pr-comments", "on"]);
-    let of_run = comment(&intake, &e2e);
+    let e2e = send(&ingest, &ingest.key, ("e2e", HEAD), NEW_FAILS);
+    ingest.cli.run(&["project", "set", "web", "--pr-comments", "on"]);
+    let of_run = comment(&ingest, &e2e);
     assert_eq!(
         (&of_run["clean"], &of_run["enabled"]),
         (&json!(false), &json!(true))
@@ -136,13 +136,13 @@ fn every_job_gets_the_comment_for_the_newest_commit() {
     let markdown = text(&of_run["markdown"]);
     let first = format!(
         "<!-- assay project={} revision={HEAD} state={} action={} -->\n",
-        intake.project,
+        ingest.project,
         of_run["state"],
         text(&of_run["action"])
     );
     assert!(markdown.starts_with(&first), "{markdown}");
     assert!(first.starts_with(&text(&of_run["marker"])));
-    let page = format!("{PUBLIC}/p/{}", intake.project);
+    let page = format!("{PUBLIC}/p/{}", ingest.project);
     for expected in [
         format!("]({page}/runs/{e2e}/test?name="),
         format!("]({page}/pull/7)"),
@@ -158,34 +158,34 @@ fn every_job_gets_the_comment_for_the_newest_commit() {
     );
     // A slow job of the older commit describes the newest one, too.
     let text_of = |comment: &Value| text(&comment["markdown"]).split_once('\n').unwrap().1.to_owned();
-    assert_eq!(text_of(&comment(&intake, &old)), text_of(&of_run));
+    assert_eq!(text_of(&comment(&ingest, &old)), text_of(&of_run));
 }
 
 #[test]
 fn a_public_key_gets_comments_on_runs_of_such_keys_only() {
-    let intake = Intake::new();
-    let trusted = send(&intake, &intake.key, ("secret", HEAD), FAILS);
-    let public = intake.new_key(&IngestTerms {
+    let ingest = IngestServer::new();
+    let trusted = send(&ingest, &ingest.key, ("secret", HEAD), FAILS);
+    let public = ingest.new_key(&IngestTerms {
         pull_requests_only: true,
         ..IngestTerms::default()
     });
-    let own = send(&intake, &public, ("fork", "cc00c0ffee"), FAILS);
-    let refused = ask(&intake, &public, &trusted);
+    let own = send(&ingest, &public, ("fork", "cc00c0ffee"), FAILS);
+    let refused = ask(&ingest, &public, &trusted);
     assert_eq!((refused.status, code(&refused).as_str()), (404, "unknown_run"));
-    let answer = ask(&intake, &public, &own);
+    let answer = ask(&ingest, &public, &own);
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert!(!answer.text().contains("secret"), "{}", answer.text());
     // A trusted key sees the trusted runs alone, whatever a public key says of its pull request.
-    let of_trusted = comment(&intake, &trusted);
+    let of_trusted = comment(&ingest, &trusted);
     assert_eq!(of_trusted["revision"], HEAD);
 }
 
 #[test]
 fn a_comment_needs_a_run_of_the_keys_project() {
-    let intake = Intake::new();
-    let run = send(&intake, &intake.key, ("unit", HEAD), FAILS);
-    let foreign = intake.foreign_key();
-    let refused = ask(&intake, &foreign, &run);
+    let ingest = IngestServer::new();
+    let run = send(&ingest, &ingest.key, ("unit", HEAD), FAILS);
+    let foreign = ingest.foreign_key();
+    let refused = ask(&ingest, &foreign, &run);
     assert_eq!((refused.status, code(&refused).as_str()), (404, "unknown_run"));
     for body in [
         "",
@@ -194,9 +194,9 @@ fn a_comment_needs_a_run_of_the_keys_project() {
         "{\"runId\": 7}",
         "{\"runId\": \"x\", \"more\": 1}",
     ] {
-        let answer = intake.post(
+        let answer = ingest.post(
             "/ingest/v1/comments",
-            &intake.key,
+            &ingest.key,
             &[("Content-Type", "application/json")],
             body.as_bytes(),
         );
@@ -222,7 +222,7 @@ fn report(tests: &[&str]) -> String {
 
 #[test]
 fn a_deleted_test_is_told_in_route_page_comment_and_gate() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     let stable = report(&["pays", "mails", "refunds", "adds"]);
     for number in 0..12 {
         let (commit, minutes) = (format!("{number:02}c0ffee"), 120 - number * 10);
@@ -234,16 +234,16 @@ fn a_deleted_test_is_told_in_route_page_comment_and_gate() {
             ("runKey", commit.as_str()),
             ("startedAt", started.as_str()),
         ];
-        let answer = intake.send(&intake.key, &fields, &[("r.xml", stable.as_bytes())]);
+        let answer = ingest.send(&ingest.key, &fields, &[("r.xml", stable.as_bytes())]);
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
     let run = send(
-        &intake,
-        &intake.key,
+        &ingest,
+        &ingest.key,
         ("unit", HEAD),
         &report(&["pays", "mails!", "subtracts", "adds"]),
     );
-    let changes = intake.read(&format!("/runs/{run}/changes"));
+    let changes = ingest.read(&format!("/runs/{run}/changes"));
     assert_eq!(changes["missingNotJudged"], Value::Null, "{changes}");
     assert_eq!(changes["base"]["revision"], "11c0ffee");
     // One test of the file is gone and one is new, so the title was edited.
@@ -252,32 +252,32 @@ fn a_deleted_test_is_told_in_route_page_comment_and_gate() {
     assert_eq!(changes["noLongerReported"]["total"], 0);
 
     let run = send(
-        &intake,
-        &intake.key,
+        &ingest,
+        &ingest.key,
         ("unit", "cc00c0ffee"),
         &report(&["pays", "mails", "adds"]),
     );
-    let changes = intake.read(&format!("/runs/{run}/changes"));
+    let changes = ingest.read(&format!("/runs/{run}/changes"));
     assert_eq!(
         changes["noLongerReported"]["tests"][0]["name"], "cart > refunds",
         "{changes}"
     );
-    let of_run = comment(&intake, &run);
+    let of_run = comment(&ingest, &run);
     assert_eq!(of_run["clean"], false);
     let markdown = text(&of_run["markdown"]);
     assert!(
         markdown.contains("1 no longer reported: `cart > refunds`."),
         "{markdown}"
     );
-    let pages = Pages::over(intake.database.url(), &intake.read_key, &intake.project);
+    let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
     let page = pages.page("/commit/cc00c0ffee");
     assert!(
         page.contains("no longer reported") && page.contains("cart &gt; refunds"),
         "{page}"
     );
 
-    let job = Job::of(&intake);
-    let passes = |arguments: &[&str]| job.ask(&run, &intake.read_key, arguments).status.code();
+    let job = Job::of(&ingest);
+    let passes = |arguments: &[&str]| job.ask(&run, &ingest.read_key, arguments).status.code();
     assert_eq!(passes(&[]), Some(0));
     assert_eq!(passes(&["--max-vanished", "1"]), Some(0));
     assert_eq!(passes(&["--max-vanished", "0"]), Some(1));
@@ -300,7 +300,7 @@ fn timed(first: f64, machine: f64) -> String {
 
 #[test]
 fn a_slower_test_is_told_and_a_slow_machine_is_not() {
-    let intake = Intake::new();
+    let ingest = IngestServer::new();
     for number in 0..10 {
         let (commit, minutes) = (format!("{number:02}c0ffee"), 120 - number * 10);
         let started = crate::ingest::now().plus_ms(-minutes * 60_000).to_string();
@@ -313,21 +313,21 @@ fn a_slower_test_is_told_and_a_slow_machine_is_not() {
         ];
         let machine = 1.0 + 0.05 * f64::from(u32::try_from(number % 4).unwrap());
         let report = timed(20.0, machine);
-        let answer = intake.send(&intake.key, &fields, &[("r.xml", report.as_bytes())]);
+        let answer = ingest.send(&ingest.key, &fields, &[("r.xml", report.as_bytes())]);
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
-    let run = send(&intake, &intake.key, ("unit", "aa00c0ffee"), &timed(20.0, 3.0));
-    assert_eq!(intake.read(&format!("/runs/{run}/changes"))["slower"]["total"], 0);
+    let run = send(&ingest, &ingest.key, ("unit", "aa00c0ffee"), &timed(20.0, 3.0));
+    assert_eq!(ingest.read(&format!("/runs/{run}/changes"))["slower"]["total"], 0);
 
-    let run = send(&intake, &intake.key, ("unit", HEAD), &timed(40.0, 1.5));
-    let slower = intake.read(&format!("/runs/{run}/changes"))["slower"].take();
+    let run = send(&ingest, &ingest.key, ("unit", HEAD), &timed(40.0, 1.5));
+    let slower = ingest.read(&format!("/runs/{run}/changes"))["slower"].take();
     assert_eq!(
         (&slower["total"], &slower["tests"][0]["test"]["name"]),
         (&json!(1), &json!("cart > t0"))
     );
     let factor = slower["tests"][0]["factor"].as_f64().unwrap();
     assert!((1.9..2.1).contains(&factor), "{slower}");
-    let of_run = comment(&intake, &run);
+    let of_run = comment(&ingest, &run);
     assert_eq!(
         of_run["clean"], true,
         "a slower test alone is no reason for a comment"
@@ -337,7 +337,7 @@ fn a_slower_test_is_told_and_a_slow_machine_is_not() {
         markdown.contains("1 slower: `cart > t0` 2.0 times."),
         "{markdown}"
     );
-    let pages = Pages::over(intake.database.url(), &intake.read_key, &intake.project);
+    let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
     let page = pages.page(&format!("/commit/{HEAD}"));
     assert!(page.contains("2.0 times as long"), "{page}");
 }

@@ -6,8 +6,8 @@ use assay_testkit::stderr_text;
 use serde_json::Value;
 
 use crate::{
-    gate::{Case, Job, TIMEOUT, intake, report},
-    ingest::Intake,
+    gate::{Case, Job, TIMEOUT, ingest, report},
+    ingest::IngestServer,
 };
 
 const TYPE_ERROR: Option<&str> = Some("TypeError: tax is not a function");
@@ -48,9 +48,9 @@ fn calls(job: &Job<'_>) -> Vec<String> {
 }
 
 /// The newest run, and the attempts of its test `pays`.
-fn newest(intake: &Intake) -> (Value, Vec<String>) {
-    let run = intake.read("/runs?perPage=10")["runs"][0].clone();
-    let detail = intake.read(&format!("/runs/{}", run["id"].as_str().unwrap()));
+fn newest(ingest: &IngestServer) -> (Value, Vec<String>) {
+    let run = ingest.read("/runs?perPage=10")["runs"][0].clone();
+    let detail = ingest.read(&format!("/runs/{}", run["id"].as_str().unwrap()));
     let tests = detail["tests"].as_array().unwrap();
     let statuses = |test: &Value| {
         let name = test["testName"]
@@ -60,7 +60,7 @@ fn newest(intake: &Intake) -> (Value, Vec<String>) {
             .replace('>', "%3E");
         let id = run["id"].as_str().unwrap();
         let path = format!("/runs/{id}/tests/{name}?filePath=cart.test.ts");
-        let attempts = intake.read(&path)["attempts"].clone();
+        let attempts = ingest.read(&path)["attempts"].clone();
         let attempts = attempts.as_array().unwrap().iter();
         attempts
             .map(|attempt| attempt["status"].as_str().unwrap().to_owned())
@@ -75,8 +75,8 @@ fn newest(intake: &Intake) -> (Value, Vec<String>) {
 
 #[test]
 fn a_failure_that_passes_again_is_excused_in_one_job() {
-    let intake = intake();
-    let job = Job::of(&intake);
+    let ingest = ingest();
+    let job = Job::of(&ingest);
     let first: &[Case<'_>] = &[("pays", TYPE_ERROR), ("odd", None), ("old", None)];
     // The neighbour that fails beside it ran only to keep it company.
     let again: &[Case<'_>] = &[("pays", None), ("odd", TIMEOUT)];
@@ -102,7 +102,7 @@ fn a_failure_that_passes_again_is_excused_in_one_job() {
     // The report of the first run is in place again.
     let kept = fs::read_to_string(job.folder.path().join("r.xml")).unwrap();
     assert_eq!(kept, report(first));
-    let (run, attempts) = newest(&intake);
+    let (run, attempts) = newest(&ingest);
     assert_eq!(
         attempts,
         ["failed", "passed"],
@@ -111,14 +111,14 @@ fn a_failure_that_passes_again_is_excused_in_one_job() {
     assert_eq!(run["run"]["status"], "passed", "{run}");
     assert_eq!(run["counts"]["total"], 3, "{run}");
     // The decision is stored with the run.
-    let uploads = intake.cli.json(&["uploads", "--project", "web"]);
+    let uploads = ingest.cli.json(&["uploads", "--project", "web"]);
     assert!(uploads.to_string().contains("excused"), "{uploads}");
 }
 
 #[test]
 fn a_failure_that_fails_again_is_blocked() {
-    let intake = intake();
-    let job = Job::of(&intake);
+    let ingest = ingest();
+    let job = Job::of(&ingest);
     let broken: &[Case<'_>] = &[("pays", TYPE_ERROR), ("odd", None), ("old", None)];
     let output = gate(&job, "jest", "f1", &[broken], &["--rerun", "90s"]);
     let stderr = stderr_text(&output);
@@ -130,15 +130,15 @@ fn a_failure_that_fails_again_is_blocked() {
     ] {
         assert!(stderr.contains(part), "{part}: {stderr}");
     }
-    let (run, attempts) = newest(&intake);
+    let (run, attempts) = newest(&ingest);
     assert_eq!(run["run"]["status"], "failed");
     assert_eq!(attempts.len(), calls(&job).len());
 }
 
 #[test]
 fn nothing_runs_again_without_the_flag_a_known_runner_or_the_time() {
-    let intake = intake();
-    let job = Job::of(&intake);
+    let ingest = ingest();
+    let job = Job::of(&ingest);
     let first: &[Case<'_>] = &[("pays", TYPE_ERROR), ("odd", None), ("old", None)];
     let results: [&[Case<'_>]; 2] = [first, &[("pays", None)]];
     for (number, (runner, flags, reason)) in [
@@ -178,11 +178,11 @@ fn nothing_runs_again_without_the_flag_a_known_runner_or_the_time() {
 
 #[test]
 fn only_the_listed_tests_of_a_rerun_are_stored() {
-    let intake = intake();
+    let ingest = ingest();
     let send = |fields: &[(&str, &str)], cases: &[Case<'_>]| {
         let fixed = [("branch", "topic"), ("commit", "t1"), ("runKey", "build-t1")];
-        intake.send(
-            &intake.key,
+        ingest.send(
+            &ingest.key,
             &[&fixed, fields].concat(),
             &[("r.xml", report(cases).as_bytes())],
         )
@@ -198,7 +198,7 @@ fn only_the_listed_tests_of_a_rerun_are_stored() {
         (&1.into(), &"passed".into()),
         "{answer}"
     );
-    assert_eq!(newest(&intake).1, ["failed", "passed"]);
+    assert_eq!(newest(&ingest).1, ["failed", "passed"]);
     for (wrong, reason) in [
         ("[]", "expected 1 to 200 tests"),
         ("pays", "expected a JSON array of tests"),

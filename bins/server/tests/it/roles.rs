@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use assay_access::key::hash;
 use assay_domain::{
     id::RunId,
-    intake::{IngestKeys as _, Upload},
+    ingest::{IngestKeys as _, Upload},
     recording::Effect,
     timestamp::Timestamp,
 };
@@ -83,7 +83,7 @@ const WRITES: [&str; 19] = [
     "DELETE FROM api_key",
     "DROP TABLE result_block",
     "TRUNCATE result_block",
-    "SELECT assay_drop_period('20261116')",
+    "SELECT assay_drop_partition('20261116')",
 ];
 
 /// The statements of [`WRITES`] that an import may run, besides the one on `run_pack`.
@@ -124,7 +124,7 @@ fn the_servers_login_answers_everything_and_writes_nothing() {
     for sql in WRITES {
         assert!(!login.is_allowed(sql), "{sql}");
     }
-    assert!(!login.is_allowed("SELECT assay_make_room(now(), now())"));
+    assert!(!login.is_allowed("SELECT assay_create_partition(now(), now())"));
     for sql in ["UPDATE upload SET decision = NULL", "SELECT client FROM upload"] {
         assert!(!login.is_allowed(sql), "{sql}");
     }
@@ -426,7 +426,7 @@ impl Drop for OwnLogins<'_> {
 fn the_logins_of_the_deployment_run_every_program() {
     let database = TestDatabase::unmigrated();
     let logins = OwnLogins::new(&database);
-    let [owner, web, ci, intake, notify, backup] = logins.logins.urls();
+    let [owner, web, ci, ingest, notify, backup] = logins.logins.urls();
     let administration = Cli::new(owner);
     let migrated = administration.json(&["migrate"]);
     assert!(migrated["rolesToDo"].is_null(), "{migrated}");
@@ -454,7 +454,7 @@ fn the_logins_of_the_deployment_run_every_program() {
     let ingest_key = administration.json(&["key", "create-ingest", "--project", "web"]);
     let settings = [
         ("ASSAY_LISTEN", "off"),
-        ("ASSAY_INGEST_DATABASE_URL", intake.as_str()),
+        ("ASSAY_INGEST_DATABASE_URL", ingest.as_str()),
     ];
     let reports = Server::start_with_ingest("", &settings);
     let authorization = format!("Bearer {}", ingest_key["key"].as_str().unwrap());
@@ -476,7 +476,7 @@ fn the_logins_of_the_deployment_run_every_program() {
         administration,
         Cli::new(web.clone()),
         Cli::new(ci),
-        Cli::new(intake),
+        Cli::new(ingest),
         Cli::new(notify.clone()),
         Cli::new(backup),
     ] {
@@ -503,7 +503,7 @@ fn the_deployment_files_run_read_and_ingest_in_separate_processes() {
     let (server, ingest) = (service("server"), service("ingest"));
     assert!(server.contains("ASSAY_DATABASE_URL: postgresql://assay_web@") && !server.contains("INGEST"));
     assert!(server.contains("ASSAY_FRONT_LISTEN: 0.0.0.0:8082") && !ingest.contains("FRONT"));
-    assert!(ingest.contains("ASSAY_INGEST_DATABASE_URL: postgresql://assay_intake@"));
+    assert!(ingest.contains("ASSAY_INGEST_DATABASE_URL: postgresql://assay_ingest@"));
     assert!(ingest.contains("ASSAY_LISTEN: \"off\"") && !ingest.contains(" ASSAY_DATABASE_URL"));
     let unit = text("assay-ingest.service");
     assert!(unit.contains("EnvironmentFile=/etc/assay/ingest.env\n") && unit.contains("ASSAY_LISTEN=off "));

@@ -19,13 +19,13 @@ use crate::slow::processor_time;
 const BESIDE_MIB: u64 = 50;
 
 /// A server and an ingest key.
-struct Intake {
+struct IngestServer {
     server: Server,
     authorization: String,
     database: TestDatabase,
 }
 
-impl Intake {
+impl IngestServer {
     fn with(environment: &[(&str, &str)]) -> Self {
         let database = TestDatabase::new();
         let cli = Cli::new(database.url());
@@ -438,17 +438,17 @@ fn all(tests: usize, repetitions: usize) -> impl Iterator<Item = Packed> {
 /// Sends each report alone.
 #[expect(clippy::print_stdout, reason = "the test shows what it measures")]
 fn each_alone(tests: usize, repetitions: usize, query: &str) {
-    let intake = Intake::with(&[
+    let ingest = IngestServer::with(&[
         ("ASSAY_INGEST_MEMORY_MIB", "4096"),
         ("ASSAY_INGEST_UNPACKED_MIB", "1024"),
     ]);
     // Patterns are compiled once.
-    intake.send(&report(LEANEST[0], 10), "dryRun=true");
+    ingest.send(&report(LEANEST[0], 10), "dryRun=true");
     let mut faults = Vec::new();
     let only = env::var("ASSAY_COST_FORMAT").ok();
     let is_measured = |report: &Packed| only.as_ref().is_none_or(|only| report.format.contains(only));
     for report in all(tests, repetitions).filter(is_measured) {
-        let (answer, cost) = intake.measure(|| intake.send(&report, query));
+        let (answer, cost) = ingest.measure(|| ingest.send(&report, query));
         let (memory, reserved) = (cost.memory >> 20, cost.reserved >> 20);
         println!(
             "{:<22} {:>6} kB {:>4} MiB of {:>4} MiB reserved, {:>6.2?} for {:>3} MB: {} {}",
@@ -490,20 +490,20 @@ fn many_reports_at_once_stay_within_the_memory_for_reading() {
     /// An allocator's spare pages, and buffers of fixed size of each upload.
     const BESIDE: u64 = 150;
     let memory = MEMORY_MIB.to_string();
-    let intake = Intake::with(&[("ASSAY_INGEST_MEMORY_MIB", memory.as_str())]);
+    let ingest = IngestServer::with(&[("ASSAY_INGEST_MEMORY_MIB", memory.as_str())]);
     let reports: Vec<Packed> = LEANEST
         .iter()
         .map(|pattern| report(*pattern, 5_000))
         .chain(MOST_REPETITIVE.iter().map(|pattern| report(*pattern, 500)))
         .collect();
-    intake.send(&reports[0], "dryRun=true");
-    let ((), cost) = intake.measure(|| {
+    ingest.send(&reports[0], "dryRun=true");
+    let ((), cost) = ingest.measure(|| {
         thread::scope(|scope| {
             for report in reports.iter().cycle().take(UPLOADS) {
-                let intake = &intake;
+                let ingest = &ingest;
                 scope.spawn(move || {
                     wait_until("the upload is read", || {
-                        let answer = intake.send(report, "dryRun=true");
+                        let answer = ingest.send(report, "dryRun=true");
                         assert!([200, 413, 503].contains(&answer.status), "{}", answer.text());
                         answer.status != 503
                     });
@@ -524,7 +524,7 @@ fn many_reports_at_once_stay_within_the_memory_for_reading() {
 fn memory_is_given_back_after_uploads_beside_lost_connections() {
     /// The memory that may stay: caches, and an allocator's spare pages.
     const STAYS_MIB: u64 = 80;
-    let intake = Intake::with(&[]);
+    let ingest = IngestServer::with(&[]);
     let text = "expected 3, got 4 in a line of some length\n".repeat(20);
     let case = |number| {
         format!("<testcase name=\"pays {number}\"><failure message=\"no\">{text}</failure></testcase>")
@@ -537,18 +537,18 @@ fn memory_is_given_back_after_uploads_beside_lost_connections() {
     );
     let send = |report: &Packed, key: &str| {
         wait_until("the upload is stored", || {
-            let answer = intake.send(report, &format!("runKey={key}"));
+            let answer = ingest.send(report, &format!("runKey={key}"));
             assert!([201, 429, 503].contains(&answer.status), "{}", answer.text());
             answer.status == 201
         });
     };
     send(&small, "first");
-    let before = intake.memory("VmRSS:") >> 20;
+    let before = ingest.memory("VmRSS:") >> 20;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                intake.database.execute(
+                ingest.database.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                      WHERE datname = current_database() AND pid <> pg_backend_pid()",
                 );
@@ -566,8 +566,8 @@ fn memory_is_given_back_after_uploads_beside_lost_connections() {
     });
     send(&report(LEANEST[1], 80_000), "large");
     wait_until("the memory is given back", || {
-        let now = intake.memory("VmRSS:") >> 20;
+        let now = ingest.memory("VmRSS:") >> 20;
         now <= before + STAYS_MIB
     });
-    assert_eq!(intake.reserved(), 0);
+    assert_eq!(ingest.reserved(), 0);
 }

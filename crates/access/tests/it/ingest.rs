@@ -11,7 +11,7 @@ use assay_access::{
 use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision},
     id::ProjectId,
-    intake::{IngestKeys, IngestTerms, StoredIngestKey, Upload},
+    ingest::{IngestKeys, IngestTerms, StoredIngestKey, Upload},
     key::{KeyHash, KeyKind},
     project::Project,
     rules::RecordingRules,

@@ -3,10 +3,10 @@
 use assay_domain::{
     cause::Knowledge,
     page::PerPage,
+    period::Days,
     run::Outcome,
     signature::{Category, SignatureSort},
     verdict::{FlakySort, VerdictStatus},
-    window::Days,
 };
 
 use serde_json::Value;

@@ -4,12 +4,12 @@ use std::str::FromStr;
 
 use assay_domain::{
     page::{Direction, PerPage, RunPosition},
+    period::{Days, Period},
     plan::Plan,
     project::NAME_CHARS,
     test::FileSelector,
     timestamp::Timestamp,
     vocabulary::UnknownWord,
-    window::{Days, Window},
 };
 use assay_explain::cursor;
 use assay_listener::{BadPair, Pairs};
@@ -33,7 +33,7 @@ impl<'a> Query<'a> {
     }
 
     /// `days`: 7, 30 (the default) or 90, within the plan's retention.
-    pub(crate) fn window(&self) -> Result<Window, ApiError> {
+    pub(crate) fn window(&self) -> Result<Period, ApiError> {
         let bad = || ApiError::BadPeriod(self.plan);
         let count = match self.single("days").map_err(|_| bad())? {
             None => Some(Days::default().count()),
@@ -43,7 +43,7 @@ impl<'a> Query<'a> {
         let days = count
             .and_then(|count| Days::within(self.plan, count))
             .ok_or_else(bad)?;
-        Ok(Window::ending(self.now, days))
+        Ok(Period::ending(self.now, days))
     }
 
     /// A text of 1 to 200 characters.

@@ -2,10 +2,10 @@
 
 use assay_domain::{
     history::{HistoryRest, Occurrence},
+    period::Period,
     project::{Project, ProjectTag},
     store::Store,
     test::TestName,
-    window::Window,
 };
 use serde::Serialize;
 
@@ -90,7 +90,7 @@ pub(crate) struct HistoryAnswer {
     /// The name in the newest report, if the stored one lacks the parts that change from run to run.
     written_name: Option<String>,
     /// The period.
-    window: Window,
+    window: Period,
     /// The stable branch.
     stable_branch: String,
     /// One entry per run, newest first.

@@ -2,10 +2,10 @@
 
 use assay_domain::{
     page::{Direction, RunPosition},
+    period::Period,
     project::{Project, ProjectTag},
     run::{RunDetail, RunPage, RunQuery, RunRest, RunRow},
     store::Store,
-    window::Window,
 };
 use assay_explain::cursor;
 use serde::Serialize;
@@ -142,7 +142,7 @@ pub(crate) struct RunList {
     /// The project.
     project: ProjectTag,
     /// The period.
-    window: Window,
+    window: Period,
     /// The stable branch.
     stable_branch: String,
     /// Newest first.
@@ -212,10 +212,10 @@ mod tests {
     use assay_domain::{
         id::{ProjectId, RunId},
         page::PerPage,
+        period::Days,
         plan::Plan,
         run::Counts,
         timestamp::Timestamp,
-        window::Days,
     };
 
     use super::*;
@@ -255,7 +255,7 @@ mod tests {
                 started_at: NOW,
                 number: 5,
             }),
-            ..RunQuery::newest(Window::ending(NOW, Days::Seven), PerPage::Ten)
+            ..RunQuery::newest(Period::ending(NOW, Days::Seven), PerPage::Ten)
         };
         let id = ProjectId("019aa3f4-5b1c-7def-8a3b-0123456789ab".parse().unwrap());
         let project = Project::of_row(id, "shop".to_owned(), Plan::Pro, NOW);

@@ -2,9 +2,9 @@
 
 use assay_domain::{
     page::Page,
+    period::Period,
     project::ProjectTag,
     signature::{Signature, SignatureDetail, SignatureQuery, SignatureSort},
-    window::Window,
 };
 use serde::Serialize;
 
@@ -102,7 +102,7 @@ pub(crate) struct SignatureList {
     /// The project.
     project: ProjectTag,
     /// The period.
-    window: Window,
+    window: Period,
     /// The position of this page in the list.
     page: Page,
     /// The order of the list.
@@ -120,7 +120,7 @@ pub(crate) struct SignatureAnswer {
     /// The project.
     project: ProjectTag,
     /// The period.
-    window: Window,
+    window: Period,
     #[serde(flatten)]
     detail: SignatureDetail,
 }

@@ -1,6 +1,6 @@
 //! The reports that keys sent.
 
-use assay_domain::{intake::ProjectUpload, project::ProjectTag};
+use assay_domain::{ingest::ProjectUpload, project::ProjectTag};
 use serde::Serialize;
 
 #[cfg(test)]

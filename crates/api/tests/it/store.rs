@@ -14,11 +14,12 @@ use assay_domain::{
     decision::RunDecision,
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId},
-    intake::ProjectUpload,
+    ingest::ProjectUpload,
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
     owners::OwnersFile,
     page::Page,
+    period::Period,
     project::{Caller, Project, ProjectEntry},
     recording::{Effect, Recording},
     rules::RecordingRules,
@@ -38,7 +39,6 @@ use assay_domain::{
     timestamp::Timestamp,
     timing::Timings,
     verdict::TestVerdict,
-    window::Window,
 };
 
 use crate::{
@@ -325,7 +325,7 @@ impl Store for Seed {
         &self,
         _: &Project,
         test: &TestSelector,
-        _: &Window,
+        _: &Period,
     ) -> Result<TestLookup<TestHistory>, StoreError> {
         self.read()?;
         Ok(map(select(test), |test| TestHistory {
@@ -351,7 +351,7 @@ impl Store for Seed {
         &self,
         _: &Project,
         fingerprint: &str,
-        _: &Window,
+        _: &Period,
     ) -> Result<Option<SignatureDetail>, StoreError> {
         self.read()?;
         Ok((fingerprint == FINGERPRINT).then(seed::signature))
@@ -370,13 +370,13 @@ impl Store for Seed {
         &self,
         _: &Project,
         _: &[&str],
-        _: &Window,
+        _: &Period,
         _: Option<&str>,
     ) -> Result<Vec<SignatureDays>, StoreError> {
         unreachable!("no route asks for days")
     }
 
-    fn new_signatures(&self, _: &Project, _: &Window) -> Result<Vec<NewSignature>, StoreError> {
+    fn new_signatures(&self, _: &Project, _: &Period) -> Result<Vec<NewSignature>, StoreError> {
         unreachable!("only the pages ask for new signatures")
     }
 
@@ -384,7 +384,7 @@ impl Store for Seed {
         &self,
         _: &Project,
         _: &TestSelector,
-        _: &Window,
+        _: &Period,
     ) -> Result<TestLookup<Vec<TestSignature>>, StoreError> {
         unreachable!("no route asks for the signatures of a test")
     }
@@ -393,7 +393,7 @@ impl Store for Seed {
         &self,
         _: &Project,
         _: &TestSelector,
-        _: &Window,
+        _: &Period,
         _: u32,
     ) -> Result<TestLookup<TestSummary>, StoreError> {
         unreachable!("no route asks for a test in short")

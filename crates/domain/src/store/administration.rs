@@ -3,7 +3,7 @@
 use super::StoreError;
 use crate::{
     id::{KeyId, OrganizationId, ProjectId},
-    intake::{IngestTerms, KeyDay, UploadEntry},
+    ingest::{IngestTerms, KeyDay, UploadEntry},
     key::{KeyEntry, NewKey},
     plan::Plan,
     project::{Organization, ProjectEntry},
@@ -257,11 +257,11 @@ pub enum PruneStep<'a> {
         /// Runs to delete.
         of: u64,
     },
-    /// Whole periods were dropped with their results.
-    Periods {
-        /// Periods dropped so far.
+    /// Whole partitions were dropped with their results.
+    Partitions {
+        /// Partitions dropped so far.
         done: u64,
-        /// Periods to drop.
+        /// Partitions to drop.
         of: u64,
     },
 }
@@ -274,10 +274,10 @@ pub struct PruneReport {
     pub projects: Vec<PrunedCounts>,
     /// The number of runs before pruning.
     pub runs_stored: u64,
-    /// Periods that were dropped as a whole, or would be. Their runs are past every plan's retention.
-    pub periods: u64,
-    /// Periods that were busy and remain for the next call. Their results are not visible.
-    pub periods_left: u64,
+    /// Partitions that were dropped as a whole, or would be. Their runs are past every plan's retention.
+    pub partitions: u64,
+    /// Partitions that were busy and remain for the next call. Their results are not visible.
+    pub partitions_left: u64,
     /// Organizations and projects whose killed deletion was completed, or would be.
     pub deletions_finished: u64,
     /// Records of uploads that are older than 90 days.

@@ -15,6 +15,7 @@ use assay_domain::{
     id::ProjectId,
     observation::History,
     page::PerPage,
+    period::{Days, Period},
     project::Project,
     run::{Outcome, RunQuery, RunRow},
     signature::{NewSignature, SignatureSort},
@@ -23,7 +24,6 @@ use assay_domain::{
     test_names::TestNames,
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, Verdict, VerdictStatus},
-    window::{Days, Window},
 };
 use assay_explain::{owners::Owners, stable_branch::StableBranchState};
 use maud::{Markup, html};
@@ -57,7 +57,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             &RunQuery {
                 // Runs of public keys count in no verdict, so they are in no chart.
                 trusted: Some(true),
-                ..RunQuery::newest(Window::ending(view.now, Days::Thirty), PerPage::Fifty)
+                ..RunQuery::newest(Period::ending(view.now, Days::Thirty), PerPage::Fifty)
             },
         )?
         .runs;
@@ -66,7 +66,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     }
     let new_signatures = view
         .store
-        .new_signatures(&project, &Window::ending(view.now, Days::Seven))?;
+        .new_signatures(&project, &Period::ending(view.now, Days::Seven))?;
 
     let Tests {
         total,

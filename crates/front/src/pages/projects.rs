@@ -8,10 +8,10 @@ use assay_domain::{
     folding::fold,
     id::ProjectId,
     page::PerPage,
+    period::{Days, Period},
     project::ProjectEntry,
     run::{Outcome as RunOutcome, RunQuery, RunRow},
     verdict::VerdictStatus,
-    window::{Days, Window},
 };
 use maud::{Markup, html};
 
@@ -116,7 +116,7 @@ fn detailed<'a>(
         let query = RunQuery {
             // Runs of public keys count in no verdict, so they are in no chart.
             trusted: Some(true),
-            ..RunQuery::newest(Window::ending(view.now, Days::Thirty), PerPage::TwentyFive)
+            ..RunQuery::newest(Period::ending(view.now, Days::Thirty), PerPage::TwentyFive)
         };
         let runs = view.store.runs(&project, &query)?.runs;
         cards.push(Card {

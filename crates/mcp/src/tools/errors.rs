@@ -2,9 +2,9 @@
 
 use assay_domain::{
     page::PerPage,
+    period::{Days, Period},
     project::Project,
     signature::{Category, Signature, SignatureQuery, SignatureSort},
-    window::{Days, Window},
 };
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub(super) fn properties() -> Properties {
 
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let arguments = &call.arguments;
-    let window = Window::ending(call.now, call.days(Days::Seven)?);
+    let window = Period::ending(call.now, call.days(Days::Seven)?);
     let page = arguments.number("page", PAGES)?.unwrap_or(1);
     let category = arguments.word("category", Category::ALL)?;
     let project = call.project()?;
@@ -70,7 +70,7 @@ fn one_signature(
     call: &Call<'_>,
     project: &Project,
     fingerprint: &str,
-    window: &Window,
+    window: &Period,
 ) -> Result<Draft, ToolError> {
     let details = call
         .store

@@ -6,6 +6,7 @@ use assay_domain::{
     attempt::AttemptStatus,
     folding::{contains_folded, fold},
     history::{FailedOccurrence, RunOutcome, TestSummary},
+    period::{Days, Period},
     project::Project,
     run::RunTag,
     signature::{Classifier as _, TestSignature},
@@ -13,7 +14,6 @@ use assay_domain::{
     test::{FileSelector, TestLookup, TestSelector},
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, SignalEvidence, StoredVerdict, VerdictStatus},
-    window::{Days, Window},
 };
 use assay_fingerprint::Fingerprinter;
 use serde_json::{Map, Value, json};
@@ -46,7 +46,7 @@ pub(super) fn properties() -> Properties {
 }
 
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
-    let window = Window::ending(call.now, call.days(Days::Thirty)?);
+    let window = Period::ending(call.now, call.days(Days::Thirty)?);
     let selector = call.arguments.test()?;
     let project = call.project()?;
     let summary = summary(call, &project, &selector, &window)?;
@@ -78,7 +78,7 @@ fn summary(
     call: &Call<'_>,
     project: &Project,
     selector: &TestSelector,
-    window: &Window,
+    window: &Period,
 ) -> Result<TestSummary, ToolError> {
     let find = |selector: &TestSelector| call.store.test_summary(project, selector, window, FAILURES);
     let lookup = find(selector)?;

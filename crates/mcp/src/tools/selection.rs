@@ -7,13 +7,13 @@ use assay_domain::{
     id::RunId,
     observation::Bitmap,
     page::PerPage,
+    period::{Days, Period},
     project::Project,
     run::RunQuery,
     store::in_snapshot,
     test::{TestLookup, TestSelector},
     test_names::{TestNameRef, TestNames},
     verdict::ENGINE_WINDOW_DAYS,
-    window::{Days, Window},
 };
 use assay_explain::commit::{longest_window, sha_of};
 use serde_json::json;
@@ -54,7 +54,7 @@ impl Call<'_> {
     }
 
     /// The longest period of the caller's plan, until now.
-    pub(super) fn longest_window(&self) -> Window {
+    pub(super) fn longest_window(&self) -> Period {
         longest_window(self.caller.plan, self.now)
     }
 

@@ -2,7 +2,7 @@
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
-    intake::{IngestTerms, KeyDay, UploadEntry},
+    ingest::{IngestTerms, KeyDay, UploadEntry},
     key::{KeyEntry, NewKey},
     plan::Plan,
     project::{Organization, ProjectEntry},
@@ -20,7 +20,7 @@ use diesel::{
 
 use crate::{
     Database,
-    admin::{deletion, intake, key, organization, project, prune, refingerprint},
+    admin::{deletion, ingest, key, organization, project, prune, refingerprint},
     db::{
         column::{At, long_count},
         pool::{Read, WorkError},
@@ -170,13 +170,13 @@ impl Administration for Database {
 
     fn uploads(&self, project: ProjectId, limit: u32) -> Result<Vec<UploadEntry>, StoreError> {
         self.on_primary("reading uploads", |connection| {
-            intake::list(connection, project, limit)
+            ingest::list(connection, project, limit)
         })
     }
 
     fn stored_by_keys(&self, project: ProjectId, now: Timestamp) -> Result<Vec<KeyDay>, StoreError> {
         self.on_primary("reading what keys stored", |connection| {
-            intake::stored_by_keys(connection, project, now)
+            ingest::stored_by_keys(connection, project, now)
         })
     }
 

@@ -2,7 +2,7 @@
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
-    intake::IngestTerms,
+    ingest::IngestTerms,
     key::{KeyEntry, KeyHash, KeyKind, NewKey, StoredKey},
     store::{KeyDeletion, KeyRotation},
     timestamp::Timestamp,

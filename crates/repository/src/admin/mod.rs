@@ -5,7 +5,7 @@ pub(crate) mod administration;
 pub(crate) mod deletion;
 pub(crate) mod diagnosis;
 pub(crate) mod distribute;
-pub(crate) mod intake;
+pub(crate) mod ingest;
 pub(crate) mod key;
 pub(crate) mod migrate;
 pub(crate) mod organization;

@@ -16,10 +16,10 @@ use uuid::Uuid;
 
 use crate::{
     Database,
-    admin::{deletion, intake, outbox},
+    admin::{deletion, ingest, outbox},
     db::{
         column::{At, long_count, word},
-        period,
+        partition,
         pool::{Read, WorkError},
         schema::{
             attempt, attempt_texts, organization, part, project_entry, result_block, run, run_pack, test,
@@ -43,7 +43,7 @@ const BATCH_BARE_RUNS: i64 = 500;
 /// Deletes results past each organization's retention, or only counts them. Projects without any are left out.
 ///
 /// Runs are deleted first, so that no stored run lacks results. Results that no plan shows any longer are dropped
-/// with their whole period. Other results are deleted with their run.
+/// with their whole partition. Other results are deleted with their run.
 pub(crate) fn prune(
     database: &Database,
     now: Timestamp,
@@ -52,12 +52,12 @@ pub(crate) fn prune(
 ) -> Result<PruneReport, StoreError> {
     let longest = Plan::ALL.iter().map(|plan| plan.retention_days()).max();
     let horizon = At(now.plus_days(-longest.unwrap_or(0)));
-    let (periods, bare_before) = database.on_primary("reading periods", |connection| {
-        Ok::<_, WorkError<StoreError>>(period::ended_periods(connection, horizon)?)
+    let (partitions, bare_before) = database.on_primary("reading partitions", |connection| {
+        Ok::<_, WorkError<StoreError>>(partition::ended_partitions(connection, horizon)?)
     })?;
     let mut report = PruneReport {
         deletions_finished: finish_deletions(database, now, dry_run)?,
-        uploads: intake::prune(database, now, dry_run)?,
+        uploads: ingest::prune(database, now, dry_run)?,
         ..PruneReport::default()
     };
     if !dry_run {
@@ -85,18 +85,18 @@ pub(crate) fn prune(
             });
         }
     }
-    report.periods = amount(periods.len());
+    report.partitions = amount(partitions.len());
     if !dry_run {
-        let periods_due = report.periods;
-        let dropped = period::drop_all(database, periods, |dropped| {
-            progress(PruneStep::Periods {
+        let partitions_due = report.partitions;
+        let dropped = partition::drop_all(database, partitions, |dropped| {
+            progress(PruneStep::Partitions {
                 done: amount(dropped),
-                of: periods_due,
+                of: partitions_due,
             });
         })?;
-        report.periods = amount(dropped);
-        report.periods_left = periods_due - report.periods;
-        period::create_partitions_ahead(database, now)?;
+        report.partitions = amount(dropped);
+        report.partitions_left = partitions_due - report.partitions;
+        partition::create_partitions_ahead(database, now)?;
         for expiring in &projects_due {
             database.in_transaction("pruning tests", |connection| {
                 delete_orphans(connection, expiring, database.new_id(now))

@@ -15,9 +15,9 @@ use crate::{
     db::{
         column::At,
         schema::{
-            api_key, attempt, attempt_texts, branch, browser, edge, ended_session, message, organization,
-            part, project, project_entry, result_block, run, run_day, run_pack, signature, signature_alias,
-            test, upload, upload_day, verdict_block, verdict_evidence,
+            api_key, attempt, attempt_texts, branch, browser, daily_count, edge, ended_session, message,
+            organization, part, project, project_entry, result_block, run, run_pack, signature,
+            signature_alias, test, upload, upload_day, verdict_block, verdict_evidence,
         },
     },
 };
@@ -130,7 +130,7 @@ pub(crate) const PROJECT_TABLES: [ProjectTable; 18] = [
     project_table!(run_pack, run_number: i32),
     project_table!(part, run_number: i32),
     project_table!(run, number: i32),
-    project_table!(run_day, day: At),
+    project_table!(daily_count, day: At),
     project_table!(branch, name: String),
     project_table!(verdict_block, block: i32, BATCH_BLOCKS),
     project_table!(verdict_evidence, test: i32),

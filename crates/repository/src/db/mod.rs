@@ -2,6 +2,7 @@
 
 pub(crate) mod column;
 pub(crate) mod connection_string;
+pub(crate) mod partition;
 pub(crate) mod period;
 pub(crate) mod pool;
 pub(crate) mod postgres;

@@ -112,7 +112,7 @@ diesel::table! {
 }
 
 diesel::table! {
-    run_day (project_id, day, status) {
+    daily_count (project_id, day, status) {
         project_id -> Uuid,
         day -> Timestamptz,
         status -> Text,
@@ -248,7 +248,7 @@ diesel::table! {
 }
 
 diesel::table! {
-    period (starts_at) {
+    partition (starts_at) {
         starts_at -> Timestamptz,
         ends_at -> Timestamptz,
         name -> Text,
@@ -381,7 +381,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     api_key,
     ended_session,
     run,
-    run_day,
+    daily_count,
     branch,
     part,
     test,
@@ -391,7 +391,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     result_block,
     attempt,
     attempt_texts,
-    period,
+    partition,
     run_pack,
     verdict_block,
     verdict_evidence,

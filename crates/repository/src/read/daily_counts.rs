@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::db::{
     column::At,
     pool::Read,
-    schema::{run, run_day},
+    schema::{daily_count, run},
     sql_statement::ChangedRow,
 };
 
@@ -47,15 +47,15 @@ pub(crate) fn refresh(connection: &mut PgConnection, project: Uuid, days: &[At])
     }
     // Raw SQL, because diesel has no delete and insert by arrays.
     let deleted = diesel::sql_query(
-        "DELETE FROM run_day WHERE run_day.project_id = $1 AND day = ANY ($2) AND ( \
-             SELECT run.number FROM run WHERE run.project_id = $1 AND coalesce(run.status, '') = run_day.status \
-                 AND run.started_at >= run_day.day AND run.started_at < run_day.day + interval '24 hours' LIMIT 1) IS NULL",
+        "DELETE FROM daily_count WHERE daily_count.project_id = $1 AND day = ANY ($2) AND ( \
+             SELECT run.number FROM run WHERE run.project_id = $1 AND coalesce(run.status, '') = daily_count.status \
+                 AND run.started_at >= daily_count.day AND run.started_at < daily_count.day + interval '24 hours' LIMIT 1) IS NULL",
     )
     .bind::<SqlUuid, _>(project)
     .bind::<Array<Timestamptz>, _>(days)
     .execute(connection)?;
     let changed = diesel::sql_query(
-        "INSERT INTO run_day AS stored (project_id, day, status, runs) \
+        "INSERT INTO daily_count AS stored (project_id, day, status, runs) \
          SELECT $1, asked.day, coalesce(run.status, ''), count(*) FROM unnest($2) AS asked (day) \
              JOIN run ON run.project_id = $1 \
                  AND run.started_at >= asked.day AND run.started_at < asked.day + interval '24 hours' \
@@ -76,9 +76,9 @@ pub(crate) fn rebuild(connection: &mut PgConnection, project: Uuid) -> Read<u64>
         .select(run::started_at)
         .order(run::started_at);
     let mut days: Vec<At> = of_runs.load(connection)?.into_iter().map(day_of).collect();
-    let stored_days: Vec<At> = run_day::table
-        .filter(run_day::project_id.eq(project))
-        .select(run_day::day)
+    let stored_days: Vec<At> = daily_count::table
+        .filter(daily_count::project_id.eq(project))
+        .select(daily_count::day)
         .load(connection)?;
     days.extend(stored_days);
     days.sort_unstable();

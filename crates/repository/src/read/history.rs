@@ -7,11 +7,11 @@ use assay_domain::{
     execution::TestOutcome,
     history::{HistoryRest, Occurrence, RevisionOrigin, TestHistory},
     id::RunId,
+    period::Period,
     project::Project,
     revision::tested_or_commit,
     store::StoreError,
     test::{TestLookup, TestSelector},
-    window::Window,
 };
 use diesel::{
     ExpressionMethods, PgConnection, QueryDsl, Queryable, RunQueryDsl,
@@ -35,7 +35,7 @@ pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
     selector: &TestSelector,
-    window: &Window,
+    window: &Period,
 ) -> Read<TestLookup<TestHistory>> {
     let lookup = test::find(connection, project, selector)?;
     test::map_found(lookup, |test| {

@@ -155,7 +155,10 @@ impl<'a> List<'a> {
         }
         if let Some(status) = query.status {
             matching.extend([Part::Sql(" AND run.status = "), Part::Text(status.as_str())]);
-            day_matching.extend([Part::Sql(" AND run_day.status = "), Part::Text(status.as_str())]);
+            day_matching.extend([
+                Part::Sql(" AND daily_count.status = "),
+                Part::Text(status.as_str()),
+            ]);
         }
         Self {
             project: project.id.0,
@@ -188,11 +191,13 @@ impl<'a> List<'a> {
             .all(&self.matching)
             .sql(" AND run.started_at >= ")
             .bind(self.days.end)
-            .sql(") + coalesce((SELECT sum(run_day.runs) FROM run_day WHERE run_day.project_id = ")
+            .sql(
+                ") + coalesce((SELECT sum(daily_count.runs) FROM daily_count WHERE daily_count.project_id = ",
+            )
             .bind(self.project)
-            .sql(" AND run_day.day >= ")
+            .sql(" AND daily_count.day >= ")
             .bind(self.days.start)
-            .sql(" AND run_day.day < ")
+            .sql(" AND daily_count.day < ")
             .bind(self.days.end)
             .all(&self.day_matching)
             .sql("), 0), EXISTS (SELECT FROM run WHERE ")

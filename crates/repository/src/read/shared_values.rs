@@ -12,9 +12,9 @@ use std::{
 
 use assay_domain::{
     observation::History,
+    period::Period,
     project::Project,
     store::{SharedKey, SharedValue, StoreError},
-    window::Window,
 };
 use diesel::{
     OptionalExtension as _, PgConnection, QueryResult, RunQueryDsl as _,
@@ -185,7 +185,7 @@ impl SharedValues {
         &self,
         connection: &mut PgConnection,
         project: &Project,
-        window: &Window,
+        window: &Period,
         name: ValueName,
         compute: impl FnOnce(&mut PgConnection) -> Read<T>,
         bytes: impl FnOnce(&T) -> usize,

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use assay_domain::{
+    period::Period,
     project::Project,
     signature::{SignatureDays, TestSignature},
     store::StoreError,
     test::{TestLookup, TestSelector},
-    window::Window,
 };
 use diesel::{
     ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _,
@@ -35,7 +35,7 @@ pub(crate) fn by_day(
     connection: &mut PgConnection,
     project: &Project,
     fingerprints: &[&str],
-    window: &Window,
+    window: &Period,
     branch: Option<&str>,
 ) -> Read<Vec<SignatureDays>> {
     let days = usize::try_from(window.to.day() - window.from.day() + 1).unwrap_or_default();
@@ -87,7 +87,7 @@ pub(crate) fn of_test(
     connection: &mut PgConnection,
     project: &Project,
     selector: &TestSelector,
-    window: &Window,
+    window: &Period,
 ) -> Read<TestLookup<Vec<TestSignature>>> {
     let lookup = test::find(connection, project, selector)?;
     test::map_found(lookup, |test| {
@@ -100,7 +100,7 @@ pub(crate) fn of_ordinal(
     connection: &mut PgConnection,
     project: &Project,
     ordinal: i32,
-    window: &Window,
+    window: &Period,
 ) -> Read<Vec<TestSignature>> {
     let (from, to) = visible(project, window);
     // Attempts without a signature are counted too, and left out below. Without them, Postgres would read the index of

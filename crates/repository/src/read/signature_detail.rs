@@ -3,9 +3,9 @@
 use assay_domain::{
     excerpt::MOST_ENTRIES,
     id::RunId,
+    period::Period,
     project::Project,
     signature::{SignatureDetail, SignatureRun},
-    window::Window,
 };
 use diesel::{
     PgConnection, RunQueryDsl,
@@ -40,7 +40,7 @@ pub(crate) fn find_shared(
     shared: &SharedValues,
     project: &Project,
     fingerprint: &str,
-    window: &Window,
+    window: &Period,
 ) -> Read<Option<SignatureDetail>> {
     shared.read_once(
         connection,
@@ -70,7 +70,7 @@ fn find(
     connection: &mut PgConnection,
     project: &Project,
     fingerprint: &str,
-    window: &Window,
+    window: &Period,
 ) -> Read<Option<SignatureDetail>> {
     let Some((ordinal, head)) = by_fingerprint(connection, project.id.0, fingerprint)? else {
         return Ok(None);

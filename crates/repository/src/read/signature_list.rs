@@ -7,10 +7,10 @@ mod search;
 
 use assay_domain::{
     page::{Page, PerPage},
+    period::Period,
     project::Project,
     signature::{Category, NewSignature, Signature, SignaturePage, SignatureQuery, SignatureSort},
     store::StoreError,
-    window::Window,
 };
 use diesel::{
     PgConnection, QueryResult, RunQueryDsl,
@@ -140,7 +140,7 @@ const MOST_NEW: i64 = 10;
 pub(crate) fn new(
     connection: &mut PgConnection,
     project: &Project,
-    window: &Window,
+    window: &Period,
 ) -> Read<Vec<NewSignature>> {
     type Types = (Text, Text, Text, BigInt, BigInt, Timestamptz);
     let (visible_from, _) = retention_bounds(project);

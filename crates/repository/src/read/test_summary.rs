@@ -3,12 +3,12 @@
 use assay_domain::{
     history::{FailedOccurrence, RunOutcome, TestSummary},
     id::RunId,
+    period::Period,
     project::Project,
     run::RunTag,
     store::StoreError,
     test::{TestLookup, TestSelector},
     timestamp::Timestamp,
-    window::Window,
 };
 use diesel::{
     OptionalExtension as _, PgConnection, RunQueryDsl as _,
@@ -39,7 +39,7 @@ pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
     selector: &TestSelector,
-    window: &Window,
+    window: &Period,
     failures: u32,
 ) -> Read<TestLookup<TestSummary>> {
     let lookup = test::find(connection, project, selector)?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use assay_domain::{
     id::{KeyId, RunId},
-    intake::ProjectUpload,
+    ingest::ProjectUpload,
     project::Project,
     store::StoreError,
 };

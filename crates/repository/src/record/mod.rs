@@ -50,7 +50,7 @@ use crate::{
     Database,
     db::{
         column::{At, optional_word},
-        period,
+        partition,
         pool::WorkError,
     },
     read::{branch, daily_counts, observation::Mark, part::StoredPart},
@@ -112,7 +112,7 @@ impl Recorder for Database {
                 }
                 Err(NoPartition(start)) => {
                     self.with_reconnects(|| {
-                        period::create_partition(self, start, now).map_err(RecordError::Store)
+                        partition::create_partition(self, start, now).map_err(RecordError::Store)
                     })?;
                 }
             }
@@ -136,7 +136,7 @@ impl Database {
     /// Counts the rows of each project again if a report made its project outgrow the statistics of Postgres.
     fn count_outgrown(&self, judgement: &PendingJudgement) {
         if let Some(run_start) = judgement.outgrown
-            && let Err(error) = period::count_projects(self, run_start)
+            && let Err(error) = partition::count_projects(self, run_start)
         {
             // Autovacuum counts sooner or later.
             log::warn!("the rows of projects were not counted, so large runs may be slow to read: {error}");
@@ -222,7 +222,7 @@ impl Import<'_> {
             .into_iter()
             .chain(target.run.as_ref().map(|run| run.started_at));
         for start in starts {
-            if !period::hold_partition(connection, start)? {
+            if !partition::hold_partition(connection, start)? {
                 return Ok(Err(NoPartition(start)));
             }
         }

@@ -2,7 +2,7 @@
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
-    intake::IngestTerms,
+    ingest::IngestTerms,
     key::{KeyHash, KeyKind, NewKey},
     plan::Plan,
     project::Caller,

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use assay_domain::{
+    period::Days,
     plan::Plan,
     recording::Recording,
     store::{Administration, Recorder, Store},
     test::TestLookup,
-    window::Days,
 };
 use proptest::{prelude::*, test_runner::TestRunner};
 

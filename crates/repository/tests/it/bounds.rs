@@ -3,11 +3,11 @@
 use assay_domain::{
     attempt::ErrorDetail,
     excerpt::EXCERPT_CHARS,
+    period::Days,
     recording::Recording,
     signature::{SignatureQuery, SignatureSort},
     store::Store,
     test::TestLookup,
-    window::Days,
 };
 
 use crate::{
@@ -322,7 +322,7 @@ fn a_long_history_is_read_in_parts() {
     let world = World::new();
     world.import(&report("a").test("x", "p"));
     world.database.execute(&format!(
-        "SELECT assay_make_room(started_at - week * interval '7 days', started_at) FROM run, generate_series(0, 1) AS week;
+        "SELECT assay_create_partition(started_at - week * interval '7 days', started_at) FROM run, generate_series(0, 1) AS week;
          INSERT INTO run SELECT project_id, 1 + n, gen_random_uuid(), sha256(convert_to(n::text, 'UTF8')), false, branch, \
              commit_sha, NULL, NULL, NULL, NULL, NULL, NULL, NULL, status, started_at - (n / 3) * interval '1 minute', NULL, \
              1, NULL, 1, 1, 0, 0, 0 FROM run, generate_series(1, 2500) AS n;

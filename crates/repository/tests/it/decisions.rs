@@ -3,7 +3,7 @@
 use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision, GateOutcome, RunDecision},
     id::{KeyId, RunId},
-    intake::{IngestKeys, Upload},
+    ingest::{IngestKeys, Upload},
     recording::{Effect, ImportReceipt, Recording},
     rules::{RecordingRules, RuleViolation},
     store::{Administration, ReadKeys, Recorder, Store},

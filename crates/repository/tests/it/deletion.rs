@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::mpsc, thread, time::Duration};
 use assay_domain::{
     decision::{GateDecision, GateOutcome},
     id::{OrganizationId, ProjectId},
-    intake::{IngestKeys, IngestTerms, Upload},
+    ingest::{IngestKeys, IngestTerms, Upload},
     key::KeyHash,
     plan::Plan,
     project::Project,

@@ -9,9 +9,10 @@ use std::{cell::RefCell, collections::BTreeSet, sync::Once};
 use assay_domain::{
     attempt::ErrorDetail,
     decision::{GateDecision, GateOutcome},
-    intake::{IngestKeys, IngestTerms, Upload},
+    ingest::{IngestKeys, IngestTerms, Upload},
     key::KeyHash,
     page::PerPage,
+    period::Days,
     recording::Effect,
     rules::{DailyLimits, RecordingRules, UploadBudget},
     run::SomeTests,
@@ -21,7 +22,6 @@ use assay_domain::{
         Administration, Attempt, MessageKey, MessageKind, NewMessage, Outbox, ProjectChange, ReadKeys,
         Recorder, Store, in_snapshot,
     },
-    window::Days,
 };
 use assay_testkit::TestDatabase;
 use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
@@ -34,7 +34,7 @@ const ON_COORDINATOR: [&str; 5] = [
     "project_entry",
     "api_key",
     "ended_session",
-    "period",
+    "partition",
 ];
 
 thread_local! {

@@ -12,6 +12,7 @@ use assay_domain::{
     key::{KeyHash, NewKey},
     observation::History,
     page::PerPage,
+    period::{Days, Period},
     plan::Plan,
     project::{Caller, Project},
     recording::{
@@ -29,7 +30,6 @@ use assay_domain::{
     verdict::{
         Evidence, FailingOn, Figures, Judge, Judgement, Label, Signal, SignalEvidence, Verdict, VerdictStatus,
     },
-    window::{Days, Window},
 };
 use assay_repository::{Database, RebuildCounts};
 use assay_testkit::TestDatabase;
@@ -161,8 +161,8 @@ pub(crate) fn revision_origins(history: &TestHistory, unit_ms: i64) -> Vec<(Opti
         .collect()
 }
 
-pub(crate) fn window(days: Days) -> Window {
-    Window::ending(NOW, days)
+pub(crate) fn window(days: Days) -> Period {
+    Period::ending(NOW, days)
 }
 
 /// A key whose hash repeats one byte.

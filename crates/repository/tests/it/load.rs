@@ -6,11 +6,11 @@ use std::time::Instant;
 use assay_domain::{
     observation::History,
     page::PerPage,
+    period::Days,
     signature::{SignatureQuery, SignatureSort},
     store::{Recorder, Store},
     timestamp::Timestamp,
     verdict::{Judge, Judgement},
-    window::Days,
 };
 
 use crate::fixture::*;

@@ -13,7 +13,7 @@ use std::{
 
 use assay_domain::{
     id::KeyId,
-    intake::IngestTerms,
+    ingest::IngestTerms,
     key::{KeyHash, NewKey},
     recording::{Effect, VerdictChange},
     store::{Administration, KeyDeletion, OrganizationTransfer, Recorder},

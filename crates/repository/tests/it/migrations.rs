@@ -20,7 +20,7 @@ fn migrations_run_up_down_and_up_again() {
     let applied = migrate(database.url()).unwrap();
     assert_eq!(applied.len(), all.len());
     // With partitions, which the down migration must remove.
-    database.execute("SELECT assay_make_room(now(), now())");
+    database.execute("SELECT assay_create_partition(now(), now())");
     grant_roles(database.url()).unwrap();
     let first = database.text(UNPARTITIONED);
     assert_eq!(pending(database.url()).unwrap(), Vec::<String>::new());

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use assay_domain::{
     attempt::AttemptStatus,
+    period::Days,
     recording::Recording,
     run::Counts,
     store::{Administration, Recorder, Store},
     test::TestLookup,
-    window::Days,
 };
 use proptest::{prelude::*, test_runner::TestRunner};
 

@@ -4,7 +4,7 @@ use std::thread;
 
 use assay_domain::{
     id::{KeyId, OrganizationId, ProjectId},
-    intake::IngestTerms,
+    ingest::IngestTerms,
     key::{KeyHash, NewKey},
     plan::Plan,
     project::Caller,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail},
-    intake::IngestTerms,
+    ingest::IngestTerms,
     recording::{Effect, ImportReceipt, Recording, ReplacedResults},
     rules::{RecordingRules, RuleViolation},
     run::{Outcome, RunState},

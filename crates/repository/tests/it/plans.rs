@@ -9,11 +9,11 @@ use crate::{
 };
 use assay_domain::{
     page::PerPage,
+    period::Days,
     recording::Recording,
     run::RunQuery,
     signature::{SignatureQuery, SignatureSort},
     store::{Recorder, Store, in_snapshot},
-    window::Days,
 };
 
 /// Runs and tests of each of two projects, with two runs a day over 20 weeks.
@@ -75,7 +75,7 @@ fn world() -> World {
         verdicts.map(|column| format!("{column}[1:own] || array_fill({column}[2], ARRAY[128 - own])"));
     let verdicts = verdicts.join(", ");
     world.database.execute(&format!(
-        "SELECT assay_make_room({now} - week * interval '7 days', {now}) FROM generate_series(0, 20) AS week;
+        "SELECT assay_create_partition({now} - week * interval '7 days', {now}) FROM generate_series(0, 20) AS week;
          INSERT INTO project SELECT '{neighbour}', organization_id, 'neighbour', stable_branch, NULL, false, created_at, \
              runs, tests, signatures, browsers, evaluated_at FROM project;
          INSERT INTO project_entry SELECT id, organization_id, name, stable_branch, created_at FROM project ON CONFLICT DO NOTHING;
@@ -101,7 +101,7 @@ fn world() -> World {
              1, NULL, 0, 0, 0, 0, 0 FROM run, generate_series(1, {BARE_RUNS}) AS n WHERE number = 1001;
          INSERT INTO run_pack SELECT run.project_id, run.started_at, number, pack FROM run, run_pack WHERE run_pack.project_id = '{project}' \
              AND run_pack.run_number = 1 AND number > 10000;
-         INSERT INTO run_day SELECT project_id, date_trunc('day', started_at, 'UTC'), coalesce(status, ''), count(*) FROM run GROUP BY 1, 2, 3 \
+         INSERT INTO daily_count SELECT project_id, date_trunc('day', started_at, 'UTC'), coalesce(status, ''), count(*) FROM run GROUP BY 1, 2, 3 \
              ON CONFLICT (project_id, day, status) DO UPDATE SET runs = excluded.runs;
          INSERT INTO branch SELECT project_id, branch, max(started_at) FROM run WHERE branch IS NOT NULL GROUP BY project_id, branch \
              ON CONFLICT (project_id, name) DO UPDATE SET newest = excluded.newest;

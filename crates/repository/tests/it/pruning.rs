@@ -8,10 +8,10 @@ use std::{
 };
 
 use assay_domain::{
+    period::{Days, Period},
     plan::Plan,
     store::{Administration, ReadKeys, Store},
     timestamp::Timestamp,
-    window::{Days, Window},
 };
 use proptest::{prelude::*, test_runner::TestRunner};
 
@@ -56,7 +56,7 @@ fn pruning_deletes_exactly_the_runs_past_the_retention() {
             check(&world, &events);
             // The next case begins with an empty database.
             world.database.execute(
-                "TRUNCATE run, part, test, browser, signature, result_block, attempt, attempt_texts, run_pack, verdict_block, verdict_evidence, branch, run_day",
+                "TRUNCATE run, part, test, browser, signature, result_block, attempt, attempt_texts, run_pack, verdict_block, verdict_evidence, branch, daily_count",
             );
             Ok(())
         })
@@ -126,7 +126,7 @@ fn check(world: &World, events: &[Event]) {
                     world.database.text(rows).unwrap(),
                     format!("{runs} {runs} {results} {attempts} {}", tests.len())
                 );
-                let over = "SELECT count(*) FROM period WHERE ends_at <= to_timestamp($)";
+                let over = "SELECT count(*) FROM partition WHERE ends_at <= to_timestamp($)";
                 let horizon = now.plus_days(-Plan::Pro.retention_days()).unix_ms() / 1000;
                 let over = over.replace('$', &horizon.to_string());
                 assert_eq!(world.database.text(&over).as_deref(), Some("0"));
@@ -140,7 +140,7 @@ fn check(world: &World, events: &[Event]) {
         .project(&caller, world.project.id, now)
         .unwrap()
         .unwrap();
-    let window = Window::ending(now, Days::Ninety);
+    let window = Period::ending(now, Days::Ninety);
     for test in 0..5u8 {
         let visible: BTreeSet<Timestamp> = stored
             .values()

@@ -80,7 +80,7 @@ fn derived_rows(world: &World) -> Vec<Option<String>> {
          SELECT 'pack ' || project_id || run_number || started_at || encode(pack, 'hex') FROM run_pack UNION ALL \
          SELECT 'run ' || run::text FROM run UNION ALL \
          SELECT 'branch ' || branch::text FROM branch UNION ALL \
-         SELECT 'day ' || run_day::text FROM run_day UNION ALL \
+         SELECT 'day ' || daily_count::text FROM daily_count UNION ALL \
          SELECT 'verdict ' || verdict::text FROM verdict ORDER BY 1",
     )
 }
@@ -125,9 +125,9 @@ fn any_history_equals_its_rebuild() {
             prop_assert_eq!(&derived_rows(&world), &before);
             // Each kind of damage is repaired and reported.
             let branches: u64 = world.database.text("SELECT count(*) FROM branch").unwrap().parse().unwrap();
-            let days: u64 = world.database.text("SELECT count(*) FROM run_day").unwrap().parse().unwrap();
+            let days: u64 = world.database.text("SELECT count(*) FROM daily_count").unwrap().parse().unwrap();
             world.database.execute(&format!(
-                "INSERT INTO run_day VALUES ('{0}', '2001-01-01', 'passed', 1); UPDATE run_day SET runs = runs + 1; \
+                "INSERT INTO daily_count VALUES ('{0}', '2001-01-01', 'passed', 1); UPDATE daily_count SET runs = runs + 1; \
                  INSERT INTO branch VALUES ('{0}', 'gone', now()); \
                  UPDATE branch SET newest = newest - interval '1 hour'; UPDATE run_pack SET pack = '\\x00'; UPDATE run SET total = total + 1, failed = 7; \
                  UPDATE run SET status = CASE WHEN status = 'passed' THEN NULL ELSE 'passed' END; \
@@ -153,7 +153,7 @@ fn any_history_equals_its_rebuild() {
             prop_assert_eq!(rebuilt.branches_changed, branches + 1);
             prop_assert_eq!(rebuilt.days_changed, days + 1);
             prop_assert_eq!(&derived_rows(&world), &before);
-            world.database.execute("DELETE FROM branch; DELETE FROM run_day; DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict_block; DELETE FROM verdict_evidence; DELETE FROM result_block; DELETE FROM attempt; DELETE FROM attempt_texts");
+            world.database.execute("DELETE FROM branch; DELETE FROM daily_count; DELETE FROM run; DELETE FROM run_pack; DELETE FROM verdict_block; DELETE FROM verdict_evidence; DELETE FROM result_block; DELETE FROM attempt; DELETE FROM attempt_texts");
             Ok(())
         })
         .unwrap();

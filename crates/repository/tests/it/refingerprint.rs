@@ -3,9 +3,9 @@
 use assay_domain::{
     attempt::ErrorDetail,
     id::ProjectId,
+    period::Days,
     signature::{Category, Classifier, ErrorClass, SignatureDetail},
     store::{Administration, RefingerprintCounts, Store},
-    window::Days,
 };
 
 use crate::{

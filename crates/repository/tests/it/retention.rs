@@ -1,11 +1,11 @@
 //! Results past the retention are hidden immediately, and deleted by pruning.
 
 use assay_domain::{
+    period::{Days, Period},
     plan::Plan,
     project::Project,
     store::{Administration, PrunedCounts, ReadKeys, Recorder, Store},
     test::TestLookup,
-    window::{Days, Window},
 };
 
 use crate::fixture::*;
@@ -49,7 +49,7 @@ fn a_shorter_retention_hides_at_once_and_a_longer_one_shows_again() {
             branches
         });
         // Even for a period that reaches further back.
-        let period = Window::ending(NOW, Days::Ninety);
+        let period = Period::ending(NOW, Days::Ninety);
         let TestLookup::Found(history) = world.store.history(&project, &any_file("x"), &period).unwrap()
         else {
             panic!("the test is visible")
@@ -88,7 +88,7 @@ fn a_run_that_starts_in_the_future_is_on_no_route_until_then() {
             .project(&world.caller, world.project.id, now)
             .unwrap()
             .unwrap();
-        let (store, week) = (&world.store, Window::ending(now, Days::Seven));
+        let (store, week) = (&world.store, Period::ending(now, Days::Seven));
         let branches = store.branches(&project).unwrap().names;
         assert_eq!(branches.contains(&"next".to_owned()), is_shown);
         assert!(branches.contains(&"main".to_owned()));
@@ -138,7 +138,7 @@ fn a_test_that_ran_long_ago_and_will_run_again_is_missing_until_then() {
         let project = world.store.project(&world.caller, id, now).unwrap().unwrap();
         let verdict = world.store.verdict(&project, &any_file("x")).unwrap();
         assert_eq!(matches!(verdict, TestLookup::Found(_)), is_shown);
-        let week = Window::ending(now, Days::Seven);
+        let week = Period::ending(now, Days::Seven);
         let verdict = world.store.history(&project, &any_file("x"), &week).unwrap();
         assert_eq!(matches!(verdict, TestLookup::Found(_)), is_shown);
     }

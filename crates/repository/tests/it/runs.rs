@@ -2,10 +2,10 @@
 
 use assay_domain::{
     page::{Direction, RunPosition},
+    period::{Days, Period},
     run::{Outcome, RunPage, RunQuery, ShardCount, SomeTests},
     store::Store,
     timestamp::Timestamp,
-    window::{Days, Window},
 };
 
 use crate::fixture::*;
@@ -306,7 +306,7 @@ fn the_total_is_that_of_any_period_to_the_millisecond() {
         ends.iter().map(|to| (*from, *to))
     });
     for (from, to) in periods {
-        let window = Window {
+        let window = Period {
             days: Days::Seven,
             from: Timestamp::from_unix_ms(from),
             to: Timestamp::from_unix_ms(to),

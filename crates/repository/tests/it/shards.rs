@@ -2,11 +2,11 @@
 
 use assay_domain::{
     attempt::AttemptStatus,
+    period::Days,
     run::{Outcome, RunState, RunStatus},
     store::Store,
     test::TestLookup,
     timestamp::Timestamp,
-    window::Days,
 };
 
 use crate::fixture::*;
@@ -116,7 +116,7 @@ fn a_run_without_its_lower_shards_has_no_outcome_yet() {
     // A database of an earlier version has such runs as passed.
     world
         .database
-        .execute("UPDATE run SET status = 'passed'; UPDATE run_day SET status = 'passed'");
+        .execute("UPDATE run SET status = 'passed'; UPDATE daily_count SET status = 'passed'");
     let rebuilt = world.rebuild(world.project.id);
     assert_eq!((rebuilt.runs_changed, rebuilt.days_changed), (1, 2));
     assert_eq!(world.detail(&first).run.status, RunStatus::Incomplete);

@@ -11,6 +11,7 @@ use std::{
 
 use assay_domain::{
     page::PerPage,
+    period::Days,
     plan::Plan,
     project::Project,
     rules::RecordingRules,
@@ -20,7 +21,6 @@ use assay_domain::{
         shared,
     },
     timestamp::Timestamp,
-    window::Days,
 };
 use assay_repository::Database;
 

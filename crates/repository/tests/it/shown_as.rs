@@ -1,11 +1,11 @@
 //! How tests are shown where that differs from their identity: files found in the checkout, and written names.
 
 use assay_domain::{
+    period::Days,
     plan::Plan,
     recording::Recording,
     store::{Administration as _, ProjectChange, Recorder as _, Store as _, in_snapshot},
     test::{ShownAs, TestLookup, TestSelector},
-    window::Days,
 };
 
 use crate::fixture::*;

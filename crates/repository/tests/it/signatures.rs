@@ -3,12 +3,12 @@
 use assay_domain::{
     attempt::AttemptStatus,
     page::PerPage,
+    period::Days,
     plan::Plan,
     recording::{RecordedTest, Recording},
     signature::{Category, NewSignature, SignatureDetail, SignatureQuery, SignatureSort},
     store::{ReadKeys, Store},
     test::TestName,
-    window::Days,
 };
 
 use crate::fixture::*;
@@ -203,7 +203,7 @@ fn outside_of_the_period_the_figures_cover_everything() {
         .project(&short, world.project.id, NOW.plus_days(11))
         .unwrap()
         .unwrap();
-    let window = assay_domain::window::Window::ending(NOW.plus_days(11), Days::Thirty);
+    let window = assay_domain::period::Period::ending(NOW.plus_days(11), Days::Thirty);
     assert_eq!(
         world
             .store

@@ -3,11 +3,11 @@
 use assay_domain::{
     attempt::AttemptStatus,
     history::TestSummary,
+    period::Days,
     plan::Plan,
     store::{Recorder, Store, in_snapshot},
     test::{CandidateFiles, TestLookup, TestSelector},
     verdict::VerdictStatus,
-    window::Days,
 };
 
 use crate::{

@@ -151,7 +151,7 @@ fn check_stored_data(inspection: &mut Inspection, url: &str, is_private: bool) -
                 }),
                 (
                     "retention",
-                    &["organization", "project", "run", "period"],
+                    &["organization", "project", "run", "partition"],
                     &|| stored::retention(&database, now),
                 ),
             ];

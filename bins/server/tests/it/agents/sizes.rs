@@ -32,7 +32,7 @@ fn fill(agents: &Agents) -> Value {
     let imported = agents.world.import_report(5, &report, &flags);
     let project = &agents.world.project;
     agents.world.database.execute(&format!(
-        "SELECT assay_make_room(now() - day * interval '1 day', now()) FROM generate_series(0, 90) AS day;
+        "SELECT assay_create_partition(now() - day * interval '1 day', now()) FROM generate_series(0, 90) AS day;
          UPDATE project SET runs = runs + {RUNS} WHERE id = '{project}';
          INSERT INTO run (project_id, number, id, key_hash, sharded, branch, suite, status, started_at, shards_received, \
                  total, passed, failed, skipped, recovered) \

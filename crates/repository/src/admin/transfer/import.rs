@@ -27,7 +27,7 @@ use crate::{
     },
     db::{
         column::{At, long_count},
-        period,
+        partition,
         pool::WorkError,
         schema::{api_key, organization as organizations, project as projects},
     },
@@ -54,7 +54,7 @@ pub(super) fn import(
         check_free(connection, contents)
     })?;
     for day in &contents.days {
-        period::create_partition(database, At(*day), now)?;
+        partition::create_partition(database, At(*day), now)?;
     }
     let mut stored = None;
     database.in_transaction("importing an organization", |connection| {
@@ -81,7 +81,7 @@ fn import_in_transaction(
     check_free(connection, contents)?;
     // Pruning does not drop these partitions from now on.
     for day in &contents.days {
-        if !period::hold_partition(connection, At(*day))? {
+        if !partition::hold_partition(connection, At(*day))? {
             return Err(WorkError::Refused(ArchiveImportError::Store(
                 StoreError::Failed {
                     doing: "importing an organization",

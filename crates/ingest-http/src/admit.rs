@@ -8,7 +8,7 @@ use assay_access::check::{IngestGrant, PresentedKey};
 use assay_domain::key::KeyKind;
 use assay_listener::{CountedBy, authorization};
 
-use crate::{app::AppState, error::IntakeError};
+use crate::{app::AppState, error::IngestError};
 
 /// A request that passed the checks. The expect handler attaches it to the request for the handler.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub(crate) async fn admit(
     method: &Method,
     headers: &HeaderMap,
     longest: u64,
-) -> Result<AdmittedRequest, IntakeError> {
+) -> Result<AdmittedRequest, IngestError> {
     let header = authorization(headers);
     let presented = PresentedKey::of_header(KeyKind::Ingest, header.as_deref());
     // Describing a key does not count as an upload.
@@ -41,8 +41,8 @@ pub(crate) async fn admit(
 }
 
 /// The error for a body that is longer than `limit` bytes before it is unpacked.
-pub(crate) fn too_long(limit: u64) -> IntakeError {
-    IntakeError::TooLarge {
+pub(crate) fn too_long(limit: u64) -> IngestError {
+    IngestError::TooLarge {
         subject: "The body",
         limit: in_words(limit),
     }

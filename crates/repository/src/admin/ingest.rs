@@ -5,7 +5,7 @@
 use assay_domain::{
     decision::{DecisionError, DecisionReceipt, GateDecision},
     id::{KeyId, ProjectId},
-    intake::{IngestKeys, IngestTerms, KeyDay, StoredIngestKey, Upload, UploadEntry},
+    ingest::{IngestKeys, IngestTerms, KeyDay, StoredIngestKey, Upload, UploadEntry},
     key::KeyHash,
     project::Project,
     rules::RecordingRules,

@@ -10,7 +10,7 @@ use actix_web::web::Bytes;
 use futures_util::stream;
 
 use super::{Coding, Form, LONGEST_HEAD, Shape, file_name};
-use crate::{error::IntakeError, fields};
+use crate::{error::IngestError, fields};
 
 /// The number of parts whose heads are checked early. Later ones are checked when the body is complete.
 const CHECKED_EARLY: usize = 200;
@@ -46,7 +46,7 @@ impl PartHeads {
     }
 
     /// Checks the heads that end in the next bytes of the body.
-    pub(crate) fn check(&mut self, bytes: &[u8]) -> Result<(), IntakeError> {
+    pub(crate) fn check(&mut self, bytes: &[u8]) -> Result<(), IngestError> {
         if self.remaining == 0 {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl PartHeads {
 }
 
 /// Checks the name of a field or a file. Anything else is checked with the whole body.
-fn check_head(head: &[u8]) -> Result<(), IntakeError> {
+fn check_head(head: &[u8]) -> Result<(), IngestError> {
     let body = [
         format!("--{BOUNDARY}").as_bytes(),
         head,

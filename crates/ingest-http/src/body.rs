@@ -13,7 +13,7 @@ use futures_util::StreamExt as _;
 use crate::{
     admit::too_long,
     app::AppState,
-    error::IntakeError,
+    error::IngestError,
     limits::PACE_INTERVAL,
     parts::PartHeads,
     shares::{Holder, Share},
@@ -37,13 +37,13 @@ pub(crate) async fn receive(
     mut payload: Payload,
     longest: u64,
     mut heads: Option<PartHeads>,
-) -> Result<ReceivedBody, IntakeError> {
+) -> Result<ReceivedBody, IngestError> {
     let limits = &app.limits;
     let mut room = app.spool(holder);
     let mut file = web::block(tempfile::tempfile)
         .await
         .map_err(|_| Problem::Panicked)?
-        .map_err(IntakeError::Spool)?;
+        .map_err(IngestError::Spool)?;
     let mut piece = Vec::new();
     let mut bytes = 0;
     let mut pace = Pace::begin(limits.least_bytes_per_interval);
@@ -53,12 +53,12 @@ pub(crate) async fn receive(
         let Ok(next) = tokio::time::timeout_at(deadline, payload.next()).await else {
             pace.check()?;
             if tokio::time::Instant::now() >= end {
-                return Err(IntakeError::TooSlow);
+                return Err(IngestError::TooSlow);
             }
             continue;
         };
         let Some(chunk) = next else { break };
-        let chunk: Bytes = chunk.map_err(|_| IntakeError::Truncated)?;
+        let chunk: Bytes = chunk.map_err(|_| IngestError::Truncated)?;
         let length = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
         bytes += length;
         if bytes > longest {
@@ -68,7 +68,7 @@ pub(crate) async fn receive(
             heads.check(&chunk)?;
         }
         if !room.grow(length) {
-            return Err(IntakeError::Busy {
+            return Err(IngestError::Busy {
                 reason: "The running uploads use all space for bodies",
                 after_s: 10,
             });
@@ -80,7 +80,7 @@ pub(crate) async fn receive(
         }
     }
     (file, _) = write(file, piece).await?;
-    file.rewind().map_err(IntakeError::Spool)?;
+    file.rewind().map_err(IngestError::Spool)?;
     Ok(ReceivedBody {
         file,
         bytes,
@@ -89,7 +89,7 @@ pub(crate) async fn receive(
 }
 
 /// Writes the buffer on a blocking thread and empties it.
-async fn write(mut file: File, mut piece: Vec<u8>) -> Result<(File, Vec<u8>), IntakeError> {
+async fn write(mut file: File, mut piece: Vec<u8>) -> Result<(File, Vec<u8>), IngestError> {
     let writing = web::block(move || {
         file.write_all(&piece)?;
         piece.clear();
@@ -98,7 +98,7 @@ async fn write(mut file: File, mut piece: Vec<u8>) -> Result<(File, Vec<u8>), In
     writing
         .await
         .map_err(|_| Problem::Panicked)?
-        .map_err(IntakeError::Spool)
+        .map_err(IngestError::Spool)
 }
 
 /// Checks that a body arrives fast enough: a minimum of bytes in each interval.
@@ -117,18 +117,18 @@ impl Pace {
         }
     }
 
-    fn record(&mut self, bytes: u64) -> Result<(), IntakeError> {
+    fn record(&mut self, bytes: u64) -> Result<(), IngestError> {
         self.received_bytes += bytes;
         self.check()
     }
 
     /// Begins the next interval if this one is over.
-    fn check(&mut self) -> Result<(), IntakeError> {
+    fn check(&mut self) -> Result<(), IngestError> {
         if tokio::time::Instant::now() < self.interval_end {
             return Ok(());
         }
         if self.received_bytes < self.least_bytes {
-            return Err(IntakeError::TooSlow);
+            return Err(IngestError::TooSlow);
         }
         *self = Self::begin(self.least_bytes);
         Ok(())

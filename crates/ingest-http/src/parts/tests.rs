@@ -130,7 +130,7 @@ fn a_body_cut_anywhere_is_refused_and_ends() {
 }
 
 /// The error of a body that is measured, collected and read within these limits.
-fn refusal(body: &[u8], coding: Coding, limits: &Limits) -> IntakeError {
+fn refusal(body: &[u8], coding: Coding, limits: &Limits) -> IngestError {
     let (file, shape) = (spooled(body), shape(coding));
     if let Err(error) = measure(&file, &shape, limits) {
         return error;

@@ -9,7 +9,7 @@ use std::{
 use assay_domain::id::{KeyId, ProjectId};
 use assay_listener::Precedence;
 
-use crate::{error::IntakeError, limits::Limits, shares::Holder};
+use crate::{error::IngestError, limits::Limits, shares::Holder};
 
 /// The shortest wait before a retry, in seconds.
 pub(crate) const SHORTEST_RETRY_S: u64 = 5;
@@ -64,7 +64,7 @@ impl StoringQueue {
         holder: Holder,
         tests: usize,
         limits: &Limits,
-    ) -> Result<QueuePlace, IntakeError> {
+    ) -> Result<QueuePlace, IngestError> {
         let mut guard = self.state();
         let state = &mut *guard;
         let queue = state.projects.get(&project);
@@ -73,7 +73,7 @@ impl StoringQueue {
         let wait = Duration::from_nanos(before.saturating_mul(state.test_ns));
         let places_of_key = (limits.waiting + 1).div_ceil(2);
         if wait > limits.turn_within || of_key.is_some_and(|uploads| *uploads >= places_of_key) {
-            return Err(IntakeError::Busy {
+            return Err(IngestError::Busy {
                 reason: "Too many uploads into this project wait for their turn",
                 after_s: wait.as_secs().max(SHORTEST_RETRY_S),
             });
@@ -167,7 +167,7 @@ mod tests {
         let runs: Vec<_> = (0..4).map(|_| enter(project, 40_000).unwrap()).collect();
         let refused = enter(project, 1_000).err().unwrap();
         assert!(
-            matches!(refused, IntakeError::Busy { after_s: 75..=76, .. }),
+            matches!(refused, IngestError::Busy { after_s: 75..=76, .. }),
             "{refused}"
         );
         // Uploads into another project do not wait for these.

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 /// The reason why an upload is not stored.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum IntakeError {
+pub(crate) enum IngestError {
     #[error(transparent)]
     Problem(#[from] Problem),
     #[error(
@@ -72,13 +72,13 @@ pub(crate) enum IntakeError {
     Json(#[from] serde_json::Error),
 }
 
-impl From<StoreError> for IntakeError {
+impl From<StoreError> for IngestError {
     fn from(error: StoreError) -> Self {
         Self::Problem(error.into())
     }
 }
 
-impl From<Rejected> for IntakeError {
+impl From<Rejected> for IngestError {
     fn from(rejected: Rejected) -> Self {
         Self::Problem(rejected.into())
     }
@@ -100,7 +100,7 @@ pub(crate) struct ErrorBody<'a> {
     line: Option<usize>,
 }
 
-impl IntakeError {
+impl IngestError {
     /// An invalid field.
     pub(crate) fn bad(name: &str, rule: impl ToString) -> Self {
         Self::BadField {

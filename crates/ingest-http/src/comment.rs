@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::{
     app::{self, AppState},
     body,
-    error::IntakeError,
+    error::IngestError,
     limits::DECISION_BYTES,
     parts::Shape,
 };
@@ -32,7 +32,7 @@ pub(crate) async fn compose(
     shape: Shape,
     payload: Payload,
     body_is_read: impl FnOnce(),
-) -> Result<Comment, IntakeError> {
+) -> Result<Comment, IngestError> {
     let holder = app::holder(&grant);
     let received = body::receive(app, holder, payload, DECISION_BYTES, None).await?;
     body_is_read();
@@ -40,7 +40,7 @@ pub(crate) async fn compose(
     let work = move || {
         let bytes = shape.unpacked(&received.file, DECISION_BYTES)?;
         let request: CommentRequest =
-            serde_json::from_slice(&bytes).map_err(|error| IntakeError::bad("the body", error))?;
+            serde_json::from_slice(&bytes).map_err(|error| IngestError::bad("the body", error))?;
         let now = (reading.clock)();
         let project = reading
             .keys

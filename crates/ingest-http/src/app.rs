@@ -5,7 +5,7 @@ use std::{num::NonZero, sync::Arc, thread, time::Duration};
 use assay_access::{check::IngestGrant, limit::RateLimiter};
 use assay_domain::{
     id::{KeyId, ProjectId, RunId},
-    intake::IngestKeys,
+    ingest::IngestKeys,
     store::{Recorder, Store},
     timestamp::Clock,
 };
@@ -18,7 +18,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::watch;
 
 use crate::{
-    error::IntakeError,
+    error::IngestError,
     limits::Limits,
     memory::UploadMemory,
     metrics::UploadMetrics,
@@ -147,12 +147,12 @@ impl AppState {
     }
 
     /// Waits for memory to read an upload. It may grow later.
-    pub(crate) async fn memory_for(&self, holder: Holder, bytes: u64) -> Result<UploadMemory, IntakeError> {
+    pub(crate) async fn memory_for(&self, holder: Holder, bytes: u64) -> Result<UploadMemory, IngestError> {
         let bytes = bytes.min(self.memory.of_key());
         let share = self.memory.wait_for(holder, bytes, self.limits.memory_within);
         match share.await {
             Some(share) => Ok(UploadMemory::new(share)),
-            None => Err(IntakeError::Busy {
+            None => Err(IngestError::Busy {
                 reason: "The uploads under way fill the memory for reading",
                 after_s: 10,
             }),

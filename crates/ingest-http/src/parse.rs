@@ -19,7 +19,7 @@ use percent_encoding::percent_decode_str;
 use crate::{
     app::AppState,
     body::ReceivedBody,
-    error::IntakeError,
+    error::IngestError,
     fields::{Fields, RawFields},
     limits::Limits,
     memory::UploadMemory,
@@ -36,7 +36,7 @@ pub(crate) struct Head {
 
 impl Head {
     /// Reads the head of a request.
-    pub(crate) fn of(headers: &HeaderMap, query: &str) -> Result<Self, IntakeError> {
+    pub(crate) fn of(headers: &HeaderMap, query: &str) -> Result<Self, IngestError> {
         let shape = Shape::of(headers)?;
         let mut fields = RawFields::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -45,7 +45,7 @@ impl Head {
             fields.add(&String::from_utf8_lossy(&decode(name)), decode(value))?;
         }
         if !shape.is_raw() && !query.is_empty() {
-            return Err(IntakeError::bad(
+            return Err(IngestError::bad(
                 "the query",
                 "with multipart/form-data the fields are parts; send them with curl -F",
             ));
@@ -87,7 +87,7 @@ pub(crate) fn parse(
     head: &Head,
     (received, size): (&ReceivedBody, u64),
     memory: Arc<UploadMemory>,
-) -> Result<ParsedUpload, IntakeError> {
+) -> Result<ParsedUpload, IngestError> {
     let now = (app.clock)();
     memory.demand(usize::try_from(size).unwrap_or(usize::MAX))?;
     let (files, fields) = parts::collect(&received.file, &head.shape, &app.limits)?;
@@ -117,7 +117,7 @@ pub(crate) fn parse(
         prepared.recording.tests.retain(|test| rerun.contains(&test.test));
     }
     if prepared.recording.tests.is_empty() && prepared.recording.report_errors.is_empty() {
-        return Err(IntakeError::NothingToStore);
+        return Err(IngestError::NothingToStore);
     }
     grant
         .rules()
@@ -144,7 +144,7 @@ pub(crate) fn explain(
     app: &AppState,
     grant: &IngestGrant,
     parsed: ParsedUpload,
-) -> Result<ParsedUpload, IntakeError> {
+) -> Result<ParsedUpload, IngestError> {
     let now = (app.clock)();
     let project = app
         .keys
@@ -173,7 +173,7 @@ impl Reading<'_> {
         files: Vec<SourceFile>,
         fields: &Fields,
         now: Timestamp,
-    ) -> Result<(PreparedReport, u64), IntakeError> {
+    ) -> Result<(PreparedReport, u64), IngestError> {
         let file_counts = Files::of(&files);
         let root = fields.root.as_deref().or(fields.ci.workspace_root.as_deref());
         let memory: Arc<dyn Memory> = Arc::<UploadMemory>::clone(self.memory);
@@ -213,11 +213,11 @@ impl Reading<'_> {
 }
 
 /// Checks the project, if the request names one, against the key's project.
-fn check_project(grant: &IngestGrant, requested: Option<&str>) -> Result<(), IntakeError> {
+fn check_project(grant: &IngestGrant, requested: Option<&str>) -> Result<(), IngestError> {
     let is_key_project =
         |project: &str| project == grant.project_name || project == grant.project.to_string();
     match requested {
-        Some(project) if !is_key_project(project) => Err(IntakeError::WrongProject {
+        Some(project) if !is_key_project(project) => Err(IngestError::WrongProject {
             key_project: grant.project_name.clone(),
         }),
         Some(_) | None => Ok(()),

@@ -52,9 +52,7 @@ impl Serialize for Days {
 /// A period ending now. A run belongs to it if it started within `from..=to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-// Generated clients for browsers already have a `Window`.
-#[cfg_attr(feature = "openapi", schema(as = Period))]
-pub struct Window {
+pub struct Period {
     /// Its length in days of 24 hours.
     #[cfg_attr(feature = "openapi", schema(value_type = i64, minimum = 0))]
     pub days: Days,
@@ -64,7 +62,7 @@ pub struct Window {
     pub to: Timestamp,
 }
 
-impl Window {
+impl Period {
     /// The period of `days` that ends at `now`.
     pub const fn ending(now: Timestamp, days: Days) -> Self {
         Self {

@@ -18,7 +18,7 @@ use crate::{
     answer::ProjectName,
     app::{App, AppState},
     comment, decision,
-    error::IntakeError,
+    error::IngestError,
     limits::DECISION_BYTES,
     parse::Head,
     parts::Shape,
@@ -100,7 +100,7 @@ enum CheckedHead {
 }
 
 impl CheckedHead {
-    fn of(route: &str, headers: &header::HeaderMap, query: Option<&str>) -> Result<Self, IntakeError> {
+    fn of(route: &str, headers: &header::HeaderMap, query: Option<&str>) -> Result<Self, IngestError> {
         match route {
             DECISIONS => return decision::shape(headers, query).map(Self::Decision),
             COMMENTS => return decision::shape(headers, query).map(Self::Comment),
@@ -116,14 +116,14 @@ async fn before_body(
     route: &'static str,
     headers: &header::HeaderMap,
     query: Option<&str>,
-) -> Result<(AdmittedRequest, CheckedHead), IntakeError> {
+) -> Result<(AdmittedRequest, CheckedHead), IngestError> {
     let longest = match route {
         DECISIONS | COMMENTS => DECISION_BYTES,
         _ => app.limits.wire_bytes,
     };
     let admitted = admit(app, &Method::POST, headers, longest).await?;
     if app.is_closing() {
-        return Err(IntakeError::Busy {
+        return Err(IngestError::Busy {
             reason: "The server is stopping",
             after_s: 5,
         });
@@ -180,7 +180,7 @@ async fn respond(
     request: &HttpRequest,
     payload: Payload,
     body_is_read: impl FnOnce(),
-) -> Result<HttpResponse, IntakeError> {
+) -> Result<HttpResponse, IngestError> {
     match route {
         REPORTS | DECISIONS | COMMENTS => {
             // A client that waited for `100 Continue` was checked already.
@@ -213,11 +213,11 @@ async fn respond(
         }
         NO_METHOD => {
             let is_of_key = request.uri().path() == KEY;
-            Err(IntakeError::NoSuchMethod {
+            Err(IngestError::NoSuchMethod {
                 allow: if is_of_key { "GET, HEAD" } else { "POST" },
             })
         }
-        _ => Err(IntakeError::NoSuchRoute),
+        _ => Err(IngestError::NoSuchRoute),
     }
 }
 

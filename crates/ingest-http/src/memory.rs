@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use assay_reports::Memory;
 
-use crate::{admit::in_words, error::IntakeError, shares::Share};
+use crate::{admit::in_words, error::IngestError, shares::Share};
 
 /// The unit by which a share grows, in bytes.
 const UNIT: u64 = 1 << 20;
@@ -40,7 +40,7 @@ impl UploadMemory {
     }
 
     /// Takes memory, or fails.
-    pub(crate) fn demand(&self, bytes: usize) -> Result<(), IntakeError> {
+    pub(crate) fn demand(&self, bytes: usize) -> Result<(), IngestError> {
         match self.take(bytes) {
             true => Ok(()),
             false => Err(too_large(self.state().share.most())),
@@ -66,7 +66,7 @@ impl UploadMemory {
 
     /// The share to wait for after a reading that lacked memory; none if memory was not what it lacked. Fails if a key
     /// cannot hold that much.
-    pub(crate) fn next_guess(&self) -> Result<Option<u64>, IntakeError> {
+    pub(crate) fn next_guess(&self) -> Result<Option<u64>, IngestError> {
         let state = self.state();
         let Some(missed) = state.missed else {
             return Ok(None);
@@ -106,8 +106,8 @@ impl Memory for UploadMemory {
     }
 }
 
-fn too_large(most: u64) -> IntakeError {
-    IntakeError::TooLarge {
+fn too_large(most: u64) -> IngestError {
+    IngestError::TooLarge {
         subject: "The memory for reading the upload",
         limit: in_words(most),
     }

@@ -12,7 +12,7 @@ use actix_web::{http::StatusCode, web::Payload};
 use assay_access::check::IngestGrant;
 use assay_domain::{
     id::ProjectId,
-    intake::Upload,
+    ingest::Upload,
     recording::{Effect, VerdictChanges},
     rules::UploadBudget,
     store::{DueJudgement, StoredRecording},
@@ -24,7 +24,7 @@ use crate::{
     answer::Answer,
     app::{self, AppState},
     body::{self, ReceivedBody},
-    error::IntakeError,
+    error::IngestError,
     memory::UploadMemory,
     metrics::Phase,
     parse::{Head, ParsedUpload, explain, parse},
@@ -44,7 +44,7 @@ pub(crate) async fn store(
     head: Head,
     payload: Payload,
     body_is_read: impl FnOnce(),
-) -> Result<(StatusCode, Answer), IntakeError> {
+) -> Result<(StatusCode, Answer), IngestError> {
     let began = Instant::now();
     let holder = app::holder(&grant);
     let heads = PartHeads::of(&head.shape);
@@ -76,7 +76,7 @@ async fn read(
     grant: &IngestGrant,
     head: Head,
     received: ReceivedBody,
-) -> Result<ParsedUpload, IntakeError> {
+) -> Result<ParsedUpload, IngestError> {
     let holder = app::holder(grant);
     let (head, received) = (Arc::new(head), Arc::new(received));
     let (measuring, shape, body) = (Arc::clone(app), head.shape.clone(), Arc::clone(&received));
@@ -107,7 +107,7 @@ async fn in_turn(
     app: &Arc<AppState>,
     grant: &IngestGrant,
     parsed: ParsedUpload,
-) -> Result<(StatusCode, Answer), IntakeError> {
+) -> Result<(StatusCode, Answer), IngestError> {
     let project = grant.project;
     let holder = app::holder(grant);
     let tests = parsed.prepared.recording.tests.len();
@@ -148,7 +148,7 @@ pub(crate) const fn status_of(effect: Effect) -> StatusCode {
 
 /// Judges the project after an upload. If other uploads wait, one judgement after them suffices, and the client does
 /// not wait for it.
-async fn judge_now_or_later(owed: OwedJudgement) -> Result<VerdictChanges, IntakeError> {
+async fn judge_now_or_later(owed: OwedJudgement) -> Result<VerdictChanges, IngestError> {
     if owed.app.turns.places_taken(&owed.project) > 0 {
         drop(owed);
         return Ok(VerdictChanges::default());
@@ -173,7 +173,7 @@ struct OwedJudgement {
 
 impl OwedJudgement {
     /// The judgement as a future that the caller runs.
-    fn take(mut self) -> Option<impl Future<Output = Result<VerdictChanges, IntakeError>> + use<>> {
+    fn take(mut self) -> Option<impl Future<Output = Result<VerdictChanges, IngestError>> + use<>> {
         let due = self.due.take()?;
         Some(judge_in_turn(Arc::clone(&self.app), self.project, due))
     }
@@ -197,7 +197,7 @@ async fn judge_in_turn(
     app: Arc<AppState>,
     project: ProjectId,
     due: DueJudgement,
-) -> Result<VerdictChanges, IntakeError> {
+) -> Result<VerdictChanges, IngestError> {
     let due = Arc::new(due);
     let began = Instant::now();
     loop {
@@ -220,8 +220,8 @@ async fn judge_in_turn(
     }
 }
 
-fn closing() -> IntakeError {
-    IntakeError::Busy {
+fn closing() -> IngestError {
+    IngestError::Busy {
         reason: "The server is stopping",
         after_s: crate::queue::SHORTEST_RETRY_S,
     }
@@ -279,7 +279,7 @@ fn record(
     parsed: ParsedUpload,
     place: QueuePlace,
     runtime: Handle,
-) -> Result<StoredUpload, IntakeError> {
+) -> Result<StoredUpload, IngestError> {
     let now = (app.clock)();
     let began = Instant::now();
     let StoredRecording { imported, due } = assay_ingest::store(

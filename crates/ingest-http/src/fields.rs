@@ -6,7 +6,7 @@ use assay_domain::{owners::OwnersFile, recording::RunContext, run::CiProvider, t
 use assay_ingest::{CiValues, Flags, values};
 use assay_reports::{Format, KnownFiles, ci::CiContext};
 
-use crate::{error::IntakeError, limits::CI_BYTES};
+use crate::{error::IngestError, limits::CI_BYTES};
 
 /// Every field.
 pub(crate) const NAMES: [&str; 29] = [
@@ -47,12 +47,12 @@ pub(crate) const RERUN_BYTES: usize = 4 << 20;
 const MOST_RERUN_TESTS: usize = 200;
 
 /// Refuses a name that no field has.
-pub(crate) fn check_name(name: &str) -> Result<(), IntakeError> {
+pub(crate) fn check_name(name: &str) -> Result<(), IngestError> {
     if NAMES.contains(&name) {
         return Ok(());
     }
-    Err(IntakeError::BadField {
-        name: format!("{:?}", IntakeError::excerpt(name)),
+    Err(IngestError::BadField {
+        name: format!("{:?}", IngestError::excerpt(name)),
         rule: format!("there is no such field; the fields are {}", NAMES.join(", ")),
     })
 }
@@ -76,9 +76,9 @@ pub(crate) struct RawFields(BTreeMap<String, String>);
 
 impl RawFields {
     /// Adds a field.
-    pub(crate) fn add(&mut self, name: &str, value: Vec<u8>) -> Result<(), IntakeError> {
+    pub(crate) fn add(&mut self, name: &str, value: Vec<u8>) -> Result<(), IngestError> {
         check_name(name)?;
-        let value = String::from_utf8(value).map_err(|_| IntakeError::bad(name, "expected text in UTF-8"))?;
+        let value = String::from_utf8(value).map_err(|_| IngestError::bad(name, "expected text in UTF-8"))?;
         let most = match name {
             "ci" | "knownFiles" | "owners" | "ownersFiles" | "rerun" => usize::MAX,
             "ownersPath" => OwnersFile::LONGEST_PATH,
@@ -86,13 +86,13 @@ impl RawFields {
             _ => values::LONGEST_FIELD,
         };
         if value.chars().count() > most {
-            return Err(IntakeError::bad(
+            return Err(IngestError::bad(
                 name,
                 format!("expected at most {most} characters"),
             ));
         }
         if self.0.insert(name.to_owned(), value).is_some() {
-            return Err(IntakeError::bad(name, "given twice; give it once"));
+            return Err(IngestError::bad(name, "given twice; give it once"));
         }
         Ok(())
     }
@@ -113,10 +113,10 @@ impl RawFields {
         &mut self,
         name: &str,
         parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Result<Option<T>, IntakeError> {
+    ) -> Result<Option<T>, IngestError> {
         self.0
             .remove(name)
-            .map(|text| parse(&text).map_err(|error| IntakeError::bad(name, error.to_string())))
+            .map(|text| parse(&text).map_err(|error| IngestError::bad(name, error.to_string())))
             .transpose()
     }
 }
@@ -144,13 +144,13 @@ pub(crate) struct Fields {
 }
 
 impl TryFrom<RawFields> for Fields {
-    type Error = IntakeError;
+    type Error = IngestError;
 
-    fn try_from(mut raw: RawFields) -> Result<Self, IntakeError> {
+    fn try_from(mut raw: RawFields) -> Result<Self, IngestError> {
         let ci = raw.parsed("ci", |text| serde_json::from_str::<CiValues>(text))?;
         let ci = ci.map(CiValues::into_context).transpose();
         let (ci, sources) = ci
-            .map_err(|error| IntakeError::bad("ci", error))?
+            .map_err(|error| IngestError::bad("ci", error))?
             .unwrap_or_default();
         Ok(Self {
             flags: Flags {
@@ -236,7 +236,7 @@ fn rerun(text: &str) -> Result<Vec<TestName>, String> {
 }
 
 /// The owners file. An empty text takes all owners away.
-fn owners(raw: &mut RawFields) -> Result<Option<OwnersFile>, IntakeError> {
+fn owners(raw: &mut RawFields) -> Result<Option<OwnersFile>, IngestError> {
     let any = |text: &str| Ok::<_, std::convert::Infallible>(text.to_owned());
     let path = raw.parsed("ownersPath", values::line)?;
     let files = raw.parsed("ownersFiles", any)?;
@@ -266,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    fn fields(pairs: &[(&str, &str)]) -> Result<Fields, IntakeError> {
+    fn fields(pairs: &[(&str, &str)]) -> Result<Fields, IngestError> {
         let mut raw = RawFields::default();
         for (name, value) in pairs {
             raw.add(name, value.as_bytes().to_vec())?;

@@ -19,7 +19,7 @@ use crate::{
     answer::ProjectName,
     app::{self, AppState},
     body,
-    error::IntakeError,
+    error::IngestError,
     limits::DECISION_BYTES,
     parts::Shape,
     upload::status_of,
@@ -39,9 +39,9 @@ pub(crate) struct DecisionAnswer {
 }
 
 /// The encoding of a JSON body, as the request's head declares it.
-pub(crate) fn shape(headers: &HeaderMap, query: Option<&str>) -> Result<Shape, IntakeError> {
+pub(crate) fn shape(headers: &HeaderMap, query: Option<&str>) -> Result<Shape, IngestError> {
     if query.is_some_and(|query| !query.is_empty()) {
-        return Err(IntakeError::bad(
+        return Err(IngestError::bad(
             "the query",
             "the request is the JSON body alone",
         ));
@@ -49,7 +49,7 @@ pub(crate) fn shape(headers: &HeaderMap, query: Option<&str>) -> Result<Shape, I
     let shape = Shape::of(headers)?;
     match shape.is_raw() {
         true => Ok(shape),
-        false => Err(IntakeError::bad("Content-Type", "expected application/json")),
+        false => Err(IngestError::bad("Content-Type", "expected application/json")),
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn store(
     shape: Shape,
     payload: Payload,
     body_is_read: impl FnOnce(),
-) -> Result<(StatusCode, DecisionAnswer), IntakeError> {
+) -> Result<(StatusCode, DecisionAnswer), IngestError> {
     let holder = app::holder(&grant);
     let received = body::receive(app, holder, payload, DECISION_BYTES, None).await?;
     body_is_read();
@@ -68,13 +68,13 @@ pub(crate) async fn store(
     let work = move || {
         let bytes = shape.unpacked(&received.file, DECISION_BYTES)?;
         let mut decision: GateDecision =
-            serde_json::from_slice(&bytes).map_err(|error| IntakeError::bad("the body", error))?;
+            serde_json::from_slice(&bytes).map_err(|error| IngestError::bad("the body", error))?;
         for excused in &mut decision.excused {
             excused.reason = plain(&excused.reason).into_owned();
         }
         decision
             .check()
-            .map_err(|(field, rule)| IntakeError::bad(field, rule))?;
+            .map_err(|(field, rule)| IngestError::bad(field, rule))?;
         let now = (storing.clock)();
         let DecisionReceipt {
             run_id,

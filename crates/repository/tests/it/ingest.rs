@@ -2,14 +2,14 @@
 
 use assay_domain::{
     id::KeyId,
-    intake::{IngestKeys, IngestTerms, Upload},
+    ingest::{IngestKeys, IngestTerms, Upload},
     key::{KeyHash, NewKey},
+    period::Days,
     project::Project,
     recording::{Effect, ImportReceipt, Recording},
     rules::{RecordingRules, RuleViolation},
     store::{Administration, KeyRotation, ReadKeys, RecordError, Recorder, Store},
     timestamp::Timestamp,
-    window::Days,
 };
 
 use crate::fixture::*;

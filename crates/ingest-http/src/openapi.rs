@@ -3,7 +3,7 @@
 //! It is checked in as `docs/ingest-openapi.json`. The test here fails if it is out of date. This command writes it:
 //!
 //! ```sh
-//! ASSAY_WRITE_OPENAPI=1 cargo test -p assay-intake openapi
+//! ASSAY_WRITE_OPENAPI=1 cargo test -p assay-ingest-http openapi
 //! ```
 
 mod errors;
@@ -33,7 +33,7 @@ use crate::{
     answer::Answer,
     comment::CommentRequest,
     decision::DecisionAnswer,
-    error::{ErrorBody, IntakeError},
+    error::{ErrorBody, IngestError},
     fields::{self, RERUN_BYTES},
     limits::CI_BYTES,
     routes::{BASE, COMMENTS, DECISIONS, KEY, KeyAnswer, REPORTS},
@@ -185,7 +185,7 @@ fn the_checked_in_description_equals_the_generated_one() {
     let checked_in: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     assert!(
         checked_in == document,
-        "docs/ingest-openapi.json is out of date: ASSAY_WRITE_OPENAPI=1 cargo test -p assay-intake openapi"
+        "docs/ingest-openapi.json is out of date: ASSAY_WRITE_OPENAPI=1 cargo test -p assay-ingest-http openapi"
     );
 }
 
@@ -322,7 +322,7 @@ fn store_reports() -> Value {
     let raw = json!({"schema": {"type": "string", "contentMediaType": "application/octet-stream"}});
     let answer = |description| answer(description, &schema_name::<Answer>());
     // A report names its run itself, so no run is unknown.
-    let mut responses = refusals(|error| !matches!(error, IntakeError::NotDecided(_)));
+    let mut responses = refusals(|error| !matches!(error, IngestError::NotDecided(_)));
     responses.insert(
         "200".to_owned(),
         answer("Nothing changed: the report was stored before, or this is a dry run."),
@@ -356,11 +356,11 @@ fn store_decision() -> Value {
     let mut responses = refusals(|error| {
         !matches!(
             error,
-            IntakeError::WrongProject { .. }
-                | IntakeError::Report(_)
-                | IntakeError::NothingToStore
-                | IntakeError::NotRecorded(_)
-                | IntakeError::NotAllowed(
+            IngestError::WrongProject { .. }
+                | IngestError::Report(_)
+                | IngestError::NothingToStore
+                | IngestError::NotRecorded(_)
+                | IngestError::NotAllowed(
                     RuleViolation::StartsInTheFuture { .. } | RuleViolation::DayUsedUp { .. }
                 )
         )
@@ -387,12 +387,12 @@ fn compose_comment() -> Value {
     let mut responses = refusals(|error| {
         !matches!(
             error,
-            IntakeError::WrongProject { .. }
-                | IntakeError::Report(_)
-                | IntakeError::NothingToStore
-                | IntakeError::NotRecorded(_)
-                | IntakeError::NotAllowed(_)
-                | IntakeError::NotDecided(DecisionError::NoTest { .. })
+            IngestError::WrongProject { .. }
+                | IngestError::Report(_)
+                | IngestError::NothingToStore
+                | IngestError::NotRecorded(_)
+                | IngestError::NotAllowed(_)
+                | IngestError::NotDecided(DecisionError::NoTest { .. })
         )
     });
     responses.insert(
@@ -418,9 +418,9 @@ fn describe_key() -> Value {
     let mut responses = refusals(|error| {
         matches!(
             error,
-            IntakeError::Problem(Problem::Refused(_) | Problem::Store(_))
-                | IntakeError::Busy { .. }
-                | IntakeError::NoSuchMethod { .. }
+            IngestError::Problem(Problem::Refused(_) | Problem::Store(_))
+                | IngestError::Busy { .. }
+                | IngestError::NoSuchMethod { .. }
         )
     });
     responses.insert(
@@ -481,7 +481,7 @@ fn answer(description: &str, schema: &str) -> Value {
 }
 
 /// The responses to refused and failed requests: each status with its codes.
-fn refusals(counts: impl Fn(&IntakeError) -> bool) -> Map<String, Value> {
+fn refusals(counts: impl Fn(&IngestError) -> bool) -> Map<String, Value> {
     let mut statuses = BTreeMap::<String, BTreeMap<&str, &str>>::new();
     for (error, when) in errors().iter().filter(|(error, _)| counts(error)) {
         let (status, code) = error.status_and_code();

@@ -3,10 +3,10 @@
 use std::fs::File;
 
 use super::{Shape, Visit, walk};
-use crate::{admit::in_words, error::IntakeError, limits::Limits};
+use crate::{admit::in_words, error::IngestError, limits::Limits};
 
 /// The bytes of a body's files and fields, one piece at a time. Archives among the files are not unpacked.
-pub(crate) fn measure(file: &File, shape: &Shape, limits: &Limits) -> Result<u64, IntakeError> {
+pub(crate) fn measure(file: &File, shape: &Shape, limits: &Limits) -> Result<u64, IngestError> {
     let mut measure = Measure {
         bytes: 0,
         limit: limits.unpacked_bytes,
@@ -22,12 +22,12 @@ struct Measure {
 }
 
 impl Measure {
-    fn add(&mut self, bytes: usize) -> Result<(), IntakeError> {
+    fn add(&mut self, bytes: usize) -> Result<(), IngestError> {
         self.bytes += u64::try_from(bytes).unwrap_or(u64::MAX);
         if self.bytes <= self.limit {
             return Ok(());
         }
-        Err(IntakeError::TooLarge {
+        Err(IngestError::TooLarge {
             subject: "The upload, unpacked,",
             limit: in_words(self.limit),
         })
@@ -35,19 +35,19 @@ impl Measure {
 }
 
 impl Visit for Measure {
-    fn file(&mut self, _: String) -> Result<(), IntakeError> {
+    fn file(&mut self, _: String) -> Result<(), IngestError> {
         Ok(())
     }
 
-    fn data(&mut self, bytes: &[u8]) -> Result<(), IntakeError> {
+    fn data(&mut self, bytes: &[u8]) -> Result<(), IngestError> {
         self.add(bytes.len())
     }
 
-    fn end(&mut self) -> Result<(), IntakeError> {
+    fn end(&mut self) -> Result<(), IngestError> {
         Ok(())
     }
 
-    fn field(&mut self, _: &str, value: Vec<u8>) -> Result<(), IntakeError> {
+    fn field(&mut self, _: &str, value: Vec<u8>) -> Result<(), IngestError> {
         self.add(value.len())
     }
 }

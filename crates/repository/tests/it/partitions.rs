@@ -15,7 +15,9 @@ use crate::{
 
 /// The partitions of results with their numbers of results and of rows of `attempt`, by start.
 fn partitions(world: &World) -> Vec<String> {
-    let names = world.database.texts("SELECT name FROM period ORDER BY starts_at");
+    let names = world
+        .database
+        .texts("SELECT name FROM partition ORDER BY starts_at");
     names
         .into_iter()
         .flatten()
@@ -153,13 +155,13 @@ fn a_period_in_use_is_left_for_the_next_time() {
         .unwrap();
     let report = pruned(NOW);
     assert_eq!(
-        (report.projects[0].runs, report.periods, report.periods_left),
+        (report.projects[0].runs, report.partitions, report.partitions_left),
         (3, 0, 3)
     );
     reader.batch_execute("COMMIT").unwrap();
     let report = pruned(NOW);
     assert_eq!(
-        (report.projects.len(), report.periods, report.periods_left),
+        (report.projects.len(), report.partitions, report.partitions_left),
         (0, 3, 0)
     );
     assert_eq!(
@@ -184,7 +186,11 @@ fn a_period_is_dropped_only_when_no_plan_shows_any_of_it() {
     let first = world.store.prune(NOW, false, &mut |_| ()).unwrap();
     assert_eq!(dry, first);
     assert_eq!(
-        (first.projects[0].runs, first.projects[0].results, first.periods),
+        (
+            first.projects[0].runs,
+            first.projects[0].results,
+            first.partitions
+        ),
         (1, 2, 0)
     );
     let ahead = ["20261116: 0 0", "20261123: 0 0", "20261130: 0 0"];
@@ -200,7 +206,7 @@ fn a_period_is_dropped_only_when_no_plan_shows_any_of_it() {
         (
             pruned.projects[0].runs,
             pruned.projects[0].results,
-            pruned.periods
+            pruned.partitions
         ),
         (1, 1, 1)
     );
@@ -208,7 +214,7 @@ fn a_period_is_dropped_only_when_no_plan_shows_any_of_it() {
         steps,
         [
             "Runs { project: \"web\", done: 1, of: 1 }",
-            "Periods { done: 1, of: 1 }"
+            "Partitions { done: 1, of: 1 }"
         ]
     );
     assert_eq!(partitions(&world)[..3], ahead);
@@ -225,7 +231,7 @@ fn an_import_makes_a_missing_partition_in_a_transaction_of_its_own() {
     let first = of_import("first");
     let make_room_position = first
         .iter()
-        .position(|statement| statement.contains("assay_make_room"))
+        .position(|statement| statement.contains("assay_create_partition"))
         .expect("the import creates the missing partition");
     let count_before = |word: &str| {
         first[..make_room_position]
@@ -249,7 +255,7 @@ fn an_import_makes_a_missing_partition_in_a_transaction_of_its_own() {
     assert!(
         !second
             .iter()
-            .any(|statement| statement.contains("assay_make_room"))
+            .any(|statement| statement.contains("assay_create_partition"))
     );
     assert_eq!(partitions(&world), ["20261116: 2 2"]);
 }

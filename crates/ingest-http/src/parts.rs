@@ -27,7 +27,7 @@ use futures_util::Stream;
 
 use crate::{
     admit::too_long,
-    error::IntakeError,
+    error::IngestError,
     fields::{self, RawFields},
     limits::{FIELDS, Limits},
 };
@@ -69,7 +69,7 @@ enum Form {
 
 impl Shape {
     /// The shape that a request's head declares.
-    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, IntakeError> {
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, IngestError> {
         let text = |name| {
             let mut values = headers.get_all(name);
             let first = values.next().map(|value| value.to_str().unwrap_or("?"));
@@ -81,9 +81,9 @@ impl Shape {
                 "identity" | "" => Coding::Identity,
                 "gzip" | "x-gzip" => Coding::Gzip,
                 "zstd" => Coding::Zstd,
-                _ => return Err(IntakeError::UnsupportedCoding),
+                _ => return Err(IngestError::UnsupportedCoding),
             },
-            (Some(_), true) => return Err(IntakeError::UnsupportedCoding),
+            (Some(_), true) => return Err(IngestError::UnsupportedCoding),
         };
         let content_type = text(header::CONTENT_TYPE).0.unwrap_or_default();
         let is_multipart = content_type
@@ -93,7 +93,7 @@ impl Shape {
         let form = match is_multipart {
             true => Form::Multipart(
                 multer::parse_boundary(content_type)
-                    .map_err(|error| IntakeError::BadMultipart(error.to_string()))?,
+                    .map_err(|error| IngestError::BadMultipart(error.to_string()))?,
             ),
             false => Form::Raw,
         };
@@ -106,7 +106,7 @@ impl Shape {
     }
 
     /// A whole body of at most this many unpacked bytes.
-    pub(crate) fn unpacked(&self, file: &File, most: u64) -> Result<Vec<u8>, IntakeError> {
+    pub(crate) fn unpacked(&self, file: &File, most: u64) -> Result<Vec<u8>, IngestError> {
         let mut bytes = Vec::new();
         let mut reader = self.reader(file)?.take(most + 1);
         reader.read_to_end(&mut bytes).map_err(not_unpacked)?;
@@ -117,19 +117,19 @@ impl Shape {
         }
     }
 
-    fn reader(&self, file: &File) -> Result<Box<dyn Read + Send>, IntakeError> {
-        let mut file = file.try_clone().map_err(IntakeError::Spool)?;
-        file.rewind().map_err(IntakeError::Spool)?;
+    fn reader(&self, file: &File) -> Result<Box<dyn Read + Send>, IngestError> {
+        let mut file = file.try_clone().map_err(IngestError::Spool)?;
+        file.rewind().map_err(IngestError::Spool)?;
         let file = io::BufReader::with_capacity(PIECE, file);
         Ok(match self.coding {
             Coding::Identity => Box::new(file),
             Coding::Gzip => Box::new(GzipReader::new(file)),
             Coding::Zstd => {
                 let mut decoder =
-                    zstd::stream::read::Decoder::with_buffer(file).map_err(IntakeError::DoesNotUnpack)?;
+                    zstd::stream::read::Decoder::with_buffer(file).map_err(IngestError::DoesNotUnpack)?;
                 decoder
                     .window_log_max(ZSTD_WINDOW)
-                    .map_err(IntakeError::DoesNotUnpack)?;
+                    .map_err(IngestError::DoesNotUnpack)?;
                 Box::new(decoder)
             }
         })
@@ -139,13 +139,13 @@ impl Shape {
 /// Receives the parts of a body.
 trait Visit {
     /// Begins a report file.
-    fn file(&mut self, name: String) -> Result<(), IntakeError>;
+    fn file(&mut self, name: String) -> Result<(), IngestError>;
     /// Continues that file.
-    fn data(&mut self, bytes: &[u8]) -> Result<(), IntakeError>;
+    fn data(&mut self, bytes: &[u8]) -> Result<(), IngestError>;
     /// Ends that file.
-    fn end(&mut self) -> Result<(), IntakeError>;
+    fn end(&mut self) -> Result<(), IngestError>;
     /// Receives a whole field.
-    fn field(&mut self, name: &str, value: Vec<u8>) -> Result<(), IntakeError>;
+    fn field(&mut self, name: &str, value: Vec<u8>) -> Result<(), IngestError>;
 }
 
 /// Reads the files and fields of a body.
@@ -153,7 +153,7 @@ pub(crate) fn collect(
     file: &File,
     shape: &Shape,
     limits: &Limits,
-) -> Result<(Vec<SourceFile>, RawFields), IntakeError> {
+) -> Result<(Vec<SourceFile>, RawFields), IngestError> {
     let mut parts = Parts::default();
     walk(file, shape, limits, &mut parts)?;
     Ok((parts.files, parts.fields))
@@ -167,7 +167,7 @@ struct Parts {
 }
 
 impl Visit for Parts {
-    fn file(&mut self, name: String) -> Result<(), IntakeError> {
+    fn file(&mut self, name: String) -> Result<(), IngestError> {
         self.files.push(SourceFile {
             name,
             bytes: Vec::new(),
@@ -176,26 +176,26 @@ impl Visit for Parts {
         Ok(())
     }
 
-    fn data(&mut self, bytes: &[u8]) -> Result<(), IntakeError> {
+    fn data(&mut self, bytes: &[u8]) -> Result<(), IngestError> {
         if let Some(file) = self.files.last_mut() {
             file.bytes.extend_from_slice(bytes);
         }
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), IntakeError> {
+    fn end(&mut self) -> Result<(), IngestError> {
         if let Some(file) = self.files.last_mut() {
             file.bytes.shrink_to_fit();
         }
         Ok(())
     }
 
-    fn field(&mut self, name: &str, value: Vec<u8>) -> Result<(), IntakeError> {
+    fn field(&mut self, name: &str, value: Vec<u8>) -> Result<(), IngestError> {
         self.fields.add(name, value)
     }
 }
 
-fn walk(file: &File, shape: &Shape, limits: &Limits, visit: &mut impl Visit) -> Result<(), IntakeError> {
+fn walk(file: &File, shape: &Shape, limits: &Limits, visit: &mut impl Visit) -> Result<(), IngestError> {
     let mut reader = shape.reader(file)?;
     match &shape.form {
         Form::Raw => {
@@ -218,7 +218,7 @@ fn walk_multipart(
     boundary: &str,
     limits: &Limits,
     visit: &mut impl Visit,
-) -> Result<(), IntakeError> {
+) -> Result<(), IngestError> {
     let demand = Arc::new(Demand::default());
     let pieces = Pieces {
         reader: &mut *reader,
@@ -230,7 +230,7 @@ fn walk_multipart(
         if let Some(name) = part.file_name() {
             files += 1;
             if files > limits.files {
-                return Err(IntakeError::TooLarge {
+                return Err(IngestError::TooLarge {
                     subject: "The number of files",
                     limit: limits.files.to_string(),
                 });
@@ -244,21 +244,21 @@ fn walk_multipart(
         }
         fields += 1;
         if fields > FIELDS {
-            return Err(IntakeError::TooLarge {
+            return Err(IngestError::TooLarge {
                 subject: "The number of fields",
                 limit: FIELDS.to_string(),
             });
         }
         let name = part
             .name()
-            .ok_or_else(|| IntakeError::BadMultipart("a part has neither a name nor a file name".to_owned()))?
+            .ok_or_else(|| IngestError::BadMultipart("a part has neither a name nor a file name".to_owned()))?
             .to_owned();
         let mut value = Vec::new();
         while let Some(bytes) = complete(part.chunk(), &demand).map_err(not_multipart)? {
             value.extend_from_slice(&bytes);
             if value.len() > fields::longest(&name) {
-                return Err(IntakeError::bad(
-                    &IntakeError::excerpt(&name),
+                return Err(IngestError::bad(
+                    &IngestError::excerpt(&name),
                     format!("expected at most {} bytes", fields::longest(&name)),
                 ));
             }
@@ -270,13 +270,13 @@ fn walk_multipart(
     let most = u64::try_from(LONGEST_HEAD).unwrap_or(u64::MAX);
     let rest = io::copy(&mut reader.take(most + 1), &mut io::sink()).map_err(not_unpacked)?;
     if rest > most {
-        return Err(IntakeError::BadMultipart(format!(
+        return Err(IngestError::BadMultipart(format!(
             "more than {} KiB follow the last part",
             LONGEST_HEAD >> 10
         )));
     }
     if files == 0 {
-        return Err(IntakeError::BadMultipart(
+        return Err(IngestError::BadMultipart(
             "it holds no report file; send each as a part with a file name, as curl -F report=@FILE does"
                 .to_owned(),
         ));
@@ -285,20 +285,20 @@ fn walk_multipart(
 }
 
 /// The name of a report file in messages.
-fn file_name(name: &str) -> Result<String, IntakeError> {
+fn file_name(name: &str) -> Result<String, IngestError> {
     let is_sound = !name.is_empty()
         && !name.starts_with('/')
         && !name.split('/').any(|part| part == "..")
         && !name.contains(char::is_control);
     if !is_sound {
-        let excerpt = IntakeError::excerpt(name);
-        return Err(IntakeError::bad(
+        let excerpt = IngestError::excerpt(name);
+        return Err(IngestError::bad(
             "the file name",
             format!("{excerpt:?} is not a relative path with / and without .. and control characters"),
         ));
     }
     if name.chars().count() > LONGEST_FILE_NAME {
-        return Err(IntakeError::bad(
+        return Err(IngestError::bad(
             "the file name",
             format!("expected at most {LONGEST_FILE_NAME} characters"),
         ));
@@ -306,22 +306,22 @@ fn file_name(name: &str) -> Result<String, IntakeError> {
     Ok(name.to_owned())
 }
 
-fn not_unpacked(error: io::Error) -> IntakeError {
+fn not_unpacked(error: io::Error) -> IngestError {
     if error.kind() == io::ErrorKind::UnexpectedEof {
-        IntakeError::Truncated
+        IngestError::Truncated
     } else {
-        IntakeError::DoesNotUnpack(error)
+        IngestError::DoesNotUnpack(error)
     }
 }
 
-fn not_multipart(error: multer::Error) -> IntakeError {
+fn not_multipart(error: multer::Error) -> IngestError {
     if let multer::Error::StreamReadFailed(error) = error {
         return match error.downcast::<io::Error>() {
             Ok(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                IntakeError::BadMultipart(error.to_string())
+                IngestError::BadMultipart(error.to_string())
             }
             Ok(error) => not_unpacked(*error),
-            Err(error) => IntakeError::BadMultipart(error.to_string()),
+            Err(error) => IngestError::BadMultipart(error.to_string()),
         };
     }
     let is_cut = matches!(
@@ -331,9 +331,9 @@ fn not_multipart(error: multer::Error) -> IntakeError {
             | multer::Error::IncompleteFieldData { .. }
     );
     if is_cut {
-        IntakeError::Truncated
+        IngestError::Truncated
     } else {
-        IntakeError::BadMultipart(error.to_string())
+        IngestError::BadMultipart(error.to_string())
     }
 }
 

@@ -10,10 +10,10 @@ use assay_domain::{
 use assay_listener::Problem;
 use assay_reports::ReadError;
 
-use crate::error::IntakeError;
+use crate::error::IngestError;
 
 /// One error for each code, with its description.
-pub(super) fn errors() -> Vec<(IntakeError, &'static str)> {
+pub(super) fn errors() -> Vec<(IngestError, &'static str)> {
     let now = Timestamp::from_unix_ms(0);
     let broken = ReadError::Broken {
         file: String::new(),
@@ -52,7 +52,7 @@ pub(super) fn errors() -> Vec<(IntakeError, &'static str)> {
         doing: "",
         source: "".into(),
     };
-    let refused = |refusal: Refusal| IntakeError::from(Problem::from(refusal));
+    let refused = |refusal: Refusal| IngestError::from(Problem::from(refusal));
     vec![
         (refused(Refusal::MissingKey), "The request has no bearer key."),
         (refused(Refusal::InvalidKey), "The key is unknown or malformed."),
@@ -62,32 +62,32 @@ pub(super) fn errors() -> Vec<(IntakeError, &'static str)> {
         ),
         (refused(Refusal::KeyRevoked), "The key was revoked."),
         (refused(Refusal::KeyExpired), "The key has expired."),
-        (IntakeError::NoSuchRoute, "There is no such path."),
+        (IngestError::NoSuchRoute, "There is no such path."),
         (
-            IntakeError::NoSuchMethod { allow: "POST" },
+            IngestError::NoSuchMethod { allow: "POST" },
             "The route takes another method, which `Allow` names.",
         ),
         (
-            IntakeError::Truncated,
+            IngestError::Truncated,
             "A field, a file name or the form is not valid, or the body was cut off.",
         ),
         (
-            IntakeError::UnsupportedCoding,
+            IngestError::UnsupportedCoding,
             "The content coding is neither gzip nor zstd.",
         ),
         (
-            IntakeError::TooLarge {
+            IngestError::TooLarge {
                 subject: "",
                 limit: String::new(),
             },
             "A limit is exceeded; the error names it.",
         ),
         (
-            IntakeError::TooSlow,
+            IngestError::TooSlow,
             "Less than 10 kB a second arrived over ten seconds, or the body took ten minutes.",
         ),
         (
-            IntakeError::WrongProject {
+            IngestError::WrongProject {
                 key_project: String::new(),
             },
             "The key belongs to a project other than the one in the field `project`.",
@@ -102,7 +102,7 @@ pub(super) fn errors() -> Vec<(IntakeError, &'static str)> {
         ),
         (unrecognised.into(), "A file is not a report of a known format."),
         (
-            IntakeError::NothingToStore,
+            IngestError::NothingToStore,
             "The reports hold neither a test nor an error.",
         ),
         (
@@ -135,7 +135,7 @@ pub(super) fn errors() -> Vec<(IntakeError, &'static str)> {
             "The key has stored the tests or bytes that it may store on a day.",
         ),
         (
-            IntakeError::Busy {
+            IngestError::Busy {
                 reason: "",
                 after_s: 1,
             },
