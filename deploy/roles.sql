@@ -35,7 +35,7 @@ CREATE ROLE assay_web LOGIN PASSWORD :'server_password' IN ROLE assay_server;
 CREATE ROLE assay_ci LOGIN PASSWORD :'importer_password' IN ROLE assay_importer CONNECTION LIMIT 20;
 \if :{?ingester_password}
 -- The ingest listener of `assay-server`: stores results, looks up ingest keys, reads no read key.
-CREATE ROLE assay_ingest LOGIN PASSWORD :'ingester_password' IN ROLE assay_ingester;
+CREATE ROLE assay_uploads LOGIN PASSWORD :'ingester_password' IN ROLE assay_ingester;
 \endif
 \if :{?notifier_password}
 -- `assay-notify`: reads results and the outbox, marks what is sent, reads no key.

@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         eprintln!("assay-server: {error}");
         return ExitCode::FAILURE;
     }
-    assay_logging::start(&config.log, config.log_format);
+    config.start_log();
     match run(config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -185,7 +185,7 @@ pub struct Config {
         default_value = "info,actix_server=warn",
         value_parser = log_filter
     )]
-    pub log: String,
+    log: String,
 
     /// Log format
     #[arg(
@@ -196,7 +196,7 @@ pub struct Config {
         value_enum,
         default_value_t = LogFormat::Text
     )]
-    pub log_format: LogFormat,
+    log_format: LogFormat,
 
     /// Ask the server whose operators' listener has this address whether it is healthy, and exit with 1 if it is not
     #[arg(long)]
@@ -212,6 +212,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// Starts the log. Call it once.
+    pub fn start_log(&self) {
+        assay_logging::start(&self.log, self.log_format);
+    }
+
     /// The limit for answers in memory, in bytes.
     pub fn answer_bytes(&self) -> usize {
         usize::try_from(u64::from(self.answer_memory_mib) << 20).unwrap_or(usize::MAX)

@@ -20,7 +20,7 @@ impl Logins {
             "assay_owner",
             "assay_web",
             "assay_ci",
-            "assay_ingest",
+            "assay_uploads",
             "assay_notify",
             "assay_backup",
         ]

@@ -228,7 +228,7 @@ impl Deployment {
         let mut settings = variables(
             "ingest.env",
             &[
-                ("postgresql://assay_ingest:PASSWORD@db.internal/assay", &ingest),
+                ("postgresql://assay_uploads:PASSWORD@db.internal/assay", &ingest),
                 public_url,
             ],
         );

@@ -503,7 +503,7 @@ fn the_deployment_files_run_read_and_ingest_in_separate_processes() {
     let (server, ingest) = (service("server"), service("ingest"));
     assert!(server.contains("ASSAY_DATABASE_URL: postgresql://assay_web@") && !server.contains("INGEST"));
     assert!(server.contains("ASSAY_FRONT_LISTEN: 0.0.0.0:8082") && !ingest.contains("FRONT"));
-    assert!(ingest.contains("ASSAY_INGEST_DATABASE_URL: postgresql://assay_ingest@"));
+    assert!(ingest.contains("ASSAY_INGEST_DATABASE_URL: postgresql://assay_uploads@"));
     assert!(ingest.contains("ASSAY_LISTEN: \"off\"") && !ingest.contains(" ASSAY_DATABASE_URL"));
     let unit = text("assay-ingest.service");
     assert!(unit.contains("EnvironmentFile=/etc/assay/ingest.env\n") && unit.contains("ASSAY_LISTEN=off "));

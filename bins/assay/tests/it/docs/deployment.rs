@@ -41,7 +41,7 @@ fn every_server_of_the_deployment_page_gets_ready() {
         .replace("/var/lib/assay", &file("data"))
         .replace("postgresql://assay_owner:…@db.internal/assay", &named)
         .replace("postgresql://assay_web:…@db.internal/assay", &named)
-        .replace("postgresql://assay_ingest:…@db.internal/assay", &named)
+        .replace("postgresql://assay_uploads:…@db.internal/assay", &named)
         .replace("127.0.0.1:8081", &free_address())
         .replace("/etc/letsencrypt/live/assay.example.org/", &file(""))
         .replace("0.0.0.0:443", "127.0.0.1:8080")
