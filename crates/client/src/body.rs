@@ -147,19 +147,13 @@ impl Facts<'_> {
             duration_ms,
             artifacts_url,
         } = self.flags;
-        let mut warnings = Vec::new();
-        let known_files = self.known_files.as_ref().map(|names| names.join("\n"));
-        if known_files
-            .as_ref()
-            .is_some_and(|names| names.len() > MOST_KNOWN_FILE_BYTES)
-        {
-            warnings.push(format!(
-                "the checkout's file names exceed {} MiB; tests of reports that name only classes have no file",
-                MOST_KNOWN_FILE_BYTES >> 20
-            ));
-        }
+        let (known_files, warning) = self.known_file_names();
         let text = |value: Option<&str>| value.map(str::to_owned);
         let owners = self.owners.as_ref();
+        let of_owners = |text: fn(&OwnersFile) -> &String| {
+            let value = owners.map(text).filter(|text| !text.is_empty());
+            value.cloned()
+        };
         let fields = [
             ("project", text(self.project)),
             ("runKey", run_key.clone()),
@@ -188,31 +182,14 @@ impl Facts<'_> {
             ("format", self.format.map(|format| format.to_string())),
             ("root", text(self.root)),
             ("ci", self.ci.provider.map(|_| ci_values(self.ci).to_string())),
-            (
-                "knownFiles",
-                known_files.filter(|names| !names.is_empty() && names.len() <= MOST_KNOWN_FILE_BYTES),
-            ),
+            ("knownFiles", known_files),
             (
                 "rerun",
                 self.rerun.map(|tests| serde_json::json!(tests).to_string()),
             ),
             ("owners", owners.map(|owners| owners.text.clone())),
-            (
-                "ownersPath",
-                text(
-                    owners
-                        .map(|owners| owners.path.as_str())
-                        .filter(|path| !path.is_empty()),
-                ),
-            ),
-            (
-                "ownersFiles",
-                text(
-                    owners
-                        .map(|owners| owners.files.as_str())
-                        .filter(|files| !files.is_empty()),
-                ),
-            ),
+            ("ownersPath", of_owners(|owners| &owners.path)),
+            ("ownersFiles", of_owners(|owners| &owners.files)),
             ("dryRun", self.dry_run.then(|| "true".to_owned())),
             ("failures", self.failures.then(|| "true".to_owned())),
             (
@@ -224,7 +201,22 @@ impl Facts<'_> {
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?)))
             .collect();
-        (field_names, warnings)
+        (field_names, warning.into_iter().collect())
+    }
+
+    /// The checkout's file names, one a line. Too long a list is left out, with a warning.
+    fn known_file_names(&self) -> (Option<String>, Option<String>) {
+        let names = self.known_files.as_ref().map(|names| names.join("\n"));
+        match names.filter(|names| !names.is_empty()) {
+            Some(names) if names.len() > MOST_KNOWN_FILE_BYTES => {
+                let warning = format!(
+                    "the checkout's file names exceed {} MiB; tests of reports that name only classes have no file",
+                    MOST_KNOWN_FILE_BYTES >> 20
+                );
+                (None, Some(warning))
+            }
+            names => (names, None),
+        }
     }
 }
 

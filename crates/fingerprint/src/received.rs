@@ -107,38 +107,8 @@ pub(crate) fn mask(lines: &[String]) -> Vec<String> {
 
 fn step(state: State, line: &str, compares_sides: bool, out: &mut Vec<String>) -> State {
     let blank = line.trim().is_empty();
-    match state {
-        State::Value {
-            has_begun,
-            quoted: true,
-        } => {
-            let ends = line
-                .trim_end()
-                .trim_end_matches([',', '.'])
-                .ends_with(['"', '\'', '`', '}', ']', ')']);
-            return if ends {
-                State::Plain
-            } else {
-                State::Value {
-                    has_begun,
-                    quoted: true,
-                }
-            };
-        }
-        State::Value {
-            has_begun: false,
-            quoted: false,
-        } if blank => return state,
-        State::Value {
-            has_begun: _,
-            quoted: false,
-        } if !blank && !is_label(line) => {
-            return State::Value {
-                has_begun: true,
-                quoted: value::is_open(line.trim()) && line.trim().starts_with('"'),
-            };
-        }
-        State::Value { .. } | State::Plain | State::Assert | State::Diff(_) => {}
+    if let Some(state) = within_value(state, line) {
+        return state;
     }
     if let Some((_, sign)) = DIFF.iter().find(|(header, _)| header.is_match(line)) {
         return State::Diff(*sign);
@@ -187,6 +157,42 @@ fn step(state: State, line: &str, compares_sides: bool, out: &mut Vec<String>) -
         State::Assert
     } else {
         State::Plain
+    }
+}
+
+/// The state after a line that belongs to a value; none for another line.
+fn within_value(state: State, line: &str) -> Option<State> {
+    let blank = line.trim().is_empty();
+    match state {
+        State::Value {
+            has_begun,
+            quoted: true,
+        } => {
+            let ends = line
+                .trim_end()
+                .trim_end_matches([',', '.'])
+                .ends_with(['"', '\'', '`', '}', ']', ')']);
+            Some(if ends {
+                State::Plain
+            } else {
+                State::Value {
+                    has_begun,
+                    quoted: true,
+                }
+            })
+        }
+        State::Value {
+            has_begun: false,
+            quoted: false,
+        } if blank => Some(state),
+        State::Value {
+            has_begun: _,
+            quoted: false,
+        } if !blank && !is_label(line) => Some(State::Value {
+            has_begun: true,
+            quoted: value::is_open(line.trim()) && line.trim().starts_with('"'),
+        }),
+        State::Value { .. } | State::Plain | State::Assert | State::Diff(_) => None,
     }
 }
 

@@ -55,33 +55,25 @@ pub(crate) fn resolve(
     );
     let author_name = line("author", &of_commit, |s| s.author_name.as_ref(), LONGEST_LINE);
     let suite = line("suite", &sources, |s| s.suite.as_ref(), LONGEST_LINE);
+    let address = |source: &RunContext| source.run_url.as_deref().and_then(text::web_address);
     let run_url = chooser.first(
         "page of the CI run",
-        sources
-            .into_iter()
-            .map(|(from, source)| (from, source.run_url.as_deref().and_then(text::web_address))),
+        sources.map(|(from, source)| (from, address(source))),
     );
-
     let pull_request_number = chooser.first(
         "pull request",
         sources.map(|(from, source)| (from, source.pull_request_number)),
     );
+    let of_pull_request = sources.into_iter().filter(|(_, source)| {
+        source.pull_request_number.is_none() || source.pull_request_number == pull_request_number
+    });
+    let title = |source: &RunContext| {
+        let title = source.pull_request_title.as_deref();
+        title.and_then(|title| storable_text(title, LONGEST_LINE))
+    };
     let pull_request_title = chooser.first(
         "pull request title",
-        sources
-            .into_iter()
-            .filter(|(_, source)| {
-                source.pull_request_number.is_none() || source.pull_request_number == pull_request_number
-            })
-            .map(|(from, source)| {
-                (
-                    from,
-                    source
-                        .pull_request_title
-                        .as_deref()
-                        .and_then(|title| storable_text(title, LONGEST_LINE)),
-                )
-            }),
+        of_pull_request.map(|(from, source)| (from, title(source))),
     );
     let ci_provider: Option<CiProvider> = chooser.first(
         "CI provider",

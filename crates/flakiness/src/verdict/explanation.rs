@@ -128,7 +128,6 @@ fn probability(value: f64) -> String {
 
 /// The sentence of a signal, with its counts.
 pub(crate) fn sentence(failed_test: &FailedTest<'_, '_>, signal: Signal) -> String {
-    let timeline = failed_test.test_counts.timeline;
     let chain_counts = &failed_test.findings.chain_counts;
     match signal {
         Signal::ConsecutiveFailures => failed_test
@@ -162,22 +161,7 @@ pub(crate) fn sentence(failed_test: &FailedTest<'_, '_>, signal: Signal) -> Stri
                 runs(failed_test.test_counts.column.presence.considered)
             )
         }
-        Signal::FailureRateFlaky => {
-            let branch = if chain_counts.episodes_off_stable {
-                String::new()
-            } else {
-                on_stable_branch(timeline)
-            };
-            match chain_counts.episodes {
-                1 if failed_test.findings.runs.failing == 1 => {
-                    format!("Failed once{branch} and passed again, and nothing in between looks like a fix")
-                }
-                1 => format!("Failed in 1 episode{branch}; one breakage and its fix do not explain it"),
-                many => format!(
-                    "Failed in {many} separate episodes{branch}; breakages and their fixes do not explain them"
-                ),
-            }
-        }
+        Signal::FailureRateFlaky => episodes(failed_test),
         Signal::FlipRate => format!(
             "Changed between passing and failing {} among {} pairs of neighbouring runs",
             times(chain_counts.flips),
@@ -207,6 +191,27 @@ pub(crate) fn sentence(failed_test: &FailedTest<'_, '_>, signal: Signal) -> Stri
             failed_test.findings.runs.failing,
             failed_test.findings.runs.until_last_failure
         ),
+    }
+}
+
+/// The sentence about failing episodes that ended.
+fn episodes(failed_test: &FailedTest<'_, '_>) -> String {
+    let chain_counts = &failed_test.findings.chain_counts;
+    let branch = if chain_counts.episodes_off_stable {
+        String::new()
+    } else {
+        on_stable_branch(failed_test.test_counts.timeline)
+    };
+    match chain_counts.episodes {
+        1 if failed_test.findings.runs.failing == 1 => {
+            format!("Failed once{branch} and passed again, and nothing in between looks like a fix")
+        }
+        1 => format!("Failed in 1 episode{branch}; one breakage and its fix do not explain it"),
+        many => {
+            format!(
+                "Failed in {many} separate episodes{branch}; breakages and their fixes do not explain them"
+            )
+        }
     }
 }
 

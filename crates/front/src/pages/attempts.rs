@@ -5,7 +5,7 @@ use assay_domain::{
     attempt::{AttemptOutput, ErrorDetail},
     id::RunId,
     test::FileSelector,
-    test_attempts::StoredAttempt,
+    test_attempts::{StoredAttempt, TestAttempts},
     timestamp::Timestamp,
 };
 use assay_explain::{
@@ -51,7 +51,6 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         page: address.as_deref(),
     };
     let first_attempts = attempts.attempts.get(..ATTEMPTS.min(attempts.attempts.len()));
-    let executions = attempts.attempts.iter().map(|attempt| attempt.execution).max();
     let omitted = usize::try_from(attempts.omitted).unwrap_or_default();
     let hidden = attempts.attempts.len().saturating_sub(ATTEMPTS) + omitted;
     let body = html! {
@@ -73,26 +72,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         div.attempts {
             @for (place, attempt) in first_attempts.unwrap_or_default().iter().enumerate() {
                 @let prompt = prompt::of(prompt_place, &attempts, attempt, explained.as_ref());
-                section.panel {
-                    h3 {
-                        span class={ "chip " (attempt.status.as_str()) } { (figures::ended(attempt.status)) } " "
-                        (prompt::label(attempt.retry))
-                        @if executions.is_some_and(|last| last > 0) { ", execution " (attempt.execution + 1) }
-                    }
-                    p.facts {
-                        @if let Some(duration) = attempt.duration_ms { span { (words::duration(duration)) } }
-                        @if let Some(browser) = &attempt.browser_name { span { bdi { (browser) } } }
-                        @if let Some(shard) = attempt.shard { span { "shard " (shard.index) } }
-                    }
-                    @if let Some(reason) = &attempt.skip_reason { p { "Skipped: " bdi { (cut(reason)) } } }
-                    (errors(attempt))
-                    (output(&attempt.output, attempts.started_at, view.now))
-                    @if let Some(prompt) = &prompt {
-                        @let anchor = format!("prompt-{place}");
-                        p { button type="button" data-copy=(anchor) hidden { "Copy prompt" } }
-                        details.plain { summary { "Prompt for an assistant" } pre id=(anchor) tabindex="0" { (prompt) } }
-                    }
-                }
+                (panel(&attempts, attempt, prompt.as_deref().map(|prompt| (place, prompt)), view.now))
             }
         }
         @if hidden > 0 { p.sub { "And " (words::grouped(hidden)) " more attempts; the JSON has them." } }
@@ -121,6 +101,38 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         body,
     }
     .into())
+}
+
+/// One attempt, with its prompt and the prompt's number on the page.
+fn panel(
+    of: &TestAttempts,
+    attempt: &StoredAttempt,
+    prompt: Option<(usize, &str)>,
+    now: Timestamp,
+) -> Markup {
+    let has_executions = of.attempts.iter().any(|attempt| attempt.execution > 0);
+    html! {
+        section.panel {
+            h3 {
+                span class={ "chip " (attempt.status.as_str()) } { (figures::ended(attempt.status)) } " "
+                (prompt::label(attempt.retry))
+                @if has_executions { ", execution " (attempt.execution + 1) }
+            }
+            p.facts {
+                @if let Some(duration) = attempt.duration_ms { span { (words::duration(duration)) } }
+                @if let Some(browser) = &attempt.browser_name { span { bdi { (browser) } } }
+                @if let Some(shard) = attempt.shard { span { "shard " (shard.index) } }
+            }
+            @if let Some(reason) = &attempt.skip_reason { p { "Skipped: " bdi { (cut(reason)) } } }
+            (errors(attempt))
+            (output(&attempt.output, of.started_at, now))
+            @if let Some((place, prompt)) = prompt {
+                @let anchor = format!("prompt-{place}");
+                p { button type="button" data-copy=(anchor) hidden { "Copy prompt" } }
+                details.plain { summary { "Prompt for an assistant" } pre id=(anchor) tabindex="0" { (prompt) } }
+            }
+        }
+    }
 }
 
 fn errors(attempt: &StoredAttempt) -> Markup {

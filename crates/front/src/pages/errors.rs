@@ -1,7 +1,12 @@
 //! `/p/{id}/errors`: the error signatures of a period.
 
 use assay_components::{chart, words};
-use assay_domain::signature::{Category, SignatureDays, SignatureQuery, SignatureSort};
+use assay_domain::{
+    id::ProjectId,
+    period::Days,
+    signature::{Category, Signature, SignatureDays, SignatureQuery, SignatureSort},
+    timestamp::Timestamp,
+};
 use maud::{Markup, html};
 
 use super::parts::{branch_field, choice, count, grouped, new_within, pager, when};
@@ -40,8 +45,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         view.store
             .signature_days(&project, &fingerprints, &query.window, query.branch.as_deref())?;
     let branches = view.store.branches(&project)?;
-    let days_of_window = query.window.days.count();
-    let days = days_of_window.to_string();
+    let days = query.window.days.count().to_string();
     let path = links::project(project.id, "/errors");
     let filters = [
         ("days", Some(days.as_str())),
@@ -55,18 +59,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         let page_parameters = [("page", Some(page.as_str())), ("perPage", per_page)];
         links::with_query(path, &[&filters[..], &page_parameters].concat())
     };
-    let category = query.category.map(Category::as_str);
     let body = html! {
         h1 { "Errors" }
         p.sub { "Failed attempts with the same error text, apart from its changing parts, are one error." }
-        form.controls role="search" action=(path) method="get" data-live {
-            label.search { span.unseen { "Search errors" } input name="search" type="search" value=[query.search.as_deref()] maxlength="200" placeholder="Search errors" autocomplete="off"; }
-            (branch_field("Branch", "any", query.branch.as_deref(), branches.names.iter().map(String::as_str)))
-            label { span { "Kind" } select name="category" { (choice("", category, "any")) @for each in Category::ALL { (choice(each.as_str(), category, each.as_str())) } } }
-            label { span { "Sort by" } select name="sort" { @for (sort, label) in SORTS { (choice(sort.as_str(), Some(query.sort.as_str()), label)) } } }
-            label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
-            button type="submit" { "Apply" }
-        }
+        (controls(view, &path, &query, &branches.names))
         div #results {
             p.sub { (count(list.page.total, "error signature")) @if list.unfingerprinted_count > 0 { ", and " (count(list.unfingerprinted_count, "failed attempt")) " without any text" } "." @if !list.signatures.is_empty() { " Bars: occurrences a day, the newest on the right." } }
             @if list.signatures.is_empty() { p.empty {
@@ -74,25 +70,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                 @else { "No test failed with an error text in the last " (days) " days." }
             } } @else {
                 ol.rows {
-                    @for (signature, by_day) in list.signatures.iter().zip(&by_day) {
-                        li.row {
-                            div.card.signature {
-                                (days_of(by_day))
-                                p {
-                                    a.leaf href=(links::signature(project.id, &signature.fingerprint)) { bdi { (signature.title) } }
-                                    @if signature.is_new { " " (new_within(days_of_window)) }
-                                }
-                                p.facts {
-                                    span.category { (signature.category) }
-                                    span { b { (grouped(signature.occurrence_count)) } " ×" }
-                                    span { (count(signature.test_count, "test")) }
-                                    span { (count(signature.run_count, "run")) }
-                                    @if let Some(file) = &signature.file_path { span { bdi { (file) } } }
-                                    span { "last seen " (when(signature.last_seen, view.now)) }
-                                }
-                            }
-                        }
-                    }
+                    @for (signature, by_day) in list.signatures.iter().zip(&by_day) { (row(project.id, signature, by_day, query.window.days, view.now)) }
                 }
             }
             (pager(&list.page, |page| address(&path, page, None)))
@@ -111,6 +89,50 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         api: vec![api],
     }
     .into())
+}
+
+/// The search and the filters of the list.
+fn controls(view: &View<'_>, path: &str, query: &SignatureQuery, branches: &[String]) -> Markup {
+    let days = query.window.days.count().to_string();
+    let category = query.category.map(Category::as_str);
+    html! {
+        form.controls role="search" action=(path) method="get" data-live {
+            label.search { span.unseen { "Search errors" } input name="search" type="search" value=[query.search.as_deref()] maxlength="200" placeholder="Search errors" autocomplete="off"; }
+            (branch_field("Branch", "any", query.branch.as_deref(), branches.iter().map(String::as_str)))
+            label { span { "Kind" } select name="category" { (choice("", category, "any")) @for each in Category::ALL { (choice(each.as_str(), category, each.as_str())) } } }
+            label { span { "Sort by" } select name="sort" { @for (sort, label) in SORTS { (choice(sort.as_str(), Some(query.sort.as_str()), label)) } } }
+            label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
+            button type="submit" { "Apply" }
+        }
+    }
+}
+
+fn row(
+    project: ProjectId,
+    signature: &Signature,
+    by_day: &SignatureDays,
+    days: Days,
+    now: Timestamp,
+) -> Markup {
+    html! {
+        li.row {
+            div.card.signature {
+                (days_of(by_day))
+                p {
+                    a.leaf href=(links::signature(project, &signature.fingerprint)) { bdi { (signature.title) } }
+                    @if signature.is_new { " " (new_within(days.count())) }
+                }
+                p.facts {
+                    span.category { (signature.category) }
+                    span { b { (grouped(signature.occurrence_count)) } " ×" }
+                    span { (count(signature.test_count, "test")) }
+                    span { (count(signature.run_count, "run")) }
+                    @if let Some(file) = &signature.file_path { span { bdi { (file) } } }
+                    span { "last seen " (when(signature.last_seen, now)) }
+                }
+            }
+        }
+    }
 }
 
 /// Occurrences a day, the newest on the right.

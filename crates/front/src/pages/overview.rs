@@ -79,17 +79,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let days = Daily::of(&history, view.now);
     let id = project.id;
     let list = |group: &Group, heading: &str| {
-        html! {
-            @if !group.worst.is_empty() {
-                section aria-label=(heading) {
-                    h2 { (heading) }
-                    (rows::rows(id, &history, (stable, owners), &group.worst(), view.now))
-                    @if group.tests > group.worst.len() {
-                        p.pages { a href=(links::tests_with(id, group.status)) { "All " (words::grouped(group.tests)) } }
-                    }
-                }
-            }
-        }
+        let rows = rows::rows(id, &history, (stable, owners), &group.worst(), view.now);
+        group.section(id, heading, &rows)
     };
     let body = html! {
         h1 { (stable.sentence(&history)) }
@@ -227,6 +218,21 @@ impl Group {
             tests: count,
             worst: owned.collect(),
         })
+    }
+
+    /// The rows of the worst tests, with a link to all. Nothing without a test.
+    fn section(&self, project: ProjectId, heading: &str, rows: &Markup) -> Markup {
+        html! {
+            @if !self.worst.is_empty() {
+                section aria-label=(heading) {
+                    h2 { (heading) }
+                    (rows)
+                    @if self.tests > self.worst.len() {
+                        p.pages { a href=(links::tests_with(project, self.status)) { "All " (words::grouped(self.tests)) } }
+                    }
+                }
+            }
+        }
     }
 
     fn worst(&self) -> Vec<NamedVerdict<'_>> {

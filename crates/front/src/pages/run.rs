@@ -62,24 +62,18 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     };
     let counts = run_with(&SomeTests::Of(Vec::new()))?.counts;
 
-    let filter = requested_filter.unwrap_or(if counts.failed > 0 {
-        "failed"
-    } else if counts.recovered > 0 {
-        "recovered"
-    } else {
-        "all"
-    });
-    let knowledge: Knowledge = view.word("mode")?.unwrap_or(Knowledge::AtTheTime);
-    let list = match filter {
-        "failed" => Some(ListedFailures::FailedTests),
-        "recovered" => Some(ListedFailures::RecoveredTests),
-        _ => None,
+    let shown = Selection {
+        path: links::run(project.id, &id),
+        filter: requested_filter.unwrap_or_else(|| default_filter(counts.failed, counts.recovered)),
+        sort,
+        knowledge: view.word("mode")?.unwrap_or(Knowledge::AtTheTime),
     };
+    let list = shown.list();
     let causes = Causes::read(
         view,
         &project,
         id,
-        knowledge,
+        shown.knowledge,
         list.map_or((ListedFailures::All, 1), |listed| (listed, page)),
     )?;
     let place = match list {
@@ -93,47 +87,15 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (None, Some(_)) => SomeTests::Slowest { offset, limit },
     })?;
     let decisions = Decisions::read(view, &project, id)?;
-    let path = links::run(project.id, &id);
-    let mode = (knowledge == Knowledge::Hindsight).then_some(knowledge.as_str());
-    let sorted_address = |filter: &str, sort: Option<&str>, page: Option<&str>, mode: Option<&str>| {
-        links::with_query(
-            &path,
-            &[
-                ("show", Some(filter)),
-                ("sort", sort),
-                ("mode", mode),
-                ("page", page),
-            ],
-        )
-    };
-    let address = |filter: &str, page: Option<&str>, mode: Option<&str>| {
-        sorted_address(filter, sort.filter(|_| filter == "all"), page, mode)
-    };
     let repository_links = RepositoryLinks::of(&run);
     let body = html! {
         (head(project.id, &run, &repository_links, view.now))
         (report_errors(&run))
         (decisions.section(view.now))
-        @if run.counts.failed > 0 { (causes.gate(|mode| address(filter, None, mode))) }
+        @if run.counts.failed > 0 { (causes.gate(|mode| shown.address(shown.filter, None, mode))) }
         section aria-labelledby="tests" {
             h2 #tests { "Tests" }
-            nav.controls aria-label="Which tests" {
-                div.chips {
-                    @for (word, label) in TEST_FILTERS {
-                        @let count = match word { "failed" => run.counts.failed, "recovered" => run.counts.recovered, _ => run.counts.total };
-                        a href=(address(word, None, mode)) aria-current=[(word == filter).then_some("true")] {
-                            (label) " " span { (grouped(count)) }
-                        }
-                    }
-                }
-                @if list.is_none() {
-                    div.chips {
-                        @for (each, label) in [(None, "by file"), (Some("duration"), "longest first")] {
-                            a href=(sorted_address(filter, each, None, mode)) aria-current=[(each == sort).then_some("true")] { (label) }
-                        }
-                    }
-                }
-            }
+            (shown.controls(&run))
             @if place.total == 0 {
                 p.empty { "No such test in this run." }
             } @else if list.is_some() {
@@ -141,14 +103,14 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             } @else {
                 (listed_tests(project.id, &run, &repository_links, &decisions, sort.is_some()))
             }
-            (pager(&place, |page| address(filter, Some(&page.to_string()), mode)))
+            (pager(&place, |page| shown.address(shown.filter, Some(&page.to_string()), shown.mode())))
         }
         @if list.is_some() { (reading::folded(&[&reading::CAUSES])) }
     };
     let detail = format!("/projects/{}/runs/{id}", project.id);
     let explained = links::with_query(
         &format!("{detail}/failures"),
-        &[("mode", mode), ("limit", Some("200"))],
+        &[("mode", shown.mode()), ("limit", Some("200"))],
     );
     Ok(Page {
         title: format!("Run {}, {}", run.run.run_number, project.name),
@@ -158,6 +120,83 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         body,
     }
     .into())
+}
+
+/// The failed tests of a run that has some, else those that passed on retry, else all.
+const fn default_filter(failed: u32, recovered: u32) -> &'static str {
+    match (failed, recovered) {
+        (1.., _) => "failed",
+        (0, 1..) => "recovered",
+        (0, 0) => "all",
+    }
+}
+
+/// Which tests of a run the page shows, and in which order.
+struct Selection {
+    path: String,
+    filter: &'static str,
+    sort: Option<&'static str>,
+    knowledge: Knowledge,
+}
+
+impl Selection {
+    /// The list of failures; none for all tests.
+    fn list(&self) -> Option<ListedFailures> {
+        match self.filter {
+            "failed" => Some(ListedFailures::FailedTests),
+            "recovered" => Some(ListedFailures::RecoveredTests),
+            _ => None,
+        }
+    }
+
+    fn mode(&self) -> Option<&'static str> {
+        (self.knowledge == Knowledge::Hindsight).then_some(self.knowledge.as_str())
+    }
+
+    /// The address of tests of the run in the present order.
+    fn address(&self, filter: &str, page: Option<&str>, mode: Option<&str>) -> String {
+        self.sorted_address(filter, self.sort.filter(|_| filter == "all"), page, mode)
+    }
+
+    fn sorted_address(
+        &self,
+        filter: &str,
+        sort: Option<&str>,
+        page: Option<&str>,
+        mode: Option<&str>,
+    ) -> String {
+        let parameters = [
+            ("show", Some(filter)),
+            ("sort", sort),
+            ("mode", mode),
+            ("page", page),
+        ];
+        links::with_query(&self.path, &parameters)
+    }
+
+    /// The links to other tests and to another order.
+    fn controls(&self, run: &RunDetail) -> Markup {
+        let (filter, mode) = (self.filter, self.mode());
+        html! {
+            nav.controls aria-label="Which tests" {
+                div.chips {
+                    @for (word, label) in TEST_FILTERS {
+                        @let count = match word { "failed" => run.counts.failed, "recovered" => run.counts.recovered, _ => run.counts.total };
+                        a href=(self.address(word, None, mode)) aria-current=[(word == filter).then_some("true")] {
+                            (label) " " span { (grouped(count)) }
+                        }
+                    }
+                }
+                @if self.list().is_none() {
+                    div.chips {
+                        @for (each, label) in [(None, "by file"), (Some("duration"), "longest first")] {
+                            a href=(self.sorted_address(filter, each, None, mode)) aria-current=[(each == self.sort).then_some("true")] { (label) }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Links from the run's commit, files and pull request to its repository.

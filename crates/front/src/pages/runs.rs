@@ -20,53 +20,26 @@ use crate::{
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
-    let window = view.window()?;
-    let (branch, status): (_, Option<Outcome>) = (view.text("branch")?, view.word("status")?);
-    let sha = view.parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
-        let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_sha.then(|| sha.to_ascii_lowercase())
-    })?;
-    let trusted: Option<bool> = view.parse("trusted", "must be true or false", |word| word.parse().ok())?;
-    let trusted_word = trusted.map(|trusted| if trusted { "true" } else { "false" });
+    let query = query(view)?;
     let is_by_duration = view
         .parse("sort", "must be duration", |sort| {
             (sort == "duration").then_some(())
         })?
         .is_some();
     let sort = is_by_duration.then_some("duration");
-    let position = view.parse("cursor", "must come from a link of the list", cursor::decode)?;
-    let direction = view.parse("direction", "must be one of next, prev", |word| match word {
-        "next" => Some(Direction::Next),
-        "prev" => Some(Direction::Prev),
-        _ => None,
-    })?;
-    let query = RunQuery {
-        window,
-        branch: branch.clone(),
-        sha: sha.clone(),
-        pull_request: None,
-        trusted,
-        number: None,
-        status,
-        per_page: PER_PAGE,
-        position,
-        direction: direction
-            .filter(|_| position.is_some())
-            .unwrap_or(Direction::Next),
-    };
     let mut page = view.store.runs(&project, &query)?;
     if is_by_duration {
         page.runs = view.store.longest_runs(&project, &query)?;
         (page.has_older, page.has_newer) = (false, false);
     }
     let branches = view.store.branches(&project)?;
-    let days = window.days.count().to_string();
+    let days = query.window.days.count().to_string();
     let filters = [
         ("days", Some(days.as_str())),
-        ("branch", branch.as_deref()),
-        ("sha", sha.as_deref()),
-        ("status", status.map(Outcome::as_str)),
-        ("trusted", trusted_word),
+        ("branch", query.branch.as_deref()),
+        ("sha", query.sha.as_deref()),
+        ("status", query.status.map(Outcome::as_str)),
+        ("trusted", query.trusted.map(word_of)),
         ("sort", sort),
     ];
     let address = |run: &RunRow, direction: &'static str| {
@@ -83,25 +56,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let body = html! {
         h1 { "Runs" }
         p.sub { "Stable branch " code { bdi { (page.stable_branch) } } "." }
-        form.controls role="search" action=(links::project(project.id, "/runs")) method="get" data-live {
-            (branch_field("Branch", "any", branch.as_deref(), branches.names.iter().map(String::as_str)))
-            label { span { "Commit" } input name="sha" value=[sha.as_deref()] maxlength="40" placeholder="any" autocomplete="off"; }
-            label { span { "Ended" } select name="status" {
-                (choice("", status.map(Outcome::as_str), "any way"))
-                (choice("failed", status.map(Outcome::as_str), "failed"))
-                (choice("passed", status.map(Outcome::as_str), "passed"))
-            } }
-            label { span { "Sent with" } select name="trusted" {
-                (choice("", trusted_word, "any key"))
-                (choice("true", trusted_word, "a trusted key"))
-                (choice("false", trusted_word, "a public key"))
-            } }
-            label { span { "Sort by" } select name="sort" { (choice("", sort, "newest")) (choice("duration", sort, "duration")) } }
-            label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
-            button type="submit" { "Apply" }
-        }
+        (controls(view, project.id, &query, sort, &branches.names))
         div #results {
-            p.sub { (count(page.total, "run")) " in " (window.days.count()) " days" @if is_filtered(&query) { " with these filters" } @if is_by_duration { ", the longest " (page.runs.len()) " first" } "." }
+            p.sub { (count(page.total, "run")) " in " (query.window.days.count()) " days" @if is_filtered(&query) { " with these filters" } @if is_by_duration { ", the longest " (page.runs.len()) " first" } "." }
             @if page.runs.is_empty() { (empty_list(project.id, &query)) } @else { (table(project.id, &page.runs, view.now)) }
             nav.pages aria-label="Pages" {
                 @if let (true, Some(first)) = (page.has_newer, page.runs.first()) { a.button rel="prev" href=(address(first, "prev")) { "Newer" } }
@@ -109,8 +66,8 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             }
         }
     };
-    let cursor = position.map(cursor::encode);
-    let direction = match (position, query.direction) {
+    let cursor = query.position.map(cursor::encode);
+    let direction = match (query.position, query.direction) {
         (Some(_), Direction::Prev) => Some("prev"),
         _ => None,
     };
@@ -130,6 +87,74 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         body,
     }
     .into())
+}
+
+/// The runs that the address asks for.
+fn query(view: &View<'_>) -> Result<RunQuery, FrontError> {
+    let window = view.window()?;
+    let (branch, status): (_, Option<Outcome>) = (view.text("branch")?, view.word("status")?);
+    let sha = view.parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
+        let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_sha.then(|| sha.to_ascii_lowercase())
+    })?;
+    let trusted: Option<bool> = view.parse("trusted", "must be true or false", |word| word.parse().ok())?;
+    let position = view.parse("cursor", "must come from a link of the list", cursor::decode)?;
+    let direction = view.parse("direction", "must be one of next, prev", |word| match word {
+        "next" => Some(Direction::Next),
+        "prev" => Some(Direction::Prev),
+        _ => None,
+    })?;
+    Ok(RunQuery {
+        window,
+        branch,
+        sha,
+        pull_request: None,
+        trusted,
+        number: None,
+        status,
+        per_page: PER_PAGE,
+        position,
+        direction: direction
+            .filter(|_| position.is_some())
+            .unwrap_or(Direction::Next),
+    })
+}
+
+/// The filters of the list.
+fn controls(
+    view: &View<'_>,
+    project: ProjectId,
+    query: &RunQuery,
+    sort: Option<&str>,
+    branches: &[String],
+) -> Markup {
+    let status = query.status.map(Outcome::as_str);
+    let trusted = query.trusted.map(word_of);
+    let days = query.window.days.count().to_string();
+    html! {
+        form.controls role="search" action=(links::project(project, "/runs")) method="get" data-live {
+            (branch_field("Branch", "any", query.branch.as_deref(), branches.iter().map(String::as_str)))
+            label { span { "Commit" } input name="sha" value=[query.sha.as_deref()] maxlength="40" placeholder="any" autocomplete="off"; }
+            label { span { "Ended" } select name="status" {
+                (choice("", status, "any way"))
+                (choice("failed", status, "failed"))
+                (choice("passed", status, "passed"))
+            } }
+            label { span { "Sent with" } select name="trusted" {
+                (choice("", trusted, "any key"))
+                (choice("true", trusted, "a trusted key"))
+                (choice("false", trusted, "a public key"))
+            } }
+            label { span { "Sort by" } select name="sort" { (choice("", sort, "newest")) (choice("duration", sort, "duration")) } }
+            label { span { "Days" } select name="days" { @for each in view.periods() { (choice(&each.to_string(), Some(&days), &each.to_string())) } } }
+            button type="submit" { "Apply" }
+        }
+    }
+}
+
+/// The word of a filter in the address.
+const fn word_of(trusted: bool) -> &'static str {
+    if trusted { "true" } else { "false" }
 }
 
 const fn is_filtered(query: &RunQuery) -> bool {

@@ -12,46 +12,16 @@ use assay_reports::ReadError;
 
 use crate::error::IngestError;
 
-/// One error for each code, with its description.
-pub(super) fn errors() -> Vec<(IngestError, &'static str)> {
-    let now = Timestamp::from_unix_ms(0);
-    let broken = ReadError::Broken {
-        file: String::new(),
-        line: 1,
-        format: "",
-        problem: String::new(),
-    };
-    let unrecognised = ReadError::Unrecognised {
-        file: String::new(),
-        hint: String::new(),
-    };
-    let sharding_differs = RecordError::ShardingDiffers {
-        run_number: 1,
-        stored_sharded: false,
-    };
-    let revision_differs = RecordError::RevisionDiffers {
-        run_number: 1,
-        run_key: String::new(),
-        stored: String::new(),
-        reported: String::new(),
-    };
-    let run_closed = RuleViolation::RunClosed {
-        run_number: 1,
-        first_shard_at: now,
-    };
-    let day_used_up = RuleViolation::DayUsedUp {
-        what: "",
-        most: 1,
-        after_s: 1,
-    };
-    let unknown_test = DecisionError::NoTest {
-        run_number: 1,
-        test_name: String::new(),
-    };
-    let failed = StoreError::Failed {
-        doing: "",
-        source: "".into(),
-    };
+/// An error with its description.
+type Described = (IngestError, &'static str);
+
+/// One error for each code.
+pub(super) fn errors() -> Vec<Described> {
+    let groups: [fn() -> Vec<Described>; 4] = [of_keys, of_requests, of_reports, of_the_server];
+    groups.into_iter().flat_map(|group| group()).collect()
+}
+
+fn of_keys() -> Vec<Described> {
     let refused = |refusal: Refusal| IngestError::from(Problem::from(refusal));
     vec![
         (refused(Refusal::MissingKey), "The request has no bearer key."),
@@ -62,6 +32,11 @@ pub(super) fn errors() -> Vec<(IngestError, &'static str)> {
         ),
         (refused(Refusal::KeyRevoked), "The key was revoked."),
         (refused(Refusal::KeyExpired), "The key has expired."),
+    ]
+}
+
+fn of_requests() -> Vec<Described> {
+    vec![
         (IngestError::NoSuchRoute, "There is no such path."),
         (
             IngestError::NoSuchMethod { allow: "POST" },
@@ -96,6 +71,40 @@ pub(super) fn errors() -> Vec<(IngestError, &'static str)> {
             RuleViolation::NotAPullRequest.into(),
             "The key is for pull requests only, and the report has no pull request or is of the stable branch.",
         ),
+    ]
+}
+
+fn of_reports() -> Vec<Described> {
+    let now = Timestamp::from_unix_ms(0);
+    let broken = ReadError::Broken {
+        file: String::new(),
+        line: 1,
+        format: "",
+        problem: String::new(),
+    };
+    let unrecognised = ReadError::Unrecognised {
+        file: String::new(),
+        hint: String::new(),
+    };
+    let sharding_differs = RecordError::ShardingDiffers {
+        run_number: 1,
+        stored_sharded: false,
+    };
+    let revision_differs = RecordError::RevisionDiffers {
+        run_number: 1,
+        run_key: String::new(),
+        stored: String::new(),
+        reported: String::new(),
+    };
+    let run_closed = RuleViolation::RunClosed {
+        run_number: 1,
+        first_shard_at: now,
+    };
+    let unknown_test = DecisionError::NoTest {
+        run_number: 1,
+        test_name: String::new(),
+    };
+    vec![
         (
             broken.into(),
             "A file has a known format but cannot be read; `line` is the position.",
@@ -126,6 +135,20 @@ pub(super) fn errors() -> Vec<(IngestError, &'static str)> {
             "The project has no such run, the run no such shard, or none of its uploads is recorded.",
         ),
         (unknown_test.into(), "The run has no result of an excused test."),
+    ]
+}
+
+fn of_the_server() -> Vec<Described> {
+    let day_used_up = RuleViolation::DayUsedUp {
+        what: "",
+        most: 1,
+        after_s: 1,
+    };
+    let failed = StoreError::Failed {
+        doing: "",
+        source: "".into(),
+    };
+    vec![
         (
             Problem::RateLimited { after_s: 1 }.into(),
             "The key sent more uploads than its limit per minute.",

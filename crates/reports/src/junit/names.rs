@@ -67,31 +67,7 @@ impl<'a> Names<'a> {
             | Dialect::Jest
             | Dialect::Ctest
             | Dialect::Robot
-            | Dialect::Other => {
-                let variant = suite.and_then(|suite| suite.variant.as_ref());
-                // The rest of the suite's name beside the browser.
-                let subject = variant.map(|variant| &*variant.rest);
-                let of_suites = || suites.iter().rev().find(|suite| suite.is_path);
-                let names_file = subject
-                    .filter(|subject| paths::is_path(subject))
-                    .or_else(|| of_suites().map(|suite| &*suite.name));
-                let file_path = self
-                    .written_file(input, suite, case)
-                    .or_else(|| names_file.map(|file| input.stored_path(file)));
-                let subject = subject.filter(|subject| {
-                    case.class().trim().is_empty() && !subject.is_empty() && !paths::is_path(subject)
-                });
-                let platform = variant.map(|variant| &*variant.platform).into_iter();
-                let name = match subject {
-                    Some(subject) => text::joined(platform.chain(class_and_name(subject, &case.name))),
-                    None => {
-                        let class = class_of(dialect, suites, case);
-                        let labels = labels(dialect, suites, class, case);
-                        text::joined(platform.chain(labels).chain(parts(dialect, class, &case.name)))
-                    }
-                };
-                TestName { name, file_path }
-            }
+            | Dialect::Other => self.of_class(input, dialect, suites, case),
         };
         // The only file of the checkout that fits the class name, where the report has none.
         let is_looked_up =
@@ -102,6 +78,40 @@ impl<'a> Names<'a> {
             None
         };
         LocatedTest { test, found_file }
+    }
+
+    /// The name and file of a case that its class and its suites name.
+    fn of_class(
+        &mut self,
+        input: &Input<'_>,
+        dialect: Dialect,
+        suites: &[Suite<'a>],
+        case: &Case<'a>,
+    ) -> TestName {
+        let suite = suites.last();
+        let variant = suite.and_then(|suite| suite.variant.as_ref());
+        // The rest of the suite's name beside the browser.
+        let subject = variant.map(|variant| &*variant.rest);
+        let of_suites = || suites.iter().rev().find(|suite| suite.is_path);
+        let names_file = subject
+            .filter(|subject| paths::is_path(subject))
+            .or_else(|| of_suites().map(|suite| &*suite.name));
+        let file_path = self
+            .written_file(input, suite, case)
+            .or_else(|| names_file.map(|file| input.stored_path(file)));
+        let subject = subject.filter(|subject| {
+            case.class().trim().is_empty() && !subject.is_empty() && !paths::is_path(subject)
+        });
+        let platform = variant.map(|variant| &*variant.platform).into_iter();
+        let name = match subject {
+            Some(subject) => text::joined(platform.chain(class_and_name(subject, &case.name))),
+            None => {
+                let class = class_of(dialect, suites, case);
+                let labels = labels(dialect, suites, class, case);
+                text::joined(platform.chain(labels).chain(parts(dialect, class, &case.name)))
+            }
+        };
+        TestName { name, file_path }
     }
 
     fn written_file(
