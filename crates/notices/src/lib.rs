@@ -3,9 +3,9 @@
 //! A judgement writes edges to the outbox (`assay_domain::edge`). A pass of the [`Notifier`] goes through four steps,
 //! each with its own state in the database, so that a killed program continues where it was:
 //!
-//! 1. [`settle`]: an edge becomes certain, or a later judgement takes it back.
-//! 2. [`plan`]: for each target, which settled edges are told now, and which wait.
-//! 3. [`compose`]: the content of the message, from the stored results.
+//! 1. [`settle()`]: an edge becomes certain, or a later judgement takes it back.
+//! 2. [`plan()`]: for each target, which settled edges are told now, and which wait.
+//! 3. `compose`: the content of the message, from the stored results.
 //! 4. delivery: the message is sent until the target takes it.
 //!
 //! Nothing here opens a socket. A [`Channel`] does.
