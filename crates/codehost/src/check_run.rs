@@ -22,14 +22,8 @@ pub(crate) fn write(host: &GitHub, revision: &str, comment: &Comment) -> Result<
     };
     let summary = run.pointer("/output/summary").and_then(Value::as_str);
     let summary = summary.unwrap_or_default();
-    if comment.says_the_same_as(summary) {
-        return Ok(Outcome::Unchanged);
-    }
-    if comment
-        .state_of(summary)
-        .is_some_and(|state| state > comment.state)
-    {
-        return Ok(Outcome::Newer);
+    if let Some(kept) = comment.reason_to_keep(summary) {
+        return Ok(kept);
     }
     let id = run.get("id").and_then(Value::as_u64);
     let id = id.ok_or(PostError::Unreadable("id of the check run"))?;

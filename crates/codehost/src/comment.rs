@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::post::Outcome;
+
 /// What the server composed for a commit. Fields that this program does not need are ignored.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -72,6 +74,19 @@ impl Comment {
     /// Whether another text says the same, whatever the state in its first line.
     pub(crate) fn says_the_same_as(&self, body: &str) -> bool {
         text(&self.markdown) == text(body)
+    }
+
+    /// Why an earlier text stays: it says the same, or it has a newer state. None if it is to be replaced.
+    pub(crate) fn reason_to_keep(&self, body: &str) -> Option<Outcome> {
+        if self.says_the_same_as(body) {
+            return Some(Outcome::Unchanged);
+        }
+        self.is_older_than(body).then_some(Outcome::Newer)
+    }
+
+    /// Whether another text has a newer state.
+    pub(crate) fn is_older_than(&self, body: &str) -> bool {
+        self.state_of(body).is_some_and(|state| state > self.state)
     }
 
     /// The id of the project, as the hidden first line has it.

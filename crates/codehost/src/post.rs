@@ -35,7 +35,7 @@ pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostErr
     let is_new = match &earlier {
         None if comment.clean => return Ok(Outcome::Silent),
         None => true,
-        Some(earlier) => !is_newer(comment, &earlier.body) && comment.begins_to_block(&earlier.body),
+        Some(earlier) => !comment.is_older_than(&earlier.body) && comment.begins_to_block(&earlier.body),
     };
     if is_new {
         if let Some(earlier) = earlier {
@@ -51,18 +51,11 @@ pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostErr
     let Some(earlier) = earlier else {
         return Ok(Outcome::Created);
     };
-    if comment.says_the_same_as(&earlier.body) {
-        return Ok(Outcome::Unchanged);
-    }
-    if is_newer(comment, &earlier.body) {
-        return Ok(Outcome::Newer);
+    if let Some(kept) = comment.reason_to_keep(&earlier.body) {
+        return Ok(kept);
     }
     host.edit(earlier.id, &comment.markdown)?;
     Ok(Outcome::Edited)
-}
-
-fn is_newer(comment: &Comment, body: &str) -> bool {
-    comment.state_of(body).is_some_and(|state| state > comment.state)
 }
 
 /// Deletes all comments but the oldest, and returns that one.
