@@ -6,16 +6,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use assay_domain::{cause::Cause, test::TestName};
-use assay_explain::failures::action;
+use assay_explain::failures::{BLOCKS_FROM, action};
 use assay_flakiness::plan::reruns::{self, Limits, ProcessOf, RerunKind, RerunResults, Suspect};
 
 use crate::{
     judged::{JudgedFailure, JudgedRun},
     policy::Reran,
 };
-
-/// The bound from which a run is blocked, as in the server's answer.
-const BLOCKS_FROM: f64 = 0.9;
 
 /// How long tests take, from a report.
 #[derive(Debug, Clone, Default)]

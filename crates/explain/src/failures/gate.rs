@@ -14,7 +14,7 @@ const CLEAR: f64 = 0.6;
 /// A run passes if the probability that its branch broke a test is below this.
 const PASSES_BELOW: f64 = 0.05;
 /// A run is blocked from this probability on.
-const BLOCKS_FROM: f64 = 0.9;
+pub const BLOCKS_FROM: f64 = 0.9;
 
 /// The action for a run with failures.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
