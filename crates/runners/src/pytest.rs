@@ -11,15 +11,32 @@ pub(crate) fn entry(test: &TestName) -> Result<String, &'static str> {
 
 /// The plug-in.
 pub(crate) fn plugin(names: &[String], list_use: Use) -> String {
+    let (left_out, kept) = match list_use {
+        Use::Deselect => ("listed(item)", "not listed(item)"),
+        Use::Select => ("not listed(item)", "listed(item)"),
+    };
+    text(names, "", left_out, kept)
+}
+
+/// The plug-in that runs all tests of the files of these tests. The files are known once the tests are collected.
+pub(crate) fn plugin_of_files(names: &[String]) -> String {
+    let files = "    files = {item.nodeid.partition(\"::\")[0] for item in items if listed(item)}\n";
+    let file = "item.nodeid.partition(\"::\")[0]";
+    text(
+        names,
+        files,
+        &format!("{file} not in files"),
+        &format!("{file} in files"),
+    )
+}
+
+/// `before` are lines before the selection, and the other two are conditions of an item.
+fn text(names: &[String], before: &str, left_out: &str, kept: &str) -> String {
     let lines: String = names
         .iter()
         // JSON strings are valid Python strings.
         .map(|name| format!("    {},\n", serde_json::Value::from(name.as_str())))
         .collect();
-    let (left_out, kept) = match list_use {
-        Use::Deselect => ("listed(item)", "not listed(item)"),
-        Use::Select => ("not listed(item)", "listed(item)"),
-    };
     format!(
         r#"# Made by `assay quarantine`. Use: PYTHONPATH=. pytest -p assay_quarantine
 import re
@@ -42,7 +59,7 @@ def listed(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    left_out = [item for item in items if {left_out}]
+{before}    left_out = [item for item in items if {left_out}]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if {kept}]

@@ -8,6 +8,7 @@ use assay_domain::test::TestName;
 use crate::{
     Runner, Use, list,
     names::{class_and_method, literal},
+    pytest,
 };
 
 /// Which tests run again.
@@ -154,7 +155,7 @@ pub fn select(
         }
     };
     match (runner, names) {
-        (Runner::Pytest, Some(text)) => Ok(pytest(&text, selected, folder)),
+        (Runner::Pytest, Some(_)) => Ok(pytest(tests, selected, folder)),
         (Runner::Playwright, Some(text)) => Ok(playwright(tests, text, selected, folder)),
         (Runner::Go, Some(text)) => Ok(go(&text)),
         (Runner::Nextest, Some(text)) => Ok(arguments(["-E".to_owned(), text])),
@@ -203,17 +204,11 @@ fn arguments(arguments: impl IntoIterator<Item = String>) -> Selection {
 }
 
 /// A plug-in by variables, which also reach pytest through a shell.
-fn pytest(plugin: &str, selected: Selected, folder: &Path) -> Selection {
-    let plugin = format!("{plugin}\n");
+fn pytest(tests: &[TestName], selected: Selected, folder: &Path) -> Selection {
+    let names: Vec<String> = tests.iter().map(|test| test.name.clone()).collect();
     let text = match selected {
-        Selected::Alone => plugin,
-        // The files are known once the tests are collected.
-        Selected::WithFile => plugin.replace(
-            "    left_out = [",
-            "    files = {item.nodeid.partition(\"::\")[0] for item in items if listed(item)}\n    left_out = [",
-        )
-        .replace("not listed(item)", "item.nodeid.partition(\"::\")[0] not in files")
-        .replace("items if listed(item)]\n", "items if item.nodeid.partition(\"::\")[0] in files]\n"),
+        Selected::Alone => pytest::plugin(&names, Use::Select),
+        Selected::WithFile => pytest::plugin_of_files(&names),
     };
     Selection {
         arguments: Vec::new(),
