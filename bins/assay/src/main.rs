@@ -7,6 +7,7 @@ mod environment;
 mod errors;
 mod forwarding;
 mod gate;
+mod git;
 mod global;
 mod report_to;
 mod rerun;

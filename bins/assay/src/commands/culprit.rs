@@ -11,10 +11,12 @@ use assay_console::{message, misuse::Misuse, output};
 use assay_gate::plan::bisection::{Bisection, NextStep};
 use assay_sources::values;
 use clap::Args;
+use percent_encoding::{NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    git::git,
     global::Global,
     server_flags::{ConnectionFlags, ReadApiFlags},
 };
@@ -259,22 +261,6 @@ fn commits(repository: &Path, good: &str, bad: &str) -> anyhow::Result<Vec<Strin
     Ok(commits)
 }
 
-fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new("git")
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .context("git cannot be run")?;
-    ensure!(
-        output.status.success(),
-        "git {}: {}",
-        arguments.first().copied().unwrap_or_default(),
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 /// A worktree of this repository, removed at the end.
 struct Worktree {
     /// Holds the folder of the worktree.
@@ -414,13 +400,7 @@ impl History {
     }
 }
 
-/// A text as a part of a path or a value of a query.
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| match plain(byte) {
-            true => char::from(byte).to_string(),
-            false => format!("%{byte:02X}"),
-        })
-        .collect()
+/// A text in a path or a query.
+fn encoded(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, NON_ALPHANUMERIC)
 }

@@ -4,7 +4,6 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 
 use anyhow::{Context as _, bail};
@@ -19,6 +18,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    git::git,
     global::Global,
     server_flags::{ConnectionFlags, ReadApiFlags},
 };
@@ -204,15 +204,8 @@ fn of_server(global: &Global, args: &SplitArgs) -> anyhow::Result<Value> {
 
 /// The time of the checked-out commit, which all machines of a build have in common.
 fn commit_time() -> anyhow::Result<Timestamp> {
-    let output = Command::new("git")
-        .args(["show", "--no-patch", "--format=%ct", "HEAD"])
-        .stdin(Stdio::null())
-        .output();
-    let seconds = output
-        .ok()
-        .filter(|output| output.status.success())
-        .and_then(|output| String::from_utf8(output.stdout).ok())
-        .and_then(|text| text.trim().parse::<i64>().ok());
+    let shown = git(Path::new("."), &["show", "--no-patch", "--format=%ct", "HEAD"]);
+    let seconds = shown.ok().and_then(|text| text.trim().parse::<i64>().ok());
     let seconds = seconds.ok_or_else(|| {
         Misuse(
             "this folder has no commit whose time all machines share; give them the same --before TIME"
