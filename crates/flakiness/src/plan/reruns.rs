@@ -16,7 +16,7 @@ const SHARED_IN_FILE: f64 = 0.02;
 const SHARED_BY_FILES: f64 = 0.005;
 /// The share of breakages with which a test fails only sometimes, and how often it then fails. Chosen on simulations.
 const SOMETIMES: (f64, f64) = (0.1, 0.6);
-/// The probability that a flake repeats if the test runs alone. In `datasets/rerun-correlation` 3 % repeat.
+/// The probability that a flake repeats if the test runs alone. 3 % do, measured in docs/reruns.md.
 const FLAKES_AGAIN_ALONE: f64 = 0.1;
 /// The probability that a flaky test that has passed in a rerun fails in the next one.
 const FLAKES_LATER: f64 = 0.05;
