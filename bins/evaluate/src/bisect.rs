@@ -11,7 +11,7 @@ const COMMITS: [usize; 3] = [16, 64, 256];
 const RATES: (f64, f64) = (0.05, 0.3);
 /// The probability that broken code passes.
 const BROKEN_PASSES: f64 = 0.002;
-/// The largest factor by which the rate that the search is told differs from the true one.
+/// The largest factor by which the rate that the search gets differs from the true one.
 const WRONG_BY: f64 = 1.5;
 
 /// The table over this many histories of each length.
@@ -43,8 +43,8 @@ pub(crate) fn table(histories: u32, seed: u64) -> String {
 fn search(commits: usize, random: &mut StdRng) -> (bool, u32) {
     let culprit = random.random_range(0..commits);
     let rate = random.random_range(RATES.0..RATES.1);
-    let told = (rate * WRONG_BY.powf(random.random_range(-1.0..1.0))).min(0.9);
-    let mut bisection = Bisection::new(commits, told);
+    let given = (rate * WRONG_BY.powf(random.random_range(-1.0..1.0))).min(0.9);
+    let mut bisection = Bisection::new(commits, given);
     bisection.add(commits - 1, true);
     for runs in 0..1_000 {
         match bisection.next_step() {

@@ -32,6 +32,24 @@ pub struct Edge {
     pub settled: Option<Settled>,
 }
 
+impl Edge {
+    /// The test that it is about.
+    pub const fn test(&self) -> Option<TestOrdinal> {
+        match self.subject {
+            EdgeSubject::Test { test, .. } => Some(test),
+            EdgeSubject::Suite | EdgeSubject::Error { .. } => None,
+        }
+    }
+
+    /// The verdict on its test before.
+    pub const fn verdict_before(&self) -> Option<VerdictStatus> {
+        match self.subject {
+            EdgeSubject::Test { from, .. } => Some(from),
+            EdgeSubject::Suite | EdgeSubject::Error { .. } => None,
+        }
+    }
+}
+
 /// What an edge is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EdgeSubject {

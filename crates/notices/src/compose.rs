@@ -69,9 +69,9 @@ pub fn changes(
     let failures = Failures::read(reader, &project.project, edges, now)?;
     let branch = &project.stable_branch;
     let mut groups = failures.groups();
-    let told: HashSet<&str> = failures.fingerprints().collect();
+    let shown: HashSet<&str> = failures.fingerprints().collect();
     groups.extend(failures.runs_without_failures(edges));
-    groups.extend(new_errors(edges, &names, &told, branch));
+    groups.extend(new_errors(edges, &names, &shown, branch));
     for (event, sentence) in [
         (ChatEvent::TestFlaky, "became flaky"),
         (ChatEvent::TestResolved, "healthy again"),
@@ -133,17 +133,17 @@ pub(crate) fn names(reader: Reader<'_>, project: &Project, edges: &[Edge]) -> Re
     reader.outbox.edge_names(project.id, &tests, &errors)
 }
 
-/// The failures that the edges tell.
+/// The failures of the edges.
 struct Failures {
     /// In the order of their probability that a change caused them.
-    told: Vec<ExplainedFailure>,
+    shown: Vec<ExplainedFailure>,
     /// Those beyond the most that are read.
     unread: u64,
     /// Revision and suite of the runs that were read.
     runs: HashMap<RunId, Option<String>>,
-    /// The runs with a failure that is told.
+    /// The runs with a failure in the message.
     with_failures: HashSet<RunId>,
-    /// The runs with a failure, told or not.
+    /// The runs with a failure, in the message or not.
     with_any: HashSet<RunId>,
 }
 
@@ -161,7 +161,7 @@ impl Failures {
         runs.extend(of_tests.difference(&of_suites));
         runs.truncate(MOST_RUNS);
         let mut found = Self {
-            told: Vec::new(),
+            shown: Vec::new(),
             unread: 0,
             runs: HashMap::new(),
             with_failures: HashSet::new(),
@@ -193,13 +193,13 @@ impl Failures {
             if failure.status.is_failure() {
                 found.with_any.insert(run);
             }
-            let is_told = match of_suites.contains(&run) {
+            let is_shown = match of_suites.contains(&run) {
                 true => !is_flaky(&failure) || broken.contains(&failure.test),
                 false => broken.contains(&failure.test),
             };
-            if is_told && failure.status.is_failure() && tests.insert(failure.test) {
+            if is_shown && failure.status.is_failure() && tests.insert(failure.test) {
                 found.with_failures.insert(run);
-                found.told.push(failure);
+                found.shown.push(failure);
             }
         }
         found.unread = joined.total.saturating_sub(u64::from(MOST_FAILURES));
@@ -209,7 +209,7 @@ impl Failures {
     }
 
     fn fingerprints(&self) -> impl Iterator<Item = &str> {
-        self.told
+        self.shown
             .iter()
             .filter_map(|failure| failure.fingerprint.as_deref())
     }
@@ -217,7 +217,7 @@ impl Failures {
     /// The failures by error and by the run with which they began, the largest group first.
     fn groups(&self) -> Vec<Group> {
         let mut groups: BTreeMap<(Option<&str>, String), Vec<&ExplainedFailure>> = BTreeMap::new();
-        for failure in &self.told {
+        for failure in &self.shown {
             let key = (failure.fingerprint.as_deref(), since(failure));
             groups.entry(key).or_default().push(failure);
         }
@@ -251,13 +251,13 @@ impl Failures {
         groups.into_iter().map(of_group).collect()
     }
 
-    /// The failed runs of which no failure is told: they failed outside of their tests, or were deleted.
+    /// The failed runs of which the message has no failure: they failed outside of their tests, or were deleted.
     fn runs_without_failures(&self, edges: &[Edge]) -> Vec<Group> {
         let failed = edges.iter().filter(|edge| edge.event == ChatEvent::RunFailed);
         let without = failed.filter_map(|edge| {
             let run = edge.run?;
-            let is_told = self.with_failures.contains(&run.id);
-            (!is_told).then(|| Group {
+            let is_shown = self.with_failures.contains(&run.id);
+            (!is_shown).then(|| Group {
                 sentence: format!(
                     "run {} failed {}{}",
                     run.number,
@@ -295,18 +295,7 @@ fn runs_of(edges: &[Edge], event: ChatEvent) -> BTreeSet<RunId> {
 }
 
 fn broken_test(edge: &Edge) -> Option<TestOrdinal> {
-    match (edge.event, edge.subject) {
-        (ChatEvent::TestBroken, EdgeSubject::Test { test, .. }) => Some(test),
-        (
-            ChatEvent::RunFailed
-            | ChatEvent::RunRecovered
-            | ChatEvent::TestFlaky
-            | ChatEvent::TestBroken
-            | ChatEvent::TestResolved
-            | ChatEvent::NewError,
-            _,
-        ) => None,
-    }
+    edge.test().filter(|_| edge.event == ChatEvent::TestBroken)
 }
 
 /// Where a failure began, as the end of a sentence.
@@ -327,7 +316,7 @@ fn since(failure: &ExplainedFailure) -> String {
 fn new_errors<'a>(
     edges: &'a [Edge],
     names: &'a EdgeNames,
-    told: &'a HashSet<&str>,
+    shown: &'a HashSet<&str>,
     branch: &'a str,
 ) -> impl Iterator<Item = Group> + 'a {
     edges.iter().filter_map(move |edge| {
@@ -335,7 +324,7 @@ fn new_errors<'a>(
             return None;
         };
         let (_, fingerprint, title) = names.errors.iter().find(|(number, ..)| *number == signature)?;
-        (!told.contains(fingerprint.as_str())).then(|| Group {
+        (!shown.contains(fingerprint.as_str())).then(|| Group {
             sentence: format!("a new error occurred on {}", bounded(branch, NAME_CHARS)),
             error: Some(error_title(title)),
             tests: Vec::new(),
@@ -348,10 +337,7 @@ fn of_tests(edges: &[Edge], names: &EdgeNames, event: ChatEvent, sentence: &str)
     let of_event: Vec<TestOrdinal> = edges
         .iter()
         .filter(|edge| edge.event == event)
-        .filter_map(|edge| match edge.subject {
-            EdgeSubject::Test { test, .. } => Some(test),
-            EdgeSubject::Suite | EdgeSubject::Error { .. } => None,
-        })
+        .filter_map(Edge::test)
         .collect();
     let number = of_event.len();
     let verb = match (event, number) {

@@ -35,7 +35,7 @@ pub struct Content {
     pub headline: String,
     /// The mood.
     pub tone: Tone,
-    /// The events that it tells.
+    /// The events that it is about.
     pub events: Vec<ChatEvent>,
     /// The changes by their causes, the largest first.
     pub groups: Vec<Group>,

@@ -4,7 +4,7 @@
 //! each with its own state in the database, so that a killed program continues where it was:
 //!
 //! 1. [`settle()`]: an edge becomes certain, or a later judgement takes it back.
-//! 2. [`plan()`]: for each target, which settled edges are told now, and which wait.
+//! 2. [`plan()`]: for each target, which settled edges are sent now, and which wait.
 //! 3. `compose`: the content of the message, from the stored results.
 //! 4. delivery: the message is sent until the target takes it.
 //!

@@ -136,10 +136,12 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
                 let heads = self.store.messages(project.project.id, &target.name)?;
                 let through = heads.first().map_or(project.last_batch, |newest| newest.through);
                 let events = target.events_of(&project);
-                if let Decision::Tell(told) = plan(&edges, &events, through, last_changes(&heads), now) {
+                if let Decision::Send(edges_to_send) =
+                    plan(&edges, &events, through, last_changes(&heads), now)
+                {
                     messages.push((
                         target.name.as_str(),
-                        compose::changes(self.reader(), &project, &told, now)?,
+                        compose::changes(self.reader(), &project, &edges_to_send, now)?,
                     ));
                 }
             }
@@ -147,7 +149,7 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
         Ok(messages)
     }
 
-    /// Registers the events that the project's targets are told, if they changed or were registered long ago.
+    /// Registers the events that the project's targets get, if they changed or were registered long ago.
     fn register(&self, project: &OutboxProject, now: Timestamp) -> Result<(), StoreError> {
         let targets: Vec<&Target> = self
             .targets
@@ -211,8 +213,7 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
             &settlement.settled,
             &settlement.cancelled,
             now,
-        )?;
-        Ok(project.last_batch.saturating_add(1))
+        )
     }
 
     /// Writes the message about new edges, if one is due.
@@ -251,8 +252,8 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
         match plan(edges, events, newest.through, last_changes(&heads), now) {
             Decision::Nothing | Decision::Wait => Ok(()),
             Decision::Cover => self.store.cover(key, last_batch),
-            Decision::Tell(told) => {
-                let content = compose::changes(self.reader(), project, &told, now)?;
+            Decision::Send(edges_to_send) => {
+                let content = compose::changes(self.reader(), project, &edges_to_send, now)?;
                 let message = NewMessage {
                     target: &target.name,
                     number: newest.number.saturating_add(1),
@@ -260,7 +261,7 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
                     kind: MessageKind::Changes,
                     through: last_batch,
                     content: Some(as_json(&content)?),
-                    thread: thread(&told, edges, newest.through, &heads),
+                    thread: thread(&edges_to_send, edges, newest.through, &heads),
                 };
                 self.store.add_message(id, &message, now)
             }
@@ -408,14 +409,14 @@ fn last_changes(heads: &[MessageHead]) -> Option<Timestamp> {
     changes.map(|head| head.created_at)
 }
 
-/// The first message of the thread that a message about these edges continues: the one that told the earlier edge of a
+/// The first message of the thread that a message about these edges continues: the one about the earlier edge of a
 /// subject. None if a problem is new.
-fn thread(told: &[Edge], edges: &[Edge], through: i32, heads: &[MessageHead]) -> Option<Uuid> {
+fn thread(sent: &[Edge], edges: &[Edge], through: i32, heads: &[MessageHead]) -> Option<Uuid> {
     let is_end = |edge: &Edge| matches!(edge.event, ChatEvent::RunRecovered | ChatEvent::TestResolved);
-    if !told.iter().all(is_end) {
+    if !sent.iter().all(is_end) {
         return None;
     }
-    let subjects: HashSet<SubjectKey<'_>> = told.iter().map(SubjectKey::of).collect();
+    let subjects: HashSet<SubjectKey<'_>> = sent.iter().map(SubjectKey::of).collect();
     let earlier = chains(edges)
         .into_iter()
         .filter(|(subject, _)| subjects.contains(subject));
@@ -425,8 +426,8 @@ fn thread(told: &[Edge], edges: &[Edge], through: i32, heads: &[MessageHead]) ->
         .map(|settled| settled.batch);
     let batch = batches.filter(|batch| *batch <= through).max()?;
     let oldest_first = heads.iter().rev();
-    let mut telling = oldest_first.filter(|head| head.has_content && head.through >= batch);
-    let head = telling.next()?;
+    let mut about_it = oldest_first.filter(|head| head.has_content && head.through >= batch);
+    let head = about_it.next()?;
     Some(head.thread.unwrap_or(head.id))
 }
 

@@ -1,9 +1,9 @@
-//! Which settled edges a target is told now.
+//! Which settled edges are sent to a target now.
 //!
-//! Edges of one subject are taken together. What leads back to the state that the target knows is not told, and neither
-//! is what another edge tells: a test that broke with its suite, and one that is healthy since its suite recovered. A
-//! suite that begins to fail is told at once. Everything else waits until an hour after the last message, and so does a
-//! suite that was told within the last day, so that flapping tests cause one message an hour at most. Flakiness alone waits
+//! Edges of one subject are taken together. What leads back to the state that the target knows is not sent, and neither
+//! is what another edge says: a test that broke with its suite, and one that is healthy since its suite recovered. A
+//! suite that begins to fail is sent at once. Everything else waits until an hour after the last message, and so does a
+//! suite that was sent within the last day, so that flapping tests cause one message an hour at most. Flakiness alone waits
 //! for three days, or for another message.
 
 use std::collections::{HashMap, HashSet};
@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 use assay_domain::{
     edge::{Edge, EdgeSubject},
     settings::ChatEvent,
+    test::TestOrdinal,
     timestamp::{DAY_MS, Timestamp},
     verdict::VerdictStatus,
 };
@@ -20,7 +21,7 @@ use crate::settle::{chains, leads_nowhere};
 /// The least time between two messages to a target about a project, unless the second is urgent, in milliseconds.
 const BETWEEN_MS: i64 = 60 * 60_000;
 
-/// The same if the second tells only about flakiness.
+/// The same if the second is only about flakiness.
 const FLAKINESS_BETWEEN_MS: i64 = 3 * DAY_MS;
 
 /// What to do about the new edges of a target.
@@ -32,8 +33,8 @@ pub enum Decision {
     Cover,
     /// They wait.
     Wait,
-    /// These are told now, each the last of its subject, with the verdict that the target knew in `from`.
-    Tell(Vec<Edge>),
+    /// These are sent now, each the last of its subject, with the verdict that the target knew in `from`.
+    Send(Vec<Edge>),
 }
 
 /// Decides about the edges after `through`. `edges` are the settled edges of one project in the order of their batches,
@@ -47,7 +48,7 @@ pub fn plan(
 ) -> Decision {
     let wanted_edges = edges.iter().filter(|edge| wanted.contains(&edge.event));
     let is_new = |edge: &&Edge| edge.settled.is_some_and(|settled| settled.batch > through);
-    let (new, told): (Vec<Edge>, Vec<Edge>) = wanted_edges.cloned().partition(|edge| is_new(&edge));
+    let (new, sent): (Vec<Edge>, Vec<Edge>) = wanted_edges.cloned().partition(|edge| is_new(&edge));
     if !edges.iter().any(|edge| is_new(&edge)) {
         return Decision::Nothing;
     }
@@ -56,26 +57,26 @@ pub fn plan(
         .filter(|(_, chain)| !leads_nowhere(chain))
         .filter_map(|(_, chain)| joined(&chain))
         .collect();
-    let runs = RunEdges::of(told.iter().chain(&net));
-    let told_tests: HashSet<_> = told.iter().filter_map(told_problem).collect();
-    let told_words: HashSet<_> = told.iter().filter_map(flaky_word).collect();
-    let is_told = |edge: &&Edge| {
-        let is_repeated = flaky_word(edge).is_some_and(|word| told_words.contains(&word));
-        !is_repeated && !runs.tell(edge) && is_a_change(edge, wanted, &told_tests)
+    let runs = RunEdges::of(sent.iter().chain(&net));
+    let sent_tests: HashSet<_> = sent.iter().filter_map(problem).collect();
+    let sent_words: HashSet<_> = sent.iter().filter_map(flaky_word).collect();
+    let is_sent = |edge: &&Edge| {
+        let is_repeated = flaky_word(edge).is_some_and(|word| sent_words.contains(&word));
+        !is_repeated && !runs.covers(edge) && is_a_change(edge, wanted, &sent_tests)
     };
-    let net: Vec<Edge> = net.iter().filter(is_told).cloned().collect();
+    let net: Vec<Edge> = net.iter().filter(is_sent).cloned().collect();
     if net.is_empty() {
         return Decision::Cover;
     }
     let is_urgent = net.iter().any(|edge| {
-        let was_told = told.iter().any(|told| {
-            told.subject == EdgeSubject::Suite
-                && told.suite == edge.suite
-                && told
+        let was_sent = sent.iter().any(|sent| {
+            sent.subject == EdgeSubject::Suite
+                && sent.suite == edge.suite
+                && sent
                     .settled
                     .is_some_and(|settled| now.since_ms(settled.at) < DAY_MS)
         });
-        edge.event == ChatEvent::RunFailed && !was_told
+        edge.event == ChatEvent::RunFailed && !was_sent
     });
     let between_ms = match net.iter().all(|edge| flaky_word(edge).is_some()) {
         true => FLAKINESS_BETWEEN_MS,
@@ -83,7 +84,7 @@ pub fn plan(
     };
     match last_message {
         Some(at) if !is_urgent && now.since_ms(at) < between_ms => Decision::Wait,
-        Some(_) | None => Decision::Tell(net),
+        Some(_) | None => Decision::Send(net),
     }
 }
 
@@ -99,49 +100,26 @@ fn joined(chain: &[&Edge]) -> Option<Edge> {
     Some(joined)
 }
 
-/// The test that an edge told as flaky or broken.
-fn told_problem(edge: &Edge) -> Option<u32> {
-    match (edge.event, edge.subject) {
-        (ChatEvent::TestFlaky | ChatEvent::TestBroken, EdgeSubject::Test { test, .. }) => Some(test),
-        (
-            ChatEvent::RunFailed
-            | ChatEvent::RunRecovered
-            | ChatEvent::TestFlaky
-            | ChatEvent::TestBroken
-            | ChatEvent::TestResolved
-            | ChatEvent::NewError,
-            _,
-        ) => None,
-    }
+/// The test that an edge calls flaky or broken.
+fn problem(edge: &Edge) -> Option<TestOrdinal> {
+    let is_problem = [ChatEvent::TestFlaky, ChatEvent::TestBroken].contains(&edge.event);
+    edge.test().filter(|_| is_problem)
 }
 
-/// What an edge says about the flakiness of a test. A test that is flaky now and then is told once in the time for which
-/// edges are kept.
-fn flaky_word(edge: &Edge) -> Option<(u32, ChatEvent)> {
-    match (edge.event, edge.subject) {
-        (ChatEvent::TestFlaky, EdgeSubject::Test { test, .. })
-        | (
-            ChatEvent::TestResolved,
-            EdgeSubject::Test {
-                test,
-                from: VerdictStatus::Flaky,
-                ..
-            },
-        ) => Some((test, edge.event)),
-        (
-            ChatEvent::RunFailed
-            | ChatEvent::RunRecovered
-            | ChatEvent::TestFlaky
-            | ChatEvent::TestBroken
-            | ChatEvent::TestResolved
-            | ChatEvent::NewError,
-            _,
-        ) => None,
-    }
+/// What an edge says about the flakiness of a test. About a test that is flaky now and then, one message is sent in the time
+/// for which edges are kept.
+fn flaky_word(edge: &Edge) -> Option<(TestOrdinal, ChatEvent)> {
+    let is_about_flakiness = match edge.event {
+        ChatEvent::TestFlaky => true,
+        ChatEvent::TestResolved => edge.verdict_before() == Some(VerdictStatus::Flaky),
+        ChatEvent::RunFailed | ChatEvent::RunRecovered | ChatEvent::TestBroken | ChatEvent::NewError => false,
+    };
+    let test = edge.test().filter(|_| is_about_flakiness)?;
+    Some((test, edge.event))
 }
 
-/// Whether the target knows the problem that an edge ends. It does if it is not told about problems of this kind at all.
-fn is_a_change(edge: &Edge, wanted: &[ChatEvent], told: &HashSet<u32>) -> bool {
+/// Whether the target knows the problem that an edge ends. It does if it gets no messages about problems of this kind.
+fn is_a_change(edge: &Edge, wanted: &[ChatEvent], sent: &HashSet<TestOrdinal>) -> bool {
     let EdgeSubject::Test { test, from, .. } = edge.subject else {
         return true;
     };
@@ -155,7 +133,7 @@ fn is_a_change(edge: &Edge, wanted: &[ChatEvent], told: &HashSet<u32>) -> bool {
         | VerdictStatus::Healthy
         | VerdictStatus::Failing => ChatEvent::TestFlaky,
     };
-    !wanted.contains(&problem) || told.contains(&test)
+    !wanted.contains(&problem) || sent.contains(&test)
 }
 
 /// The newest edge of each suite.
@@ -167,8 +145,8 @@ impl<'a> RunEdges<'a> {
         Self(suites.map(|edge| (edge.suite.as_str(), edge)).collect())
     }
 
-    /// Whether the message about the suite tells what happened to a test.
-    fn tell(&self, edge: &Edge) -> bool {
+    /// Whether the message about the suite covers what happened to a test.
+    fn covers(&self, edge: &Edge) -> bool {
         let Some(of_suite) = self.0.get(edge.suite.as_str()) else {
             return false;
         };
@@ -180,13 +158,7 @@ impl<'a> RunEdges<'a> {
                     .is_some_and(|since| shown.is_some_and(|shown| since <= shown))
             }
             (ChatEvent::TestResolved, ChatEvent::RunRecovered) => {
-                matches!(
-                    edge.subject,
-                    EdgeSubject::Test {
-                        from: VerdictStatus::Broken,
-                        ..
-                    }
-                )
+                edge.verdict_before() == Some(VerdictStatus::Broken)
             }
             (
                 ChatEvent::RunFailed
@@ -215,13 +187,13 @@ mod tests {
 
     fn numbers(decision: Decision) -> Vec<i32> {
         match decision {
-            Decision::Tell(edges) => edges.iter().map(|edge| edge.number).collect(),
+            Decision::Send(edges) => edges.iter().map(|edge| edge.number).collect(),
             other @ (Decision::Nothing | Decision::Cover | Decision::Wait) => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn a_failed_suite_is_told_at_once_and_the_rest_an_hour_after_the_last_message() {
+    fn a_failed_suite_is_sent_at_once_and_the_rest_an_hour_after_the_last_message() {
         let failed = settled(edge(0, 0, RunFailed, SUITE), 1);
         let last = Some(at(-5));
         assert_eq!(
@@ -240,7 +212,7 @@ mod tests {
         );
         assert_eq!(numbers(plan(&edges, ChatEvent::ALL, 1, Some(at(0)), at(60))), [1]);
         assert_eq!(numbers(plan(&edges, ChatEvent::ALL, 1, None, at(2))), [1]);
-        // The target is not told about errors.
+        // The target gets no messages about errors.
         assert_eq!(plan(&edges, &[RunFailed], 1, None, at(60)), Decision::Cover);
     }
 
@@ -266,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_broke_with_their_suite_are_told_with_it() {
+    fn tests_that_broke_with_their_suite_are_sent_with_it() {
         let failed = settled(edge(5, 0, RunFailed, SUITE), 1);
         let mut broken = settled(edge(6, 3, TestBroken, test(7, Healthy, Broken)), 2);
         broken.since_run = Some(5);
@@ -274,7 +246,7 @@ mod tests {
         later.since_run = Some(6);
         let edges = [failed.clone(), broken.clone(), later];
         assert_eq!(numbers(plan(&edges, ChatEvent::ALL, 1, None, at(3))), [8]);
-        // Without messages about suites it is told.
+        // Without messages about suites it is sent.
         assert_eq!(numbers(plan(&edges, &[TestBroken], 1, None, at(3))), [6, 8]);
 
         let recovered = settled(edge(10, 9, RunRecovered, SUITE), 3);
@@ -319,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_is_flaky_now_and_then_is_told_once() {
+    fn a_test_that_is_flaky_now_and_then_is_sent_once() {
         let flaky =
             |number, minutes| settled(edge(number, minutes, TestFlaky, test(7, Healthy, Flaky)), number);
         let resolved = settled(edge(2, 600, TestResolved, test(7, Flaky, Healthy)), 2);
@@ -334,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_that_was_never_told_is_not_told_to_be_over() {
+    fn the_end_of_a_problem_that_was_never_sent_is_not_sent() {
         let resolved = settled(edge(1, 0, TestResolved, test(7, Flaky, Healthy)), 2);
         assert_eq!(
             plan(slice::from_ref(&resolved), ChatEvent::ALL, 1, None, at(0)),

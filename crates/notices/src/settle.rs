@@ -105,7 +105,7 @@ pub(crate) fn leads_nowhere(chain: &[&Edge]) -> bool {
     }
 }
 
-/// Whether messages make no difference between two verdicts: all but flaky and broken are no problem that was told.
+/// Whether messages make no difference between two verdicts: no message is about any but flaky and broken.
 const fn is_same_state(one: VerdictStatus, other: VerdictStatus) -> bool {
     const fn state(status: VerdictStatus) -> u8 {
         match status {

@@ -57,7 +57,7 @@ impl Scope {
 }
 
 impl Target {
-    /// The events of a project that this target is told: those of both; none if the project is not one of its.
+    /// The events of a project that this target gets: those of both; none if the project is not one of its.
     pub fn events_of(&self, project: &OutboxProject) -> Vec<ChatEvent> {
         match self.scope.has(project) {
             true => self

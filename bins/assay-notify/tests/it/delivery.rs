@@ -1,4 +1,4 @@
-//! Delivery: signatures, repetitions, order, and what is told.
+//! Delivery: signatures, repetitions, order, and what is sent.
 
 use std::{
     fs,
@@ -356,7 +356,7 @@ fn a_digest_names_what_changed_by_owner_at_its_time() {
 }
 
 #[test]
-fn quiet_hours_hold_messages_back_and_what_is_over_by_then_is_not_told() {
+fn quiet_hours_hold_messages_back_and_what_is_over_by_then_is_not_sent() {
     let world = world();
     let messages = world.folder.path().join("messages");
     let target = |quiet: &str| {
@@ -377,9 +377,9 @@ fn quiet_hours_hold_messages_back_and_what_is_over_by_then_is_not_told() {
     assert!(!messages.exists());
     import(&world, 30, "f000000000", &outcomes(3, 0));
     pass(&world, &target(""));
-    let told = fs::read_to_string(&messages).unwrap_or_default();
+    let sent = fs::read_to_string(&messages).unwrap_or_default();
     assert!(
-        !told.contains("run_failed") && !told.contains("test_broken"),
-        "{told}"
+        !sent.contains("run_failed") && !sent.contains("test_broken"),
+        "{sent}"
     );
 }

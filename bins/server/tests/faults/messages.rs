@@ -1,4 +1,4 @@
-//! Messages while `assay-notify`, imports and Postgres are killed: no edge is lost, and none is told twice under two ids.
+//! Messages while `assay-notify`, imports and Postgres are killed: no edge is lost, and none is sent twice under two ids.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ const GOOD_RUNS: usize = 4;
 const DAY_MINUTES: usize = 24 * 60;
 
 #[test]
-fn edges_are_told_once_whatever_is_killed_meanwhile() {
+fn edges_are_sent_once_whatever_is_killed_meanwhile() {
     let _alone = quiet::alone();
     let mut world = World::with_own_postgres();
     let receiver = Receiver::new();
@@ -80,8 +80,8 @@ fn edges_are_told_once_whatever_is_killed_meanwhile() {
     wait_until("everything is delivered", || {
         let open = "SELECT (SELECT count(*) FROM edge WHERE event = 'run_failed' AND settled IS NULL) \
                     + (SELECT count(*) FROM message WHERE content IS NOT NULL AND delivered_at IS NULL) AS value";
-        let told = "SELECT count(*) AS value FROM message WHERE content IS NOT NULL";
-        number(&mut connection, open) == 0 && number(&mut connection, told) > 0
+        let sent = "SELECT count(*) AS value FROM message WHERE content IS NOT NULL";
+        number(&mut connection, open) == 0 && number(&mut connection, sent) > 0
     });
     notify.kill().unwrap();
     notify.wait().unwrap();
@@ -94,22 +94,22 @@ fn edges_are_told_once_whatever_is_killed_meanwhile() {
         let id = request.headers["webhook-id"].clone();
         bodies.entry(id).or_default().insert(request.body);
     }
-    let mut told: Vec<String> = Vec::new();
+    let mut sent: Vec<String> = Vec::new();
     for (id, bodies) in &bodies {
         assert_eq!(bodies.len(), 1, "{id} had several bodies");
         let body: Value = serde_json::from_str(bodies.first().unwrap()).unwrap();
         let groups = body["data"]["groups"].as_array().unwrap().clone();
-        told.extend(
+        sent.extend(
             groups
                 .iter()
                 .map(|group| group["error"].as_str().unwrap().to_owned()),
         );
     }
-    told.sort();
+    sent.sort();
     let expected: Vec<String> = (0..SUITES).map(error).collect();
-    assert_eq!(told.len(), SUITES, "{told:?}");
-    for (told, expected) in told.iter().zip(&expected) {
-        assert!(told.contains(expected.as_str()), "{told}");
+    assert_eq!(sent.len(), SUITES, "{sent:?}");
+    for (sent, expected) in sent.iter().zip(&expected) {
+        assert!(sent.contains(expected.as_str()), "{sent}");
     }
 }
 

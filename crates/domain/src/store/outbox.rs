@@ -134,7 +134,7 @@ pub enum Attempt {
 /// What was dropped because it could not be delivered in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// Edges that no message told.
+    /// Edges that no message was sent about.
     pub edges: u64,
     /// The messages, each with its target and the reason of its last failure.
     pub messages: Vec<(String, Option<String>)>,
@@ -166,14 +166,14 @@ pub trait Outbox: Send + Sync {
     /// The edges that are not settled, in their order, at most 10,000.
     fn unsettled(&self, project: ProjectId) -> Result<Vec<Edge>, StoreError>;
 
-    /// Settles edges as one batch, and cancels others.
+    /// Settles edges as one batch, and cancels others. Returns the number of the batch.
     fn settle(
         &self,
         project: ProjectId,
         settled: &[i32],
         cancelled: &[i32],
         now: Timestamp,
-    ) -> Result<(), StoreError>;
+    ) -> Result<i32, StoreError>;
 
     /// The settled edges of the last [`KEPT_DAYS`](crate::edge::KEPT_DAYS), the oldest batch first, at most the newest
     /// 10,000.
@@ -190,7 +190,7 @@ pub trait Outbox: Send + Sync {
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// Notes that the last message to a target covers the edges up to this batch, without telling them.
+    /// Notes that the last message to a target covers the edges up to this batch, although it has none of them.
     fn cover(&self, key: MessageKey<'_>, through: i32) -> Result<(), StoreError>;
 
     /// The oldest message to a target that is neither delivered nor given up, if an attempt is due.

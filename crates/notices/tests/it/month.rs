@@ -69,14 +69,14 @@ fn a_month_sends_a_tenth_of_the_messages_of_every_failed_run_and_tells_each_brea
             world.pass(&inbox, at.plus_ms(MINUTE));
             if is_planted {
                 let error = &broken.as_ref().unwrap().error;
-                let told = inbox.lock().unwrap();
-                let groups = told.iter().filter(|(when, _)| *when == at.plus_ms(MINUTE));
+                let sent = inbox.lock().unwrap();
+                let groups = sent.iter().filter(|(when, _)| *when == at.plus_ms(MINUTE));
                 let mut errors = groups
                     .flat_map(|(_, content)| &content.groups)
                     .map(|group| &group.error);
                 assert!(
-                    errors.any(|told| told.as_ref() == Some(error)),
-                    "{error} is not told at once"
+                    errors.any(|sent| sent.as_ref() == Some(error)),
+                    "{error} is not sent at once"
                 );
             }
             // Four in ten runs of branches fail by their own change.

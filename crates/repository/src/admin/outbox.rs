@@ -124,7 +124,7 @@ impl Outbox for Database {
         settled: &[i32],
         cancelled: &[i32],
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<i32, StoreError> {
         self.in_transaction("settling edges", |connection| {
             Ok::<_, WorkError<StoreError>>(settle(connection, project.0, settled, cancelled, now)?)
         })
@@ -422,7 +422,7 @@ fn settle(
     settled: &[i32],
     cancelled: &[i32],
     now: Timestamp,
-) -> QueryResult<()> {
+) -> QueryResult<i32> {
     let settled_before: Option<i32> = edge::table
         .filter(edge::project_id.eq(project))
         .select(max(edge::settled))
@@ -444,7 +444,7 @@ fn settle(
             ))
             .execute(connection)?;
     }
-    Ok(())
+    Ok(batch)
 }
 
 #[derive(Queryable)]
@@ -607,8 +607,8 @@ pub(crate) fn forget(connection: &mut PgConnection, project: Uuid, now: Timestam
     let dropped_before = At(now.plus_days(-DROPPED_AFTER_DAYS));
     let of_project = || edge::table.filter(edge::project_id.eq(project));
     diesel::delete(of_project().filter(edge::settled_at.lt(kept_from))).execute(connection)?;
-    let untold = of_project().filter(edge::settled.is_null().and(edge::judged_at.lt(dropped_before)));
-    let edges = diesel::delete(untold).execute(connection)?;
+    let unsettled = of_project().filter(edge::settled.is_null().and(edge::judged_at.lt(dropped_before)));
+    let edges = diesel::delete(unsettled).execute(connection)?;
     let undelivered = message::table
         .filter(message::project_id.eq(project))
         .filter(

@@ -199,11 +199,11 @@ fn batches_go_on_after_the_edges_of_earlier_ones_are_deleted() {
     import(&world, &report("bad").at(8 * HOUR).test("x", "f"), 2);
     let (store, id) = (&world.store, world.project.id);
     store.settle(id, &[0], &[1, 2], NOW).unwrap();
-    let told = NewMessage {
+    let sent = NewMessage {
         through: 1,
         ..message(0, None)
     };
-    store.add_message(id, &told, NOW).unwrap();
+    store.add_message(id, &sent, NOW).unwrap();
     store.forget(id, NOW.plus_days(9)).unwrap();
     assert_eq!(store.settled(id).unwrap(), []);
     assert_eq!(store.outbox_projects(NOW).unwrap()[0].last_batch, 1);
