@@ -1,6 +1,9 @@
 //! Passes over the outbox: settle, plan, compose, deliver.
 
-use std::{collections::HashSet, sync::Mutex};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Mutex, PoisonError},
+};
 
 use assay_domain::{
     edge::Edge,
@@ -27,6 +30,8 @@ const FIRST_PAUSE_MS: i64 = 5_000;
 const LONGEST_PAUSE_MS: i64 = 60 * 60_000;
 /// How often the targets of a project are registered again, in milliseconds.
 const REGISTERED_EVERY_MS: i64 = 60 * 60_000;
+/// How often old edges and messages of a project are deleted, in milliseconds.
+const TIDIED_EVERY_MS: i64 = 60 * 60_000;
 /// Most messages to one target about one project in a pass.
 const MOST_AT_ONCE: usize = 20;
 
@@ -38,8 +43,8 @@ pub struct Notifier<'a, S> {
     targets: Vec<Target>,
     /// A random number of at least 0 and less than 1, for the pauses between attempts.
     jitter: Box<dyn Fn() -> f64 + 'a>,
-    /// The projects whose undelivered messages were made due since the start.
-    retried: Mutex<HashSet<ProjectId>>,
+    /// When old messages of each project were deleted since the start.
+    tidied: Mutex<HashMap<ProjectId, Timestamp>>,
 }
 
 impl<S> std::fmt::Debug for Notifier<'_, S> {
@@ -74,7 +79,7 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
             pages,
             targets,
             jitter: Box::new(jitter),
-            retried: Mutex::default(),
+            tidied: Mutex::default(),
         }
     }
 
@@ -88,8 +93,7 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
         let mut failed: HashSet<&str> = HashSet::new();
         for project in self.store.outbox_projects(now)? {
             self.register(&project, now)?;
-            self.retry_after_start(project.project.id, now)?;
-            self.forget(&project, now)?;
+            self.tidy(&project, now)?;
             let last_batch = self.settle(&project, now)?;
             let edges = match last_batch {
                 0 => Vec::new(),
@@ -170,14 +174,18 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
         }
     }
 
-    /// After a start the operator may have corrected a target, so that every message is tried again.
-    fn retry_after_start(&self, project: ProjectId, now: Timestamp) -> Result<(), StoreError> {
-        let mut retried = self
-            .retried
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if retried.insert(project) {
-            self.store.retry_all(project, now)?;
+    /// Deletes what is too old, once an hour. After a start the operator may have corrected a target, so that every message is
+    /// tried again.
+    fn tidy(&self, project: &OutboxProject, now: Timestamp) -> Result<(), StoreError> {
+        let id = project.project.id;
+        let tidied = || self.tidied.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = tidied().get(&id).copied();
+        if last.is_none() {
+            self.store.retry_all(id, now)?;
+        }
+        if last.is_none_or(|at| now.since_ms(at) >= TIDIED_EVERY_MS) {
+            self.forget(project, now)?;
+            tidied().insert(id, now);
         }
         Ok(())
     }
