@@ -1,7 +1,5 @@
 //! `assay-admin`: administers the database, and imports reports into it.
 
-mod advice;
-mod archive;
 mod cli;
 mod clock;
 mod commands;
@@ -18,5 +16,5 @@ use assay_console::Program;
 
 fn main() -> ExitCode {
     assay_sources::clocks::read_utc_offset();
-    assay_console::main(Program::AssayAdmin, commands::run, advice::of)
+    assay_console::main(Program::AssayAdmin, commands::run, assay_diagnosis::advice::of)
 }

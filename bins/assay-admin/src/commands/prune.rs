@@ -7,6 +7,7 @@ use assay_console::{
     progress::{self, Unit},
     when::length,
 };
+use assay_diagnosis::clocks;
 use assay_domain::{
     store::{Administration, PruneReport, PruneStep, PrunedCounts},
     timestamp::Timestamp,
@@ -84,9 +85,9 @@ fn checked_clock(store: &dyn Administration) -> anyhow::Result<Timestamp> {
     let before = clock::now();
     let database = store.clock()?;
     let after = clock::now();
-    let skew = clock::skew_ms(before, database, after);
+    let skew = clocks::skew_ms(before, database, after);
     ensure!(
-        skew.abs() < clock::SKEW_WRONG_MS,
+        skew.abs() < clocks::SKEW_WRONG_MS,
         "nothing was deleted: this machine's clock is {} {} the database's, so it is unknown which results are past their retention; \
          set both clocks by NTP (timedatectl set-ntp true)",
         length(skew.abs()),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use assay_archive::{ArchiveReader, ArchiveWriter};
 use assay_console::{
     output,
     progress::{self, Unit},
@@ -11,12 +12,7 @@ use assay_flakiness::Engine;
 use assay_repository::Database;
 use serde_json::json;
 
-use crate::{
-    archive::{ArchiveReader, ArchiveWriter},
-    clock,
-    global::Global,
-    lookup,
-};
+use crate::{clock, global::Global, lookup};
 
 /// Runs `assay-admin org export`.
 pub(crate) fn export(global: &Global, store: &Database, org: &str, folder: &Path) -> anyhow::Result<()> {

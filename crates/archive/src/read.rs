@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::{FORMAT, Head, MANIFEST, Manifest, NamedFile, UNFINISHED, VERSION, about, file_of, hexadecimal};
 
 /// An archive whose files are those of its manifest.
-pub(crate) struct ArchiveReader {
+pub struct ArchiveReader {
     folder: PathBuf,
     manifest: Manifest,
     progress: ProgressBar,
@@ -22,7 +22,7 @@ pub(crate) struct ArchiveReader {
 
 impl ArchiveReader {
     /// Reads the manifest of a folder.
-    pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
+    pub fn open(folder: &Path) -> anyhow::Result<Self> {
         let (folder_text, path) = (folder.display(), folder.join(MANIFEST));
         ensure!(
             !folder.join(UNFINISHED).exists(),
@@ -57,22 +57,22 @@ impl ArchiveReader {
     }
 
     /// What the archive holds besides the rows.
-    pub(crate) fn contents(&self) -> &ArchiveContents {
+    pub fn contents(&self) -> &ArchiveContents {
         &self.manifest.contents
     }
 
     /// The size of the files.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.manifest.files.iter().map(|file| file.bytes).sum()
     }
 
     /// Shows on this bar how many bytes of the files are read from now on.
-    pub(crate) fn show(&mut self, progress: ProgressBar) {
+    pub fn show(&mut self, progress: ProgressBar) {
         self.progress = progress;
     }
 
     /// Checks that the file of each table is there and has its checksum.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
+    pub fn check(&self) -> anyhow::Result<()> {
         for table in &self.contents().tables {
             let name = file_of(&table.table);
             let path = self.folder.join(&name);

@@ -25,7 +25,7 @@ const LEVEL: i32 = 3;
 const STEP: u64 = 1_000;
 
 /// An archive that is being written.
-pub(crate) struct ArchiveWriter {
+pub struct ArchiveWriter {
     folder: PathBuf,
     table: Option<TableFile>,
     files: Vec<ArchivedFile>,
@@ -49,7 +49,7 @@ struct HashedFile {
 
 impl ArchiveWriter {
     /// Prepares a folder, which is new, empty, or has an export that did not finish.
-    pub(crate) fn create(folder: &Path, spinner: ProgressBar) -> anyhow::Result<Self> {
+    pub fn create(folder: &Path, spinner: ProgressBar) -> anyhow::Result<Self> {
         let folder_text = folder.display();
         DirBuilder::new()
             .recursive(true)
@@ -79,7 +79,7 @@ impl ArchiveWriter {
     }
 
     /// Completes the archive. Returns its size in bytes.
-    pub(crate) fn finish(mut self, contents: ArchiveContents, now: Timestamp) -> anyhow::Result<u64> {
+    pub fn finish(mut self, contents: ArchiveContents, now: Timestamp) -> anyhow::Result<u64> {
         self.end_table()?;
         let bytes = self.files.iter().map(|file| file.bytes).sum();
         let manifest = Manifest {

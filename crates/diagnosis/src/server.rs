@@ -4,13 +4,13 @@ use assay_console::{output, when::length};
 use assay_domain::{store::StoreError, timestamp::Timestamp};
 use assay_repository::{Inspection, Rights, SchemaComparison, ServerFacts};
 
-use super::check::{Check, Status};
-use crate::clock::{SKEW_WRONG_MS, skew_ms};
+use crate::check::{Check, Status};
+use crate::clocks::{SKEW_WRONG_MS, skew_ms};
 
 /// The oldest supported version.
 const OLDEST: i32 = 15;
 /// The role that the server should connect as. The migrations create it.
-pub(super) const SERVER_ROLE: &str = "assay_server";
+pub(crate) const SERVER_ROLE: &str = "assay_server";
 const ROLES: &[&str] = &[SERVER_ROLE, "assay_importer", "assay_ingester", "assay_notifier"];
 /// The advice that restores the rights of these roles, for the owner of the tables.
 const GRANT: &str = "SELECT assay_grant_roles();";
@@ -18,7 +18,7 @@ const GRANT: &str = "SELECT assay_grant_roles();";
 const SKEW_NOTED_MS: i64 = 2_000;
 
 /// The server's version and the connected user.
-pub(super) fn version(facts: &ServerFacts) -> Check {
+pub(crate) fn version(facts: &ServerFacts) -> Check {
     let state = format!(
         "Postgres {}, database {} as role {}{}",
         facts.version,
@@ -47,7 +47,7 @@ pub(super) fn version(facts: &ServerFacts) -> Check {
 }
 
 /// Whether the schema is that of this program. Every other command migrates a private database.
-pub(super) fn schema(comparison: &SchemaComparison, is_private: bool) -> Check {
+pub(crate) fn schema(comparison: &SchemaComparison, is_private: bool) -> Check {
     let newest = comparison.newest.as_deref().unwrap_or("none");
     match (comparison.pending.as_slice(), comparison.unknown.as_slice()) {
         ([], []) => Check::ok("schema", format!("up to date: {newest}")),
@@ -70,7 +70,7 @@ pub(super) fn schema(comparison: &SchemaComparison, is_private: bool) -> Check {
 }
 
 /// The rights of the connected role and of the programs' roles.
-pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
+pub(crate) fn roles(rights: &[Rights], is_private: bool) -> Check {
     let mut check = Check::ok(
         "roles",
         rights.iter().map(describe).collect::<Vec<_>>().join("; "),
@@ -108,7 +108,7 @@ pub(super) fn roles(rights: &[Rights], is_private: bool) -> Check {
 }
 
 /// Whether a login for backups exists: one that may read every table and has no further rights.
-pub(super) fn backup(logins: &[String]) -> Check {
+pub(crate) fn backup(logins: &[String]) -> Check {
     match logins {
         [] => Check::warn(
             "backup",
@@ -120,7 +120,7 @@ pub(super) fn backup(logins: &[String]) -> Check {
 }
 
 /// The roles that are checked beside the connected one.
-pub(super) const fn known_roles() -> &'static [&'static str] {
+pub(crate) const fn known_roles() -> &'static [&'static str] {
     ROLES
 }
 
@@ -153,7 +153,7 @@ fn quoted(role: &str) -> String {
 }
 
 /// The difference between this machine's clock and the database's. `before` and `after` were read around the query.
-pub(super) fn clock(before: Timestamp, database: Timestamp, after: Timestamp) -> Check {
+pub(crate) fn clock(before: Timestamp, database: Timestamp, after: Timestamp) -> Check {
     let skew = skew_ms(before, database, after);
     let certain = skew.abs();
     if certain < SKEW_NOTED_MS {
@@ -173,7 +173,7 @@ pub(super) fn clock(before: Timestamp, database: Timestamp, after: Timestamp) ->
 }
 
 /// The sizes on disk.
-pub(super) fn sizes(facts: &ServerFacts, inspection: &mut Inspection) -> Result<Check, StoreError> {
+pub(crate) fn sizes(facts: &ServerFacts, inspection: &mut Inspection) -> Result<Check, StoreError> {
     let largest: Vec<_> = inspection
         .largest_tables()?
         .iter()

@@ -5,13 +5,13 @@ use std::path::Path;
 use assay_console::output::bytes;
 use assay_local_postgres::{Cluster, ClusterState, Settings, inspect};
 
-use super::check::{Check, Status};
+use crate::check::{Check, Status};
 
 /// The smallest free space on the private cluster's disk without a warning.
 const LEAST_FREE: u64 = 1 << 30;
 
 /// The running private cluster with its check; without one, only the check.
-pub(super) fn private(dir: &Path, settings: &Settings) -> (Check, Option<Cluster>) {
+pub fn private(dir: &Path, settings: &Settings) -> (Check, Option<Cluster>) {
     let folder = dir.display();
     match inspect(dir, settings) {
         Ok(ClusterState::Cluster { .. }) => {}
@@ -43,7 +43,7 @@ pub(super) fn private(dir: &Path, settings: &Settings) -> (Check, Option<Cluster
 }
 
 /// The free space on the private cluster's disk.
-pub(super) fn disk(base: &Path) -> Check {
+pub fn disk(base: &Path) -> Check {
     match rustix::fs::statvfs(base) {
         Ok(disk) => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -68,7 +68,7 @@ fn to_i64(bytes: u64) -> i64 {
 }
 
 /// Whether the Redis server of the rate limit answers.
-pub(super) fn redis(url: &str) -> Check {
+pub fn redis(url: &str) -> Check {
     match assay_access::limit::ping(url) {
         Ok(()) => Check::ok("redis", "answers"),
         // The server then counts in its own process: it works, with a looser limit.

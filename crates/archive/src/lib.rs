@@ -14,8 +14,8 @@ use assay_domain::{store::ArchiveContents, timestamp::Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-pub(crate) use read::ArchiveReader;
-pub(crate) use write::ArchiveWriter;
+pub use read::ArchiveReader;
+pub use write::ArchiveWriter;
 
 /// The name of the manifest.
 const MANIFEST: &str = "manifest.json";

@@ -4,7 +4,7 @@ use assay_console::output::{count, shell_word};
 use assay_domain::{store::StoreError, timestamp::Timestamp};
 use assay_repository::{Inspection, MessagedProject, UndeliveredMessages};
 
-use super::check::{Check, Status};
+use crate::check::{Check, Status};
 
 /// After how long without `assay-notify` its targets count as gone, in milliseconds. It registers them every hour.
 const SEEN_WITHIN_MS: i64 = 3 * 60 * 60_000;
@@ -12,7 +12,7 @@ const SEEN_WITHIN_MS: i64 = 3 * 60 * 60_000;
 const NAMED: usize = 10;
 
 /// Whether messages are delivered.
-pub(super) fn check(inspection: &mut Inspection, now: Timestamp) -> Result<Check, StoreError> {
+pub(crate) fn check(inspection: &mut Inspection, now: Timestamp) -> Result<Check, StoreError> {
     let projects = inspection.messaged_projects()?;
     let undelivered = inspection.undelivered_messages()?;
     Ok(of(&projects, &undelivered, now))

@@ -8,7 +8,7 @@ const CROWDED: &str = "let fewer jobs import at a time, or raise max_connections
 const UNENCRYPTED: &str = "this build connects to Postgres without encryption only; \"Encrypted connections\" in docs/deployment.md explains how to build one with it";
 
 /// Advice for an error and its causes; `None` if the messages already contain it or no advice is known.
-pub(crate) fn of(error: &anyhow::Error) -> Option<&'static str> {
+pub fn of(error: &anyhow::Error) -> Option<&'static str> {
     error.chain().find_map(|cause| {
         if let Some(StoreError::Unreachable(why)) = cause.downcast_ref() {
             return Some(of_unreachable(why.as_ref()));
@@ -18,7 +18,7 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<&'static str> {
 }
 
 /// Advice for an unreachable database.
-pub(crate) fn of_unreachable(why: &(dyn std::error::Error + 'static)) -> &'static str {
+pub fn of_unreachable(why: &(dyn std::error::Error + 'static)) -> &'static str {
     // The message of a libpq without OpenSSL when `sslmode` requires it.
     if why.to_string().contains("SSL support is not compiled in") {
         UNENCRYPTED

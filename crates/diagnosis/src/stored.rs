@@ -12,7 +12,7 @@ use assay_domain::{
 };
 use assay_repository::{BlockCounts, Inspection, ProjectState};
 
-use super::check::{Check, Status};
+use crate::check::{Check, Status};
 
 /// How many days before its expiry a key is reported.
 const SOON_DAYS: i64 = 14;
@@ -24,7 +24,7 @@ const SILENT_DAYS: i64 = 7;
 const NAMED: usize = 10;
 
 /// Whether each organization whose plan has the read API has a key for it, and which keys expire soon.
-pub(super) fn keys(store: &dyn Administration, now: Timestamp) -> Result<Check, StoreError> {
+pub(crate) fn keys(store: &dyn Administration, now: Timestamp) -> Result<Check, StoreError> {
     let organizations = store.organizations()?;
     if organizations.is_empty() {
         return Ok(Check::warn(
@@ -101,7 +101,7 @@ fn is_expired(key: &KeyEntry, now: Timestamp) -> bool {
 }
 
 /// Whether results past their retention are deleted regularly.
-pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Check, StoreError> {
+pub(crate) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Check, StoreError> {
     // The limit is later than the retention, so that daily pruning never triggers it.
     let due = store
         .prune(now.plus_days(-PRUNED_WITHIN_DAYS), true, &mut |_| ())?
@@ -139,7 +139,7 @@ pub(super) fn retention(store: &dyn Administration, now: Timestamp) -> Result<Ch
 }
 
 /// Whether every project's verdicts are current and sound.
-pub(super) fn projects(inspection: &mut Inspection, now: Timestamp) -> Result<Vec<Check>, StoreError> {
+pub(crate) fn projects(inspection: &mut Inspection, now: Timestamp) -> Result<Vec<Check>, StoreError> {
     let projects = inspection.projects()?;
     let BlockCounts { blocks: _, unsound } = inspection.verdicts()?;
     let verdicts = match unsound {
@@ -193,7 +193,7 @@ fn verdicts(projects: &[ProjectState], now: Timestamp) -> Check {
 }
 
 /// Whether the blocks of results are sound, and the errors of attempts are there.
-pub(super) fn results(inspection: &mut Inspection) -> Result<Check, StoreError> {
+pub(crate) fn results(inspection: &mut Inspection) -> Result<Check, StoreError> {
     let (results, errors) = (inspection.blocks()?, inspection.errors()?);
     let number = |number, what| count(u64::try_from(number).unwrap_or_default(), what);
     let mut check = Check::ok(

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// The status of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Status {
+pub enum Status {
     /// Good.
     Ok,
     /// It works, but needs attention.
@@ -19,10 +19,11 @@ pub(super) enum Status {
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Check {
+pub struct Check {
     /// The subject: one of a fixed set of words.
     check: &'static str,
-    pub(super) status: Status,
+    /// The worst of its findings.
+    pub status: Status,
     /// The findings, one sentence each.
     found: Vec<String>,
     /// The next steps, a command or a sentence each.
@@ -31,7 +32,7 @@ pub(super) struct Check {
 
 impl Check {
     /// A check without a fault.
-    pub(super) fn ok(check: &'static str, found: impl Into<String>) -> Self {
+    pub fn ok(check: &'static str, found: impl Into<String>) -> Self {
         Self {
             check,
             status: Status::Ok,
@@ -41,18 +42,18 @@ impl Check {
     }
 
     /// A check that needs attention.
-    pub(super) fn warn(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+    pub fn warn(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self::ok(check, found).with_finding(Status::Warn, None, advice)
     }
 
     /// A check that failed.
-    pub(super) fn fail(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+    pub fn fail(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self::ok(check, found).with_finding(Status::Fail, None, advice)
     }
 
     /// Adds a finding; the status becomes the worse of the two.
     #[must_use]
-    pub(super) fn with_finding(
+    pub fn with_finding(
         mut self,
         status: Status,
         found: impl Into<Option<String>>,
@@ -68,7 +69,7 @@ impl Check {
     }
 
     /// A check that could not be made, and why.
-    pub(super) fn unanswered(check: &'static str, error: &(dyn std::error::Error + 'static)) -> Self {
+    pub fn unanswered(check: &'static str, error: &(dyn std::error::Error + 'static)) -> Self {
         let mut reasons: Vec<_> = chain(error).map(|error| one_line(&error.to_string())).collect();
         // Some errors repeat the message of their cause.
         reasons.dedup();
@@ -76,7 +77,7 @@ impl Check {
     }
 
     /// The check as lines: status, subject, findings, then next steps.
-    pub(super) fn lines(&self) -> String {
+    pub fn lines(&self) -> String {
         let (word, tone) = match self.status {
             Status::Ok => ("ok  ", Tone::Good),
             Status::Warn => ("warn", Tone::Doubtful),

@@ -6,15 +6,15 @@ use assay_client::{
     installation::Installation,
 };
 
-use super::check::{Check, Status};
+use crate::check::{Check, Status};
 
 /// The check's name.
 const NAME: &str = "address";
 /// MiB of a report that the ingest listener takes by default (ASSAY_INGEST_BODY_MIB).
-pub(super) const BODY_MIB: u64 = 64;
+pub const BODY_MIB: u64 = 64;
 
 /// What the address of the installation answers. Without one nothing is asked.
-pub(super) fn installation(url: Option<&str>, body_mib: u64) -> Check {
+pub fn installation(url: Option<&str>, body_mib: u64) -> Check {
     let Some(url) = url.map(str::trim).filter(|url| !url.is_empty()) else {
         return Check::warn(
             NAME,
