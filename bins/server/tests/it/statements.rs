@@ -1,4 +1,4 @@
-//! The number of statements of each route with a cached key and project. docs/storage.md lists them.
+//! The number of statements of each route with a cached key and project.
 
 use assay_testkit::{ServedWorld, text};
 use std::{
