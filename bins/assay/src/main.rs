@@ -7,7 +7,6 @@ mod environment;
 mod errors;
 mod forwarding;
 mod gate;
-mod git;
 mod global;
 mod report_to;
 mod rerun;

@@ -13,3 +13,14 @@ pub(crate) fn age_in_window(text: &str) -> Result<Duration, String> {
         .filter(|age| age.as_secs() < longest)
         .ok_or_else(|| format!("expected a time such as 12h or 3d, less than {ENGINE_WINDOW_DAYS}d"))
 }
+
+/// The largest number of shards.
+const MOST_SHARDS: usize = 10_000;
+/// Parses the number of shards.
+pub(crate) fn shards(text: &str) -> Result<usize, String> {
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| (1..=MOST_SHARDS).contains(number));
+    number.ok_or_else(|| format!("must be a number from 1 to {MOST_SHARDS}"))
+}

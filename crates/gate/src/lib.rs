@@ -2,12 +2,13 @@
 //!
 //! [`judged`] holds the failures and their causes, from a server or from a history. [`policy`] decides, and [`show`] writes
 //! the decision as text, Markdown, JSON or JUnit XML. [`changed`] reads the list of changed files. [`reruns`] runs failed
-//! tests again until it can decide.
+//! tests again until it can decide, by the selections of [`selector`].
 
 pub mod changed;
 pub mod judged;
 pub mod policy;
 pub mod reruns;
+pub mod selector;
 pub mod show;
 mod statuses;
 

@@ -3,7 +3,9 @@
 //! The server judges each rerun as a part of the run. What only this side knows is with which tests a test ran again, and
 //! therefore what its passes exclude. The larger of both probabilities counts.
 
-use std::{collections::BTreeMap, time::Duration};
+mod session;
+
+use std::collections::BTreeMap;
 
 use assay_domain::{cause::Cause, test::TestName};
 use assay_explain::failures::{BLOCKS_FROM, action};
@@ -14,43 +16,7 @@ use crate::{
     policy::Reran,
 };
 
-/// How long tests take, from a report.
-#[derive(Debug, Clone, Default)]
-pub struct Durations {
-    of_test: BTreeMap<String, f64>,
-    of_file: BTreeMap<String, f64>,
-    tests: BTreeMap<String, Vec<TestName>>,
-}
-
-impl Durations {
-    /// The durations of tests, each with its milliseconds. `file_of` names what a rerun with its file runs: its file, class
-    /// or package.
-    pub fn new<'a>(
-        tests: impl IntoIterator<Item = (&'a TestName, u64)>,
-        file_of: impl Fn(&TestName) -> Option<String>,
-    ) -> Self {
-        let mut durations = Self::default();
-        for (test, milliseconds) in tests {
-            let seconds = Duration::from_millis(milliseconds).as_secs_f64();
-            *durations.of_test.entry(test.name.clone()).or_default() += seconds;
-            if let Some(file) = file_of(test) {
-                *durations.of_file.entry(file.clone()).or_default() += seconds;
-                durations.tests.entry(file).or_default().push(test.clone());
-            }
-        }
-        durations
-    }
-
-    /// The sum over all tests, in seconds.
-    pub fn total_s(&self) -> f64 {
-        self.of_test.values().sum()
-    }
-
-    /// The tests of a file, in the order of the report.
-    pub fn tests_of(&self, file: &str) -> &[TestName] {
-        self.tests.get(file).map_or(&[], Vec::as_slice)
-    }
-}
+pub use session::{Ended, Session};
 
 /// What bounds the reruns of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,15 +50,12 @@ pub struct Round {
 }
 
 impl Reruns {
-    /// The failed tests of a run. `can_run` is whether the runner can select a test alone, and with its file.
+    /// The failed tests of a run. `seconds` are those of one repetition of a test; none if the runner cannot select it.
     pub fn new(
         judged: JudgedRun,
-        durations: &Durations,
         process: ProcessOf,
-        file_of: impl Fn(&TestName) -> Option<String>,
-        can_run: impl Fn(&TestName, RerunKind) -> bool,
+        seconds: impl Fn(&TestName, RerunKind) -> Option<f64>,
     ) -> Self {
-        let seconds = |known: Option<&f64>| known.copied().unwrap_or_default();
         let tests = judged
             .failures
             .iter()
@@ -100,15 +63,13 @@ impl Reruns {
             .filter(|(_, failure)| !failure.recovered)
             .map(|(index, failure)| {
                 let test = name_of(failure);
-                let of_file = file_of(&test).and_then(|file| durations.of_file.get(&file).copied());
-                let when = |kind, seconds: f64| can_run(&test, kind).then_some(seconds);
                 let suspect = Suspect {
                     mine: failure.mine,
                     lasting: failure.lasting,
                     process,
                     results: RerunResults::default(),
-                    alone_s: when(RerunKind::Alone, seconds(durations.of_test.get(&test.name))),
-                    with_file_s: when(RerunKind::WithFile, seconds(of_file.as_ref())),
+                    alone_s: seconds(&test, RerunKind::Alone),
+                    with_file_s: seconds(&test, RerunKind::WithFile),
                 };
                 (index, suspect)
             });
@@ -327,15 +288,8 @@ mod tests {
         }
     }
 
-    fn file_of(test: &TestName) -> Option<String> {
-        test.file_path.clone()
-    }
-
     fn reruns(failures: Vec<JudgedFailure>) -> Reruns {
-        let judged = run(failures);
-        let names: Vec<TestName> = judged.failures.iter().map(name_of).collect();
-        let durations = Durations::new(names.iter().map(|test| (test, 1_000)), file_of);
-        Reruns::new(judged, &durations, ProcessOf::File, file_of, |_, _| true)
+        Reruns::new(run(failures), ProcessOf::File, |_, _| Some(1.0))
     }
 
     const BOUNDS: Bounds = Bounds {

@@ -42,6 +42,16 @@ pub struct Variable {
     pub separator: &'static str,
 }
 
+impl Variable {
+    /// Its value, after an earlier one.
+    pub fn after(&self, earlier: Option<String>) -> String {
+        match earlier.filter(|earlier| !earlier.is_empty()) {
+            Some(earlier) => format!("{earlier}{}{}", self.separator, self.value),
+            None => self.value.clone(),
+        }
+    }
+}
+
 /// The programs that run a script, so that arguments at the end of the command do not reach the runner.
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "make", "cmd", "powershell", "pwsh"];
 /// The plug-in of pytest for a rerun.

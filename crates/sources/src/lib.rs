@@ -5,8 +5,11 @@ pub mod checkout;
 mod ci;
 pub mod clocks;
 pub mod files;
+pub mod git;
+pub mod kept;
 pub mod owners;
 pub mod report_flags;
+pub mod text;
 pub mod values;
 pub mod written;
 

@@ -158,6 +158,11 @@ impl Listing {
         Ok(Self { runner, units })
     }
 
+    /// The runner.
+    pub(crate) const fn runner(&self) -> Runner {
+        self.runner
+    }
+
     /// The units.
     pub fn units(&self) -> &[String] {
         &self.units

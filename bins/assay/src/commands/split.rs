@@ -2,25 +2,24 @@
 
 use std::{
     fs,
-    io::{Read as _, Write as _},
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, bail};
 use assay_console::{message, misuse::Misuse, output, terminal};
 use assay_domain::timestamp::Timestamp;
-use assay_split::{Listing, Plan, Runner, Timings};
-use clap::{
-    Args,
-    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
-};
+use assay_sources::{git, text};
+use assay_split::{Listing, Runner, Share, Timings};
+use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    git::git,
     global::Global,
+    runner_flag,
     server_flags::{ConnectionFlags, ReadApiFlags},
+    values,
 };
 
 const EXAMPLES: &str = "\
@@ -51,10 +50,10 @@ pub(crate) struct SplitArgs {
     #[arg(long, value_name = "N", required_unless_present = "write")]
     index: Option<usize>,
     /// The number of shards
-    #[arg(long, value_name = "N", required_unless_present = "write", value_parser = shards)]
+    #[arg(long, value_name = "N", required_unless_present = "write", value_parser = values::shards)]
     total: Option<usize>,
     /// The runner whose list it is
-    #[arg(long, required_unless_present = "write", value_parser = runners())]
+    #[arg(long, required_unless_present = "write", value_parser = runner_flag::divided())]
     runner: Option<Runner>,
     /// The project: its id or name; without it the only project of the key
     #[arg(long)]
@@ -77,45 +76,13 @@ pub(crate) struct SplitArgs {
     connection: ConnectionFlags,
 }
 
-/// The largest number of shards.
-const MOST_SHARDS: usize = 10_000;
-/// The largest list and the largest file of durations, in bytes.
-const MOST_BYTES: u64 = 256 << 20;
-
-fn runners() -> impl TypedValueParser<Value = Runner> {
-    let words = Runner::ALL.map(|runner| {
-        let help = format!("Divides the {} of {}", runner.units(), runner.list_command());
-        PossibleValue::new(runner.word()).help(help)
-    });
-    PossibleValuesParser::new(words).try_map(|word| {
-        let named = Runner::ALL.into_iter().find(|runner| runner.word() == word);
-        named.ok_or_else(|| format!("{word} is no runner"))
-    })
-}
-
-fn shards(text: &str) -> Result<usize, String> {
-    let number = text
-        .parse()
-        .ok()
-        .filter(|number| (1..=MOST_SHARDS).contains(number));
-    number.ok_or_else(|| format!("must be a number from 1 to {MOST_SHARDS}"))
-}
+/// The largest list and the largest file of durations.
+const MOST_MIB: u64 = 256;
 
 /// Runs `assay split`.
 pub(crate) fn run(global: &Global, args: &SplitArgs) -> anyhow::Result<()> {
     if let Some(file) = &args.write {
-        let timings = of_server(global, args)?;
-        fs::write(file, format!("{timings}\n"))
-            .with_context(|| format!("{} cannot be written", file.display()))?;
-        let written = Timings::deserialize(&timings).context("the server's answer has no timings")?;
-        let value = json!({ "written": file, "tests": written.tests.len(), "runs": written.runs.len() });
-        return output::print(global.json, &value, || {
-            format!(
-                "wrote the durations of {} tests to {}",
-                written.tests.len(),
-                file.display()
-            )
-        });
+        return write(global, args, file);
     }
     let (Some(index), Some(total), Some(runner)) = (args.index, args.total, args.runner) else {
         bail!(Misuse("--index, --total and --runner are required".to_owned()));
@@ -126,106 +93,57 @@ pub(crate) fn run(global: &Global, args: &SplitArgs) -> anyhow::Result<()> {
         )));
     }
     let timings = match &args.timings {
-        Some(file) => serde_json::from_str(&read(file)?)
+        Some(file) => serde_json::from_str(&text::read(file, MOST_MIB)?)
             .with_context(|| format!("{} is no file of `assay split --write`", file.display()))?,
         None if args.evenly => Timings::default(),
-        None => {
-            Timings::deserialize(&of_server(global, args)?).context("the server's answer has no timings")?
-        }
+        None => timings_of(&of_server(global, args)?)?,
     };
-    let listing = Listing::parse(runner, &read(&args.list)?)?;
-    let plan = Plan::new(&listing, &timings, total);
-    let shard = plan.shards.get(index - 1).context("the plan lacks this shard")?;
-    let selection = listing.selection(&shard.units);
-    explain(&plan, &listing, &timings, index);
+    let listing = Listing::parse(runner, &text::read(&args.list, MOST_MIB)?)?;
+    let share = Share::new(&listing, &timings, index, total).context("the plan lacks this shard")?;
+    for line in share.in_words() {
+        message!("{line}");
+    }
     if global.json {
-        let value = json!({
-            "list": selection,
-            "usage": runner.run_command(),
-            "units": shard.units.len(),
-            "unitsInAll": listing.units().len(),
-            "unknown": plan.unknown,
-            "runs": timings.runs.len(),
-            "milliseconds": plan.shards.iter().map(|shard| shard.milliseconds).collect::<Vec<_>>(),
-        });
-        return output::print(true, &value, String::new);
+        return output::print(true, &share.to_json(), String::new);
     }
     let mut out = terminal::plain_out();
-    out.write_all(selection.as_bytes())?;
+    out.write_all(share.list().as_bytes())?;
     out.flush()?;
     Ok(())
 }
 
-/// Prints the plan on standard error.
-fn explain(plan: &Plan, listing: &Listing, timings: &Timings, index: usize) {
-    let shard = plan.shards.get(index.saturating_sub(1));
-    let (units, milliseconds) = shard.map_or((0, 0), |shard| (shard.units.len(), shard.milliseconds));
-    let (total, all) = (plan.shards.len(), listing.units().len());
-    let known = all - plan.unknown;
-    if units == 0 {
-        message!(
-            "shard {index} of {total} has no tests: the list has {all}. Do not call the runner with an empty list"
-        );
-    } else if known == 0 {
-        message!(
-            "shard {index} of {total}: {units} of {all}. No duration is known, so the list is divided by number"
-        );
-    } else {
-        let seconds = |milliseconds: u64| milliseconds.div_ceil(1_000);
-        message!(
-            "shard {index} of {total}: {units} of {all}, about {} s (all shards: {} to {} s; durations of {} runs of {:?})",
-            seconds(milliseconds),
-            seconds(plan.shortest_ms()),
-            seconds(plan.longest_ms()),
-            timings.runs.len(),
-            timings.stable_branch,
-        );
-        if plan.unknown > 0 {
-            message!(
-                "{} of {all} have no duration and count as the median of their folder",
-                plan.unknown
-            );
-        }
-    }
+/// Writes the server's durations to a file.
+fn write(global: &Global, args: &SplitArgs, file: &Path) -> anyhow::Result<()> {
+    let answer = of_server(global, args)?;
+    fs::write(file, format!("{answer}\n"))
+        .with_context(|| format!("{} cannot be written", file.display()))?;
+    let written = timings_of(&answer)?;
+    let value = json!({ "written": file, "tests": written.tests.len(), "runs": written.runs.len() });
+    output::print(global.json, &value, || {
+        format!(
+            "wrote the durations of {} tests to {}",
+            written.tests.len(),
+            file.display()
+        )
+    })
+}
+
+fn timings_of(answer: &Value) -> anyhow::Result<Timings> {
+    Timings::deserialize(answer).context("the server's answer has no timings")
 }
 
 /// The server's answer.
 fn of_server(global: &Global, args: &SplitArgs) -> anyhow::Result<Value> {
-    let before = match args.before {
-        Some(before) => before,
-        None => commit_time()?,
-    };
-    let mut api = args.api.client(global.json, &args.connection)?;
-    let answer = api
-        .project(args.project.as_deref())
-        .and_then(|project| api.get(&format!("projects/{project}/timings?before={before}")));
-    answer.context("the durations cannot be read; `--timings FILE` or `--evenly` on all machines divides without a server")
-}
-
-/// The time of the checked-out commit, which all machines of a build have in common.
-fn commit_time() -> anyhow::Result<Timestamp> {
-    let shown = git(Path::new("."), &["show", "--no-patch", "--format=%ct", "HEAD"]);
-    let seconds = shown.ok().and_then(|text| text.trim().parse::<i64>().ok());
-    let seconds = seconds.ok_or_else(|| {
+    let before = args.before.or_else(|| git::commit_time(Path::new(".")));
+    let before = before.ok_or_else(|| {
         Misuse(
             "this folder has no commit whose time all machines share; give them the same --before TIME"
                 .to_owned(),
         )
     })?;
-    Ok(Timestamp::from_unix_ms(seconds.saturating_mul(1_000)))
-}
-
-/// The text of a file, or of standard input.
-fn read(file: &Path) -> anyhow::Result<String> {
-    let (name, mut text) = (file.display().to_string(), String::new());
-    let read = if name == "-" {
-        std::io::stdin().lock().take(MOST_BYTES).read_to_string(&mut text)
-    } else {
-        fs::File::open(file).and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text))
-    };
-    let bytes = read.with_context(|| format!("{name} cannot be read as text"))?;
-    if u64::try_from(bytes).unwrap_or(u64::MAX) >= MOST_BYTES {
-        bail!("{name} has more than {} MiB", MOST_BYTES >> 20);
-    }
-    Ok(text)
+    let mut api = args.api.client(global.json, &args.connection)?;
+    let answer = api
+        .project(args.project.as_deref())
+        .and_then(|project| api.get(&format!("projects/{project}/timings?before={before}")));
+    answer.context("the durations cannot be read; `--timings FILE` or `--evenly` on all machines divides without a server")
 }

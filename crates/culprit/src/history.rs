@@ -1,0 +1,190 @@
+//! The runs of a test on the stable branch, from the server's answer about the test.
+
+use percent_encoding::{NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The flake rate of a test of which nothing is known.
+pub(crate) const USUAL_RATE: f64 = 0.05;
+/// The number of runs with the usual rate that a history counts besides its own.
+const USUAL_RUNS: f64 = 20.0;
+
+/// The reason why a history does not say which commits to search.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// The answer has other fields.
+    #[error("the server's answer is not about a test")]
+    Foreign(#[source] serde_json::Error),
+    /// There is no breakage.
+    #[error(
+        "the stable branch has no failed run of this test after a green one in 90 days; give --good and --bad"
+    )]
+    NoBreakage,
+    /// A run is of no commit.
+    #[error("the run names no commit; give --good and --bad")]
+    NoCommit,
+}
+
+/// The test's runs on the stable branch, oldest first.
+#[derive(Debug, Clone)]
+pub struct History {
+    runs: Vec<Occurrence>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TestDetail {
+    stable_branch: String,
+    occurrences: Vec<Occurrence>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Occurrence {
+    branch: Option<String>,
+    tested_revision: Option<String>,
+    commit_sha: Option<String>,
+    started_at: String,
+    status: String,
+    any_failed_attempt: bool,
+}
+
+impl Occurrence {
+    fn commit(&self) -> Option<&str> {
+        self.tested_revision.as_deref().or(self.commit_sha.as_deref())
+    }
+
+    fn failed(&self) -> bool {
+        !["passed", "skipped"].contains(&self.status.as_str())
+    }
+}
+
+/// The path of the read API with the runs of a test.
+pub fn path(project: &str, test: &str, file: Option<&str>) -> String {
+    let file = file.map_or_else(String::new, |file| format!("&filePath={}", encoded(file)));
+    format!("projects/{project}/tests/{}?days=90{file}", encoded(test))
+}
+
+/// A text in a path or a query.
+fn encoded(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, NON_ALPHANUMERIC)
+}
+
+impl History {
+    /// The runs of the server's answer to [`path`].
+    pub fn of_answer(answer: &Value) -> Result<Self, HistoryError> {
+        let detail = TestDetail::deserialize(answer).map_err(HistoryError::Foreign)?;
+        let mut runs: Vec<Occurrence> = detail
+            .occurrences
+            .into_iter()
+            .filter(|run| {
+                run.branch.as_deref() == Some(detail.stable_branch.as_str()) && run.status != "skipped"
+            })
+            .collect();
+        // RFC 3339 in UTC sorts as text.
+        runs.sort_by(|left, right| left.started_at.cmp(&right.started_at));
+        Ok(Self { runs })
+    }
+
+    /// The index of the last green run that a failure follows.
+    fn last_green(&self) -> Option<usize> {
+        let last_failed = self.runs.iter().rposition(Occurrence::failed)?;
+        self.runs.iter().take(last_failed).rposition(|run| !run.failed())
+    }
+
+    /// The commits of the last green run, and of the first failed one after it.
+    pub fn bounds(&self) -> Result<(String, String), HistoryError> {
+        let green = self.last_green().ok_or(HistoryError::NoBreakage)?;
+        let bad = self.runs.iter().skip(green + 1).find(|run| run.failed());
+        let commit = |run: Option<&Occurrence>| {
+            let commit = run.and_then(Occurrence::commit).map(str::to_owned);
+            commit.ok_or(HistoryError::NoCommit)
+        };
+        Ok((commit(self.runs.get(green))?, commit(bad)?))
+    }
+
+    /// The share of runs until the last green one in which an attempt failed, drawn towards the usual rate.
+    pub fn flake_rate(&self) -> Option<f64> {
+        let green = self.last_green()?;
+        let before = self.runs.iter().take(green + 1);
+        let (mut failed, mut all) = (USUAL_RUNS * USUAL_RATE, USUAL_RUNS);
+        for run in before {
+            all += 1.0;
+            failed += if run.any_failed_attempt { 1.0 } else { 0.0 };
+        }
+        Some(failed / all)
+    }
+
+    /// The commit and whether it failed, of each run.
+    pub(crate) fn results(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.runs
+            .iter()
+            .filter_map(|run| Some((run.commit()?, run.failed())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn run(commit: &str, day: u32, status: &str, flaked: bool) -> Value {
+        json!({
+            "branch": "main", "testedRevision": commit, "commitSha": null,
+            "startedAt": format!("2026-11-{day:02}T00:00:00Z"), "status": status, "anyFailedAttempt": flaked,
+        })
+    }
+
+    fn history(runs: &[Value]) -> History {
+        History::of_answer(&json!({ "stableBranch": "main", "occurrences": runs })).unwrap()
+    }
+
+    #[test]
+    fn the_search_begins_after_the_last_green_run_and_ends_with_the_first_failed_one() {
+        let mut other = run("x", 9, "failed", true);
+        other["branch"] = json!("feature");
+        let history = history(&[
+            run("d", 4, "failed", true),
+            run("c", 3, "failed", true),
+            run("a", 1, "failed", true),
+            run("b", 2, "passed", false),
+            run("s", 5, "skipped", false),
+            other,
+        ]);
+        assert_eq!(history.bounds().unwrap(), ("b".to_owned(), "c".to_owned()));
+        let results: Vec<_> = history.results().collect();
+        assert_eq!(results, [("a", true), ("b", false), ("c", true), ("d", true)]);
+    }
+
+    #[test]
+    fn only_runs_before_the_breakage_count_as_flakes() {
+        let rate = |flaked| {
+            let mut runs: Vec<Value> = (1..=20).map(|day| run("g", day, "passed", flaked)).collect();
+            runs.extend((21..=25).map(|day| run("b", day, "failed", true)));
+            history(&runs).flake_rate().unwrap()
+        };
+        assert!((rate(false) - 1.0 / 40.0).abs() < 1e-9);
+        assert!((rate(true) - 21.0 / 40.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_history_without_a_breakage_or_commit_is_refused() {
+        let green = history(&[run("a", 1, "passed", false)]);
+        assert!(matches!(green.bounds(), Err(HistoryError::NoBreakage)));
+        assert_eq!(green.flake_rate(), None);
+        let mut nameless = run("b", 2, "failed", true);
+        nameless["testedRevision"] = Value::Null;
+        let nameless = history(&[run("a", 1, "passed", false), nameless]);
+        assert!(matches!(nameless.bounds(), Err(HistoryError::NoCommit)));
+        assert!(History::of_answer(&json!({})).is_err());
+    }
+
+    #[test]
+    fn names_in_a_path_are_encoded() {
+        assert_eq!(
+            path("p", "cart > pays/1", Some("a b")),
+            "projects/p/tests/cart%20%3E%20pays%2F1?days=90&filePath=a%20b"
+        );
+    }
+}
