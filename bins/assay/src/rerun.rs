@@ -1,54 +1,33 @@
-//! `assay run --gate --rerun`: runs unclear failures again in the same job, until the gate can decide.
+//! `assay run --gate --rerun --burn-in`: runs tests again in the same job, until the gate can decide.
 
-use std::{ffi::OsString, fs, path::Path, time::Duration};
+mod flags;
+
+use std::{collections::HashSet, ffi::OsString, fs, path::Path, time::Duration};
 
 use anyhow::Context as _;
-use assay_console::{message, values::duration};
-use assay_domain::test::TestName;
+use assay_console::message;
+use assay_domain::{decision::GateOutcome, test::TestName};
 use assay_gate::{
+    burn_in::BurnIn,
     judged::JudgedRun,
     policy::{CommandStatus, Decision},
     reruns::Session,
     selector::{CommandJob, Selector},
 };
 use assay_reports::{Report, SourceFile};
-use assay_runners::{
-    Runner,
-    selection::{self, Selection},
-};
-use assay_sources::{checkout::Checkout, kept::KeptReports, written::Before};
-use clap::Args;
+use assay_runners::selection::{self, Selection};
+use assay_sources::{checkout::Checkout, git, kept::KeptReports, written::Before};
 use serde_json::Value;
 
+pub(crate) use self::flags::RerunFlags;
 use crate::{
     clock,
     commands::{
         run::{CommandEnd, Job, run_command},
         upload,
     },
-    environment, errors, runner_flag,
+    environment, errors,
 };
-
-/// Heading of the help.
-const GATE: &str = "The gate";
-
-/// How failed tests run again.
-#[derive(Debug, Args)]
-pub(crate) struct RerunFlags {
-    /// Run tests again whose failure is unclear, for at most this time, and decide then: 90s, 5m
-    #[arg(long, value_name = "TIME", value_parser = duration, requires = "gate", help_heading = GATE)]
-    rerun: Option<Duration>,
-    /// The runner of the command, if its words do not name it
-    #[arg(long, value_name = "RUNNER", value_parser = runner_flag::runners(), requires = "rerun", help_heading = GATE)]
-    runner: Option<Runner>,
-}
-
-impl RerunFlags {
-    /// The time for reruns; none without reruns.
-    pub(crate) fn budget(&self) -> Option<Duration> {
-        self.rerun.filter(|budget| !budget.is_zero())
-    }
-}
 
 /// A run key for a run that CI does not name.
 pub(crate) fn run_key() -> String {
@@ -59,27 +38,25 @@ pub(crate) fn run_key() -> String {
 pub(crate) struct FirstRun<'a> {
     pub(crate) judged: JudgedRun,
     pub(crate) files: &'a [SourceFile],
+    pub(crate) answer: &'a Value,
     pub(crate) status: CommandStatus,
     pub(crate) took: Duration,
 }
 
-/// The decision after reruns.
-pub(crate) struct Reran {
-    pub(crate) decision: Decision,
-    /// The server's answer to the last rerun.
-    pub(crate) answer: Value,
-}
-
-/// Runs tests again until the gate can decide or the time is over. None if no test ran again; the reason is printed.
-pub(crate) fn until_decided(
+/// Runs tests again where the decision needs it and the flags allow it. Returns the server's answer to the last part; none
+/// if nothing was sent.
+pub(crate) fn run_again(
     job: &Job<'_>,
     first: FirstRun<'_>,
-    budget: Duration,
+    decision: &mut Decision,
     before: &Before<'_>,
-) -> anyhow::Result<Option<Reran>> {
-    let command = &job.args.command;
-    let named = job.args.reruns.runner;
-    let Some(runner) = named.or_else(|| selection::runner_of(command)) else {
+) -> anyhow::Result<Option<Value>> {
+    let (flags, command) = (&job.args.reruns, &job.args.command);
+    let budget = flags.budget().filter(|_| decision.outcome == GateOutcome::Rerun);
+    if budget.is_none() && (flags.burn_in().is_none() || !decision.outcome.passes()) {
+        return Ok(None);
+    }
+    let Some(runner) = flags.runner.or_else(|| selection::runner_of(command)) else {
         message!("no test runs again: the command names no runner that Assay knows; name it with --runner");
         return Ok(None);
     };
@@ -89,8 +66,8 @@ pub(crate) fn until_decided(
     }
     let folder = tempfile::tempdir().context("a temporary folder")?;
     let kept = KeptReports::keep(before.written()?, folder.path())?;
-    let selector = Selector::new(runner, &read(job, first.files)?, folder.path().to_path_buf());
-    let end = (first.status, first.took);
+    let report = read(job, first.files)?;
+    let selector = Selector::new(runner, &report, folder.path().to_path_buf());
     let mut again = Again {
         job,
         folder: folder.path(),
@@ -98,18 +75,43 @@ pub(crate) fn until_decided(
         files: Vec::new(),
         answer: None,
     };
-    let ended = Session::new(&selector, job.rules, first.judged, end, budget).run(&mut again);
-    if let Some(error) = ended.error {
+    let mut ended_early = Vec::new();
+    if let Some(budget) = budget {
+        let end = (first.status, first.took);
+        let ended = Session::new(&selector, job.rules, first.judged, end, budget).run(&mut again);
+        ended_early.extend(ended.error);
+        if let Some(decided) = ended.decision {
+            *decision = decided;
+        }
+    }
+    if let Some(budget) = flags.burn_in().filter(|_| decision.outcome.passes()) {
+        let new = JudgedRun::new_tests(first.answer)?;
+        let changed = changed_files(job);
+        let burned = BurnIn::new(&selector, &report, (&new, &changed), first.took, budget).run(&mut again);
+        ended_early.extend(burned.error);
+        if let Some(results) = burned.results {
+            decision.add_burn_in(results);
+        }
+    }
+    for error in ended_early {
         errors::print(&error.context("the tests do not run again"));
     }
     for (file, error) in kept.restore() {
         let error = anyhow::Error::new(error);
         errors::print(&error.context(format!("{} is the report of a rerun", file.display())));
     }
-    Ok(ended
-        .decision
-        .zip(again.answer)
-        .map(|(decision, answer)| Reran { decision, answer }))
+    Ok(again.answer)
+}
+
+/// The files of the change: those of --changed, else those that git names.
+fn changed_files(job: &Job<'_>) -> HashSet<String> {
+    if !job.rules.changed.is_empty() {
+        return job.rules.changed.clone();
+    }
+    git::changed_files(Path::new("."), &environment::variable).unwrap_or_else(|error| {
+        message!("only new tests run again, because the files of the change are not known: {error}");
+        HashSet::new()
+    })
 }
 
 /// The command of a job, which runs again.

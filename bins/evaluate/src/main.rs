@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 mod bisect;
 mod breakdown;
+mod burn_in;
 mod causes;
 mod correlation;
 mod daily;
@@ -83,6 +84,18 @@ enum Command {
         /// The budget of a run in seconds.
         #[arg(long, default_value_t = 90.0)]
         budget: f64,
+    },
+    /// Run new tests of known rates again within a budget, and count which are found to be flaky.
+    BurnIn {
+        /// The changes of each rate, with three new tests each.
+        #[arg(long, default_value_t = 1_000)]
+        changes: u32,
+        /// The budget of a change in seconds.
+        #[arg(long, default_value_t = 60.0)]
+        budget: f64,
+        /// The seed.
+        #[arg(long, default_value_t = 101)]
+        seed: u64,
     },
     /// Plant slower tests into simulated durations, and count which are found.
     Slower {
@@ -180,6 +193,11 @@ fn main() -> anyhow::Result<()> {
         Command::Weeks { seeds } => println!("{}", weeks::table(&seeds)),
         Command::Causes { seeds } => println!("{}", causes::table(&seeds)),
         Command::Reruns { seeds, budget } => println!("{}", reruns::table(&seeds, budget)),
+        Command::BurnIn {
+            changes,
+            budget,
+            seed,
+        } => print!("{}", burn_in::table(changes, budget, seed)),
         Command::Slower { seeds, factor } => print!("{}", slower::table(&seeds, factor)),
         Command::Bisect { histories, seed } => print!("{}", bisect::table(histories, seed)),
         Command::Correlation { folder } => print!("{}", correlation::table(&folder)?),

@@ -19,11 +19,11 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use crate::causes::{Actions, BranchRun, COUNTED_FROM, CausesWorld, is_mine};
 
 /// The share of flakes that never occur alone, by failures (`assay-evaluate correlation`).
-const NEVER_ALONE: f64 = 0.74;
+pub(crate) const NEVER_ALONE: f64 = 0.74;
 /// The share of flakes that come in rows, by failures, and the probability that such a row goes on. Their product is the
 /// measured probability of a failure in the next round.
-const IN_ROWS: f64 = 0.52;
-const ROW_GOES_ON: f64 = 0.81;
+pub(crate) const IN_ROWS: f64 = 0.52;
+pub(crate) const ROW_GOES_ON: f64 = 0.81;
 /// The probability that another flake occurs again: the mean rate of the simulated tests.
 const FLAKES_AGAIN: f64 = 0.08;
 /// The share of breakages that show only beside other tests, and the share of those in the file of the test.

@@ -104,6 +104,18 @@ pub struct ChangedTests {
     pub tests: Vec<TestName>,
 }
 
+impl ChangedTests {
+    /// Their number, and the first 50 by file and name.
+    pub(crate) fn of(mut tests: Vec<TestName>) -> Self {
+        tests.sort_unstable_by(|left, right| {
+            (&left.file_path, &left.name).cmp(&(&right.file_path, &right.name))
+        });
+        let total = count(tests.len());
+        tests.truncate(MOST_LISTED);
+        Self { total, tests }
+    }
+}
+
 /// Tests with another name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -5,6 +5,7 @@ use assay_domain::{
     attempt::AttemptStatus,
     cause::{Action, Cause},
     run::MissingNotJudged,
+    test::TestName,
     timestamp::Timestamp,
 };
 use serde::Deserialize;
@@ -69,6 +70,8 @@ pub struct JudgedFailure {
     pub explanation: String,
     /// Whether the test is broken on the stable branch.
     pub broken_on_stable: bool,
+    /// Whether its verdict is flaky.
+    pub known_as_flaky: bool,
     /// Runs without this change in which the test ran.
     pub runs_elsewhere: u32,
     /// Tests of this run that failed with the same error, this one among them.
@@ -104,11 +107,20 @@ struct Answer {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Failures {
     gate: Gate,
     incomplete: Option<String>,
     total: usize,
     failures: Vec<Failure>,
+    #[serde(default)]
+    new_tests: NewTests,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct NewTests {
+    tests: Vec<TestName>,
 }
 
 /// The answer of the failures route, as far as the gate needs it.
@@ -238,6 +250,14 @@ impl JudgedRun {
         })
     }
 
+    /// The tests that are new by a server's answer to `failures=true`: the first 50 that no run of the stable branch has
+    /// reported.
+    pub fn new_tests(answer: &Value) -> Result<Vec<TestName>, Unexplained> {
+        let answer = Answer::deserialize(answer).map_err(Unexplained::Upload)?;
+        let failures = answer.failures.ok_or(Unexplained::OldServer)?;
+        Ok(failures.new_tests.tests)
+    }
+
     /// The failures of a stored run, from the failures route. An error names what the answer lacks.
     pub fn of_stored_run(answer: &Value) -> Result<Self, Unexplained> {
         let stored_run = StoredRun::deserialize(answer).map_err(Unexplained::StoredRun)?;
@@ -275,7 +295,8 @@ impl JudgedRun {
 impl From<Failure> for JudgedFailure {
     fn from(failure: Failure) -> Self {
         let cause = failure.cause.parse().unwrap_or(Cause::Unclear);
-        let is_broken = failure.verdict.is_some_and(|verdict| verdict.status == "broken");
+        let verdict = failure.verdict.map(|verdict| verdict.status);
+        let is_broken = verdict.as_deref() == Some("broken");
         let fails_on_stable = failure.stable.last_status.as_deref() == Some("failed");
         Self {
             test_name: failure.test_name,
@@ -286,6 +307,7 @@ impl From<Failure> for JudgedFailure {
             lasting: failure.probabilities.environment + failure.probabilities.broken_before,
             explanation: failure.explanation,
             broken_on_stable: is_broken || (fails_on_stable && cause == Cause::BrokenBefore),
+            known_as_flaky: verdict.as_deref() == Some("flaky"),
             runs_elsewhere: failure.runs_elsewhere,
             same_error: failure.same_error.in_this_run.saturating_add(1),
             first_failed_at: failure.first_failed_at,
@@ -305,6 +327,7 @@ impl From<CausedFailure> for JudgedFailure {
             lasting: failure.probabilities.environment + failure.probabilities.broken_before,
             explanation: failure.explanation,
             broken_on_stable: fails_on_stable && failure.cause == Cause::BrokenBefore,
+            known_as_flaky: false,
             runs_elsewhere: failure.runs_elsewhere,
             same_error: failure.same_error_in_run.saturating_add(1),
             first_failed_at: failure.first_failed_at,

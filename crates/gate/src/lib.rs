@@ -2,8 +2,10 @@
 //!
 //! [`judged`] holds the failures and their causes, from a server or from a history. [`policy`] decides, and [`show`] writes
 //! the decision as text, Markdown, JSON or JUnit XML. [`changed`] reads the list of changed files. [`reruns`] runs failed
-//! tests again until it can decide, by the selections of [`selector`].
+//! tests again until it can decide, by the selections of [`selector`], and
+//! [`burn_in`] new tests until it is known how often they fail.
 
+pub mod burn_in;
 pub mod changed;
 pub mod judged;
 pub mod policy;

@@ -10,7 +10,10 @@ use assay_domain::{
 };
 use glob::Pattern;
 
-use crate::judged::{JudgedFailure, JudgedRun};
+use crate::{
+    burn_in::BurnInResults,
+    judged::{JudgedFailure, JudgedRun},
+};
 
 /// A test that ran in fewer runs elsewhere is new.
 const NEW_BELOW: u32 = 5;
@@ -107,6 +110,8 @@ pub struct Decision {
     pub failed: Vec<(JudgedFailure, Option<Refusal>)>,
     /// The reruns on which it is based; none if no test ran again.
     pub reran: Option<Reran>,
+    /// What the burn-in found; none without one.
+    pub burn_in: Option<BurnInResults>,
 }
 
 /// The reruns before a decision.
@@ -141,6 +146,19 @@ impl Decision {
                 })
                 .collect(),
         }
+    }
+
+    /// Adds what a burn-in found. The run does not pass if a test is newly flaky.
+    pub fn add_burn_in(&mut self, results: BurnInResults) {
+        let newly_flaky = results.failed.iter().filter(|failure| failure.is_newly_flaky);
+        let problems: Vec<String> = newly_flaky
+            .map(|failure| format!("Newly flaky: {}", failure.in_words()))
+            .collect();
+        if !problems.is_empty() {
+            self.outcome = GateOutcome::Blocked;
+            self.problems.extend(problems);
+        }
+        self.burn_in = Some(results);
     }
 
     /// The number of excused failures.
@@ -212,6 +230,7 @@ pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) ->
         problems,
         failed,
         reran: None,
+        burn_in: None,
     }
 }
 
@@ -222,10 +241,7 @@ impl Rules {
         let names = |pattern: &Pattern| {
             pattern.matches(&failure.test_name) || file.is_some_and(|file| pattern.matches(file))
         };
-        let is_changed = file.is_some_and(|file| {
-            self.changed.contains(file.strip_prefix("./").unwrap_or(file))
-                || self.changed.iter().any(|changed| ends_with_path(changed, file))
-        });
+        let is_changed = file.is_some_and(|file| touches(&self.changed, file));
         let is_expired = self
             .expire_after
             .zip(failure.first_failed_at)
@@ -253,6 +269,12 @@ impl Rules {
             None
         }
     }
+}
+
+/// Whether a change touches a test's file.
+pub(crate) fn touches(changed: &HashSet<String>, file: &str) -> bool {
+    changed.contains(file.strip_prefix("./").unwrap_or(file))
+        || changed.iter().any(|changed| ends_with_path(changed, file))
 }
 
 /// Whether a changed file is the test's file. Reports may name files relative to a folder of the checkout.
@@ -290,6 +312,7 @@ mod tests {
             lasting: 0.0,
             explanation: "Failed in 4 of 120 runs on good code".to_owned(),
             broken_on_stable: false,
+            known_as_flaky: false,
             runs_elsewhere: 40,
             same_error: 1,
             first_failed_at: Some(NOW.plus_days(-10)),

@@ -270,6 +270,7 @@ mod tests {
             lasting: 0.0,
             explanation: "Passed in all 41 runs on main and failed on this revision".to_owned(),
             broken_on_stable: false,
+            known_as_flaky: false,
             runs_elsewhere: 41,
             same_error: 1,
             first_failed_at: None,

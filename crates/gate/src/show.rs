@@ -26,6 +26,9 @@ pub fn text(decision: &Decision) -> String {
     if let Some(reran) = &decision.reran {
         text += &format!("  {}\n", reran_in_words(reran));
     }
+    if let Some(burn_in) = &decision.burn_in {
+        text += &format!("  {}\n", plain(&burn_in.in_words()));
+    }
     for problem in &decision.problems {
         text += &format!("  {}\n", plain(problem));
     }
@@ -59,6 +62,9 @@ pub fn markdown(decision: &Decision, page: Option<&str>) -> String {
     }
     if let Some(reran) = &decision.reran {
         text += &format!("\n{}\n", reran_in_words(reran));
+    }
+    if let Some(burn_in) = &decision.burn_in {
+        text += &format!("\n{}\n", code(&burn_in.in_words()));
     }
     for problem in &decision.problems {
         text += &format!("\n- {}", code(problem));
@@ -245,6 +251,7 @@ mod tests {
             lasting: 0.0,
             explanation: "Failed in 4 of 120 runs on good code".to_owned(),
             broken_on_stable: false,
+            known_as_flaky: false,
             runs_elsewhere: 9,
             same_error: 1,
             first_failed_at: None,
@@ -258,6 +265,7 @@ mod tests {
                 .take(count)
                 .collect(),
             reran: None,
+            burn_in: None,
         }
     }
 

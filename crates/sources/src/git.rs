@@ -1,6 +1,7 @@
 //! Commands of git.
 
 use std::{
+    collections::HashSet,
     io,
     path::Path,
     process::{Command, Stdio},
@@ -46,4 +47,80 @@ pub fn commit_time(folder: &Path) -> Option<Timestamp> {
     let shown = git(folder, &["show", "--no-patch", "--format=%ct", "HEAD"]).ok()?;
     let seconds = shown.trim().parse::<i64>().ok()?;
     Some(Timestamp::from_unix_ms(seconds.saturating_mul(1_000)))
+}
+
+/// The variables with which CI services name the branch or commit that a change goes to.
+const TARGETS: [&str; 7] = [
+    "CI_MERGE_REQUEST_DIFF_BASE_SHA",
+    "GITHUB_BASE_REF",
+    "CI_MERGE_REQUEST_TARGET_BRANCH_NAME",
+    "CHANGE_TARGET",
+    "BUILDKITE_PULL_REQUEST_BASE_BRANCH",
+    "BITBUCKET_PR_DESTINATION_BRANCH",
+    "SYSTEM_PULLREQUEST_TARGETBRANCH",
+];
+
+/// The files that differ from the commit at which the checked-out branch began, relative to the checkout. The target is
+/// that of CI's variables, else the default branch of `origin`.
+pub fn changed_files(
+    folder: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<HashSet<String>, GitError> {
+    let named = TARGETS
+        .iter()
+        .find_map(|name| variable(name).filter(|value| !value.is_empty()));
+    let target = named.unwrap_or_else(|| "HEAD".to_owned());
+    let target = target.strip_prefix("refs/heads/").unwrap_or(&target);
+    let base =
+        git(folder, &["merge-base", "HEAD", &format!("origin/{target}")]).or_else(|error| match target {
+            "HEAD" => Err(error),
+            target => git(folder, &["merge-base", "HEAD", target]),
+        })?;
+    let listed = git(folder, &["diff", "--name-only", "-z", base.trim(), "HEAD", "--"])?;
+    let names = listed.split('\0').filter(|name| !name.is_empty());
+    Ok(names.map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn run(folder: &Path, arguments: &[&str]) {
+        let user = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+        git(folder, &[&user[..], arguments].concat()).unwrap();
+    }
+
+    #[test]
+    fn the_changed_files_are_those_since_the_branch_began() {
+        let folder = tempfile::tempdir().unwrap();
+        let (origin, clone) = (folder.path().join("origin"), folder.path().join("clone"));
+        fs::create_dir(&origin).unwrap();
+        run(&origin, &["init", "--quiet", "--initial-branch=main"]);
+        fs::write(origin.join("old.py"), "").unwrap();
+        run(&origin, &["add", "."]);
+        run(&origin, &["commit", "--quiet", "-m", "one"]);
+        let [from, to] = [&origin, &clone].map(|path| path.display().to_string());
+        run(folder.path(), &["clone", "--quiet", &from, &to]);
+        run(&clone, &["switch", "--quiet", "-c", "feature"]);
+        fs::write(clone.join("über test.py"), "").unwrap();
+        run(&clone, &["add", "."]);
+        run(&clone, &["commit", "--quiet", "-m", "two"]);
+        // The target goes on meanwhile.
+        fs::write(origin.join("other.py"), "").unwrap();
+        run(&origin, &["add", "."]);
+        run(&origin, &["commit", "--quiet", "-m", "three"]);
+        run(&clone, &["fetch", "--quiet"]);
+        let changed = |target: Option<&str>| {
+            let variable = |name: &str| target.filter(|_| name == "CHANGE_TARGET").map(str::to_owned);
+            changed_files(&clone, &variable)
+        };
+        let expected = HashSet::from(["über test.py".to_owned()]);
+        for target in [None, Some("main"), Some("refs/heads/main"), Some("HEAD~1")] {
+            assert_eq!(changed(target).unwrap(), expected, "{target:?}");
+        }
+        assert!(changed(Some("absent")).is_err());
+        assert!(commit_time(&clone).is_some() && commit_time(folder.path()).is_none());
+    }
 }

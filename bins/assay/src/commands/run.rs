@@ -12,7 +12,6 @@ use anyhow::{Context as _, bail};
 use assay_client::{answer, server::Server};
 use assay_codehost::ReportTo;
 use assay_console::{message, misuse::Misuse, terminal};
-use assay_domain::decision::GateOutcome;
 use assay_gate::{
     judged::JudgedRun,
     means_failed_tests,
@@ -62,6 +61,8 @@ Examples:
     assay run --report results.json --gate -- npx playwright test
   The same, which runs unclear failures again for at most 90 seconds and then decides:
     assay run --report results.json --gate --rerun 90s -- npx playwright test
+  The same, which also runs new tests again for at most a minute, to find those that are flaky:
+    assay run --report results.json --gate --rerun 90s --burn-in 60s -- npx playwright test
   A pipeline of commands:
     assay run --report junit.xml -- sh -c 'make test | tee log.txt'
 
@@ -97,7 +98,7 @@ pub(crate) struct RunArgs {
 /// Runs `assay run`.
 pub(crate) fn run(global: &Global, mut args: RunArgs) -> anyhow::Result<ExitCode> {
     let (ci, _) = args.flags.report.ci(&environment::variable);
-    if args.reruns.budget().is_some() && ci.run_key.is_none() {
+    if args.reruns.is_any() && ci.run_key.is_none() {
         // A rerun is a part of the same run, which without a key would be named by the first report's content.
         args.flags.report.run.run_key.get_or_insert_with(rerun::run_key);
     }
@@ -190,23 +191,18 @@ impl Job<'_> {
         };
         let status = self.status(&judged, upload, code);
         let mut decision = policy::decide(&judged, rules, Some(status));
-        let mut answer = None;
-        if let Some(budget) = args.reruns.budget()
-            && decision.outcome == GateOutcome::Rerun
-        {
-            let first = FirstRun {
-                judged,
-                files: &upload.files,
-                status,
-                took,
-            };
-            match rerun::until_decided(self, first, budget, before) {
-                Ok(Some(reran)) => (decision, answer) = (reran.decision, Some(reran.answer)),
-                Ok(None) => {}
-                Err(error) => errors::print(&error.context("no test ran again")),
-            }
-        }
-        let answer = answer.as_ref().unwrap_or(&upload.answer);
+        let first = FirstRun {
+            judged,
+            files: &upload.files,
+            answer: &upload.answer,
+            status,
+            took,
+        };
+        let again = rerun::run_again(self, first, &mut decision, before).unwrap_or_else(|error| {
+            errors::print(&error.context("no test ran again"));
+            None
+        });
+        let answer = again.as_ref().unwrap_or(&upload.answer);
         print_decision(args, &decision, answer::page(answer).as_deref());
         let target = DecisionTarget::of_answer(answer);
         let run = DecisionTarget::of_answer(answer).map(DecisionTarget::run_id);

@@ -102,6 +102,12 @@ fn an_upload_may_request_the_causes_of_its_failures() {
     // A clean test that fails for the first time on a branch is run again before it blocks.
     assert_eq!(answer["failures"]["gate"]["action"], "rerun");
     assert_eq!(ingest.read("/runs")["total"], 20);
+    let new = &answer["failures"]["newTests"];
+    assert_eq!(
+        (&new["total"], &new["tests"][0]["name"]),
+        (&1.into(), &"cart > brand new".into()),
+        "{new}"
+    );
 
     // The answer is the same if the report is stored at once, and if it is already stored.
     let stored = explained(&ingest, &ingest.key, &[], &BROKEN);

@@ -14,6 +14,7 @@ use assay_domain::{
     observation::{Bitmap, History, RunFacts, RunObservations},
     project::Project,
     recording::{RecordedTest, Recording},
+    revision::StableBranch,
     rules::RecordingRules,
     store::{RecognisedReport, Snapshot, Store, StoreError, in_snapshot},
     test::TestOrdinal,
@@ -23,7 +24,7 @@ use assay_flakiness::{Diagnose, ErrorTexts, FailureCause};
 use serde::Serialize;
 
 use super::{ExplainedFailure, Gate, JudgedFailure, SignatureNumbers, count_tests, gate, listed_before};
-use crate::owners;
+use crate::{changes::ChangedTests, owners};
 
 /// Most failures in an answer.
 const MOST_FAILURES: usize = 200;
@@ -31,6 +32,7 @@ const MOST_FAILURES: usize = 200;
 /// The failures of a report.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct ReportFailures {
     /// The mode of the judgement: runs that started later do not count.
     pub mode: Knowledge,
@@ -42,6 +44,9 @@ pub struct ReportFailures {
     pub total: usize,
     /// The first 200 of them: failed before recovered, then the most probable breakages of this branch first.
     pub failures: Vec<ExplainedFailure>,
+    /// The tests of the report that ran, and that no run of the stable branch has reported in the last 14 days. Empty
+    /// without such a run.
+    pub new_tests: ChangedTests,
 }
 
 /// Explains the failures of a report from the stored runs.
@@ -189,13 +194,47 @@ impl<'r> Overlay<'r> {
                 (error, &owners),
             ))
         });
+        let failures = failures.collect();
         Ok(ReportFailures {
             mode: Knowledge::AtTheTime,
             gate,
             incomplete: self.recording.why_incomplete(self.recognised.left_failed),
             total,
-            failures: failures.collect(),
+            failures,
+            new_tests: self.new_tests(),
         })
+    }
+
+    /// The tests that ran, and that no other run of the stable branch has reported.
+    fn new_tests(&self) -> ChangedTests {
+        let branches = self
+            .history
+            .runs
+            .iter()
+            .map(|observed| observed.run.branch.as_deref());
+        let stable = StableBranch::among(&self.history.stable_branch, branches);
+        let of_stable: Vec<&RunObservations> = self
+            .history
+            .runs
+            .iter()
+            .filter(|observed| observed.run.number != self.number)
+            .filter(|observed| stable.is(observed.run.branch.as_deref()))
+            .collect();
+        if of_stable.is_empty() {
+            return ChangedTests::default();
+        }
+        let mut known = Bitmap::default();
+        for observed in of_stable {
+            known.insert_all(&observed.present);
+        }
+        let of_report = self
+            .ordinals
+            .iter()
+            .zip(&self.recording.tests)
+            .zip(&self.recognised.outcomes);
+        let new = of_report
+            .filter(|((ordinal, _), outcome)| !outcome.own.status.is_skip() && !known.contains(**ordinal));
+        ChangedTests::of(new.map(|((_, test), _)| test.test.clone()).collect())
     }
 
     /// The error texts of the window and the report, and the fingerprint and title of each of the report's texts.

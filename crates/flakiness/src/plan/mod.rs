@@ -2,4 +2,5 @@
 //! `docs/reruns.md` explains the models and their constants.
 
 pub mod bisection;
+pub mod burn_in;
 pub mod reruns;

@@ -1,0 +1,508 @@
+//! Burn-in: new tests, and those whose file the change touches, run again until it is known how often they fail.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    time::{Duration, Instant},
+};
+
+use assay_console::{message, output};
+use assay_domain::test::TestName;
+use assay_flakiness::plan::{
+    burn_in::{self, BurnInRound, Candidate, RateLevel},
+    reruns::RerunKind,
+};
+use assay_reports::Report;
+
+use crate::{
+    judged::JudgedRun,
+    policy::touches,
+    selector::{CommandJob, Selector, failed, file_of},
+};
+
+/// Most tests that run again. New tests come first.
+const MOST_TESTS: usize = 50;
+/// So many tests of several files that fail together have one cause outside of them.
+const CROWD: usize = 3;
+
+/// The burn-in of one job.
+#[derive(Debug)]
+pub struct BurnIn<'a> {
+    selector: &'a Selector,
+    tests: Vec<BurnedTest>,
+    left_out: usize,
+    startup_s: f64,
+    started: Instant,
+    budget: Duration,
+}
+
+#[derive(Debug)]
+struct BurnedTest {
+    name: TestName,
+    is_new: bool,
+    candidate: Candidate,
+    /// Whether its last stored result is a failure.
+    is_left_failed: bool,
+    /// Whether the server knows it as flaky.
+    is_known: bool,
+}
+
+/// What a burn-in found, for a decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BurnInResults {
+    /// The new tests among those that ran.
+    pub new: usize,
+    /// The tests that ran.
+    pub tests: usize,
+    /// How often a test ran, with its first run: the fewest and the most.
+    pub runs: (u32, u32),
+    /// The seconds that it took.
+    pub seconds: f64,
+    /// The tests whose rate is below 5 % with a probability of .9.
+    pub good: usize,
+    /// The tests that did not run again because there were too many.
+    pub left_out: usize,
+    /// The tests that failed and passed, or only failed.
+    pub failed: Vec<BurnedFailure>,
+}
+
+/// A test that failed in a burn-in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BurnedFailure {
+    /// The test.
+    pub test: TestName,
+    /// How often it ran and failed, with its first run.
+    pub runs: u32,
+    /// How often it failed.
+    pub failures: u32,
+    /// The interval of its rate with a probability of .95.
+    pub interval: (f64, f64),
+    /// Whether it is newly flaky: no earlier run shows that it is, and its rate is not below 5 %.
+    pub is_newly_flaky: bool,
+}
+
+/// The end of a burn-in.
+#[derive(Debug)]
+pub struct BurnedIn<E> {
+    /// What it found; none if no test ran again.
+    pub results: Option<BurnInResults>,
+    /// Why it ended early.
+    pub error: Option<E>,
+}
+
+impl<'a> BurnIn<'a> {
+    /// The burn-in of a report's passed tests that are new, or in a changed file.
+    pub fn new(
+        selector: &'a Selector,
+        report: &Report,
+        (new, changed): (&[TestName], &HashSet<String>),
+        took: Duration,
+        budget: Duration,
+    ) -> Self {
+        let new: HashSet<&TestName> = new.iter().collect();
+        let is_changed = |test: &TestName| {
+            let file = test.file_path.as_deref();
+            file.is_some_and(|file| touches(changed, file))
+        };
+        let has_failed_attempt: BTreeMap<&TestName, bool> = report
+            .tests
+            .iter()
+            .map(|test| (&test.test, test.attempts.len() > 1))
+            .collect();
+        let mut files: BTreeMap<String, usize> = BTreeMap::new();
+        let mut tests: Vec<BurnedTest> = failed(report)
+            .into_iter()
+            .filter(|(test, failed)| !failed && (new.contains(test) || is_changed(test)))
+            .map(|(test, _)| {
+                let next = files.len();
+                let file = *files.entry(file_of(test).unwrap_or_default()).or_insert(next);
+                let seconds =
+                    [RerunKind::Alone, RerunKind::WithFile].map(|kind| selector.seconds(test, kind));
+                let [alone, with_file] = seconds;
+                let retried = has_failed_attempt.get(test).copied().unwrap_or_default();
+                let mut candidate = Candidate::new(selector.process(), file, (alone, with_file), retried);
+                if retried {
+                    candidate.add(RerunKind::WithFile, false);
+                }
+                BurnedTest {
+                    name: test.clone(),
+                    is_new: new.contains(test),
+                    candidate,
+                    is_left_failed: false,
+                    is_known: false,
+                }
+            })
+            .collect();
+        tests.sort_by(|left, right| (!left.is_new, &left.name).cmp(&(!right.is_new, &right.name)));
+        let left_out = tests.len().saturating_sub(MOST_TESTS);
+        tests.truncate(MOST_TESTS);
+        Self {
+            startup_s: (took.as_secs_f64() - selector.durations().total_s()).max(0.0),
+            selector,
+            tests,
+            left_out,
+            started: Instant::now(),
+            budget,
+        }
+    }
+
+    /// Runs the tests again until the rates are known or the time is over, and prints what runs.
+    pub fn run<J: CommandJob>(mut self, job: &mut J) -> BurnedIn<J::Error> {
+        if self.tests.is_empty() {
+            message!("no test runs in: none is new, and no test's file is part of the change");
+            return BurnedIn {
+                results: None,
+                error: None,
+            };
+        }
+        let mut is_begun = false;
+        let error = loop {
+            let left_s = (self.budget.as_secs_f64() - self.started.elapsed().as_secs_f64()).max(0.0);
+            let candidates: Vec<Candidate> = self.tests.iter().map(|test| test.candidate).collect();
+            let Some(round) = burn_in::next(&candidates, left_s, self.startup_s) else {
+                break None;
+            };
+            if !is_begun {
+                let count = u64::try_from(round.candidates.len()).unwrap_or(u64::MAX);
+                message!(
+                    "running {} again until it is known how often they fail, for at most {} s",
+                    output::count(count, "new or changed test"),
+                    self.budget.as_secs()
+                );
+            }
+            is_begun = true;
+            if let Err(error) = self.run_round(job, &round) {
+                break Some(error);
+            }
+        };
+        if !is_begun {
+            message!(
+                "no test runs in: a repetition takes longer than --burn-in {} s, or the tests cannot be selected",
+                self.budget.as_secs()
+            );
+        }
+        BurnedIn {
+            results: is_begun.then(|| self.results()),
+            error,
+        }
+    }
+
+    /// Runs the tests of a round once. Failures are sent, and the first pass after them.
+    fn run_round<J: CommandJob>(&mut self, job: &mut J, round: &BurnInRound) -> Result<(), J::Error> {
+        let chosen: Vec<usize> = round.candidates.clone();
+        let names: Vec<TestName> = self.named(&chosen);
+        let report = job.run(self.selector.select(&names, round.kind)?)?;
+        let failed = failed(&report);
+        let results: Vec<(usize, Option<bool>)> = chosen
+            .into_iter()
+            .map(|index| {
+                (
+                    index,
+                    self.tests
+                        .get(index)
+                        .and_then(|test| failed.get(&test.name).copied()),
+                )
+            })
+            .collect();
+        if self.is_crowd(&results) {
+            message!("several tests failed together; this repetition does not count");
+            return Ok(());
+        }
+        let mut sent = Vec::new();
+        for (index, failed) in &results {
+            let Some(test) = self.tests.get_mut(*index) else {
+                continue;
+            };
+            let Some(failed) = *failed else {
+                test.candidate.exclude(round.kind);
+                continue;
+            };
+            test.candidate.add(round.kind, failed);
+            if failed || test.is_left_failed {
+                sent.push(test.name.clone());
+            }
+            test.is_left_failed = failed;
+        }
+        if !sent.is_empty() {
+            self.learn(&job.send(&sent)?);
+        }
+        Ok(())
+    }
+
+    fn named(&self, tests: &[usize]) -> Vec<TestName> {
+        let tests = tests.iter().filter_map(|index| self.tests.get(*index));
+        tests.map(|test| test.name.clone()).collect()
+    }
+
+    /// Whether many tests of several files failed in one repetition.
+    fn is_crowd(&self, results: &[(usize, Option<bool>)]) -> bool {
+        let failed: Vec<&BurnedTest> = results
+            .iter()
+            .filter(|(_, failed)| *failed == Some(true))
+            .filter_map(|(index, _)| self.tests.get(*index))
+            .collect();
+        let files: BTreeSet<usize> = failed.iter().map(|test| test.candidate.file).collect();
+        failed.len() >= CROWD && 2 * failed.len() >= results.len() && files.len() > 1
+    }
+
+    fn learn(&mut self, judged: &JudgedRun) {
+        for test in &mut self.tests {
+            let failure = judged.failures.iter().find(|failure| {
+                failure.test_name == test.name.name && failure.file_path == test.name.file_path
+            });
+            if let Some(failure) = failure {
+                test.is_known = failure.known_as_flaky;
+            }
+        }
+    }
+
+    fn results(&self) -> BurnInResults {
+        let runs = self.tests.iter().map(|test| test.candidate.runs());
+        let level = |test: &BurnedTest| test.candidate.level();
+        let failed = self.tests.iter().filter(|test| test.candidate.failures() > 0);
+        BurnInResults {
+            new: self.tests.iter().filter(|test| test.is_new).count(),
+            tests: self.tests.len(),
+            runs: (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0)),
+            seconds: self.started.elapsed().as_secs_f64(),
+            good: self
+                .tests
+                .iter()
+                .filter(|test| level(test) == RateLevel::Good)
+                .count(),
+            left_out: self.left_out,
+            failed: failed
+                .map(|test| BurnedFailure {
+                    test: test.name.clone(),
+                    runs: test.candidate.runs(),
+                    failures: test.candidate.failures(),
+                    interval: test.candidate.interval(),
+                    is_newly_flaky: !test.is_known && level(test) != RateLevel::Good,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl BurnInResults {
+    /// One sentence: `3 new tests ran 22 times each, 41 s: cart > pays fails in 3 of 22 (4 to 33 %)`.
+    pub fn in_words(&self) -> String {
+        let count = |count: usize, noun: &str| output::count(u64::try_from(count).unwrap_or(u64::MAX), noun);
+        let tests = match self.tests - self.new {
+            0 => count(self.new, "new test"),
+            _ if self.new == 0 => count(self.tests, "changed test"),
+            changed => format!("{} and {changed} changed", count(self.new, "new test")),
+        };
+        let each = if self.tests == 1 { "" } else { " each" };
+        let runs = match self.runs {
+            (fewest, most) if fewest == most => format!("{most} times{each}"),
+            (fewest, most) => format!("{fewest} to {most} times"),
+        };
+        let failed: Vec<String> = self.failed.iter().map(BurnedFailure::in_words).collect();
+        let found = match (failed.is_empty(), self.good == self.tests) {
+            (false, _) => failed.join(", "),
+            (true, true) => "none failed, and each fails in less than 5 %".to_owned(),
+            (true, false) => {
+                "none failed, which is too few to know that each fails in less than 5 %".to_owned()
+            }
+        };
+        let left_out = match self.left_out {
+            0 => String::new(),
+            left_out => format!("; {left_out} more did not run again"),
+        };
+        format!(
+            "{tests} ran {runs}, {:.0} s: {found}{left_out}",
+            self.seconds.max(1.0)
+        )
+    }
+}
+
+impl BurnedFailure {
+    /// `cart > pays fails in 3 of 22 (4 to 33 %)`.
+    pub fn in_words(&self) -> String {
+        let (low, high) = self.interval;
+        format!(
+            "{} fails in {} of {} ({:.0} to {:.0} %)",
+            self.test.name,
+            self.failures,
+            self.runs,
+            100.0 * low,
+            100.0 * high
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use assay_domain::cause::{Action, Cause};
+    use assay_reports::{Format, SourceFile};
+    use assay_runners::{Runner, selection::Selection};
+
+    use super::*;
+    use crate::{judged::JudgedFailure, selector::NotSelected};
+
+    const TESTS: [(&str, &str); 3] = [
+        ("cart > pays", "cart.py"),
+        ("cart > ships", "cart.py"),
+        ("tax > adds", "tax.py"),
+    ];
+
+    fn report(failed: &[&str]) -> Report {
+        let cases = TESTS.iter().map(|(name, file)| {
+            let (class, title) = name.split_once(" > ").unwrap();
+            let failure = if failed.contains(name) {
+                "<failure message='no'/>"
+            } else {
+                ""
+            };
+            format!(
+                "<testsuite name='{class}'><testcase classname='{class}' name='{title}' file='{file}' time='0.01'>{failure}</testcase></testsuite>"
+            )
+        });
+        let xml = format!("<testsuites>{}</testsuites>", cases.collect::<String>());
+        let file = SourceFile {
+            name: "r.xml".to_owned(),
+            bytes: xml.into_bytes(),
+            modified: None,
+        };
+        let options = assay_reports::Options {
+            format: Some(Format::Junit),
+            ..assay_reports::Options::default()
+        };
+        assay_reports::read(&[file], &options).unwrap()
+    }
+
+    /// A job whose tests fail in these of its runs, from 1.
+    struct Job {
+        fails: fn(u32) -> &'static [&'static str],
+        runs: u32,
+        sent: Vec<Vec<String>>,
+        known: bool,
+    }
+
+    impl CommandJob for Job {
+        type Error = NotSelected;
+
+        fn run(&mut self, _: Selection) -> Result<Report, NotSelected> {
+            self.runs += 1;
+            Ok(report((self.fails)(self.runs)))
+        }
+
+        fn send(&mut self, tests: &[TestName]) -> Result<JudgedRun, NotSelected> {
+            self.sent
+                .push(tests.iter().map(|test| test.name.clone()).collect());
+            let failure = |test: &TestName| JudgedFailure {
+                test_name: test.name.clone(),
+                file_path: test.file_path.clone(),
+                recovered: true,
+                cause: Cause::Flake,
+                mine: 0.0,
+                lasting: 0.0,
+                explanation: String::new(),
+                broken_on_stable: false,
+                known_as_flaky: self.known,
+                runs_elsewhere: 0,
+                same_error: 1,
+                first_failed_at: None,
+            };
+            Ok(JudgedRun {
+                mine: 0.0,
+                action: Action::Pass,
+                incomplete: None,
+                tests: 3,
+                total: tests.len(),
+                failures: tests.iter().map(failure).collect(),
+                lacking: None,
+            })
+        }
+    }
+
+    fn burn_in(new: &[&str], changed: &[&str], job: &mut Job) -> Option<BurnInResults> {
+        let report = report(&[]);
+        let selector = Selector::new(Runner::Pytest, &report, PathBuf::from("/tmp"));
+        let tests = report.tests.iter().map(|test| test.test.clone());
+        let new: Vec<TestName> = tests.filter(|test| new.contains(&&*test.name)).collect();
+        let changed = changed.iter().map(|file| (*file).to_owned()).collect();
+        let budget = Duration::from_secs(60);
+        let burned = BurnIn::new(&selector, &report, (&new, &changed), Duration::ZERO, budget).run(job);
+        assert!(burned.error.is_none());
+        burned.results
+    }
+
+    fn job(fails: fn(u32) -> &'static [&'static str]) -> Job {
+        Job {
+            fails,
+            runs: 0,
+            sent: Vec::new(),
+            known: false,
+        }
+    }
+
+    #[test]
+    fn a_new_test_that_fails_sometimes_is_named_and_only_its_failures_and_recoveries_are_sent() {
+        let mut job = job(|run| if run % 5 == 2 { &["cart > pays"] } else { &[] });
+        let results = burn_in(&["cart > pays", "cart > ships"], &[], &mut job).unwrap();
+        assert_eq!((results.new, results.tests, results.failed.len()), (2, 2, 1));
+        let failed = &results.failed[0];
+        assert!(failed.is_newly_flaky && failed.failures >= 2, "{failed:?}");
+        assert!(
+            results.in_words().contains("cart > pays fails in "),
+            "{}",
+            results.in_words()
+        );
+        assert!(
+            job.sent.iter().all(|sent| sent == &["cart > pays"]),
+            "{:?}",
+            job.sent
+        );
+        let failures = usize::try_from(failed.failures).unwrap();
+        assert!(
+            (2 * failures - 1..=2 * failures).contains(&job.sent.len()),
+            "{:?}",
+            job.sent
+        );
+    }
+
+    #[test]
+    fn tests_of_changed_files_run_and_stable_ones_are_not_accused() {
+        let mut job = job(|_| &[]);
+        let results = burn_in(&[], &["web/tax.py"], &mut job).unwrap();
+        assert_eq!((results.tests, results.good), (1, 1));
+        assert!(
+            results.in_words().starts_with("1 changed test ran "),
+            "{}",
+            results.in_words()
+        );
+        assert!(
+            results.in_words().ends_with("each fails in less than 5 %"),
+            "{}",
+            results.in_words()
+        );
+        assert_eq!(job.sent, Vec::<Vec<String>>::new());
+        assert_eq!(burn_in(&[], &["other.py"], &mut job), None);
+    }
+
+    #[test]
+    fn a_test_that_is_known_as_flaky_is_not_newly_flaky() {
+        let mut job = job(|run| if run % 4 == 2 { &["tax > adds"] } else { &[] });
+        job.known = true;
+        let results = burn_in(&[], &["tax.py"], &mut job).unwrap();
+        assert!(!results.failed[0].is_newly_flaky, "{results:?}");
+    }
+
+    #[test]
+    fn tests_that_fail_together_are_no_flakes() {
+        let all: fn(u32) -> &'static [&'static str] = |run| {
+            if run == 3 {
+                &["cart > pays", "cart > ships", "tax > adds"]
+            } else {
+                &[]
+            }
+        };
+        let mut job = job(all);
+        let results = burn_in(&["cart > pays", "cart > ships", "tax > adds"], &[], &mut job).unwrap();
+        assert_eq!(results.failed, []);
+        assert_eq!(job.sent, Vec::<Vec<String>>::new());
+    }
+}
