@@ -1,20 +1,27 @@
-//! Messages while `assay-notify`, imports and Postgres are killed: no edge is lost, and none is sent twice under two ids.
+//! Messages while `assay-notify`, imports, the server with an upload and Postgres are killed: no edge is lost, and none
+//! is sent twice under two ids.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     thread,
     time::Duration,
 };
 
-use assay_testkit::{Answer, Receiver, junit, notify_file, rfc3339, wait_until};
+use assay_testkit::{Answer, Receiver, free_address, junit, notify_file, program, rfc3339, text, wait_until};
+use diesel::connection::SimpleConnection as _;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use crate::{postgres::number, quiet, world::World};
+use crate::{
+    postgres::number,
+    quiet, server,
+    turns::{LOCK, WAITING},
+    world::World,
+};
 
 const SUITES: usize = 6;
 /// Runs of each suite before it fails, one a day, so that one failure is more probably broken code than a flake.
@@ -42,6 +49,11 @@ fn edges_are_sent_once_whatever_is_killed_meanwhile() {
             assert!(import(&world, suite, run).wait().unwrap().success());
         }
     }
+    let ingest = Ingest {
+        address: free_address(),
+        key: text(&world.cli.json(&["key", "create-ingest", "--project", "web"])["key"]),
+    };
+    ingest.start_server(&mut world);
     let mut notify = start(&world, &config);
     let mut random = StdRng::seed_from_u64(5);
     for suite in 0..SUITES {
@@ -50,21 +62,22 @@ fn edges_are_sent_once_whatever_is_killed_meanwhile() {
             0 => Answer::Close,
             _ => Answer::Status(200, String::new()),
         });
-        let mut importing = import(&world, suite, GOOD_RUNS);
-        thread::sleep(Duration::from_millis(random.random_range(0..400)));
         match suite % 3 {
-            0 => importing.kill().unwrap(),
+            0 => {
+                let mut importing = import(&world, suite, GOOD_RUNS);
+                pause(&mut random);
+                importing.kill().unwrap();
+                importing.wait().unwrap();
+            }
             1 => {
+                let mut importing = import(&world, suite, GOOD_RUNS);
+                pause(&mut random);
                 world.postgres().kill();
                 world.postgres().start_again();
+                importing.wait().unwrap();
             }
-            _ => {
-                world.server.kill();
-                let url = world.postgres().url().to_owned();
-                world.server = crate::server::start(world.folder.path(), &url);
-            }
+            _ => ingest.upload_across_a_kill(&mut world, suite),
         }
-        importing.wait().unwrap();
         notify.kill().unwrap();
         notify.wait().unwrap();
         notify = start(&world, &config);
@@ -119,8 +132,54 @@ fn error(suite: usize) -> String {
     format!("the {word} is gone")
 }
 
-/// Imports a run of a suite. The one after the good ones fails.
-fn import(world: &World, suite: usize, run: usize) -> Child {
+/// The server's ingest listener.
+struct Ingest {
+    address: String,
+    key: String,
+}
+
+impl Ingest {
+    /// Starts the server again, or for the first time with this listener.
+    fn start_server(&self, world: &mut World) {
+        world.server.kill();
+        let url = world.postgres().url().to_owned();
+        let environment = [
+            ("ASSAY_DATABASE_URL", url.as_str()),
+            ("ASSAY_INGEST_LISTEN", &self.address),
+        ];
+        let command = Command::new(program("assay-server"));
+        world.server = server::start_with(command, world.folder.path(), &environment);
+    }
+
+    /// Uploads the failed run of a suite. The server is killed while it stores the report, and the command repeats it.
+    fn upload_across_a_kill(&self, world: &mut World, suite: usize) {
+        let mut holder = world.postgres().connect().unwrap();
+        let mut watcher = world.postgres().connect().unwrap();
+        holder.batch_execute(LOCK).unwrap();
+        let mut command = world.cli.command(&["upload", "--retry-for", "60s"]);
+        command
+            .args(arguments(world, suite, GOOD_RUNS))
+            .current_dir(world.folder.path())
+            .env_remove("ASSAY_DATABASE_URL")
+            .env("ASSAY_INGEST_URL", format!("http://{}", self.address))
+            .env("ASSAY_INGEST_KEY", &self.key);
+        let mut upload = spawn(&mut command);
+        let waiting = format!("SELECT ({WAITING}) AS value");
+        wait_until("the report is being stored", || {
+            number(&mut watcher, &waiting) == 1
+        });
+        self.start_server(world);
+        holder.batch_execute("ROLLBACK").unwrap();
+        assert!(upload.wait().unwrap().success());
+    }
+}
+
+fn pause(random: &mut StdRng) {
+    thread::sleep(Duration::from_millis(random.random_range(0..400)));
+}
+
+/// The arguments of a run of a suite, whose report is written. The run after the good ones fails.
+fn arguments(world: &World, suite: usize, run: usize) -> Vec<String> {
     let failure = |_: &str| (error(suite), "at a.test.ts:1:1".to_owned());
     let name = format!("test of {suite}");
     let report = junit(&[(&name, run < GOOD_RUNS)], "a.test.ts", failure);
@@ -128,16 +187,32 @@ fn import(world: &World, suite: usize, run: usize) -> Child {
     fs::write(&path, report).unwrap();
     let minutes = i64::try_from((GOOD_RUNS - run) * DAY_MINUTES + 20).unwrap();
     let start = rfc3339(OffsetDateTime::now_utc() - time::Duration::minutes(minutes));
-    let (key, name) = (format!("{suite}-{run}"), format!("suite {suite}"));
-    let mut command = world
-        .cli
-        .command(&["import", "--project", "web", "--branch", "main"]);
+    let (key, suite) = (format!("{suite}-{run}"), format!("suite {suite}"));
+    let flags = [
+        ("--branch", "main".to_owned()),
+        ("--run-key", key),
+        ("--suite", suite),
+        ("--started-at", start),
+    ];
+    let mut arguments = vec![path.display().to_string()];
+    for (flag, value) in flags {
+        arguments.extend([flag.to_owned(), value]);
+    }
+    arguments
+}
+
+/// Imports a run of a suite.
+fn import(world: &World, suite: usize, run: usize) -> Child {
+    let mut command = world.cli.command(&["import", "--project", "web"]);
+    spawn(command.args(arguments(world, suite, run)))
+}
+
+fn spawn(command: &mut Command) -> Child {
     command
-        .args(["--run-key", &key, "--suite", &name, "--started-at", &start])
-        .arg(path)
         .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    command.spawn().unwrap()
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 fn start(world: &World, config: &Path) -> Child {

@@ -16,9 +16,9 @@ use crate::{
 };
 
 /// Holds every project's lock until the transaction ends.
-const LOCK: &str = "BEGIN; SELECT FROM project FOR NO KEY UPDATE";
+pub(crate) const LOCK: &str = "BEGIN; SELECT FROM project FOR NO KEY UPDATE";
 /// Imports that wait for the lock.
-const WAITING: &str = "SELECT count(*) FROM pg_stat_activity \
+pub(crate) const WAITING: &str = "SELECT count(*) FROM pg_stat_activity \
      WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR NO KEY UPDATE%'";
 
 fn spawn(command: &mut Command) -> Child {
