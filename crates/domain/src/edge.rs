@@ -6,6 +6,9 @@ use crate::{
 
 /// How many days an edge and its messages are kept after they settled. A weekly digest reads them.
 pub const KEPT_DAYS: i64 = 8;
+/// How many days the last edge of a test is kept if it calls the test broken or flaky. Its end is only sent to a target that
+/// knows of it.
+pub const PROBLEM_KEPT_DAYS: i64 = 90;
 /// After how many days an edge or a message that was not delivered is dropped.
 pub const DROPPED_AFTER_DAYS: i64 = 3;
 

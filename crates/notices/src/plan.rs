@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet};
 
 use assay_domain::{
-    edge::{Edge, EdgeSubject},
+    edge::{Edge, EdgeSubject, KEPT_DAYS},
     settings::ChatEvent,
     test::TestOrdinal,
     timestamp::{DAY_MS, Timestamp},
@@ -59,7 +59,11 @@ pub fn plan(
         .collect();
     let runs = RunEdges::of(sent.iter().chain(&net));
     let sent_tests: HashSet<_> = sent.iter().filter_map(problem).collect();
-    let sent_words: HashSet<_> = sent.iter().filter_map(flaky_word).collect();
+    let is_recent = |edge: &&Edge| {
+        edge.settled
+            .is_some_and(|settled| now.since_ms(settled.at) < KEPT_DAYS * DAY_MS)
+    };
+    let sent_words: HashSet<_> = sent.iter().filter(is_recent).filter_map(flaky_word).collect();
     let is_sent = |edge: &&Edge| {
         let is_repeated = flaky_word(edge).is_some_and(|word| sent_words.contains(&word));
         !is_repeated && !runs.covers(edge) && is_a_change(edge, wanted, &sent_tests)
@@ -83,7 +87,8 @@ pub fn plan(
         false => BETWEEN_MS,
     };
     match last_message {
-        Some(at) if !is_urgent && now.since_ms(at) < between_ms => Decision::Wait,
+        // A time in the future is of a clock that was wrong, and nothing waits for it.
+        Some(at) if !is_urgent && (0..between_ms).contains(&now.since_ms(at)) => Decision::Wait,
         Some(_) | None => Decision::Send(net),
     }
 }
@@ -106,8 +111,8 @@ fn problem(edge: &Edge) -> Option<TestOrdinal> {
     edge.test().filter(|_| is_problem)
 }
 
-/// What an edge says about the flakiness of a test. About a test that is flaky now and then, one message is sent in the time
-/// for which edges are kept.
+/// What an edge says about the flakiness of a test. About a test that is flaky now and then, one message is sent in
+/// [`KEPT_DAYS`].
 fn flaky_word(edge: &Edge) -> Option<(TestOrdinal, ChatEvent)> {
     let is_about_flakiness = match edge.event {
         ChatEvent::TestFlaky => true,
@@ -302,6 +307,30 @@ mod tests {
         assert_eq!(
             numbers(plan(&[flaky(1, 0), other], ChatEvent::ALL, 3, None, at(1_200))),
             [4]
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_problem_is_sent_however_long_ago_it_began() {
+        let days = |days: i64| days * 24 * 60;
+        let flaky = settled(edge(1, 0, TestFlaky, test(7, Healthy, Flaky)), 1);
+        let resolved = settled(edge(2, days(20), TestResolved, test(7, Flaky, Healthy)), 2);
+        let again = settled(edge(3, days(40), TestFlaky, test(7, Healthy, Flaky)), 3);
+        let edges = [flaky, resolved, again];
+        assert_eq!(
+            numbers(plan(&edges[..2], ChatEvent::ALL, 1, None, at(days(20)))),
+            [2]
+        );
+        assert_eq!(numbers(plan(&edges, ChatEvent::ALL, 2, None, at(days(40)))), [3]);
+    }
+
+    #[test]
+    fn a_message_of_the_future_holds_nothing_back() {
+        let error = settled(edge(1, 0, NewError, EdgeSubject::Error { signature: 3 }), 1);
+        let last = Some(at(600));
+        assert_eq!(
+            numbers(plan(slice::from_ref(&error), ChatEvent::ALL, 0, last, at(0))),
+            [1]
         );
     }
 

@@ -295,6 +295,31 @@ fn edges_that_nobody_sends_are_dropped_after_three_days() {
 }
 
 #[test]
+fn the_last_edge_of_a_problem_is_kept_longer_than_others() {
+    let world = world();
+    let (store, id) = (&world.store, world.project.id);
+    let kept = |days: i64| -> Vec<i32> {
+        store.forget(id, NOW.plus_days(days)).unwrap();
+        let edges = store.settled(id).unwrap();
+        edges.iter().map(|edge| edge.number).collect()
+    };
+    // The suite failed by an error, and its test is broken.
+    import(&world, &report("bad").at(8 * HOUR).test("x", "f"), 2);
+    store.settle(id, &[0, 1, 2], &[], NOW).unwrap();
+    assert_eq!(kept(8), [0, 1, 2]);
+    assert_eq!(kept(9), [2], "the suite's edge and that of the error are old");
+    // The suite recovers, and the test is flaky: that is its last edge.
+    import(&world, &report("good").at(7 * HOUR).test("x", "p"), 3);
+    let flaky = edges(&world).last().unwrap().number;
+    store
+        .settle(id, &[flaky], &[flaky - 1], NOW.plus_days(9))
+        .unwrap();
+    assert_eq!(kept(18), [flaky]);
+    assert_eq!(kept(99), [flaky]);
+    assert_eq!(kept(100), [0; 0]);
+}
+
+#[test]
 fn one_program_has_the_lock_of_the_outbox() {
     let world = World::new();
     let url = world.database.url();

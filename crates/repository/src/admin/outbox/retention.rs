@@ -1,13 +1,16 @@
 //! Deletes edges and messages that are too old.
 
 use assay_domain::{
-    edge::{DROPPED_AFTER_DAYS, KEPT_DAYS},
+    edge::{DROPPED_AFTER_DAYS, KEPT_DAYS, PROBLEM_KEPT_DAYS},
     id::ProjectId,
+    settings::ChatEvent,
     store::{Dropped, Outbox as _, StoreError},
     timestamp::Timestamp,
 };
 use diesel::{
-    BoolExpressionMethods, ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, dsl::max,
+    BoolExpressionMethods, ExpressionMethods, NullableExpressionMethods, PgConnection, QueryDsl, QueryResult,
+    RunQueryDsl,
+    dsl::{exists, max, not},
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -26,7 +29,7 @@ pub(super) fn forget(connection: &mut PgConnection, project: Uuid, now: Timestam
     let kept_from = At(now.plus_days(-KEPT_DAYS));
     let dropped_before = At(now.plus_days(-DROPPED_AFTER_DAYS));
     let of_project = || edge::table.filter(edge::project_id.eq(project));
-    diesel::delete(of_project().filter(edge::settled_at.lt(kept_from))).execute(connection)?;
+    delete_settled(connection, project, now)?;
     let unsettled = of_project().filter(edge::settled.is_null().and(edge::judged_at.lt(dropped_before)));
     let edges = diesel::delete(unsettled).execute(connection)?;
     let undelivered = message::table
@@ -70,6 +73,27 @@ pub(super) fn forget(connection: &mut PgConnection, project: Uuid, now: Timestam
         edges: u64::try_from(edges).unwrap_or(u64::MAX),
         messages,
     })
+}
+
+/// Deletes the settled edges that are too old. The last edge of a test stays longer if the test has a problem by it.
+fn delete_settled(connection: &mut PgConnection, project: Uuid, now: Timestamp) -> QueryResult<usize> {
+    let later = diesel::alias!(edge as later);
+    let is_followed = later
+        .filter(later.field(edge::project_id).eq(project))
+        .filter(later.field(edge::test).eq(edge::test))
+        .filter(later.field(edge::number).gt(edge::number))
+        .filter(later.field(edge::settled).is_not_null())
+        .filter(not(later.field(edge::is_cancelled)));
+    let problems = [ChatEvent::TestBroken, ChatEvent::TestFlaky].map(ChatEvent::as_str);
+    let goes_on = edge::event
+        .eq_any(problems)
+        .and(not(edge::is_cancelled))
+        .and(edge::settled_at.ge(At(now.plus_days(-PROBLEM_KEPT_DAYS))))
+        .and(not(exists(is_followed)));
+    let old = edge::table
+        .filter(edge::project_id.eq(project))
+        .filter(edge::settled_at.lt(At(now.plus_days(-KEPT_DAYS))));
+    diesel::delete(old.filter(not(goes_on.assume_not_null()))).execute(connection)
 }
 
 /// The same for every project, where no `assay-notify` runs. What is dropped gets a line in the log.
