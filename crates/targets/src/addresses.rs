@@ -22,7 +22,11 @@ pub struct Allowed(Vec<String>);
 impl Allowed {
     /// These hosts or addresses.
     pub fn new(named: impl IntoIterator<Item = String>) -> Self {
-        Self(named.into_iter().map(|name| name.to_ascii_lowercase()).collect())
+        let usual = |name: String| match name.parse::<IpAddr>() {
+            Ok(address) => address.to_string(),
+            Err(_) => name.to_ascii_lowercase(),
+        };
+        Self(named.into_iter().map(usual).collect())
     }
 
     /// Whether the file names this host.
@@ -121,7 +125,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let embedded = match address.segments() {
         // An address of IPv4 as one of IPv6, behind a translator, or in a tunnel.
         [0, 0, 0, 0, 0, 0xffff | 0, high, low]
-        | [0x64, 0xff9b, _, _, _, _, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => {
             let [a, b] = high.to_be_bytes();
             let [c, d] = low.to_be_bytes();
@@ -132,11 +136,13 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     match embedded {
         Some(embedded) => is_public_v4(embedded),
         None => {
-            let is_documentation = matches!(address.segments(), [0x2001, 0xdb8, ..]);
-            !(address.is_multicast()
-                || address.is_unique_local()
-                || address.is_unicast_link_local()
-                || is_documentation)
+            // Protocol assignments with Teredo; documentation.
+            let is_reserved = matches!(
+                address.segments(),
+                [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..]
+            );
+            // Everything else that is assigned to the internet.
+            matches!(address.segments(), [0x2000..=0x3fff, ..]) && !is_reserved
         }
     }
 }
@@ -175,6 +181,13 @@ mod tests {
             "2002:7f00:1::",
             "2001:db8::1",
             "::127.0.0.1",
+            "::ffff:0:127.0.0.1",
+            "64:ff9b:1::808:808",
+            "2001::7f00:1",
+            "fec0::1",
+            "100::1",
+            "3fff::1",
+            "5f00::1",
         ] {
             assert!(!is_public(private.parse().unwrap()), "{private}");
         }
@@ -184,6 +197,8 @@ mod tests {
             "100.128.0.1",
             "192.0.1.1",
             "2606:4700::1111",
+            "2001:4860:4860::8888",
+            "64:ff9b::808:808",
             "::ffff:1.1.1.1",
         ] {
             assert!(is_public(public.parse().unwrap()), "{public}");
@@ -195,7 +210,7 @@ mod tests {
         let allowed = Allowed::new([
             "Mail.internal".to_owned(),
             "10.0.0.7".to_owned(),
-            "::1".to_owned(),
+            "0:0:0:0:0:0:0:1".to_owned(),
         ]);
         let private: IpAddr = "10.0.0.8".parse().unwrap();
         assert!(allowed.allows("mail.INTERNAL", private));
