@@ -8,6 +8,8 @@ mod config;
 mod http;
 #[cfg(test)]
 mod limits;
+#[cfg(test)]
+mod schemas;
 mod secret;
 mod slack;
 mod smtp;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::{Allowed, MOST_BYTES, Secret, Slack, SlackAddress, teams, webhook, within_limit};
 
 /// Names that mean something to a service.
-const HOSTILE: [&str; 8] = [
+pub(crate) const HOSTILE: [&str; 8] = [
     "<!channel> <@U012> <https://evil.example|Open in Assay>",
     "*bold* _it_ ~no~ `code` ```block``` > quote",
     "[text](https://evil.example) ![image](x) **b** # heading",
@@ -19,7 +19,7 @@ const HOSTILE: [&str; 8] = [
     "🧪🧪🧪",
 ];
 
-fn content(text: &str, groups: usize) -> Content {
+pub(crate) fn content(text: &str, groups: usize) -> Content {
     let group = || Group {
         sentence: text.to_owned(),
         error: Some(text.to_owned()),
@@ -39,7 +39,7 @@ fn content(text: &str, groups: usize) -> Content {
     }
 }
 
-fn outgoing(content: &Content) -> Outgoing<'_> {
+pub(crate) fn outgoing(content: &Content) -> Outgoing<'_> {
     let at = Timestamp::from_unix_ms(1_795_000_000_000);
     Outgoing {
         id: Uuid::nil(),
@@ -153,12 +153,6 @@ fn teams_gets_a_card_whose_texts_are_plain() {
         );
         assert_eq!(card["actions"][0]["type"], "Action.OpenUrl");
     }
-}
-
-#[test]
-#[ignore = "prints a card, to validate it against the published schema"]
-fn a_card_is_printed() {
-    println!("{}", teams::card(&content("a text", 3)));
 }
 
 #[test]
