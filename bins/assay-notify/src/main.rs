@@ -3,6 +3,7 @@
 mod cli;
 mod clock;
 mod database;
+mod log;
 mod run;
 
 use std::process::ExitCode;
@@ -16,7 +17,7 @@ const WRONG_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    env_logger::Builder::new().parse_filters(&cli.log).init();
+    log::start(&cli.log);
     let targets = match assay_targets::read(&cli.config) {
         Ok(targets) => targets,
         Err(error) => {

@@ -25,10 +25,10 @@ pub(crate) fn run(cli: &Cli, targets: Vec<Target>) -> anyhow::Result<()> {
         return send_test(&targets, name, pages.as_ref());
     }
     if pages.is_none() {
-        log::warn!("messages have no links, because ASSAY_PUBLIC_URL is not set");
+        ::log::warn!("messages have no links, because ASSAY_PUBLIC_URL is not set");
     }
     for target in &targets {
-        log::info!("target {:?} ({})", target.name, target.channel.kind());
+        ::log::info!("target {:?} ({})", target.name, target.channel.kind());
     }
     let opened = database::open(cli)?;
     let url = opened.url.as_str();
@@ -36,6 +36,9 @@ pub(crate) fn run(cli: &Cli, targets: Vec<Target>) -> anyhow::Result<()> {
     let notifier = Notifier::new(&opened.database, &engine, pages, targets, || {
         rand::random::<f64>()
     });
+    for problem in notifier.unclear(clock::now())? {
+        ::log::warn!("{problem}");
+    }
     if cli.dry_run {
         return preview(&notifier);
     }
@@ -43,8 +46,8 @@ pub(crate) fn run(cli: &Cli, targets: Vec<Target>) -> anyhow::Result<()> {
         let Some(_lock) = OutboxLock::acquire(url)? else {
             bail!("another assay-notify works on this database");
         };
-        let report = notifier.pass(clock::now())?;
-        log::info!("{} delivered, {} failed", report.delivered, report.failed);
+        let report = notifier.pass(&clock::now)?;
+        ::log::info!("{} delivered, {} failed", report.delivered, report.failed);
         return Ok(());
     }
     until_signal(&notifier, url, Duration::from_secs(cli.every))
@@ -73,11 +76,16 @@ fn send_test(targets: &[Target], name: &str, pages: Option<&PublicPages>) -> any
 }
 
 fn preview(notifier: &Notifier<'_, Database>) -> anyhow::Result<()> {
-    let messages = notifier.preview(clock::now())?;
-    for (target, content) in &messages {
-        print(&format!("to {target}:\n{}\n", text::plain(content)))?;
+    let previews = notifier.preview(clock::now())?;
+    for preview in &previews {
+        let held = match preview.is_quiet {
+            true => " after its quiet hours",
+            false => "",
+        };
+        let (target, text) = (preview.target, text::plain(&preview.content));
+        print(&format!("to {target}{held}:\n{text}\n"))?;
     }
-    if messages.is_empty() {
+    if previews.is_empty() {
         eprintln!("assay-notify: nothing is due");
     }
     Ok(())
@@ -101,23 +109,23 @@ fn until_signal(notifier: &Notifier<'_, Database>, url: &str, every: Duration) -
         if !lock.as_mut().is_some_and(OutboxLock::is_held) {
             // The lock ends with its connection.
             lock = OutboxLock::acquire(url).unwrap_or_else(|error| {
-                log::error!("{:#}", anyhow::Error::from(error));
+                ::log::error!("{:#}", anyhow::Error::from(error));
                 None
             });
             if lock.is_none() && !was_waiting {
-                log::info!("waiting until this is the only assay-notify");
+                ::log::info!("waiting until this is the only assay-notify");
             }
             was_waiting = lock.is_none();
         }
         if lock.is_some()
-            && let Err(error) = notifier.pass(clock::now())
+            && let Err(error) = notifier.pass(&clock::now)
         {
-            log::error!("{:#}", anyhow::Error::from(error));
+            ::log::error!("{:#}", anyhow::Error::from(error));
         }
         match signals.recv_timeout(every) {
             Err(RecvTimeoutError::Timeout) => {}
             Ok(()) | Err(RecvTimeoutError::Disconnected) => {
-                log::info!("stopping");
+                ::log::info!("stopping");
                 return Ok(());
             }
         }

@@ -54,7 +54,7 @@ impl DemoMessages {
             };
             let notifier = Notifier::new(&*store, &engine, pages, vec![target], || 0.0);
             loop {
-                if let Err(error) = notifier.pass(now()) {
+                if let Err(error) = notifier.pass(&now) {
                     log::warn!("the messages of the demonstration: {error}");
                 }
                 match stopped.recv_timeout(EVERY) {

@@ -1,5 +1,7 @@
 //! What delivers a message.
 
+use std::time::Duration;
+
 use assay_domain::timestamp::Timestamp;
 use uuid::Uuid;
 
@@ -25,8 +27,23 @@ pub type Receipt = Option<String>;
 
 /// Why a message was not delivered. The text has no secret, so an address is only named by its host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SendError(pub String);
+#[error("{reason}")]
+pub struct SendError {
+    /// The reason.
+    pub reason: String,
+    /// How long the target wants no other attempt.
+    pub retry_after: Option<Duration>,
+}
+
+impl SendError {
+    /// An error of a target that names no time.
+    pub const fn new(reason: String) -> Self {
+        Self {
+            reason,
+            retry_after: None,
+        }
+    }
+}
 
 /// Delivers messages to one target.
 pub trait Channel: Send + Sync {

@@ -145,6 +145,8 @@ struct Failures {
     with_failures: HashSet<RunId>,
     /// The runs with a failure, in the message or not.
     with_any: HashSet<RunId>,
+    /// The runs whose failures were all read.
+    read: HashSet<RunId>,
 }
 
 impl Failures {
@@ -166,6 +168,7 @@ impl Failures {
             runs: HashMap::new(),
             with_failures: HashSet::new(),
             with_any: HashSet::new(),
+            read: HashSet::new(),
         };
         if runs.is_empty() {
             return Ok(found);
@@ -197,12 +200,18 @@ impl Failures {
                 true => !is_flaky(&failure) || broken.contains(&failure.test),
                 false => broken.contains(&failure.test),
             };
-            if is_shown && failure.status.is_failure() && tests.insert(failure.test) {
+            if is_shown && failure.status.is_failure() {
                 found.with_failures.insert(run);
-                found.shown.push(failure);
+                // Several suites may have the test.
+                if tests.insert(failure.test) {
+                    found.shown.push(failure);
+                }
             }
         }
         found.unread = joined.total.saturating_sub(u64::from(MOST_FAILURES));
+        if found.unread == 0 {
+            found.read.extend(runs);
+        }
         let sha = |run: assay_domain::cause::FailedRun| (run.id, run.commit_sha);
         found.runs = joined.runs.into_iter().map(|joined| sha(joined.run)).collect();
         Ok(found)
@@ -251,7 +260,8 @@ impl Failures {
         groups.into_iter().map(of_group).collect()
     }
 
-    /// The failed runs of which the message has no failure: they failed outside of their tests, or were deleted.
+    /// The failed runs of which the message has no failure: they failed outside of their tests, were deleted, or are more
+    /// than are read.
     fn runs_without_failures(&self, edges: &[Edge]) -> Vec<Group> {
         let failed = edges.iter().filter(|edge| edge.event == ChatEvent::RunFailed);
         let without = failed.filter_map(|edge| {
@@ -259,11 +269,12 @@ impl Failures {
             let is_shown = self.with_failures.contains(&run.id);
             (!is_shown).then(|| Group {
                 sentence: format!(
-                    "run {} failed {}{}",
+                    "run {} failed{}{}",
                     run.number,
-                    match self.with_any.contains(&run.id) {
-                        true => "by tests that are flaky",
-                        false => "with an error outside of its tests",
+                    match (self.with_any.contains(&run.id), self.read.contains(&run.id)) {
+                        (_, false) => "",
+                        (true, true) => " by tests that are flaky",
+                        (false, true) => " with an error outside of its tests",
                     },
                     of_suite(edge)
                 ),

@@ -44,7 +44,7 @@ impl Channel for FileChannel {
             .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()));
         written
             .map(|()| None)
-            .map_err(|error| SendError(format!("{} cannot be written: {error}", self.path.display())))
+            .map_err(|error| SendError::new(format!("{} cannot be written: {error}", self.path.display())))
     }
 
     fn kind(&self) -> &'static str {

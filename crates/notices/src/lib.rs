@@ -27,7 +27,7 @@ pub use compose::{Reader, changes, test_message};
 pub use content::{Content, Group, Tone};
 pub use digest::digest;
 pub use file::{FileChannel, FileFormat};
-pub use notifier::{Notifier, PassReport};
+pub use notifier::{Notifier, PassReport, Preview};
 pub use plan::{Decision, plan};
 pub use schedule::{DigestTimes, Every, QuietHours, TimeOfDay, Zone};
 pub use settle::{Settlement, settle};

@@ -1,5 +1,10 @@
 //! Passes over the outbox: settle, plan, compose, deliver.
 
+mod delivery;
+mod preview;
+
+pub use self::preview::Preview;
+
 use std::{
     collections::{HashMap, HashSet},
     sync::{Mutex, PoisonError},
@@ -9,31 +14,22 @@ use assay_domain::{
     edge::Edge,
     id::ProjectId,
     settings::ChatEvent,
-    store::{
-        Attempt, DueMessage, MessageHead, MessageKey, MessageKind, NewMessage, Outbox, OutboxProject, Store,
-        StoreError,
-    },
-    timestamp::{DAY_MS, Timestamp},
+    store::{MessageHead, MessageKey, MessageKind, NewMessage, Outbox, OutboxProject, Store, StoreError},
+    timestamp::Timestamp,
 };
 use assay_explain::links::PublicPages;
 use assay_flakiness::Diagnose;
 use uuid::Uuid;
 
 use crate::{
-    Content, Decision, Outgoing, Reader, Target, compose, digest, plan, settle,
+    Content, Decision, Reader, Target, compose, digest, plan, settle,
     settle::{SubjectKey, chains},
 };
 
-/// The first pause after a failed attempt, in milliseconds. Each is twice as long as the one before.
-const FIRST_PAUSE_MS: i64 = 5_000;
-/// The longest pause, in milliseconds.
-const LONGEST_PAUSE_MS: i64 = 60 * 60_000;
 /// How often the targets of a project are registered again, in milliseconds.
 const REGISTERED_EVERY_MS: i64 = 60 * 60_000;
 /// How often old edges and messages of a project are deleted, in milliseconds.
 const TIDIED_EVERY_MS: i64 = 60 * 60_000;
-/// Most messages to one target about one project in a pass.
-const MOST_AT_ONCE: usize = 20;
 
 /// Sends messages about the edges of all projects. Only one may work on a database at a time.
 pub struct Notifier<'a, S> {
@@ -83,15 +79,16 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
         }
     }
 
-    /// Goes through all projects once.
+    /// Goes through all projects once. A pass may wait for slow targets, so it reads the clock at each step.
     ///
     /// # Errors
     /// If the store fails. What was done before is kept.
-    pub fn pass(&self, now: Timestamp) -> Result<PassReport, StoreError> {
+    pub fn pass(&self, clock: &dyn Fn() -> Timestamp) -> Result<PassReport, StoreError> {
         let mut report = PassReport::default();
         // A target that fails is left alone for the rest of the pass, so that it does not delay the others.
         let mut failed: HashSet<&str> = HashSet::new();
-        for project in self.store.outbox_projects(now)? {
+        for project in self.store.outbox_projects(clock())? {
+            let now = clock();
             self.register(&project, now)?;
             self.tidy(&project, now)?;
             let last_batch = self.settle(&project, now)?;
@@ -101,56 +98,24 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
             };
             for target in &self.targets {
                 let events = target.events_of(&project);
-                if events.is_empty() || target.quiet.as_ref().is_some_and(|quiet| quiet.have(now)) {
+                if events.is_empty() {
                     continue;
                 }
-                self.write(&project, target, &events, (&edges, last_batch), now)?;
-                self.write_digest(&project, target, &edges, now)?;
+                let now = clock();
+                let mut heads = self.heads(&project, target, now)?;
+                if target.is_quiet(now) {
+                    continue;
+                }
+                self.write(&project, target, &events, (&edges, last_batch), &mut heads, now)?;
+                self.write_digest(&project, target, &edges, &heads, now)?;
                 if !failed.contains(target.name.as_str())
-                    && !self.deliver(&project, target, &mut report, now)?
+                    && !self.deliver(&project, target, &mut report, clock)?
                 {
                     failed.insert(&target.name);
                 }
             }
         }
         Ok(report)
-    }
-
-    /// What the next pass would send: for each message the target and the content. Changes nothing.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub fn preview(&self, now: Timestamp) -> Result<Vec<(&str, Content)>, StoreError> {
-        let mut messages = Vec::new();
-        for project in self.store.outbox_projects(now)? {
-            let unsettled = self.store.unsettled(project.project.id)?;
-            let due = settle(&unsettled, project.judged_at, now).settled;
-            let batch = project.last_batch.saturating_add(1);
-            let mut edges = self.store.settled(project.project.id)?;
-            edges.extend(
-                unsettled
-                    .into_iter()
-                    .filter(|edge| due.contains(&edge.number))
-                    .map(|edge| Edge {
-                        settled: Some(assay_domain::edge::Settled { batch, at: now }),
-                        ..edge
-                    }),
-            );
-            for target in &self.targets {
-                let heads = self.store.messages(project.project.id, &target.name)?;
-                let through = heads.first().map_or(project.last_batch, |newest| newest.through);
-                let events = target.events_of(&project);
-                if let Decision::Send(edges_to_send) =
-                    plan(&edges, &events, through, last_changes(&heads), now)
-                {
-                    messages.push((
-                        target.name.as_str(),
-                        compose::changes(self.reader(), &project, &edges_to_send, now)?,
-                    ));
-                }
-            }
-        }
-        Ok(messages)
     }
 
     /// Registers the events that the project's targets get, if they changed or were registered long ago.
@@ -164,7 +129,9 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
         let events: Vec<ChatEvent> = ChatEvent::ALL.iter().copied().filter(has).collect();
         let events = (!targets.is_empty()).then_some(events);
         let is_current = match (&project.served, &events) {
-            (Some((served, at)), Some(events)) => served == events && now.since_ms(*at) < REGISTERED_EVERY_MS,
+            (Some((served, at)), Some(events)) => {
+                served == events && (0..REGISTERED_EVERY_MS).contains(&now.since_ms(*at))
+            }
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
@@ -183,7 +150,7 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
         if last.is_none() {
             self.store.retry_all(id, now)?;
         }
-        if last.is_none_or(|at| now.since_ms(at) >= TIDIED_EVERY_MS) {
+        if last.is_none_or(|at| !(0..TIDIED_EVERY_MS).contains(&now.since_ms(at))) {
             self.forget(project, now)?;
             tidied().insert(id, now);
         }
@@ -224,19 +191,17 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
         )
     }
 
-    /// Writes the message about new edges, if one is due.
-    fn write(
+    /// The messages to a target, the newest first. A new target gets a mark: what settles from now on is sent to it, with
+    /// what settled in this pass.
+    fn heads(
         &self,
         project: &OutboxProject,
         target: &Target,
-        events: &[ChatEvent],
-        (edges, last_batch): (&[Edge], i32),
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<MessageHead>, StoreError> {
         let id = project.project.id;
-        let heads = self.store.messages(id, &target.name)?;
-        let Some(newest) = heads.first() else {
-            // A new target gets what settles from now on, and what settled in this pass.
+        let mut heads = self.store.messages(id, &target.name)?;
+        if heads.is_empty() {
             let mark = NewMessage {
                 target: &target.name,
                 number: 0,
@@ -247,19 +212,39 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
                 thread: None,
             };
             self.store.add_message(id, &mark, now)?;
-            return match last_batch > project.last_batch {
-                true => self.write(project, target, events, (edges, last_batch), now),
-                false => Ok(()),
-            };
+            heads.push(head(&mark, now));
+        }
+        Ok(heads)
+    }
+
+    /// Writes the message about new edges, if one is due.
+    fn write(
+        &self,
+        project: &OutboxProject,
+        target: &Target,
+        events: &[ChatEvent],
+        (edges, last_batch): (&[Edge], i32),
+        heads: &mut Vec<MessageHead>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let id = project.project.id;
+        let Some(newest) = heads.first() else {
+            return Ok(());
         };
-        let key = MessageKey {
-            project: id,
-            target: &target.name,
-            number: newest.number,
-        };
-        match plan(edges, events, newest.through, last_changes(&heads), now) {
+        match plan(edges, events, newest.through, last_changes(heads), now) {
             Decision::Nothing | Decision::Wait => Ok(()),
-            Decision::Cover => self.store.cover(key, last_batch),
+            Decision::Cover => {
+                let key = MessageKey {
+                    project: id,
+                    target: &target.name,
+                    number: newest.number,
+                };
+                self.store.cover(key, last_batch)?;
+                if let Some(newest) = heads.first_mut() {
+                    newest.through = last_batch;
+                }
+                Ok(())
+            }
             Decision::Send(edges_to_send) => {
                 let content = compose::changes(self.reader(), project, &edges_to_send, now)?;
                 let message = NewMessage {
@@ -269,40 +254,28 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
                     kind: MessageKind::Changes,
                     through: last_batch,
                     content: Some(as_json(&content)?),
-                    thread: thread(&edges_to_send, edges, newest.through, &heads),
+                    thread: thread(&edges_to_send, edges, newest.through, heads),
                 };
-                self.store.add_message(id, &message, now)
+                self.store.add_message(id, &message, now)?;
+                heads.insert(0, head(&message, now));
+                Ok(())
             }
         }
     }
 
-    /// Writes the digest of a target, if one is due. A new target gets its first one at the next due time.
+    /// Writes the digest of a target, if one is due.
     fn write_digest(
         &self,
         project: &OutboxProject,
         target: &Target,
         edges: &[Edge],
+        heads: &[MessageHead],
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let Some((times, due)) = target
-            .digest
-            .as_ref()
-            .and_then(|times| Some((times, times.last_due(now)?)))
-        else {
+        let (Some(due), Some(newest)) = (due_digest(target, heads, now), heads.first()) else {
             return Ok(());
         };
-        let id = project.project.id;
-        let heads = self.store.messages(id, &target.name)?;
-        let (Some(newest), Some(oldest)) = (heads.first(), heads.last()) else {
-            return Ok(());
-        };
-        let is_done = heads
-            .iter()
-            .any(|head| head.kind == MessageKind::Digest && head.created_at >= due);
-        if is_done || oldest.created_at > due {
-            return Ok(());
-        }
-        let content = digest(self.reader(), project, edges, (due, times.days()), now)?;
+        let content = digest(self.reader(), project, edges, due, now)?;
         let message = NewMessage {
             target: &target.name,
             number: newest.number.saturating_add(1),
@@ -312,73 +285,7 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
             content: content.as_ref().map(as_json).transpose()?,
             thread: None,
         };
-        self.store.add_message(id, &message, now)
-    }
-
-    /// Sends the due messages of a project to a target, in their order. Returns false if the target did not take one.
-    fn deliver(
-        &self,
-        project: &OutboxProject,
-        target: &Target,
-        report: &mut PassReport,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        for _ in 0..MOST_AT_ONCE {
-            let Some(message) = self.store.due(project.project.id, &target.name, now)? else {
-                return Ok(true);
-            };
-            let key = MessageKey {
-                project: project.project.id,
-                target: &target.name,
-                number: message.number,
-            };
-            let outcome = self.attempt(target, message, now);
-            match &outcome {
-                Attempt::Delivered { .. } => report.delivered += 1,
-                Attempt::Failed { reason, next } => {
-                    report.failed += 1;
-                    let name = &target.name;
-                    match next {
-                        Some(_) => log::warn!("{name:?} did not take a message: {reason}"),
-                        None => log::error!(
-                            "{name:?} did not take a message for a day, and it is given up: {reason}"
-                        ),
-                    }
-                }
-            }
-            self.store.note_attempt(key, &outcome, now)?;
-            if matches!(outcome, Attempt::Failed { .. }) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn attempt(&self, target: &Target, message: DueMessage, now: Timestamp) -> Attempt {
-        let content: Result<Content, _> = serde_json::from_str(&message.content);
-        let sent = content
-            .map_err(|error| crate::SendError(format!("its content cannot be read: {error}")))
-            .and_then(|content| {
-                target.channel.send(&Outgoing {
-                    id: message.id,
-                    at: message.created_at,
-                    now,
-                    content: &content,
-                    thread: message.thread,
-                })
-            });
-        match sent {
-            Ok(receipt) => Attempt::Delivered { receipt },
-            Err(error) => {
-                let next = now.plus_ms(pause(message.attempts, (self.jitter)()));
-                // A restart tries it again, until it is dropped.
-                let is_in_time = next.since_ms(message.created_at) < DAY_MS;
-                Attempt::Failed {
-                    reason: error.0,
-                    next: is_in_time.then_some(next),
-                }
-            }
-        }
+        self.store.add_message(project.project.id, &message, now)
     }
 
     fn reader(&self) -> Reader<'_> {
@@ -391,15 +298,27 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
     }
 }
 
-/// The pause after an attempt that failed: between half and the whole of an exponential backoff, in milliseconds.
-#[expect(clippy::as_conversions, reason = "an hour in milliseconds fits both types")]
-fn pause(attempts: u32, jitter: f64) -> i64 {
-    let whole = 2_i64
-        .checked_pow(attempts)
-        .and_then(|factor| factor.checked_mul(FIRST_PAUSE_MS))
-        .map_or(LONGEST_PAUSE_MS, |pause| pause.min(LONGEST_PAUSE_MS));
-    let half = whole / 2;
-    half + (half as f64 * jitter.clamp(0.0, 1.0)) as i64
+/// The end of the time of a digest that is due, and the days before it. A new target gets its first one at the next due time.
+fn due_digest(target: &Target, heads: &[MessageHead], now: Timestamp) -> Option<(Timestamp, i64)> {
+    let times = target.digest.as_ref()?;
+    let due = times.last_due(now)?;
+    let is_done = |head: &MessageHead| head.kind == MessageKind::Digest && head.created_at >= due;
+    let is_new = heads.last()?.created_at > due;
+    (!is_new && !heads.iter().any(is_done)).then(|| (due, times.days()))
+}
+
+/// The head of a message that was just stored.
+fn head(message: &NewMessage<'_>, now: Timestamp) -> MessageHead {
+    MessageHead {
+        number: message.number,
+        id: message.id,
+        kind: message.kind,
+        through: message.through,
+        created_at: now,
+        has_content: message.content.is_some(),
+        thread: message.thread,
+        receipt: None,
+    }
 }
 
 /// A new id of this time.
@@ -428,9 +347,13 @@ fn thread(sent: &[Edge], edges: &[Edge], through: i32, heads: &[MessageHead]) ->
     let earlier = chains(edges)
         .into_iter()
         .filter(|(subject, _)| subjects.contains(subject));
-    let batches = earlier.flat_map(|(_, chain)| chain);
-    let batches = batches
-        .filter_map(|edge| edge.settled)
+    // Messages are deleted earlier than edges of problems that go on.
+    let kept_from = heads.last()?.created_at;
+    let settled = earlier
+        .flat_map(|(_, chain)| chain)
+        .filter_map(|edge| edge.settled);
+    let batches = settled
+        .filter(|settled| settled.at >= kept_from)
         .map(|settled| settled.batch);
     let batch = batches.filter(|batch| *batch <= through).max()?;
     let oldest_first = heads.iter().rev();
@@ -439,26 +362,16 @@ fn thread(sent: &[Edge], edges: &[Edge], through: i32, heads: &[MessageHead]) ->
     Some(head.thread.unwrap_or(head.id))
 }
 
+fn of_json(content: &str) -> Result<Content, StoreError> {
+    serde_json::from_str(content).map_err(|error| StoreError::Failed {
+        doing: "reading a message",
+        source: Box::new(error),
+    })
+}
+
 fn as_json(content: &Content) -> Result<String, StoreError> {
     serde_json::to_string(content).map_err(|error| StoreError::Failed {
         doing: "writing a message",
         source: Box::new(error),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_to_an_hour_and_vary_by_half() {
-        assert_eq!((pause(0, 0.0), pause(0, 1.0)), (2_500, 5_000));
-        assert_eq!((pause(3, 0.0), pause(3, 1.0)), (20_000, 40_000));
-        for attempts in [10, 62, 63, u32::MAX] {
-            assert_eq!(
-                (pause(attempts, 0.0), pause(attempts, 1.0)),
-                (1_800_000, 3_600_000)
-            );
-        }
-    }
 }

@@ -1,6 +1,8 @@
 //! A target: to whom which messages are sent, and when.
 
-use assay_domain::{settings::ChatEvent, store::OutboxProject};
+use std::collections::BTreeSet;
+
+use assay_domain::{settings::ChatEvent, store::OutboxProject, timestamp::Timestamp};
 
 use crate::{Channel, DigestTimes, QuietHours};
 
@@ -43,20 +45,50 @@ impl Scope {
     /// Whether a project is one of them.
     pub fn has(&self, project: &OutboxProject) -> bool {
         let Self::Named(names) = self else { return true };
-        let id = project.project.id.to_string();
-        let name = &project.project.name;
-        names.iter().any(|named| {
-            *named == id
-                || named == name
-                || named
-                    .strip_suffix(name.as_str())
-                    .and_then(|rest| rest.strip_suffix('/'))
-                    .is_some_and(|organization| organization == project.organization)
-        })
+        names.iter().any(|named| is_named(named, project))
+    }
+
+    /// The names with which the operator probably means something else: those of no project, and those of projects of
+    /// several organizations.
+    pub(crate) fn unclear(&self, projects: &[OutboxProject]) -> Vec<String> {
+        let Self::Named(names) = self else {
+            return Vec::new();
+        };
+        let unclear = names.iter().filter_map(|named| {
+            let meant = projects.iter().filter(|project| is_named(named, project));
+            let organizations: BTreeSet<&str> = meant.map(|project| project.organization.as_str()).collect();
+            match organizations.len() {
+                0 => Some(format!(
+                    "{named:?} is no project with events for messages; `assay-admin project list` shows the names, and \
+                     `assay-admin project set NAME --chat-events` chooses events"
+                )),
+                1 => None,
+                _ => Some(format!(
+                    "{named:?} is a project of several organizations, and the target gets the messages of all of them; \
+                     write ORGANIZATION/NAME or the id for one"
+                )),
+            }
+        });
+        unclear.collect()
     }
 }
 
+/// Whether a name of the operator's file is that of a project: its id, its name, or `ORGANIZATION/NAME`.
+fn is_named(named: &str, project: &OutboxProject) -> bool {
+    let name = &project.project.name;
+    let with_organization = named
+        .strip_suffix(name.as_str())
+        .and_then(|rest| rest.strip_suffix('/'))
+        .is_some_and(|organization| organization == project.organization);
+    with_organization || named == name || named == project.project.id.to_string()
+}
+
 impl Target {
+    /// Whether a time is in its quiet hours.
+    pub(crate) fn is_quiet(&self, now: Timestamp) -> bool {
+        self.quiet.as_ref().is_some_and(|quiet| quiet.have(now))
+    }
+
     /// The events of a project that this target gets: those of both; none if the project is not one of its.
     pub fn events_of(&self, project: &OutboxProject) -> Vec<ChatEvent> {
         match self.scope.has(project) {

@@ -16,7 +16,9 @@ use lettre::message::Mailbox;
 use serde::Deserialize;
 use validator::{Validate, ValidationError};
 
-use crate::{Allowed, Encryption, Mail, Secret, SigningKey, Slack, SlackAddress, Teams, Webhook};
+use crate::{
+    Allowed, Encryption, Mail, Secret, SigningKey, Slack, SlackAddress, Teams, Webhook, smtp::DELIVERY_WITHIN,
+};
 
 /// Largest file, in bytes.
 const LARGEST_FILE: u64 = 256 << 10;
@@ -66,7 +68,7 @@ fn targets(text: &str) -> Result<Vec<Target>, String> {
     let file: NotifyFile = toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start));
         let line = before.map(|before| format!("line {}: ", before.lines().count().max(1)));
-        format!("{}{}", line.unwrap_or_default(), error.message())
+        format!("{}{}", line.unwrap_or_default(), without_value(error.message()))
     })?;
     file.validate().map_err(|errors| described(&errors))?;
     let allowed = Allowed::new(file.private_addresses);
@@ -86,13 +88,27 @@ fn targets(text: &str) -> Result<Vec<Target>, String> {
     Ok(targets)
 }
 
+/// The message of an error without the value that it names, which may be a secret.
+fn without_value(message: &str) -> String {
+    for kind in ["invalid type", "invalid value", "invalid length"] {
+        if message.starts_with(kind) {
+            let expected = message.rsplit_once(", expected ");
+            return expected.map_or_else(
+                || kind.to_owned(),
+                |(_, expected)| format!("{kind}, expected {expected}"),
+            );
+        }
+    }
+    message.to_owned()
+}
+
 #[derive(Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[validate(schema(function = has_few_targets))]
 struct NotifyFile {
     /// Hosts and addresses of this network that targets may be at.
     #[serde(default)]
-    #[validate(length(max = 100, message = "has more than 100 entries"))]
+    #[validate(length(max = 100, message = "has more than 100 entries"), custom(function = are_hosts))]
     private_addresses: Vec<String>,
     #[serde(default)]
     #[validate(nested)]
@@ -124,6 +140,7 @@ struct Entry {
 
 #[derive(Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
+#[validate(schema(function = has_an_end))]
 struct QuietEntry {
     #[validate(custom(function = is_time))]
     from: String,
@@ -322,6 +339,7 @@ impl SmtpEntry {
             from: mailbox(&self.from)?,
             to: self.to.iter().map(mailbox).collect::<Result<_, _>>()?,
             allowed: allowed.clone(),
+            within: DELIVERY_WITHIN,
         })
     }
 }
@@ -352,6 +370,27 @@ fn is_zone(name: &str) -> Result<(), ValidationError> {
     Zone::named(name).map(drop).ok_or_else(|| {
         problem("is not a time zone that this system knows, such as Europe/Berlin; install tzdata if it is missing")
     })
+}
+
+/// Whether each is the name of a host or an address, without port, scheme or mask.
+fn are_hosts(named: &[String]) -> Result<(), ValidationError> {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || ['.', '-', '_'].contains(&char);
+    let is_host = |name: &String| {
+        name.parse::<std::net::IpAddr>().is_ok() || (!name.is_empty() && name.chars().all(is_part))
+    };
+    match named.iter().all(is_host) {
+        true => Ok(()),
+        false => Err(problem(
+            "must have only names of hosts and single addresses, without port, scheme or mask",
+        )),
+    }
+}
+
+fn has_an_end(quiet: &QuietEntry) -> Result<(), ValidationError> {
+    match quiet.from == quiet.to {
+        true => Err(problem("from and to are the same time, so that no hour is quiet")),
+        false => Ok(()),
+    }
 }
 
 fn has_few_targets(file: &NotifyFile) -> Result<(), ValidationError> {
@@ -470,6 +509,28 @@ file = { path = "/tmp/messages.txt", format = "json" }
                 "two targets have the name \"team\"",
             ),
             (("20:00", "24:00"), "target 1: quiet: from is not a time"),
+            (
+                ("20:00", "07:00"),
+                "target 1: quiet: from and to are the same time",
+            ),
+            (
+                ("[\"127.0.0.1\"]", "[\"10.0.0.0/8\"]"),
+                "private_addresses must have only names",
+            ),
+            (
+                (
+                    "keys = [\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"]",
+                    "keys = \"whsec_hidden\"",
+                ),
+                "invalid type, expected a sequence",
+            ),
+            (
+                (
+                    "slack = { url = \"https://hooks.slack.com/services/T0/B0/hidden\" }",
+                    "slack = \"https://hooks.slack.com/services/T0/B0/hidden, expected hidden\"",
+                ),
+                "invalid type, expected ",
+            ),
             (("Europe/Berlin", "Mars/Olympus"), "zone is not a time zone"),
             (("\"week\"", "\"month\""), "unknown variant `month`"),
             (("\"run_failed\"", "\"run_faild\""), "line 7: "),

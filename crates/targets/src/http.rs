@@ -4,13 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use assay_notices::SendError;
 use ureq::{
-    Agent, Error,
-    http::Uri,
+    Agent, Body, Error,
+    http::{Response, Uri, header::RETRY_AFTER},
     tls::{Certificate, RootCerts, TlsConfig},
     unversioned::{resolver::DefaultResolver, transport::DefaultConnector},
 };
 
-use crate::{Allowed, Secret, addresses::PublicResolver};
+use crate::{Allowed, Secret, addresses::PublicResolver, certificates};
 
 const USER_AGENT: &str = concat!("assay-notify/", env!("CARGO_PKG_VERSION"));
 /// Time limit of a whole request.
@@ -99,8 +99,22 @@ impl Http {
         }
     }
 
+    /// Posts JSON with these headers. A status of success confirms it, whatever the body of the answer is.
+    pub(crate) fn post(&self, headers: &[(&str, &str)], body: &str) -> Result<(), SendError> {
+        self.answer(headers, body).map(drop)
+    }
+
     /// Posts JSON with these headers, and returns the body of the answer.
-    pub(crate) fn post(&self, headers: &[(&str, &str)], body: &str) -> Result<Vec<u8>, SendError> {
+    pub(crate) fn post_and_read(&self, headers: &[(&str, &str)], body: &str) -> Result<Vec<u8>, SendError> {
+        let host = &self.endpoint.host;
+        let unreadable =
+            |error| SendError::new(format!("the answer of {host} cannot be read: {}", reason(&error)));
+        let mut answer = self.answer(headers, body)?;
+        let body = answer.body_mut().with_config().limit(LARGEST_ANSWER);
+        body.read_to_vec().map_err(unreadable)
+    }
+
+    fn answer(&self, headers: &[(&str, &str)], body: &str) -> Result<Response<Body>, SendError> {
         let host = &self.endpoint.host;
         let mut request = self
             .agent
@@ -109,29 +123,30 @@ impl Http {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let mut answer = request
+        let answer = request
             .send(body)
-            .map_err(|error| SendError(format!("{host} does not answer: {}", reason(&error))))?;
+            .map_err(|error| SendError::new(format!("{host} does not answer: {}", reason(&error))))?;
         let status = answer.status();
-        if !status.is_success() {
-            return Err(SendError(format!(
-                "{host} answers with status {}",
-                status.as_u16()
-            )));
+        match status.is_success() {
+            true => Ok(answer),
+            false => Err(SendError {
+                reason: format!("{host} answers with status {}", status.as_u16()),
+                retry_after: retry_after(&answer),
+            }),
         }
-        answer
-            .body_mut()
-            .with_config()
-            .limit(LARGEST_ANSWER)
-            .read_to_vec()
-            .map_err(|error| SendError(format!("the answer of {host} cannot be read: {}", reason(&error))))
     }
+}
+
+/// The time of `Retry-After`, if it is in seconds.
+fn retry_after(answer: &Response<Body>) -> Option<Duration> {
+    let wanted = answer.headers().get(RETRY_AFTER)?.to_str().ok()?;
+    wanted.trim().parse().ok().map(Duration::from_secs)
 }
 
 /// Why there is no answer. The text of other errors may have the address.
 fn reason(error: &Error) -> String {
     if let Error::Io(problem) = error {
-        problem.to_string()
+        certificates::problem(problem).unwrap_or_else(|| problem.to_string())
     } else if let Error::Other(problem) = error {
         problem.to_string()
     } else if let Error::Timeout(waiting) = error {
@@ -139,7 +154,7 @@ fn reason(error: &Error) -> String {
     } else if let Error::HostNotFound = error {
         "no such host".to_owned()
     } else if let Error::Rustls(problem) = error {
-        format!("its certificate is not trusted: {problem}")
+        format!("the encryption failed: {problem}")
     } else {
         "the request failed".to_owned()
     }

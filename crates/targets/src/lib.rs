@@ -4,6 +4,7 @@
 //! redirections, and to no private address that the file does not name.
 
 mod addresses;
+mod certificates;
 mod config;
 mod http;
 #[cfg(test)]

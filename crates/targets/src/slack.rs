@@ -88,10 +88,10 @@ impl Channel for Slack {
     fn send(&self, message: &Outgoing<'_>) -> Result<Receipt, SendError> {
         let body = within_limit(message.content, |content| self.body(message, content));
         let Some((token, _)) = &self.app else {
-            return self.http.post(&[], &body).map(|_| None);
+            return self.http.post(&[], &body).map(|()| None);
         };
         let bearer = format!("Bearer {}", token.reveal());
-        let answer = self.http.post(&[("Authorization", &bearer)], &body)?;
+        let answer = self.http.post_and_read(&[("Authorization", &bearer)], &body)?;
         let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
         if answer.get("ok") == Some(&Value::Bool(true)) {
             let name = answer.get("ts").and_then(Value::as_str);
@@ -104,7 +104,7 @@ impl Channel for Slack {
             .filter(|char| char.is_ascii_lowercase() || *char == '_')
             .take(60)
             .collect();
-        Err(SendError(format!("Slack refuses the message: {code}")))
+        Err(SendError::new(format!("Slack refuses the message: {code}")))
     }
 
     fn kind(&self) -> &'static str {

@@ -1,6 +1,12 @@
 //! Mail by SMTP, as plain text. Messages of one thread refer to the first one.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    io,
+    net::IpAddr,
+    sync::mpsc,
+    thread,
+    time::{Duration, SystemTime},
+};
 
 use assay_notices::{Channel, Content, Outgoing, Receipt, SendError, text};
 use lettre::{
@@ -10,16 +16,19 @@ use lettre::{
         header::{ContentType, HeaderName, HeaderValue},
     },
     transport::smtp::{
+        Error,
         authentication::Credentials,
         client::{Tls, TlsParameters},
     },
 };
 use uuid::Uuid;
 
-use crate::{Allowed, Secret, within_limit};
+use crate::{Allowed, Secret, certificates, within_limit};
 
 /// Time limit of each step of a delivery.
-const WITHIN: Duration = Duration::from_secs(15);
+const STEP_WITHIN: Duration = Duration::from_secs(15);
+/// Time limit of a whole delivery.
+pub(crate) const DELIVERY_WITHIN: Duration = Duration::from_secs(60);
 /// Longest subject, in characters.
 const SUBJECT_CHARS: usize = 200;
 
@@ -51,6 +60,8 @@ pub struct Mail {
     pub to: Vec<Mailbox>,
     /// The private addresses that are named.
     pub allowed: Allowed,
+    /// The time limit of a whole delivery.
+    pub within: Duration,
 }
 
 impl std::fmt::Debug for Mail {
@@ -64,10 +75,23 @@ impl std::fmt::Debug for Mail {
 impl Channel for Mail {
     fn send(&self, message: &Outgoing<'_>) -> Result<Receipt, SendError> {
         let mail = self.mail(message)?;
-        let transport = self.transport()?;
-        let sent = transport.send(&mail);
-        sent.map(|_| None)
-            .map_err(|error| SendError(format!("{} does not take the mail: {error}", self.host)))
+        let transports = self.transports()?;
+        let (sender, receiver) = mpsc::channel();
+        // A server that answers a byte at a time keeps each time limit of a step, and must not hold up other targets.
+        thread::spawn(move || sender.send(deliver(&transports, &mail)));
+        match receiver.recv_timeout(self.within) {
+            Ok(Ok(())) => Ok(None),
+            Ok(Err(error)) => Err(SendError::new(format!(
+                "{} does not take the mail: {}",
+                self.host,
+                certificates::problem(&error).unwrap_or_else(|| error.to_string())
+            ))),
+            Err(_) => Err(SendError::new(format!(
+                "{} does not take the mail within {} seconds",
+                self.host,
+                self.within.as_secs()
+            ))),
+        }
     }
 
     fn kind(&self) -> &'static str {
@@ -101,7 +125,7 @@ impl Mail {
             mail = mail.in_reply_to(self.id(*thread)).references(self.id(*thread));
         }
         mail.body(body)
-            .map_err(|error| SendError(format!("the mail cannot be written: {error}")))
+            .map_err(|error| SendError::new(format!("the mail cannot be written: {error}")))
     }
 
     fn body(&self, content: &Content) -> String {
@@ -117,24 +141,31 @@ impl Mail {
         format!("<{}@{}>", id.simple(), self.from.email.domain())
     }
 
-    /// A connection to an allowed address of the server, whose certificate must have its name.
-    fn transport(&self) -> Result<SmtpTransport, SendError> {
-        let addresses = self.allowed.resolve(&self.host, self.port).map_err(SendError)?;
-        let address = addresses
-            .first()
-            .ok_or_else(|| SendError(format!("{} has no address", self.host)))?;
+    /// Connections to the allowed addresses of the server, whose certificate must have its name.
+    fn transports(&self) -> Result<Vec<SmtpTransport>, SendError> {
+        let addresses = self
+            .allowed
+            .resolve(&self.host, self.port)
+            .map_err(SendError::new)?;
+        addresses
+            .iter()
+            .map(|address| self.transport(address.ip()))
+            .collect()
+    }
+
+    fn transport(&self, address: IpAddr) -> Result<SmtpTransport, SendError> {
         let parameters = || {
             TlsParameters::new_rustls(self.host.clone())
-                .map_err(|error| SendError(format!("TLS cannot be set up: {error}")))
+                .map_err(|error| SendError::new(format!("TLS cannot be set up: {error}")))
         };
         let tls = match self.encryption {
             Encryption::Tls => Tls::Wrapper(parameters()?),
             Encryption::StartTls => Tls::Required(parameters()?),
             Encryption::None => Tls::None,
         };
-        let mut transport = SmtpTransport::builder_dangerous(address.ip().to_string())
+        let mut transport = SmtpTransport::builder_dangerous(address.to_string())
             .port(self.port)
-            .timeout(Some(WITHIN))
+            .timeout(Some(STEP_WITHIN))
             .tls(tls);
         if let Some((user, password)) = &self.credentials {
             transport = transport.credentials(Credentials::new(user.clone(), password.reveal().to_owned()));
@@ -143,13 +174,68 @@ impl Mail {
     }
 }
 
+/// Sends a mail by the first of these connections that can be made.
+fn deliver(transports: &[SmtpTransport], mail: &Message) -> Result<(), Error> {
+    let mut tried = transports.iter().peekable();
+    while let Some(transport) = tried.next() {
+        match transport.send(mail) {
+            Err(error) if is_unreached(&error) && tried.peek().is_some() => {}
+            outcome => return outcome.map(drop),
+        }
+    }
+    Ok(())
+}
+
+/// Whether there was no connection.
+fn is_unreached(error: &Error) -> bool {
+    let cause = std::error::Error::source(error);
+    let problem = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
+    problem.is_some_and(|problem| {
+        [
+            io::ErrorKind::ConnectionRefused,
+            io::ErrorKind::HostUnreachable,
+            io::ErrorKind::NetworkUnreachable,
+            io::ErrorKind::AddrNotAvailable,
+        ]
+        .contains(&problem.kind())
+    })
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::{io::Write as _, net::TcpListener, thread};
+
     use super::*;
 
-    /// A mail as it is sent.
-    pub(crate) fn mail(message: &Outgoing<'_>) -> String {
+    #[test]
+    fn a_server_that_answers_a_byte_at_a_time_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            // The client may be gone.
+            while connection.write_all(b"2").is_ok() {
+                thread::sleep(Duration::from_millis(50));
+            }
+        });
         let mail = Mail {
+            host: "127.0.0.1".to_owned(),
+            port,
+            encryption: Encryption::None,
+            allowed: Allowed::new(["127.0.0.1".to_owned()]),
+            within: Duration::from_secs(1),
+            ..to_example()
+        };
+        let content = assay_notices::test_message(None);
+        let refused = mail.send(&crate::limits::outgoing(&content)).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "127.0.0.1 does not take the mail within 1 seconds"
+        );
+    }
+
+    fn to_example() -> Mail {
+        Mail {
             host: "mail.example.org".to_owned(),
             port: 465,
             encryption: Encryption::Tls,
@@ -157,7 +243,12 @@ pub(crate) mod tests {
             from: "Assay <assay@example.org>".parse().unwrap(),
             to: vec!["team@example.org".parse().unwrap()],
             allowed: Allowed::default(),
-        };
-        String::from_utf8(mail.mail(message).unwrap().formatted()).unwrap()
+            within: DELIVERY_WITHIN,
+        }
+    }
+
+    /// A mail as it is sent.
+    pub(crate) fn mail(message: &Outgoing<'_>) -> String {
+        String::from_utf8(to_example().mail(message).unwrap().formatted()).unwrap()
     }
 }

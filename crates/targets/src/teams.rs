@@ -32,7 +32,7 @@ impl Teams {
 impl Channel for Teams {
     fn send(&self, message: &Outgoing<'_>) -> Result<Receipt, SendError> {
         let body = within_limit(message.content, body);
-        self.http.post(&[], &body).map(|_| None)
+        self.http.post(&[], &body).map(|()| None)
     }
 
     fn kind(&self) -> &'static str {

@@ -74,7 +74,7 @@ impl Channel for Webhook {
             ("webhook-timestamp", &timestamp),
             ("webhook-signature", &signatures.join(" ")),
         ];
-        self.http.post(&headers, &body).map(|_| None)
+        self.http.post(&headers, &body).map(|()| None)
     }
 
     fn kind(&self) -> &'static str {

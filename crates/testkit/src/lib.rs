@@ -13,6 +13,7 @@
     reason = "only tests use this crate; they read the environment and fail by panics"
 )]
 
+mod authority;
 mod browser;
 mod cluster;
 mod command_line;
@@ -29,6 +30,7 @@ mod wait;
 pub mod wire;
 mod world;
 
+pub use authority::Authority;
 pub use browser::{Browser, Scripts};
 pub use command_line::check_command_line;
 pub use database::{TestDatabase, execute, insert_results, texts, update_results};

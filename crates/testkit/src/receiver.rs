@@ -3,10 +3,14 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     sync::{Arc, Mutex},
     thread,
 };
+
+use rustls::ServerConfig;
+
+use crate::authority::{Connection, accept};
 
 /// A request.
 #[derive(Debug, Clone)]
@@ -24,6 +28,10 @@ pub struct Request {
 pub enum Answer {
     /// A status and a body.
     Status(u16, String),
+    /// A status that is too early, and the seconds to wait in `Retry-After`.
+    Later(u16, u64),
+    /// A status, and only the first half of an announced body.
+    Half(u16),
     /// A redirection to this address.
     Redirect(String),
     /// It keeps the request and closes the connection.
@@ -46,6 +54,15 @@ impl Receiver {
         reason = "a default value should not open a port"
     )]
     pub fn new() -> Self {
+        Self::start(None)
+    }
+
+    /// The same over TLS.
+    pub fn encrypted(tls: Arc<ServerConfig>) -> Self {
+        Self::start(Some(tls))
+    }
+
+    fn start(tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -53,7 +70,7 @@ impl Receiver {
         let (kept, answers) = (Arc::clone(&requests), Arc::clone(&answer));
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
-                serve(connection, &kept, &answers);
+                serve(accept(connection, tls.as_ref()), &kept, &answers);
             }
         });
         Self {
@@ -75,12 +92,22 @@ impl Receiver {
 }
 
 /// Answers the requests of a connection. One that sends none is none.
-fn serve(connection: TcpStream, requests: &Mutex<Vec<Request>>, answer: &Mutex<Answer>) {
+fn serve(connection: Box<dyn Connection>, requests: &Mutex<Vec<Request>>, answer: &Mutex<Answer>) {
     let mut reader = BufReader::new(connection);
     while let Some(request) = read(&mut reader) {
         requests.lock().unwrap().push(request);
         let (head, body) = match answer.lock().unwrap().clone() {
             Answer::Status(status, body) => (format!("HTTP/1.1 {status} It"), body),
+            Answer::Later(status, seconds) => (
+                format!("HTTP/1.1 {status} Later\r\nRetry-After: {seconds}"),
+                String::new(),
+            ),
+            Answer::Half(status) => {
+                let half = format!("HTTP/1.1 {status} It\r\nContent-Length: 8\r\n\r\nhalf");
+                // The client may have closed the connection.
+                let _ = reader.get_mut().write_all(half.as_bytes());
+                return;
+            }
             Answer::Redirect(to) => (format!("HTTP/1.1 307 There\r\nLocation: {to}"), String::new()),
             Answer::Close => return,
         };
@@ -95,7 +122,7 @@ fn serve(connection: TcpStream, requests: &Mutex<Vec<Request>>, answer: &Mutex<A
     }
 }
 
-fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
+fn read(reader: &mut BufReader<Box<dyn Connection>>) -> Option<Request> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
     let path = line.split(' ').nth(1)?.to_owned();

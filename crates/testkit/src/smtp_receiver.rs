@@ -1,11 +1,15 @@
-//! A receiver of mail: an SMTP server without encryption that keeps what it gets.
+//! A receiver of mail: an SMTP server that keeps what it gets.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     sync::{Arc, Mutex},
     thread,
 };
+
+use rustls::ServerConfig;
+
+use crate::authority::{Connection, accept};
 
 /// An SMTP server on a port of its own, until the process ends.
 #[derive(Debug)]
@@ -22,6 +26,15 @@ impl SmtpReceiver {
         reason = "a default value should not open a port"
     )]
     pub fn new() -> Self {
+        Self::start(None)
+    }
+
+    /// The same over TLS from the beginning of each connection.
+    pub fn encrypted(tls: Arc<ServerConfig>) -> Self {
+        Self::start(Some(tls))
+    }
+
+    fn start(tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let mails = Arc::new(Mutex::new(Vec::new()));
@@ -29,7 +42,7 @@ impl SmtpReceiver {
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 // A client may end the connection at any time.
-                let _ = serve(connection, &kept);
+                let _ = serve(accept(connection, tls.as_ref()), &kept);
             }
         });
         Self { port, mails }
@@ -41,7 +54,7 @@ impl SmtpReceiver {
     }
 }
 
-fn serve(connection: TcpStream, mails: &Mutex<Vec<String>>) -> std::io::Result<()> {
+fn serve(connection: Box<dyn Connection>, mails: &Mutex<Vec<String>>) -> std::io::Result<()> {
     let mut reader = BufReader::new(connection);
     reader.get_mut().write_all(b"220 receiver ESMTP\r\n")?;
     let mut mail = String::new();

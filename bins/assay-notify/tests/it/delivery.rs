@@ -17,7 +17,7 @@ const KEYS: [&str; 2] = [
 ];
 
 /// A world whose project has events and two good runs on main.
-fn world() -> World {
+pub(crate) fn world() -> World {
     let world = World::new();
     let events = "run_failed,run_recovered,test_broken,test_flaky,test_resolved,new_error";
     world
@@ -30,13 +30,13 @@ fn world() -> World {
 }
 
 /// So many tests, of which the first ones fail.
-fn outcomes(tests: usize, failed: usize) -> Vec<(String, bool)> {
+pub(crate) fn outcomes(tests: usize, failed: usize) -> Vec<(String, bool)> {
     (0..tests)
         .map(|number| (format!("test {number}"), number >= failed))
         .collect()
 }
 
-fn import(world: &World, minutes_ago: i64, commit: &str, cases: &[(String, bool)]) {
+pub(crate) fn import(world: &World, minutes_ago: i64, commit: &str, cases: &[(String, bool)]) {
     let cases: Vec<(&str, bool)> = cases
         .iter()
         .map(|(name, passed)| (name.as_str(), *passed))
@@ -57,7 +57,7 @@ fn import(world: &World, minutes_ago: i64, commit: &str, cases: &[(String, bool)
     );
 }
 
-fn hook(receiver: &Receiver) -> String {
+pub(crate) fn hook(receiver: &Receiver) -> String {
     format!(
         "private_addresses = [\"127.0.0.1\"]\n[[target]]\nname = \"hook\"\n\
          webhook = {{ url = \"http://127.0.0.1:{}/\", keys = [\"{}\", \"{}\"] }}\n",
@@ -66,7 +66,7 @@ fn hook(receiver: &Receiver) -> String {
 }
 
 /// A pass, which must succeed.
-fn pass(world: &World, text: &str) {
+pub(crate) fn pass(world: &World, text: &str) {
     let output = run(world, text, &["--once"]);
     assert!(output.status.success(), "{}", stderr_text(&output));
 }
@@ -76,10 +76,10 @@ fn data(request: &Request) -> Value {
 }
 
 /// A running program, which is killed at the end.
-struct Running(Child);
+pub(crate) struct Running(Child);
 
 impl Running {
-    fn start(world: &World, text: &str) -> Self {
+    pub(crate) fn start(world: &World, text: &str) -> Self {
         let config = notify_file(world.folder.path(), text);
         let mut command = world
             .cli
@@ -87,7 +87,7 @@ impl Running {
         Self(command.arg(config).stderr(Stdio::null()).spawn().unwrap())
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
@@ -352,34 +352,5 @@ fn a_digest_names_what_changed_by_owner_at_its_time() {
     assert!(
         digest.contains("- @shop/cart: 1 broke, 0 became flaky, 0 healthy again\n    · broke: "),
         "{digest}"
-    );
-}
-
-#[test]
-fn quiet_hours_hold_messages_back_and_what_is_over_by_then_is_not_sent() {
-    let world = world();
-    let messages = world.folder.path().join("messages");
-    let target = |quiet: &str| {
-        format!("[[target]]\nname = \"log\"\n{quiet}\nfile = {{ path = {messages:?}, format = \"json\" }}\n")
-    };
-    // The whole day but a minute that is not now.
-    let now = time::OffsetDateTime::now_utc();
-    let (hour, other) = ((now.hour() + 12) % 24, (now.hour() + 12) % 24);
-    let quiet = target(&format!(
-        "quiet = {{ from = \"{hour:02}:01\", to = \"{other:02}:00\" }}"
-    ));
-    pass(&world, &target(""));
-    import(&world, 60, "c000000000", &outcomes(3, 1));
-    pass(&world, &quiet);
-    import(&world, 50, "d000000000", &outcomes(3, 0));
-    import(&world, 40, "e000000000", &outcomes(3, 0));
-    pass(&world, &quiet);
-    assert!(!messages.exists());
-    import(&world, 30, "f000000000", &outcomes(3, 0));
-    pass(&world, &target(""));
-    let sent = fs::read_to_string(&messages).unwrap_or_default();
-    assert!(
-        !sent.contains("run_failed") && !sent.contains("test_broken"),
-        "{sent}"
     );
 }

@@ -9,5 +9,8 @@
     reason = "the helpers of tests end by panics, as tests do"
 )]
 
+mod answers;
 mod delivery;
+mod encrypted;
+mod hours;
 mod program;

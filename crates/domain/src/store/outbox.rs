@@ -175,8 +175,8 @@ pub trait Outbox: Send + Sync {
         now: Timestamp,
     ) -> Result<i32, StoreError>;
 
-    /// The settled edges of the last [`KEPT_DAYS`](crate::edge::KEPT_DAYS), the oldest batch first, at most the newest
-    /// 10,000.
+    /// The settled edges of the last [`KEPT_DAYS`](crate::edge::KEPT_DAYS), with those of problems that go on, the oldest
+    /// batch first, at most the newest 10,000.
     fn settled(&self, project: ProjectId) -> Result<Vec<Edge>, StoreError>;
 
     /// The messages to a target, the newest first, at most 1,000.
@@ -192,6 +192,9 @@ pub trait Outbox: Send + Sync {
 
     /// Notes that the last message to a target covers the edges up to this batch, although it has none of them.
     fn cover(&self, key: MessageKey<'_>, through: i32) -> Result<(), StoreError>;
+
+    /// The contents of the messages to a target that are not delivered, the oldest first, at most 20.
+    fn undelivered(&self, project: ProjectId, target: &str) -> Result<Vec<String>, StoreError>;
 
     /// The oldest message to a target that is neither delivered nor given up, if an attempt is due.
     fn due(&self, project: ProjectId, target: &str, now: Timestamp)

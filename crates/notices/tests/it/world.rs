@@ -101,7 +101,7 @@ impl World {
             channel: Box::new(Memory(Arc::clone(inbox))),
         };
         let report = Notifier::new(&self.store, &engine, None, vec![target], || 0.0)
-            .pass(at)
+            .pass(&|| at)
             .unwrap();
         assert_eq!(report.failed, 0);
     }

@@ -19,6 +19,7 @@ use diesel::{
     BoolExpressionMethods, ExpressionMethods, PgConnection, QueryDsl, QueryableByName, RunQueryDsl,
     SelectableHelper, dsl::select, sql_query, sql_types::Bool,
 };
+use serde_json::Value;
 
 pub(crate) use self::{edges::events, retention::prune};
 
@@ -38,6 +39,9 @@ use crate::{
 const MOST_EDGES: i64 = 10_000;
 /// Most messages to a target that are read at once.
 const MOST_MESSAGES: i64 = 1_000;
+
+/// Most messages that are not delivered of which the contents are read.
+const MOST_UNDELIVERED: i64 = 20;
 
 /// Makes a program the only one that changes the outbox: an advisory lock of a connection of its own.
 pub struct OutboxLock(PgConnection);
@@ -191,6 +195,22 @@ impl Outbox for Database {
                 .set(message::through.eq(through))
                 .execute(connection)?;
             Ok::<_, WorkError<StoreError>>(())
+        })
+    }
+
+    fn undelivered(&self, project: ProjectId, target: &str) -> Result<Vec<String>, StoreError> {
+        self.on_primary("reading messages", |connection| {
+            let contents: Vec<Option<Value>> = message::table
+                .filter(message::project_id.eq(project.0))
+                .filter(message::target.eq(target))
+                .filter(message::content.is_not_null())
+                .filter(message::delivered_at.is_null())
+                .order(message::number)
+                .limit(MOST_UNDELIVERED)
+                .select(message::content)
+                .load(connection)?;
+            let contents = contents.into_iter().flatten();
+            Ok::<_, WorkError<StoreError>>(contents.map(|content| content.to_string()).collect())
         })
     }
 

@@ -1,0 +1,103 @@
+//! Encrypted targets: the message arrives if the certificate is trusted, and no text is sent if it is not.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use assay_testkit::{Authority, Receiver, SmtpReceiver, notify_file, program, stderr_text};
+
+/// Sends a test message to a target. Only the authorities of this file are trusted.
+fn send(folder: &Path, text: &str, trusted: &Path) -> Output {
+    Command::new(program("assay-notify"))
+        .args(["--test", "it", "--config"])
+        .arg(notify_file(folder, text))
+        .env("SSL_CERT_FILE", trusted)
+        .env_remove("SSL_CERT_DIR")
+        .output()
+        .unwrap()
+}
+
+/// A folder, an authority with its file, and the file of another one.
+fn authorities() -> (tempfile::TempDir, Authority, PathBuf, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let (authority, other) = (Authority::new("one"), folder.path().join("other"));
+    std::fs::create_dir(&other).unwrap();
+    let trusted = authority.write(folder.path());
+    let untrusted = Authority::new("another").write(&other);
+    (folder, authority, trusted, untrusted)
+}
+
+fn hook(receiver: &Receiver) -> String {
+    format!(
+        "private_addresses = [\"localhost\"]\n[[target]]\nname = \"it\"\nwebhook = {{ url = \"https://localhost:{}/\", \
+         keys = [\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"] }}\n",
+        receiver.port
+    )
+}
+
+fn mail(receiver: &SmtpReceiver) -> String {
+    format!(
+        "private_addresses = [\"localhost\"]\n[[target]]\nname = \"it\"\nsmtp = {{ host = \"localhost\", port = {}, \
+         from = \"assay@example.org\", to = [\"team@example.org\"] }}\n",
+        receiver.port
+    )
+}
+
+#[test]
+fn a_message_arrives_over_https_if_its_authority_is_trusted_and_is_not_sent_otherwise() {
+    let (folder, authority, trusted, untrusted) = authorities();
+    let receiver = Receiver::encrypted(authority.server("localhost"));
+    let refused = send(folder.path(), &hook(&receiver), &untrusted);
+    let printed = stderr_text(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{printed}");
+    assert!(
+        printed
+            .contains("localhost does not answer: no authority of this system vouches for its certificate"),
+        "{printed}"
+    );
+    assert!(receiver.requests().is_empty());
+
+    let sent = send(folder.path(), &hook(&receiver), &trusted);
+    assert!(sent.status.success(), "{}", stderr_text(&sent));
+    assert!(receiver.requests()[0].body.contains("this is a test message"));
+
+    let misnamed = Receiver::encrypted(authority.server("other.example.org"));
+    let refused = send(folder.path(), &hook(&misnamed), &trusted);
+    let printed = stderr_text(&refused);
+    assert!(
+        printed.contains("its certificate is not trusted") && printed.contains("not valid for name"),
+        "{printed}"
+    );
+    assert!(misnamed.requests().is_empty());
+}
+
+#[test]
+fn a_message_arrives_over_smtps_if_its_authority_is_trusted_and_is_not_sent_otherwise() {
+    let (folder, authority, trusted, untrusted) = authorities();
+    let receiver = SmtpReceiver::encrypted(authority.server("localhost"));
+    let refused = send(folder.path(), &mail(&receiver), &untrusted);
+    let printed = stderr_text(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains(
+            "localhost does not take the mail: no authority of this system vouches for its certificate"
+        ),
+        "{printed}"
+    );
+    assert!(receiver.mails().is_empty());
+
+    let sent = send(folder.path(), &mail(&receiver), &trusted);
+    assert!(sent.status.success(), "{}", stderr_text(&sent));
+    let [mail_sent] = receiver.mails().try_into().unwrap();
+    assert!(mail_sent.contains("this is a test message"), "{mail_sent}");
+
+    let misnamed = SmtpReceiver::encrypted(authority.server("other.example.org"));
+    let refused = send(folder.path(), &mail(&misnamed), &trusted);
+    let printed = stderr_text(&refused);
+    assert!(
+        printed.contains("its certificate is not trusted") && printed.contains("not valid for name"),
+        "{printed}"
+    );
+    assert!(misnamed.mails().is_empty());
+}
