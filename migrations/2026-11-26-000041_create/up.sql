@@ -46,6 +46,12 @@ CREATE TABLE project (
     owners_text text,
     owners_files text,
     owners_at timestamptz,
+    -- The renames file of the newest run of the stable branch that sent one, and the start of that run. Null where the
+    -- checkout has none.
+    renames_text text,
+    renames_at timestamptz,
+    -- Derived from the file and the tests: which tests count as which other ones. Null where none do.
+    joined_tests jsonb,
     -- The suites whose newest complete run on the stable branch failed, as of the last judgement, without failures of
     -- flaky tests. The next judgement compares with them.
     failed_suites text[] NOT NULL DEFAULT '{}',

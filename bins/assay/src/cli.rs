@@ -6,7 +6,8 @@ use clap::{Parser, Subcommand};
 use crate::{
     commands::{
         analyze::AnalyzeArgs, culprit::CulpritArgs, gate::GateArgs, mcp::McpArgs, owners::OwnersArgs,
-        quarantine::QuarantineArgs, run::RunArgs, split::SplitArgs, upload::UploadArgs, uploads::UploadsArgs,
+        quarantine::QuarantineArgs, renames::RenamesArgs, run::RunArgs, split::SplitArgs, upload::UploadArgs,
+        uploads::UploadsArgs,
     },
     global::Global,
 };
@@ -47,6 +48,7 @@ pub(crate) enum Command {
     Culprit(CulpritArgs),
     Uploads(UploadsArgs),
     Owners(OwnersArgs),
+    Renames(Box<RenamesArgs>),
     Mcp(McpArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

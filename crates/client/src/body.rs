@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use assay_domain::{owners::OwnersFile, test::TestName};
+use assay_domain::{owners::OwnersFile, renames::RenamesFile, test::TestName};
 use assay_ingest::{
     CiValues, Flags,
     values::{LONGEST_FILE_NAME, MOST_KNOWN_FILE_BYTES},
@@ -124,6 +124,8 @@ pub struct Facts<'a> {
     pub rerun: Option<&'a [TestName]>,
     /// The owners file of the checkout.
     pub owners: Option<OwnersFile>,
+    /// The renames file of the checkout.
+    pub renames: Option<RenamesFile>,
     /// The project that the key must belong to.
     pub project: Option<&'a str>,
     /// Whether nothing is stored.
@@ -190,6 +192,10 @@ impl Facts<'_> {
             ("owners", owners.map(|owners| owners.text.clone())),
             ("ownersPath", of_owners(|owners| &owners.path)),
             ("ownersFiles", of_owners(|owners| &owners.files)),
+            (
+                "renames",
+                self.renames.as_ref().map(|renames| renames.text.clone()),
+            ),
             ("dryRun", self.dry_run.then(|| "true".to_owned())),
             ("failures", self.failures.then(|| "true".to_owned())),
             (

@@ -17,6 +17,7 @@ const ASSAY: &[Group] = &[
             "culprit",
             "uploads",
             "owners",
+            "renames",
             "mcp",
         ],
     ),

@@ -35,6 +35,8 @@ pub struct TestHistory {
 pub struct HistoryRest {
     /// The test's number.
     pub test: i32,
+    /// The numbers under which its results may be stored: its own, and those of its former names.
+    pub stored_as: Vec<i32>,
     /// The period.
     pub window: Period,
     /// The stable branch.

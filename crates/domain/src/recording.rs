@@ -10,6 +10,7 @@ use crate::{
     id::RunId,
     owners::OwnersFile,
     part::JobAttempt,
+    renames::RenamesFile,
     revision::{is_same_revision, tested_or_commit},
     run::{CiProvider, Counts, Outcome, RunState},
     signature::ErrorClass,
@@ -172,6 +173,8 @@ pub struct Recording {
 pub struct CheckoutFiles {
     /// The owners file; none if the report says nothing of it.
     pub owners: Option<OwnersFile>,
+    /// The renames file; none if the report says nothing of it.
+    pub renames: Option<RenamesFile>,
 }
 
 impl Recording {

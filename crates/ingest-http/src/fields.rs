@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use assay_domain::{owners::OwnersFile, recording::RunContext, run::CiProvider, test::TestName};
+use assay_domain::{
+    owners::OwnersFile, recording::RunContext, renames::RenamesFile, run::CiProvider, test::TestName,
+};
 use assay_ingest::{CiValues, Flags, values};
 use assay_reports::{Format, KnownFiles, ci::CiContext};
 
 use crate::{error::IngestError, limits::CI_BYTES};
 
 /// Every field.
-pub(crate) const NAMES: [&str; 29] = [
+pub(crate) const NAMES: [&str; 30] = [
     "artifactsUrl",
     "attempt",
     "author",
@@ -29,6 +31,7 @@ pub(crate) const NAMES: [&str; 29] = [
     "provider",
     "pullRequest",
     "pullRequestTitle",
+    "renames",
     "replace",
     "rerun",
     "root",
@@ -64,6 +67,7 @@ pub(crate) fn longest(name: &str) -> usize {
         "knownFiles" => values::MOST_KNOWN_FILE_BYTES,
         "owners" => OwnersFile::MOST_TEXT_BYTES,
         "ownersFiles" => OwnersFile::MOST_FILES_BYTES,
+        "renames" => RenamesFile::MOST_TEXT_BYTES,
         "rerun" => RERUN_BYTES,
         "message" => values::LONGEST_MESSAGE * 4,
         _ => values::LONGEST_FIELD * 4,
@@ -80,7 +84,7 @@ impl RawFields {
         check_name(name)?;
         let value = String::from_utf8(value).map_err(|_| IngestError::bad(name, "expected text in UTF-8"))?;
         let most = match name {
-            "ci" | "knownFiles" | "owners" | "ownersFiles" | "rerun" => usize::MAX,
+            "ci" | "knownFiles" | "owners" | "ownersFiles" | "renames" | "rerun" => usize::MAX,
             "ownersPath" => OwnersFile::LONGEST_PATH,
             "message" => values::LONGEST_MESSAGE,
             _ => values::LONGEST_FIELD,
@@ -97,13 +101,13 @@ impl RawFields {
         Ok(())
     }
 
-    /// The memory that the known files, the owners file and the tests of a rerun take once they are parsed.
+    /// The memory that the known files, the owners file, the renames file and the tests of a rerun take once they are parsed.
     pub(crate) fn bytes_of_known_files(&self) -> usize {
         /// A path in its list and in two orders, beside its text.
         const PATH: usize = 128;
         let known = self.0.get("knownFiles");
         let known = known.map_or(0, |files| 2 * files.len() + PATH * files.lines().count());
-        let owners = ["owners", "ownersFiles", "rerun"]
+        let owners = ["owners", "ownersFiles", "renames", "rerun"]
             .into_iter()
             .filter_map(|name| self.0.get(name));
         known + owners.map(|text| 2 * text.len()).sum::<usize>()
@@ -132,6 +136,7 @@ pub(crate) struct Fields {
     pub(crate) root: Option<String>,
     pub(crate) known_files: Option<KnownFiles>,
     pub(crate) owners: Option<OwnersFile>,
+    pub(crate) renames: Option<RenamesFile>,
     /// The only tests whose results are stored, because a gate ran them again.
     pub(crate) rerun: Option<Vec<TestName>>,
     /// The project that the key must belong to.
@@ -180,6 +185,7 @@ impl TryFrom<RawFields> for Fields {
             root: raw.parsed("root", values::message)?,
             known_files: raw.parsed("knownFiles", known_files)?,
             owners: owners(&mut raw)?,
+            renames: raw.parsed("renames", renames)?,
             rerun: raw.parsed("rerun", rerun)?,
             project: raw.parsed("project", assay_ingest::name)?,
             dry_run: raw.parsed("dryRun", boolean)?.unwrap_or(false),
@@ -253,6 +259,13 @@ fn owners(raw: &mut RawFields) -> Result<Option<OwnersFile>, IngestError> {
         },
         false => OwnersFile::default(),
     }))
+}
+
+/// The renames file. An empty text undoes all renames.
+fn renames(text: &str) -> Result<RenamesFile, std::convert::Infallible> {
+    Ok(RenamesFile {
+        text: text.to_owned(),
+    })
 }
 
 fn known_files(text: &str) -> Result<KnownFiles, std::convert::Infallible> {

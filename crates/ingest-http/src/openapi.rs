@@ -19,6 +19,7 @@ use assay_domain::{
     key::KeyKind,
     owners::OwnersFile,
     project::NAME_CHARS,
+    renames::RenamesFile,
     rules::RuleViolation,
     run::CiProvider,
 };
@@ -53,7 +54,7 @@ repeat a request whose answer was lost.
 struct Field(&'static str, &'static str, &'static str);
 
 /// The fields, in the order of the documentation.
-const FIELDS: [Field; 29] = [
+const FIELDS: [Field; 30] = [
     Field(
         "runKey",
         "The key that all parts of one run share, such as the build's id. No other run may have it.",
@@ -152,6 +153,11 @@ const FIELDS: [Field; 29] = [
         "web/src/cart.test.ts\nREADME.md",
     ),
     Field(
+        "renames",
+        "The text of the checkout's renames file. It takes effect like the owners file. An empty text undoes all renames.",
+        "2026-11-27 file src/old/ -> src/new/",
+    ),
+    Field(
         "project",
         "Name or id of the project that the key must belong to. Any other project is refused.",
         "web",
@@ -212,7 +218,7 @@ fn every_text_may_be_as_long_as_described_and_no_longer() {
         // These two are checked while they arrive.
         if let (Some(most), false) = (
             field.most(),
-            ["ci", "knownFiles", "owners", "ownersFiles", "rerun"].contains(&field.0),
+            ["ci", "knownFiles", "owners", "ownersFiles", "renames", "rerun"].contains(&field.0),
         ) {
             assert!(parsed(field.0, most).is_ok(), "{}", field.0);
             assert!(parsed(field.0, most + 1).is_err(), "{}", field.0);
@@ -447,6 +453,7 @@ impl Field {
             "ci" => Some(CI_BYTES),
             "knownFiles" => Some(values::MOST_KNOWN_FILE_BYTES),
             "owners" => Some(OwnersFile::MOST_TEXT_BYTES),
+            "renames" => Some(RenamesFile::MOST_TEXT_BYTES),
             "rerun" => Some(RERUN_BYTES),
             "ownersFiles" => Some(OwnersFile::MOST_FILES_BYTES),
             "ownersPath" => Some(OwnersFile::LONGEST_PATH),
@@ -467,7 +474,7 @@ impl Field {
             "provider" => schema["enum"] = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect(),
             "utcOffset" => schema["pattern"] = "^(Z|[+-][0-9]{2}:[0-9]{2})$".into(),
             "pullRequest" | "durationMs" => schema["pattern"] = "^[0-9]+$".into(),
-            "owners" => schema["minLength"] = 0.into(),
+            "owners" | "renames" => schema["minLength"] = 0.into(),
             "ci" | "rerun" => schema["contentMediaType"] = "application/json".into(),
             _ => {}
         }

@@ -110,6 +110,7 @@ pub(crate) fn parse(
     let (mut prepared, unpacked_bytes) = reading.prepare(files, &fields, now)?;
     prepared.recording.checkout = CheckoutFiles {
         owners: fields.owners.take(),
+        renames: fields.renames.take(),
     };
     if let Some(rerun) = &fields.rerun {
         // The gate ran the other tests only to run these in their company.

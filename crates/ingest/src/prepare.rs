@@ -67,6 +67,7 @@ impl PreparedReport {
         warnings
             .map(Warning::to_string)
             .chain(warnings::of_standing(&self.recording, imported))
+            .chain(warnings::of_renames(&self.recording))
             .collect()
     }
 }

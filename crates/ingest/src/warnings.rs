@@ -1,10 +1,12 @@
 //! Warnings about values that are probably mistakes.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use assay_domain::{
     project::NAME_CHARS,
     recording::{ImportReceipt, Recording, RunContext, Sender},
+    renames::{Renames, RenamesFile},
+    test_names::TestNameRef,
     timestamp::Timestamp,
 };
 
@@ -76,6 +78,37 @@ pub(crate) fn of_standing(recording: &Recording, imported: &ImportReceipt) -> Op
          failed. If they are different jobs or legs of a matrix, give each a --suite; if a command was repeated, give the \
          later one --attempt 2."
     ))
+}
+
+/// Most warnings about the renames file.
+const MOST_OF_RENAMES: usize = 20;
+
+/// Warnings about the lines of the renames file that are left out, and those that are ignored for this report.
+pub(crate) fn of_renames(recording: &Recording) -> Vec<String> {
+    let Some(file) = recording
+        .checkout
+        .renames
+        .as_ref()
+        .filter(|file| !file.text.is_empty())
+    else {
+        return Vec::new();
+    };
+    let renames = Renames::parse(&file.text);
+    let shown = recording.tests.iter().map(|test| TestNameRef {
+        file_path: test
+            .shown_as
+            .file_path
+            .as_deref()
+            .or(test.test.file_path.as_deref()),
+        ..test.test.borrowed()
+    });
+    let tests: HashSet<TestNameRef<'_>> = shown.collect();
+    let problems = renames.problems().iter().map(ToString::to_string);
+    let contradictions = renames.contradictions(&tests);
+    let all = problems.chain(contradictions.iter().map(ToString::to_string));
+    all.take(MOST_OF_RENAMES)
+        .map(|sentence| format!("{}: {sentence}.", RenamesFile::PATH))
+        .collect()
 }
 
 /// One warning for each suspicious value of an import.

@@ -6,7 +6,10 @@
 //! Keys and projects are read from the primary (`on_primary`). Data may come from a standby (`on_standby`,
 //! `in_snapshot`, and `find_in_snapshot` for one thing by its id).
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use assay_domain::{
     branch::Branches,
@@ -15,6 +18,7 @@ use assay_domain::{
     history::{HistoryRest, Occurrence, TestHistory, TestSummary},
     id::{KeyId, ProjectId, RunId, SessionId},
     ingest::ProjectUpload,
+    joins::Joins,
     key::{KeyHash, StoredKey},
     observation::{History, RunObservations},
     owners::OwnersFile,
@@ -49,7 +53,7 @@ use crate::{
     read::{
         attempt, branch, decision, failed_run, history,
         history_cache::HistoryCache,
-        observation, owners, run_detail, run_list,
+        joins, observation, owners, run_detail, run_list,
         shared_values::{SharedValues, ValueName, WindowState},
         signature, signature_counts, signature_detail, signature_list, stored_facts, test,
         test_name_cache::TestNameCache,
@@ -290,6 +294,7 @@ impl Store for Database {
                 test_names: &self.test_names,
                 shared_values: &self.shared_values,
                 window: None,
+                joins: None,
                 project,
             };
             work(&mut state).map_err(WorkError::of_read)
@@ -305,6 +310,8 @@ struct StateSnapshot<'a> {
     shared_values: &'a SharedValues,
     /// The window whose runs were read last.
     window: Option<((Timestamp, Timestamp), WindowState)>,
+    /// The joined tests of the project, once they are read.
+    joins: Option<Arc<Joins>>,
     project: &'a Project,
 }
 
@@ -314,15 +321,27 @@ impl StateSnapshot<'_> {
         let (last_window, state) = self.window.as_ref()?;
         (*last_window == window).then(|| state.clone())
     }
+
+    /// The joined tests of the project.
+    fn joins(&mut self) -> Result<Arc<Joins>, StoreError> {
+        if let Some(known) = &self.joins {
+            return Ok(Arc::clone(known));
+        }
+        let read = joins::load(self.connection, self.project.id.0);
+        let joins = Arc::new(read.map_err(|error| error.during("reading joined tests"))?);
+        self.joins = Some(Arc::clone(&joins));
+        Ok(joins)
+    }
 }
 
 impl Snapshot for StateSnapshot<'_> {
     fn observations(&mut self, from: Timestamp, to: Timestamp) -> Result<Arc<History>, StoreError> {
         let (from, to) = self.project.visible_part(from, to);
         let project = self.project.id.0;
-        let (observed, history) =
+        let (observed, (history, joins)) =
             observation::cached_or_read(self.connection, self.histories, project, from, to)
                 .map_err(|error| error.during("reading observations"))?;
+        self.joins = Some(joins);
         self.window = observed.map(|observed| ((from, to), WindowState::of(project, observed, &history)));
         Ok(history)
     }
@@ -359,7 +378,8 @@ impl Snapshot for StateSnapshot<'_> {
         &mut self,
         runs: &[(i32, Timestamp)],
     ) -> Result<Vec<Vec<(TestOrdinal, u64)>>, StoreError> {
-        timing::of_runs(self.connection, self.project, runs)
+        let joins = self.joins()?;
+        timing::of_runs(self.connection, self.project, &joins, runs)
             .map_err(|error| error.during("reading durations"))
     }
 
@@ -374,8 +394,13 @@ impl Snapshot for StateSnapshot<'_> {
     }
 
     fn uncounted_run(&mut self, run: &FailedRun) -> Result<Option<RunObservations>, StoreError> {
-        record::uncounted_run(self.connection, self.project, run)
-            .map_err(|error| error.during("reading a run that does not count in verdicts"))
+        let joins = self.joins()?;
+        let mut observed = record::uncounted_run(self.connection, self.project, run)
+            .map_err(|error| error.during("reading a run that does not count in verdicts"))?;
+        if let Some(observed) = &mut observed {
+            joins.apply(observed);
+        }
+        Ok(observed)
     }
 
     fn final_statuses(
@@ -383,7 +408,8 @@ impl Snapshot for StateSnapshot<'_> {
         run: &FailedRun,
         tests: &[TestOrdinal],
     ) -> Result<Vec<(FinalStatus, TestName)>, StoreError> {
-        failed_run::final_statuses(self.connection, self.project, run, tests)
+        let joins = self.joins()?;
+        failed_run::final_statuses(self.connection, self.project, &joins, run, tests)
             .map_err(|error| error.during("reading the results of failed tests"))
     }
 
@@ -395,20 +421,23 @@ impl Snapshot for StateSnapshot<'_> {
         to: Timestamp,
     ) -> Result<WindowErrors, StoreError> {
         let (from, to) = self.project.visible_part(from, to);
+        let joins = self.joins()?;
         let mut read = || {
             let counts = match self.runs_of((from, to)) {
                 Some(window) => text_counts::read_shared(
                     self.connection,
                     self.shared_values,
                     self.project,
+                    &joins,
                     window,
                     (from, to),
                 )?,
-                None => text_counts::read(self.connection, self.project, (from, to))?,
+                None => text_counts::read(self.connection, self.project, &joins, (from, to))?,
             };
             failed_run::window_errors(
                 self.connection,
                 self.project,
+                &joins,
                 run_number,
                 tests,
                 (from, to),
@@ -422,7 +451,8 @@ impl Snapshot for StateSnapshot<'_> {
         &mut self,
         tests: &[TestOrdinal],
     ) -> Result<HashMap<TestOrdinal, StoredFacts>, StoreError> {
-        stored_facts::of_tests(self.connection, self.project, tests)
+        let joins = self.joins()?;
+        stored_facts::of_tests(self.connection, self.project, &joins, tests)
             .map_err(|error| error.during("reading verdicts and first failures"))
     }
 
@@ -442,8 +472,20 @@ impl Snapshot for StateSnapshot<'_> {
         to: Timestamp,
     ) -> Result<Option<SignatureHits>, StoreError> {
         let (from, to) = self.project.visible_part(from, to);
-        signature::tests_with(self.connection, self.project, fingerprint, (from, to))
-            .map_err(|error| error.during("reading the tests of an error signature"))
+        let joins = self.joins()?;
+        let hits = signature::tests_with(self.connection, self.project, fingerprint, (from, to))
+            .map_err(|error| error.during("reading the tests of an error signature"))?;
+        let present = |hits: SignatureHits| {
+            let tests: BTreeSet<TestOrdinal> = hits.tests.iter().map(|test| joins.current(*test)).collect();
+            SignatureHits {
+                tests: tests.into_iter().collect(),
+                ..hits
+            }
+        };
+        Ok(match joins.is_empty() {
+            true => hits,
+            false => hits.map(present),
+        })
     }
 
     fn recognise(
@@ -452,12 +494,14 @@ impl Snapshot for StateSnapshot<'_> {
         rules: RecordingRules,
         now: Timestamp,
     ) -> Result<RecognisedReport, StoreError> {
-        record::recognise(self.connection, self.project, recording, rules, now)
+        let joins = self.joins()?;
+        record::recognise(self.connection, self.project, &joins, recording, rules, now)
             .map_err(|error| error.during("recognising a report"))
     }
 
     fn final_results(&mut self, results: &[ResultKey]) -> Result<Vec<FinalResult>, StoreError> {
-        observation::final_results(self.connection, self.project, results)
+        let joins = self.joins()?;
+        observation::final_results(self.connection, self.project, &joins, results)
             .map_err(|error| error.during("reading final results"))
     }
 }

@@ -6,13 +6,30 @@ use std::{
 };
 
 use anyhow::Context as _;
+use assay_domain::test::TestName;
 use assay_reports::{Clocks, Format, KnownFiles, Options, SourceFile, ci::CiContext};
 use walkdir::WalkDir;
+
+use crate::files;
 
 /// The maximum number of files of a checkout that are read.
 const MOST_FILES: usize = 500_000;
 /// Folders without sources of the project.
 const FOREIGN: &[&str] = &["node_modules", "target", "build", "dist", "vendor", "__pycache__"];
+
+/// The tests of reports, each under the file that is shown for it.
+pub fn tests_of_reports(json: bool, root: &Path, paths: &[PathBuf]) -> anyhow::Result<Vec<TestName>> {
+    let sources = files::read(json, paths, None)?;
+    let checkout = Checkout::of(Some(root), &CiContext::default())?;
+    let known_files = checkout.known_files(None, &sources);
+    let options = checkout.options(None, known_files.as_ref());
+    let report = assay_reports::read(&sources, &options)?;
+    let shown = |test: assay_reports::ReportedTest| TestName {
+        name: test.test.name,
+        file_path: test.shown_as.file_path.or(test.test.file_path),
+    };
+    Ok(report.tests.into_iter().map(shown).collect())
+}
 
 /// The checkout's root, if it is known.
 pub struct Checkout {

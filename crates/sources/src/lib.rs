@@ -8,6 +8,7 @@ pub mod files;
 pub mod git;
 pub mod kept;
 pub mod owners;
+pub mod renames;
 pub mod report_flags;
 pub mod text;
 pub mod values;

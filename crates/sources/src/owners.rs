@@ -1,4 +1,4 @@
-//! The owners file of a checkout.
+//! The owners file and the renames file of a checkout.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use assay_domain::owners::OwnersFile;
+use assay_domain::{owners::OwnersFile, renames::RenamesFile};
 use assay_owners::PLACES;
 
 use crate::checkout::sources;
@@ -28,18 +28,13 @@ pub fn owners(folder: &Path) -> anyhow::Result<(Option<OwnersFile>, Vec<String>)
     let Some(path) = PLACES.into_iter().find(|place| root.join(place).is_file()) else {
         return Ok((repository.map(|_| OwnersFile::default()), Vec::new()));
     };
-    let mut bytes = Vec::new();
-    let most = u64::try_from(OwnersFile::MOST_TEXT_BYTES).unwrap_or(u64::MAX);
-    fs::File::open(root.join(path))
-        .and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
-        .with_context(|| format!("{path} cannot be read"))?;
-    if bytes.len() > OwnersFile::MOST_TEXT_BYTES {
-        let kib = OwnersFile::MOST_TEXT_BYTES >> 10;
-        let warning = format!(
-            "{path} has more than {kib} KiB and is not sent; tests have the owners that were sent before"
-        );
-        return Ok((None, vec![warning]));
-    }
+    let text = match read_at_most(root, path, OwnersFile::MOST_TEXT_BYTES)? {
+        Ok(text) => text,
+        Err(too_large) => {
+            let warning = format!("{too_large}; tests have the owners that were sent before");
+            return Ok((None, vec![warning]));
+        }
+    };
     let mut warnings = Vec::new();
     let mut files = tracked(root).unwrap_or_else(|| sources(root)).join("\n");
     if files.len() > OwnersFile::MOST_FILES_BYTES {
@@ -51,10 +46,47 @@ pub fn owners(folder: &Path) -> anyhow::Result<(Option<OwnersFile>, Vec<String>)
     }
     let file = OwnersFile {
         path: path.to_owned(),
-        text: String::from_utf8_lossy(&bytes).into_owned(),
+        text,
         files,
     };
     Ok((Some(file), warnings))
+}
+
+/// The renames file of the repository that contains this folder, or of the folder itself if it is in no repository. A
+/// repository without one gets an empty one. None if neither is found. Also returns warnings.
+pub fn renames(folder: &Path) -> anyhow::Result<(Option<RenamesFile>, Vec<String>)> {
+    let repository = repository(folder);
+    let root = repository.as_deref().unwrap_or(folder);
+    if !root.join(RenamesFile::PATH).is_file() {
+        return Ok((repository.map(|_| RenamesFile::default()), Vec::new()));
+    }
+    Ok(
+        match read_at_most(root, RenamesFile::PATH, RenamesFile::MOST_TEXT_BYTES)? {
+            Ok(text) => (Some(RenamesFile { text }), Vec::new()),
+            Err(too_large) => (
+                None,
+                vec![format!(
+                    "{too_large}; the renames that were sent before still hold"
+                )],
+            ),
+        },
+    )
+}
+
+/// The text of a file of the checkout, or the warning that it is too large.
+fn read_at_most(root: &Path, path: &str, most: usize) -> anyhow::Result<Result<String, String>> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(most).unwrap_or(u64::MAX);
+    fs::File::open(root.join(path))
+        .and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut bytes))
+        .with_context(|| format!("{path} cannot be read"))?;
+    if bytes.len() > most {
+        return Ok(Err(format!(
+            "{path} has more than {} KiB and is not sent",
+            most >> 10
+        )));
+    }
+    Ok(Ok(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// The files that git tracks below this root; none if git does not say.

@@ -20,7 +20,7 @@ use crate::cluster;
 const PROGRAMS: [&str; 4] = ["assay", "assay-admin", "assay-notify", "assay-server"];
 
 /// The commands of `assay`; `uploads` is in both programs. `assay-admin` has all others.
-const OF_ASSAY: [&str; 9] = [
+const OF_ASSAY: [&str; 10] = [
     "run",
     "upload",
     "analyze",
@@ -29,6 +29,7 @@ const OF_ASSAY: [&str; 9] = [
     "split",
     "culprit",
     "owners",
+    "renames",
     "mcp",
 ];
 

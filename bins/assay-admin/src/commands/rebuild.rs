@@ -65,6 +65,7 @@ pub(crate) fn run(global: &Global, args: &RebuildArgs) -> anyhow::Result<()> {
                 "CORRECTED",
                 "BRANCHES CHANGED",
                 "DAYS CHANGED",
+                "RENAMES CHANGED",
                 "VERDICTS CHANGED",
             ],
             done.iter().map(|(project, result)| row(&project.name, result)),
@@ -79,6 +80,7 @@ fn row(project: &str, result: &RebuildCounts) -> Vec<String> {
         result.runs_changed.to_string(),
         result.branches_changed.to_string(),
         result.days_changed.to_string(),
+        u8::from(result.joins_changed).to_string(),
         result.verdicts_changed.to_string(),
     ]
 }

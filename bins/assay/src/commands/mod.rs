@@ -6,6 +6,7 @@ pub(crate) mod gate;
 pub(crate) mod mcp;
 pub(crate) mod owners;
 pub(crate) mod quarantine;
+pub(crate) mod renames;
 pub(crate) mod run;
 pub(crate) mod split;
 pub(crate) mod upload;
@@ -26,6 +27,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Upload(args) => return upload::run(&global, &args),
         Command::Uploads(args) => uploads::run(&global, &args),
         Command::Owners(args) => return owners::run(&global, &args),
+        Command::Renames(args) => return renames::run(&global, &args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Quarantine(args) => quarantine::run(&global, &args),
         Command::Culprit(args) => culprit::run(&global, &args),

@@ -10,8 +10,8 @@ use anyhow::bail;
 use assay_console::output;
 use assay_domain::{owners::OwnerFilter, owners::OwnersFile};
 use assay_owners::{Owners, PLACES};
-use assay_reports::{Options, shown_name};
-use assay_sources::{checkout::Checkout, files, owners};
+use assay_reports::shown_name;
+use assay_sources::{checkout, owners};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -77,8 +77,12 @@ fn check(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let counted = match args.paths.is_empty() {
         true => Coverage::of(&owners, "files", file.files.lines().map(Some)),
         false => {
-            let tests = tests(global, args)?;
-            Coverage::of(&owners, "tests", tests.iter().map(Option::as_deref))
+            let tests = checkout::tests_of_reports(global.json, &args.root, &args.paths)?;
+            Coverage::of(
+                &owners,
+                "tests",
+                tests.iter().map(|test| test.file_path.as_deref()),
+            )
         }
     };
     let problems: Vec<String> = owners
@@ -105,17 +109,6 @@ fn check(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
-}
-
-/// The file of each test of the reports.
-fn tests(global: &Global, args: &CheckArgs) -> anyhow::Result<Vec<Option<String>>> {
-    let sources = files::read(global.json, &args.paths, None)?;
-    let checkout = Checkout::of(Some(&args.root), &Default::default())?;
-    let known_files = checkout.known_files(None, &sources);
-    let options: Options<'_> = checkout.options(None, known_files.as_ref());
-    let report = assay_reports::read(&sources, &options)?;
-    let file = |test: assay_reports::ReportedTest| test.shown_as.file_path.or(test.test.file_path);
-    Ok(report.tests.into_iter().map(file).collect())
 }
 
 /// How many tests or files have an owner.

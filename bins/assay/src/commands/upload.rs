@@ -286,11 +286,14 @@ fn fields(
     } = &flags.report;
     let checkout = Checkout::of(root.as_deref(), ci)?;
     let is_of_pull_request = run.pr.or(ci.context.pull_request_number).is_some();
-    let (owners, mut warnings) = match purpose.dry_run || purpose.rerun.is_some() || is_of_pull_request {
-        true => (None, Vec::new()),
-        // The server takes it from runs of the stable branch only.
-        false => owners::owners(checkout.folder().unwrap_or(Path::new(".")))?,
-    };
+    let folder = checkout.folder().unwrap_or(Path::new("."));
+    let ((owners, mut warnings), (renames, of_renames)) =
+        match purpose.dry_run || purpose.rerun.is_some() || is_of_pull_request {
+            true => Default::default(),
+            // The server takes them from runs of the stable branch only.
+            false => (owners::owners(folder)?, owners::renames(folder)?),
+        };
+    warnings.extend(of_renames);
     let mut of_run = Flags::from(run);
     if let Some(rerun) = purpose.rerun {
         of_run.attempt = Some(rerun.attempt);
@@ -305,6 +308,7 @@ fn fields(
         ci,
         known_files: checkout.file_names(format.0, files),
         owners,
+        renames,
         rerun: purpose.rerun.map(|rerun| rerun.tests),
         project: flags.project.as_deref(),
         dry_run: purpose.dry_run,
@@ -345,7 +349,7 @@ fn check(
         .collect();
     let sent: serde_json::Map<_, _> = fields
         .iter()
-        .filter(|(name, _)| !["knownFiles", "owners", "ownersFiles"].contains(name))
+        .filter(|(name, _)| !["knownFiles", "owners", "ownersFiles", "renames"].contains(name))
         .map(|(name, text)| {
             let value = match *name {
                 "ci" => serde_json::from_str(text).unwrap_or(Value::Null),

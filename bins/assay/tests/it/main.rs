@@ -20,6 +20,7 @@ mod ingest;
 mod owners;
 mod quarantine;
 mod receiver;
+mod renames;
 mod run;
 mod split;
 mod upload;

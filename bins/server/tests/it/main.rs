@@ -44,6 +44,7 @@ mod private;
 mod pull_requests;
 mod recount;
 mod refingerprint;
+mod renames;
 mod rerun;
 mod roles;
 mod shards;

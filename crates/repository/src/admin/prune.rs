@@ -27,7 +27,7 @@ use crate::{
         },
     },
     read::{
-        branch, daily_counts, observation,
+        branch, daily_counts, joins, observation,
         result_block::newest_starts,
         verdict_block::{block_of_test, newest_run},
     },
@@ -343,6 +343,9 @@ fn delete_orphans(connection: &mut PgConnection, expiring: &ExpiringProject, obs
             .filter(test::ordinal.eq_any(&orphans))
             .execute(connection)?;
         verdict::delete(connection, project, &orphans)?;
+        if joins::refresh(connection, project)? {
+            observation::mark_changed(connection, project, observed)?;
+        }
         // An import that has judged and not yet stored its verdicts must not store one of these again.
         observation::mark_changed_but_judged(connection, project, observed)?;
     }

@@ -12,7 +12,7 @@ use crate::{
         pool::{Read, WorkError},
         schema::{run, run_pack},
     },
-    read::{branch, daily_counts, observation, pack::Pack, part},
+    read::{branch, daily_counts, joins, observation, pack::Pack, part},
     record::{self, DerivedRun, RunContents, verdict},
 };
 
@@ -30,6 +30,8 @@ pub struct RebuildCounts {
     pub branches_changed: u64,
     /// Daily counts that were missing or wrong, one for each day and outcome.
     pub days_changed: u64,
+    /// Whether other tests count as one than the renames file says.
+    pub joins_changed: bool,
 }
 
 impl Database {
@@ -75,6 +77,13 @@ impl Database {
                 return Ok(0);
             }
             daily_counts::rebuild(connection, project.0)
+        })?;
+        rebuilt.joins_changed = self.in_transaction("rebuilding joined tests", |connection| {
+            let is_wrong = lock(connection, project.0)? && joins::refresh(connection, project.0)?;
+            if is_wrong {
+                observation::mark_changed(connection, project.0, self.new_id(now))?;
+            }
+            Ok::<_, WorkError<StoreError>>(is_wrong)
         })?;
         let changed = self.in_transaction("rebuilding verdicts", |connection| {
             if !lock(connection, project.0)? {

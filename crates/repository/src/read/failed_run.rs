@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use assay_domain::{
     cause::{ErrorName, FailedRun, FinalStatus, WindowErrors},
+    joins::Joins,
     project::Project,
     store::StoreError,
     test::{TestName, TestOrdinal},
@@ -22,17 +23,18 @@ use crate::{
         schema::{attempt, run, signature},
         sql_statement::SqlStatement,
     },
-    read::result_block::result_of,
+    read::{joins, result_block::result_of},
 };
 
 /// The names and the outcomes of tests in a run, in the requested order.
 pub(crate) fn final_statuses(
     connection: &mut PgConnection,
     project: &Project,
+    joins: &Joins,
     run: &FailedRun,
     tests: &[TestOrdinal],
 ) -> Read<Vec<(FinalStatus, TestName)>> {
-    let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
+    let ordinals = all_names(joins, tests);
     type Types = (Integer, SmallInt, Integer, Text, Nullable<Text>);
     let rows: Vec<(i32, i16, i32, String, Option<String>)> = SqlStatement::<Types>::new(
         "SELECT requested.test, result.status, result.attempts, test.name, test.file_path FROM unnest(",
@@ -48,39 +50,52 @@ pub(crate) fn final_statuses(
     .bind(At(run.started_at))
     .sql(result_of!("requested.test"))
     .load(connection)?;
-    let by_test: HashMap<i32, (FinalStatus, TestName)> = rows
+    let by_test: HashMap<TestOrdinal, (FinalStatus, TestName)> = rows
         .into_iter()
         .map(|(test, code, attempts, name, file_path)| {
             let final_status = FinalStatus {
                 status: status(code)?,
                 attempts: count(attempts)?.max(1),
             };
-            Ok((test, (final_status, TestName { name, file_path })))
+            Ok((count(test)?, (final_status, TestName { name, file_path })))
         })
         .collect::<Result<_, StoreError>>()?;
-    let of_test = |test: &i32| {
-        by_test.get(test).cloned().ok_or_else(|| {
+    let of_test = |test: &TestOrdinal| {
+        let names = joins.names_of(*test).into_iter();
+        let reported: Vec<TestOrdinal> = names.filter(|name| by_test.contains_key(name)).collect();
+        let name = joins.reported_as(*test, run.started_at, &reported);
+        name.and_then(|name| by_test.get(&name)).cloned().ok_or_else(|| {
             let place = format!("test {test} in run {}", run.run_number);
             corrupt("pack with a test that has no result", &place)
         })
     };
-    Ok(ordinals.iter().map(of_test).collect::<Result<_, StoreError>>()?)
+    Ok(tests.iter().map(of_test).collect::<Result<_, StoreError>>()?)
 }
 
-/// Test, run, error signature, whether the run counts in verdicts; of the failed run, the signature's fingerprint and
+/// The numbers under which the results of these tests may be stored.
+fn all_names(joins: &Joins, tests: &[TestOrdinal]) -> Vec<i32> {
+    let names: BTreeSet<i32> = tests
+        .iter()
+        .flat_map(|test| joins::stored_as(joins, *test))
+        .collect();
+    names.into_iter().collect()
+}
+
+/// Test, run and its start, error signature, whether the run counts in verdicts; of the failed run, the signature's fingerprint and
 /// title.
-type ErrorRow = (i32, i32, Option<i32>, bool, Option<(String, String)>);
+type ErrorRow = (i32, (i32, At), Option<i32>, bool, Option<(String, String)>);
 
 /// The error signatures of a window for these tests, which failed in a run. `counts` are those of the window.
 pub(crate) fn window_errors(
     connection: &mut PgConnection,
     project: &Project,
+    joins: &Joins,
     failed_run: i32,
     tests: &[TestOrdinal],
     (from, to): (Timestamp, Timestamp),
     counts: &[(u32, u32)],
 ) -> Read<WindowErrors> {
-    let ordinals: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
+    let ordinals = all_names(joins, tests);
     let rows: Vec<ErrorRow> = attempt::table
         .inner_join(run::table.on(run::number.eq(attempt::run_number)))
         // Only the texts of the failed run are shown.
@@ -105,19 +120,26 @@ pub(crate) fn window_errors(
         ))
         .select((
             attempt::test,
-            attempt::run_number,
+            (attempt::run_number, attempt::started_at),
             attempt::signature,
             run::counts_in_verdicts,
             (signature::fingerprint, signature::title).nullable(),
         ))
         .load(connection)?;
     // The last failed attempt is the one that is shown.
-    let mut last: BTreeMap<(i32, i32), u32> = BTreeMap::new();
+    let mut last: BTreeMap<(TestOrdinal, i32), u32> = BTreeMap::new();
+    let reported: HashSet<(i32, i32)> = rows.iter().map(|(test, (run, _), ..)| (*test, *run)).collect();
     let (mut counted_tests, mut not_counted) = (HashSet::new(), BTreeSet::new());
     let mut names: BTreeMap<u32, ErrorName> = BTreeMap::new();
-    for (test, run_number, text, counts_in_verdicts, name) in rows {
+    for (test, (run_number, start), text, counts_in_verdicts, name) in rows {
         let Some(text) = text else { continue };
         let text = count(text)?;
+        let present = joins.at(count(test)?, start.0);
+        // A run that reported a test under both names has two tests.
+        let test = match reported.contains(&(int(present), run_number)) {
+            true => count(test)?,
+            false => present,
+        };
         last.insert((test, run_number), text);
         if let Some((fingerprint, title)) = name {
             names.insert(text, ErrorName { fingerprint, title });
@@ -137,9 +159,9 @@ pub(crate) fn window_errors(
     }
     let failures = last
         .into_iter()
-        .map(|((test, run_number), text)| Ok((run_number, count(test)?, text)));
+        .map(|((test, run_number), text)| (run_number, test, text));
     Ok(WindowErrors {
-        failures: failures.collect::<Result<_, StoreError>>()?,
+        failures: failures.collect(),
         tests: counts.into_iter().collect(),
         names: names.into_iter().collect(),
     })

@@ -7,11 +7,12 @@ use assay_domain::{
     execution::TestOutcome,
     history::{HistoryRest, Occurrence, RevisionOrigin, TestHistory},
     id::RunId,
+    joins::Joins,
     period::Period,
     project::Project,
     revision::tested_or_commit,
     store::StoreError,
-    test::{TestLookup, TestSelector},
+    test::{TestLookup, TestOrdinal, TestSelector},
 };
 use diesel::{
     ExpressionMethods, PgConnection, QueryDsl, Queryable, RunQueryDsl,
@@ -21,13 +22,18 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, corrupt, duration, status},
+        column::{At, corrupt, count, duration, status},
         period::visible,
         pool::Read,
         schema::attempt,
         sql_statement::SqlStatement,
     },
-    read::{result_block::result_of, revision::Revisions, test},
+    read::{
+        joins::{self, of_tests},
+        result_block::{requested, result_of},
+        revision::Revisions,
+        test,
+    },
 };
 
 /// The outcomes of a test in the runs of a period, newest first.
@@ -41,6 +47,7 @@ pub(crate) fn find(
     test::map_found(lookup, |test| {
         let rest = HistoryRest {
             test: test.ordinal,
+            stored_as: test.stored_as,
             window: *window,
             stable_branch: test.stable_branch.clone(),
             after: (window.to, i32::MAX),
@@ -62,6 +69,8 @@ const PART_OCCURRENCES: usize = 1_000;
 
 #[derive(Debug, Queryable)]
 struct Row {
+    /// The number under which the result is stored.
+    test: i32,
     run_id: Uuid,
     run_number: i32,
     branch: Option<String>,
@@ -75,6 +84,7 @@ struct Row {
 }
 
 type RowTypes = (
+    Integer,
     SqlUuid,
     Integer,
     Nullable<Text>,
@@ -97,13 +107,13 @@ pub(crate) fn part(
     let (started_at, number) = rest.after;
     // The runs have no bound of their starts. With it, a generic plan would expect few rows of both and use a nested loop.
     let mut rows: Vec<Row> = SqlStatement::<RowTypes>::new(
-        "SELECT run.id, run.number, run.branch, run.tested_revision, run.commit_sha, run.suite, \
+        "SELECT requested.test, run.id, run.number, run.branch, run.tested_revision, run.commit_sha, run.suite, \
              run.counts_in_verdicts, block.started_at, result.status, result.duration_ms \
-         FROM (SELECT ",
+         FROM ",
     )
-    .bind(rest.test)
+    .all(&requested(&rest.stored_as))
     .sql(
-        "::integer AS test) AS requested JOIN result_block AS block ON block.block = requested.test / 512 \
+        " AS requested JOIN result_block AS block ON block.block = requested.test / 512 \
              AND block.project_id = ",
     )
     .bind(project.id.0)
@@ -123,11 +133,11 @@ pub(crate) fn part(
     .bind(
         i64::try_from(PART_OCCURRENCES)
             .unwrap_or(i64::MAX)
-            .saturating_add(1),
+            // All results of the next run.
+            .saturating_add(i64::try_from(rest.stored_as.len()).unwrap_or(1)),
     )
     .load(connection)?;
-    let has_more = rows.len() > PART_OCCURRENCES;
-    rows.truncate(PART_OCCURRENCES);
+    let has_more = truncate_to_whole_runs(&mut rows);
     let (Some(newest), Some(oldest)) = (rows.first(), rows.last()) else {
         return Ok((Vec::new(), None));
     };
@@ -135,13 +145,17 @@ pub(crate) fn part(
     if let Some(last) = rows.last() {
         rest.after = (last.started_at.0, last.run_number);
     }
+    if rest.stored_as.len() > 1 {
+        let joins = joins::load(connection, project.id.0)?;
+        keep_counting(&mut rows, &joins, count(rest.test)?)?;
+    }
     rows.retain(|row| rest.runs.insert(row.run_number));
-    let mut retried = retried(connection, project.id.0, rest.test, oldest, newest)?;
+    let mut retried = retried(connection, project.id.0, &rest.stored_as, oldest, newest)?;
     let revisions = Revisions::load(connection, project, &rest.stable_branch, rest.window.to, newest.0)?;
     let occurrences = rows
         .into_iter()
         .map(|row| {
-            let retried_outcome = retried.remove(&row.run_number);
+            let retried_outcome = retried.remove(&(row.run_number, row.test));
             let revision = if row.counts_in_verdicts {
                 revisions.origin(
                     row.run_number,
@@ -157,21 +171,55 @@ pub(crate) fn part(
     Ok((occurrences, has_more.then_some(rest)))
 }
 
-/// The test's outcomes in those runs of the period for which it has rows of `attempt`.
+/// Cuts rows to the runs that are whole in one part, and returns whether there are more.
+fn truncate_to_whole_runs(rows: &mut Vec<Row>) -> bool {
+    let Some(next) = rows.get(PART_OCCURRENCES) else {
+        return false;
+    };
+    let next = next.run_number;
+    let first_of_next = rows.iter().position(|row| row.run_number == next);
+    rows.truncate(first_of_next.unwrap_or(PART_OCCURRENCES));
+    true
+}
+
+/// Keeps of each run the result that counts as that of this test.
+fn keep_counting(rows: &mut Vec<Row>, joins: &Joins, test: TestOrdinal) -> Result<(), StoreError> {
+    let mut counting = HashSet::new();
+    for run in rows.chunk_by(|current, next| current.run_number == next.run_number) {
+        let reported = run.iter().map(|row| count(row.test));
+        let reported: Vec<TestOrdinal> = reported.collect::<Result<_, _>>()?;
+        let start = run.first().map(|row| row.started_at.0);
+        let name = start.and_then(|start| joins.reported_as(test, start, &reported));
+        let of_name = run
+            .iter()
+            .zip(&reported)
+            .filter(|(_, reported)| Some(**reported) == name);
+        counting.extend(of_name.map(|(row, _)| (row.run_number, row.test)));
+    }
+    rows.retain(|row| counting.contains(&(row.run_number, row.test)));
+    Ok(())
+}
+
+/// The outcomes by run and test in those runs of the period for which these tests have rows of `attempt`.
 fn retried(
     connection: &mut PgConnection,
     project: Uuid,
-    test: i32,
+    tests: &[i32],
     from: At,
     to: At,
-) -> Read<HashMap<i32, TestOutcome>> {
-    let rows: Vec<(i32, i32, i16, Option<i64>)> = attempt::table
+) -> Read<HashMap<(i32, i32), TestOutcome>> {
+    let rows: Vec<((i32, i32), i32, i16, Option<i64>)> = attempt::table
         .filter(attempt::project_id.eq(project))
-        .filter(attempt::test.eq(test))
+        .filter(of_tests(tests))
         .filter(attempt::started_at.between(from, to))
-        .order((attempt::run_number, attempt::execution, attempt::retry))
-        .select((
+        .order((
             attempt::run_number,
+            attempt::test,
+            attempt::execution,
+            attempt::retry,
+        ))
+        .select((
+            (attempt::run_number, attempt::test),
             attempt::execution,
             attempt::status,
             attempt::duration_ms,
@@ -184,7 +232,7 @@ fn retried(
         })
         .collect::<Result<Vec<_>, StoreError>>()?;
     let runs = rows.chunk_by(|current, next| current.0 == next.0);
-    let outcome = |run: &[(i32, i32, Attempt)]| {
+    let outcome = |run: &[((i32, i32), i32, Attempt)]| {
         let executions = run.chunk_by(|current, next| current.1 == next.1);
         let attempts = executions.map(|execution| execution.iter().map(|row| row.2));
         Some((run.first()?.0, TestOutcome::of(attempts)?))

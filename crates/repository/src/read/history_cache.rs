@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use assay_domain::{
+    joins::Joins,
     observation::{History, RunObservations},
     timestamp::Timestamp,
 };
 use quick_cache::{Weighter, sync::Cache};
 use uuid::Uuid;
 
-use crate::db::column::At;
+use crate::{db::column::At, read::observation::JoinedHistory};
 
 /// Changes with every change of a project's history. The time of the verdicts is part of it, because imports of older
 /// programs do not set the id.
@@ -32,6 +33,7 @@ struct CachedHistory {
     state: HistoryVersion,
     from: Timestamp,
     history: Arc<History>,
+    joins: Arc<Joins>,
 }
 
 impl HistoryCache {
@@ -42,16 +44,17 @@ impl HistoryCache {
         state: HistoryVersion,
         stable_branch: &str,
         (from, to): (Timestamp, Timestamp),
-    ) -> Option<Arc<History>> {
+    ) -> Option<JoinedHistory> {
         let CachedHistory {
             state: of,
             from: since,
             history,
+            joins,
         } = self.0.get(&project)?;
         if of != state || *history.stable_branch != *stable_branch || since > from {
             return None;
         }
-        Some(within(&history, (from, to)))
+        Some((within(&history, (from, to)), joins))
     }
 
     /// Caches all runs that started from a time on, oldest first, and returns those within `from..=to`.
@@ -61,11 +64,18 @@ impl HistoryCache {
         state: HistoryVersion,
         (from, to): (Timestamp, Timestamp),
         history: History,
-    ) -> Arc<History> {
-        let history = Arc::new(history);
+        joins: Joins,
+    ) -> JoinedHistory {
+        let (history, joins) = (Arc::new(history), Arc::new(joins));
         let in_range = within(&history, (from, to));
-        self.0.insert(project, CachedHistory { state, from, history });
-        in_range
+        let cached = CachedHistory {
+            state,
+            from,
+            history,
+            joins: Arc::clone(&joins),
+        };
+        self.0.insert(project, cached);
+        (in_range, joins)
     }
 }
 
@@ -106,6 +116,6 @@ impl Weighter<Uuid, CachedHistory> for InBytes {
                 + id
         });
         // A history without runs uses memory too.
-        u64::try_from(size_of_val(cached) + runs.sum::<usize>()).unwrap_or(u64::MAX)
+        u64::try_from(size_of_val(cached) + cached.joins.bytes() + runs.sum::<usize>()).unwrap_or(u64::MAX)
     }
 }

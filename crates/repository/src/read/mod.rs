@@ -8,6 +8,7 @@ pub(crate) mod decision;
 pub(crate) mod failed_run;
 pub(crate) mod history;
 pub(crate) mod history_cache;
+pub(crate) mod joins;
 pub(crate) mod observation;
 pub(crate) mod owners;
 pub(crate) mod pack;

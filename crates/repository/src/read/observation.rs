@@ -1,8 +1,12 @@
 //! Reads the engine's input, and a test's outcome in a run.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use assay_domain::{
+    joins::Joins,
     observation::{History, RunEnding, RunFacts, RunObservations},
     project::Project,
     run::Outcome,
@@ -28,6 +32,7 @@ use crate::{
     },
     read::{
         history_cache::{HistoryCache, HistoryVersion},
+        joins,
         pack::Pack,
         result_block::result_of,
         run::outcome,
@@ -64,6 +69,9 @@ type RowTypes = (
     Binary,
 );
 
+/// A history, and the joined tests that it has.
+pub(crate) type JoinedHistory = (Arc<History>, Arc<Joins>);
+
 /// The engine's input: the runs of a project that started within `from..=to`, oldest first.
 pub(crate) fn load(
     connection: &mut PgConnection,
@@ -72,20 +80,20 @@ pub(crate) fn load(
     to: Timestamp,
 ) -> Read<History> {
     let state = State::find(connection, project)?.ok_or(QueryError::NotFound)?;
-    let mut history = state.history(connection, project, from)?;
+    let (mut history, _) = state.history(connection, project, from)?;
     history.runs.retain(|observed| observed.run.started_at <= to);
     Ok(history)
 }
 
-/// Like [`load`], with the state of the history. Packs are read only if the cached history has another state. A deleted
-/// project has no state.
+/// Like [`load`], with the state of the history and the joined tests. Packs are read only if the cached history has
+/// another state. A deleted project has no state.
 pub(crate) fn cached_or_read(
     connection: &mut PgConnection,
     cache: &HistoryCache,
     project: Uuid,
     from: Timestamp,
     to: Timestamp,
-) -> Read<(Option<HistoryVersion>, Arc<History>)> {
+) -> Read<(Option<HistoryVersion>, JoinedHistory)> {
     let Some(state) = State::find(connection, project)? else {
         // The project was deleted after the caller's look-up.
         let nothing = History {
@@ -93,13 +101,13 @@ pub(crate) fn cached_or_read(
             tests: 0,
             runs: Vec::new(),
         };
-        return Ok((None, Arc::new(nothing)));
+        return Ok((None, (Arc::new(nothing), Arc::default())));
     };
     let history = match cache.get(project, state.observed, &state.stable_branch, (from, to)) {
         Some(history) => history,
         None => {
-            let history = state.history(connection, project, from)?;
-            cache.insert(project, state.observed, (from, to), history)
+            let (history, joins) = state.history(connection, project, from)?;
+            cache.insert(project, state.observed, (from, to), history, joins)
         }
     };
     Ok((Some(state.observed), history))
@@ -169,31 +177,44 @@ struct State {
     tests: u32,
     stable_branch: String,
     observed: HistoryVersion,
+    /// Whether tests are joined.
+    has_joins: bool,
 }
 
 impl State {
     fn find(connection: &mut PgConnection, project: Uuid) -> Read<Option<Self>> {
-        let row: Option<(i32, String, HistoryVersion)> = projects::table
+        let row: Option<(i32, String, HistoryVersion, bool)> = projects::table
             .find(project)
             .select((
                 projects::tests,
                 projects::stable_branch,
                 (projects::observed, projects::evaluated_at),
+                projects::joined_tests.is_not_null(),
             ))
             .first(connection)
             .optional()?;
-        let Some((tests, stable_branch, observed)) = row else {
+        let Some((tests, stable_branch, observed, has_joins)) = row else {
             return Ok(None);
         };
         Ok(Some(Self {
             tests: count(tests)?,
             stable_branch,
             observed,
+            has_joins,
         }))
     }
 
-    /// The runs that started from a time on, oldest first.
-    fn history(&self, connection: &mut PgConnection, project: Uuid, from: Timestamp) -> Read<History> {
+    /// The runs that started from a time on, oldest first, and the joined tests that they have.
+    fn history(
+        &self,
+        connection: &mut PgConnection,
+        project: Uuid,
+        from: Timestamp,
+    ) -> Read<(History, Joins)> {
+        let joins = match self.has_joins {
+            true => joins::load(connection, project)?,
+            false => Joins::default(),
+        };
         // Looks each run up by its key. Any other join reads all runs of the project, or becomes a nested loop.
         // Diesel cannot express this.
         let packs = SqlStatement::<RowTypes>::new(
@@ -213,14 +234,19 @@ impl State {
         let rows = packs.load_iter::<Row, PgRowByRowLoadingMode>(connection)?;
         let mut texts = Texts::default();
         let mut runs = rows
-            .map(|row| Ok(row?.observations(self.tests, &mut texts)?))
+            .map(|row| {
+                let mut observed = row?.observations(self.tests, &mut texts)?;
+                joins.apply(&mut observed);
+                Ok(observed)
+            })
             .collect::<Read<Vec<_>>>()?;
         runs.sort_unstable_by_key(|observed| (observed.run.started_at, observed.run.number));
-        Ok(History {
+        let history = History {
             stable_branch: Arc::from(&*self.stable_branch),
             tests: self.tests,
             runs,
-        })
+        };
+        Ok((history, joins))
     }
 }
 
@@ -287,13 +313,14 @@ impl Texts {
 pub(crate) fn final_results(
     connection: &mut PgConnection,
     project: &Project,
+    joins: &Joins,
     requested: &[ResultKey],
 ) -> Read<Vec<FinalResult>> {
     let keys: Vec<(i32, i32, At)> = requested
         .iter()
         .map(|key| (int(key.test), key.run_number, At(key.run_started_at)))
         .collect();
-    let stored_results = stored_final_results(connection, project.id.0, &keys)?;
+    let stored_results = stored_final_results(connection, project.id.0, joins, &keys)?;
     let answer = |key: &ResultKey| {
         let stored = stored_results
             .get(&(int(key.test), key.run_number))
@@ -322,6 +349,36 @@ pub(crate) struct StoredFinalResult {
 /// The results of these tests in these runs, by test and run number. Results that are not stored are left out. Each
 /// key is a test, a run's number and its start.
 pub(crate) fn stored_final_results(
+    connection: &mut PgConnection,
+    project: Uuid,
+    joins: &Joins,
+    keys: &[(i32, i32, At)],
+) -> Read<HashMap<(i32, i32), StoredFinalResult>> {
+    if joins.is_empty() {
+        return Ok(results_of(connection, project, keys)?);
+    }
+    let mut named: BTreeSet<(i32, i32, At)> = BTreeSet::new();
+    for (test, run_number, start) in keys {
+        let names = joins::stored_as(joins, count(*test)?);
+        named.extend(names.into_iter().map(|name| (name, *run_number, *start)));
+    }
+    let stored = results_of(connection, project, &Vec::from_iter(named))?;
+    let mut results = HashMap::new();
+    for (test, run_number, start) in keys {
+        let present = count(*test)?;
+        let names = joins.names_of(present).into_iter();
+        let reported: Vec<_> = names
+            .filter(|name| stored.contains_key(&(int(*name), *run_number)))
+            .collect();
+        let name = joins.reported_as(present, start.0, &reported);
+        let result = name.and_then(|name| stored.get(&(int(name), *run_number)));
+        results.extend(result.map(|result| ((*test, *run_number), *result)));
+    }
+    Ok(results)
+}
+
+/// The results that are stored for these tests, without their other names.
+fn results_of(
     connection: &mut PgConnection,
     project: Uuid,
     keys: &[(i32, i32, At)],

@@ -18,7 +18,7 @@ use crate::db::{
     column::{At, corrupt, int},
     pool::Read,
     schema::result_block,
-    sql_statement::SqlStatement,
+    sql_statement::{Part, SqlStatement},
 };
 
 /// The number of tests of a block.
@@ -57,6 +57,23 @@ macro_rules! result_of {
     };
 }
 pub(crate) use result_of;
+
+/// SQL: the tests of these numbers, in a column `test`.
+pub(crate) fn requested(tests: &[i32]) -> [Part<'_>; 3] {
+    match tests {
+        // Postgres expects ten rows of an array, and would plan for them.
+        [only] => [
+            Part::Sql("(SELECT "),
+            Part::Integer(*only),
+            Part::Sql("::integer AS test)"),
+        ],
+        several => [
+            Part::Sql("(SELECT unnest("),
+            Part::Integers(several),
+            Part::Sql(") AS test)"),
+        ],
+    }
+}
 
 /// The result of a test in a run: its final attempt, as stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

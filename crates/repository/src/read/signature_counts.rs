@@ -24,7 +24,7 @@ use crate::{
         schema::{attempt, signature},
         sql_statement::SqlStatement,
     },
-    read::{signature::OccurrenceFilter, test},
+    read::{joins::of_tests, signature::OccurrenceFilter, test},
 };
 
 /// How many signatures of a test are listed.
@@ -91,15 +91,15 @@ pub(crate) fn of_test(
 ) -> Read<TestLookup<Vec<TestSignature>>> {
     let lookup = test::find(connection, project, selector)?;
     test::map_found(lookup, |test| {
-        of_ordinal(connection, project, test.ordinal, window)
+        of_ordinals(connection, project, &test.stored_as, window)
     })
 }
 
-/// Like [`of_test`], for the test with this ordinal.
-pub(crate) fn of_ordinal(
+/// Like [`of_test`], for the test whose results are stored under these numbers.
+pub(crate) fn of_ordinals(
     connection: &mut PgConnection,
     project: &Project,
-    ordinal: i32,
+    tests: &[i32],
     window: &Period,
 ) -> Read<Vec<TestSignature>> {
     let (from, to) = visible(project, window);
@@ -108,7 +108,7 @@ pub(crate) fn of_ordinal(
     let rows: Vec<(Option<i32>, i64, i64, Option<At>)> = attempt::table
         .filter(attempt::project_id.eq(project.id.0))
         .filter(attempt::started_at.between(from, to))
-        .filter(attempt::test.eq(ordinal))
+        .filter(of_tests(tests))
         .group_by(attempt::signature)
         .select((
             attempt::signature,

@@ -1,9 +1,10 @@
 //! The stored facts about failed tests: their verdicts, and when they failed first.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use assay_domain::{
     cause::{StoredFacts, VerdictTag},
+    joins::Joins,
     project::Project,
     store::StoreError,
     test::TestOrdinal,
@@ -13,11 +14,14 @@ use diesel::{
     sql_types::{Integer, Nullable, Text, Timestamptz},
 };
 
-use crate::db::{
-    column::{At, corrupt, count, failure_codes, int, optional_word, word},
-    period::retention_bounds,
-    pool::Read,
-    sql_statement::SqlStatement,
+use crate::{
+    db::{
+        column::{At, corrupt, count, failure_codes, optional_word, word},
+        period::retention_bounds,
+        pool::Read,
+        sql_statement::SqlStatement,
+    },
+    read::joins,
 };
 
 /// Test, start of its first failed run, status and reason of its verdict, time of the judgement.
@@ -34,12 +38,41 @@ type RowTypes = (
 pub(crate) fn of_tests(
     connection: &mut PgConnection,
     project: &Project,
+    joins: &Joins,
     tests: &[TestOrdinal],
 ) -> Read<HashMap<TestOrdinal, StoredFacts>> {
     if tests.is_empty() {
         return Ok(HashMap::new());
     }
-    let tests: Vec<i32> = tests.iter().map(|test| int(*test)).collect();
+    let names: BTreeSet<i32> = tests
+        .iter()
+        .flat_map(|test| joins::stored_as(joins, *test))
+        .collect();
+    let mut by_name = of_ordinals(connection, project, &Vec::from_iter(names))?;
+    let mut facts = HashMap::with_capacity(tests.len());
+    for test in tests {
+        let former = joins.names_of(*test).into_iter().skip(1);
+        let first_failures = former.filter_map(|name| by_name.get(&name)?.first_failed_at);
+        let first_failed_at = first_failures.min();
+        let Some(own) = by_name.remove(test) else { continue };
+        let first_failed_at = own.first_failed_at.into_iter().chain(first_failed_at).min();
+        facts.insert(
+            *test,
+            StoredFacts {
+                first_failed_at,
+                ..own
+            },
+        );
+    }
+    Ok(facts)
+}
+
+/// The same for these numbers, without their other names.
+fn of_ordinals(
+    connection: &mut PgConnection,
+    project: &Project,
+    tests: &[i32],
+) -> Read<HashMap<TestOrdinal, StoredFacts>> {
     let failures: Vec<i32> = failure_codes().map(i32::from).collect();
     let (from, to) = retention_bounds(project);
     // One index search for each test, oldest partition first: grouping by test would read all of its attempts.
@@ -57,7 +90,7 @@ pub(crate) fn of_tests(
         ") ORDER BY attempt.started_at LIMIT 1), block.status[failed.test % 128 + 1], block.reason[failed.test % 128 + 1], \
          project.evaluated_at FROM unnest(",
     )
-    .bind(&*tests)
+    .bind(tests)
     .sql(") AS failed (test) JOIN project ON project.id = ")
     .bind(project.id.0)
     .sql(" LEFT JOIN verdict_block AS block ON block.block = failed.test / 128 AND block.project_id = ")

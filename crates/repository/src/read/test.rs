@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
 };
 
 use assay_domain::{
@@ -26,7 +26,7 @@ use crate::{
         schema::{project as projects, test, verdict_block},
     },
     read::{
-        result_block,
+        joins, result_block,
         verdict_block::{block_of_test, newest_run},
     },
 };
@@ -40,6 +40,8 @@ pub(crate) struct FoundTest {
     pub(crate) written_name: Option<String>,
     /// The project's stable branch.
     pub(crate) stable_branch: String,
+    /// The numbers under which its results may be stored: its own, and those of its former names.
+    pub(crate) stored_as: Vec<i32>,
 }
 
 /// The selected test, among those with a visible result. Needs several statements if a name is shared.
@@ -93,6 +95,9 @@ fn find_named(
     selector: &TestSelector,
 ) -> Read<TestLookup<FoundTest>> {
     let mut candidates = candidates(connection, project, &TestKey::Named(selector))?;
+    if candidates.iter().any(|candidate| candidate.has_joins) {
+        return find_joined(connection, project, selector);
+    }
     if let FileSelector::Exactly(file) = &selector.file
         && candidates.len() > 1
     {
@@ -124,8 +129,64 @@ fn find_named(
             },
             written_name: candidate.written_name,
             stable_branch: candidate.stable_branch,
+            stored_as: vec![candidate.ordinal],
         }),
     })
+}
+
+/// The same in a project with renames: a test is also found by its former names.
+fn find_joined(
+    connection: &mut PgConnection,
+    project: &Project,
+    selector: &TestSelector,
+) -> Read<TestLookup<FoundTest>> {
+    let joins = joins::load(connection, project.id.0)?;
+    let mut alike: Vec<(i32, Option<String>, Vec<u8>)> = test::table
+        .filter(test::project_id.eq(project.id.0))
+        .filter(test::name_hash.eq(short_hash(&selector.name)))
+        .order(test::file_path.asc().nulls_first())
+        .select((test::ordinal, test::file_path, test::file_hash))
+        .load(connection)?;
+    alike.retain(|(_, file, hash)| is_in_file(&selector.file, file.as_deref(), hash));
+    if let FileSelector::Exactly(file) = &selector.file
+        && alike.len() > 1
+    {
+        let hash = file_hash(file.as_deref());
+        alike.retain(|(_, _, of_identity)| *of_identity == hash);
+    }
+    let mut present: Vec<TestOrdinal> = Vec::new();
+    for (ordinal, ..) in alike {
+        let test = joins.current(count(ordinal)?);
+        if !present.contains(&test) {
+            present.push(test);
+        }
+    }
+    // The newest result of a test may be stored under a former name.
+    let names: BTreeSet<i32> = present
+        .iter()
+        .flat_map(|test| joins::stored_as(&joins, *test))
+        .collect();
+    let visible = with_visible_result(connection, project, &Vec::from_iter(names))?;
+    present.retain(|test| {
+        let names = joins::stored_as(&joins, *test);
+        names.iter().any(|name| visible.contains(name))
+    });
+    let ordinals: Vec<i32> = present.iter().map(|test| int(*test)).collect();
+    let [only] = present.as_slice() else {
+        return files(connection, project, &ordinals);
+    };
+    let candidate = candidates(connection, project, &TestKey::Numbered(int(*only)))?.pop();
+    let name = names_by_ordinal(connection, project.id.0, &ordinals)?.remove(&int(*only));
+    let (Some(candidate), Some(name)) = (candidate, name) else {
+        return Ok(TestLookup::Missing);
+    };
+    Ok(TestLookup::Found(FoundTest {
+        ordinal: candidate.ordinal,
+        name,
+        written_name: candidate.written_name,
+        stable_branch: candidate.stable_branch,
+        stored_as: joins::stored_as(&joins, *only),
+    }))
 }
 
 /// The numbers of the selected tests, among those with a visible result, in the same order.
@@ -137,17 +198,25 @@ pub(crate) fn ordinals(
     project: &Project,
     selectors: &[TestSelector],
 ) -> Read<Vec<TestLookup<TestOrdinal>>> {
-    type Row = (String, i32, Option<String>, Option<At>);
+    type Row = (String, i32, Option<String>, Option<At>, bool);
     let hashes = selectors.iter().map(|selector| short_hash(&selector.name));
     let rows: Vec<Row> = test::table
+        .inner_join(projects::table.on(projects::id.eq(test::project_id)))
         .left_join(
             verdict_block::table.on(verdict_block::project_id
                 .eq(project.id.0)
                 .and(verdict_block::block.eq(block_of_test()))),
         )
+        .filter(projects::id.eq(project.id.0))
         .filter(test::project_id.eq(project.id.0))
         .filter(test::name_hash.eq_any(hashes.collect::<Vec<_>>()))
-        .select((test::name, test::ordinal, test::file_path, newest_run()))
+        .select((
+            test::name,
+            test::ordinal,
+            test::file_path,
+            newest_run(),
+            projects::joined_tests.is_not_null(),
+        ))
         .limit(MOST_CANDIDATES)
         .load(connection)?;
     let is_complete = i64::try_from(rows.len()).unwrap_or(i64::MAX) < MOST_CANDIDATES;
@@ -161,7 +230,7 @@ pub(crate) fn ordinals(
         let alike = by_name.get(selector.name.as_str()).map_or(&[][..], Vec::as_slice);
         let lookup = match alike {
             [] if is_complete && stable_selector(selector).is_none() => TestLookup::Missing,
-            [(_, ordinal, file, Some(newest))]
+            [(_, ordinal, file, Some(newest), false)]
                 if is_complete && selector.file.admits(file.as_deref()) && (from..=to).contains(newest) =>
             {
                 TestLookup::Found(count(*ordinal)?)
@@ -208,6 +277,8 @@ struct Candidate {
     stable_branch: String,
     /// When the newest run with a result started.
     newest: Option<At>,
+    /// Whether tests of the project are joined.
+    has_joins: bool,
 }
 
 /// At most two of the selected tests, which is enough to detect a shared name.
@@ -232,6 +303,7 @@ fn candidates(
             test::written_name,
             projects::stable_branch,
             newest_run(),
+            projects::joined_tests.is_not_null(),
         ))
         .limit(2)
         .into_boxed();

@@ -71,7 +71,11 @@ impl TestNameCache {
 }
 
 /// The names of the tests from this number on, and how often the files of tests changed; none without a test.
-fn read(connection: &mut PgConnection, project: Uuid, first: TestOrdinal) -> Read<(TestNames, Option<i32>)> {
+pub(crate) fn read(
+    connection: &mut PgConnection,
+    project: Uuid,
+    first: TestOrdinal,
+) -> Read<(TestNames, Option<i32>)> {
     let first = i32::try_from(first).unwrap_or(i32::MAX);
     let rows = test::table
         .inner_join(projects::table.on(projects::id.eq(test::project_id)))

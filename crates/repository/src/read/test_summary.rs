@@ -26,7 +26,7 @@ use crate::{
     },
     read::{
         attempt::{errors, errors_of},
-        result_block::result_of,
+        result_block::{requested, result_of},
         signature_counts, test, verdict,
     },
 };
@@ -48,7 +48,7 @@ pub(crate) fn find(
         let (from, to) = visible(project, window);
         let results = Results {
             project: project.id.0,
-            test: test.ordinal,
+            tests: &test.stored_as,
             from,
             to,
             failed: &failed,
@@ -58,7 +58,7 @@ pub(crate) fn find(
             outcomes: results.outcomes(connection)?,
             first_failure: results.first_failure(connection)?,
             last_failures: results.last_failures(connection, failures)?,
-            signatures: signature_counts::of_ordinal(connection, project, test.ordinal, window)?,
+            signatures: signature_counts::of_ordinals(connection, project, &test.stored_as, window)?,
             test: test.name,
         })
     })
@@ -67,7 +67,8 @@ pub(crate) fn find(
 /// The results of a test in the visible runs of a period.
 struct Results<'a> {
     project: Uuid,
-    test: i32,
+    /// The numbers under which they may be stored.
+    tests: &'a [i32],
     from: At,
     to: At,
     /// The stored numbers of failures.
@@ -76,12 +77,17 @@ struct Results<'a> {
 
 impl Results<'_> {
     /// Condition: a row of `attempt` is a failed attempt of them.
-    fn failed_attempt(&self) -> [Part<'_>; 9] {
+    fn failed_attempt(&self) -> [Part<'_>; 10] {
+        let (equals, of_tests, end) = match self.tests {
+            [only] => (" AND attempt.test = ", Part::Integer(*only), ""),
+            several => (" AND attempt.test = ANY(", Part::Integers(several), ")"),
+        };
         [
             Part::Sql("attempt.project_id = "),
             Part::Uuid(self.project),
-            Part::Sql(" AND attempt.test = "),
-            Part::Integer(self.test),
+            Part::Sql(equals),
+            of_tests,
+            Part::Sql(end),
             Part::Sql(" AND attempt.started_at BETWEEN "),
             Part::At(self.from),
             Part::Sql(" AND "),
@@ -101,12 +107,10 @@ impl Results<'_> {
         )
         .all(&self.failed_attempt())
         .bind(self.failed)
+        .sql(")) FROM (SELECT block.run_number, block.started_at, result.status FROM ")
+        .all(&requested(self.tests))
         .sql(
-            ")) FROM (SELECT block.run_number, block.started_at, result.status FROM (SELECT ",
-        )
-        .bind(self.test)
-        .sql(
-            "::integer AS test) AS requested JOIN result_block AS block ON block.block = requested.test / 512 \
+            " AS requested JOIN result_block AS block ON block.block = requested.test / 512 \
                  AND block.project_id = ",
         )
         .bind(self.project)

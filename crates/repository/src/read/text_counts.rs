@@ -3,9 +3,14 @@
 //! Counting reads every failed attempt of the period, so it takes longer than the rest of the answer about a failed
 //! run. Requests share it until the state of the project changes, or the first or the last run of the period.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use assay_domain::{project::Project, store::StoreError, timestamp::Timestamp};
+use assay_domain::{
+    joins::Joins, project::Project, store::StoreError, test::TestOrdinal, timestamp::Timestamp,
+};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, PgConnection, QueryDsl as _, RunQueryDsl as _,
     dsl::{count as count_of, not},
@@ -30,13 +35,14 @@ pub(crate) fn read_shared(
     connection: &mut PgConnection,
     shared: &SharedValues,
     project: &Project,
+    joins: &Joins,
     window: WindowState,
     period: (Timestamp, Timestamp),
 ) -> Read<TextCounts> {
     shared.cached_or_read(
         window,
         ValueName::TextCounts,
-        || read(connection, project, period),
+        || read(connection, project, joins, period),
         |counts| size_of_val(&**counts),
     )
 }
@@ -45,6 +51,7 @@ pub(crate) fn read_shared(
 pub(crate) fn read(
     connection: &mut PgConnection,
     project: &Project,
+    joins: &Joins,
     (from, to): (Timestamp, Timestamp),
 ) -> Read<TextCounts> {
     // Runs of pull-request keys are excluded. Such a key may be public, and its runs must not make common an error
@@ -54,18 +61,40 @@ pub(crate) fn read(
         .filter(run::started_at.between(At(from), At(to)))
         .filter(not(run::counts_in_verdicts))
         .select(run::number);
-    let rows: Vec<(Option<i32>, i64)> = attempt::table
+    let with_texts = attempt::table
         .filter(
             attempt::project_id
                 .eq(project.id.0)
                 .and(attempt::started_at.between(At(from), At(to))),
         )
         .filter(attempt::signature.is_not_null())
-        .filter(attempt::run_number.ne_all(not_counted))
+        .filter(attempt::run_number.ne_all(not_counted));
+    if !joins.is_empty() {
+        let rows: Vec<(Option<i32>, i32, At)> = with_texts
+            .select((attempt::signature, attempt::test, attempt::started_at))
+            .distinct()
+            .load(connection)?;
+        return of_present_tests(joins, rows);
+    }
+    let rows: Vec<(Option<i32>, i64)> = with_texts
         .group_by(attempt::signature)
         .select((attempt::signature, count_of(attempt::test).aggregate_distinct()))
         .load(connection)?;
     let counts = rows.into_iter().filter_map(|(text, tests)| Some((text?, tests)));
     let counts = counts.map(|(text, tests)| Ok((count(text)?, count(tests)?)));
     Ok(counts.collect::<Result<_, StoreError>>()?)
+}
+
+/// The numbers of tests if some count as other ones.
+fn of_present_tests(joins: &Joins, rows: Vec<(Option<i32>, i32, At)>) -> Read<TextCounts> {
+    let mut tests: BTreeSet<(u32, TestOrdinal)> = BTreeSet::new();
+    for (text, test, start) in rows {
+        let Some(text) = text else { continue };
+        tests.insert((count(text)?, joins.at(count(test)?, start.0)));
+    }
+    let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+    for (text, _) in tests {
+        *counts.entry(text).or_default() += 1;
+    }
+    Ok(counts.into_iter().collect())
 }

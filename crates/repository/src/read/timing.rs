@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use assay_domain::{
     attempt::AttemptStatus,
     id::RunId,
+    joins::Joins,
+    observation::Bitmap,
     project::Project,
     run::Outcome,
     test::TestOrdinal,
@@ -12,6 +14,7 @@ use assay_domain::{
     timing::{RUNS_PER_SUITE, TIMED_RUNS, TestTiming, TimedRun, Timings},
 };
 use diesel::{ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, dsl::exists};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
@@ -21,7 +24,7 @@ use crate::{
         pool::Read,
         schema::{part, project as projects, run},
     },
-    read::{result_block, test_name_cache::TestNameCache},
+    read::{joins, result_block, test_name_cache::TestNameCache},
 };
 
 /// The most passed runs that are looked at to find those of each suite.
@@ -34,13 +37,14 @@ pub(crate) fn find(
     project: &Project,
     before: Timestamp,
 ) -> Read<Timings> {
-    let stable_branch: String = projects::table
+    let (stable_branch, joined): (String, Option<Value>) = projects::table
         .filter(projects::id.eq(project.id.0))
-        .select(projects::stable_branch)
+        .select((projects::stable_branch, projects::joined_tests))
         .first(connection)?;
+    let joins = joins::parsed(joined)?;
     let runs = newest_of_each_suite(passed_runs(connection, project, &stable_branch, before)?);
     let numbers: Vec<i32> = runs.iter().map(|run| run.run_number).collect();
-    let mut durations: HashMap<i32, Vec<u64>> = HashMap::new();
+    let mut durations: HashMap<TestOrdinal, Vec<u64>> = HashMap::new();
     if let (Some(newest), Some(oldest)) = (
         runs.iter().map(|run| run.started_at).max(),
         runs.iter().map(|run| run.started_at).min(),
@@ -53,8 +57,13 @@ pub(crate) fn find(
             (At(oldest), At(newest)),
             |result| {
                 let milliseconds = result.duration_ms.and_then(|ms| u64::try_from(ms).ok());
-                if let (true, Some(milliseconds)) = (result.status == passed, milliseconds) {
-                    durations.entry(result.test).or_default().push(milliseconds);
+                if let (true, Some(milliseconds), Ok(test)) =
+                    (result.status == passed, milliseconds, count(result.test))
+                {
+                    durations
+                        .entry(joins.current(test))
+                        .or_default()
+                        .push(milliseconds);
                 }
             },
         )?;
@@ -62,7 +71,7 @@ pub(crate) fn find(
     let names = cache.current(connection, project.id.0)?;
     let mut tests = Vec::with_capacity(durations.len());
     for (test, mut durations) in durations {
-        if let (Some(name), Some(duration_ms)) = (names.get(count(test)?), lower_median(&mut durations)) {
+        if let (Some(name), Some(duration_ms)) = (names.get(test), lower_median(&mut durations)) {
             tests.push(TestTiming {
                 test_name: name.name.to_owned(),
                 file_path: name.file_path.map(str::to_owned),
@@ -82,6 +91,7 @@ pub(crate) fn find(
 pub(crate) fn of_runs(
     connection: &mut PgConnection,
     project: &Project,
+    joins: &Joins,
     runs: &[(i32, Timestamp)],
 ) -> Read<Vec<Vec<(TestOrdinal, u64)>>> {
     let starts = || runs.iter().map(|(_, start)| *start);
@@ -97,8 +107,12 @@ pub(crate) fn of_runs(
     let mut durations = vec![Vec::new(); runs.len()];
     let passed = status_code(AttemptStatus::Passed);
     let mut unknown = None;
+    let mut reported: HashMap<usize, Bitmap> = HashMap::new();
     let bounds = (At(oldest), At(newest));
     result_block::for_each_with_run(connection, project.id.0, &numbers, bounds, |run, result| {
+        if let (false, Ok(test), Some(place)) = (joins.is_empty(), count(result.test), places.get(&run)) {
+            reported.entry(*place).or_default().insert(test);
+        }
         let is_green = result.status == passed && result.attempts <= 1;
         let milliseconds = result.duration_ms.and_then(|ms| u64::try_from(ms).ok());
         let of_run = places.get(&run).and_then(|place| durations.get_mut(*place));
@@ -109,6 +123,14 @@ pub(crate) fn of_runs(
             }
         }
     })?;
+    for (place, tests) in reported {
+        if let (Some((_, start)), Some(of_run)) = (runs.get(place), durations.get_mut(place)) {
+            let moves = joins.in_run(*start, &tests);
+            for (test, _) in &mut *of_run {
+                *test = moves.get(test).copied().unwrap_or(*test);
+            }
+        }
+    }
     match unknown {
         Some(error) => Err(error.into()),
         None => Ok(durations),

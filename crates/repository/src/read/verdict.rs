@@ -65,7 +65,9 @@ fn find_named(
     let mut rows = rows(connection, project, &TestKey::Named(selector))?;
     match (rows.pop(), rows.is_empty()) {
         (None, _) => Ok(TestLookup::Missing),
-        (Some(row), true) if row.newest().is_some_and(|newest| newest.0 <= project.visible_to) => {
+        (Some(row), true)
+            if !row.has_joins && row.newest().is_some_and(|newest| newest.0 <= project.visible_to) =>
+        {
             let (file_path, stored) = row.stored()?;
             let name = selector.name.clone();
             Ok(TestLookup::Found(TestVerdict {
@@ -126,6 +128,7 @@ fn rows(connection: &mut PgConnection, project: &Project, selector: &TestKey<'_>
         .select((
             (test::file_path, newest_run()),
             projects::evaluated_at,
+            projects::joined_tests.is_not_null(),
             (
                 element_of_test!("status", Text),
                 element_of_test!("reason", Text),
@@ -174,6 +177,8 @@ struct Row {
     test: (Option<String>, Option<At>),
     /// When the project was judged.
     evaluated_at: Option<At>,
+    /// Whether tests of the project are joined.
+    has_joins: bool,
     /// Status, reason and body of the verdict. The status is null without a verdict.
     verdict: (Option<String>, Option<String>, Option<String>),
     own: OwnFiguresRow,

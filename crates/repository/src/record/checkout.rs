@@ -3,8 +3,11 @@
 //! Only a trusted run of the stable branch changes them, so that neither a fork nor a branch can. Uploads may arrive in any
 //! order: those of the run that started last stay.
 
-use assay_domain::{owners::OwnersFile, recording::Recording, rules::RecordingRules};
-use diesel::{BoolExpressionMethods, ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl};
+use assay_domain::{owners::OwnersFile, recording::Recording, renames::RenamesFile, rules::RecordingRules};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, PgConnection, PgExpressionMethods, QueryDsl, QueryResult,
+    RunQueryDsl,
+};
 use uuid::Uuid;
 
 use crate::db::{
@@ -12,23 +15,44 @@ use crate::db::{
     schema::project,
 };
 
-/// Stores the files that a report brings, if it may change them.
+/// Stores the files that a report brings, if it may change them. Returns whether the renames file changed.
 pub(super) fn store(
     connection: &mut PgConnection,
     project: Uuid,
     recording: &Recording,
     rules: RecordingRules,
     stable_branch: &str,
-) -> QueryResult<()> {
+) -> QueryResult<bool> {
     let context = &recording.context;
     let is_stable = context.branch.as_deref() == Some(stable_branch) && context.pull_request_number.is_none();
     if !is_stable || !rules.counts_in_verdicts() {
-        return Ok(());
+        return Ok(false);
     }
+    let at = At(recording.started_at);
     if let Some(file) = &recording.checkout.owners {
-        store_owners(connection, project, file, At(recording.started_at))?;
+        store_owners(connection, project, file, at)?;
     }
-    Ok(())
+    match &recording.checkout.renames {
+        Some(file) => store_renames(connection, project, file, at),
+        None => Ok(false),
+    }
+}
+
+fn store_renames(connection: &mut PgConnection, of: Uuid, file: &RenamesFile, at: At) -> QueryResult<bool> {
+    let text = (!file.text.trim().is_empty()).then(|| storable(&file.text));
+    let is_newest = project::table
+        .filter(project::id.eq(of))
+        .filter(project::renames_at.is_null().or(project::renames_at.le(at)));
+    let changed = diesel::update(is_newest)
+        .filter(project::renames_text.is_distinct_from(&text))
+        .set((project::renames_text.eq(&text), project::renames_at.eq(Some(at))))
+        .execute(connection)?;
+    if changed == 0 {
+        diesel::update(is_newest)
+            .set(project::renames_at.eq(Some(at)))
+            .execute(connection)?;
+    }
+    Ok(changed > 0)
 }
 
 fn store_owners(connection: &mut PgConnection, of: Uuid, file: &OwnersFile, at: At) -> QueryResult<()> {

@@ -61,6 +61,11 @@ impl Numbers {
 }
 
 impl Numbers {
+    /// Whether the project has more tests than when it had the numbers `before`.
+    pub(super) const fn have_more_tests(&self, before: &Self) -> bool {
+        self.tests > before.tests
+    }
+
     /// Whether the project has outgrown the statistics of Postgres since it had the numbers `before`.
     pub(super) fn have_outgrown(&self, before: &Self) -> bool {
         let grew = |before, now| growth_level(now) > growth_level(before);

@@ -53,7 +53,7 @@ use crate::{
         partition,
         pool::WorkError,
     },
-    read::{branch, daily_counts, observation::Mark, part::StoredPart},
+    read::{branch, daily_counts, joins, observation::Mark, part::StoredPart},
 };
 use contents::PartExecution;
 use intern::{Numbers, RecordingOrdinals};
@@ -186,6 +186,7 @@ impl Import<'_> {
             stable_branch,
             mut numbers,
             mark,
+            has_renames,
         } = locked;
         let numbers_before = numbers;
         let judgement = |observed, import_changes, outgrown| PendingJudgement {
@@ -235,16 +236,20 @@ impl Import<'_> {
         )?;
         let interned = RecordingOrdinals::load(connection, self.project, self.recording, &mut numbers)?;
         let (imported, import_changes) = self.store(connection, target, &interned, &mut numbers)?;
-        checkout::store(
+        let renames_changed = checkout::store(
             connection,
             self.project,
             self.recording,
             self.rules,
             &stable_branch,
         )?;
+        if renames_changed || (has_renames && numbers.have_more_tests(&numbers_before)) {
+            joins::refresh(connection, self.project)?;
+        }
         numbers.store(connection, self.project, self.new_id)?;
-        // If an import was killed before it judged, the verdicts that it changed are unknown.
-        let import_changes = match mark.is_judged() {
+        // If an import was killed before it judged, the verdicts that it changed are unknown. With renames, a test that it
+        // reported may count as another one.
+        let import_changes = match mark.is_judged() && !has_renames && !renames_changed {
             true => import_changes,
             false => ImportChanges::everything(),
         };

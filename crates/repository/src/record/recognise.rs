@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use assay_domain::{
+    joins::Joins,
     project::Project,
     recording::Recording,
     rules::RecordingRules,
@@ -30,6 +31,7 @@ use crate::db::{
 pub(crate) fn recognise(
     connection: &mut PgConnection,
     of: &Project,
+    joins: &Joins,
     recording: &Recording,
     rules: RecordingRules,
     now: Timestamp,
@@ -55,6 +57,15 @@ pub(crate) fn recognise(
         .iter()
         .map(|ordinal| ordinal.map(count).transpose())
         .collect::<Result<Vec<Option<TestOrdinal>>, _>>()?;
+    let moves = joins.in_run(
+        target
+            .run
+            .as_ref()
+            .map_or(recording.started_at, |run| run.started_at.0),
+        &tests.iter().copied().flatten().collect(),
+    );
+    let present = |test: TestOrdinal| moves.get(&test).copied().unwrap_or(test);
+    let tests = tests.into_iter().map(|test| test.map(present)).collect();
     let fingerprints: BTreeSet<String> = recording
         .tests
         .iter()

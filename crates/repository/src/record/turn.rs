@@ -33,6 +33,8 @@ pub(super) struct LockedProject {
     pub(super) stable_branch: String,
     pub(super) numbers: Numbers,
     pub(super) mark: Mark,
+    /// Whether it has a renames file.
+    pub(super) has_renames: bool,
 }
 
 /// The reason why an import did not get its turn.
@@ -152,6 +154,7 @@ fn locked(connection: &mut PgConnection, of: ProjectId) -> QueryResult<Option<Lo
                 project::browsers,
             ),
             (project::observed, project::judged, project::evaluated_at),
+            project::renames_text.is_not_null(),
         ))
         .first(connection)
         .optional()

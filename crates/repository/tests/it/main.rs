@@ -34,6 +34,7 @@ mod pruning;
 mod rebuilding;
 mod record;
 mod refingerprint;
+mod renames;
 mod retention;
 mod runs;
 mod shards;

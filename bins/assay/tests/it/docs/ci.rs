@@ -517,7 +517,9 @@ fn run_action(job: &Job, inputs: &[(&str, &str)]) -> std::process::Output {
         .env("PATH", path)
         .env("RUNNER_TEMP", folder.join("runner temp"));
     shell.env("ASSAY_PACKAGE", "https://files.example.org/assay.whl");
-    shell.env("ASSAY_COMMAND", "").env("ASSAY_ARGUMENTS", "");
+    for input in ["ASSAY_COMMAND", "ASSAY_ARGUMENTS", "ASSAY_RERUN"] {
+        shell.env(input, "");
+    }
     shell.envs(inputs.iter().copied()).output().unwrap()
 }
 
@@ -569,4 +571,27 @@ fn the_action_installs_the_program_and_sends_the_report() {
             .then_some("e2e on linux");
         assert_eq!(requests[0].field("suite").as_deref(), suite);
     }
+}
+
+#[test]
+fn the_action_gives_the_gate_its_time_for_reruns() {
+    let inputs = [
+        ("ASSAY_REPORTS", "a/1.xml"),
+        ("ASSAY_COMMAND", "pytest --junitxml=a/1.xml"),
+        ("ASSAY_GATE", "true"),
+    ];
+    let run_key = |rerun: &str| {
+        let receiver = Receiver::start(vec![stored()]);
+        let job = Job::new(&receiver.url);
+        run_action(&job, &[&inputs[..], &[("ASSAY_RERUN", rerun)]].concat());
+        receiver.requests()[0].field("runKey")
+    };
+    // A run that may have reruns has a key, because they are parts of it.
+    assert_eq!(run_key(""), None);
+    assert!(run_key("90s").is_some());
+
+    let receiver = Receiver::start(vec![stored()]);
+    let without_gate = [inputs[0], inputs[1], ("ASSAY_RERUN", "90s")];
+    let output = run_action(&Job::new(&receiver.url), &without_gate);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr_text(&output));
 }

@@ -117,6 +117,10 @@ fn each_command_prints_the_documented_fields() {
     check("culprit", &["--good", "good", "--bad", "bad", "--root", &at("")]);
     fs::write(folder.path().join("CODEOWNERS"), "* @ada\n").unwrap();
     check("owners check", &["--root", &at("")]);
+    fs::create_dir(folder.path().join(".assay")).unwrap();
+    fs::write(folder.path().join(".assay/renames"), "2026-11-20 test a -> b\n").unwrap();
+    check("renames check", &["--root", &at("")]);
+    check("renames suggest", &["--root", &at("")]);
     check("doctor", &[]);
     check("migrate", &[]);
     check("prune", &[]);

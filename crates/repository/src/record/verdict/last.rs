@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use assay_domain::{
+    joins::Joins,
     observation::{Bitmap, History},
     test::TestOrdinal,
 };
@@ -17,6 +18,7 @@ use crate::{
         pool::Read,
     },
     read::{
+        joins,
         observation::{self, StoredFinalResult},
         verdict_block::BlockVerdict,
     },
@@ -31,6 +33,11 @@ pub(super) fn complete(
     stored: &BTreeMap<i32, BlockVerdict>,
     import_changes: &ImportChanges,
 ) -> Read<()> {
+    // A project with joined tests reuses nothing.
+    let joins = match import_changes.all {
+        true => joins::load(connection, project)?,
+        false => Joins::default(),
+    };
     let starts: HashMap<i32, At> = history
         .runs
         .iter()
@@ -57,7 +64,7 @@ pub(super) fn complete(
             unknown.push((*test, run, *start));
         }
     }
-    let stored_results = observation::stored_final_results(connection, project, &unknown)?;
+    let stored_results = observation::stored_final_results(connection, project, &joins, &unknown)?;
     let newest = newest_starts(history);
     for (test, verdict) in judged {
         let final_result = verdict
