@@ -67,7 +67,7 @@ fn targets(text: &str) -> Result<Vec<Target>, String> {
     // The whole text of an error has the line of the file, which may be a secret.
     let file: NotifyFile = toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start));
-        let line = before.map(|before| format!("line {}: ", before.lines().count().max(1)));
+        let line = before.map(|before| format!("line {}: ", before.matches('\n').count() + 1));
         format!("{}{}", line.unwrap_or_default(), without_value(error.message()))
     })?;
     file.validate().map_err(|errors| described(&errors))?;
@@ -139,7 +139,10 @@ struct Entry {
 }
 
 #[derive(Deserialize, Validate)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table such as { from = \"20:00\", to = \"07:00\" }"
+)]
 #[validate(schema(function = has_an_end))]
 struct QuietEntry {
     #[validate(custom(function = is_time))]
@@ -151,7 +154,10 @@ struct QuietEntry {
 }
 
 #[derive(Deserialize, Validate)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table such as { every = \"week\", at = \"09:00\" }"
+)]
 struct DigestEntry {
     every: EveryWord,
     #[validate(custom(function = is_time))]
@@ -168,7 +174,7 @@ enum EveryWord {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { url = … }")]
 struct SlackEntry {
     url: Option<Secret>,
     token: Option<Secret>,
@@ -177,14 +183,14 @@ struct SlackEntry {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { url = … }")]
 struct TeamsEntry {
     url: Secret,
 }
 
 // A rule of a field would need its value, which is a secret, for its error.
 #[derive(Deserialize, Validate)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { url = …, keys = […] }")]
 #[validate(schema(function = has_one_or_two_keys))]
 struct WebhookEntry {
     url: Secret,
@@ -192,7 +198,10 @@ struct WebhookEntry {
 }
 
 #[derive(Deserialize, Validate)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table such as { host = …, from = …, to = […] }"
+)]
 struct SmtpEntry {
     #[validate(length(min = 1, max = 253, message = "is empty or too long"))]
     host: String,
@@ -217,7 +226,7 @@ enum TlsWord {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { path = … }")]
 struct FileEntry {
     path: PathBuf,
     #[serde(default)]
@@ -529,8 +538,9 @@ file = { path = "/tmp/messages.txt", format = "json" }
                     "slack = { url = \"https://hooks.slack.com/services/T0/B0/hidden\" }",
                     "slack = \"https://hooks.slack.com/services/T0/B0/hidden, expected hidden\"",
                 ),
-                "invalid type, expected ",
+                "line 10: invalid type, expected a table such as { url = … }",
             ),
+            (("quiet =", "quite ="), "line 8: unknown field `quite`"),
             (("Europe/Berlin", "Mars/Olympus"), "zone is not a time zone"),
             (("\"week\"", "\"month\""), "unknown variant `month`"),
             (("\"run_failed\"", "\"run_faild\""), "line 7: "),
