@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use assay_explain::links::PublicPages;
 use assay_flakiness::Engine;
-use assay_notices::{Notifier, Outgoing, Target, test_message, text};
+use assay_notices::{Notifier, Outgoing, Sending, Target, test_message, text};
 use assay_repository::{Database, OutboxLock};
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
@@ -78,14 +78,23 @@ fn send_test(targets: &[Target], name: &str, pages: Option<&PublicPages>) -> any
 fn preview(notifier: &Notifier<'_, Database>) -> anyhow::Result<()> {
     let previews = notifier.preview(clock::now())?;
     for preview in &previews {
-        let held = match preview.is_quiet {
-            true => " after its quiet hours",
-            false => "",
+        let target = preview.target;
+        let held = match preview.sending {
+            Sending::Now => "",
+            Sending::AfterQuietHours => " after its quiet hours",
         };
-        let (target, text) = (preview.target, text::plain(&preview.content));
-        print(&format!("to {target}{held}:\n{text}\n"))?;
+        for message in &preview.messages {
+            print(&format!("to {target}{held}:\n{}\n", text::plain(message)))?;
+        }
+        if preview.is_waiting {
+            eprintln!(
+                "assay-notify: changes of {:?} to {target:?} wait for another judgement, or for the time since the last \
+                 message",
+                preview.project
+            );
+        }
     }
-    if previews.is_empty() {
+    if previews.iter().all(|preview| preview.messages.is_empty()) {
         eprintln!("assay-notify: nothing is due");
     }
     Ok(())

@@ -19,7 +19,7 @@ use assay_explain::{
 };
 
 use crate::{
-    Content, Group, Reader, Tone,
+    Content, Every, Group, Period, Reader, Tone,
     compose::{error_title, names, test_name, tests},
     content::{SENTENCE_CHARS, bounded},
     settle::{chains, leads_nowhere},
@@ -44,7 +44,7 @@ struct OfOwner {
     costly: Vec<(String, u64)>,
 }
 
-/// The content of a digest about the edges that settled in the `days` before `until`; none if there is nothing to say.
+/// The content of a digest about the edges that settled in a period; none if there is nothing to say.
 ///
 /// # Errors
 /// If the store fails.
@@ -52,13 +52,12 @@ pub fn digest(
     reader: Reader<'_>,
     project: &OutboxProject,
     edges: &[Edge],
-    (until, days): (Timestamp, i64),
+    period: Period,
     now: Timestamp,
 ) -> Result<Option<Content>, StoreError> {
-    let from = until.plus_days(-days);
     let is_within = |edge: &&Edge| {
         let settled = edge.settled;
-        settled.is_some_and(|settled| settled.at >= from && settled.at < until)
+        settled.is_some_and(|settled| settled.at >= period.from && settled.at < period.until)
     };
     let edges: Vec<Edge> = edges.iter().filter(is_within).cloned().collect();
     let errors: Vec<String> = new_errors(reader, project, &edges)?;
@@ -72,10 +71,9 @@ pub fn digest(
     let resolved = sum(|owner| owner.resolved.len());
     let headline = format!(
         "the last {}: {} broke, {flaky} became flaky, {resolved} healthy again, {}",
-        match days {
-            1 => "day".to_owned(),
-            7 => "week".to_owned(),
-            _ => format!("{days} days"),
+        match period.every {
+            Every::Day => "day",
+            Every::Week => "week",
         },
         tests(broken),
         match errors.len() {

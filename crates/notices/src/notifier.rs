@@ -3,7 +3,7 @@
 mod delivery;
 mod preview;
 
-pub use self::preview::Preview;
+pub use self::preview::{Preview, Sending};
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,7 +22,7 @@ use assay_flakiness::Diagnose;
 use uuid::Uuid;
 
 use crate::{
-    Content, Decision, Reader, Target, compose, digest, plan, settle,
+    Content, Decision, Period, Reader, Target, compose, digest, plan, settle,
     settle::{SubjectKey, chains},
 };
 
@@ -298,13 +298,12 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
     }
 }
 
-/// The end of the time of a digest that is due, and the days before it. A new target gets its first one at the next due time.
-fn due_digest(target: &Target, heads: &[MessageHead], now: Timestamp) -> Option<(Timestamp, i64)> {
-    let times = target.digest.as_ref()?;
-    let due = times.last_due(now)?;
-    let is_done = |head: &MessageHead| head.kind == MessageKind::Digest && head.created_at >= due;
-    let is_new = heads.last()?.created_at > due;
-    (!is_new && !heads.iter().any(is_done)).then(|| (due, times.days()))
+/// The period of a digest that is due. A new target gets its first one at the next due time.
+fn due_digest(target: &Target, heads: &[MessageHead], now: Timestamp) -> Option<Period> {
+    let period = target.digest.as_ref()?.last_period(now)?;
+    let is_done = |head: &MessageHead| head.kind == MessageKind::Digest && head.created_at >= period.until;
+    let is_new = heads.last()?.created_at > period.until;
+    (!is_new && !heads.iter().any(is_done)).then_some(period)
 }
 
 /// The head of a message that was just stored.

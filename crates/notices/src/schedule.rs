@@ -95,6 +95,17 @@ pub struct DigestTimes {
     pub zone: Zone,
 }
 
+/// What a digest covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period {
+    /// Its begin.
+    pub from: Timestamp,
+    /// Its end, which does not belong to it.
+    pub until: Timestamp,
+    /// Its kind.
+    pub every: Every,
+}
+
 impl DigestTimes {
     /// The last time at which a digest was due, until `now`.
     pub fn last_due(&self, now: Timestamp) -> Option<Timestamp> {
@@ -116,12 +127,15 @@ impl DigestTimes {
         None
     }
 
-    /// The days that a digest covers.
-    pub const fn days(&self) -> i64 {
-        match self.every {
-            Every::Day => 1,
-            Every::Week => 7,
-        }
+    /// The period of the last digest that was due until `now`: from the due time before it. A day of it may have 23 or 25
+    /// hours.
+    pub fn last_period(&self, now: Timestamp) -> Option<Period> {
+        let until = self.last_due(now)?;
+        Some(Period {
+            from: self.last_due(until.plus_ms(-1))?,
+            until,
+            every: self.every,
+        })
     }
 }
 
@@ -191,6 +205,54 @@ mod tests {
         assert_eq!(
             weekly.last_due(at("2026-07-13T06:00:00Z")),
             Some(at("2026-07-06T07:00:00Z"))
+        );
+    }
+
+    #[test]
+    fn periods_of_digests_have_no_gap_when_clocks_are_changed() {
+        let berlin = |every, time_of_day| DigestTimes {
+            every,
+            at: time(time_of_day),
+            zone: Zone::named("Europe/Berlin").unwrap(),
+        };
+        let daily = berlin(Every::Day, "09:00");
+        // The clocks went forward on 2026-03-29 and back on 2026-10-25.
+        for (now, from, until) in [
+            (
+                "2026-03-29T12:00:00Z",
+                "2026-03-28T08:00:00Z",
+                "2026-03-29T07:00:00Z",
+            ),
+            (
+                "2026-10-25T12:00:00Z",
+                "2026-10-24T07:00:00Z",
+                "2026-10-25T08:00:00Z",
+            ),
+            (
+                "2026-10-26T12:00:00Z",
+                "2026-10-25T08:00:00Z",
+                "2026-10-26T08:00:00Z",
+            ),
+        ] {
+            let period = daily.last_period(at(now)).unwrap();
+            assert_eq!((period.from, period.until), (at(from), at(until)), "{now}");
+        }
+        // 02:30 did not exist on the first day, and existed twice on the other.
+        let nightly = berlin(Every::Day, "02:30");
+        for (now, until) in [
+            ("2026-03-29T00:59:00Z", "2026-03-28T01:30:00Z"),
+            ("2026-03-29T01:30:00Z", "2026-03-29T01:30:00Z"),
+            ("2026-10-25T00:30:00Z", "2026-10-25T00:30:00Z"),
+            ("2026-10-25T01:30:00Z", "2026-10-25T00:30:00Z"),
+        ] {
+            assert_eq!(nightly.last_due(at(now)), Some(at(until)), "{now}");
+        }
+        // 2026-10-19 and 2026-10-26 are Mondays.
+        let weekly = berlin(Every::Week, "09:00").last_period(at("2026-10-27T00:00:00Z"));
+        let weekly = weekly.unwrap();
+        assert_eq!(
+            (weekly.from, weekly.until),
+            (at("2026-10-19T07:00:00Z"), at("2026-10-26T08:00:00Z"))
         );
     }
 

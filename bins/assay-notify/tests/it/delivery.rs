@@ -235,6 +235,11 @@ fn a_recovery_continues_the_thread_and_a_preview_changes_nothing() {
     import(&world, 40, "e000000000", &outcomes(3, 0));
     pass(&world, &text);
     assert_eq!(lines().len(), 1, "an hour has not passed");
+    let waiting = stderr_text(&run(&world, &text, &["--dry-run"]));
+    assert!(
+        waiting.contains("changes of \"web\" to \"log\" wait") && waiting.contains("nothing is due"),
+        "{waiting}"
+    );
     world
         .database
         .execute("UPDATE message SET created_at = created_at - interval '1 hour'");

@@ -10,15 +10,28 @@ use assay_domain::{
 use super::{Notifier, due_digest, last_changes, of_json};
 use crate::{Content, Decision, Target, compose, digest, plan, settle};
 
-/// A message that would be sent.
+/// What would be sent to a target about a project.
 #[derive(Debug)]
 pub struct Preview<'a> {
     /// The target's name.
     pub target: &'a str,
-    /// Whether it waits for the end of the target's quiet hours.
-    pub is_quiet: bool,
-    /// Its content.
-    pub content: Content,
+    /// The project's name.
+    pub project: String,
+    /// When the messages would be sent.
+    pub sending: Sending,
+    /// What would be sent.
+    pub messages: Vec<Content>,
+    /// Whether changes wait until they are certain, or until the last message is long enough ago.
+    pub is_waiting: bool,
+}
+
+/// When messages would be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sending {
+    /// With the next pass.
+    Now,
+    /// After the target's quiet hours.
+    AfterQuietHours,
 }
 
 impl<S: Store + Outbox> Notifier<'_, S> {
@@ -35,11 +48,11 @@ impl<S: Store + Outbox> Notifier<'_, S> {
             let mut edges = self.store.settled(project.project.id)?;
             edges.extend(
                 unsettled
-                    .into_iter()
+                    .iter()
                     .filter(|edge| due.contains(&edge.number))
                     .map(|edge| Edge {
                         settled: Some(Settled { batch, at: now }),
-                        ..edge
+                        ..edge.clone()
                     }),
             );
             for target in &self.targets {
@@ -47,19 +60,25 @@ impl<S: Store + Outbox> Notifier<'_, S> {
                 if events.is_empty() {
                     continue;
                 }
-                for content in self.contents(&project, target, &events, &edges, now)? {
-                    previews.push(Preview {
-                        target: &target.name,
-                        is_quiet: target.is_quiet(now),
-                        content,
-                    });
-                }
+                let (messages, holds_back) = self.contents(&project, target, &events, &edges, now)?;
+                let is_uncertain = |edge: &&Edge| !due.contains(&edge.number) && events.contains(&edge.event);
+                previews.push(Preview {
+                    target: &target.name,
+                    project: project.project.name.clone(),
+                    sending: match target.is_quiet(now) {
+                        true => Sending::AfterQuietHours,
+                        false => Sending::Now,
+                    },
+                    messages,
+                    is_waiting: holds_back || unsettled.iter().any(|edge| is_uncertain(&edge)),
+                });
             }
         }
         Ok(previews)
     }
 
-    /// What a target would get: what is stored and not delivered, then what would be written.
+    /// What a target would get: what is stored and not delivered, then what would be written. Also returns whether other
+    /// changes wait.
     fn contents(
         &self,
         project: &OutboxProject,
@@ -67,7 +86,7 @@ impl<S: Store + Outbox> Notifier<'_, S> {
         events: &[ChatEvent],
         edges: &[Edge],
         now: Timestamp,
-    ) -> Result<Vec<Content>, StoreError> {
+    ) -> Result<(Vec<Content>, bool), StoreError> {
         let stored = self.store.undelivered(project.project.id, &target.name)?;
         let mut contents: Vec<Content> = stored
             .iter()
@@ -75,13 +94,14 @@ impl<S: Store + Outbox> Notifier<'_, S> {
             .collect::<Result<_, _>>()?;
         let heads = self.store.messages(project.project.id, &target.name)?;
         let through = heads.first().map_or(project.last_batch, |newest| newest.through);
-        if let Decision::Send(sent) = plan(edges, events, through, last_changes(&heads), now) {
-            contents.push(compose::changes(self.reader(), project, &sent, now)?);
+        let decision = plan(edges, events, through, last_changes(&heads), now);
+        if let Decision::Send(sent) = &decision {
+            contents.push(compose::changes(self.reader(), project, sent, now)?);
         }
         if let Some(due) = due_digest(target, &heads, now) {
             contents.extend(digest(self.reader(), project, edges, due, now)?);
         }
-        Ok(contents)
+        Ok((contents, decision == Decision::Wait))
     }
 
     /// What is unclear about the projects that the targets name, as sentences.
