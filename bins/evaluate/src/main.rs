@@ -105,6 +105,9 @@ enum Command {
         /// How many times as long a planted test takes.
         #[arg(long, default_value_t = 1.5)]
         factor: f64,
+        /// The runs in which it does.
+        #[arg(long, default_value_t = 1)]
+        after: u32,
     },
     /// Search planted commits in simulated histories with a test that also fails by itself.
     Bisect {
@@ -198,7 +201,7 @@ fn main() -> anyhow::Result<()> {
             budget,
             seed,
         } => print!("{}", burn_in::table(changes, budget, seed)),
-        Command::Slower { seeds, factor } => print!("{}", slower::table(&seeds, factor)),
+        Command::Slower { seeds, factor, after } => print!("{}", slower::table(&seeds, factor, after)),
         Command::Bisect { histories, seed } => print!("{}", bisect::table(histories, seed)),
         Command::Correlation { folder } => print!("{}", correlation::table(&folder)?),
         Command::Real {

@@ -1,6 +1,8 @@
 //! Plants slower tests into simulated durations, and counts which are found.
 
-use assay_flakiness::durations::{Durations, compare};
+use std::collections::BTreeSet;
+
+use assay_flakiness::durations::{Durations, change_points, compare};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use crate::score::Calls;
@@ -16,7 +18,7 @@ const RUNS: u32 = 50;
 const PLANTED: f64 = 0.02;
 
 /// Precision and recall at each noise: the 95th percentile of the noise of a duration without the factor of its run.
-pub(crate) fn table(seeds: &[u64], factor: f64) -> String {
+pub(crate) fn table(seeds: &[u64], factor: f64, after: u32) -> String {
     let mut text = String::from("| noise (p95) | precision | recall | planted |\n|---|---|---|---|\n");
     for noise in [0.10, 0.135, 0.17] {
         let mut calls = Calls::default();
@@ -24,7 +26,7 @@ pub(crate) fn table(seeds: &[u64], factor: f64) -> String {
         for seed in seeds {
             let mut random = StdRng::seed_from_u64(*seed);
             for _ in 0..RUNS {
-                planted += add(&mut random, (noise, factor), &mut calls);
+                planted += add(&mut random, (noise, factor, after), &mut calls);
             }
         }
         text += &format!(
@@ -37,8 +39,9 @@ pub(crate) fn table(seeds: &[u64], factor: f64) -> String {
     text
 }
 
-/// Judges one run after ten earlier ones; returns how many tests became slower.
-fn add(random: &mut StdRng, (noise, factor): (f64, f64), calls: &mut Calls) -> u32 {
+/// Judges runs after ten earlier ones, in which planted tests are slower; returns how many there are. One run is compared
+/// with the earlier ones, several are searched for a change point.
+fn add(random: &mut StdRng, (noise, factor, after): (f64, f64, u32), calls: &mut Calls) -> u32 {
     // Durations of tests range from 0.1 s to a minute.
     let usual: Vec<f64> = (0..TESTS)
         .map(|_| random.random_range(100.0_f64.ln()..60_000.0_f64.ln()))
@@ -46,13 +49,13 @@ fn add(random: &mut StdRng, (noise, factor): (f64, f64), calls: &mut Calls) -> u
     // Tests differ in their noise by a factor of up to two.
     let scales: Vec<f64> = (0..TESTS).map(|_| random.random_range(0.67..1.33)).collect();
     let slower: Vec<bool> = (0..TESTS).map(|_| random.random_bool(PLANTED)).collect();
-    let run = |random: &mut StdRng, is_last: bool| -> Durations {
+    let run = |random: &mut StdRng, is_later: bool| -> Durations {
         // Machines differ by a quarter.
         let machine = normal(random) * 0.22;
         (0..TESTS)
             .zip(usual.iter().zip(&scales).zip(&slower))
             .map(|(test, ((usual, scale), slower))| {
-                let planted = if is_last && *slower { factor.ln() } else { 0.0 };
+                let planted = if is_later && *slower { factor.ln() } else { 0.0 };
                 // The 95th percentile of an absolute value of Student's t with 5 degrees of freedom is 2.571.
                 let own = student(random) / 2.571 * noise.ln_1p() * scale;
                 (test, rounded((usual + machine + own + planted).exp()))
@@ -60,12 +63,23 @@ fn add(random: &mut StdRng, (noise, factor): (f64, f64), calls: &mut Calls) -> u
             .collect()
     };
     let earlier: Vec<Durations> = (0..EARLIER).map(|_| run(random, false)).collect();
-    let (found, _) = compare(&earlier, &run(random, true));
+    let found: BTreeSet<u32> = match after {
+        1 => {
+            let (found, _) = compare(&earlier, &run(random, true));
+            let called = found.into_iter().filter(|found| found.probability >= CALLED);
+            called.map(|found| found.test).collect()
+        }
+        after => {
+            let mut runs = earlier;
+            runs.extend((0..after).map(|_| run(random, true)));
+            let called = change_points(&runs)
+                .into_iter()
+                .filter(|found| found.probability >= CALLED);
+            called.map(|found| found.test).collect()
+        }
+    };
     for (test, slower) in (0..TESTS).zip(&slower) {
-        let called = found
-            .iter()
-            .any(|found| found.test == test && found.probability >= CALLED);
-        calls.add(called, *slower);
+        calls.add(found.contains(&test), *slower);
     }
     u32::try_from(slower.iter().filter(|slower| **slower).count()).unwrap_or(u32::MAX)
 }

@@ -11,4 +11,5 @@ pub mod links;
 pub mod markdown;
 pub mod owners;
 pub mod prompt;
+pub mod slower;
 pub mod stable_branch;

@@ -5,9 +5,13 @@
 //! estimated from its own runs and drawn towards that of all tests. Its tails are those of Student's t, because durations have
 //! outliers. The probability is that of a lasting factor against that of noise.
 
+mod change_point;
+
 use std::collections::BTreeMap;
 
 use assay_domain::test::TestOrdinal;
+
+pub use change_point::{ChangePoint, change_points};
 
 /// The fewest earlier runs in which a test has a duration.
 pub const FEWEST_RUNS: usize = 5;
@@ -94,6 +98,44 @@ pub fn compare(earlier: &[Durations], run: &Durations) -> (Vec<SlowerTest>, f64)
     (slower.collect(), whole)
 }
 
+/// The logarithms of a test's durations, each with the index of its run.
+type Logs = Vec<(usize, f64)>;
+
+/// The logarithms of the durations of each test with enough runs, without the factors of the runs.
+fn logs_without_factors(runs: &[Durations]) -> BTreeMap<TestOrdinal, Logs> {
+    let mut logs: BTreeMap<TestOrdinal, Logs> = BTreeMap::new();
+    for (run, durations) in runs.iter().enumerate() {
+        for (test, duration) in durations {
+            logs.entry(*test).or_default().push((run, log(*duration)));
+        }
+    }
+    logs.retain(|_, of_test| of_test.len() >= FEWEST_RUNS);
+    let mut differences: Vec<Vec<f64>> = vec![Vec::new(); runs.len()];
+    for of_test in logs.values() {
+        let mut all: Vec<f64> = of_test.iter().map(|(_, log)| *log).collect();
+        let center = median(&mut all).unwrap_or(0.0);
+        for (run, log) in of_test {
+            if let Some(of_run) = differences.get_mut(*run) {
+                of_run.push(log - center);
+            }
+        }
+    }
+    let factors: Vec<f64> = differences
+        .iter_mut()
+        .map(|of_run| median(of_run).unwrap_or(0.0))
+        .collect();
+    for (run, log) in logs.values_mut().flatten() {
+        *log -= factors.get(*run).copied().unwrap_or(0.0);
+    }
+    logs
+}
+
+/// The median noise of tests.
+fn pooled(noises: impl Iterator<Item = f64>) -> f64 {
+    let mut noises: Vec<f64> = noises.collect();
+    median(&mut noises).unwrap_or(0.0).max(LEAST_NOISE)
+}
+
 /// The usual durations of tests.
 struct Usual {
     tests: BTreeMap<TestOrdinal, UsualTest>,
@@ -109,61 +151,45 @@ struct UsualTest {
     runs: f64,
 }
 
+impl UsualTest {
+    fn of(logs: impl Iterator<Item = f64>) -> Self {
+        let mut logs: Vec<f64> = logs.collect();
+        let center = median(&mut logs).unwrap_or(0.0);
+        let mut deviations: Vec<f64> = logs.iter().map(|log| (log - center).abs()).collect();
+        Self {
+            center,
+            noise: median(&mut deviations).unwrap_or(0.0) * DEVIATION,
+            runs: f64::from(u32::try_from(logs.len()).unwrap_or(u32::MAX)),
+        }
+    }
+
+    /// The noise of one duration, drawn towards that of all tests.
+    fn scale(&self, pooled: f64) -> f64 {
+        let own = (self.runs - 1.0).max(1.0);
+        let variance = (POOLED * pooled.powi(2) + own * self.noise.powi(2)) / (POOLED + own);
+        let jitter = JITTER_MS / self.center.exp().max(1.0);
+        (variance + jitter.powi(2)).sqrt()
+    }
+}
+
 impl Usual {
     fn of(earlier: &[Durations]) -> Self {
-        let mut logs: BTreeMap<TestOrdinal, Vec<(usize, f64)>> = BTreeMap::new();
-        for (run, durations) in earlier.iter().enumerate() {
-            for (test, duration) in durations {
-                logs.entry(*test).or_default().push((run, log(*duration)));
-            }
-        }
-        logs.retain(|_, of_test| of_test.len() >= FEWEST_RUNS);
-        let mut differences: Vec<Vec<f64>> = vec![Vec::new(); earlier.len()];
-        for of_test in logs.values() {
-            let mut all: Vec<f64> = of_test.iter().map(|(_, log)| *log).collect();
-            let center = median(&mut all).unwrap_or(0.0);
-            for (run, log) in of_test {
-                if let Some(of_run) = differences.get_mut(*run) {
-                    of_run.push(log - center);
-                }
-            }
-        }
-        let factors: Vec<f64> = differences
-            .iter_mut()
-            .map(|of_run| median(of_run).unwrap_or(0.0))
-            .collect();
-        let usual_test = |of_test: &Vec<(usize, f64)>| {
-            let without_factor = |(run, log): &(usize, f64)| log - factors.get(*run).copied().unwrap_or(0.0);
-            let mut all: Vec<f64> = of_test.iter().map(without_factor).collect();
-            let center = median(&mut all).unwrap_or(0.0);
-            let mut deviations: Vec<f64> = all.iter().map(|log| (log - center).abs()).collect();
-            UsualTest {
-                center,
-                noise: median(&mut deviations).unwrap_or(0.0) * DEVIATION,
-                runs: f64::from(u32::try_from(of_test.len()).unwrap_or(u32::MAX)),
-            }
-        };
+        let logs = logs_without_factors(earlier);
+        let usual = |of_test: &Logs| UsualTest::of(of_test.iter().map(|(_, log)| *log));
         let tests: BTreeMap<TestOrdinal, UsualTest> = logs
             .iter()
-            .map(|(test, of_test)| (*test, usual_test(of_test)))
+            .map(|(test, of_test)| (*test, usual(of_test)))
             .collect();
-        let mut noise: Vec<f64> = tests.values().map(|test| test.noise).collect();
         Self {
-            noise: median(&mut noise).unwrap_or(0.0).max(LEAST_NOISE),
+            noise: pooled(tests.values().map(|test| test.noise)),
             tests,
         }
     }
 
     /// P(the test became slower), by the difference of its logarithm from the usual one.
     fn probability(&self, test: &UsualTest, difference: f64) -> f64 {
-        let own = (test.runs - 1.0).max(1.0);
-        let variance = (POOLED * self.noise.powi(2) + own * test.noise.powi(2)) / (POOLED + own);
-        let jitter = JITTER_MS / test.center.exp().max(1.0);
-        let scale = ((variance + jitter.powi(2)) * (1.0 + 1.0 / test.runs)).sqrt();
-        // Student's density without its constant factor, which cancels out.
-        let density = |difference: f64| {
-            (1.0 + (difference / scale).powi(2) / FREEDOM).powf(-f64::midpoint(FREEDOM, 1.0))
-        };
+        let scale = test.scale(self.noise) * (1.0 + 1.0 / test.runs).sqrt();
+        let density = |difference: f64| log_density(difference / scale).exp();
         let at_step = |step: u32| {
             let shift = STEP * f64::from(step);
             STEP / MEAN * (-shift / MEAN).exp() * density(difference - LEAST - shift)
@@ -172,6 +198,11 @@ impl Usual {
         let noise = (1.0 - PRIOR) * density(difference);
         slower / (slower + noise)
     }
+}
+
+/// The logarithm of Student's density without its constant, which cancels out.
+fn log_density(deviation: f64) -> f64 {
+    -f64::midpoint(FREEDOM, 1.0) * (deviation.powi(2) / FREEDOM).ln_1p()
 }
 
 fn log(duration_ms: u64) -> f64 {

@@ -49,5 +49,6 @@ mod rerun;
 mod roles;
 mod shards;
 mod shared_answers;
+mod slower;
 mod statements;
 mod verdicts;

@@ -16,7 +16,7 @@ use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_inst
 
 /// Every route with its maximum number of statements, and whether they are in a transaction, which costs two more
 /// round trips.
-const STATEMENTS: [(&str, usize, bool); 16] = [
+const STATEMENTS: [(&str, usize, bool); 17] = [
     ("/projects", 1, false),
     ("/projects/{projectId}/runs", 1, false),
     ("/projects/{projectId}/runs/{runId}", 5, true),
@@ -32,6 +32,7 @@ const STATEMENTS: [(&str, usize, bool); 16] = [
     ("/projects/{projectId}/settings", 1, false),
     ("/projects/{projectId}/branches", 1, false),
     ("/projects/{projectId}/timings", 4, true),
+    ("/projects/{projectId}/slower", 4, true),
     ("/projects/{projectId}/uploads", 2, false),
 ];
 

@@ -11,6 +11,7 @@ mod projects;
 mod runs;
 mod settings;
 mod signatures;
+mod slower;
 mod timings;
 mod uploads;
 mod verdict;
@@ -49,6 +50,7 @@ pub const ROUTES: &[Route] = &[
     settings::SHOW,
     branches::LIST,
     timings::LIST,
+    slower::LIST,
     uploads::LIST,
 ];
 

@@ -103,6 +103,11 @@ const ROWS: &[Row] = &[
         query_parameters: &["before"],
     },
     Row {
+        path: "/projects/{projectId}/slower",
+        not_found: Some("project_not_found"),
+        query_parameters: &[],
+    },
+    Row {
         path: "/projects/{projectId}/uploads",
         not_found: Some("project_not_found"),
         query_parameters: &["limit"],
