@@ -382,16 +382,16 @@ mod tests {
     fn a_pass_makes_an_even_chance_a_small_one_and_a_second_pass_a_smaller_one() {
         let with_file = |failed: &[bool]| mine_after(suspect(0.5), RerunKind::WithFile, failed);
         assert_eq!(with_file(&[]), 0.5);
-        // 0.98 (0.9 0.002 + 0.1 0.4) / 0.5 to 1.
+        // 0.94 (0.9 0.002 + 0.1 0.4) / 0.5 to 1.
         assert!(
-            (with_file(&[false]) - 0.075_7).abs() < 1e-3,
+            (with_file(&[false]) - 0.073).abs() < 1e-3,
             "{}",
             with_file(&[false])
         );
         assert!(with_file(&[false, false]) < 0.04);
         // The change may still spoil what the tests of the process share.
         let alone = mine_after(suspect(0.5), RerunKind::Alone, &[false; 4]);
-        assert!((0.02..0.03).contains(&alone), "{alone}");
+        assert!((0.06..0.08).contains(&alone), "{alone}");
         let own_process = Suspect {
             process: ProcessOf::Test,
             ..suspect(0.5)

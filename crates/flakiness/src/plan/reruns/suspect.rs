@@ -8,7 +8,7 @@ use crate::model::{BROKEN_PASSES, RETRY_FAILS};
 
 /// The share of breakages that a test shows only beside the other tests of its file, because the change spoils what
 /// they share. Chosen, not measured.
-const SHARED_IN_FILE: f64 = 0.02;
+const SHARED_IN_FILE: f64 = 0.06;
 /// The same beside tests of other files, where files share a process.
 const SHARED_BY_FILES: f64 = 0.005;
 /// The share of breakages with which a test fails only sometimes, and how often it then fails. Chosen on simulations.
