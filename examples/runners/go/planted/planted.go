@@ -12,9 +12,16 @@ func has(fault string) bool {
 	return strings.Contains(" "+os.Getenv("PLANTED")+" ", " "+fault+" ")
 }
 
+var calls int
+
 // Fails the test with this fault.
 func Fails(t *testing.T, fault string) {
 	t.Helper()
+	calls++
+	// Earlier tests of the package spoil what this one needs.
+	if fault == "breakage" && calls > 1 && has("polluted") {
+		t.Errorf("planted: polluted")
+	}
 	if has(fault) {
 		t.Errorf("planted: %s", fault)
 	}

@@ -1,7 +1,12 @@
 // Faults that the variable PLANTED names, one a word.
 const isPlanted = (fault) => (process.env.PLANTED ?? '').split(' ').includes(fault);
 
+let calls = 0;
+
 exports.passesWithout = (fault) => {
+  calls += 1;
+  // Earlier tests of the file spoil what this one needs.
+  if (fault === 'breakage' && calls > 1 && isPlanted('polluted')) throw new Error('planted: polluted');
   if (isPlanted(fault)) throw new Error(`planted: ${fault}`);
 };
 

@@ -9,7 +9,12 @@ public class Planted {
     return Arrays.asList(System.getenv().getOrDefault("PLANTED", "").split(" ")).contains(fault);
   }
 
+  private static int calls;
+
   public static void fails(String fault) {
+    calls++;
+    // Earlier tests of the process spoil what this one needs.
+    if (fault.equals("breakage") && calls > 1 && has("polluted")) throw new AssertionError("planted: polluted");
     if (has(fault)) throw new AssertionError("planted: " + fault);
   }
 
