@@ -11,7 +11,16 @@
 //! date, because branches report old names for a while. Only lines of one date that exchange names count for earlier runs
 //! alone.
 
+mod cycles;
+mod line;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use cycles::{Cycles, without_repetitions};
+pub use line::quoted;
+use line::{Kind, Line};
 
 use crate::{
     test::{TestName, TestOrdinal},
@@ -35,41 +44,6 @@ impl RenamesFile {
 
 /// Most lines. A larger file renames nothing.
 const MOST_LINES: usize = 4_000;
-/// Most dates on which names are exchanged.
-const MOST_EXCHANGES: usize = 20;
-/// What stands between the names of a line.
-const ARROW: &str = " -> ";
-
-/// What a line renames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Kind {
-    /// A test, by its full name.
-    Test,
-    /// A file, or a folder if the name ends with `/`.
-    File,
-}
-
-impl Kind {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Test => "test",
-            Self::File => "file",
-        }
-    }
-}
-
-/// A line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Line {
-    /// From 1.
-    number: usize,
-    /// The start of its day.
-    date: Timestamp,
-    kind: Kind,
-    old: String,
-    new: String,
-}
-
 /// A line that is left out.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("line {line}: {reason}")]
@@ -294,8 +268,8 @@ impl Renames {
         name: &str,
         period: Option<Timestamp>,
         step_of: impl Fn(&str, usize) -> Option<usize>,
-    ) -> Vec<(usize, String)> {
-        let mut way: Vec<(usize, String)> = Vec::new();
+    ) -> Way {
+        let mut way = Way::new();
         let mut from = 0;
         loop {
             let current = way.last().map_or(name, |(_, name)| name.as_str());
@@ -338,176 +312,10 @@ impl Renames {
 
 /// The ways of files, each found once.
 #[derive(Default)]
-struct FileWays(HashMap<(String, Option<Timestamp>), Vec<(usize, String)>>);
+struct FileWays(HashMap<(String, Option<Timestamp>), Way>);
 
-impl Line {
-    /// A line of the file; none for a comment and an empty line.
-    fn parse(number: usize, text: &str) -> Result<Option<Self>, String> {
-        let text = text.trim();
-        if text.is_empty() || text.starts_with('#') {
-            return Ok(None);
-        }
-        let form = || format!("expected a date, test or file, and OLD{ARROW}NEW");
-        let (date, rest) = text.split_once(' ').ok_or_else(form)?;
-        let date = format!("{date}T00:00:00Z")
-            .parse()
-            .map_err(|_| format!("{date:?} is no date such as 2026-11-27"))?;
-        let (kind, rest) = rest.trim_start().split_once(' ').ok_or_else(form)?;
-        let kind = match kind {
-            "test" => Kind::Test,
-            "file" => Kind::File,
-            other => return Err(format!("{other:?} is neither test nor file")),
-        };
-        let splits = rest.match_indices(ARROW).filter_map(|(index, _)| {
-            let old = unquoted(rest.get(..index)?)?;
-            Some((old, unquoted(rest.get(index + ARROW.len()..)?)?))
-        });
-        let [(old, new)] =
-            <[_; 1]>::try_from(splits.collect::<Vec<_>>()).map_err(|splits| match splits.len() {
-                0 if rest.matches(ARROW).count() < 2 => form(),
-                _ => format!("{ARROW:?} occurs twice; put a name that has it in double quotes"),
-            })?;
-        let is_folder = |name: &str| name.ends_with('/');
-        if old == new {
-            return Err("both names are the same".to_owned());
-        }
-        if kind == Kind::File && is_folder(&old) != is_folder(&new) {
-            return Err("a folder ends with / on both sides".to_owned());
-        }
-        Ok(Some(Self {
-            number,
-            date,
-            kind,
-            old,
-            new,
-        }))
-    }
-
-    /// A file with this name or in this folder under its new name.
-    fn renamed_file(&self, file: &str) -> String {
-        let rest = file.strip_prefix(self.old.as_str()).unwrap_or_default();
-        format!("{}{rest}", self.new)
-    }
-}
-
-/// A name, as it is or in double quotes with `\"` and `\\`.
-fn unquoted(text: &str) -> Option<String> {
-    let text = text.trim();
-    let Some(quoted) = text.strip_prefix('"') else {
-        let is_plain = !text.is_empty() && !text.contains(ARROW);
-        return is_plain.then(|| text.to_owned());
-    };
-    let mut name = String::new();
-    let mut characters = quoted.chars();
-    loop {
-        match characters.next()? {
-            '\\' => name.push(characters.next().filter(|next| ['"', '\\'].contains(next))?),
-            '"' => return (characters.as_str().is_empty() && !name.is_empty()).then_some(name),
-            other => name.push(other),
-        }
-    }
-}
-
-/// A name as a line has it.
-pub fn quoted(name: &str) -> String {
-    let is_plain = !name.contains(ARROW) && !name.starts_with('"') && name.trim() == name;
-    match is_plain {
-        true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")),
-    }
-}
-
-/// Leaves out lines that rename what another line renames, and lines to the name of another line.
-fn without_repetitions(lines: Vec<Line>, problems: &mut Vec<RenameProblem>) -> Vec<Line> {
-    let (mut by_old, mut by_new) = (HashMap::new(), HashMap::new());
-    let mut unique = Vec::with_capacity(lines.len());
-    for line in lines {
-        let reason = match (
-            by_old.get(&(line.kind, line.old.clone())),
-            by_new.get(&(line.kind, line.new.clone())),
-        ) {
-            (Some(other), _) => format!(
-                "line {other} renames the same {}; keep one of them",
-                line.kind.as_str()
-            ),
-            (None, Some(other)) => format!(
-                "line {other} has the same new name; two {}s cannot become one",
-                line.kind.as_str()
-            ),
-            (None, None) => {
-                by_old.insert((line.kind, line.old.clone()), line.number);
-                by_new.insert((line.kind, line.new.clone()), line.number);
-                unique.push(line);
-                continue;
-            }
-        };
-        problems.push(RenameProblem {
-            line: line.number,
-            reason,
-        });
-    }
-    unique
-}
-
-/// The lines that lead back to their old name. Those of one date exchange names; others are refused.
-#[derive(Default)]
-struct Cycles {
-    /// The first line of its exchange, for each line of one.
-    exchanges: BTreeMap<usize, usize>,
-    /// Why a line is refused.
-    refused: BTreeMap<usize, String>,
-    /// The exchanges by their dates.
-    dates: BTreeMap<Timestamp, Vec<usize>>,
-}
-
-impl Cycles {
-    fn of(lines: &[Line]) -> Self {
-        let next: HashMap<(Kind, &str), &Line> = lines
-            .iter()
-            .map(|line| ((line.kind, line.old.as_str()), line))
-            .collect();
-        let mut cycles = Self::default();
-        let mut visited = HashSet::new();
-        for start in lines {
-            // Each old and each new name occurs once, so a way is a chain or a cycle.
-            let mut way: Vec<&Line> = Vec::new();
-            let mut current = Some(start);
-            while let Some(line) = current.filter(|line| visited.insert(line.number)) {
-                way.push(line);
-                current = next.get(&(line.kind, line.new.as_str())).copied();
-            }
-            let is_cycle = !way.is_empty() && current.is_some_and(|line| line.number == start.number);
-            if is_cycle {
-                cycles.add(start, &way);
-            }
-        }
-        cycles
-    }
-
-    fn add(&mut self, first: &Line, cycle: &[&Line]) {
-        let of_one_date = cycle.iter().all(|line| line.date == first.date);
-        for line in cycle {
-            if of_one_date {
-                self.exchanges.insert(line.number, first.number);
-                self.dates.entry(line.date).or_default().push(line.number);
-            } else {
-                let reason = format!(
-                    "leads back to {:?} by lines of other dates; remove the lines that no longer hold",
-                    line.old
-                );
-                self.refused.insert(line.number, reason);
-            }
-        }
-    }
-
-    fn refuse_beyond_most_dates(&mut self) {
-        for number in self.dates.values().skip(MOST_EXCHANGES).flatten() {
-            self.exchanges.remove(number);
-            let reason = format!("expected at most {MOST_EXCHANGES} dates with exchanged names");
-            self.refused.insert(*number, reason);
-        }
-    }
-}
+/// The names that a name gets, each with the place of its step.
+type Way = Vec<(usize, String)>;
 
 /// The present name of a test in some runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -566,6 +374,3 @@ impl Renames {
         joins
     }
 }
-
-#[cfg(test)]
-mod tests;

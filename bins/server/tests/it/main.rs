@@ -25,6 +25,7 @@ mod everything;
 mod evidence;
 mod failures;
 mod flow;
+mod forty_jobs;
 mod gate;
 mod gate_decisions;
 mod generated_history;

@@ -208,7 +208,8 @@ fn retried(
     from: At,
     to: At,
 ) -> Read<HashMap<(i32, i32), TestOutcome>> {
-    let rows: Vec<((i32, i32), i32, i16, Option<i64>)> = attempt::table
+    type Row = ((i32, i32), i32, i16, Option<i64>);
+    let rows: Vec<Row> = attempt::table
         .filter(attempt::project_id.eq(project))
         .filter(of_tests(tests))
         .filter(attempt::started_at.between(from, to))
