@@ -87,6 +87,35 @@ fn a_real_allure_result_names_the_files_beside_it() {
 }
 
 #[test]
+fn a_real_report_of_mochawesome_names_the_files_of_its_context() {
+    let report = rooted(
+        vec![support::file("mochawesome/files.json")],
+        "/home/runner/work/acme-shop/acme-mocha",
+    );
+    let of_test = |name: &str| {
+        let test = report
+            .tests
+            .iter()
+            .find(|test| test.test.name.ends_with(name))
+            .unwrap();
+        files(test.attempts.last().unwrap())
+    };
+    assert_eq!(
+        of_test("pays"),
+        [
+            ("screenshot".to_owned(), None, text("shots/cart-pays.png")),
+            ("page.png".to_owned(), None, text("shots/page.png")),
+            (
+                "cart.mp4".to_owned(),
+                None,
+                text("https://files.test/videos/cart.mp4")
+            ),
+        ]
+    );
+    assert_eq!(of_test("adds"), []);
+}
+
+#[test]
 fn the_output_of_a_junit_case_is_that_of_its_failure_without_the_named_files() {
     let attempts = read(
         "r.xml",
