@@ -152,7 +152,7 @@ pub const ROUTES: [Route; 15] = [
     },
     Route {
         segments: &["{project}", "flaky"],
-        parameters: &["status", "sort", "search", "page", "perPage", "explain"],
+        parameters: &["status", "sort", "search", "owner", "page", "perPage", "explain"],
     },
     Route {
         segments: &["{project}", "settings"],
@@ -169,4 +169,4 @@ pub const ROUTES: [Route; 15] = [
 ];
 
 /// Parameters that permit any text, limited at most in length.
-pub const FREE: [&str; 3] = ["branch", "search", "filePath"];
+pub const FREE: [&str; 4] = ["branch", "search", "owner", "filePath"];

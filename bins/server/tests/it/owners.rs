@@ -149,6 +149,10 @@ fn owners_are_shown_on_pages_in_the_comment_and_in_the_list_of_flaky_tests() {
     }
     let flaky = ingest.read("/flaky");
     assert_eq!(flaky["tests"][0]["owners"], json!(["@org/cart"]), "{flaky}");
+    for (owner, total) in [("%40ORG%2Fcart", 1), ("%40org%2Fall", 0), ("unowned", 0)] {
+        let owned = ingest.read(&format!("/flaky?owner={owner}"));
+        assert_eq!(owned["page"]["total"], total, "{owner}: {owned}");
+    }
 
     let fields = [
         ("branch", "topic"),

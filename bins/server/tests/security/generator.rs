@@ -219,6 +219,7 @@ impl<'a> Generator<'a> {
             }
             "direction" => &["next", "prev", "up"],
             "category" => &["assertion", "network", "other", "none"],
+            "owner" => &["@org/web", "unowned", "%40a"],
             "search" => &["pays", "a", "%25", "_", "%5C", "x%27"],
             "sort" => &["timeLost", "rate", "impact", "occurrences", "lastSeen", "name"],
             "page" => &["1", "2", "3", "0", "007", "99999"],

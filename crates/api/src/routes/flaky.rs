@@ -1,6 +1,9 @@
 //! The flaky list: the engine's live verdicts over its fixed window.
 
-use assay_domain::verdict::{FlakySort, VerdictStatus};
+use assay_domain::{
+    owners::OwnerFilter,
+    verdict::{FlakySort, VerdictStatus},
+};
 use assay_explain::flaky::{FlakyQuery, flaky_list};
 
 #[cfg(test)]
@@ -23,6 +26,7 @@ pub(super) const LIST: Route = Route {
             "flakyStatus",
             "flakySort",
             "testSearch",
+            "owner",
             "page",
             "perPage",
             "explain",
@@ -37,7 +41,7 @@ pub(super) const LIST: Route = Route {
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let parameters = call.query();
     let query = FlakyQuery {
-        owner: None,
+        owner: parameters.text("owner")?.as_deref().map(OwnerFilter::of),
         status: parameters.parse("status", "must be one of flaky, broken", |word| match word {
             "flaky" => Some(VerdictStatus::Flaky),
             "broken" => Some(VerdictStatus::Broken),

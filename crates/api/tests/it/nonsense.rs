@@ -30,6 +30,7 @@ fn pair() -> impl Strategy<Value = String> {
         Just("filePath"),
         Just("category"),
         Just("search"),
+        Just("owner"),
         Just("sort"),
         Just("page"),
         Just("explain"),

@@ -85,7 +85,7 @@ const ROWS: &[Row] = &[
     Row {
         path: "/projects/{projectId}/flaky",
         not_found: Some("project_not_found"),
-        query_parameters: &["status", "sort", "search", "page", "perPage", "explain"],
+        query_parameters: &["status", "sort", "search", "owner", "page", "perPage", "explain"],
     },
     Row {
         path: "/projects/{projectId}/settings",
