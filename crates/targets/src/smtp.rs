@@ -203,7 +203,7 @@ fn is_unreached(error: &Error) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::{io::Write as _, net::TcpListener, thread};
+    use std::{io::Write as _, net::TcpListener, slice, thread};
 
     use super::*;
 
@@ -232,6 +232,31 @@ pub(crate) mod tests {
             refused.to_string(),
             "127.0.0.1 does not take the mail within 1 seconds"
         );
+    }
+
+    #[test]
+    fn an_address_without_a_server_is_told_from_a_server_that_refuses() {
+        let (refusing, closed) = (
+            TcpListener::bind("127.0.0.1:0").unwrap(),
+            TcpListener::bind("127.0.0.1:0").unwrap(),
+        );
+        let ports = [&closed, &refusing].map(|listener| listener.local_addr().unwrap().port());
+        drop(closed);
+        thread::spawn(move || {
+            let (mut connection, _) = refusing.accept().unwrap();
+            connection.write_all(b"554 no mail here\r\n").unwrap();
+        });
+        let [closed, refusing] = ports.map(|port| {
+            let transport = SmtpTransport::builder_dangerous("127.0.0.1");
+            transport.port(port).timeout(Some(STEP_WITHIN)).build()
+        });
+        let content = assay_notices::test_message(None);
+        let mail = to_example().mail(&crate::limits::outgoing(&content)).unwrap();
+        let nobody = deliver(slice::from_ref(&closed), &mail).unwrap_err();
+        assert!(is_unreached(&nobody), "{nobody:?}");
+        // The second address is tried, and its answer counts.
+        let refused = deliver(&[closed, refusing], &mail).unwrap_err();
+        assert!(refused.is_permanent() && !is_unreached(&refused), "{refused:?}");
     }
 
     fn to_example() -> Mail {

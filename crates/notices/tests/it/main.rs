@@ -11,4 +11,5 @@
 
 mod flapping;
 mod month;
+mod slow;
 mod world;
