@@ -38,7 +38,7 @@ pub struct HistoryRest {
     /// The numbers under which its results may be stored: its own, and those of its former names.
     pub stored_as: Vec<i32>,
     /// The period.
-    pub window: Period,
+    pub period: Period,
     /// The stable branch.
     pub stable_branch: String,
     /// Start and number of the last run that was read.

@@ -222,7 +222,7 @@ pub struct ShardCount {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunQuery {
     /// Only runs that started in this period.
-    pub window: Period,
+    pub period: Period,
     /// Only runs of exactly this branch.
     pub branch: Option<String>,
     /// Only runs whose commit or tested revision begins with this, in lower case.
@@ -245,9 +245,9 @@ pub struct RunQuery {
 
 impl RunQuery {
     /// The newest runs of a period, without a filter.
-    pub const fn newest(window: Period, per_page: PerPage) -> Self {
+    pub const fn newest(period: Period, per_page: PerPage) -> Self {
         Self {
-            window,
+            period,
             branch: None,
             sha: None,
             pull_request: None,

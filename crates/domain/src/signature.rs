@@ -218,7 +218,7 @@ pub struct SignatureDays {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureQuery {
     /// Only occurrences in runs that started in this period.
-    pub window: Period,
+    pub period: Period,
     /// Only occurrences on exactly this branch.
     pub branch: Option<String>,
     /// Only signatures of this category.

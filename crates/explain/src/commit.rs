@@ -51,7 +51,7 @@ pub struct CommitRuns {
 }
 
 /// The longest period that a plan keeps, until now.
-pub fn longest_window(plan: Plan, now: Timestamp) -> Period {
+pub fn longest_period(plan: Plan, now: Timestamp) -> Period {
     Period::ending(now, Days::within(plan, 90).unwrap_or(Days::Thirty))
 }
 
@@ -76,7 +76,7 @@ pub fn newest_commit(
             Trust::Preferred => true,
             Trust::Only(trusted) => trusted,
         }),
-        ..RunQuery::newest(longest_window(project.plan, now), PerPage::Fifty)
+        ..RunQuery::newest(longest_period(project.plan, now), PerPage::Fifty)
     };
     let mut rows = store.runs(project, &query)?.runs;
     if rows.is_empty() && trust == Trust::Preferred {

@@ -122,7 +122,7 @@ impl View<'_> {
     }
 
     /// `days`: 7, 30 (the default) or 90, within the plan's retention.
-    pub(crate) fn window(&self) -> Result<Period, FrontError> {
+    pub(crate) fn period(&self) -> Result<Period, FrontError> {
         let days = self.parse("days", "must be one of 7, 30, 90 that the plan keeps", |days| {
             Days::within(self.caller.plan, days.parse().ok()?)
         })?;

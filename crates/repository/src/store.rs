@@ -199,10 +199,10 @@ impl Store for Database {
         &self,
         project: &Project,
         test: &TestSelector,
-        window: &Period,
+        period: &Period,
     ) -> Result<TestLookup<TestHistory>, StoreError> {
         self.in_snapshot("reading a history", |connection| {
-            history::find(connection, project, test, window)
+            history::find(connection, project, test, period)
         })
     }
 
@@ -232,10 +232,10 @@ impl Store for Database {
         &self,
         project: &Project,
         fingerprint: &str,
-        window: &Period,
+        period: &Period,
     ) -> Result<Option<SignatureDetail>, StoreError> {
         self.find_in_snapshot("reading a signature", |connection| {
-            signature_detail::find_shared(connection, &self.shared_values, project, fingerprint, window)
+            signature_detail::find_shared(connection, &self.shared_values, project, fingerprint, period)
         })
     }
 
@@ -245,9 +245,9 @@ impl Store for Database {
         })
     }
 
-    fn new_signatures(&self, project: &Project, window: &Period) -> Result<Vec<NewSignature>, StoreError> {
+    fn new_signatures(&self, project: &Project, period: &Period) -> Result<Vec<NewSignature>, StoreError> {
         self.on_standby("reading new signatures", |connection| {
-            signature_list::new(connection, project, window)
+            signature_list::new(connection, project, period)
         })
     }
 
@@ -255,11 +255,11 @@ impl Store for Database {
         &self,
         project: &Project,
         fingerprints: &[&str],
-        window: &Period,
+        period: &Period,
         branch: Option<&str>,
     ) -> Result<Vec<SignatureDays>, StoreError> {
         self.in_snapshot("reading occurrences day by day", |connection| {
-            signature_counts::by_day(connection, project, fingerprints, window, branch)
+            signature_counts::by_day(connection, project, fingerprints, period, branch)
         })
     }
 
@@ -267,10 +267,10 @@ impl Store for Database {
         &self,
         project: &Project,
         test: &TestSelector,
-        window: &Period,
+        period: &Period,
     ) -> Result<TestLookup<Vec<TestSignature>>, StoreError> {
         self.in_snapshot("reading the signatures of a test", |connection| {
-            signature_counts::of_test(connection, project, test, window)
+            signature_counts::of_test(connection, project, test, period)
         })
     }
 
@@ -278,11 +278,11 @@ impl Store for Database {
         &self,
         project: &Project,
         test: &TestSelector,
-        window: &Period,
+        period: &Period,
         failures: u32,
     ) -> Result<TestLookup<TestSummary>, StoreError> {
         self.in_snapshot("reading a test in short", |connection| {
-            test_summary::find(connection, project, test, window, failures)
+            test_summary::find(connection, project, test, period, failures)
         })
     }
 

@@ -33,7 +33,7 @@ impl<'a> Query<'a> {
     }
 
     /// `days`: 7, 30 (the default) or 90, within the plan's retention.
-    pub(crate) fn window(&self) -> Result<Period, ApiError> {
+    pub(crate) fn period(&self) -> Result<Period, ApiError> {
         let bad = || ApiError::BadPeriod(self.plan);
         let count = match self.single("days").map_err(|_| bad())? {
             None => Some(Days::default().count()),

@@ -41,14 +41,14 @@ pub(super) const LIST: Route = Route {
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
     let file = query.file()?;
-    let window = query.window()?;
+    let period = query.period()?;
     let project = call.project()?;
-    let history = single_test(call.store.history(&project, &call.test(file), &window)?)?;
+    let history = single_test(call.store.history(&project, &call.test(file), &period)?)?;
     let answer = Answer::of(&HistoryAnswer {
         project: project.tag(),
         test: history.test,
         written_name: history.written_name,
-        window,
+        period,
         stable_branch: history.stable_branch,
         occurrences: history.occurrences,
     })?;
@@ -90,7 +90,7 @@ pub(crate) struct HistoryAnswer {
     /// The name in the newest report, if the stored one lacks the parts that change from run to run.
     written_name: Option<String>,
     /// The period.
-    window: Period,
+    period: Period,
     /// The stable branch.
     stable_branch: String,
     /// One entry per run, newest first.

@@ -51,7 +51,7 @@ pub(super) const LIST: Route = Route {
 /// Runs in the period, newest first, one row per run.
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
-    let window = query.window()?;
+    let period = query.period()?;
     let (branch, sha) = (query.text("branch")?, query.sha()?);
     let pull_request = query.parse("pullRequest", "must be a whole number from 1", |text| {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -62,7 +62,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let per_page = query.per_page()?;
     let (position, direction) = query.position()?;
     let query = RunQuery {
-        window,
+        period,
         branch,
         sha,
         pull_request,
@@ -142,7 +142,7 @@ pub(crate) struct RunList {
     /// The project.
     project: ProjectTag,
     /// The period.
-    window: Period,
+    period: Period,
     /// The stable branch.
     stable_branch: String,
     /// Newest first.
@@ -179,7 +179,7 @@ impl RunList {
             .or_else(|| position_before(query, Direction::Prev));
         Self {
             project: project.tag(),
-            window: query.window,
+            period: query.period,
             next_cursor: oldest.filter(|_| page.has_older).map(cursor::encode),
             prev_cursor: newest.filter(|_| page.has_newer).map(cursor::encode),
             stable_branch: page.stable_branch,

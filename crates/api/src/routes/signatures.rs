@@ -43,7 +43,7 @@ pub(super) const LIST: Route = Route {
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query();
     let query = SignatureQuery {
-        window: query.window()?,
+        period: query.period()?,
         branch: query.text("branch")?,
         category: query.word("category")?,
         search: query.text("search")?,
@@ -55,7 +55,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let page = call.store.signatures(&project, &query)?;
     Answer::of(&SignatureList {
         project: project.tag(),
-        window: query.window,
+        period: query.period,
         page: page.page,
         sort: query.sort,
         errors: page.signatures,
@@ -84,12 +84,12 @@ pub(super) const DETAIL: Route = Route {
 
 /// A signature with its tests and its runs.
 fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let window = call.query().window()?;
+    let period = call.query().period()?;
     let project = call.project()?;
-    let detail = call.store.signature(&project, &call.fingerprint()?, &window)?;
+    let detail = call.store.signature(&project, &call.fingerprint()?, &period)?;
     Answer::of(&SignatureAnswer {
         project: project.tag(),
-        window,
+        period,
         detail: detail.ok_or(ApiError::SignatureNotFound)?,
     })
 }
@@ -102,7 +102,7 @@ pub(crate) struct SignatureList {
     /// The project.
     project: ProjectTag,
     /// The period.
-    window: Period,
+    period: Period,
     /// The position of this page in the list.
     page: Page,
     /// The order of the list.
@@ -120,7 +120,7 @@ pub(crate) struct SignatureAnswer {
     /// The project.
     project: ProjectTag,
     /// The period.
-    window: Period,
+    period: Period,
     #[serde(flatten)]
     detail: SignatureDetail,
 }

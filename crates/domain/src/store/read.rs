@@ -131,7 +131,7 @@ pub trait Store: ReadKeys {
         &self,
         project: &Project,
         test: &TestSelector,
-        window: &Period,
+        period: &Period,
     ) -> Result<TestLookup<TestHistory>, StoreError>;
 
     /// The next occurrences of a history in their current state, and the rest.
@@ -152,14 +152,14 @@ pub trait Store: ReadKeys {
         &self,
         project: &Project,
         fingerprint: &str,
-        window: &Period,
+        period: &Period,
     ) -> Result<Option<SignatureDetail>, StoreError>;
 
     /// One page of the signatures that occurred in a period.
     fn signatures(&self, project: &Project, query: &SignatureQuery) -> Result<SignaturePage, StoreError>;
 
     /// The signatures whose first visible occurrence is in a period, the newest first, at most ten.
-    fn new_signatures(&self, project: &Project, window: &Period) -> Result<Vec<NewSignature>, StoreError>;
+    fn new_signatures(&self, project: &Project, period: &Period) -> Result<Vec<NewSignature>, StoreError>;
 
     /// The daily occurrences of these signatures in a period, in the same order, on all branches or on one. An unknown
     /// fingerprint has no occurrences.
@@ -167,7 +167,7 @@ pub trait Store: ReadKeys {
         &self,
         project: &Project,
         fingerprints: &[&str],
-        window: &Period,
+        period: &Period,
         branch: Option<&str>,
     ) -> Result<Vec<SignatureDays>, StoreError>;
 
@@ -176,7 +176,7 @@ pub trait Store: ReadKeys {
         &self,
         project: &Project,
         test: &TestSelector,
-        window: &Period,
+        period: &Period,
     ) -> Result<TestLookup<Vec<TestSignature>>, StoreError>;
 
     /// A test in short: its verdict, and its outcomes, failures and signatures in a period. At most `failures` runs
@@ -185,7 +185,7 @@ pub trait Store: ReadKeys {
         &self,
         project: &Project,
         test: &TestSelector,
-        window: &Period,
+        period: &Period,
         failures: u32,
     ) -> Result<TestLookup<TestSummary>, StoreError>;
 

@@ -27,7 +27,7 @@ const MOST_ROWS: usize = 50;
 
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
-    let window = view.window()?;
+    let period = view.period()?;
     let fingerprint = view.part("fingerprint");
     let is_fingerprint = (1..=128).contains(&fingerprint.len())
         && fingerprint
@@ -38,13 +38,13 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     }
     let detail = view
         .store
-        .signature(&project, fingerprint, &window)?
+        .signature(&project, fingerprint, &period)?
         .ok_or(FrontError::SignatureNotFound)?;
     let signature = &detail.signature;
     let by_day = view
         .store
-        .signature_days(&project, &[signature.fingerprint.as_str()], &window, None)?;
-    let days = window.days.count().to_string();
+        .signature_days(&project, &[signature.fingerprint.as_str()], &period, None)?;
+    let days = period.days.count().to_string();
     let branches: BTreeSet<&str> = detail
         .runs
         .iter()
@@ -60,7 +60,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             span { (count(signature.run_count, "run")) }
             span { "first seen " (when(signature.first_seen, view.now)) }
             span { "last seen " (when(signature.last_seen, view.now)) }
-            @if signature.is_new { (new_within(window.days.count())) }
+            @if signature.is_new { (new_within(period.days.count())) }
         }
         @if detail.window_empty { p.why { "It did not occur in these " (days) " days; the figures cover all visible results." } }
         form.controls action=(path) method="get" {

@@ -27,7 +27,7 @@ const SORTS: [(SignatureSort, &str); 4] = [
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let query = SignatureQuery {
-        window: view.window()?,
+        period: view.period()?,
         branch: view.text("branch")?,
         category: view.word("category")?,
         search: view.text("search")?,
@@ -43,9 +43,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         .collect();
     let by_day =
         view.store
-            .signature_days(&project, &fingerprints, &query.window, query.branch.as_deref())?;
+            .signature_days(&project, &fingerprints, &query.period, query.branch.as_deref())?;
     let branches = view.store.branches(&project)?;
-    let days = query.window.days.count().to_string();
+    let days = query.period.days.count().to_string();
     let path = links::project(project.id, "/errors");
     let filters = [
         ("days", Some(days.as_str())),
@@ -70,7 +70,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
                 @else { "No test failed with an error text in the last " (days) " days." }
             } } @else {
                 ol.rows {
-                    @for (signature, by_day) in list.signatures.iter().zip(&by_day) { (row(project.id, signature, by_day, query.window.days, view.now)) }
+                    @for (signature, by_day) in list.signatures.iter().zip(&by_day) { (row(project.id, signature, by_day, query.period.days, view.now)) }
                 }
             }
             (pager(&list.page, |page| address(&path, page, None)))
@@ -93,7 +93,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
 
 /// The search and the filters of the list.
 fn controls(view: &View<'_>, path: &str, query: &SignatureQuery, branches: &[String]) -> Markup {
-    let days = query.window.days.count().to_string();
+    let days = query.period.days.count().to_string();
     let category = query.category.map(Category::as_str);
     html! {
         form.controls role="search" action=(path) method="get" data-live {

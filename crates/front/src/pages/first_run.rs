@@ -1,7 +1,7 @@
 //! What to do while there is nothing to show: an organization without projects, a project without runs.
 
 use assay_domain::{ci_service::CiService, id::ProjectId, page::PerPage, project::Project, run::RunQuery};
-use assay_explain::commit::longest_window;
+use assay_explain::commit::longest_period;
 use maud::{Markup, html};
 
 use crate::{error::FrontError, view::View};
@@ -11,7 +11,7 @@ const EXAMPLE: &str = "https://assay.example.org";
 
 /// Whether the project has no run that its plan keeps.
 pub(super) fn has_no_run(view: &View<'_>, project: &Project) -> Result<bool, FrontError> {
-    let query = RunQuery::newest(longest_window(view.caller.plan, view.now), PerPage::Ten);
+    let query = RunQuery::newest(longest_period(view.caller.plan, view.now), PerPage::Ten);
     Ok(view.store.runs(project, &query)?.runs.is_empty())
 }
 

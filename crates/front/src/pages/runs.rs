@@ -33,7 +33,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         (page.has_older, page.has_newer) = (false, false);
     }
     let branches = view.store.branches(&project)?;
-    let days = query.window.days.count().to_string();
+    let days = query.period.days.count().to_string();
     let filters = [
         ("days", Some(days.as_str())),
         ("branch", query.branch.as_deref()),
@@ -58,7 +58,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         p.sub { "Stable branch " code { bdi { (page.stable_branch) } } "." }
         (controls(view, project.id, &query, sort, &branches.names))
         div #results {
-            p.sub { (count(page.total, "run")) " in " (query.window.days.count()) " days" @if is_filtered(&query) { " with these filters" } @if is_by_duration { ", the longest " (page.runs.len()) " first" } "." }
+            p.sub { (count(page.total, "run")) " in " (query.period.days.count()) " days" @if is_filtered(&query) { " with these filters" } @if is_by_duration { ", the longest " (page.runs.len()) " first" } "." }
             @if page.runs.is_empty() { (empty_list(project.id, &query)) } @else { (table(project.id, &page.runs, view.now)) }
             nav.pages aria-label="Pages" {
                 @if let (true, Some(first)) = (page.has_newer, page.runs.first()) { a.button rel="prev" href=(address(first, "prev")) { "Newer" } }
@@ -91,7 +91,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
 
 /// The runs that the address asks for.
 fn query(view: &View<'_>) -> Result<RunQuery, FrontError> {
-    let window = view.window()?;
+    let period = view.period()?;
     let (branch, status): (_, Option<Outcome>) = (view.text("branch")?, view.word("status")?);
     let sha = view.parse("sha", "must be 4 to 40 hexadecimal characters", |sha| {
         let is_sha = (4..=40).contains(&sha.len()) && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -105,7 +105,7 @@ fn query(view: &View<'_>) -> Result<RunQuery, FrontError> {
         _ => None,
     })?;
     Ok(RunQuery {
-        window,
+        period,
         branch,
         sha,
         pull_request: None,
@@ -130,7 +130,7 @@ fn controls(
 ) -> Markup {
     let status = query.status.map(Outcome::as_str);
     let trusted = query.trusted.map(word_of);
-    let days = query.window.days.count().to_string();
+    let days = query.period.days.count().to_string();
     html! {
         form.controls role="search" action=(links::project(project, "/runs")) method="get" data-live {
             (branch_field("Branch", "any", query.branch.as_deref(), branches.iter().map(String::as_str)))
@@ -167,7 +167,7 @@ fn empty_list(project: ProjectId, query: &RunQuery) -> Markup {
         @if is_filtered(query) || query.position.is_some() {
             p.empty { "No run matches. " a href=(links::project(project, "/runs")) { "Show all runs" } }
         } @else {
-            p.empty { "No run in the last " (query.window.days.count()) " days. " code { "assay upload" } " or " code { "assay-admin import" } " adds one." }
+            p.empty { "No run in the last " (query.period.days.count()) " days. " code { "assay upload" } " or " code { "assay-admin import" } " adds one." }
         }
     }
 }

@@ -40,19 +40,19 @@ const DURATIONS: usize = 80;
 pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let project = view.project()?;
     let selector = view.test()?;
-    let window = view.window()?;
-    let history = single_test(view.store.history(&project, &selector, &window)?)?;
+    let period = view.period()?;
+    let history = single_test(view.store.history(&project, &selector, &period)?)?;
     let verdict = match view.store.verdict(&project, &selector)? {
         TestLookup::Found(verdict) => verdict.stored,
         TestLookup::Missing | TestLookup::Ambiguous(_) => None,
     };
     let since = failing_on_stable(view, &project, &selector)?;
-    let signatures = single_test(view.store.test_signatures(&project, &selector, &window)?)?;
+    let signatures = single_test(view.store.test_signatures(&project, &selector, &period)?)?;
     let test = &history.test;
     let owned = in_snapshot(view.store, &project, |snapshot| {
         Ok(owners(snapshot, view.now)?.of(test.file_path.as_deref()))
     })?;
-    let days = window.days.count().to_string();
+    let days = period.days.count().to_string();
     let body = html! {
         h1 { (name::heading(&test.name, test.file_path.as_deref())) }
         @if let Some(owners) = owners_in_words(&owned) { p.sub { bdi { (owners) } } }

@@ -36,15 +36,15 @@ pub(super) fn properties() -> Properties {
 
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let arguments = &call.arguments;
-    let window = Period::ending(call.now, call.days(Days::Seven)?);
+    let period = Period::ending(call.now, call.days(Days::Seven)?);
     let page = arguments.number("page", PAGES)?.unwrap_or(1);
     let category = arguments.word("category", Category::ALL)?;
     let project = call.project()?;
     if let Some(fingerprint) = arguments.text("fingerprint")? {
-        return one_signature(call, &project, &fingerprint, &window);
+        return one_signature(call, &project, &fingerprint, &period);
     }
     let query = SignatureQuery {
-        window,
+        period,
         branch: arguments.text("branch")?,
         category,
         search: arguments.text("search")?,
@@ -56,7 +56,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let has_next_page = list.page.page < list.page.page_count;
     Ok(Draft::default()
         .fact("project", project.name.as_str())
-        .fact("days", window.days.count())
+        .fact("days", period.days.count())
         .fact("total", list.page.total)
         .fact("page", list.page.page)
         .fact("pages", list.page.page_count)
@@ -70,11 +70,11 @@ fn one_signature(
     call: &Call<'_>,
     project: &Project,
     fingerprint: &str,
-    window: &Period,
+    period: &Period,
 ) -> Result<Draft, ToolError> {
     let details = call
         .store
-        .signature(project, fingerprint, window)?
+        .signature(project, fingerprint, period)?
         .ok_or_else(|| {
             ToolError::new("There is no such error in this project.")
                 .with_call(call.arguments.other_call("list_errors", &[]))
@@ -99,7 +99,7 @@ fn one_signature(
             if details.window_empty {
                 Value::Null
             } else {
-                json!(window.days)
+                json!(period.days)
             },
         )
         .fact("error", signature(&details.signature))

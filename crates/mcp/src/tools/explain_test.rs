@@ -46,10 +46,10 @@ pub(super) fn properties() -> Properties {
 }
 
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
-    let window = Period::ending(call.now, call.days(Days::Thirty)?);
+    let period = Period::ending(call.now, call.days(Days::Thirty)?);
     let selector = call.arguments.test()?;
     let project = call.project()?;
-    let summary = summary(call, &project, &selector, &window)?;
+    let summary = summary(call, &project, &selector, &period)?;
     let owned = in_snapshot(call.store, &project, |snapshot| {
         let owners = assay_explain::owners::owners(snapshot, call.now)?;
         Ok(owners.of(summary.test.file_path.as_deref()))
@@ -60,7 +60,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         .fact("file", summary.test.file_path)
         .fact("owners", owners(&owned));
     Ok(with_verdict(draft, summary.verdict.as_ref())
-        .fact("days", window.days.count())
+        .fact("days", period.days.count())
         .fact("firstFailure", json!(summary.first_failure.map(first_failure)))
         .fact("outcomes", outcomes(&summary.outcomes))
         .fact(
@@ -78,9 +78,9 @@ fn summary(
     call: &Call<'_>,
     project: &Project,
     selector: &TestSelector,
-    window: &Period,
+    period: &Period,
 ) -> Result<TestSummary, ToolError> {
-    let find = |selector: &TestSelector| call.store.test_summary(project, selector, window, FAILURES);
+    let find = |selector: &TestSelector| call.store.test_summary(project, selector, period, FAILURES);
     let lookup = find(selector)?;
     if !matches!(lookup, TestLookup::Missing) {
         return call.single_test(project, selector, lookup);

@@ -49,7 +49,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
         pull_request: call.arguments.number("pullRequest", 1..=i64::MAX)?,
         trusted: call.arguments.flag("trusted")?,
         status: call.arguments.word("status", Outcome::ALL)?,
-        ..RunQuery::newest(call.longest_window(), per_page)
+        ..RunQuery::newest(call.longest_period(), per_page)
     };
     let page = call.store.runs(&project, &query)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -57,7 +57,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     Ok(Draft::default()
         .fact("project", project.name.as_str())
         .fact("stableBranch", page.stable_branch)
-        .fact("days", query.window.days.count())
+        .fact("days", query.period.days.count())
         .fact("total", page.total)
         .entries("runs", runs))
 }

@@ -15,7 +15,7 @@ use assay_domain::{
     test_names::{TestNameRef, TestNames},
     verdict::ENGINE_WINDOW_DAYS,
 };
-use assay_explain::commit::{longest_window, sha_of};
+use assay_explain::commit::{longest_period, sha_of};
 use serde_json::json;
 
 use super::call::Call;
@@ -54,8 +54,8 @@ impl Call<'_> {
     }
 
     /// The longest period of the caller's plan, until now.
-    pub(super) fn longest_window(&self) -> Period {
-        longest_window(self.caller.plan, self.now)
+    pub(super) fn longest_period(&self) -> Period {
+        longest_period(self.caller.plan, self.now)
     }
 
     /// The run in the arguments, by its id or its number.
@@ -68,7 +68,7 @@ impl Call<'_> {
         };
         let query = RunQuery {
             number: Some(number),
-            ..RunQuery::newest(self.longest_window(), PerPage::Ten)
+            ..RunQuery::newest(self.longest_period(), PerPage::Ten)
         };
         let page = self.store.runs(project, &query)?;
         let run = page.runs.first().map(|run| run.id);

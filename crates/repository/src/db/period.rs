@@ -5,8 +5,8 @@ use assay_domain::{period::Period, project::Project};
 use crate::db::column::At;
 
 /// Bounds of the start of visible runs in a period.
-pub(crate) fn visible(project: &Project, window: &Period) -> (At, At) {
-    let (from, to) = project.visible_part(window.from, window.to);
+pub(crate) fn visible(project: &Project, period: &Period) -> (At, At) {
+    let (from, to) = project.visible_part(period.from, period.to);
     (At(from), At(to))
 }
 

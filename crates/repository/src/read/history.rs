@@ -41,16 +41,16 @@ pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
     selector: &TestSelector,
-    window: &Period,
+    period: &Period,
 ) -> Read<TestLookup<TestHistory>> {
     let lookup = test::find(connection, project, selector)?;
     test::map_found(lookup, |test| {
         let rest = HistoryRest {
             test: test.ordinal,
             stored_as: test.stored_as,
-            window: *window,
+            period: *period,
             stable_branch: test.stable_branch.clone(),
-            after: (window.to, i32::MAX),
+            after: (period.to, i32::MAX),
             runs: HashSet::new(),
         };
         let (occurrences, rest) = part(connection, project, rest)?;
@@ -103,7 +103,7 @@ pub(crate) fn part(
     project: &Project,
     mut rest: HistoryRest,
 ) -> Read<(Vec<Occurrence>, Option<HistoryRest>)> {
-    let (from, _) = visible(project, &rest.window);
+    let (from, _) = visible(project, &rest.period);
     let (started_at, number) = rest.after;
     // The runs have no bound of their starts. With it, a generic plan would expect few rows of both and use a nested loop.
     let mut rows: Vec<Row> = SqlStatement::<RowTypes>::new(
@@ -151,7 +151,7 @@ pub(crate) fn part(
     }
     rows.retain(|row| rest.runs.insert(row.run_number));
     let mut retried = retried(connection, project.id.0, &rest.stored_as, oldest, newest)?;
-    let revisions = Revisions::load(connection, project, &rest.stable_branch, rest.window.to, newest.0)?;
+    let revisions = Revisions::load(connection, project, &rest.stable_branch, rest.period.to, newest.0)?;
     let occurrences = rows
         .into_iter()
         .map(|row| {

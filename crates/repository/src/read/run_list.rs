@@ -114,7 +114,7 @@ struct List<'a> {
 
 impl<'a> List<'a> {
     fn new(project: &Project, query: &'a RunQuery) -> Self {
-        let (from, to) = visible(project, &query.window);
+        let (from, to) = visible(project, &query.period);
         let mut matching = vec![
             Part::Sql("run.project_id = "),
             Part::Uuid(project.id.0),

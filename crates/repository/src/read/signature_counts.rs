@@ -35,10 +35,10 @@ pub(crate) fn by_day(
     connection: &mut PgConnection,
     project: &Project,
     fingerprints: &[&str],
-    window: &Period,
+    period: &Period,
     branch: Option<&str>,
 ) -> Read<Vec<SignatureDays>> {
-    let days = usize::try_from(window.to.day() - window.from.day() + 1).unwrap_or_default();
+    let days = usize::try_from(period.to.day() - period.from.day() + 1).unwrap_or_default();
     let by_fingerprint: HashMap<String, i32> = signature::table
         .filter(signature::project_id.eq(project.id.0))
         .filter(signature::fingerprint.eq_any(fingerprints))
@@ -47,7 +47,7 @@ pub(crate) fn by_day(
         .into_iter()
         .collect();
     let ordinals: Vec<i32> = by_fingerprint.values().copied().collect();
-    let (from, to) = visible(project, window);
+    let (from, to) = visible(project, period);
     let filter = OccurrenceFilter {
         project: project.id.0,
         from,
@@ -57,7 +57,7 @@ pub(crate) fn by_day(
     let rows: Vec<(i32, i64, i64)> = SqlStatement::<(Integer, BigInt, BigInt)>::new(
         "SELECT attempt.signature, ",
     )
-    .bind(window.to.day())
+    .bind(period.to.day())
     .sql(" - floor(extract(epoch FROM attempt.started_at) / 86400)::bigint AS days_ago, count(*) FROM attempt WHERE ")
     .all(&filter.condition())
     .sql(" AND attempt.signature = ANY(")
@@ -87,11 +87,11 @@ pub(crate) fn of_test(
     connection: &mut PgConnection,
     project: &Project,
     selector: &TestSelector,
-    window: &Period,
+    period: &Period,
 ) -> Read<TestLookup<Vec<TestSignature>>> {
     let lookup = test::find(connection, project, selector)?;
     test::map_found(lookup, |test| {
-        of_ordinals(connection, project, &test.stored_as, window)
+        of_ordinals(connection, project, &test.stored_as, period)
     })
 }
 
@@ -100,9 +100,9 @@ pub(crate) fn of_ordinals(
     connection: &mut PgConnection,
     project: &Project,
     tests: &[i32],
-    window: &Period,
+    period: &Period,
 ) -> Read<Vec<TestSignature>> {
-    let (from, to) = visible(project, window);
+    let (from, to) = visible(project, period);
     // Attempts without a signature are counted too, and left out below. Without them, Postgres would read the index of
     // signatures, which has the failures of all tests.
     let rows: Vec<(Option<i32>, i64, i64, Option<At>)> = attempt::table

@@ -40,14 +40,14 @@ pub(crate) fn find_shared(
     shared: &SharedValues,
     project: &Project,
     fingerprint: &str,
-    window: &Period,
+    period: &Period,
 ) -> Read<Option<SignatureDetail>> {
     shared.read_once(
         connection,
         project,
-        window,
+        period,
         ValueName::Signature(fingerprint.to_owned()),
-        |connection| find(connection, project, fingerprint, window),
+        |connection| find(connection, project, fingerprint, period),
         |detail| detail.as_ref().map_or(0, bytes),
     )
 }
@@ -70,7 +70,7 @@ fn find(
     connection: &mut PgConnection,
     project: &Project,
     fingerprint: &str,
-    window: &Period,
+    period: &Period,
 ) -> Read<Option<SignatureDetail>> {
     let Some((ordinal, head)) = by_fingerprint(connection, project.id.0, fingerprint)? else {
         return Ok(None);
@@ -78,7 +78,7 @@ fn find(
     let Some(times) = occurrence_times(connection, project, &[ordinal])?.remove(&ordinal) else {
         return Ok(None);
     };
-    let (from, to) = visible(project, window);
+    let (from, to) = visible(project, period);
     let mut filter = OccurrenceFilter {
         project: project.id.0,
         from,

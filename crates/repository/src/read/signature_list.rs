@@ -78,7 +78,7 @@ pub(crate) fn shared_page(
     shared.read_once(
         connection,
         project,
-        &query.window,
+        &query.period,
         ValueName::Signatures(ListName::of(query)),
         |connection| page(connection, project, query),
         |page| page.signatures.iter().map(bytes).sum(),
@@ -107,7 +107,7 @@ fn page(connection: &mut PgConnection, project: &Project, query: &SignatureQuery
             unfingerprinted_count: 0,
         });
     }
-    let (from, to) = visible(project, &query.window);
+    let (from, to) = visible(project, &query.period);
     let filter = OccurrenceFilter {
         project: project.id.0,
         from,
@@ -140,11 +140,11 @@ const MOST_NEW: i64 = 10;
 pub(crate) fn new(
     connection: &mut PgConnection,
     project: &Project,
-    window: &Period,
+    period: &Period,
 ) -> Read<Vec<NewSignature>> {
     type Types = (Text, Text, Text, BigInt, BigInt, Timestamptz);
     let (visible_from, _) = retention_bounds(project);
-    let (from, to) = visible(project, window);
+    let (from, to) = visible(project, period);
     let rows = SqlStatement::<Types>::new(
         "SELECT new.fingerprint, new.title, new.category, hit.tests, hit.runs, new.first_seen FROM ( \
              SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, seen.first_seen FROM ( \

@@ -39,13 +39,13 @@ pub(crate) fn find(
     connection: &mut PgConnection,
     project: &Project,
     selector: &TestSelector,
-    window: &Period,
+    period: &Period,
     failures: u32,
 ) -> Read<TestLookup<TestSummary>> {
     let lookup = test::find(connection, project, selector)?;
     test::map_found(lookup, |test| {
         let failed: Vec<i32> = failure_codes().map(i32::from).collect();
-        let (from, to) = visible(project, window);
+        let (from, to) = visible(project, period);
         let results = Results {
             project: project.id.0,
             tests: &test.stored_as,
@@ -58,7 +58,7 @@ pub(crate) fn find(
             outcomes: results.outcomes(connection)?,
             first_failure: results.first_failure(connection)?,
             last_failures: results.last_failures(connection, failures)?,
-            signatures: signature_counts::of_ordinals(connection, project, &test.stored_as, window)?,
+            signatures: signature_counts::of_ordinals(connection, project, &test.stored_as, period)?,
             test: test.name,
         })
     })

@@ -196,7 +196,7 @@ fn blocks_equal_a_plain_map_of_results() {
             prop_assert_eq!(stored, expected);
             for test in [0, 511, 512, 700, TESTS - 1] {
                 let name = format!("test {test}");
-                let lookup = world.store.history(&project, &any_file(&name), &window(Days::Thirty)).unwrap();
+                let lookup = world.store.history(&project, &any_file(&name), &period(Days::Thirty)).unwrap();
                 let TestLookup::Found(history) = lookup else { panic!("{name} is missing") };
                 let read: BTreeSet<_> = history.occurrences.iter()
                     .map(|occurrence| (occurrence.run_id, format!("{:?}", occurrence.status), occurrence.duration_ms)).collect();

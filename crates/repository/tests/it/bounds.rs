@@ -44,7 +44,7 @@ fn lists_show_the_beginning_of_a_message_and_the_attempts_all_of_it() {
     assert_eq!(messages, [fits.clone(), excerpt_of(&message)]);
     let signature = world
         .store
-        .signature(&world.project, &fingerprint(&message), &window(Days::Seven))
+        .signature(&world.project, &fingerprint(&message), &period(Days::Seven))
         .unwrap()
         .unwrap();
     assert_eq!(signature.signature.message, Some(excerpt_of(&message)));
@@ -102,7 +102,7 @@ fn a_signature_counts_everything_and_lists_the_first_thousand() {
     let world = world_of_many_failures();
     let detail = world
         .store
-        .signature(&world.project, &fingerprint("boom"), &window(Days::Seven))
+        .signature(&world.project, &fingerprint("boom"), &period(Days::Seven))
         .unwrap()
         .unwrap();
     let signature = &detail.signature;
@@ -147,7 +147,7 @@ fn a_signature_with_a_thousand_of_each_is_shown_whole() {
     world.import(&recording);
     let detail = world
         .store
-        .signature(&world.project, &fingerprint("boom"), &window(Days::Seven))
+        .signature(&world.project, &fingerprint("boom"), &period(Days::Seven))
         .unwrap()
         .unwrap();
     assert_eq!((detail.tests.len(), detail.runs.len()), (1_000, 1_000));
@@ -168,7 +168,7 @@ fn names_have_a_megabyte_in_a_signature_and_less_in_the_list() {
     world.import(&recording);
     let detail = world
         .store
-        .signature(&world.project, &fingerprint("boom"), &window(Days::Seven))
+        .signature(&world.project, &fingerprint("boom"), &period(Days::Seven))
         .unwrap()
         .unwrap();
     assert_eq!(

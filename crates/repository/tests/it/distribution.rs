@@ -442,7 +442,7 @@ fn exercise(world: &World) {
     let mut in_a_browser = report("b").at(2 * HOUR).branch("topic").test("x", "ff");
     in_a_browser.tests[0].attempts[0].attempt.browser = Some("firefox".to_owned());
     world.import(&in_a_browser);
-    let (x, month) = (any_file("x"), window(Days::Thirty));
+    let (x, month) = (any_file("x"), period(Days::Thirty));
     store.branches(project).unwrap();
     let mut query = run_query();
     (query.branch, query.sha) = (Some("main".to_owned()), Some("c0f".to_owned()));
@@ -458,7 +458,7 @@ fn exercise(world: &World) {
     store.verdict(project, &x).unwrap();
     store.test_summary(project, &x, &month, 3).unwrap();
     let signatures = SignatureQuery {
-        window: month,
+        period: month,
         branch: Some("main".to_owned()),
         category: None,
         search: Some("broke".to_owned()),

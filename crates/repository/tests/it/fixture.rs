@@ -92,7 +92,7 @@ impl World {
     pub(crate) fn test_history(&self, name: &str, days: Days) -> TestHistory {
         let lookup = self
             .store
-            .history(&self.project, &any_file(name), &window(days))
+            .history(&self.project, &any_file(name), &period(days))
             .unwrap();
         let TestLookup::Found(history) = lookup else {
             panic!("the test was not found")
@@ -161,7 +161,7 @@ pub(crate) fn revision_origins(history: &TestHistory, unit_ms: i64) -> Vec<(Opti
         .collect()
 }
 
-pub(crate) fn window(days: Days) -> Period {
+pub(crate) fn period(days: Days) -> Period {
     Period::ending(NOW, days)
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn key(seed: u8) -> NewKey {
 }
 
 pub(crate) fn run_query() -> RunQuery {
-    RunQuery::newest(window(Days::Thirty), PerPage::Ten)
+    RunQuery::newest(period(Days::Thirty), PerPage::Ten)
 }
 
 pub(crate) fn any_file(name: &str) -> TestSelector {

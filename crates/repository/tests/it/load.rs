@@ -88,7 +88,7 @@ fn load() {
     let name = any_file("chromium > spec 7 > test number 7");
     let run = store.runs(project, &run_query()).unwrap().runs[0].id;
     let query = SignatureQuery {
-        window: window(Days::Thirty),
+        period: period(Days::Thirty),
         branch: None,
         category: None,
         search: None,
@@ -102,13 +102,13 @@ fn load() {
     measure("run detail", &|| drop(store.run(project, run).unwrap()));
     measure("attempts", &|| drop(store.attempts(project, run, &name).unwrap()));
     measure("history", &|| {
-        drop(store.history(project, &name, &window(Days::Thirty)).unwrap())
+        drop(store.history(project, &name, &period(Days::Thirty)).unwrap())
     });
     measure("verdict", &|| drop(store.verdict(project, &name).unwrap()));
     measure("signature", &|| {
         drop(
             store
-                .signature(project, &fingerprint("it broke"), &window(Days::Thirty))
+                .signature(project, &fingerprint("it broke"), &period(Days::Thirty))
                 .unwrap(),
         );
     });

@@ -165,7 +165,7 @@ fn any_order_of_imports_stores_the_recordings() {
                     prop_assert_eq!(stored, expected_attempts.collect::<Vec<_>>());
                     let TestLookup::Found(history) = world
                         .store
-                        .history(&project, &any_file(&entry.test_name), &window(Days::Seven))
+                        .history(&project, &any_file(&entry.test_name), &period(Days::Seven))
                         .unwrap()
                     else {
                         panic!("the test was not found")

@@ -156,13 +156,13 @@ fn check_reads(world: &World, slack: f64) {
     let store = world.database.connect();
     let project = &world.project;
     let test = any_file("test 20");
-    let month = window(Days::Thirty);
+    let month = period(Days::Thirty);
     let runs = |branch: Option<&str>| RunQuery {
         branch: branch.map(str::to_owned),
         ..run_query()
     };
     let signatures = |sort, search: Option<&str>| SignatureQuery {
-        window: month,
+        period: month,
         branch: None,
         category: None,
         search: search.map(str::to_owned),
@@ -192,7 +192,7 @@ fn check_reads(world: &World, slack: f64) {
     });
     // There are far more runs than days: one row for each day and outcome, and the runs of the first and the last day.
     let quarter = RunQuery {
-        window: window(Days::Ninety),
+        period: period(Days::Ninety),
         ..run_query()
     };
     check("runs of 90 days", world, &bound(1, 0, 3.0, 130.0), || {
@@ -488,7 +488,7 @@ fn the_first_large_run_of_a_project_is_read_without_comparing_each_row_with_all_
     });
     for sort in [SignatureSort::Occurrences, SignatureSort::FirstSeen] {
         let query = SignatureQuery {
-            window: window(Days::Thirty),
+            period: period(Days::Thirty),
             branch: None,
             category: None,
             search: None,
@@ -501,7 +501,7 @@ fn the_first_large_run_of_a_project_is_read_without_comparing_each_row_with_all_
         });
     }
     check("new signatures", &|| {
-        drop(store.new_signatures(&newcomer, &window(Days::Thirty)).unwrap());
+        drop(store.new_signatures(&newcomer, &period(Days::Thirty)).unwrap());
     });
     check("facts of a failed run", &|| {
         let all: Vec<u32> = (0..tests as u32).collect();

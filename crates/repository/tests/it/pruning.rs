@@ -140,7 +140,7 @@ fn check(world: &World, events: &[Event]) {
         .project(&caller, world.project.id, now)
         .unwrap()
         .unwrap();
-    let window = Period::ending(now, Days::Ninety);
+    let period = Period::ending(now, Days::Ninety);
     for test in 0..5u8 {
         let visible: BTreeSet<Timestamp> = stored
             .values()
@@ -149,7 +149,7 @@ fn check(world: &World, events: &[Event]) {
             .collect();
         let history = world
             .store
-            .history(&project, &any_file(&format!("test {test}")), &window)
+            .history(&project, &any_file(&format!("test {test}")), &period)
             .unwrap();
         let starts: BTreeSet<Timestamp> = match history {
             assay_domain::test::TestLookup::Found(found) => found
@@ -208,7 +208,7 @@ fn imports_and_reads_continue_during_pruning() {
             while !is_done.load(Ordering::SeqCst) {
                 world
                     .store
-                    .history(&world.project, &any_file("x"), &window(Days::Ninety))
+                    .history(&world.project, &any_file("x"), &period(Days::Ninety))
                     .unwrap();
                 world.store.runs(&world.project, &run_query()).unwrap();
             }

@@ -68,7 +68,7 @@ fn world() -> World {
 fn detail(world: &World, fingerprint: &str) -> Option<SignatureDetail> {
     world
         .store
-        .signature(&world.project, fingerprint, &window(Days::Thirty))
+        .signature(&world.project, fingerprint, &period(Days::Thirty))
         .unwrap()
 }
 

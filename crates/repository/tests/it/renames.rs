@@ -81,7 +81,7 @@ fn answers(world: &World, project: &Project, selector: &TestSelector) -> Vec<Str
     let history = found(
         world
             .store
-            .history(project, selector, &window(Days::Thirty))
+            .history(project, selector, &period(Days::Thirty))
             .unwrap(),
     );
     let mut answers: Vec<String> = history
@@ -111,7 +111,7 @@ fn answers(world: &World, project: &Project, selector: &TestSelector) -> Vec<Str
     let summary = found(
         world
             .store
-            .test_summary(project, selector, &window(Days::Thirty), 5)
+            .test_summary(project, selector, &period(Days::Thirty), 5)
             .unwrap(),
     );
     let failures = summary

@@ -56,7 +56,7 @@ fn a_shorter_retention_hides_at_once_and_a_longer_one_shows_again() {
         };
         assert_eq!(history.occurrences.len(), occurrences);
         let query = assay_domain::run::RunQuery {
-            window: period,
+            period,
             ..run_query()
         };
         assert_eq!(
@@ -112,7 +112,7 @@ fn a_run_that_starts_in_the_future_is_on_no_route_until_then() {
             is_shown
         );
         let query = assay_domain::run::RunQuery {
-            window: week,
+            period: week,
             ..run_query()
         };
         assert_eq!(

@@ -306,7 +306,7 @@ fn the_total_is_that_of_any_period_to_the_millisecond() {
         ends.iter().map(|to| (*from, *to))
     });
     for (from, to) in periods {
-        let window = Period {
+        let period = Period {
             days: Days::Seven,
             from: Timestamp::from_unix_ms(from),
             to: Timestamp::from_unix_ms(to),
@@ -314,12 +314,12 @@ fn the_total_is_that_of_any_period_to_the_millisecond() {
         for status in [None, Some(Outcome::Passed), Some(Outcome::Failed)] {
             for branch in [None, Some("topic")] {
                 let is_asked = |(at, ended, on): &&(Timestamp, Option<Outcome>, &str)| {
-                    (window.from..=window.to).contains(at)
+                    (period.from..=period.to).contains(at)
                         && (status.is_none() || status == *ended)
                         && branch.is_none_or(|branch| branch == *on)
                 };
                 let query = RunQuery {
-                    window,
+                    period,
                     status,
                     branch: branch.map(str::to_owned),
                     ..run_query()

@@ -206,7 +206,7 @@ fn a_page_of_signatures_is_read_once_until_something_changes() {
     import("old", 20 * DAY, "boom early");
     import("new", DAY, "boom late");
     let query = |days: Days, search: Option<&str>| SignatureQuery {
-        window: window(days),
+        period: period(days),
         branch: None,
         category: None,
         search: search.map(str::to_owned),

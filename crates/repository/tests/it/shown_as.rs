@@ -21,7 +21,7 @@ fn found(run_key: &str, before_now_ms: i64, file: Option<&str>) -> Recording {
 fn shown(world: &World, selector: &TestSelector) -> Option<(Option<String>, usize)> {
     match world
         .store
-        .history(&world.project, selector, &window(Days::Thirty))
+        .history(&world.project, selector, &period(Days::Thirty))
         .unwrap()
     {
         TestLookup::Found(history) => Some((history.test.file_path, history.occurrences.len())),

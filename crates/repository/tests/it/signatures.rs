@@ -47,7 +47,7 @@ pub(crate) fn with_failing_test(
 
 pub(crate) fn query() -> SignatureQuery {
     SignatureQuery {
-        window: window(Days::Thirty),
+        period: period(Days::Thirty),
         branch: None,
         category: None,
         search: None,
@@ -91,7 +91,7 @@ fn world() -> World {
 fn find(world: &World, message: &str, days: Days) -> Option<SignatureDetail> {
     world
         .store
-        .signature(&world.project, &fingerprint(message), &window(days))
+        .signature(&world.project, &fingerprint(message), &period(days))
         .unwrap()
 }
 
@@ -178,7 +178,7 @@ fn outside_of_the_period_the_figures_cover_everything() {
     assert_eq!(
         world
             .store
-            .signature(&world.project, "nul\0", &window(Days::Thirty))
+            .signature(&world.project, "nul\0", &period(Days::Thirty))
             .unwrap(),
         None
     );
@@ -194,7 +194,7 @@ fn outside_of_the_period_the_figures_cover_everything() {
     assert!(
         world
             .store
-            .signature(&later, &fingerprint("ouch"), &window(Days::Thirty))
+            .signature(&later, &fingerprint("ouch"), &period(Days::Thirty))
             .unwrap()
             .is_some()
     );
@@ -203,11 +203,11 @@ fn outside_of_the_period_the_figures_cover_everything() {
         .project(&short, world.project.id, NOW.plus_days(11))
         .unwrap()
         .unwrap();
-    let window = assay_domain::period::Period::ending(NOW.plus_days(11), Days::Thirty);
+    let period = assay_domain::period::Period::ending(NOW.plus_days(11), Days::Thirty);
     assert_eq!(
         world
             .store
-            .signature(&much_later, &fingerprint("ouch"), &window)
+            .signature(&much_later, &fingerprint("ouch"), &period)
             .unwrap(),
         None,
         "past retention"
@@ -446,11 +446,11 @@ fn new_signatures_are_those_of_the_list() {
         let recording = report(&format!("r{days}")).at(days * DAY);
         world.import(&with_failing_test(recording, test, None, texts));
     }
-    let week = window(Days::Seven);
+    let week = period(Days::Seven);
     let list = world.store.signatures(
         &world.project,
         &SignatureQuery {
-            window: week,
+            period: week,
             branch: None,
             category: None,
             search: None,

@@ -32,7 +32,7 @@ fn a_name_in_several_files_is_ambiguous() {
     let history = |selector: &TestSelector| {
         world
             .store
-            .history(&world.project, selector, &window(Days::Seven))
+            .history(&world.project, selector, &period(Days::Seven))
             .unwrap()
     };
     let files = ambiguous(&[None, Some("B.ts"), Some("b.ts"), Some("c.ts")]);
@@ -99,7 +99,7 @@ fn a_name_in_very_many_files_names_the_first_and_counts_the_others() {
         TestLookup::Ambiguous(expected.clone())
     );
     assert_eq!(
-        store.history(project, &x, &window(Days::Seven)).unwrap(),
+        store.history(project, &x, &period(Days::Seven)).unwrap(),
         TestLookup::Ambiguous(expected.clone())
     );
     assert_eq!(
@@ -120,7 +120,7 @@ fn a_shared_name_selects_the_only_visible_file() {
     };
     assert_eq!(verdict.test.file_path.as_deref(), Some("new.ts"));
     assert_eq!(verdict.stored.unwrap().status, VerdictStatus::Healthy);
-    let TestLookup::Found(history) = store.history(project, &x, &window(Days::Seven)).unwrap() else {
+    let TestLookup::Found(history) = store.history(project, &x, &period(Days::Seven)).unwrap() else {
         panic!("only one test of the name is visible")
     };
     assert_eq!(
@@ -272,7 +272,7 @@ fn a_test_without_a_visible_result_is_missing() {
     for missing in [any_file("x"), in_file("x", Some("a.spec.ts"))] {
         let history = world
             .store
-            .history(&world.project, &missing, &window(Days::Thirty))
+            .history(&world.project, &missing, &period(Days::Thirty))
             .unwrap();
         assert_eq!(history, TestLookup::Missing);
         assert_eq!(
@@ -290,7 +290,7 @@ fn a_test_without_a_visible_result_is_missing() {
     );
     let TestLookup::Found(history) = world
         .store
-        .history(&world.project, &any_file("y"), &window(Days::Thirty))
+        .history(&world.project, &any_file("y"), &period(Days::Thirty))
         .unwrap()
     else {
         panic!("the test is visible, though without a result in the period")
@@ -339,7 +339,7 @@ fn a_test_in_short_has_what_its_history_and_its_attempts_have() {
     let summary = |days, failures| {
         let lookup = world
             .store
-            .test_summary(&world.project, &x, &window(days), failures);
+            .test_summary(&world.project, &x, &period(days), failures);
         let lookup = lookup.unwrap();
         let TestLookup::Found(summary) = lookup else {
             panic!("{lookup:?}")
@@ -348,7 +348,7 @@ fn a_test_in_short_has_what_its_history_and_its_attempts_have() {
     };
     let check = |days: Days| {
         let summary = summary(days, 3);
-        let lookup = world.store.history(&world.project, &x, &window(days)).unwrap();
+        let lookup = world.store.history(&world.project, &x, &period(days)).unwrap();
         let TestLookup::Found(history) = lookup else {
             panic!("{lookup:?}")
         };
@@ -389,7 +389,7 @@ fn a_test_in_short_has_what_its_history_and_its_attempts_have() {
         assert_eq!(summary.verdict, verdict.stored);
         let signatures = world
             .store
-            .test_signatures(&world.project, &x, &window(days))
+            .test_signatures(&world.project, &x, &period(days))
             .unwrap();
         assert_eq!(TestLookup::Found(summary.signatures.clone()), signatures);
         summary
@@ -426,7 +426,7 @@ fn a_test_in_short_has_what_its_history_and_its_attempts_have() {
     let absent = any_file("y");
     let none = world
         .store
-        .test_summary(&world.project, &absent, &window(Days::Seven), 3);
+        .test_summary(&world.project, &absent, &period(Days::Seven), 3);
     assert_eq!(none.unwrap(), TestLookup::Missing);
 }
 
@@ -467,7 +467,7 @@ fn many_tests_are_looked_up_as_each_would_be() {
         );
         let history = world
             .store
-            .history(&world.project, test, &window(Days::Ninety))
+            .history(&world.project, test, &period(Days::Ninety))
             .unwrap();
         match (found, history) {
             (TestLookup::Found(number), TestLookup::Found(history)) => {

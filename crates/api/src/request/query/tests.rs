@@ -24,7 +24,7 @@ fn check_on<T>(
 
 #[test]
 fn every_invalid_period_gives_one_error() {
-    let days = |plan, raw| check_on(plan, raw, |query| Ok(query.window()?.days.count()));
+    let days = |plan, raw| check_on(plan, raw, |query| Ok(query.period()?.days.count()));
     assert_eq!(days(Plan::Standard, ""), Ok(30));
     assert_eq!(days(Plan::Standard, "days=7"), Ok(7));
     assert_eq!(days(Plan::Pro, "days=90"), Ok(90));
@@ -180,7 +180,7 @@ fn an_empty_file_selects_tests_without_a_file_and_an_absent_one_any_test() {
 #[test]
 fn an_unknown_parameter_is_ignored_however_often() {
     assert_eq!(
-        check("x=1&x=2&y=%FF&Days=1", |q| Ok(q.window()?.days.count())),
+        check("x=1&x=2&y=%FF&Days=1", |q| Ok(q.period()?.days.count())),
         Ok(30)
     );
 }
