@@ -6,7 +6,7 @@ use std::{env, fs, time::Instant};
 use assay_testkit::{Browser, Cli, Scripts, stderr_text};
 use serde_json::json;
 
-use crate::world::World;
+use crate::{answer, world::World};
 
 /// Checks every page with axe-core for serious and critical violations, in light and dark. `ASSAY_AXE` is its file.
 #[test]
@@ -30,6 +30,13 @@ fn axe_core_finds_nothing_serious() {
     for page in pages {
         browser.open(&page);
         check(&browser, &script, &page);
+    }
+    let shop = answer::Shop::new();
+    let links = answer::links_of_a_comment(&shop);
+    let phone = shop.signed_in();
+    for link in &links {
+        phone.open(link);
+        check(&phone, &script, link);
     }
     let (browser, ..) = &crate::analysis::page(&crate::analysis::history(40, 2, 10), Scripts::On);
     browser.run("document.querySelectorAll('details').forEach((each, place) => { each.open = place < 4 })");

@@ -10,6 +10,7 @@
 )]
 
 mod analysis;
+mod answer;
 mod browsing;
 mod by_hand;
 mod consistent;

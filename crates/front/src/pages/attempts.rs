@@ -16,7 +16,7 @@ use maud::{Markup, html};
 
 use super::{
     decisions::Decisions,
-    parts::{branch_link, commit},
+    parts::{branch_link, commit, owners_in_words},
 };
 use crate::{
     error::FrontError,
@@ -62,6 +62,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         }
         @if let Some(failure) = &explained {
             p.why { "This failure: " (cause::chip(failure.cause)) " " (failure.explanation) "." }
+            @if let Some(owners) = owners_in_words(&failure.ownership) { p.sub { bdi { (owners) } } }
         }
         (decisions.mark(&test.name, test.file_path.as_deref()))
         @if let Some(verdict) = &attempts.verdict { p.why { "This test: " (figures::chip(verdict.status)) " " (verdict.explanation) "." } }

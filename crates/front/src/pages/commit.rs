@@ -6,6 +6,7 @@ use assay_domain::{
     project::Project,
     run::RunRow,
     timestamp::Timestamp,
+    verdict::FailingSince,
 };
 use assay_explain::{
     changes::{ChangedTests, RunChanges, changes_of_runs},
@@ -82,7 +83,7 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
     let body = html! {
         (head(project.id, selector, &heading, &results))
         @if results.counts.failed > 0 { (gate(&results)) }
-        (runs(project.id, &results, &decisions, view.now))
+        (runs(project.id, &results, (&decisions, &changes), view.now))
         section aria-labelledby="failures" {
             h2 #failures { "Failures" }
             @if failures.is_empty() {
@@ -199,22 +200,23 @@ fn of_run(decisions: &[(RunId, Decisions)], run: RunId) -> Option<&Decisions> {
 fn runs(
     project: ProjectId,
     results: &CommitResults,
-    decisions: &[(RunId, Decisions)],
+    (decisions, changes): (&[(RunId, Decisions)], &[RunChanges]),
     now: Timestamp,
 ) -> Markup {
+    let base = |run: RunId| changes.iter().find(|of| of.run.id == run)?.base.as_ref();
     html! {
         section aria-labelledby="runs" {
             h2 #runs { (words::count(results.runs.len(), "run")) }
             ol.rows {
                 @for run in &results.runs {
-                    li.row.(run.state()) { div.card { (run_row(project, run, now)) @if let Some(decisions) = of_run(decisions, run.id) { (decisions.sentences(now)) } } }
+                    li.row.(run.state()) { div.card { (run_row(project, run, base(run.id), now)) @if let Some(decisions) = of_run(decisions, run.id) { (decisions.sentences(now)) } } }
                 }
             }
         }
     }
 }
 
-fn run_row(project: ProjectId, run: &CommitRun, now: Timestamp) -> Markup {
+fn run_row(project: ProjectId, run: &CommitRun, base: Option<&FailingSince>, now: Timestamp) -> Markup {
     let (state, counts) = (run.state(), run.counts);
     html! {
         p {
@@ -229,6 +231,7 @@ fn run_row(project: ProjectId, run: &CommitRun, now: Timestamp) -> Markup {
             span { "of " b { (grouped(counts.total)) } " tests" }
             @if let Some(shards) = run.shards { span { (shards.received) @if let Some(expected) = shards.expected { " of " (expected) } " shards" } }
             span { (when(run.started_at, now)) }
+            @if let Some(base) = base { span { "against " a href=(links::project(project, &format!("/runs/{}", base.run_id))) { "run " (base.run_number) } @if let Some(revision) = &base.revision { " (" (commit(revision)) ")" } } }
             @if let Some(duration) = run.duration_ms.and_then(|ms| u64::try_from(ms).ok()) { span { (words::duration(duration)) } }
             @if let Some(url) = &run.run_url { span { (repository::link(Some(url), &html! { "CI run" })) " at " bdi { (repository::host(url)) } } }
         }
@@ -343,7 +346,7 @@ fn changed(project: ProjectId, changes: &[RunChanges]) -> Markup {
                 h2 #changes { "Changes against the stable branch" }
                 @for of in changes {
                     div.box {
-                        p.sub { a href=(links::run(project, &of.run.id)) { "Run " (of.run.run_number) } @if let Some(base) = &of.base { ", against run " (base.run_number) @if let Some(revision) = &base.revision { " (" (commit(revision)) ")" } } }
+                        p.sub { a href=(links::run(project, &of.run.id)) { "Run " (of.run.run_number) } }
                         (list_of(project, "no longer reported", &of.no_longer_reported))
                         (list_of(project, "newly skipped", &of.newly_skipped))
                         (list_of(project, "newly failing", &of.broken))
