@@ -78,7 +78,10 @@ fn a_killed_worker_fails_no_read_and_no_import_of_other_projects() {
             (begun.elapsed() - recovered).as_millis()
         );
         waiting.join().unwrap().unwrap();
-        println!("the import that waited for it took {} ms", begun.elapsed().as_millis());
+        println!(
+            "the import that waited for it took {} ms",
+            begun.elapsed().as_millis()
+        );
     });
     assert_eq!(answers(&installation, &affected[0]), before);
     installation.import(&affected[0], "second", true).unwrap();
