@@ -90,6 +90,7 @@ pub(crate) struct HistoryAnswer {
     /// The name in the newest report, if the stored one lacks the parts that change from run to run.
     written_name: Option<String>,
     /// The period.
+    #[serde(rename = "window")]
     period: Period,
     /// The stable branch.
     stable_branch: String,

@@ -142,6 +142,7 @@ pub(crate) struct RunList {
     /// The project.
     project: ProjectTag,
     /// The period.
+    #[serde(rename = "window")]
     period: Period,
     /// The stable branch.
     stable_branch: String,

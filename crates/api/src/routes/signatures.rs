@@ -102,6 +102,7 @@ pub(crate) struct SignatureList {
     /// The project.
     project: ProjectTag,
     /// The period.
+    #[serde(rename = "window")]
     period: Period,
     /// The position of this page in the list.
     page: Page,
@@ -120,6 +121,7 @@ pub(crate) struct SignatureAnswer {
     /// The project.
     project: ProjectTag,
     /// The period.
+    #[serde(rename = "window")]
     period: Period,
     #[serde(flatten)]
     detail: SignatureDetail,
