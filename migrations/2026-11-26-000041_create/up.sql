@@ -149,6 +149,8 @@ CREATE TABLE run (
     counts_in_verdicts boolean NOT NULL DEFAULT true,
     -- The page of the CI run. Null if neither CI's variables nor the report have it.
     run_url text,
+    -- The commit at which the code left the stable branch. Null if the client does not know it.
+    merge_base text COLLATE "C",
     -- Whether every expected shard has reported, and no report was cut short. Derived from the run's shards.
     complete boolean NOT NULL DEFAULT true,
     PRIMARY KEY (project_id, number),

@@ -176,6 +176,7 @@ impl Facts<'_> {
                 context.ci_provider.map(|provider| provider.to_string()),
             ),
             ("runUrl", context.run_url.clone()),
+            ("mergeBase", context.merge_base.clone()),
             ("artifactsUrl", artifacts_url.as_ref().map(ToString::to_string)),
             ("attempt", attempt.map(|attempt| attempt.to_string())),
             ("replace", replace.then(|| "true".to_owned())),

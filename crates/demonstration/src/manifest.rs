@@ -90,6 +90,7 @@ impl Import {
             ci_provider: Some(self.provider),
             suite: Some(self.suite.clone()),
             run_url: None,
+            merge_base: None,
         }
     }
 }

@@ -43,6 +43,8 @@ pub struct RunContext {
     pub suite: Option<String>,
     /// The page of the CI run, an address of http or https.
     pub run_url: Option<String>,
+    /// The commit of the target branch at which the tested code left it.
+    pub merge_base: Option<String>,
 }
 
 impl RunContext {
@@ -60,6 +62,7 @@ impl RunContext {
             ci_provider: self.ci_provider.or(other.ci_provider),
             suite: self.suite.or(other.suite),
             run_url: self.run_url.or(other.run_url),
+            merge_base: self.merge_base.or(other.merge_base),
         }
     }
 

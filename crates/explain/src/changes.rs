@@ -18,8 +18,10 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 use serde::Serialize;
 
+use self::base::{last_complete, stable_before};
 use crate::{failures::window_with, stable_branch::since};
 
+mod base;
 mod slower;
 
 /// Most tests of a list.
@@ -40,7 +42,8 @@ pub struct RunChanges {
     /// The run.
     pub run: RunTag,
     /// The run of the stable branch with which it is compared: the newest complete one of the same suite that started
-    /// before it. Null without such a run in the last 14 days; then every list is empty.
+    /// before it, and that is at or before its merge base if a run of the stable branch tested that. Null without such a
+    /// run in the last 14 days; then every list is empty.
     pub base: Option<FailingSince>,
     /// Why missing tests are not judged; null if they are.
     pub missing_not_judged: Option<MissingNotJudged>,
@@ -199,14 +202,10 @@ fn of_run(
     let window = engine.causes_window(run.started_at, Knowledge::AtTheTime, now);
     let (history, _) = window_with(snapshot, run, window)?;
     let names = snapshot.all_test_names()?;
-    let compared = Compared::of(&history, run.run_number, &names);
-    let slower = slower::of(
-        snapshot,
-        &history,
-        run,
-        &last_complete(&history, run.run_number),
-        &names,
-    )?;
+    let of = (run.run_number, run.merge_base.as_deref());
+    let compared = Compared::of(&history, of, &names);
+    let last = last_complete(&history, of);
+    let slower = slower::of(snapshot, &history, run, &last, &names)?;
     Ok(compared.answer(project.tag(), run, (&history, &names), slower))
 }
 
@@ -225,8 +224,8 @@ struct Compared {
 }
 
 impl Compared {
-    /// Compares the run of this number. A run of several variants is compared in each of them.
-    fn of(history: &History, number: i32, names: &TestNames) -> Self {
+    /// Compares the run of this number, with this merge base. A run of several variants is compared in each of them.
+    fn of(history: &History, (number, merge_base): (i32, Option<&str>), names: &TestNames) -> Self {
         let branches = history.runs.iter().map(|observed| observed.run.branch.as_deref());
         let stable = StableBranch::among(&history.stable_branch, branches);
         let mut compared = Self::default();
@@ -235,7 +234,7 @@ impl Compared {
             .iter()
             .filter(|observed| observed.run.number == number)
         {
-            let before = stable_before(history, run, stable);
+            let before = stable_before(history, run, stable, merge_base);
             let oldest = before.last().map(|(_, observed)| *observed);
             let complete: Vec<_> = before
                 .iter()
@@ -303,40 +302,6 @@ impl Compared {
             slower,
         }
     }
-}
-
-/// The indexes of the last complete runs of the stable branch before the run of this number, the newest first.
-fn last_complete(history: &History, number: i32) -> Vec<usize> {
-    let branches = history.runs.iter().map(|observed| observed.run.branch.as_deref());
-    let stable = StableBranch::among(&history.stable_branch, branches);
-    let run = history.runs.iter().find(|observed| observed.run.number == number);
-    let before = run.map(|run| stable_before(history, run, stable));
-    let complete = before
-        .into_iter()
-        .flatten()
-        .filter(|(_, observed)| observed.ending.complete);
-    complete.take(LAST_RUNS).map(|(index, _)| index).collect()
-}
-
-/// The runs of the stable branch on the run's variant that started before it, the newest first, with their indexes.
-fn stable_before<'a>(
-    history: &'a History,
-    run: &RunObservations,
-    stable: StableBranch<'_>,
-) -> Vec<(usize, &'a RunObservations)> {
-    let order = |observed: &RunObservations| (observed.run.started_at, observed.run.number);
-    let mut before: Vec<(usize, &RunObservations)> = history
-        .runs
-        .iter()
-        .enumerate()
-        .filter(|(_, other)| {
-            stable.is(other.run.branch.as_deref())
-                && other.run.variant == run.run.variant
-                && order(other) < order(run)
-        })
-        .collect();
-    before.sort_unstable_by_key(|(_, observed)| std::cmp::Reverse(order(observed)));
-    before
 }
 
 /// A run beside its base.

@@ -3,7 +3,7 @@
 //! The jobs of a build post it one after another. The hidden first line has the project, the revision and a state that only
 //! grows, so that each job finds the comment and no job replaces a newer state.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use assay_domain::{
     cause::{Action, Cause},
@@ -413,9 +413,10 @@ impl Text<'_> {
             ("no longer reported", |changes| &changes.no_longer_reported),
         ];
         let summary = changes::summary(self.changes);
+        let base = self.base();
         let mut lines: Vec<String> = summary
             .into_iter()
-            .map(|summary| format!("Against the stable branch: {summary}."))
+            .map(|summary| format!("Against {base}: {summary}."))
             .collect();
         for (words, list) in lists {
             let total: u64 = self.changes.iter().map(|changes| list(changes).total).sum();
@@ -435,6 +436,19 @@ impl Text<'_> {
             lines.push(format!("{total} slower: {}.", named.join(", ")));
         }
         lines
+    }
+
+    /// The stable branch, at its revision if all runs are compared with the same one.
+    fn base(&self) -> String {
+        let bases = self.changes.iter().filter_map(|changes| changes.base.as_ref());
+        let revisions: BTreeSet<Option<&str>> = bases.map(|base| base.revision.as_deref()).collect();
+        match revisions.into_iter().collect::<Vec<_>>().as_slice() {
+            [Some(revision)] => {
+                let short: String = revision.chars().take(8).collect();
+                format!("the stable branch at {}", code(&short))
+            }
+            _ => "the stable branch".to_owned(),
+        }
     }
 
     /// The runs that may lack results.

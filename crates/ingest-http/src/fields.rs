@@ -11,7 +11,7 @@ use assay_reports::{Format, KnownFiles, ci::CiContext};
 use crate::{error::IngestError, limits::CI_BYTES};
 
 /// Every field.
-pub(crate) const NAMES: [&str; 30] = [
+pub(crate) const NAMES: [&str; 31] = [
     "artifactsUrl",
     "attempt",
     "author",
@@ -23,6 +23,7 @@ pub(crate) const NAMES: [&str; 30] = [
     "failures",
     "format",
     "knownFiles",
+    "mergeBase",
     "message",
     "owners",
     "ownersFiles",
@@ -172,6 +173,7 @@ impl TryFrom<RawFields> for Fields {
                     ci_provider: raw.parsed("provider", str::parse::<CiProvider>)?,
                     suite: raw.parsed("suite", values::line)?,
                     run_url: raw.parsed("runUrl", values::web_address)?,
+                    merge_base: raw.parsed("mergeBase", values::commit_hash)?,
                 },
                 attempt: raw.parsed("attempt", values::attempt)?,
                 replace: raw.parsed("replace", boolean)?.unwrap_or(false),
@@ -303,12 +305,14 @@ mod tests {
             ("dryRun", "true"),
             ("utcOffset", "-03:30"),
             ("runUrl", "https://ci.test/7"),
+            ("mergeBase", "C0FFEE0123"),
             ("ci", ci),
         ])
         .unwrap();
         assert_eq!(fields.flags.context.branch.as_deref(), Some("main"));
         assert_eq!(fields.flags.context.pull_request_number, Some(7));
         assert_eq!(fields.flags.context.run_url.as_deref(), Some("https://ci.test/7"));
+        assert_eq!(fields.flags.context.merge_base.as_deref(), Some("c0ffee0123"));
         assert_eq!(fields.flags.context.ci_provider, Some(CiProvider::GitlabCi));
         assert_eq!(fields.format, Some(Format::Jest));
         assert_eq!((fields.flags.duration_ms, fields.dry_run), (Some(1500), true));
@@ -335,6 +339,9 @@ mod tests {
             (&[("branch", "a\nb")], "branch"),
             (&[("commit", &"a".repeat(501))], "commit"),
             (&[("root", &"a".repeat(2_001))], "root"),
+            (&[("mergeBase", "origin/main")], "mergeBase"),
+            (&[("mergeBase", "c0ffee")], "mergeBase"),
+            (&[("mergeBase", "")], "mergeBase"),
             (&[("shard", "6/5")], "shard"),
             (&[("pullRequest", "0")], "pullRequest"),
             (&[("pullRequest", "seven")], "pullRequest"),

@@ -54,7 +54,7 @@ repeat a request whose answer was lost.
 struct Field(&'static str, &'static str, &'static str);
 
 /// The fields, in the order of the documentation.
-const FIELDS: [Field; 30] = [
+const FIELDS: [Field; 31] = [
     Field(
         "runKey",
         "The key that all parts of one run share, such as the build's id. No other run may have it.",
@@ -91,6 +91,11 @@ const FIELDS: [Field; 30] = [
         "testedRevision",
         "The tested revision, if it differs from the commit: for a merge commit of a pull request, its head.",
         "0a1b2c3",
+    ),
+    Field(
+        "mergeBase",
+        "The commit at which the branch left the stable branch. What changed is judged against a run at or before it.",
+        "9c70fe604be1d0c7f0f0f0f0f0f0f0f0f0f0f0f0",
     ),
     Field("message", "The commit's message.", "Round totals half up"),
     Field("author", "The commit's author.", "Ada"),
@@ -472,6 +477,7 @@ impl Field {
             "startedAt" => schema["format"] = "date-time".into(),
             "dryRun" | "failures" => schema["enum"] = json!(["true", "false"]),
             "provider" => schema["enum"] = CiProvider::ALL.iter().map(|provider| provider.as_str()).collect(),
+            "mergeBase" => schema["pattern"] = "^[0-9A-Fa-f]{7,64}$".into(),
             "utcOffset" => schema["pattern"] = "^(Z|[+-][0-9]{2}:[0-9]{2})$".into(),
             "pullRequest" | "durationMs" => schema["pattern"] = "^[0-9]+$".into(),
             "owners" | "renames" => schema["minLength"] = 0.into(),

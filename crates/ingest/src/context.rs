@@ -91,6 +91,8 @@ pub(crate) fn resolve(
         ci_provider,
         suite,
         run_url,
+        // Only a client with the checkout knows it.
+        merge_base: flags.merge_base.clone(),
     }
 }
 

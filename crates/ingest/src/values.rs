@@ -34,6 +34,14 @@ pub fn run_key(text: &str) -> Result<String, BadText> {
     one_line(text, LONGEST_RUN_KEY)
 }
 
+/// A commit by its hash, which may be abbreviated.
+pub fn commit_hash(text: &str) -> Result<String, &'static str> {
+    let is_hash = (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash
+        .then(|| text.to_ascii_lowercase())
+        .ok_or("expected a commit of 7 to 64 hexadecimal digits")
+}
+
 /// The address of a page.
 pub fn web_address(text: &str) -> Result<String, &'static str> {
     text::web_address(text)

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use assay_domain::timestamp::Timestamp;
+use assay_domain::{recording::RunContext, revision::is_same_revision, timestamp::Timestamp};
 
 /// A command of git failed.
 #[derive(Debug, thiserror::Error)]
@@ -60,12 +60,49 @@ const TARGETS: [&str; 7] = [
     "SYSTEM_PULLREQUEST_TARGETBRANCH",
 ];
 
+/// The commit of the target branch from which the checked-out code began. The target is that of CI's variables, else the
+/// default branch of `origin`.
+///
+/// None if it is not known: without git or its history, as in a shallow clone, if the contexts name only other commits
+/// than the checked-out one, or if the target has that commit.
+pub fn merge_base(
+    folder: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+    contexts: [&RunContext; 2],
+) -> Option<String> {
+    let commits = contexts.map(|of| [&of.commit_sha, &of.tested_revision]);
+    let commits: Vec<&String> = commits.into_iter().flatten().flatten().collect();
+    let found = || {
+        if git(folder, &["rev-parse", "--is-shallow-repository"])?.trim() != "false" {
+            return Ok(None);
+        }
+        let head = git(folder, &["rev-parse", "HEAD"])?;
+        let head = head.trim();
+        if !commits.is_empty() && !commits.iter().any(|commit| is_same_revision(commit, head)) {
+            return Ok(None);
+        }
+        let base = base_of_target(folder, variable)?;
+        Ok(Some(base).filter(|base| base != head))
+    };
+    found().unwrap_or_else(|error: GitError| {
+        log::debug!("the merge base is not known: {error}");
+        None
+    })
+}
+
 /// The files that differ from the commit at which the checked-out branch began, relative to the checkout. The target is
 /// that of CI's variables, else the default branch of `origin`.
 pub fn changed_files(
     folder: &Path,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<HashSet<String>, GitError> {
+    let base = base_of_target(folder, variable)?;
+    let listed = git(folder, &["diff", "--name-only", "-z", &base, "HEAD", "--"])?;
+    let names = listed.split('\0').filter(|name| !name.is_empty());
+    Ok(names.map(str::to_owned).collect())
+}
+
+fn base_of_target(folder: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, GitError> {
     let named = TARGETS
         .iter()
         .find_map(|name| variable(name).filter(|value| !value.is_empty()));
@@ -76,9 +113,7 @@ pub fn changed_files(
             "HEAD" => Err(error),
             target => git(folder, &["merge-base", "HEAD", target]),
         })?;
-    let listed = git(folder, &["diff", "--name-only", "-z", base.trim(), "HEAD", "--"])?;
-    let names = listed.split('\0').filter(|name| !name.is_empty());
-    Ok(names.map(str::to_owned).collect())
+    Ok(base.trim().to_owned())
 }
 
 #[cfg(test)]
@@ -121,6 +156,43 @@ mod tests {
             assert_eq!(changed(target).unwrap(), expected, "{target:?}");
         }
         assert!(changed(Some("absent")).is_err());
+        let head = |folder: &Path| git(folder, &["rev-parse", "HEAD"]).unwrap().trim().to_owned();
+        let began = git(&clone, &["rev-parse", "HEAD~1"]).unwrap().trim().to_owned();
+        let base = |folder: &Path, target: &str, commits: &[&str]| {
+            let variable = |name: &str| (name == "GITHUB_BASE_REF").then(|| target.to_owned());
+            let mut commits = commits.iter().map(|commit| (*commit).to_owned());
+            let context = RunContext {
+                commit_sha: commits.next(),
+                tested_revision: commits.next(),
+                ..RunContext::default()
+            };
+            merge_base(folder, &variable, [&RunContext::default(), &context])
+        };
+        assert_eq!(base(&clone, "main", &[]).as_deref(), Some(began.as_str()));
+        assert_eq!(
+            base(&clone, "main", &["c0ffee00", &head(&clone)[..8]]),
+            Some(began)
+        );
+        // Another commit was tested, the target has everything, the target is not here, and there is no repository.
+        assert_eq!(base(&clone, "main", &["c0ffee00"]), None);
+        assert_eq!(base(&clone, "feature", &[]), None);
+        assert_eq!(base(&clone, "absent", &[]), None);
+        assert_eq!(base(folder.path(), "main", &[]), None);
+        let shallow = folder.path().join("shallow").display().to_string();
+        let of_clone = format!("file://{}", clone.display());
+        run(
+            folder.path(),
+            &[
+                "clone",
+                "--quiet",
+                "--depth=1",
+                "--no-single-branch",
+                &of_clone,
+                &shallow,
+            ],
+        );
+        run(Path::new(&shallow), &["switch", "--quiet", "feature"]);
+        assert_eq!(base(Path::new(&shallow), "main", &[]), None);
         assert!(commit_time(&clone).is_some() && commit_time(folder.path()).is_none());
     }
 }

@@ -123,6 +123,7 @@ impl From<&RunFlags> for Flags {
                 ci_provider: flags.ci,
                 suite: flags.suite,
                 run_url: flags.run_url,
+                merge_base: None,
             },
             attempt: flags.attempt,
             replace: flags.replace,

@@ -17,7 +17,7 @@ use assay_console::{message, misuse::Misuse, output, retry::Backoff, terminal};
 use assay_domain::test::TestName;
 use assay_ingest::Flags;
 use assay_reports::{SourceFile, ci::CiContext};
-use assay_sources::{checkout::Checkout, clocks, files, owners, report_flags::ReportFlags};
+use assay_sources::{checkout::Checkout, clocks, files, git, owners, report_flags::ReportFlags};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -295,6 +295,8 @@ fn fields(
         };
     warnings.extend(of_renames);
     let mut of_run = Flags::from(run);
+    of_run.context.merge_base =
+        git::merge_base(folder, &environment::variable, [&of_run.context, &ci.context]);
     if let Some(rerun) = purpose.rerun {
         of_run.attempt = Some(rerun.attempt);
         // It is that of the first report.

@@ -17,6 +17,7 @@ mod culprit;
 mod docs;
 mod gate;
 mod ingest;
+mod merge_base;
 mod owners;
 mod quarantine;
 mod receiver;

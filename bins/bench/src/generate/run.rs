@@ -83,6 +83,7 @@ fn context(run: &RunPlan, salt: u64) -> RunContext {
         ci_provider: Some(CiProvider::GithubActions),
         suite: None,
         run_url: None,
+        merge_base: None,
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     gate::Job,
     gate_decisions::Pages,
-    ingest::{FAILS, IngestServer, PASSES, code},
+    ingest::{FAILS, IngestServer, PASSES, code, now},
 };
 
 const HEAD: &str = "bb00c0ffee";
@@ -113,6 +113,56 @@ fn the_pages_of_a_commit_and_a_pull_request_show_error_place_and_cause() {
     for missing in ["/commit/dead", "/commit/xyz", "/pull/8", "/pull/0", "/pull/+7"] {
         assert_eq!(pages.status(missing), 404, "{missing}");
     }
+}
+
+#[test]
+fn a_pull_request_is_compared_with_main_at_its_merge_base() {
+    let ingest = IngestServer::with(&[("ASSAY_PUBLIC_URL", PUBLIC)]);
+    let upload = |fields: &[(&str, &str)], minutes: i64, report: &str| {
+        let started = now().plus_ms(-minutes * 60_000).to_string();
+        let fields = [&[("startedAt", started.as_str())], fields].concat();
+        ingest.send(&ingest.key, &fields, &[("r.xml", report.as_bytes())])
+    };
+    let of_main = [("ba5ec0ffee", 50, PASSES), ("1a7ec0ffee", 40, FAILS)];
+    for (commit, minutes, report) in of_main {
+        let fields = [("branch", "main"), ("commit", commit), ("runKey", commit)];
+        assert_eq!(upload(&fields, minutes, report).status, 201);
+    }
+    let changes = |run_key: &str, merge_base: Option<&str>| {
+        let mut fields = vec![("branch", "topic"), ("commit", run_key), ("runKey", run_key)];
+        fields.extend(merge_base.map(|base| ("mergeBase", base)));
+        let answer = upload(&fields, 30, FAILS);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        let run = text(&answer.json()["runId"]);
+        let changes = ingest.read(&format!("/runs/{run}/changes"));
+        let markdown = text(&comment(&ingest, &run)["markdown"]);
+        (
+            changes["base"]["revision"].clone(),
+            changes["broken"]["total"].clone(),
+            markdown.contains("Against the stable branch at `ba5ec0ff`: 1 newly failing."),
+        )
+    };
+    let newest = (json!("1a7ec0ffee"), json!(0), false);
+    assert_eq!(changes("bb00c0ffee", None), newest);
+    let at_base = (json!("ba5ec0ffee"), json!(1), true);
+    assert_eq!(changes("bb01c0ffee", Some("BA5EC0FFEE")), at_base);
+    assert_eq!(
+        changes("bb02c0ffee", Some("deadc0ffee")),
+        newest,
+        "no run tested it"
+    );
+    let refused = upload(&[("branch", "topic"), ("mergeBase", "main")], 30, FAILS);
+    assert_eq!(
+        (refused.status, code(&refused).as_str()),
+        (400, "invalid_parameter")
+    );
+    assert!(
+        refused
+            .text()
+            .contains("expected a commit of 7 to 64 hexadecimal digits"),
+        "{}",
+        refused.text()
+    );
 }
 
 #[test]

@@ -467,6 +467,7 @@ impl Snapshot for OneState<'_> {
             run_number: 20,
             branch: Some("main".to_owned()),
             commit_sha: Some("c0ffee".to_owned()),
+            merge_base: None,
             status: RunStatus::Failed,
             tests: 3,
             started_at: NOW,

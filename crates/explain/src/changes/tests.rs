@@ -44,13 +44,18 @@ fn run(number: i32, branch: &str, results: &str) -> RunObservations {
 
 /// The changes of the last run, by the names of the tests.
 fn compared(runs: Vec<RunObservations>, names: &TestNames) -> Compared {
+    compared_from(runs, None, names)
+}
+
+/// The same for a run with this merge base.
+fn compared_from(runs: Vec<RunObservations>, merge_base: Option<&str>, names: &TestNames) -> Compared {
     let number = runs.last().unwrap().run.number;
     let history = History {
         stable_branch: "main".into(),
         tests: 1_000,
         runs,
     };
-    Compared::of(&history, number, names)
+    Compared::of(&history, (number, merge_base), names)
 }
 
 /// Twelve runs of main with these results, and a run of a branch.
@@ -140,6 +145,98 @@ fn a_missing_test_is_listed_only_if_the_run_would_have_reported_it() {
         missing(vec![run(1, "topic", "P-PP")]),
         (vec![], Some(MissingNotJudged::NoBase))
     );
+}
+
+/// Twelve runs of main, whose tenth tested this merge base and whose last two are of later code, and a run of a branch.
+fn left_main(at_base: &str, later: &str, results: &str) -> Vec<RunObservations> {
+    let mut runs = against(at_base, results);
+    for (place, number) in [(10, 11), (11, 12)] {
+        runs[place] = run(number, "main", later);
+    }
+    runs[9].run.revision = Some(MERGE_BASE.into());
+    runs
+}
+
+const MERGE_BASE: &str = "ba5e0010";
+
+#[test]
+fn later_changes_of_main_are_not_those_of_a_branch() {
+    let suite = names(&[
+        ("fixed later", "x"),
+        ("broken later", "x"),
+        ("added later", "x"),
+        ("removed later", "x"),
+        ("removed here", "x"),
+        ("stays", "x"),
+    ]);
+    let runs = left_main("FP-PPP", "PFP-PP", "FP-P-P");
+    let of_newest = Compared {
+        base: Some(11),
+        broken: vec![0],
+        repaired: vec![1],
+        missing: vec![4],
+        ..Compared::default()
+    };
+    assert_eq!(compared(runs.clone(), &suite), of_newest);
+    let of_base = Compared {
+        base: Some(9),
+        missing: vec![4],
+        ..Compared::default()
+    };
+    assert_eq!(compared_from(runs.clone(), Some(MERGE_BASE), &suite), of_base);
+    assert_eq!(
+        compared_from(runs.clone(), Some("BA5E00101234"), &suite),
+        of_base,
+        "one of both is abbreviated"
+    );
+    assert_eq!(
+        compared_from(runs.clone(), Some("dead0010"), &suite),
+        of_newest,
+        "no run tested it"
+    );
+    // A later run of the same commit is at the merge base, too.
+    let mut again = runs.clone();
+    again[11] = run(12, "main", "FP-PPP");
+    again[11].run.revision = Some(MERGE_BASE.into());
+    assert_eq!(compared_from(again, Some(MERGE_BASE), &suite).base, Some(11));
+    let mut incomplete = runs.clone();
+    incomplete[9].ending.complete = false;
+    let before = compared_from(incomplete, Some(MERGE_BASE), &suite);
+    assert_eq!((before.base, before.broken), (Some(8), vec![]));
+    // Only another suite ran at the merge base.
+    let mut other = runs.clone();
+    other[9].run.variant = "e2e".into();
+    assert_eq!(
+        compared_from(other, Some(MERGE_BASE), &suite).base,
+        Some(8),
+        "the newest run that started before it"
+    );
+    let mut young = runs.clone().split_off(9);
+    young[0].run.variant = "e2e".into();
+    let without = compared_from(young, Some(MERGE_BASE), &suite);
+    assert_eq!(
+        (without.base, without.missing_not_judged),
+        (None, Some(MissingNotJudged::NoBase)),
+        "the suite is younger than the merge base"
+    );
+}
+
+#[test]
+fn a_run_of_main_and_its_durations_have_no_later_base() {
+    let suite = names(&[("a", "x")]);
+    let mut runs = left_main("P", "F", "P");
+    let history = |runs: &[RunObservations]| History {
+        stable_branch: "main".into(),
+        tests: 1,
+        runs: runs.to_vec(),
+    };
+    assert_eq!(last_complete(&history(&runs), (13, None)).first(), Some(&11));
+    assert_eq!(
+        last_complete(&history(&runs), (13, Some(MERGE_BASE))),
+        (0..=9).rev().collect::<Vec<_>>()
+    );
+    runs[12] = run(13, "main", "P");
+    assert_eq!(compared_from(runs, Some(MERGE_BASE), &suite).base, Some(11));
 }
 
 #[test]

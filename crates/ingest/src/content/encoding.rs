@@ -111,8 +111,9 @@ impl Encoder<'_> {
             pull_request_title,
             ci_provider,
             suite,
-            // The address of the CI run is not content.
+            // The address of the CI run is not content, and the merge base depends on how much history a checkout has.
             run_url: _,
+            merge_base: _,
         } = context;
         for text in [branch, commit_sha, commit_message, author_name, tested_revision] {
             self.optional_text(text.as_ref());

@@ -98,6 +98,7 @@ diesel::table! {
         ci_provider -> Nullable<Text>,
         suite -> Nullable<Text>,
         run_url -> Nullable<Text>,
+        merge_base -> Nullable<Text>,
         status -> Nullable<Text>,
         started_at -> Timestamptz,
         finished_at -> Nullable<Timestamptz>,

@@ -116,7 +116,7 @@ pub(crate) fn part(
 }
 
 /// Provider and page of the CI run, for the detail.
-type Context = (Option<String>, Option<String>);
+type Context = (Option<String>, Option<String>, Option<String>);
 
 /// A visible run with its parts, by shard and in order of arrival.
 pub(crate) struct FoundRun {
@@ -158,7 +158,7 @@ impl FoundRun {
             .order((parts::index.asc(), parts::number.asc()))
             .select((
                 StoredRun::as_select(),
-                (runs::ci_provider, runs::run_url),
+                (runs::ci_provider, runs::run_url, runs::merge_base),
                 PartSummary::as_select(),
             ))
             .load(connection)?;
@@ -259,7 +259,10 @@ pub(crate) fn failed_run(
     id: RunId,
 ) -> Read<Option<FailedRun>> {
     let Some(FoundRun {
-        run: stored, parts, ..
+        run: stored,
+        parts,
+        context: (_, _, merge_base),
+        ..
     }) = FoundRun::find(connection, project, id)?
     else {
         return Ok(None);
@@ -274,6 +277,7 @@ pub(crate) fn failed_run(
         incomplete: why_incomplete(connection, project.id.0, &stored, &parts)?,
         branch: stored.branch,
         commit_sha: stored.commit_sha,
+        merge_base,
     }))
 }
 
@@ -313,7 +317,7 @@ fn detail_run(
     parts: &[PartSummary],
     (report_errors, omitted_report_errors): (Vec<ErrorDetail>, u32),
 ) -> Result<Run, StoreError> {
-    let (ci_provider, run_url) = context;
+    let (ci_provider, run_url, _) = context;
     let received = part::shards(parts)?;
     let expected = stored.shards_expected.map(count).transpose()?;
     Ok(Run {

@@ -122,6 +122,7 @@ pub(super) struct Context {
     ci_provider: Option<String>,
     suite: Option<String>,
     run_url: Option<String>,
+    merge_base: Option<String>,
 }
 
 impl Context {
@@ -138,6 +139,7 @@ impl Context {
             ci_provider: context.ci_provider.map(|provider| provider.as_str().to_owned()),
             suite: text(&context.suite),
             run_url: text(&context.run_url),
+            merge_base: text(&context.merge_base),
         }
     }
 
@@ -153,6 +155,7 @@ impl Context {
             ci_provider: optional_word("CI provider", self.ci_provider.as_deref())?,
             suite: self.suite,
             run_url: self.run_url,
+            merge_base: self.merge_base,
         })
     }
 }

@@ -1,0 +1,57 @@
+//! The runs of the stable branch with which a run is compared.
+
+use assay_domain::{
+    observation::{History, RunObservations},
+    revision::{StableBranch, is_same_revision},
+};
+
+use super::LAST_RUNS;
+
+/// The indexes of the last complete runs of the stable branch before the run of this number and its merge base, the newest
+/// first.
+pub(super) fn last_complete(history: &History, (number, merge_base): (i32, Option<&str>)) -> Vec<usize> {
+    let branches = history.runs.iter().map(|observed| observed.run.branch.as_deref());
+    let stable = StableBranch::among(&history.stable_branch, branches);
+    let run = history.runs.iter().find(|observed| observed.run.number == number);
+    let before = run.map(|run| stable_before(history, run, stable, merge_base));
+    let complete = before
+        .into_iter()
+        .flatten()
+        .filter(|(_, observed)| observed.ending.complete);
+    complete.take(LAST_RUNS).map(|(index, _)| index).collect()
+}
+
+/// The runs of the stable branch on the run's variant that started before it, the newest first, with their indexes. If any
+/// run of the stable branch tested the merge base, they are those of the merge base and those that started before.
+pub(super) fn stable_before<'a>(
+    history: &'a History,
+    run: &RunObservations,
+    stable: StableBranch<'_>,
+    merge_base: Option<&str>,
+) -> Vec<(usize, &'a RunObservations)> {
+    let order = |observed: &RunObservations| (observed.run.started_at, observed.run.number);
+    let is_stable = |observed: &RunObservations| stable.is(observed.run.branch.as_deref());
+    let merge_base = merge_base.filter(|_| !is_stable(run));
+    let is_of_base = |observed: &RunObservations| {
+        let revision = observed.run.revision.as_deref();
+        merge_base
+            .zip(revision)
+            .is_some_and(|(base, revision)| is_same_revision(base, revision))
+    };
+    let runs = history.runs.iter();
+    let of_base = runs.filter(|observed| is_stable(observed) && is_of_base(observed));
+    let base_began = of_base.map(order).min();
+    let mut before: Vec<(usize, &RunObservations)> = history
+        .runs
+        .iter()
+        .enumerate()
+        .filter(|(_, other)| {
+            is_stable(other)
+                && other.run.variant == run.run.variant
+                && order(other) < order(run)
+                && base_began.is_none_or(|began| order(other) < began || is_of_base(other))
+        })
+        .collect();
+    before.sort_unstable_by_key(|(_, observed)| std::cmp::Reverse(order(observed)));
+    before
+}
