@@ -3,7 +3,6 @@
 use std::{
     fs,
     io::{Read, Write},
-    net::TcpStream,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -57,7 +56,10 @@ pub(crate) trait Connection: Read + Write {}
 impl<T: Read + Write> Connection for T {}
 
 /// Accepts a connection: with this configuration encrypted, else plain.
-pub(crate) fn accept(connection: TcpStream, tls: Option<&Arc<ServerConfig>>) -> Box<dyn Connection> {
+pub(crate) fn accept(
+    connection: impl Connection + 'static,
+    tls: Option<&Arc<ServerConfig>>,
+) -> Box<dyn Connection> {
     match tls {
         Some(tls) => {
             let session = ServerConnection::new(Arc::clone(tls)).unwrap();

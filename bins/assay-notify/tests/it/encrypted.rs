@@ -37,9 +37,13 @@ fn hook(receiver: &Receiver) -> String {
 }
 
 fn mail(receiver: &SmtpReceiver) -> String {
+    mail_with(receiver, "on")
+}
+
+fn mail_with(receiver: &SmtpReceiver, tls: &str) -> String {
     format!(
         "private_addresses = [\"localhost\"]\n[[target]]\nname = \"it\"\nsmtp = {{ host = \"localhost\", port = {}, \
-         from = \"assay@example.org\", to = [\"team@example.org\"] }}\n",
+         tls = \"{tls}\", from = \"assay@example.org\", to = [\"team@example.org\"] }}\n",
         receiver.port
     )
 }
@@ -100,4 +104,59 @@ fn a_message_arrives_over_smtps_if_its_authority_is_trusted_and_is_not_sent_othe
         "{printed}"
     );
     assert!(misnamed.mails().is_empty());
+}
+
+#[test]
+fn a_message_arrives_over_starttls_and_nothing_is_sent_in_clear_without_it_or_without_trust() {
+    let (folder, authority, trusted, untrusted) = authorities();
+    let receiver = SmtpReceiver::with_starttls(authority.server("localhost"));
+    let refused = send(folder.path(), &mail_with(&receiver, "starttls"), &untrusted);
+    let printed = stderr_text(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains(
+            "localhost does not take the mail: no authority of this system vouches for its certificate"
+        ),
+        "{printed}"
+    );
+    let sent = send(folder.path(), &mail_with(&receiver, "starttls"), &trusted);
+    assert!(sent.status.success(), "{}", stderr_text(&sent));
+    let [mail_sent] = receiver.mails().try_into().unwrap();
+    assert!(mail_sent.contains("this is a test message"), "{mail_sent}");
+    assert_eq!(
+        commands_in_clear(&receiver),
+        ["EHLO", "STARTTLS", "EHLO", "STARTTLS"]
+    );
+
+    let misnamed = SmtpReceiver::with_starttls(authority.server("other.example.org"));
+    let refused = send(folder.path(), &mail_with(&misnamed, "starttls"), &trusted);
+    let printed = stderr_text(&refused);
+    assert!(
+        printed.contains("its certificate is not trusted") && printed.contains("not valid for name"),
+        "{printed}"
+    );
+    assert!(misnamed.mails().is_empty());
+    assert_eq!(commands_in_clear(&misnamed), ["EHLO", "STARTTLS"]);
+
+    let without = SmtpReceiver::new();
+    let refused = send(folder.path(), &mail_with(&without, "starttls"), &trusted);
+    let printed = stderr_text(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("localhost does not take the mail"), "{printed}");
+    assert!(printed.contains("STARTTLS"), "{printed}");
+    assert!(without.mails().is_empty());
+    let commands = commands_in_clear(&without);
+    assert!(
+        commands == ["EHLO"] || commands == ["EHLO", "QUIT"],
+        "{commands:?}"
+    );
+}
+
+/// The words of the commands that were not encrypted.
+fn commands_in_clear(receiver: &SmtpReceiver) -> Vec<String> {
+    let commands = receiver.in_clear();
+    commands
+        .iter()
+        .filter_map(|command| command.split(' ').next().map(str::to_owned))
+        .collect()
 }
