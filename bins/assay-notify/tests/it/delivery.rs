@@ -5,7 +5,9 @@ use std::{
     process::{Child, Stdio},
 };
 
-use assay_testkit::{Answer, Receiver, Request, SmtpReceiver, World, notify_file, stderr_text, wait_until};
+use assay_testkit::{
+    Answer, Receiver, Request, SmtpReceiver, World, junit, notify_file, stderr_text, wait_until,
+};
 use serde_json::Value;
 use standardwebhooks::Webhook;
 
@@ -67,7 +69,11 @@ pub(crate) fn hook(receiver: &Receiver) -> String {
 
 /// A pass, which must succeed.
 pub(crate) fn pass(world: &World, text: &str) {
-    let output = run(world, text, &["--once"]);
+    let output = run(
+        world,
+        text,
+        &["--once", "--public-url", "https://assay.example.org/"],
+    );
     assert!(output.status.success(), "{}", stderr_text(&output));
 }
 
@@ -114,6 +120,8 @@ fn an_outage_of_300_tests_sends_one_message_whose_signatures_another_implementat
     let [request] = receiver.requests().try_into().unwrap();
     let data = data(&request);
     assert_eq!(data["headline"], "300 tests broke with one error since de104964");
+    let page = format!("https://assay.example.org/p/{}/commit/de104964aa", world.project);
+    assert_eq!(data["url"], page);
     assert_eq!(data["groups"][0]["tests"].as_array().unwrap().len(), 3);
     assert_eq!(
         (&data["groups"][0]["more"], &data["tone"]),
@@ -322,7 +330,7 @@ fn a_recovery_answers_in_the_thread_of_slack_and_of_mail() {
 }
 
 #[test]
-fn a_digest_names_what_changed_by_owner_at_its_time() {
+fn a_digest_names_what_was_resolved_what_came_new_and_what_costs_most_time_by_owner() {
     let world = world();
     let messages = world.folder.path().join("messages");
     let text = format!(
@@ -330,8 +338,41 @@ fn a_digest_names_what_changed_by_owner_at_its_time() {
          digest = {{ every = \"day\", at = \"00:00\" }}\nfile = {{ path = {messages:?} }}\n"
     );
     pass(&world, &text);
-    for (minutes, commit) in [(60, "c000000000"), (50, "d000000000"), (40, "e000000000")] {
-        import(&world, minutes, commit, &outcomes(3, 1));
+    for number in 0..5 {
+        import(
+            &world,
+            200 - 10 * number,
+            &format!("c{number}00000000"),
+            &outcomes(3, 1),
+        );
+    }
+    pass(&world, &text);
+    // What a digest of yesterday does not have.
+    world
+        .database
+        .execute("UPDATE edge SET settled_at = settled_at - interval '3 days'");
+    // The first test is good again. The second one breaks by another error and waits long.
+    let cases = [("test 0", true), ("test 1", false), ("test 2", true)];
+    let failure = |_: &str| {
+        (
+            "no route to the cart".to_owned(),
+            "at cart.test.ts:9:1".to_owned(),
+        )
+    };
+    let report = junit(&cases, "cart.test.ts", failure).replace("0.010", "90.000");
+    for number in 0..10 {
+        let commit = format!("d{number}00000000");
+        let flags = [
+            "--branch",
+            "main",
+            "--commit",
+            &commit,
+            "--suite",
+            "e2e",
+            "--run-key",
+            &commit,
+        ];
+        world.import_report(120 - 10 * number, &report, &flags);
     }
     pass(&world, &text);
     let before = fs::read_to_string(&messages).unwrap();
@@ -342,7 +383,8 @@ fn a_digest_names_what_changed_by_owner_at_its_time() {
     // Everything happened yesterday.
     world.database.execute(
         "UPDATE message SET created_at = created_at - interval '1 day'; \
-         UPDATE edge SET settled_at = date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' - interval '1 hour'; \
+         UPDATE edge SET settled_at = date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' - interval '1 hour' \
+         WHERE settled_at > now() - interval '1 day'; \
          UPDATE project SET owners_path = 'CODEOWNERS', owners_text = '* @shop/cart', owners_files = 'cart.test.ts', \
          owners_at = now(), observed = gen_random_uuid(), judged = NULL",
     );
@@ -351,11 +393,15 @@ fn a_digest_names_what_changed_by_owner_at_its_time() {
     let digest = fs::read_to_string(&messages).unwrap()[before.len()..].to_owned();
     assert_eq!(digest.matches("the last day").count(), 1, "{digest}");
     assert!(
-        digest.contains("web: the last day: 1 test broke, 0 became flaky, 0 healthy again, 1 new error"),
+        digest.contains("web: the last day: 1 test broke, 0 became flaky, 1 healthy again, 1 new error"),
         "{digest}"
     );
     assert!(
-        digest.contains("- @shop/cart: 1 broke, 0 became flaky, 0 healthy again\n    · broke: "),
+        digest.contains(
+            "- @shop/cart: 1 broke, 0 became flaky, 1 healthy again\n    · broke: cart > test 1\n    \
+             · healthy again: cart > test 0\n    · 15 min lost in 14 days: cart > test 1\n\
+             - new errors\n    · no route to the cart"
+        ),
         "{digest}"
     );
 }
