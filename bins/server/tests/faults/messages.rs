@@ -1,5 +1,5 @@
-//! Messages while `assay-notify`, imports, the server with an upload and Postgres are killed: no edge is lost, and none
-//! is sent twice under two ids.
+//! Messages by webhook and mail while `assay-notify`, imports, the server with an upload and Postgres are killed: no edge
+//! is lost, and none is sent twice under two ids.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use assay_testkit::{Answer, Receiver, free_address, junit, notify_file, program, rfc3339, text, wait_until};
+use assay_testkit::{
+    Answer, Receiver, SmtpReceiver, free_address, junit, notify_file, program, rfc3339, text, wait_until,
+};
 use diesel::connection::SimpleConnection as _;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::Value;
@@ -32,13 +34,16 @@ const DAY_MINUTES: usize = 24 * 60;
 fn edges_are_sent_once_whatever_is_killed_meanwhile() {
     let _alone = quiet::alone();
     let mut world = World::with_own_postgres();
-    let receiver = Receiver::new();
+    let (receiver, mail) = (Receiver::new(), SmtpReceiver::new());
     let config = notify_file(
         world.folder.path(),
         &format!(
             "private_addresses = [\"127.0.0.1\"]\n[[target]]\nname = \"hook\"\nevents = [\"run_failed\"]\n\
-             webhook = {{ url = \"http://127.0.0.1:{}/\", keys = [\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"] }}\n",
-            receiver.port
+             webhook = {{ url = \"http://127.0.0.1:{}/\", keys = [\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"] }}\n\
+             [[target]]\nname = \"mail\"\nevents = [\"run_failed\"]\n\
+             smtp = {{ host = \"127.0.0.1\", port = {}, tls = \"off\", from = \"assay@example.org\", \
+             to = [\"team@example.org\"] }}\n",
+            receiver.port, mail.port
         ),
     );
     world
@@ -58,10 +63,13 @@ fn edges_are_sent_once_whatever_is_killed_meanwhile() {
     let mut random = StdRng::seed_from_u64(5);
     for suite in 0..SUITES {
         // Every other answer is lost.
-        receiver.answer(match suite % 2 {
-            0 => Answer::Close,
-            _ => Answer::Status(200, String::new()),
+        let is_lost = suite % 2 == 0;
+        receiver.answer(match is_lost {
+            true => Answer::Close,
+            false => Answer::Status(200, String::new()),
         });
+        mail.lose_answers(is_lost);
+        let seen = mail.mails().len();
         match suite % 3 {
             0 => {
                 let mut importing = import(&world, suite, GOOD_RUNS);
@@ -83,8 +91,12 @@ fn edges_are_sent_once_whatever_is_killed_meanwhile() {
         notify = start(&world, &config);
         // The job repeats its import, as CI does.
         assert!(import(&world, suite, GOOD_RUNS).wait().unwrap().success());
+        if is_lost {
+            wait_until("a mail whose answer is lost", || mail.mails().len() > seen);
+        }
     }
     receiver.answer(Answer::Status(200, String::new()));
+    mail.lose_answers(false);
     // A start tries everything again.
     notify.kill().unwrap();
     notify.wait().unwrap();
@@ -93,8 +105,10 @@ fn edges_are_sent_once_whatever_is_killed_meanwhile() {
     wait_until("everything is delivered", || {
         let open = "SELECT (SELECT count(*) FROM edge WHERE event = 'run_failed' AND settled IS NULL) \
                     + (SELECT count(*) FROM message WHERE content IS NOT NULL AND delivered_at IS NULL) AS value";
-        let sent = "SELECT count(*) AS value FROM message WHERE content IS NOT NULL";
-        number(&mut connection, open) == 0 && number(&mut connection, sent) > 0
+        // The targets are served one after the other.
+        let done = "SELECT count(*) AS value FROM (SELECT FROM message GROUP BY target \
+                    HAVING max(through) >= (SELECT max(settled) FROM edge WHERE event = 'run_failed')) AS target";
+        number(&mut connection, open) == 0 && number(&mut connection, done) == 2
     });
     notify.kill().unwrap();
     notify.wait().unwrap();
@@ -108,9 +122,8 @@ fn edges_are_sent_once_whatever_is_killed_meanwhile() {
         bodies.entry(id).or_default().insert(request.body);
     }
     let mut sent: Vec<String> = Vec::new();
-    for (id, bodies) in &bodies {
-        assert_eq!(bodies.len(), 1, "{id} had several bodies");
-        let body: Value = serde_json::from_str(bodies.first().unwrap()).unwrap();
+    for body in one_each(bodies) {
+        let body: Value = serde_json::from_str(&body).unwrap();
         let groups = body["data"]["groups"].as_array().unwrap().clone();
         sent.extend(
             groups
@@ -124,6 +137,32 @@ fn edges_are_sent_once_whatever_is_killed_meanwhile() {
     for (sent, expected) in sent.iter().zip(&expected) {
         assert!(sent.contains(expected.as_str()), "{sent}");
     }
+    assert_mails(&mail.mails());
+}
+
+/// Each error is in one mail, and repetitions have their mail's id.
+fn assert_mails(mails: &[String]) {
+    let mut by_id: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for mail in mails {
+        let mut lines = mail.lines();
+        let id = lines.find_map(|line| line.strip_prefix("Message-ID: ")).unwrap();
+        by_id.entry(id.to_owned()).or_default().insert(mail.clone());
+    }
+    assert!(mails.len() > by_id.len(), "no mail was repeated");
+    let sent = one_each(by_id);
+    for error in (0..SUITES).map(error) {
+        let number = sent.iter().filter(|mail| mail.contains(&error)).count();
+        assert_eq!(number, 1, "{error}: {sent:#?}");
+    }
+}
+
+/// The only content under each id.
+fn one_each(by_id: BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let one = |(id, contents): (String, BTreeSet<String>)| {
+        assert_eq!(contents.len(), 1, "{id} had several contents: {contents:?}");
+        contents.into_iter().next().unwrap()
+    };
+    by_id.into_iter().map(one).collect()
 }
 
 /// The error of a suite. Its words differ, because numbers are no part of a fingerprint.
