@@ -91,18 +91,15 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
             let now = clock();
             self.register(&project, now)?;
             self.tidy(&project, now)?;
+            // Before anything settles: a new target whose mark came later would never get what settled before it.
+            let addressed = self.addressed(&project, now)?;
             let last_batch = self.settle(&project, now)?;
             let edges = match last_batch {
                 0 => Vec::new(),
                 _ => self.store.settled(project.project.id)?,
             };
-            for target in &self.targets {
-                let events = target.events_of(&project);
-                if events.is_empty() {
-                    continue;
-                }
+            for (target, events, mut heads) in addressed {
                 let now = clock();
-                let mut heads = self.heads(&project, target, now)?;
                 if target.is_quiet(now) {
                     continue;
                 }
@@ -189,6 +186,22 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
             &settlement.cancelled,
             now,
         )
+    }
+
+    /// The targets of a project, each with its events and its messages.
+    fn addressed(
+        &self,
+        project: &OutboxProject,
+        now: Timestamp,
+    ) -> Result<Vec<(&Target, Vec<ChatEvent>, Vec<MessageHead>)>, StoreError> {
+        let of_project = self
+            .targets
+            .iter()
+            .map(|target| (target, target.events_of(project)));
+        of_project
+            .filter(|(_, events)| !events.is_empty())
+            .map(|(target, events)| Ok((target, events, self.heads(project, target, now)?)))
+            .collect()
     }
 
     /// The messages to a target, the newest first. A new target gets a mark: what settles from now on is sent to it, with

@@ -10,6 +10,7 @@
 )]
 
 mod flapping;
+mod interrupted;
 mod month;
 mod slow;
 mod world;

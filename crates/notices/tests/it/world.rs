@@ -91,6 +91,11 @@ impl World {
 
     /// A pass at this time, with a target that has everything.
     pub(crate) fn pass(&self, inbox: &Inbox, at: Timestamp) {
+        self.pass_by(inbox, &|| at);
+    }
+
+    /// The same by a clock.
+    pub(crate) fn pass_by(&self, inbox: &Inbox, clock: &dyn Fn() -> Timestamp) {
         let engine = Engine::default();
         let target = Target {
             name: "memory".to_owned(),
@@ -101,7 +106,7 @@ impl World {
             channel: Box::new(Memory(Arc::clone(inbox))),
         };
         let report = Notifier::new(&self.store, &engine, None, vec![target], || 0.0)
-            .pass(&|| at)
+            .pass(clock)
             .unwrap();
         assert_eq!(report.failed, 0);
     }
