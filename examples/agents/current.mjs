@@ -3,9 +3,9 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { show } from "./show.mjs";
 
-const { MCP_URL, ASSAY_KEY, ASSAY } = process.env;
+const { MCP_URL, ASSAY_KEY, ASSAY, SSL_CERT_FILE } = process.env;
 const headers = { Authorization: `Bearer ${ASSAY_KEY}` };
-const env = { ASSAY_URL: new URL(MCP_URL).origin, ASSAY_READ_KEY: ASSAY_KEY };
+const env = { ASSAY_URL: new URL(MCP_URL).origin, ASSAY_READ_KEY: ASSAY_KEY, ...(SSL_CERT_FILE && { SSL_CERT_FILE }) };
 const transports = [
   new StreamableHTTPClientTransport(new URL(MCP_URL), { requestInit: { headers } }),
   new StdioClientTransport({ command: ASSAY, args: ["mcp"], env }),

@@ -402,6 +402,47 @@ fn one_address_with_tls_has_pages_tools_api_and_reports() {
     );
 }
 
+/// The official client of the protocol, over TLS through the proxy.
+#[test]
+#[ignore = "needs npm's packages: ASSAY_AGENTS names a copy of examples/agents after npm install (examples/check)"]
+fn an_agent_with_the_official_client_calls_tools_through_the_proxy() {
+    let folder = std::env::var("ASSAY_AGENTS")
+        .expect("ASSAY_AGENTS names a copy of examples/agents after npm install");
+    let deployment = Deployment::new();
+    let Deployment {
+        proxy,
+        administration,
+        ..
+    } = &deployment;
+    administration.json(&["org", "create", "Shop", "--plan", "pro"]);
+    administration.json(&["project", "create", "--org", "Shop", "storefront"]);
+    let read = text(&administration.json(&["key", "create", "--org", "Shop", "--days", "90"])["key"]);
+    let ingest = administration.json(&["key", "create-ingest", "--project", "storefront"]);
+    let owner = format!("Authorization: Bearer {}", text(&ingest["key"]));
+    let failed = REPORT.replace(
+        "/></testsuite>",
+        "><failure message=\"boom\"/></testcase></testsuite>",
+    );
+    let report = ["--header", owner.as_str(), "--data-binary", failed.as_str()];
+    let (head, body) = proxy.answer(&report, "/ingest/v1/reports?branch=feat&runKey=first");
+    assert!(head.starts_with("HTTP/1.1 201"), "{head} {body}");
+
+    let called = Command::new("node")
+        .arg("current.mjs")
+        .current_dir(folder)
+        .env("MCP_URL", format!("{}/mcp", proxy.base()))
+        .env("ASSAY_KEY", read)
+        .env("ASSAY", program("assay"))
+        .env("NODE_EXTRA_CA_CERTS", proxy.certificate())
+        .env("SSL_CERT_FILE", proxy.certificate())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&called.stdout);
+    assert!(called.status.success(), "{called:?}");
+    // Over HTTP, and over standard input and output.
+    assert_eq!(printed.matches("cart > pays").count(), 2, "{printed}");
+}
+
 #[test]
 fn doctor_is_green_under_each_login_and_red_for_what_was_forgotten() {
     let deployment = Deployment::new();
