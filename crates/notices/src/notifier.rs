@@ -51,6 +51,9 @@ impl<S> std::fmt::Debug for Notifier<'_, S> {
     }
 }
 
+/// A target of a project with the events that it gets, and its messages, the newest first.
+type Addressed<'a> = (&'a Target, Vec<ChatEvent>, Vec<MessageHead>);
+
 /// What a pass did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PassReport {
@@ -188,12 +191,8 @@ impl<'a, S: Store + Outbox> Notifier<'a, S> {
         )
     }
 
-    /// The targets of a project, each with its events and its messages.
-    fn addressed(
-        &self,
-        project: &OutboxProject,
-        now: Timestamp,
-    ) -> Result<Vec<(&Target, Vec<ChatEvent>, Vec<MessageHead>)>, StoreError> {
+    /// The targets of a project.
+    fn addressed(&self, project: &OutboxProject, now: Timestamp) -> Result<Vec<Addressed<'_>>, StoreError> {
         let of_project = self
             .targets
             .iter()
