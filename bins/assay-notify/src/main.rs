@@ -3,7 +3,6 @@
 mod cli;
 mod clock;
 mod database;
-mod log;
 mod run;
 
 use std::process::ExitCode;
@@ -17,7 +16,7 @@ const WRONG_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    log::start(&cli.log);
+    assay_logging::start(&cli.log, None);
     let targets = match assay_targets::read(&cli.config) {
         Ok(targets) => targets,
         Err(error) => {

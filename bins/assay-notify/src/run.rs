@@ -25,10 +25,10 @@ pub(crate) fn run(cli: &Cli, targets: Vec<Target>) -> anyhow::Result<()> {
         return send_test(&targets, name, pages.as_ref());
     }
     if pages.is_none() {
-        ::log::warn!("messages have no links, because ASSAY_PUBLIC_URL is not set");
+        log::warn!("messages have no links, because ASSAY_PUBLIC_URL is not set");
     }
     for target in &targets {
-        ::log::info!("target {:?} ({})", target.name, target.channel.kind());
+        log::info!("target {:?} ({})", target.name, target.channel.kind());
     }
     let opened = database::open(cli)?;
     let url = opened.url.as_str();
@@ -37,7 +37,7 @@ pub(crate) fn run(cli: &Cli, targets: Vec<Target>) -> anyhow::Result<()> {
         rand::random::<f64>()
     });
     for problem in notifier.unclear(clock::now())? {
-        ::log::warn!("{problem}");
+        log::warn!("{problem}");
     }
     if cli.dry_run {
         return preview(&notifier);
@@ -47,7 +47,7 @@ pub(crate) fn run(cli: &Cli, targets: Vec<Target>) -> anyhow::Result<()> {
             bail!("another assay-notify works on this database");
         };
         let report = notifier.pass(&clock::now)?;
-        ::log::info!("{} delivered, {} failed", report.delivered, report.failed);
+        log::info!("{} delivered, {} failed", report.delivered, report.failed);
         return Ok(());
     }
     until_signal(&notifier, url, Duration::from_secs(cli.every))
@@ -118,23 +118,23 @@ fn until_signal(notifier: &Notifier<'_, Database>, url: &str, every: Duration) -
         if !lock.as_mut().is_some_and(OutboxLock::is_held) {
             // The lock ends with its connection.
             lock = OutboxLock::acquire(url).unwrap_or_else(|error| {
-                ::log::error!("{:#}", anyhow::Error::from(error));
+                log::error!("{:#}", anyhow::Error::from(error));
                 None
             });
             if lock.is_none() && !was_waiting {
-                ::log::info!("waiting until this is the only assay-notify");
+                log::info!("waiting until this is the only assay-notify");
             }
             was_waiting = lock.is_none();
         }
         if lock.is_some()
             && let Err(error) = notifier.pass(&clock::now)
         {
-            ::log::error!("{:#}", anyhow::Error::from(error));
+            log::error!("{:#}", anyhow::Error::from(error));
         }
         match signals.recv_timeout(every) {
             Err(RecvTimeoutError::Timeout) => {}
             Ok(()) | Err(RecvTimeoutError::Disconnected) => {
-                ::log::info!("stopping");
+                log::info!("stopping");
                 return Ok(());
             }
         }

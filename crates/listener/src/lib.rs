@@ -18,7 +18,6 @@ mod form;
 mod held;
 mod metrics;
 mod observe;
-mod panic_level;
 mod problem;
 mod reception;
 mod refusal;
@@ -41,7 +40,6 @@ pub use self::{
     held::{Bound, Held, Part},
     metrics::{HttpMetrics, MetricsRegistry},
     observe::{Outcome, observe, record_answer},
-    panic_level::PanicLevel,
     problem::{Fault, Problem, refusal},
     reception::{CountedBy, IngestReception, ReadReception, Reception},
     reply::{Preferences, Tag},

@@ -15,14 +15,12 @@ use actix_tls::accept::{
     rustls_0_23::{Acceptor, TlsStream},
 };
 use actix_web::{App, dev::AppConfig, rt::net::TcpStream, web::ServiceConfig};
+use assay_logging::PanicLevel;
 use log::Level;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{
-    connection::{Answering, Connection, HEAD_WITHIN},
-    panic_level::PanicLevel,
-};
+use crate::connection::{Answering, Connection, HEAD_WITHIN};
 
 /// How long a connection stays open without a request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -196,6 +194,21 @@ fn answer<A: Service<Request>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[actix_web::test]
+    async fn panics_have_the_level_of_the_layer_that_is_polled() {
+        let inner = PanicLevel::during(Level::Error, async { PanicLevel::current() });
+        let outer = async { (PanicLevel::current(), inner.await, PanicLevel::current()) };
+        let levels = PanicLevel::during(Level::Warn, outer).await;
+        assert_eq!(levels, (Level::Warn, Level::Error, Level::Warn));
+        assert_eq!(PanicLevel::current(), Level::Error);
+        let panicked = std::panic::catch_unwind(|| {
+            let _level = PanicLevel::set(Level::Warn);
+            panic!("on purpose");
+        });
+        assert!(panicked.is_err());
+        assert_eq!(PanicLevel::current(), Level::Error);
+    }
 
     #[test]
     fn every_worker_accepts_a_bounded_number_of_connections() {

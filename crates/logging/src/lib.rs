@@ -1,14 +1,15 @@
 //! Protects the log: a record is one line, without keys and without control characters.
 
 mod format;
+mod panic_level;
 
 use std::{borrow::Cow, panic};
 
 use assay_keys::key::{INGEST_PREFIX, RECOGNISED_CHARS};
-use assay_listener::PanicLevel;
 use log::{Level, Log, Metadata, Record};
 
 pub use format::LogFormat;
+pub use panic_level::PanicLevel;
 
 /// The prefix of every key's text.
 const KEY: &str = INGEST_PREFIX;
@@ -21,10 +22,13 @@ const REQUEST_PARSER: &str = "actix_http::h1";
 /// These targets log several lines at `info` for each message of an agent, beside the access log's.
 const VERBOSE_TARGETS: [&str; 2] = ["rmcp", "tracing::span"];
 
-/// Starts to log with this filter and format, panics included.
-pub fn start(filter: &str, format: LogFormat) {
+/// Starts to log with this filter and format, panics included. Without a format, lines are those of `env_logger`.
+pub fn start(filter: &str, format: Option<LogFormat>) {
     let mut builder = env_logger::Builder::new();
-    format.apply(builder.parse_filters(filter));
+    builder.parse_filters(filter);
+    if let Some(format) = format {
+        format.apply(&mut builder);
+    }
     let inner = builder.build();
     let level = inner.filter();
     // This fails only if there is another logger, and this program has none.

@@ -214,7 +214,7 @@ pub struct Config {
 impl Config {
     /// Starts the log. Call it once.
     pub fn start_log(&self) {
-        assay_logging::start(&self.log, self.log_format);
+        assay_logging::start(&self.log, Some(self.log_format));
     }
 
     /// The limit for answers in memory, in bytes.

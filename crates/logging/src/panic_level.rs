@@ -47,25 +47,3 @@ impl Drop for PanicLevel {
         PANIC_LEVEL.set(self.before);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::panic;
-
-    use super::*;
-
-    #[actix_web::test]
-    async fn panics_have_the_level_of_the_layer_that_is_polled() {
-        let inner = PanicLevel::during(Level::Error, async { PANIC_LEVEL.get() });
-        let outer = async { (PANIC_LEVEL.get(), inner.await, PANIC_LEVEL.get()) };
-        let levels = PanicLevel::during(Level::Warn, outer).await;
-        assert_eq!(levels, (Level::Warn, Level::Error, Level::Warn));
-        assert_eq!(PANIC_LEVEL.get(), Level::Error);
-        let panicked = panic::catch_unwind(|| {
-            let _level = PanicLevel::set(Level::Warn);
-            panic!("on purpose");
-        });
-        assert!(panicked.is_err());
-        assert_eq!(PANIC_LEVEL.get(), Level::Error);
-    }
-}
