@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::{execution::TestOutcome, test::TestOrdinal, timestamp::Timestamp};
+use crate::{execution::TestOutcome, revision::StableBranch, test::TestOrdinal, timestamp::Timestamp};
 
 /// A set of test ordinals, one bit each, in whole 64-bit words. Clones share the words until one of them changes,
 /// because many requests hold the same runs.
@@ -303,6 +303,12 @@ pub struct History {
 }
 
 impl History {
+    /// The stable branch of its runs.
+    pub fn stable(&self) -> StableBranch<'_> {
+        let branches = self.runs.iter().map(|observed| observed.run.branch.as_deref());
+        StableBranch::among(&self.stable_branch, branches)
+    }
+
     /// The number of results, including skipped ones.
     pub fn results(&self) -> u64 {
         self.runs.iter().map(|run| u64::from(run.present.len())).sum()

@@ -198,23 +198,15 @@ impl Renames {
                 if step.exchanges {
                     continue;
                 }
-                let (mut name, mut file) = (test.name.to_owned(), test.file_path.map(str::to_owned));
+                let mut new = test.owned();
                 match step.line.kind {
-                    Kind::Test => name.clone_from(&step.line.new),
-                    Kind::File => file = file.map(|file| step.line.renamed_file(&file)),
+                    Kind::Test => new.name.clone_from(&step.line.new),
+                    Kind::File => new.file_path = new.file_path.map(|file| step.line.renamed_file(&file)),
                 }
-                let new = TestName {
-                    name,
-                    file_path: file,
-                };
                 if tests.contains(&new.borrowed()) {
-                    let old = TestName {
-                        name: test.name.to_owned(),
-                        file_path: test.file_path.map(str::to_owned),
-                    };
                     found.push(Contradiction {
                         line: step.line.number,
-                        old,
+                        old: test.owned(),
                         new,
                     });
                 }

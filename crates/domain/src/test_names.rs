@@ -15,6 +15,14 @@ pub struct TestNameRef<'a> {
 }
 
 impl TestNameRef<'_> {
+    /// A name of its own.
+    pub fn owned(self) -> TestName {
+        TestName {
+            name: self.name.to_owned(),
+            file_path: self.file_path.map(str::to_owned),
+        }
+    }
+
     /// Whether the name or the file contains a text that is already folded.
     pub fn contains_folded(self, folded: &str) -> bool {
         contains_folded(self.name, folded) || self.file_contains_folded(folded)

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, sync::Arc};
 use assay_domain::{
     observation::History,
     project::{Project, ProjectTag},
-    revision::StableBranch,
     store::{Snapshot, Store, StoreError, in_snapshot},
     test::TestName,
     timestamp::Timestamp,
@@ -119,8 +118,7 @@ fn listed(test: TestName, suite: &str, since: FailingSince, point: &ChangePoint)
 
 /// The indexes of the newest complete runs of each suite on the stable branch, oldest first.
 fn stable_runs(history: &History) -> BTreeMap<Arc<str>, Vec<usize>> {
-    let branches = history.runs.iter().map(|observed| observed.run.branch.as_deref());
-    let stable = StableBranch::among(&history.stable_branch, branches);
+    let stable = history.stable();
     let mut runs: Vec<_> = history
         .runs
         .iter()
@@ -159,11 +157,12 @@ fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
+/// A duration in whole milliseconds.
 #[expect(
     clippy::as_conversions,
     clippy::cast_possible_truncation,
     reason = "saturates; a duration is far below 2^63 milliseconds"
 )]
-fn rounded(ms: f64) -> i64 {
+pub(crate) fn rounded(ms: f64) -> i64 {
     ms.round() as i64
 }

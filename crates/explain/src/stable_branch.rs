@@ -8,7 +8,6 @@ use std::{
 
 use assay_domain::{
     observation::{Bitmap, History, RunObservations},
-    revision::StableBranch,
     store::{SharedKey, Snapshot, StoreError, shared},
     test::TestOrdinal,
     timestamp::Timestamp,
@@ -42,8 +41,7 @@ struct Suite {
 impl StableBranchState {
     /// The state at the end of this history.
     pub fn of(history: &History) -> Self {
-        let branches = history.runs.iter().map(|observed| observed.run.branch.as_deref());
-        let stable = StableBranch::among(&history.stable_branch, branches);
+        let stable = history.stable();
         let mut suites: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
         for (index, observed) in history.runs.iter().enumerate() {
             if stable.is(observed.run.branch.as_deref()) {

@@ -10,8 +10,7 @@ use super::LAST_RUNS;
 /// The indexes of the last complete runs of the stable branch before the run of this number and its merge base, the newest
 /// first.
 pub(super) fn last_complete(history: &History, (number, merge_base): (i32, Option<&str>)) -> Vec<usize> {
-    let branches = history.runs.iter().map(|observed| observed.run.branch.as_deref());
-    let stable = StableBranch::among(&history.stable_branch, branches);
+    let stable = history.stable();
     let run = history.runs.iter().find(|observed| observed.run.number == number);
     let before = run.map(|run| stable_before(history, run, stable, merge_base));
     let complete = before

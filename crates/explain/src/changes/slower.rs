@@ -8,7 +8,8 @@ use assay_domain::{
 };
 use assay_flakiness::durations::{self, FEWEST_RUNS};
 
-use super::{MOST_LISTED, SlowerTest, SlowerTests, count, owned};
+use super::{MOST_LISTED, SlowerTest, SlowerTests, count};
+use crate::slower::rounded;
 
 /// A test is listed from this probability on.
 const LISTED_FROM: f64 = 0.95;
@@ -48,7 +49,7 @@ pub(super) fn of(
     });
     let listed = slower.iter().take(MOST_LISTED).filter_map(|slower| {
         Some(SlowerTest {
-            test: owned(names.get(slower.test)?),
+            test: names.get(slower.test)?.owned(),
             factor: slower.factor,
             probability: slower.probability,
             usual_ms: rounded(slower.usual_ms),
@@ -59,13 +60,4 @@ pub(super) fn of(
         tests: listed.collect(),
         total: count(slower.len()),
     })
-}
-
-#[expect(
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    reason = "saturates; a duration is far below 2^63 milliseconds"
-)]
-fn rounded(ms: f64) -> i64 {
-    ms.round() as i64
 }

@@ -1,14 +1,16 @@
+use std::collections::{BTreeMap, BTreeSet};
+
 use assay_domain::{
     attempt::AttemptStatus::{Failed, Passed, Skipped},
     execution::TestOutcome,
-    observation::{RunEnding, RunFacts},
+    observation::{RunEnding, RunFacts, RunObservations},
 };
 use proptest::{
     prelude::*,
     test_runner::{RngAlgorithm, TestRng},
 };
 
-use super::*;
+use super::{comparison::is_parametrised, *};
 
 /// The tests of a suite by number: name and file.
 fn names(tests: &[(&str, &str)]) -> TestNames {

@@ -168,8 +168,7 @@ fn variant_runs(
     failures: &BTreeMap<TestOrdinal, &LocalFailure>,
     now: Timestamp,
 ) -> Vec<RunObservations> {
-    let branches = history.runs.iter().map(|observed| observed.run.branch.as_deref());
-    let stable_branch = StableBranch::among(&history.stable_branch, branches);
+    let stable_branch = history.stable();
     let (branch, revision) = if stable_branch.any_branch_named || history.runs.is_empty() {
         (Some(branch.unwrap_or(NEW)), None)
     } else {

@@ -14,7 +14,6 @@ use assay_domain::{
     observation::{Bitmap, History, RunFacts, RunObservations},
     project::Project,
     recording::{RecordedTest, Recording},
-    revision::StableBranch,
     rules::RecordingRules,
     store::{RecognisedReport, Snapshot, Store, StoreError, in_snapshot},
     test::TestOrdinal,
@@ -207,12 +206,7 @@ impl<'r> Overlay<'r> {
 
     /// The tests that ran, and that no other run of the stable branch has reported.
     fn new_tests(&self) -> ChangedTests {
-        let branches = self
-            .history
-            .runs
-            .iter()
-            .map(|observed| observed.run.branch.as_deref());
-        let stable = StableBranch::among(&self.history.stable_branch, branches);
+        let stable = self.history.stable();
         let of_stable: Vec<&RunObservations> = self
             .history
             .runs
@@ -234,7 +228,7 @@ impl<'r> Overlay<'r> {
             .zip(&self.recognised.outcomes);
         let new = of_report
             .filter(|((ordinal, _), outcome)| !outcome.own.status.is_skip() && !known.contains(**ordinal));
-        ChangedTests::of(new.map(|((_, test), _)| test.test.clone()).collect())
+        ChangedTests::of(new.map(|((_, test), _)| test.test.borrowed()).collect())
     }
 
     /// The error texts of the window and the report, and the fingerprint and title of each of the report's texts.

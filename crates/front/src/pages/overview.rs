@@ -206,13 +206,9 @@ impl Group {
                 .then_with(|| right.flake_score.total_cmp(&left.flake_score))
                 .then_with(|| left_name.cmp(right_name))
         });
-        let owned = worst.into_iter().map(|(name, verdict)| {
-            let name = TestName {
-                name: name.name.to_owned(),
-                file_path: name.file_path.map(str::to_owned),
-            };
-            (name, verdict.clone())
-        });
+        let owned = worst
+            .into_iter()
+            .map(|(name, verdict)| (name.owned(), verdict.clone()));
         Ok(Self {
             status,
             tests: count,

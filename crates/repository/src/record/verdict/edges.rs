@@ -8,7 +8,6 @@ use std::{
 
 use assay_domain::{
     observation::{History, RunObservations},
-    revision::StableBranch,
     settings::ChatEvent,
     timestamp::Timestamp,
     verdict::VerdictStatus,
@@ -105,8 +104,7 @@ impl JudgedEdges {
         changes: &[(i32, VerdictStatus, VerdictStatus)],
         may_be_broken: impl Fn(i32) -> bool,
     ) -> Self {
-        let branches = history.runs.iter().map(|observed| observed.run.branch.as_deref());
-        let stable = StableBranch::among(&history.stable_branch, branches);
+        let stable = history.stable();
         let mut suites: BTreeMap<Arc<str>, Vec<&RunObservations>> = BTreeMap::new();
         let mut stable_runs = BTreeSet::new();
         for observed in &history.runs {
