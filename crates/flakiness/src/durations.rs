@@ -65,7 +65,7 @@ impl SlowerTest {
 /// The tests of a run that took longer than usual, with the usual duration of all tests that could be compared, in
 /// milliseconds. `earlier` are runs of the same suite.
 pub fn compare(earlier: &[Durations], run: &Durations) -> (Vec<SlowerTest>, f64) {
-    let usual = Usual::of(earlier);
+    let usual = Usual::of(&logs_without_factors(earlier));
     let measured: Vec<(TestOrdinal, u64, &UsualTest)> = run
         .iter()
         .filter_map(|(test, duration)| Some((*test, *duration, usual.tests.get(test)?)))
@@ -130,12 +130,6 @@ fn logs_without_factors(runs: &[Durations]) -> BTreeMap<TestOrdinal, Logs> {
     logs
 }
 
-/// The median noise of tests.
-fn pooled(noises: impl Iterator<Item = f64>) -> f64 {
-    let mut noises: Vec<f64> = noises.collect();
-    median(&mut noises).unwrap_or(0.0).max(LEAST_NOISE)
-}
-
 /// The usual durations of tests.
 struct Usual {
     tests: BTreeMap<TestOrdinal, UsualTest>,
@@ -173,15 +167,15 @@ impl UsualTest {
 }
 
 impl Usual {
-    fn of(earlier: &[Durations]) -> Self {
-        let logs = logs_without_factors(earlier);
+    fn of(logs: &BTreeMap<TestOrdinal, Logs>) -> Self {
         let usual = |of_test: &Logs| UsualTest::of(of_test.iter().map(|(_, log)| *log));
         let tests: BTreeMap<TestOrdinal, UsualTest> = logs
             .iter()
             .map(|(test, of_test)| (*test, usual(of_test)))
             .collect();
+        let mut noise: Vec<f64> = tests.values().map(|test| test.noise).collect();
         Self {
-            noise: pooled(tests.values().map(|test| test.noise)),
+            noise: median(&mut noise).unwrap_or(0.0).max(LEAST_NOISE),
             tests,
         }
     }
@@ -190,14 +184,19 @@ impl Usual {
     fn probability(&self, test: &UsualTest, difference: f64) -> f64 {
         let scale = test.scale(self.noise) * (1.0 + 1.0 / test.runs).sqrt();
         let density = |difference: f64| log_density(difference / scale).exp();
-        let at_step = |step: u32| {
-            let shift = STEP * f64::from(step);
-            STEP / MEAN * (-shift / MEAN).exp() * density(difference - LEAST - shift)
-        };
-        let slower = PRIOR * (0..STEPS).map(at_step).sum::<f64>();
+        let slower = PRIOR * over_factors(|factor| density(difference - factor));
         let noise = (1.0 - PRIOR) * density(difference);
         slower / (slower + noise)
     }
+}
+
+/// The mean of a function over the logarithms of the factors by which a test becomes slower.
+fn over_factors(of_factor: impl Fn(f64) -> f64) -> f64 {
+    let at_step = |step: u32| {
+        let shift = STEP * f64::from(step);
+        STEP / MEAN * (-shift / MEAN).exp() * of_factor(LEAST + shift)
+    };
+    (0..STEPS).map(at_step).sum()
 }
 
 /// The logarithm of Student's density without its constant, which cancels out.

@@ -6,8 +6,7 @@
 use assay_domain::test::TestOrdinal;
 
 use super::{
-    Durations, FEWEST_TESTS, LEAST, MEAN, STEP, STEPS, UsualTest, log_density, logs_without_factors, median,
-    pooled,
+    Durations, FEWEST_TESTS, LEAST, Usual, UsualTest, log_density, logs_without_factors, median, over_factors,
 };
 
 /// The fewest runs before a change point, and after it.
@@ -25,6 +24,7 @@ const PLACES: [(f64, f64); 5] = [
 ];
 /// The standard error of a median in relation to that of a mean.
 const MEDIAN_ERROR: f64 = 1.25;
+
 /// A test that became slower and stayed so.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
@@ -48,8 +48,7 @@ pub fn change_points(runs: &[Durations]) -> Vec<ChangePoint> {
     if logs.len() < FEWEST_TESTS {
         return Vec::new();
     }
-    let own = |of_test: &Vec<(usize, f64)>| UsualTest::of(of_test.iter().map(|(_, log)| *log)).noise;
-    let noise = pooled(logs.values().map(own));
+    let noise = Usual::of(&logs).noise;
     let points = logs
         .into_iter()
         .filter_map(|(test, of_test)| change_point(test, &of_test, noise));
@@ -108,11 +107,7 @@ fn ratio(usual: &UsualTest, later: &[f64], noise: f64) -> f64 {
         largest + at.iter().map(|at| (at - largest).exp()).sum::<f64>().ln()
     };
     let unchanged = log(0.0);
-    let slower = (0..STEPS).map(|step| {
-        let shift = STEP * f64::from(step);
-        STEP / MEAN * (-shift / MEAN).exp() * (log(LEAST + shift) - unchanged).exp()
-    });
-    slower.sum()
+    over_factors(|factor| (log(factor) - unchanged).exp())
 }
 
 #[cfg(test)]

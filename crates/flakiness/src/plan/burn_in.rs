@@ -167,12 +167,7 @@ impl Candidate {
 
     /// What is known about its rate.
     pub fn level(&self) -> RateLevel {
-        let rates = Rates::of(self);
-        match rates.below(GOOD_BELOW) {
-            below if below >= SURE => RateLevel::Good,
-            below if below <= 1.0 - SURE => RateLevel::High,
-            _ => RateLevel::Open,
-        }
+        Rates::of(self).level()
     }
 
     /// The rate's interval with a probability of .95.
@@ -233,6 +228,14 @@ impl Rates {
         Self { rates }
     }
 
+    fn level(&self) -> RateLevel {
+        match self.below(GOOD_BELOW) {
+            below if below >= SURE => RateLevel::Good,
+            below if below <= 1.0 - SURE => RateLevel::High,
+            _ => RateLevel::Open,
+        }
+    }
+
     fn below(&self, bound: f64) -> f64 {
         let below = self.rates.iter().take_while(|(rate, ..)| *rate < bound);
         below.map(|(_, alone, beside)| alone + beside).sum()
@@ -277,8 +280,9 @@ pub fn next(candidates: &[Candidate], left_s: f64, startup_s: f64) -> Option<Bur
     let open: Vec<(usize, &Candidate, Rates)> = candidates
         .iter()
         .enumerate()
-        .filter(|(_, candidate)| candidate.runs() < MOST_REPETITIONS && candidate.level() == RateLevel::Open)
+        .filter(|(_, candidate)| candidate.runs() < MOST_REPETITIONS)
         .map(|(index, candidate)| (index, candidate, Rates::of(candidate)))
+        .filter(|(.., rates)| rates.level() == RateLevel::Open)
         .collect();
     let rounds = [RerunKind::Alone, RerunKind::WithFile].map(|kind| round(&open, kind, left_s, startup_s));
     let best = rounds
