@@ -80,7 +80,7 @@ pub(crate) fn run_again(
         let end = (first.status, first.took);
         let ended = Session::new(&selector, job.rules, first.judged, end, budget).run(&mut again);
         ended_early.extend(ended.error);
-        if let Some(decided) = ended.decision {
+        if let Some(decided) = ended.found {
             *decision = decided;
         }
     }
@@ -89,7 +89,7 @@ pub(crate) fn run_again(
         let changed = changed_files(job);
         let burned = BurnIn::new(&selector, &report, (&new, &changed), first.took, budget).run(&mut again);
         ended_early.extend(burned.error);
-        if let Some(results) = burned.results {
+        if let Some(results) = burned.found {
             decision.add_burn_in(results);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use assay_console::{message, output};
@@ -16,7 +16,7 @@ use assay_reports::Report;
 use crate::{
     judged::JudgedRun,
     policy::touches,
-    selector::{CommandJob, Selector, failed, file_of},
+    selector::{Budget, CommandJob, Ended, Selector, failed, file_of},
 };
 
 /// Most tests that run again. New tests come first.
@@ -31,8 +31,7 @@ pub struct BurnIn<'a> {
     tests: Vec<BurnedTest>,
     left_out: usize,
     startup_s: f64,
-    started: Instant,
-    budget: Duration,
+    budget: Budget,
 }
 
 #[derive(Debug)]
@@ -78,15 +77,6 @@ pub struct BurnedFailure {
     pub interval: (f64, f64),
     /// Whether it is newly flaky: no earlier run shows that it is, and its rate is not below 5 %.
     pub is_newly_flaky: bool,
-}
-
-/// The end of a burn-in.
-#[derive(Debug)]
-pub struct BurnedIn<E> {
-    /// What it found; none if no test ran again.
-    pub results: Option<BurnInResults>,
-    /// Why it ended early.
-    pub error: Option<E>,
 }
 
 impl<'a> BurnIn<'a> {
@@ -136,29 +126,27 @@ impl<'a> BurnIn<'a> {
         let left_out = tests.len().saturating_sub(MOST_TESTS);
         tests.truncate(MOST_TESTS);
         Self {
-            startup_s: (took.as_secs_f64() - selector.durations().total_s()).max(0.0),
+            startup_s: selector.startup_s(took),
             selector,
             tests,
             left_out,
-            started: Instant::now(),
-            budget,
+            budget: Budget::of(budget),
         }
     }
 
     /// Runs the tests again until the rates are known or the time is over, and prints what runs.
-    pub fn run<J: CommandJob>(mut self, job: &mut J) -> BurnedIn<J::Error> {
+    pub fn run<J: CommandJob>(mut self, job: &mut J) -> Ended<BurnInResults, J::Error> {
         if self.tests.is_empty() {
             message!("no test runs in: none is new, and no test's file is part of the change");
-            return BurnedIn {
-                results: None,
+            return Ended {
+                found: None,
                 error: None,
             };
         }
         let mut is_begun = false;
         let error = loop {
-            let left_s = (self.budget.as_secs_f64() - self.started.elapsed().as_secs_f64()).max(0.0);
             let candidates: Vec<Candidate> = self.tests.iter().map(|test| test.candidate).collect();
-            let Some(round) = burn_in::next(&candidates, left_s, self.startup_s) else {
+            let Some(round) = burn_in::next(&candidates, self.budget.left_s(), self.startup_s) else {
                 break None;
             };
             if !is_begun {
@@ -166,7 +154,7 @@ impl<'a> BurnIn<'a> {
                 message!(
                     "running {} again until it is known how often they fail, for at most {} s",
                     output::count(count, "new or changed test"),
-                    self.budget.as_secs()
+                    self.budget.limit_s()
                 );
             }
             is_begun = true;
@@ -177,32 +165,23 @@ impl<'a> BurnIn<'a> {
         if !is_begun {
             message!(
                 "no test runs in: a repetition takes longer than --burn-in {} s, or the tests cannot be selected",
-                self.budget.as_secs()
+                self.budget.limit_s()
             );
         }
-        BurnedIn {
-            results: is_begun.then(|| self.results()),
+        Ended {
+            found: is_begun.then(|| self.results()),
             error,
         }
     }
 
     /// Runs the tests of a round once. Failures are sent, and the first pass after them.
     fn run_round<J: CommandJob>(&mut self, job: &mut J, round: &BurnInRound) -> Result<(), J::Error> {
-        let chosen: Vec<usize> = round.candidates.clone();
-        let names: Vec<TestName> = self.named(&chosen);
+        let names = self.named(&round.candidates);
         let report = job.run(self.selector.select(&names, round.kind)?)?;
         let failed = failed(&report);
-        let results: Vec<(usize, Option<bool>)> = chosen
-            .into_iter()
-            .map(|index| {
-                (
-                    index,
-                    self.tests
-                        .get(index)
-                        .and_then(|test| failed.get(&test.name).copied()),
-                )
-            })
-            .collect();
+        let of_test = |index: &usize| failed.get(&self.tests.get(*index)?.name).copied();
+        let chosen = round.candidates.iter();
+        let results: Vec<(usize, Option<bool>)> = chosen.map(|index| (*index, of_test(index))).collect();
         if self.is_crowd(&results) {
             message!("several tests failed together; this repetition does not count");
             return Ok(());
@@ -263,7 +242,7 @@ impl<'a> BurnIn<'a> {
             new: self.tests.iter().filter(|test| test.is_new).count(),
             tests: self.tests.len(),
             runs: (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0)),
-            seconds: self.started.elapsed().as_secs_f64(),
+            seconds: self.budget.spent_s(),
             good: self
                 .tests
                 .iter()
@@ -427,7 +406,7 @@ mod tests {
         let budget = Duration::from_secs(60);
         let burned = BurnIn::new(&selector, &report, (&new, &changed), Duration::ZERO, budget).run(job);
         assert!(burned.error.is_none());
-        burned.results
+        burned.found
     }
 
     fn job(fails: fn(u32) -> &'static [&'static str]) -> Job {

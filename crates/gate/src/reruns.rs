@@ -16,7 +16,7 @@ use crate::{
     policy::Reran,
 };
 
-pub use session::{Ended, Session};
+pub use session::Session;
 
 /// What bounds the reruns of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]

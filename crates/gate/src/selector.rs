@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     path::PathBuf,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use assay_domain::{attempt::AttemptStatus, test::TestName};
@@ -24,6 +24,47 @@ pub trait CommandJob {
 
     /// Sends the results of these tests in the last report as a part of the run. Returns the server's judgement.
     fn send(&mut self, tests: &[TestName]) -> Result<crate::judged::JudgedRun, Self::Error>;
+}
+
+/// The time in which tests run again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    began: Instant,
+    limit: Duration,
+}
+
+impl Budget {
+    /// A budget that begins now.
+    pub(crate) fn of(limit: Duration) -> Self {
+        Self {
+            began: Instant::now(),
+            limit,
+        }
+    }
+
+    /// The whole seconds of the limit.
+    pub(crate) const fn limit_s(&self) -> u64 {
+        self.limit.as_secs()
+    }
+
+    /// The seconds since it began.
+    pub(crate) fn spent_s(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    /// The seconds that are left.
+    pub(crate) fn left_s(&self) -> f64 {
+        (self.limit.as_secs_f64() - self.spent_s()).max(0.0)
+    }
+}
+
+/// The end of reruns.
+#[derive(Debug)]
+pub struct Ended<T, E> {
+    /// What they found; none if no test ran again.
+    pub found: Option<T>,
+    /// Why they ended early.
+    pub error: Option<E>,
 }
 
 /// The runner cannot select a test.
@@ -106,9 +147,9 @@ impl Selector {
         }
     }
 
-    /// The usual durations.
-    pub const fn durations(&self) -> &Durations {
-        &self.durations
+    /// The seconds of a start of the runner, if the whole command took this long.
+    pub(crate) fn startup_s(&self, took: Duration) -> f64 {
+        (took.as_secs_f64() - self.durations.total_s()).max(0.0)
     }
 
     /// The tests that share a process with a test.
@@ -195,7 +236,7 @@ mod tests {
             test("c", Some("y.js")),
         ];
         let selector = selector(Runner::Jest, &tests);
-        assert_eq!(selector.durations().total_s(), 7.0);
+        assert_eq!(selector.durations.total_s(), 7.0);
         assert_eq!(selector.seconds(&tests[0], RerunKind::Alone), Some(1.0));
         assert_eq!(selector.seconds(&tests[0], RerunKind::WithFile), Some(3.0));
         let unknown = test("d", None);

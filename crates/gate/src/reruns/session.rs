@@ -1,6 +1,6 @@
 //! The reruns of one job: rounds until the gate can decide or the time is over.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use assay_console::{message, output};
 use assay_domain::{decision::GateOutcome, test::TestName};
@@ -10,7 +10,7 @@ use super::{Bounds, Reruns, Round};
 use crate::{
     judged::JudgedRun,
     policy::{self, CommandStatus, Decision, Rules},
-    selector::{CommandJob, Selector, failed},
+    selector::{Budget, CommandJob, Ended, Selector, failed},
 };
 
 /// The reruns of one job.
@@ -22,19 +22,9 @@ pub struct Session<'a> {
     reruns: Reruns,
     /// The seconds of a start of the runner.
     startup_s: f64,
-    started: Instant,
-    budget: Duration,
+    budget: Budget,
     /// Whether a rerun was sent.
     is_sent: bool,
-}
-
-/// The end of a job's reruns.
-#[derive(Debug)]
-pub struct Ended<E> {
-    /// The decision; none if no test ran again.
-    pub decision: Option<Decision>,
-    /// Why the reruns ended early.
-    pub error: Option<E>,
 }
 
 impl<'a> Session<'a> {
@@ -53,21 +43,20 @@ impl<'a> Session<'a> {
             reruns: Reruns::new(judged, selector.process(), |test, kind| {
                 selector.seconds(test, kind)
             }),
-            startup_s: (took.as_secs_f64() - selector.durations().total_s()).max(0.0),
-            started: Instant::now(),
-            budget,
+            startup_s: selector.startup_s(took),
+            budget: Budget::of(budget),
             is_sent: false,
         }
     }
 
     /// Runs rounds until the gate can decide, and prints what runs.
-    pub fn run<J: CommandJob>(mut self, job: &mut J) -> Ended<J::Error> {
+    pub fn run<J: CommandJob>(mut self, job: &mut J) -> Ended<Decision, J::Error> {
         let (decision, error) = match self.until_decided(job) {
             Ok(decision) => (decision, None),
             Err(error) => (self.decision(), Some(error)),
         };
         Ended {
-            decision: self.is_sent.then_some(decision),
+            found: self.is_sent.then_some(decision),
             error,
         }
     }
@@ -93,7 +82,7 @@ impl<'a> Session<'a> {
                 } else if !self.is_sent {
                     message!(
                         "no test runs again: a rerun that decides takes longer than --rerun {} s, or the tests cannot be selected",
-                        self.budget.as_secs()
+                        self.budget.limit_s()
                     );
                 }
                 return Ok(decision);
@@ -103,7 +92,7 @@ impl<'a> Session<'a> {
 
     fn bounds(&self) -> Bounds {
         Bounds {
-            left_s: (self.budget.as_secs_f64() - self.started.elapsed().as_secs_f64()).max(0.0),
+            left_s: self.budget.left_s(),
             startup_s: self.startup_s,
             risk: self.rules.risk,
         }
@@ -111,7 +100,7 @@ impl<'a> Session<'a> {
 
     fn decision(&self) -> Decision {
         let mut decision = policy::decide(&self.reruns.judged(), self.rules, Some(self.status));
-        decision.reran = self.reruns.summary(self.started.elapsed().as_secs_f64());
+        decision.reran = self.reruns.summary(self.budget.spent_s());
         decision
     }
 
