@@ -1,17 +1,16 @@
-//! The owners file and the renames file of a checkout.
+//! The owners file of a checkout.
 
 use std::{
     fs,
     io::Read as _,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 
 use anyhow::Context as _;
-use assay_domain::{owners::OwnersFile, renames::RenamesFile};
+use assay_domain::owners::OwnersFile;
 use assay_owners::PLACES;
 
-use crate::checkout::sources;
+use crate::{checkout::sources, git::git};
 
 /// The root of the repository that contains this folder: the nearest folder with `.git`.
 pub fn repository(folder: &Path) -> Option<PathBuf> {
@@ -52,29 +51,8 @@ pub fn owners(folder: &Path) -> anyhow::Result<(Option<OwnersFile>, Vec<String>)
     Ok((Some(file), warnings))
 }
 
-/// The renames file of the repository that contains this folder, or of the folder itself if it is in no repository. A
-/// repository without one gets an empty one. None if neither is found. Also returns warnings.
-pub fn renames(folder: &Path) -> anyhow::Result<(Option<RenamesFile>, Vec<String>)> {
-    let repository = repository(folder);
-    let root = repository.as_deref().unwrap_or(folder);
-    if !root.join(RenamesFile::PATH).is_file() {
-        return Ok((repository.map(|_| RenamesFile::default()), Vec::new()));
-    }
-    Ok(
-        match read_at_most(root, RenamesFile::PATH, RenamesFile::MOST_TEXT_BYTES)? {
-            Ok(text) => (Some(RenamesFile { text }), Vec::new()),
-            Err(too_large) => (
-                None,
-                vec![format!(
-                    "{too_large}; the renames that were sent before still hold"
-                )],
-            ),
-        },
-    )
-}
-
 /// The text of a file of the checkout, or the warning that it is too large.
-fn read_at_most(root: &Path, path: &str, most: usize) -> anyhow::Result<Result<String, String>> {
+pub(crate) fn read_at_most(root: &Path, path: &str, most: usize) -> anyhow::Result<Result<String, String>> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(most).unwrap_or(u64::MAX);
     fs::File::open(root.join(path))
@@ -91,23 +69,12 @@ fn read_at_most(root: &Path, path: &str, most: usize) -> anyhow::Result<Result<S
 
 /// The files that git tracks below this root; none if git does not say.
 fn tracked(root: &Path) -> Option<Vec<String>> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(root)
-        .args(["ls-files", "-z"])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let names = output
-        .stdout
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty());
+    let listed = git(root, &["ls-files", "-z"]).ok()?;
+    let names = listed.split('\0').filter(|name| !name.is_empty());
+    // A list has one path per line.
     let names: Vec<String> = names
-        .map(|name| String::from_utf8_lossy(name).into_owned())
-        // A list has one path per line.
         .filter(|name| !name.contains('\n'))
+        .map(str::to_owned)
         .collect();
     (!names.is_empty()).then_some(names)
 }

@@ -1,9 +1,37 @@
-//! Suggestions for the renames file of a checkout, by the renames that git recognises and those of a run.
+//! The renames file of a checkout, and suggestions for it by the renames that git recognises and those of a run.
 
-use std::{collections::HashSet, fmt, path::Path, process::Command};
+use std::{collections::HashSet, fmt, path::Path};
 
-use anyhow::{Context as _, ensure};
-use assay_domain::{renames::quoted, test::TestName};
+use assay_domain::{
+    renames::{RenamesFile, quoted},
+    test::TestName,
+};
+
+use crate::{
+    git::{GitError, git},
+    owners::{read_at_most, repository},
+};
+
+/// The renames file of the repository that contains this folder, or of the folder itself if it is in no repository. A
+/// repository without one gets an empty one. None if neither is found. Also returns warnings.
+pub fn renames(folder: &Path) -> anyhow::Result<(Option<RenamesFile>, Vec<String>)> {
+    let repository = repository(folder);
+    let root = repository.as_deref().unwrap_or(folder);
+    if !root.join(RenamesFile::PATH).is_file() {
+        return Ok((repository.map(|_| RenamesFile::default()), Vec::new()));
+    }
+    Ok(
+        match read_at_most(root, RenamesFile::PATH, RenamesFile::MOST_TEXT_BYTES)? {
+            Ok(text) => (Some(RenamesFile { text }), Vec::new()),
+            Err(too_large) => (
+                None,
+                vec![format!(
+                    "{too_large}; the renames that were sent before still hold"
+                )],
+            ),
+        },
+    )
+}
 
 /// A line for the renames file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,32 +86,17 @@ impl Suggestion {
 }
 
 /// The renames of files in the commits of the last days, oldest first. A file that exists again is left out.
-pub fn of_git(root: &Path, days: u32) -> anyhow::Result<Vec<Suggestion>> {
+pub fn of_git(root: &Path, days: u32) -> Result<Vec<Suggestion>, GitError> {
     let since = format!("--since={days} days ago");
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(root)
-        .args([
-            "log",
-            "-M",
-            "-z",
-            "--reverse",
-            "--diff-filter=R",
-            "--name-status",
-            "--format=%x01%cs",
-        ])
-        .arg(&since)
-        .output()
-        .context("git cannot be run")?;
-    ensure!(
-        output.status.success(),
-        "git log failed: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    let listed = String::from_utf8_lossy(&output.stdout);
-    let renames = renames_of_log(&listed);
+    let options = [
+        "--reverse",
+        "--diff-filter=R",
+        "--name-status",
+        "--format=%x01%cs",
+    ];
+    let listed = git(root, &[&["log", "-M", "-z", &since], &options[..]].concat())?;
+    let renames = renames_of_log(&listed).into_iter();
     Ok(renames
-        .into_iter()
         .filter(|rename| !root.join(&rename.old).exists())
         .collect())
 }

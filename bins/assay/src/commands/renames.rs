@@ -15,7 +15,7 @@ use assay_domain::{
 };
 use assay_reports::shown_name;
 use assay_sources::{
-    checkout, owners,
+    checkout,
     renames::{self, Suggestion},
 };
 use clap::{Args, Subcommand};
@@ -104,7 +104,7 @@ pub(crate) fn run(global: &Global, args: &RenamesArgs) -> anyhow::Result<ExitCod
 
 /// The text of the checkout's renames file; empty without one.
 fn text(root: &Path) -> anyhow::Result<String> {
-    let (file, warnings) = owners::renames(root)?;
+    let (file, warnings) = renames::renames(root)?;
     output::print_warnings(&warnings);
     Ok(file.unwrap_or_default().text)
 }

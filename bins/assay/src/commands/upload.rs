@@ -17,7 +17,7 @@ use assay_console::{message, misuse::Misuse, output, retry::Backoff, terminal};
 use assay_domain::test::TestName;
 use assay_ingest::Flags;
 use assay_reports::{SourceFile, ci::CiContext};
-use assay_sources::{checkout::Checkout, clocks, files, git, owners, report_flags::ReportFlags};
+use assay_sources::{checkout::Checkout, clocks, files, git, owners, renames, report_flags::ReportFlags};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -291,15 +291,17 @@ fn fields(
         match purpose.dry_run || purpose.rerun.is_some() || is_of_pull_request {
             true => Default::default(),
             // The server takes them from runs of the stable branch only.
-            false => (owners::owners(folder)?, owners::renames(folder)?),
+            false => (owners::owners(folder)?, renames::renames(folder)?),
         };
     warnings.extend(of_renames);
     let mut of_run = Flags::from(run);
-    of_run.context.merge_base =
-        git::merge_base(folder, &environment::variable, [&of_run.context, &ci.context]);
+    if purpose.rerun.is_none() {
+        of_run.context.merge_base =
+            git::merge_base(folder, &environment::variable, [&of_run.context, &ci.context]);
+    }
     if let Some(rerun) = purpose.rerun {
         of_run.attempt = Some(rerun.attempt);
-        // It is that of the first report.
+        // It is that of the first report, as the merge base is.
         of_run.replace = false;
     }
     let facts = Facts {
