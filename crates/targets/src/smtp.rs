@@ -252,8 +252,8 @@ pub(crate) mod tests {
         });
         let content = assay_notices::test_message(None);
         let mail = to_example().mail(&crate::limits::outgoing(&content)).unwrap();
-        let nobody = deliver(slice::from_ref(&closed), &mail).unwrap_err();
-        assert!(is_unreached(&nobody), "{nobody:?}");
+        let unreached = deliver(slice::from_ref(&closed), &mail).unwrap_err();
+        assert!(is_unreached(&unreached), "{unreached:?}");
         // The second address is tried, and its answer counts.
         let refused = deliver(&[closed, refusing], &mail).unwrap_err();
         assert!(refused.is_permanent() && !is_unreached(&refused), "{refused:?}");
