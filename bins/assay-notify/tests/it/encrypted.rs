@@ -28,6 +28,23 @@ fn authorities() -> (tempfile::TempDir, Authority, PathBuf, PathBuf) {
     (folder, authority, trusted, untrusted)
 }
 
+/// No known authority vouches for the target's certificate.
+fn assert_untrusted(refused: &Output, beginning: &str) {
+    let printed = stderr_text(refused);
+    assert_eq!(refused.status.code(), Some(1), "{printed}");
+    let reason = format!("{beginning}: no authority of this system vouches for its certificate");
+    assert!(printed.contains(&reason), "{printed}");
+}
+
+/// The target's certificate is of another name.
+fn assert_misnamed(refused: &Output) {
+    let printed = stderr_text(refused);
+    assert!(
+        printed.contains("its certificate is not trusted") && printed.contains("not valid for name"),
+        "{printed}"
+    );
+}
+
 fn hook(receiver: &Receiver) -> String {
     format!(
         "private_addresses = [\"localhost\"]\n[[target]]\nname = \"it\"\nwebhook = {{ url = \"https://localhost:{}/\", \
@@ -53,13 +70,7 @@ fn a_message_arrives_over_https_if_its_authority_is_trusted_and_is_not_sent_othe
     let (folder, authority, trusted, untrusted) = authorities();
     let receiver = Receiver::encrypted(authority.server("localhost"));
     let refused = send(folder.path(), &hook(&receiver), &untrusted);
-    let printed = stderr_text(&refused);
-    assert_eq!(refused.status.code(), Some(1), "{printed}");
-    assert!(
-        printed
-            .contains("localhost does not answer: no authority of this system vouches for its certificate"),
-        "{printed}"
-    );
+    assert_untrusted(&refused, "localhost does not answer");
     assert!(receiver.requests().is_empty());
 
     let sent = send(folder.path(), &hook(&receiver), &trusted);
@@ -68,11 +79,7 @@ fn a_message_arrives_over_https_if_its_authority_is_trusted_and_is_not_sent_othe
 
     let misnamed = Receiver::encrypted(authority.server("other.example.org"));
     let refused = send(folder.path(), &hook(&misnamed), &trusted);
-    let printed = stderr_text(&refused);
-    assert!(
-        printed.contains("its certificate is not trusted") && printed.contains("not valid for name"),
-        "{printed}"
-    );
+    assert_misnamed(&refused);
     assert!(misnamed.requests().is_empty());
 }
 
@@ -81,14 +88,7 @@ fn a_message_arrives_over_smtps_if_its_authority_is_trusted_and_is_not_sent_othe
     let (folder, authority, trusted, untrusted) = authorities();
     let receiver = SmtpReceiver::encrypted(authority.server("localhost"));
     let refused = send(folder.path(), &mail(&receiver), &untrusted);
-    let printed = stderr_text(&refused);
-    assert_eq!(refused.status.code(), Some(1), "{printed}");
-    assert!(
-        printed.contains(
-            "localhost does not take the mail: no authority of this system vouches for its certificate"
-        ),
-        "{printed}"
-    );
+    assert_untrusted(&refused, "localhost does not take the mail");
     assert!(receiver.mails().is_empty());
 
     let sent = send(folder.path(), &mail(&receiver), &trusted);
@@ -98,11 +98,7 @@ fn a_message_arrives_over_smtps_if_its_authority_is_trusted_and_is_not_sent_othe
 
     let misnamed = SmtpReceiver::encrypted(authority.server("other.example.org"));
     let refused = send(folder.path(), &mail(&misnamed), &trusted);
-    let printed = stderr_text(&refused);
-    assert!(
-        printed.contains("its certificate is not trusted") && printed.contains("not valid for name"),
-        "{printed}"
-    );
+    assert_misnamed(&refused);
     assert!(misnamed.mails().is_empty());
 }
 
@@ -111,14 +107,7 @@ fn a_message_arrives_over_starttls_and_nothing_is_sent_in_clear_without_it_or_wi
     let (folder, authority, trusted, untrusted) = authorities();
     let receiver = SmtpReceiver::with_starttls(authority.server("localhost"));
     let refused = send(folder.path(), &mail_with(&receiver, "starttls"), &untrusted);
-    let printed = stderr_text(&refused);
-    assert_eq!(refused.status.code(), Some(1), "{printed}");
-    assert!(
-        printed.contains(
-            "localhost does not take the mail: no authority of this system vouches for its certificate"
-        ),
-        "{printed}"
-    );
+    assert_untrusted(&refused, "localhost does not take the mail");
     let sent = send(folder.path(), &mail_with(&receiver, "starttls"), &trusted);
     assert!(sent.status.success(), "{}", stderr_text(&sent));
     let [mail_sent] = receiver.mails().try_into().unwrap();
@@ -130,11 +119,7 @@ fn a_message_arrives_over_starttls_and_nothing_is_sent_in_clear_without_it_or_wi
 
     let misnamed = SmtpReceiver::with_starttls(authority.server("other.example.org"));
     let refused = send(folder.path(), &mail_with(&misnamed, "starttls"), &trusted);
-    let printed = stderr_text(&refused);
-    assert!(
-        printed.contains("its certificate is not trusted") && printed.contains("not valid for name"),
-        "{printed}"
-    );
+    assert_misnamed(&refused);
     assert!(misnamed.mails().is_empty());
     assert_eq!(commands_in_clear(&misnamed), ["EHLO", "STARTTLS"]);
 

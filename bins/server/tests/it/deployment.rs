@@ -249,21 +249,24 @@ impl Deployment {
             logins: LoginsOfTest { logins, database },
         }
     }
+
+    /// A project of a new organization: its id, a read key and an ingest key.
+    fn project(&self, name: &str) -> (String, String, String) {
+        let command = |arguments: &[&str]| self.administration.json(arguments);
+        command(&["org", "create", "Shop", "--plan", "pro"]);
+        let project = command(&["project", "create", "--org", "Shop", name]);
+        let read = command(&["key", "create", "--org", "Shop", "--days", "90"]);
+        let ingest = command(&["key", "create-ingest", "--project", name]);
+        let of = |value: &Value, key: &str| text(&value[key]);
+        (of(&project, "id"), of(&read, "key"), of(&ingest, "key"))
+    }
 }
 
 #[test]
 fn one_address_with_tls_has_pages_tools_api_and_reports() {
     let deployment = Deployment::new();
-    let Deployment {
-        proxy,
-        administration,
-        ..
-    } = &deployment;
-    administration.json(&["org", "create", "Shop", "--plan", "pro"]);
-    let project = administration.json(&["project", "create", "--org", "Shop", "web"]);
-    let project = text(&project["id"]);
-    let read = text(&administration.json(&["key", "create", "--org", "Shop", "--days", "90"])["key"]);
-    let ingest = administration.json(&["key", "create-ingest", "--project", "web"]);
+    let proxy = &deployment.proxy;
+    let (project, read, ingest) = deployment.project("web");
     let folder = tempfile::tempdir().unwrap();
 
     // A CI job sends its report to the address.
@@ -274,7 +277,7 @@ fn one_address_with_tls_has_pages_tools_api_and_reports() {
         .env_clear()
         .env("PATH", std::env::var("PATH").unwrap())
         .env("ASSAY_URL", proxy.base())
-        .env("ASSAY_INGEST_KEY", text(&ingest["key"]))
+        .env("ASSAY_INGEST_KEY", &ingest)
         .env("SSL_CERT_FILE", proxy.certificate())
         .output()
         .unwrap();
@@ -377,13 +380,13 @@ fn one_address_with_tls_has_pages_tools_api_and_reports() {
     );
     assert!(report.len() > 3 << 20);
     fs::write(&large, report).unwrap();
-    let owner = format!("Authorization: Bearer {}", text(&ingest["key"]));
+    let owner = format!("Authorization: Bearer {ingest}");
     let report = ["--header", owner.as_str(), "--data-binary", sent.as_str()];
     let (head, body) = proxy.answer(&report, "/ingest/v1/reports?branch=main&runKey=large");
     assert!(head.starts_with("HTTP/1.1 201"), "{head} {body}");
 
     // The answer to an upload links to the page.
-    let bearer = format!("Authorization: Bearer {}", text(&ingest["key"]));
+    let bearer = format!("Authorization: Bearer {ingest}");
     let report = ["--header", bearer.as_str(), "--data-binary", REPORT];
     let (head, body) = proxy.answer(&report, "/ingest/v1/reports?branch=main&runKey=second");
     assert!(head.starts_with("HTTP/1.1 201"), "{head} {body}");
@@ -409,16 +412,9 @@ fn an_agent_with_the_official_client_calls_tools_through_the_proxy() {
     let folder = std::env::var("ASSAY_AGENTS")
         .expect("ASSAY_AGENTS names a copy of examples/agents after npm install");
     let deployment = Deployment::new();
-    let Deployment {
-        proxy,
-        administration,
-        ..
-    } = &deployment;
-    administration.json(&["org", "create", "Shop", "--plan", "pro"]);
-    administration.json(&["project", "create", "--org", "Shop", "storefront"]);
-    let read = text(&administration.json(&["key", "create", "--org", "Shop", "--days", "90"])["key"]);
-    let ingest = administration.json(&["key", "create-ingest", "--project", "storefront"]);
-    let owner = format!("Authorization: Bearer {}", text(&ingest["key"]));
+    let proxy = &deployment.proxy;
+    let (_, read, ingest) = deployment.project("storefront");
+    let owner = format!("Authorization: Bearer {ingest}");
     let failed = REPORT.replace(
         "/></testsuite>",
         "><failure message=\"boom\"/></testcase></testsuite>",

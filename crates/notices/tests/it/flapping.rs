@@ -10,13 +10,7 @@ fn ten_flapping_tests_send_at_most_one_message_an_hour() {
     let (world, inbox) = (World::new(1), Inbox::default());
     let project = &world.projects[0];
     let mut random = StdRng::seed_from_u64(3);
-    let run = |number: i64, failed: Vec<(usize, String)>| Run {
-        key: format!("run {number}"),
-        branch: "main".to_owned(),
-        commit: format!("{number:040x}"),
-        tests: 40,
-        failed,
-    };
+    let run = |number: i64, failed: Vec<(usize, String)>| Run::of_main(number, 40, failed);
     let at = |number: i64| START.plus_ms(number * 10 * MINUTE);
     for number in 0..30 {
         world.import(project, &run(number, Vec::new()), at(number));

@@ -14,13 +14,7 @@ fn a_new_target_gets_what_settled_in_a_pass_that_was_killed_before_it_wrote() {
     let project = &world.projects[0];
     for number in 0..4 {
         let failed = (number == 3).then(|| (0, "it is gone".to_owned()));
-        let run = Run {
-            key: format!("run {number}"),
-            branch: "main".to_owned(),
-            commit: format!("{number:040x}"),
-            tests: 3,
-            failed: failed.into_iter().collect(),
-        };
+        let run = Run::of_main(number, 3, failed.into_iter().collect());
         world.import(project, &run, START.plus_ms(number * 24 * HOUR));
     }
     let now = START.plus_ms(3 * 24 * HOUR);

@@ -51,13 +51,7 @@ fn each_attempt_of_a_pass_has_its_own_time() {
         *clock.lock().unwrap() = at;
         for project in &world.projects {
             let failed = (number == 3).then(|| (0, "it is gone".to_owned()));
-            let run = Run {
-                key: format!("run {number}"),
-                branch: "main".to_owned(),
-                commit: format!("{number:040x}"),
-                tests: 3,
-                failed: failed.into_iter().collect(),
-            };
+            let run = Run::of_main(number, 3, failed.into_iter().collect());
             world.import(project, &run, at);
         }
         notifier.pass(&now).unwrap();

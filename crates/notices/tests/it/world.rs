@@ -128,6 +128,17 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// The run of main with this number, of which these tests failed.
+    pub(crate) fn of_main(number: i64, tests: usize, failed: Vec<(usize, String)>) -> Self {
+        Self {
+            key: format!("run {number}"),
+            branch: "main".to_owned(),
+            commit: format!("{number:040x}"),
+            tests,
+            failed,
+        }
+    }
+
     fn recording(&self, at: Timestamp) -> Recording {
         let mut content = [0_u8; 32];
         for (index, byte) in self.key.bytes().enumerate() {
