@@ -115,7 +115,7 @@ pub(crate) fn part(
     found.tests(connection, &results).map(Some)
 }
 
-/// Provider and page of the CI run, for the detail.
+/// Provider and page of the CI run, and the merge base.
 type Context = (Option<String>, Option<String>, Option<String>);
 
 /// A visible run with its parts, by shard and in order of arrival.
