@@ -15,10 +15,7 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 use serde::Serialize;
 
-use self::{
-    base::{last_complete, stable_before},
-    comparison::Comparison,
-};
+use self::{base::last_complete, comparison::Compared};
 use crate::{failures::window_with, stable_branch::since};
 
 mod base;
@@ -27,11 +24,6 @@ mod slower;
 
 /// Most tests of a list.
 const MOST_LISTED: usize = 50;
-/// A missing test ran in at least this many of the last [`LAST_RUNS`] complete runs of the stable branch.
-const RAN_IN: usize = 9;
-const LAST_RUNS: usize = 10;
-/// A run is partial if it lacks more than one of this many files of the base.
-const PARTIAL_FROM: usize = 10;
 
 /// What a run changed.
 #[derive(Debug, Clone, Serialize)]
@@ -213,51 +205,7 @@ fn of_run(
     Ok(compared.answer(project.tag(), run, (&history, &names), slower))
 }
 
-/// The changes of a run, by test numbers.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Compared {
-    /// The index of the base among the runs.
-    base: Option<usize>,
-    missing_not_judged: Option<MissingNotJudged>,
-    broken: Vec<TestOrdinal>,
-    repaired: Vec<TestOrdinal>,
-    newly_skipped: Vec<TestOrdinal>,
-    missing: Vec<TestOrdinal>,
-    renamed: Vec<(TestOrdinal, TestOrdinal)>,
-    added: Vec<TestOrdinal>,
-}
-
 impl Compared {
-    /// Compares the run of this number, with this merge base. A run of several variants is compared in each of them.
-    fn of(history: &History, (number, merge_base): (i32, Option<&str>), names: &TestNames) -> Self {
-        let stable = history.stable();
-        let mut compared = Self::default();
-        for run in history
-            .runs
-            .iter()
-            .filter(|observed| observed.run.number == number)
-        {
-            let before = stable_before(history, run, stable, merge_base);
-            let oldest = before.last().map(|(_, observed)| *observed);
-            let complete: Vec<_> = before
-                .iter()
-                .copied()
-                .filter(|(_, observed)| observed.ending.complete)
-                .collect();
-            compared.add(Comparison::new(history, run, (&complete, oldest), names));
-        }
-        if compared.base.is_none() {
-            compared.missing_not_judged = Some(MissingNotJudged::NoBase);
-        }
-        compared
-    }
-
-    fn add(&mut self, comparison: Option<Comparison<'_>>) {
-        let Some(comparison) = comparison else { return };
-        self.base = Some(comparison.base_index);
-        comparison.compare(self);
-    }
-
     fn answer(
         self,
         project: ProjectTag,

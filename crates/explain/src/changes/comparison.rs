@@ -9,12 +9,67 @@ use assay_domain::{
     test_names::{TestNameRef, TestNames},
 };
 
-use super::{Compared, LAST_RUNS, PARTIAL_FROM, RAN_IN};
+use super::base::{LAST_RUNS, stable_before};
+
+/// A missing test ran in at least this many of the last [`LAST_RUNS`] complete runs of the stable branch.
+const RAN_IN: usize = 9;
+/// A run is partial if it lacks more than one of this many files of the base.
+const PARTIAL_FROM: usize = 10;
+
+/// The changes of a run, by test numbers.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Compared {
+    /// The index of the base among the runs.
+    pub(super) base: Option<usize>,
+    pub(super) missing_not_judged: Option<MissingNotJudged>,
+    pub(super) broken: Vec<TestOrdinal>,
+    pub(super) repaired: Vec<TestOrdinal>,
+    pub(super) newly_skipped: Vec<TestOrdinal>,
+    pub(super) missing: Vec<TestOrdinal>,
+    pub(super) renamed: Vec<(TestOrdinal, TestOrdinal)>,
+    pub(super) added: Vec<TestOrdinal>,
+}
+
+impl Compared {
+    /// Compares the run of this number, with this merge base. A run of several variants is compared in each of them.
+    pub(super) fn of(
+        history: &History,
+        (number, merge_base): (i32, Option<&str>),
+        names: &TestNames,
+    ) -> Self {
+        let stable = history.stable();
+        let mut compared = Self::default();
+        for run in history
+            .runs
+            .iter()
+            .filter(|observed| observed.run.number == number)
+        {
+            let before = stable_before(history, run, stable, merge_base);
+            let oldest = before.last().map(|(_, observed)| *observed);
+            let complete: Vec<_> = before
+                .iter()
+                .copied()
+                .filter(|(_, observed)| observed.ending.complete)
+                .collect();
+            compared.add(Comparison::new(history, run, (&complete, oldest), names));
+        }
+        if compared.base.is_none() {
+            compared.missing_not_judged = Some(MissingNotJudged::NoBase);
+        }
+        compared
+    }
+
+    fn add(&mut self, comparison: Option<Comparison<'_>>) {
+        let Some(comparison) = comparison else { return };
+        self.base = Some(comparison.base_index);
+        comparison.compare(self);
+    }
+}
 
 /// A run beside its base.
 pub(super) struct Comparison<'a> {
     run: &'a RunObservations,
-    pub(super) base_index: usize,
+    base_index: usize,
     base: &'a RunObservations,
     /// The complete runs of the stable branch before it, the newest first.
     stable: &'a [(usize, &'a RunObservations)],
@@ -52,7 +107,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    pub(super) fn compare(&self, into: &mut Compared) {
+    fn compare(&self, into: &mut Compared) {
         for test in self.run.present.iter() {
             let (ran, failed) = (self.run.ran(test), self.run.failed(test));
             let (ran_before, failed_before) = (self.base.ran(test), self.base.failed(test));

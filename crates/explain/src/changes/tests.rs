@@ -10,7 +10,10 @@ use proptest::{
     test_runner::{RngAlgorithm, TestRng},
 };
 
-use super::{comparison::is_parametrised, *};
+use super::{
+    comparison::{Comparison, is_parametrised},
+    *,
+};
 
 /// The tests of a suite by number: name and file.
 fn names(tests: &[(&str, &str)]) -> TestNames {
