@@ -133,6 +133,12 @@ impl Browser {
         address.as_str().expect("an address is text").to_owned()
     }
 
+    /// The cookies that the browser would send to the current page, with their attributes.
+    pub fn cookies(&self) -> Vec<Value> {
+        let cookies = self.query("/cookie");
+        cookies.as_array().cloned().expect("cookies are a list")
+    }
+
     /// Goes back in the history.
     pub fn back(&self) {
         self.command("/back", &json!({}));

@@ -11,12 +11,12 @@ use crate::{clock, database, global::Global};
 const EXAMPLES: &str = "\
 Examples:
   assay-admin doctor
-  In cron, which mails the output of a failed check:
-    assay-admin doctor --json > /tmp/doctor.json || cat /tmp/doctor.json
+  In cron, which mails the output of a failed check or of a warning:
+    assay-admin doctor --strict --json > /tmp/doctor.json || cat /tmp/doctor.json
   In a script, the advice:
     assay-admin doctor --json | jq -r '.checks[] | select(.status != \"ok\") | .advice[]'
 
-Exit status: 0 if everything works or there are only warnings, else 1.";
+Exit status: 0 if everything works or there are only warnings, else 1. With --strict, 1 for warnings too.";
 
 /// Check the installation and print what to do
 ///
@@ -37,6 +37,9 @@ pub(crate) struct DoctorArgs {
     /// The largest report in MiB that the server takes, which a proxy must not refuse
     #[arg(long, value_name = "MIB", env = "ASSAY_INGEST_BODY_MIB", hide_env_values = true, default_value_t = address::BODY_MIB, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     ingest_body_mib: u64,
+    /// Fail for warnings too
+    #[arg(long)]
+    strict: bool,
 }
 
 /// Runs `assay-admin doctor`.
@@ -60,7 +63,8 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> anyhow::Result<()> {
     output::print(global.json, &json!({ "status": worst, "checks": checks }), || {
         checks.iter().map(Check::lines).collect()
     })?;
-    let failed = checks.iter().filter(|check| check.status == Status::Fail).count();
+    let fails_from = if args.strict { Status::Warn } else { Status::Fail };
+    let failed = checks.iter().filter(|check| check.status >= fails_from).count();
     if failed > 0 {
         bail!("{} failed", output::count(u64::try_from(failed)?, "check"));
     }

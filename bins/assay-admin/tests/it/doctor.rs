@@ -62,6 +62,8 @@ fn a_healthy_installation_is_ok_and_unchanged() {
     // The role of the test is a superuser, which no program needs.
     assert_eq!(check(&report, "roles")["status"], "warn");
     assert_eq!(report["status"], "warn");
+    let strict = world.cli.run(&["doctor", "--strict"]);
+    assert_eq!(strict.status.code(), Some(1), "{}", stderr_text(&strict));
     let shown = String::from_utf8(world.cli.run(&["doctor"]).stdout).unwrap();
     assert!(shown.contains("ok    postgres    Postgres "), "{shown}");
     assert!(shown.contains("\n                  -> "), "{shown}");
@@ -140,6 +142,7 @@ fn missing_pruning_judging_and_packing_are_reported() {
     let (status, report) = doctor(&world.cli);
     assert_eq!(status, 1, "{report}");
     assert_contains(check(&report, "retention"), "1 run with 2 results");
+    assert_eq!(check(&report, "retention")["status"], "warn");
     assert_contains(check(&report, "retention"), "assay-admin prune");
     assert_contains(check(&report, "verdicts"), "judged 20 d ago");
     assert_eq!(check(&report, "packs")["status"], "fail");

@@ -8,7 +8,8 @@ use std::{
 };
 
 use assay_testkit::{
-    Cli, Client, Logins, Server, TestDatabase, free_address, notify_file, program, text, wait_until,
+    Browser, Cli, Client, Logins, Scripts, Server, TestDatabase, free_address, notify_file, program, text,
+    wait_until,
 };
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Value, json};
@@ -360,6 +361,7 @@ fn one_address_with_tls_has_pages_tools_api_and_reports() {
     // The page shows the one address for the read API.
     assert!(body.contains(&format!("{}/api/v1", proxy.base())), "{body}");
     assert!(!body.contains("127.0.0.1"), "{body}");
+    a_person_reads_the_run_in_chromium(proxy, &read, &page);
 
     // A report with a key that is refused gets its answer before the whole body is sent.
     let large = folder.path().join("large.xml").display().to_string();
@@ -403,6 +405,52 @@ fn one_address_with_tls_has_pages_tools_api_and_reports() {
         moved.header("location"),
         Some("https://localhost/login?next=%2Fp")
     );
+}
+
+/// Chromium accepts the test's own certificate, as a person would add it.
+fn a_person_reads_the_run_in_chromium(proxy: &Proxy, read_key: &str, page: &str) {
+    let browser = Browser::start(Scripts::On);
+    let page = format!("{}{page}", proxy.base());
+    let login = format!("{}/login", proxy.base());
+    browser.open(&page);
+    assert!(
+        browser.address().starts_with(&format!("{login}?next=")),
+        "{}",
+        browser.address()
+    );
+    browser.write("input[name=key]", read_key);
+    browser.follow("button.main");
+    assert_eq!(browser.address(), page);
+    assert!(
+        browser.text("main").contains("1 passed at the first attempt"),
+        "{}",
+        browser.text("main")
+    );
+    let cookies = browser.cookies();
+    let [cookie] = cookies.as_slice() else {
+        panic!("{cookies:?}")
+    };
+    let of = ["name", "secure", "httpOnly", "sameSite", "path", "domain"].map(|key| cookie[key].clone());
+    assert_eq!(
+        json!(of),
+        json!(["__Host-assay", true, true, "Strict", "/", "localhost"])
+    );
+    assert_eq!(browser.run("return document.cookie"), "");
+
+    browser.follow("form[action='/logout'] button");
+    assert_eq!(browser.address(), login);
+    assert_eq!(browser.cookies(), Vec::<Value>::new());
+    browser.open(&page);
+    assert!(
+        browser.address().starts_with(&format!("{login}?next=")),
+        "{}",
+        browser.address()
+    );
+    assert_eq!(browser.console(), Vec::<String>::new());
+    // A copy of the cookie opens nothing either.
+    let copy = format!("Cookie: __Host-assay={}", text(&cookie["value"]));
+    let (head, _) = proxy.answer(&["--header", &copy], page.strip_prefix(&proxy.base()).unwrap());
+    assert!(head.starts_with("HTTP/1.1 303"), "{head}");
 }
 
 /// The official client of the protocol, over TLS through the proxy.
@@ -469,50 +517,54 @@ fn doctor_is_green_under_each_login_and_red_for_what_was_forgotten() {
     };
     let logins_of_programs = logins.logins.urls();
     for login in &logins_of_programs {
-        let (status, report) = doctor(login, &proxy.base(), &[]);
+        let (status, report) = doctor(login, &proxy.base(), &["--strict"]);
         assert_eq!((status, &report["status"]), (Some(0), &json!("ok")), "{report}");
     }
 
     let [owner, ..] = &logins_of_programs;
-    let forgotten = |url: &str, flags: &[&str], status: &str, advice: &str| {
-        let (_, report) = doctor(owner, url, flags);
-        let address = check(&report, "address");
-        assert_eq!(address["status"], status, "{address}");
-        assert!(address["advice"].to_string().contains(advice), "{address}");
+    let forgotten = |url: &str, flags: &[&str], name: &str, advice: &str| {
+        let (exit, report) = doctor(owner, url, &[&["--strict"], flags].concat());
+        let found = check(&report, name);
+        assert_eq!(exit, Some(1), "{report}");
+        assert!(found["advice"].to_string().contains(advice), "{found}");
+        text(&found["status"])
     };
-    forgotten("", &[], "warn", "set ASSAY_PUBLIC_URL=https://HOST");
+    let address = |url: &str, flags: &[&str], advice: &str| forgotten(url, flags, "address", advice);
+    assert_eq!(address("", &[], "set ASSAY_PUBLIC_URL=https://HOST"), "warn");
     let more = ["--ingest-body-mib", "65"];
-    forgotten(&proxy.base(), &more, "fail", "client_max_body_size 65m;");
+    assert_eq!(address(&proxy.base(), &more, "client_max_body_size 65m;"), "fail");
     // Addresses with one part alone.
     let [api, pages] = deployment
         .parts
         .clone()
         .map(|address| format!("http://{address}"));
-    forgotten(&api, &[], "fail", "ASSAY_FRONT_LISTEN");
-    forgotten(&pages, &[], "fail", "ASSAY_LISTEN");
-    forgotten(&pages, &[], "fail", "ASSAY_INGEST_LISTEN");
-    forgotten(
-        "http://127.0.0.1:1",
-        &[],
-        "fail",
-        "start the server and its proxy",
-    );
+    assert_eq!(address(&api, &[], "ASSAY_FRONT_LISTEN"), "fail");
+    assert_eq!(address(&pages, &[], "ASSAY_LISTEN"), "fail");
+    assert_eq!(address(&pages, &[], "ASSAY_INGEST_LISTEN"), "fail");
+    let nothing = "http://127.0.0.1:1";
+    assert_eq!(address(nothing, &[], "start the server and its proxy"), "fail");
+
+    // A timer would have deleted this result long ago.
+    let folder = tempfile::tempdir().unwrap();
+    let old = folder.path().join("old.xml").display().to_string();
+    fs::write(&old, REPORT).unwrap();
+    let day = ["--no-ci", "--started-at", "2020-01-01T00:00:00Z"];
+    administration.json(&[&["import", "--project", "web"], &day[..], &[&old]].concat());
+    let advice = "assay-admin prune (daily, from cron or a systemd timer)";
+    assert_eq!(forgotten(&proxy.base(), &[], "retention", advice), "warn");
+    administration.json(&["prune", "--all-of-it"]);
+    let (status, report) = doctor(owner, &proxy.base(), &["--strict"]);
+    assert_eq!((status, &report["status"]), (Some(0), &json!("ok")), "{report}");
 
     let [.., backup] = &logins.logins.names;
     logins
         .database
         .execute(&format!("REVOKE pg_read_all_data FROM {backup}"));
+    let advice = "IN ROLE pg_read_all_data";
+    assert_eq!(forgotten(&proxy.base(), &[], "backup", advice), "warn");
+    // A warning alone does not fail.
     let (status, report) = doctor(owner, &proxy.base(), &[]);
-    let backups = check(&report, "backup");
-    assert_eq!(
-        (status, &backups["status"]),
-        (Some(0), &json!("warn")),
-        "{report}"
-    );
-    assert!(
-        backups["advice"].to_string().contains("IN ROLE pg_read_all_data"),
-        "{backups}"
-    );
+    assert_eq!((status, &report["status"]), (Some(0), &json!("warn")), "{report}");
 }
 
 #[test]
@@ -529,7 +581,7 @@ fn the_image_has_tls_to_postgres_a_layer_of_dependencies_no_root_and_a_health_ch
     assert!(dependencies.contains("\nENV FEATURES=assay-repository/tls-vendored\n"));
     assert!(dependencies.contains(&format!("cargo chef cook {features}")));
     assert!(sources.contains(&format!("cargo build {features}")));
-    assert!(last.contains("\nUSER nonroot\n") && last.starts_with("gcr.io/distroless/cc-debian12:nonroot\n"));
+    assert!(last.contains("\nUSER 65532\n") && last.starts_with("gcr.io/distroless/cc-debian12:nonroot\n"));
     let (_, check) = last.split_once("HEALTHCHECK ").unwrap();
     let (_, check) = check.lines().next().unwrap().split_once("CMD ").unwrap();
     let check: Vec<String> = serde_json::from_str(check).unwrap();
