@@ -167,8 +167,13 @@ pub fn path(name: &str, file: Option<&str>) -> Markup {
     path_and_file(name, path, file)
 }
 
+/// The file of a test, unless its name contains it.
+pub fn file_beside<'f>(name: &str, file: Option<&'f str>) -> Option<&'f str> {
+    file.filter(|file| !name.split(SEPARATOR).any(|part| part == *file))
+}
+
 fn path_and_file(name: &str, path: &str, file: Option<&str>) -> Markup {
-    let file = file.filter(|file| !name.split(SEPARATOR).any(|part| part == *file));
+    let file = file_beside(name, file);
     html! {
         @if !path.is_empty() || file.is_some() {
             span.path {

@@ -272,12 +272,13 @@ fn the_tour_runs() {
 
 /// Replaces the addresses of the tutorial and the README by free ones.
 fn elsewhere(script: &str) -> String {
-    let [api, operators] = [(); 2].map(|()| free_address());
+    let [api, operators, pages] = [(); 3].map(|()| free_address());
     let script = script
         .replace("127.0.0.1:8080", &api)
-        .replace("127.0.0.1:9090", &operators);
+        .replace("127.0.0.1:9090", &operators)
+        .replace("127.0.0.1:8082", &pages);
     format!(
-        "export ASSAY_LISTEN={api} ASSAY_ADMIN_LISTEN={operators} ASSAY_FRONT_LISTEN=off\ntrap 'kill $(jobs -p) 2>&1 || true' EXIT\n{script}"
+        "export ASSAY_LISTEN={api} ASSAY_ADMIN_LISTEN={operators} ASSAY_FRONT_LISTEN={pages}\ntrap 'kill $(jobs -p) 2>&1 || true' EXIT\n{script}"
     )
 }
 
@@ -285,6 +286,15 @@ fn elsewhere(script: &str) -> String {
 fn the_tutorial_runs() {
     let script = script("docs/tutorial.md");
     assert!(commands(&script) > 8);
+    // A browser opens the page before the server stops.
+    let browser = "PAGES=http://127.0.0.1:8082
+curl -sf --cookie-jar cookies -H \"Origin: $PAGES\" --data \"key=$KEY\" $PAGES/login
+MINE=$(curl -sf --cookie cookies $PAGES/ | grep -o '/p/[0-9a-f-]*\"><bdi>mine<' | cut -d'\"' -f1)
+curl -sf --cookie cookies $PAGES$MINE > mine.html
+kill $!
+";
+    assert_eq!(script.matches("kill $!\n").count(), 1);
+    let script = script.replace("kill $!\n", browser);
     let (folder, database) = (folder(), TestDatabase::new());
     let output = run(&elsewhere(&script), folder.path(), &database);
     let printed = String::from_utf8(output.stdout).unwrap();
@@ -294,9 +304,17 @@ fn the_tutorial_runs() {
         "\"unfingerprintedCount\"",
         "\"awaitingFirstWrite\":false",
         "Passed on retry in ",
+        "Sign in at http",
     ] {
         assert!(printed.contains(expected), "{expected} is missing in:\n{printed}");
     }
+    // The build of three machines is one run, and the newest.
+    let query =
+        "SELECT string_agg(commit_sha, ' ' ORDER BY started_at DESC) FROM run WHERE commit_sha IS NOT NULL";
+    let commits = database.text(query).unwrap_or_default();
+    assert!(commits.starts_with("c0ffee11 c0ffee10 c0ffee09"), "{commits}");
+    let page = fs::read_to_string(folder.path().join("mine.html")).unwrap();
+    assert!(page.contains("1 test fails on main"), "{page}");
     assert!(fs::metadata(folder.path().join("storefront.html")).unwrap().len() > 10_000);
 }
 

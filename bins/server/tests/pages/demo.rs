@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use assay_testkit::{Browser, Scripts, Server, free_address, program};
+use assay_testkit::{Browser, Scripts, Server, free_address, program, text};
 use serde_json::json;
 
 /// Ends the demonstration and its Postgres.
@@ -66,5 +66,25 @@ fn the_printed_link_leads_to_a_broken_test_its_evidence_and_the_runs_behind_it()
     let failed =
         browser.run("return [...document.querySelectorAll('.failures .name')].map((name) => name.title)");
     assert!(failed.as_array().unwrap().contains(&named), "{failed} {named}");
+
+    // The list of flaky tests has the reason, the last failure, the file and the rate of each.
+    browser.open(link);
+    browser.until("return location.pathname === '/'");
+    browser
+        .run("[...document.querySelectorAll('a')].find((link) => link.textContent === 'storefront').click()");
+    browser.until("return location.pathname.startsWith('/p/')");
+    browser.open(&format!("{}/tests?status=flaky", browser.address()));
+    let rows = browser.run("return [...document.querySelectorAll('.row')].map((row) => row.textContent)");
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 7, "{rows:?}");
+    for row in rows.iter().map(text) {
+        let has_reason = ["Passed on retry in ", "Failed in 3 separate episodes"]
+            .iter()
+            .any(|reason| row.contains(reason));
+        let has_all = ["Last failure ", " ago", "tests/shop.spec.ts", "fails in ", " %"]
+            .iter()
+            .all(|part| row.contains(part));
+        assert!(has_reason && has_all, "{row}");
+    }
     assert_eq!(browser.console(), Vec::<String>::new());
 }

@@ -19,7 +19,8 @@ use crate::{links, view::NamedVerdict};
 /// Most runs in a row's strip.
 const RUNS: usize = 24;
 
-/// The rows of these tests, in their order: verdict, name and file, reason, last failure, newest runs and figures.
+/// The rows of these tests, in their order: verdict, name, reason, last failure, newest runs and figures, and the file of a
+/// flaky test.
 pub(super) fn rows(
     project: ProjectId,
     history: &History,
@@ -49,7 +50,10 @@ pub(super) fn rows(
                             span.path {
                                 bdi { (verdict.explanation) }
                                 @if let Some(at) = last_failure(history, &cells) { ". Last failure " (words::age(at, now)) }
-                                @if verdict.status == VerdictStatus::Flaky { ", flake score " (format!("{:.2}", verdict.figures.flake_score)) }
+                                @if verdict.status == VerdictStatus::Flaky {
+                                    ", flake score " (format!("{:.2}", verdict.figures.flake_score))
+                                    @if let Some(file) = name::file_beside(test.name, test.file_path) { bdi.file { (file) } }
+                                }
                             }
                             @if let Some(since) = &since { span.path { "Fails on the stable branch since run " (since.run_number) ", " (words::age(since.started_at, now)) } }
                             (owned_by(lookup.of(test.file_path)))
