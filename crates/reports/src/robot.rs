@@ -1,5 +1,7 @@
 //! Robot Framework's `output.xml`, of versions 3 to 7.
 
+mod log;
+
 use std::{borrow::Cow, rc::Rc, sync::LazyLock};
 
 use assay_domain::{
@@ -7,6 +9,7 @@ use assay_domain::{
     test::TestName,
     timestamp::Timestamp,
 };
+use log::{Log, Message};
 use regex::Regex;
 
 use crate::{
@@ -25,6 +28,7 @@ pub(crate) struct Run<'a> {
     suites: Vec<Suite>,
     test: Option<Test<'a>>,
     status: Status<'a>,
+    message: Message<'a>,
     tests: Vec<Test<'a>>,
     /// The suites whose tear-down failed, with the messages.
     broken: Vec<(Rc<str>, Cow<'a, str>)>,
@@ -40,6 +44,8 @@ pub(crate) enum ElementKind {
     Test,
     /// The status of a suite or test, not of a keyword.
     Status,
+    /// A message within a test.
+    Message,
     Statistics,
     Totals,
     Other,
@@ -83,6 +89,8 @@ struct Test<'a> {
     name: Cow<'a, str>,
     line: Option<u32>,
     status: Status<'a>,
+    /// The messages, if it failed.
+    log: Log,
 }
 
 #[derive(Default)]
@@ -121,6 +129,7 @@ impl<'a> Document<'a> for Run<'a> {
                     name: value("name"),
                     line: value("line").trim().parse().ok(),
                     status: Status::default(),
+                    log: Log::default(),
                 });
                 ElementKind::Test
             }
@@ -134,6 +143,10 @@ impl<'a> Document<'a> for Run<'a> {
                 };
                 ElementKind::Status
             }
+            (Some(_), "msg") if self.test.is_some() => {
+                self.message = Message::begin(&tag);
+                ElementKind::Message
+            }
             (Some(ElementKind::Root), "statistics") => ElementKind::Statistics,
             (Some(ElementKind::Statistics), "total") => ElementKind::Totals,
             (Some(ElementKind::Totals), "stat") => {
@@ -146,8 +159,15 @@ impl<'a> Document<'a> for Run<'a> {
     }
 
     fn text(&mut self, kind: ElementKind, text: Cow<'a, str>) {
-        if kind == ElementKind::Status {
-            append(&mut self.status.message, text);
+        match kind {
+            ElementKind::Status => append(&mut self.status.message, text),
+            ElementKind::Message => self.message.append(text),
+            ElementKind::Root
+            | ElementKind::Suite
+            | ElementKind::Test
+            | ElementKind::Statistics
+            | ElementKind::Totals
+            | ElementKind::Other => {}
         }
     }
 
@@ -160,7 +180,20 @@ impl<'a> Document<'a> for Run<'a> {
                     None => self.close_suite(status),
                 }
             }
-            ElementKind::Test => self.tests.extend(self.test.take()),
+            ElementKind::Message => {
+                let message = std::mem::take(&mut self.message);
+                if let Some(test) = &mut self.test {
+                    test.log.add(&message);
+                }
+            }
+            ElementKind::Test => {
+                if let Some(test) = &mut self.test
+                    && test.status.word == "PASS"
+                {
+                    test.log = Log::default();
+                }
+                self.tests.extend(self.test.take());
+            }
             ElementKind::Suite => {
                 self.suites.pop();
             }
@@ -175,9 +208,12 @@ impl<'a> Document<'a> for Run<'a> {
     fn finish(self, input: &Input<'a>) -> Report {
         let mut report = Report::empty(Format::Robot);
         let mut tests = Collector::for_results(self.tests.len());
-        for test in &self.tests {
+        for mut test in self.tests {
             let file = test.file(input);
-            let attempts = test.attempts(input, file.as_deref());
+            let mut attempts = test.attempts(input, file.as_deref());
+            if let Some(last) = attempts.last_mut() {
+                std::mem::take(&mut test.log).collected(input).give_to(last);
+            }
             for attempt in &attempts {
                 report.widen(attempt.started_at, attempt.duration_ms);
             }
@@ -295,7 +331,7 @@ static MERGED_STATUS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:New|Old) status:(?:</span>)?\s*(?:<[^>]*>)?\s*(PASS|FAIL|SKIP|NOT RUN)"));
 static MERGED_MESSAGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:New|Old) message:(?:</span>)?\s?"));
 
-fn pattern(text: &str) -> Regex {
+pub(crate) fn pattern(text: &str) -> Regex {
     #[expect(clippy::expect_used, reason = "constant patterns, each compiled in a test")]
     Regex::new(text).expect("a valid pattern")
 }

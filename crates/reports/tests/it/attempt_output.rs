@@ -116,6 +116,82 @@ fn a_real_report_of_mochawesome_names_the_files_of_its_context() {
 }
 
 #[test]
+fn a_real_report_of_robot_framework_names_the_files_that_its_keywords_logged() {
+    let report = rooted(
+        vec![support::file("robot/screenshots.xml")],
+        "/home/runner/work/acme-shop/acme-robot",
+    );
+    let of_test = |name: &str| {
+        let mut tests = report.tests.iter();
+        let test = tests.find(|test| test.test.name.ends_with(name)).unwrap();
+        test.attempts.last().unwrap()
+    };
+    let file = |name: &str, path: &str| (name.to_owned(), None, text(path));
+    let total = of_test("Shows the total");
+    assert_eq!(
+        files(total),
+        [file(
+            "selenium-screenshot-1.png",
+            "robot/selenium-screenshot-1.png"
+        )],
+        "a link and its picture are one file"
+    );
+    let console = output(total).console.unwrap();
+    assert!(
+        console.contains("Verifying element 'id:total' contains exact text '42.00 EUR'."),
+        "{console}"
+    );
+    assert!(!console.contains("<img"), "{console}");
+    let receipt = of_test("Sends a receipt");
+    assert_eq!(
+        files(receipt),
+        [
+            file("mail.log", "mail.log"),
+            file("mail.log", "robot/mail.log"),
+            file("mail?id=7&all=1", "https://shop.example.org/mail?id=7&all=1"),
+        ]
+    );
+    let console = output(receipt).console.unwrap();
+    for expected in ["sending\nno route to mail\n", "Saved mail.log, see the outbox"] {
+        assert!(console.contains(expected), "{expected}: {console}");
+    }
+    assert!(
+        !console.contains("3 != 0"),
+        "the error is not repeated: {console}"
+    );
+    assert_eq!(of_test("Opens the shop").output, None);
+}
+
+#[test]
+fn only_links_to_files_and_addresses_of_a_robot_message_are_kept() {
+    let message = |html: &str, text: &str| format!("<msg level='INFO' html='{html}'>{text}</msg>");
+    let messages = [
+        message(
+            "yes",
+            "&lt;a href='javascript:alert(1)'&gt;x&lt;/a&gt; &lt;a href='#top'&gt;up&lt;/a&gt; \
+             &lt;img src=\"data:image/png;base64,AAAA\"&gt; &lt;video controls&gt;&lt;source src='v/a b.webm'/&gt;&lt;/video&gt;",
+        ),
+        message("true", "1 &lt; 2 &lt;b&gt;bold&lt;/b&gt; &amp;amp; more"),
+        message("false", "&lt;img src='written.png'&gt;"),
+        "<msg level='TRACE'>Arguments: []</msg><msg level='FAIL'>no</msg>".to_owned(),
+    ];
+    let attempts = read(
+        "out/output.xml",
+        &format!(
+            "<robot><suite name='S'><kw><msg level='INFO'>of the suite</msg></kw><test name='t'><kw><for><iter><kw>{}</kw></iter></for></kw>\
+             <status status='FAIL'>no</status></test><status status='FAIL'/></suite></robot>",
+            messages.concat()
+        ),
+    );
+    let names: Vec<_> = files(&attempts[0]).into_iter().map(|(_, _, path)| path).collect();
+    assert_eq!(names, [text("out/v/a b.webm")]);
+    assert_eq!(
+        output(&attempts[0]).console,
+        text("x up\n1 < 2 bold & more\n<img src='written.png'>")
+    );
+}
+
+#[test]
 fn the_output_of_a_junit_case_is_that_of_its_failure_without_the_named_files() {
     let attempts = read(
         "r.xml",

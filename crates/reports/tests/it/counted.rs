@@ -67,7 +67,7 @@ fn counted(path: &str, text: &str) -> Vec<(String, String)> {
     };
     match path.split('/').next_back().unwrap() {
         "cucumber.json" => cucumber(&json()),
-        "output.xml" | "legacy.xml" | "merged.xml" => robot(text),
+        "output.xml" | "legacy.xml" | "merged.xml" | "screenshots.xml" => robot(text),
         "mocha.json" => mocha(&json()),
         "mochawesome.json" => awesome(&json()),
         "json-report.json" => pytest(&json()),

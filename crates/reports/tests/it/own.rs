@@ -15,6 +15,7 @@ pub(crate) const REPORTS: &[(&str, Format, &str)] = &[
     ("robot/output.xml", Format::Robot, "acme-robot"),
     ("robot/legacy.xml", Format::Robot, "acme-robot"),
     ("robot/merged.xml", Format::Robot, "acme-robot"),
+    ("robot/screenshots.xml", Format::Robot, "acme-robot"),
     ("mocha/mocha.json", Format::Mocha, "acme-mocha"),
     ("mochawesome/mochawesome.json", Format::Mochawesome, "acme-mocha"),
     ("pytest/json-report.json", Format::PytestJson, "acme-py"),
