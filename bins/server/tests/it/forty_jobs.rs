@@ -25,6 +25,27 @@ const JOBS: usize = 40;
 /// How many jobs run at the same time.
 const AT_ONCE: usize = 4;
 
+/// How a job sends its report and reports the commit.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// `assay upload` does both.
+    Upload,
+    /// `assay run` does both after its command, which writes the report.
+    Run,
+    /// `assay upload` sends the report, and `assay gate` reports the commit.
+    Gate,
+}
+
+impl Kind {
+    fn of(job: usize) -> Self {
+        match job % 3 {
+            0 => Self::Upload,
+            1 => Self::Run,
+            _ => Self::Gate,
+        }
+    }
+}
+
 /// What the jobs have in common.
 struct Build {
     ingest: IngestServer,
@@ -55,15 +76,36 @@ impl Build {
         }
     }
 
-    /// `assay upload` of a job of GitHub Actions.
+    /// The command that sends the report of a job.
     fn command(&self, job: usize) -> Command {
         let (file, suite) = (format!("{job}.xml"), format!("suite {job}"));
-        let arguments = ["upload", &file, "--suite", &suite, "--report-to", "comment"];
-        let mut command = Cli::new("postgresql://127.0.0.1:1/nowhere").command(&arguments);
+        let comment = ["--suite", &suite, "--report-to", "comment"];
+        match Kind::of(job) {
+            Kind::Upload => self.program(job, &[&["upload", &file], comment.as_slice()].concat()),
+            Kind::Gate => self.program(job, &["upload", &file, "--suite", &suite, "--json"]),
+            Kind::Run => {
+                let written = format!("written {job}.xml");
+                let arguments = [&["run", "--report", &written], comment.as_slice()].concat();
+                self.program(
+                    job,
+                    &[arguments.as_slice(), &["--", "cp", &file, &written]].concat(),
+                )
+            }
+        }
+    }
+
+    /// `assay` with these arguments in a job of GitHub Actions.
+    fn program(&self, job: usize, arguments: &[&str]) -> Command {
+        let mut command = Cli::new("postgresql://127.0.0.1:1/nowhere").command(arguments);
         command
             .current_dir(self.folder.path())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            .env(
+                "ASSAY_API_URL",
+                format!("http://{}/api/v1", self.ingest.server.address()),
+            )
+            .env("ASSAY_READ_KEY", &self.ingest.read_key)
             .env("ASSAY_INGEST_URL", self.ingest.server.ingest().base())
             .env("ASSAY_INGEST_KEY", &self.ingest.key)
             .env("GITHUB_ACTIONS", "true")
@@ -80,12 +122,31 @@ impl Build {
     }
 
     fn finish(&self, job: usize) {
-        let output = self.command(job).output().unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let ends = |mut command: Command, statuses: &[i32]| {
+            let output = command.output().unwrap();
+            let status = output.status.code().unwrap();
+            assert!(
+                statuses.contains(&status),
+                "{status}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            output.stdout
+        };
+        let printed = ends(self.command(job), &[0]);
+        if matches!(Kind::of(job), Kind::Gate) {
+            let stored: Value = serde_json::from_slice(&printed).unwrap();
+            let run = text(&stored["runId"]);
+            let arguments = [
+                "gate",
+                "--run",
+                &run,
+                "--exit-code",
+                "9",
+                "--report-to",
+                "comment",
+            ];
+            ends(self.program(job, &arguments), &[0, 9]);
+        }
     }
 
     /// Starts a job and kills it, somewhere between its start and its end.
