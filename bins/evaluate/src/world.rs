@@ -74,6 +74,7 @@ fn execute(
     };
     let revision = format!("{branch}-{}", run.revision);
     let mut observed = RunObservations {
+        other_names: Vec::new(),
         run: RunFacts {
             id: format!("run-{number}").into(),
             number,

@@ -66,6 +66,15 @@ impl Joins {
             .collect()
     }
 
+    /// The tests whose names mean this one today, the newest first, at most ten. A name that was exchanged with another one
+    /// means another test today.
+    pub fn former_names_of(&self, test: TestOrdinal) -> Vec<TestOrdinal> {
+        const MOST: usize = 10;
+        let former = self.former.get(&test).into_iter().flatten().rev().copied();
+        let mean_it = former.filter(|former| *former != test && self.current(*former) == test);
+        mean_it.take(MOST).collect()
+    }
+
     /// The present tests of those that a run reported, where they differ: (reported, present).
     ///
     /// If a run reported a test under both names, they are two tests there.
@@ -137,6 +146,11 @@ impl Joins {
                 set.insert(moves.get(&old).copied().unwrap_or(old));
             }
         }
+        observed.other_names = moves
+            .iter()
+            .map(|(reported, present)| (*present, *reported))
+            .collect();
+        observed.other_names.sort_unstable();
         let present = |test: &mut TestOrdinal| *test = moves.get(test).copied().unwrap_or(*test);
         for failure in &mut observed.failures {
             present(&mut failure.test);

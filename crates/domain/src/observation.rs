@@ -143,6 +143,8 @@ pub struct RunObservations {
     pub failures: Vec<Failure>,
     /// Those of `present` without `skipped` that had several executions, ascending by test, each test once.
     pub repeated: Vec<Repetition>,
+    /// Those of `present` that the run reported under another name of theirs, each with the test of that name, ascending.
+    pub other_names: Vec<(TestOrdinal, TestOrdinal)>,
     /// How the run ended, apart from its tests.
     pub ending: RunEnding,
 }
@@ -194,8 +196,18 @@ impl RunObservations {
             untimed: Bitmap::default(),
             failures: Vec::new(),
             repeated: Vec::new(),
+            other_names: Vec::new(),
             ending: RunEnding::default(),
         }
+    }
+
+    /// The test of the name under which the run reported this one.
+    pub fn reported_as(&self, test: TestOrdinal) -> TestOrdinal {
+        let found = self
+            .other_names
+            .binary_search_by_key(&test, |(present, _)| *present);
+        let other = found.ok().and_then(|index| self.other_names.get(index));
+        other.map_or(test, |(_, reported)| *reported)
     }
 
     /// Whether the results count in verdicts at this time. The verdicts would otherwise change with each shard of a build.

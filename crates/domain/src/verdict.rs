@@ -312,6 +312,9 @@ pub struct VerdictEntry {
     pub test_name: String,
     /// The stored file of the test.
     pub file_path: Option<String>,
+    /// The other names under which a branch may report the test, by the renames file of the project.
+    #[cfg_attr(feature = "openapi", schema(max_items = 10))]
+    pub former_names: Vec<TestName>,
     /// The verdict.
     pub status: VerdictStatus,
     /// The primary signal.
@@ -344,7 +347,7 @@ pub struct VerdictEntry {
 }
 
 impl VerdictEntry {
-    /// The entry of a verdict on the named test, without owners.
+    /// The entry of a verdict on the named test, without owners and former names.
     pub fn new(
         test: TestName,
         verdict: Verdict,
@@ -358,6 +361,7 @@ impl VerdictEntry {
         Self {
             test_name: test.name,
             file_path: test.file_path,
+            former_names: Vec::new(),
             status: verdict.status,
             status_reason: verdict.reason,
             explanation: verdict.explanation,

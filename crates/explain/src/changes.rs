@@ -6,7 +6,7 @@ use assay_domain::{
     observation::History,
     project::{Project, ProjectTag},
     run::{MissingNotJudged, RunTag},
-    store::{Snapshot, Store, StoreError, in_snapshot},
+    store::{SharedKey, Snapshot, Store, StoreError, in_snapshot, shared},
     test::{TestName, TestOrdinal},
     test_names::{TestNameRef, TestNames},
     timestamp::Timestamp,
@@ -196,13 +196,62 @@ fn of_run(
     now: Timestamp,
 ) -> Result<RunChanges, StoreError> {
     let window = engine.causes_window(run.started_at, Knowledge::AtTheTime, now);
-    let (history, _) = window_with(snapshot, run, window)?;
+    let (history, is_added) = window_with(snapshot, run, window)?;
+    let tag = || project.tag();
+    if is_added {
+        return compared(snapshot, tag(), run, &history);
+    }
+    let key = SharedKey {
+        kind: "changes",
+        of: run.run_number,
+    };
+    let changes = shared(snapshot, key, window, |snapshot| {
+        let changes = compared(snapshot, tag(), run, &history)?;
+        let bytes = changes.bytes();
+        Ok((changes, bytes))
+    })?;
+    // The project may have got another name since.
+    Ok(RunChanges {
+        project: tag(),
+        ..RunChanges::clone(&changes)
+    })
+}
+
+/// What a run changed, by the runs of its window.
+fn compared(
+    snapshot: &mut dyn Snapshot,
+    project: ProjectTag,
+    run: &FailedRun,
+    history: &History,
+) -> Result<RunChanges, StoreError> {
     let names = snapshot.all_test_names()?;
     let of = (run.run_number, run.merge_base.as_deref());
-    let compared = Compared::of(&history, of, &names);
-    let last = last_complete(&history, of);
-    let slower = slower::of(snapshot, &history, run, &last, &names)?;
-    Ok(compared.answer(project.tag(), run, (&history, &names), slower))
+    let compared = Compared::of(history, of, &names);
+    let last = last_complete(history, of);
+    let slower = slower::of(snapshot, history, run, &last, &names)?;
+    Ok(compared.answer(project, run, (history, &names), slower))
+}
+
+impl RunChanges {
+    /// About the memory that they take.
+    fn bytes(&self) -> usize {
+        let lists = [
+            &self.broken,
+            &self.repaired,
+            &self.newly_skipped,
+            &self.no_longer_reported,
+            &self.added,
+        ];
+        let changed = lists.into_iter().flat_map(|list| &list.tests);
+        let renamed = self.renamed.tests.iter().flat_map(|pair| [&pair.from, &pair.to]);
+        let slower = self.slower.tests.iter().map(|slower| &slower.test);
+        let tests = changed.chain(renamed).chain(slower);
+        let texts = |test: &TestName| test.name.len() + test.file_path.as_ref().map_or(0, String::len);
+        size_of::<Self>()
+            + tests
+                .map(|test| size_of::<SlowerTest>() + texts(test))
+                .sum::<usize>()
+    }
 }
 
 impl Compared {

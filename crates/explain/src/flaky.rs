@@ -70,13 +70,17 @@ pub fn flaky_list(
         } else {
             HashMap::new()
         };
-        let entry = |((test, verdict), last): (NamedVerdict<'_>, Option<FinalResult>)| {
+        let on_page_tests: Vec<TestOrdinal> = on_page.iter().map(|(_, verdict)| verdict.test).collect();
+        let former_names = snapshot.former_names(&on_page_tests)?;
+        check_length("former names", former_names.len(), on_page.len())?;
+        let entry = |((test, verdict), last, former_names): (NamedVerdict<'_>, _, _)| {
             let evidence = evidence.remove(&verdict.test);
             let failing_since = stable.failing_since(&history, verdict.test);
             let first_failed_at = first_failures.get(&verdict.test).copied();
             let ownership = owners.of(test.file_path.as_deref());
             VerdictEntry {
                 ownership,
+                former_names,
                 ..VerdictEntry::new(
                     test,
                     verdict.clone(),
@@ -87,13 +91,15 @@ pub fn flaky_list(
                 )
             }
         };
+        let entries = on_page.into_iter().zip(last_runs).zip(former_names);
+        let entries = entries.map(|((named, last), former)| (named, last, former));
         Ok(FlakyList {
             project: project.tag(),
             window_days: ENGINE_WINDOW_DAYS,
             stable: stable.state(&history),
             sort: query.sort,
             page,
-            tests: on_page.into_iter().zip(last_runs).map(entry).collect(),
+            tests: entries.map(entry).collect(),
             failing_count: suspects.failing,
             gathering_data_count: suspects.gathering,
         })

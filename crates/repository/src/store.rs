@@ -12,6 +12,7 @@ use std::{
 };
 
 use assay_domain::{
+    attempt::ErrorDetail,
     branch::Branches,
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
@@ -195,6 +196,19 @@ impl Store for Database {
         })
     }
 
+    fn last_errors(
+        &self,
+        project: &Project,
+        tests: &[(RunId, TestName)],
+    ) -> Result<Vec<Vec<ErrorDetail>>, StoreError> {
+        if tests.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.on_standby("reading errors", |connection| {
+            attempt::last_errors(connection, project, tests)
+        })
+    }
+
     fn history(
         &self,
         project: &Project,
@@ -366,6 +380,20 @@ impl Snapshot for StateSnapshot<'_> {
 
     fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError> {
         test::names(self.connection, self.project, tests).map_err(|error| error.during("reading tests"))
+    }
+
+    fn former_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<Vec<TestName>>, StoreError> {
+        let joins = self.joins()?;
+        let former: Vec<Vec<TestOrdinal>> = tests.iter().map(|test| joins.former_names_of(*test)).collect();
+        let all: Vec<TestOrdinal> = former.iter().flatten().copied().collect();
+        if all.is_empty() {
+            return Ok(vec![Vec::new(); tests.len()]);
+        }
+        let mut names = self.test_names(&all)?.into_iter();
+        Ok(former
+            .iter()
+            .map(|former| names.by_ref().take(former.len()).collect())
+            .collect())
     }
 
     fn all_test_names(&mut self) -> Result<Arc<TestNames>, StoreError> {

@@ -140,7 +140,10 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
     let flaky_tests = flaky.len();
     flaky.retain(|test| test.failing_for >= args.min_age);
     let old = flaky.len();
-    let tests: Vec<TestName> = flaky.into_iter().take(args.max).map(|test| test.name).collect();
+    let listed = flaky.into_iter().take(args.max);
+    let tests: Vec<TestName> = listed
+        .flat_map(|test| std::iter::once(test.name).chain(test.former_names))
+        .collect();
     let (runner, list_use) = (args.format.into(), args.list_use.into());
     let list = assay_runners::list(&tests, runner, list_use);
     print_reasons(&list, flaky_tests, old, args.max);
@@ -166,6 +169,8 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
 /// A flaky test.
 struct FlakyTest {
     name: TestName,
+    /// The names under which a branch that lacks a rename still has it.
+    former_names: Vec<TestName>,
     score: f64,
     /// The time since its first failure in the window.
     failing_for: Duration,
@@ -176,6 +181,7 @@ impl FlakyTest {
         let age = u64::try_from(now.since_ms(first_failure)).unwrap_or(0);
         Self {
             name,
+            former_names: Vec::new(),
             score,
             failing_for: Duration::from_millis(age),
         }
@@ -228,6 +234,9 @@ struct PageNumbers {
 struct FlakyEntry {
     test_name: String,
     file_path: Option<String>,
+    /// Missing in the answers of servers without renames.
+    #[serde(default)]
+    former_names: Vec<TestName>,
     flake_score: f64,
     failure_streak: u32,
     first_failed_at: Option<Timestamp>,
@@ -255,7 +264,10 @@ fn of_project(api: &mut ReadApi, project: &str, now: Timestamp) -> anyhow::Resul
                 name: test.test_name,
                 file_path: test.file_path,
             };
-            FlakyTest::new(name, test.flake_score, test.first_failed_at.unwrap_or(now), now)
+            FlakyTest {
+                former_names: test.former_names,
+                ..FlakyTest::new(name, test.flake_score, test.first_failed_at.unwrap_or(now), now)
+            }
         })
         .collect())
 }

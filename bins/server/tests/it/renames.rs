@@ -1,7 +1,7 @@
 //! Renamed tests, from an upload to the answers.
 
-use assay_testkit::text;
-use serde_json::Value;
+use assay_testkit::{Cli, text};
+use serde_json::{Value, json};
 
 use crate::{
     gate_decisions::Pages,
@@ -21,6 +21,26 @@ fn send(ingest: &IngestServer, key: &str, minutes: i64, report: &str, renames: O
     let answer = ingest.send(&ingest.key, &fields, &[("r.xml", report.as_bytes())]);
     assert_eq!(answer.status, 201, "{}", answer.text());
     answer.json()
+}
+
+/// The lines of `assay quarantine --format txt`.
+fn quarantine(ingest: &IngestServer) -> String {
+    let arguments = ["quarantine", "--project", &ingest.project, "--format", "txt"];
+    let output = Cli::new("postgresql://127.0.0.1:1/nowhere")
+        .command(&arguments)
+        .env(
+            "ASSAY_API_URL",
+            format!("http://{}/api/v1", ingest.server.address()),
+        )
+        .env("ASSAY_READ_KEY", &ingest.read_key)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
 }
 
 fn renamed(report: &str) -> String {
@@ -48,10 +68,20 @@ fn a_renamed_test_keeps_its_history_until_the_line_is_removed() {
     let old = ingest.read("/tests/cart%20%3E%20pays?days=7");
     let before = old["occurrences"].as_array().unwrap().len();
     assert_eq!(before, 12);
-    send(&ingest, "a0c0ffee", 60, &renamed(PASSES), Some(LINES));
+    let first = send(&ingest, "a0c0ffee", 60, &renamed(PASSES), Some(LINES));
+    let second = send(&ingest, "a1c0ffee", 50, &renamed(PASSES), Some(LINES));
+    let pair = json!({
+        "from": {"name": "cart > pays", "filePath": "cart.test.ts"},
+        "to": {"name": "cart > pays by card", "filePath": "shop/cart.test.ts"},
+    });
+    // Only the first run with the new name renamed the test.
+    for (run, expected) in [(first, json!([pair])), (second, json!([]))] {
+        let changes = ingest.read(&format!("/runs/{}/changes", text(&run["runId"])));
+        assert_eq!(changes["renamed"]["tests"], expected, "{changes}");
+    }
     let path = "/tests/cart%20%3E%20pays%20by%20card?days=7";
     let history = ingest.read(path);
-    assert_eq!(history["occurrences"].as_array().unwrap().len(), 13);
+    assert_eq!(history["occurrences"].as_array().unwrap().len(), 14);
     // The former name finds the test.
     assert_eq!(
         ingest.read("/tests/cart%20%3E%20pays?days=7")["test"],
@@ -65,6 +95,12 @@ fn a_renamed_test_keeps_its_history_until_the_line_is_removed() {
         .map(|test| text(&test["testName"]))
         .collect();
     assert_eq!(names, ["cart > pays by card"], "{flaky}");
+    assert_eq!(flaky["tests"][0]["formerNames"], json!([pair["from"]]));
+    // A branch that lacks the rename runs the test under its former name.
+    assert_eq!(
+        quarantine(&ingest),
+        "shop/cart.test.ts\tcart > pays by card\ncart.test.ts\tcart > pays\n"
+    );
     let pages = Pages::over(ingest.database.url(), &ingest.read_key, &ingest.project);
     assert!(pages.page("/test?name=cart+%3E+pays").contains("pays by card"));
 
@@ -95,5 +131,5 @@ fn a_renamed_test_keeps_its_history_until_the_line_is_removed() {
 
     send(&ingest, "d0c0ffee", 20, &renamed(PASSES), Some(""));
     let history = ingest.read(&format!("{path}&file=shop/cart.test.ts").replace("&file=", "&filePath="));
-    assert_eq!(history["occurrences"].as_array().unwrap().len(), 2);
+    assert_eq!(history["occurrences"].as_array().unwrap().len(), 3);
 }

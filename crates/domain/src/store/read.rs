@@ -4,7 +4,7 @@ use std::{any::Any, collections::HashMap, sync::Arc};
 
 use super::StoreError;
 use crate::{
-    attempt::AttemptStatus,
+    attempt::{AttemptStatus, ErrorDetail},
     branch::Branches,
     cause::{FailedRun, FinalStatus, StoredFacts, WindowErrors},
     decision::RunDecision,
@@ -125,6 +125,14 @@ pub trait Store: ReadKeys {
         test: &TestSelector,
     ) -> Result<Option<TestLookup<TestAttempts>>, StoreError>;
 
+    /// The errors of the last failed attempt of each of these tests in its run, in the same order. Empty where no attempt
+    /// failed, and where there is no such run or test.
+    fn last_errors(
+        &self,
+        project: &Project,
+        tests: &[(RunId, TestName)],
+    ) -> Result<Vec<Vec<ErrorDetail>>, StoreError>;
+
     /// The results of a test in the runs of a period. For a very long history, only the newest occurrences are read.
     /// [`Self::history_part`] reads the others.
     fn history(
@@ -242,6 +250,10 @@ pub trait Snapshot {
 
     /// The names of these tests, in the same order.
     fn test_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<TestName>, StoreError>;
+
+    /// The other names under which a branch may report each of these tests, by the renames file, in the same order. At
+    /// most ten of a test, the newest ones.
+    fn former_names(&mut self, tests: &[TestOrdinal]) -> Result<Vec<Vec<TestName>>, StoreError>;
 
     /// The names of all tests of the project. It is fast when repeated, and meant for lists of all tests.
     fn all_test_names(&mut self) -> Result<Arc<TestNames>, StoreError>;

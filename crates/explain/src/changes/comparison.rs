@@ -145,6 +145,7 @@ impl<'a> Comparison<'a> {
             into.missing_not_judged = not_judged;
         }
         into.renamed.extend(renamed);
+        into.renamed.extend(self.joined());
         into.added.extend(added);
     }
 
@@ -197,6 +198,18 @@ impl<'a> Comparison<'a> {
         self.moved(absent, added, &mut renamed);
         self.edited(absent, added, &mut renamed);
         renamed
+    }
+
+    /// The tests that the renames file joins and that have another name than in the base: both names. A branch that still
+    /// has the former name of a test renamed none.
+    fn joined(&self) -> impl Iterator<Item = (TestOrdinal, TestOrdinal)> {
+        let of_base = self.base.other_names.iter();
+        let of_both = of_base.filter(|(test, _)| self.run.present.contains(*test));
+        of_both.filter_map(|(test, before)| {
+            let now = self.run.reported_as(*test);
+            // Tests are numbered in the order of their first reports.
+            (now != *before && (now == *test || now > *before)).then_some((*before, now))
+        })
     }
 
     /// The absent tests whose name is the beginning of new ones in the same file, with the first of these.

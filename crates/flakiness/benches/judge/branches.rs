@@ -52,6 +52,7 @@ pub(crate) fn history(failing: Failing, runs: i64, tests: u32, now_ms: i64) -> H
                 .map(|_| random.within(0.0, f64::from(tests)) as u32)
                 .collect();
             let mut run = RunObservations {
+                other_names: Vec::new(),
                 run: RunFacts {
                     id: format!("run-{number:032x}").into(),
                     number: number as i32,

@@ -47,6 +47,7 @@ fn history(failing_share: f64, main_share: f64, absent_share: f64) -> History {
                 format!("branch-{}", number / 8)
             };
             let mut run = RunObservations {
+                other_names: Vec::new(),
                 run: RunFacts {
                     id: format!("run-{number}").into(),
                     number: number as i32,

@@ -47,6 +47,7 @@ pub(crate) fn run(
     revision: Option<String>,
 ) -> RunObservations {
     RunObservations {
+        other_names: Vec::new(),
         run: RunFacts {
             id: format!("run-{number}").into(),
             number,

@@ -52,6 +52,7 @@ fn renumbered(history: &History, ordinals: &[u32]) -> History {
             .collect();
         repeated.sort_by_key(|repetition| repetition.test);
         RunObservations {
+            other_names: Vec::new(),
             run: run.run.clone(),
             present: renumbered_set(&run.present),
             skipped: renumbered_set(&run.skipped),
@@ -277,6 +278,7 @@ fn wild() -> impl Strategy<Value = History> {
         .prop_map(
             |(at, number, branch, revision, variant, (present, skipped, untimed), (failures, repeated))| {
                 RunObservations {
+                    other_names: Vec::new(),
                     run: RunFacts {
                         id: "run".into(),
                         number,

@@ -10,7 +10,7 @@ use diesel::{
     pg::Pg,
     query_builder::{AstPass, Query, QueryFragment, QueryId},
     row::NamedRow,
-    sql_types::{Array, BigInt, Binary, Integer, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Array, BigInt, Binary, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
 
@@ -36,6 +36,9 @@ pub(crate) enum Part<'a> {
     Bytes(&'a [u8]),
     Integers(&'a [i32]),
     Ats(&'a [At]),
+    Uuids(&'a [Uuid]),
+    ByteTexts(&'a [Vec<u8>]),
+    OptionalTexts(&'a [Option<&'a str>]),
 }
 
 impl<'a, Row> SqlStatement<'a, Row> {
@@ -98,7 +101,10 @@ values!(
     Integer(i32),
     Bytes(&'a [u8]),
     Integers(&'a [i32]),
-    Ats(&'a [At])
+    Ats(&'a [At]),
+    Uuids(&'a [Uuid]),
+    ByteTexts(&'a [Vec<u8>]),
+    OptionalTexts(&'a [Option<&'a str>])
 );
 
 impl<Row> QueryFragment<Pg> for SqlStatement<'_, Row> {
@@ -114,6 +120,9 @@ impl<Row> QueryFragment<Pg> for SqlStatement<'_, Row> {
                 Part::Bytes(value) => out.push_bind_param::<Binary, _>(*value)?,
                 Part::Integers(values) => out.push_bind_param::<Array<Integer>, _>(*values)?,
                 Part::Ats(values) => out.push_bind_param::<Array<Timestamptz>, _>(*values)?,
+                Part::Uuids(values) => out.push_bind_param::<Array<SqlUuid>, _>(*values)?,
+                Part::ByteTexts(values) => out.push_bind_param::<Array<Binary>, _>(*values)?,
+                Part::OptionalTexts(values) => out.push_bind_param::<Array<Nullable<Text>>, _>(*values)?,
             }
         }
         Ok(())

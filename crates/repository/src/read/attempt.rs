@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::{At, corrupt, count, duration, short_hash, status},
+        column::{At, corrupt, count, duration, failure_codes, file_hash, short_hash, status},
         period::retention_bounds,
         pool::Read,
         sql_statement::SqlStatement,
@@ -227,6 +227,67 @@ fn find_named(
         Ok(attempts)
     });
     attempts.map(Some)
+}
+
+/// The errors of the last failed attempt of each of these tests in its run, in the same order.
+///
+/// A test is found by its identity, else by the file that is shown.
+pub(crate) fn last_errors(
+    connection: &mut PgConnection,
+    project: &Project,
+    tests: &[(RunId, TestName)],
+) -> Read<Vec<Vec<ErrorDetail>>> {
+    let runs: Vec<Uuid> = tests.iter().map(|(run, _)| run.0).collect();
+    let names: Vec<Vec<u8>> = tests.iter().map(|(_, test)| short_hash(&test.name)).collect();
+    let files: Vec<Option<&str>> = tests.iter().map(|(_, test)| test.file_path.as_deref()).collect();
+    let hashes: Vec<Vec<u8>> = files.iter().map(|file| file_hash(*file)).collect();
+    let failed: Vec<i32> = failure_codes().map(i32::from).collect();
+    let (from, to) = retention_bounds(project);
+    let rows = SqlStatement::<(BigInt, Nullable<Jsonb>)>::new(
+        "SELECT DISTINCT ON (asked.place) asked.place, ended.errors FROM unnest(",
+    )
+    .bind(runs.as_slice())
+    .sql(", ")
+    .bind(names.as_slice())
+    .sql(", ")
+    .bind(hashes.as_slice())
+    .sql(", ")
+    .bind(files.as_slice())
+    .sql(") WITH ORDINALITY AS asked (run, name, hash, file, place) JOIN part ON part.id = asked.run AND part.project_id = ")
+    .bind(project.id.0)
+    .sql(" JOIN run ON run.number = part.run_number AND run.project_id = ")
+    .bind(project.id.0)
+    .sql(" AND run.started_at BETWEEN ")
+    .bind(from)
+    .sql(" AND ")
+    .bind(to)
+    .sql(" JOIN test ON test.name_hash = asked.name AND (test.file_hash = asked.hash OR test.file_path = asked.file) AND test.project_id = ")
+    .bind(project.id.0)
+    .sql(concat!(
+        " CROSS JOIN LATERAL (SELECT ",
+        errors_of!("attempt")
+    ))
+    .bind(project.id.0)
+    .sql(") AS errors FROM attempt WHERE attempt.project_id = ")
+    .bind(project.id.0)
+    .sql(
+        " AND attempt.test = test.ordinal AND attempt.started_at = run.started_at AND attempt.run_number = run.number \
+         AND attempt.status = ANY(",
+    )
+    .bind(failed.as_slice())
+    .sql(
+        ") ORDER BY attempt.execution DESC, attempt.retry DESC LIMIT 1) AS ended \
+         ORDER BY asked.place, test.file_hash <> asked.hash",
+    )
+    .load::<(i64, Option<Value>)>(connection)?;
+    let mut all = vec![Vec::new(); tests.len()];
+    for (place, stored) in rows {
+        let place = usize::try_from(place).ok().and_then(|place| place.checked_sub(1));
+        if let Some(of_test) = place.and_then(|place| all.get_mut(place)) {
+            *of_test = errors(stored)?;
+        }
+    }
+    Ok(all)
 }
 
 /// Most bytes of errors of the oldest attempts of a test, and as many again of the newest. Attempts in between are

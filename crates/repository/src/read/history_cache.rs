@@ -113,6 +113,7 @@ impl Weighter<Uuid, CachedHistory> for InBytes {
                 + words.iter().sum::<usize>()
                 + size_of_val(&*run.failures)
                 + size_of_val(&*run.repeated)
+                + size_of_val(&*run.other_names)
                 + id
         });
         // A history without runs uses memory too.

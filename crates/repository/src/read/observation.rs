@@ -255,6 +255,7 @@ impl Row {
         let pack = Pack::decode(&self.pack, tests)
             .map_err(|bad| corrupt("run pack", &format!("of run {}: {bad}", self.number)))?;
         Ok(RunObservations {
+            other_names: Vec::new(),
             run: RunFacts {
                 id: Arc::from(&*self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer())),
                 number: self.number,

@@ -18,7 +18,7 @@ use assay_domain::{
 };
 use diesel::{
     OptionalExtension as _, PgConnection, QueryResult, RunQueryDsl as _,
-    sql_types::{Nullable, Text, Timestamptz, Uuid as SqlUuid},
+    sql_types::{Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid},
 };
 use quick_cache::{
     Weighter,
@@ -57,6 +57,8 @@ pub(crate) struct WindowState {
     pub(crate) span: Option<(At, At)>,
     /// The same of all visible runs, for a value that depends on them too.
     pub(crate) visible: Option<(At, At)>,
+    /// Whether tests of the project are joined. False where the reads do not depend on it.
+    pub(crate) has_joins: bool,
 }
 
 impl WindowState {
@@ -72,6 +74,7 @@ impl WindowState {
                 .zip(starts().max())
                 .map(|(first, last)| (At(first), At(last))),
             visible: None,
+            has_joins: false,
         }
     }
 
@@ -85,6 +88,7 @@ impl WindowState {
         type Types = (
             Text,
             SqlUuid,
+            Bool,
             Nullable<Timestamptz>,
             Nullable<Timestamptz>,
             Nullable<Timestamptz>,
@@ -94,6 +98,7 @@ impl WindowState {
         type Row = (
             String,
             Uuid,
+            bool,
             Option<At>,
             Option<At>,
             Option<At>,
@@ -120,7 +125,7 @@ impl WindowState {
         let id = project.id.0;
         let (first_visible, last_visible) = retention_bounds(project);
         let mut statement = SqlStatement::<Types>::new(
-            "SELECT project.stable_branch, project.observed, project.evaluated_at",
+            "SELECT project.stable_branch, project.observed, project.joined_tests IS NOT NULL, project.evaluated_at",
         );
         for period in [(from, to), (first_visible, last_visible)] {
             statement = with_end(statement, id, period, " ORDER BY run.started_at LIMIT 1)");
@@ -131,13 +136,15 @@ impl WindowState {
             .bind(id)
             .get_result(connection)
             .optional()?;
-        let window = |(stable_branch, observed, evaluated_at, first, last, oldest, newest): Row| Self {
-            project: id,
-            observed: (observed, evaluated_at),
-            stable_branch: stable_branch.into(),
-            span: first.zip(last),
-            visible: oldest.zip(newest),
-        };
+        let window =
+            |(stable_branch, observed, has_joins, evaluated_at, first, last, oldest, newest): Row| Self {
+                project: id,
+                observed: (observed, evaluated_at),
+                stable_branch: stable_branch.into(),
+                span: first.zip(last),
+                visible: oldest.zip(newest),
+                has_joins,
+            };
         Ok(row.map(window))
     }
 }
@@ -180,21 +187,22 @@ struct CachedValue {
 
 impl SharedValues {
     /// Returns the value that `compute` reads for the visible runs of a window. Requests in the same state of the
-    /// project share it. `bytes` estimates the memory of the value.
+    /// project share it. `compute` gets whether tests are joined, and `bytes` estimates the memory of the value.
     pub(crate) fn read_once<T: Clone + Send + Sync + 'static>(
         &self,
         connection: &mut PgConnection,
         project: &Project,
         window: &Period,
         name: ValueName,
-        compute: impl FnOnce(&mut PgConnection) -> Read<T>,
+        compute: impl FnOnce(&mut PgConnection, bool) -> Read<T>,
         bytes: impl FnOnce(&T) -> usize,
     ) -> Read<T> {
         // A project that was deleted after the caller's look-up has no state.
         let Some(state) = WindowState::read(connection, project, visible(project, window))? else {
-            return compute(connection);
+            return compute(connection, false);
         };
-        self.cached_or_read(state, name, || compute(connection), bytes)
+        let has_joins = state.has_joins;
+        self.cached_or_read(state, name, || compute(connection, has_joins), bytes)
     }
 
     /// The same for runs in a state that is already known.

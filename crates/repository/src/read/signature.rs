@@ -116,9 +116,38 @@ pub(crate) struct OccurrenceFilter<'a> {
     pub(crate) from: At,
     pub(crate) to: At,
     pub(crate) branch: Option<&'a str>,
+    /// Whether tests of the project are joined. Without joins, the indexes of attempts are enough for counting.
+    pub(crate) has_joins: bool,
 }
 
 impl<'a> OccurrenceFilter<'a> {
+    /// SQL: the attempts, and the joins of their tests.
+    pub(crate) fn attempts(&self) -> Vec<Part<'a>> {
+        match self.has_joins {
+            false => vec![Part::Sql("attempt")],
+            true => vec![
+                Part::Sql(
+                    "attempt LEFT JOIN (SELECT joined.* FROM project CROSS JOIN LATERAL \
+                         jsonb_to_recordset(project.joined_tests) \
+                         AS joined (old integer, new integer, \"from\" timestamptz, until timestamptz) WHERE project.id = ",
+                ),
+                Part::Uuid(self.project),
+                Part::Sql(
+                    ") AS joined ON joined.old = attempt.test AND coalesce(joined.\"from\" <= attempt.started_at, true) \
+                         AND coalesce(attempt.started_at < joined.until, true)",
+                ),
+            ],
+        }
+    }
+
+    /// SQL: the present test of a row of [`Self::attempts`].
+    pub(crate) const fn test(&self) -> &'static str {
+        match self.has_joins {
+            false => "attempt.test",
+            true => "coalesce(joined.new, attempt.test)",
+        }
+    }
+
     /// Condition: a row of `attempt` is such an occurrence.
     pub(crate) fn condition(&self) -> Vec<Part<'a>> {
         let period = [Part::At(self.from), Part::Sql(" AND "), Part::At(self.to)];
@@ -175,13 +204,17 @@ pub(crate) fn tests_hit(
              row_number() OVER (PARTITION BY hit.signature \
                  ORDER BY hit.occurrences DESC, named_test.name, named_test.file_path NULLS FIRST) AS place, \
              row_number() OVER (PARTITION BY hit.signature, named_test.file_path) AS of_file \
-         FROM (SELECT attempt.signature, attempt.test, count(*) AS occurrences FROM attempt WHERE ",
+         FROM (SELECT attempt.signature, ",
     )
+    .sql(filter.test())
+    .sql(" AS test, count(*) AS occurrences FROM ")
+    .all(&filter.attempts())
+    .sql(" WHERE ")
     .all(&filter.condition())
     .sql(" AND attempt.signature = ANY(")
     .bind(signatures)
     .sql(
-        ") GROUP BY attempt.signature, attempt.test) AS hit \
+        ") GROUP BY 1, 2) AS hit \
          CROSS JOIN LATERAL (SELECT test.name, test.file_path FROM test WHERE test.project_id = ",
     )
     .bind(filter.project)

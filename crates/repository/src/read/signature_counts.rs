@@ -53,6 +53,7 @@ pub(crate) fn by_day(
         from,
         to,
         branch: branch.filter(|branch| can_be_stored(branch)),
+        has_joins: false,
     };
     let rows: Vec<(i32, i64, i64)> = SqlStatement::<(Integer, BigInt, BigInt)>::new(
         "SELECT attempt.signature, ",

@@ -47,7 +47,7 @@ pub(crate) fn find_shared(
         project,
         period,
         ValueName::Signature(fingerprint.to_owned()),
-        |connection| find(connection, project, fingerprint, period),
+        |connection, has_joins| find(connection, project, fingerprint, (period, has_joins)),
         |detail| detail.as_ref().map_or(0, bytes),
     )
 }
@@ -70,7 +70,7 @@ fn find(
     connection: &mut PgConnection,
     project: &Project,
     fingerprint: &str,
-    period: &Period,
+    (period, has_joins): (&Period, bool),
 ) -> Read<Option<SignatureDetail>> {
     let Some((ordinal, head)) = by_fingerprint(connection, project.id.0, fingerprint)? else {
         return Ok(None);
@@ -84,6 +84,7 @@ fn find(
         from,
         to,
         branch: None,
+        has_joins,
     };
     let mut tests = tests_hit(connection, &filter, &[ordinal], MOST_NAME_BYTES)?.remove(&ordinal);
     let window_empty = tests.is_none();

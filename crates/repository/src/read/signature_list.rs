@@ -80,7 +80,7 @@ pub(crate) fn shared_page(
         project,
         &query.period,
         ValueName::Signatures(ListName::of(query)),
-        |connection| page(connection, project, query),
+        |connection, has_joins| page(connection, project, query, has_joins),
         |page| page.signatures.iter().map(bytes).sum(),
     )
 }
@@ -98,7 +98,12 @@ pub(crate) fn bytes(signature: &Signature) -> usize {
 }
 
 /// One page of the signatures that occurred in a period.
-fn page(connection: &mut PgConnection, project: &Project, query: &SignatureQuery) -> Read<SignaturePage> {
+fn page(
+    connection: &mut PgConnection,
+    project: &Project,
+    query: &SignatureQuery,
+    has_joins: bool,
+) -> Read<SignaturePage> {
     if query.branch.as_ref().is_some_and(|branch| !can_be_stored(branch)) {
         let page = Page::of(query.page, query.per_page, 0);
         return Ok(SignaturePage {
@@ -113,6 +118,7 @@ fn page(connection: &mut PgConnection, project: &Project, query: &SignatureQuery
         from,
         to,
         branch: query.branch.as_deref(),
+        has_joins,
     };
     let unfingerprinted = unfingerprinted(connection, &filter)?;
     let matching = match &query.search {
@@ -145,6 +151,13 @@ pub(crate) fn new(
     type Types = (Text, Text, Text, BigInt, BigInt, Timestamptz);
     let (visible_from, _) = retention_bounds(project);
     let (from, to) = visible(project, period);
+    let hit = OccurrenceFilter {
+        project: project.id.0,
+        from,
+        to,
+        branch: None,
+        has_joins: true,
+    };
     let rows = SqlStatement::<Types>::new(
         "SELECT new.fingerprint, new.title, new.category, hit.tests, hit.runs, new.first_seen FROM ( \
              SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, seen.first_seen FROM ( \
@@ -163,15 +176,14 @@ pub(crate) fn new(
     .bind(MOST_NEW)
     .sql(
         ") AS new CROSS JOIN LATERAL ( \
-             SELECT count(DISTINCT attempt.test) AS tests, count(DISTINCT attempt.run_number) AS runs \
-             FROM attempt WHERE attempt.project_id = ",
+             SELECT count(DISTINCT attempt.run_number) AS runs, count(DISTINCT ",
     )
-    .bind(project.id.0)
-    .sql(" AND attempt.signature = new.ordinal AND attempt.started_at BETWEEN ")
-    .bind(from)
-    .sql(" AND ")
-    .bind(to)
-    .sql(") AS hit ORDER BY new.first_seen DESC, new.fingerprint")
+    .sql(hit.test())
+    .sql(") AS tests FROM ")
+    .all(&hit.attempts())
+    .sql(" WHERE ")
+    .all(&hit.condition())
+    .sql(" AND attempt.signature = new.ordinal) AS hit ORDER BY new.first_seen DESC, new.fingerprint")
     .load::<(String, String, String, i64, i64, At)>(connection)?;
     let signature =
         |(fingerprint, title, category, tests, runs, first_seen): (String, String, String, i64, i64, At)| {
@@ -264,18 +276,23 @@ impl List<'_> {
 
     /// Appends a query of the signatures that occurred, each with the figure that the list is ordered by.
     fn ordered_by<'a, T>(&'a self, statement: SqlStatement<'a, T>) -> SqlStatement<'a, T> {
-        let figure: &'static str = match self.query.sort {
-            SignatureSort::Occurrences => "count(*)",
-            SignatureSort::Tests => "count(DISTINCT attempt.test)",
-            SignatureSort::LastSeen => "max(attempt.occurred_at)",
-            SignatureSort::FirstSeen => "min(attempt.occurred_at)",
+        let (figure, attempts) = match self.query.sort {
+            SignatureSort::Occurrences => (["count(*)", "", ""], vec![Part::Sql("attempt")]),
+            SignatureSort::Tests => (
+                ["count(DISTINCT ", self.filter.test(), ")"],
+                self.filter.attempts(),
+            ),
+            SignatureSort::LastSeen => (["max(attempt.occurred_at)", "", ""], vec![Part::Sql("attempt")]),
+            SignatureSort::FirstSeen => (["min(attempt.occurred_at)", "", ""], vec![Part::Sql("attempt")]),
         };
         // The first occurrence is of everything visible, for signatures that occurred in the period.
         let of_period = self.query.sort != SignatureSort::FirstSeen;
         let statement = statement
             .sql("SELECT attempt.signature, ")
-            .sql(figure)
-            .sql(" AS figure FROM attempt WHERE ");
+            .all(&figure.map(Part::Sql))
+            .sql(" AS figure FROM ")
+            .all(&attempts)
+            .sql(" WHERE ");
         let (from, to) = retention_bounds(self.project);
         let statement = if of_period {
             statement.all(&self.filter.condition())

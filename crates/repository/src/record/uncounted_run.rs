@@ -51,6 +51,7 @@ pub(crate) fn uncounted_run(
     contents.merge(&part::of_run(connection, project.id.0, failed.run_number)?)?;
     let pack = contents.pack();
     Ok(Some(RunObservations {
+        other_names: Vec::new(),
         run: RunFacts {
             id: failed.id.to_string().into(),
             number: failed.run_number,

@@ -454,6 +454,11 @@ fn exercise(world: &World) {
     let page = SomeTests::Slowest { offset: 0, limit: 2 };
     store.run_with(project, imported.run_id, &page).unwrap().unwrap();
     store.attempts(project, imported.run_id, &x).unwrap().unwrap();
+    let named = assay_domain::test::TestName {
+        name: x.name.clone(),
+        file_path: Some("a.spec.ts".to_owned()),
+    };
+    store.last_errors(project, &[(imported.run_id, named)]).unwrap();
     store.history(project, &x, &month).unwrap();
     store.verdict(project, &x).unwrap();
     store.test_summary(project, &x, &month, 3).unwrap();

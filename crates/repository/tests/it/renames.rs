@@ -1,14 +1,16 @@
 //! Renamed tests: with a line of the renames file, a history equals that of a test that always had its name.
 
 use assay_domain::{
+    page::PerPage,
     period::Days,
     plan::Plan,
     project::Project,
     recording::Recording,
     renames::RenamesFile,
     rules::RecordingRules,
+    signature::{SignatureQuery, SignatureSort},
     store::{Recorder as _, Snapshot, Store as _, StoreError, in_snapshot},
-    test::{TestLookup, TestSelector},
+    test::{TestLookup, TestName, TestSelector},
 };
 use proptest::{prelude::*, test_runner::TestRunner};
 
@@ -331,4 +333,124 @@ fn pruning_and_a_rebuild_keep_joined_tests() {
     assert!(world.rebuild(world.project.id).joins_changed);
     assert_eq!((joined(), runs_of_new(&world)), (pruned, 3));
     assert!(!world.rebuild(world.project.id).joins_changed);
+}
+
+/// The tests of the only error, in the detail and in the lists: name, file and occurrences.
+fn tests_with_the_error(world: &World) -> Vec<(String, Option<String>, u64)> {
+    let list = |sort, search: Option<&str>| {
+        let query = SignatureQuery {
+            period: period(Days::Thirty),
+            branch: None,
+            category: None,
+            search: search.map(str::to_owned),
+            sort,
+            page: 1,
+            per_page: PerPage::Ten,
+        };
+        world.store.signatures(&world.project, &query).unwrap().signatures
+    };
+    let detail = world
+        .store
+        .signature(&world.project, &fingerprint("it broke"), &period(Days::Thirty))
+        .unwrap()
+        .unwrap();
+    for sort in [
+        SignatureSort::Occurrences,
+        SignatureSort::Tests,
+        SignatureSort::LastSeen,
+        SignatureSort::FirstSeen,
+    ] {
+        assert_eq!(
+            list(sort, None),
+            std::slice::from_ref(&detail.signature),
+            "{sort:?}"
+        );
+    }
+    // Both the file that was reported and the present one find it.
+    for file in ["x.spec", "y.spec"] {
+        assert_eq!(list(SignatureSort::Tests, Some(file)).len(), 1, "{file}");
+    }
+    assert!(list(SignatureSort::Tests, Some("z.spec")).is_empty());
+    let new = world
+        .store
+        .new_signatures(&world.project, &period(Days::Thirty))
+        .unwrap();
+    let tests = detail.tests.into_iter();
+    let tests: Vec<_> = tests
+        .map(|test| (test.test_name, test.file_path, test.occurrence_count))
+        .collect();
+    assert_eq!(
+        (new[0].tests, detail.signature.test_count),
+        (tests.len() as u64, tests.len() as u64)
+    );
+    assert_eq!(detail.runs.len(), 4, "each run has the names that it reported");
+    tests
+}
+
+#[test]
+fn an_error_of_a_renamed_test_is_one_of_one_test() {
+    let world = World::on(Plan::Standard);
+    let file = |name: &str| Some(format!("{name}.spec.ts"));
+    world.import(
+        &report("1")
+            .at(40 * HOUR)
+            .test("old", "f")
+            .test_in("moved", Some("x.spec.ts"), "f"),
+    );
+    world.import(
+        &report("2")
+            .at(30 * HOUR)
+            .test("new", "f")
+            .test_in("moved", Some("y.spec.ts"), "f"),
+    );
+    let reported = [
+        ("moved".to_owned(), file("x"), 1),
+        ("moved".to_owned(), file("y"), 1),
+        ("new".to_owned(), file("a"), 1),
+        ("old".to_owned(), file("a"), 1),
+    ];
+    assert_eq!(tests_with_the_error(&world), reported);
+    world.import(&with_renames(report("main").at(6 * HOUR), LINES));
+    let joined = [
+        ("moved".to_owned(), file("y"), 2),
+        ("new".to_owned(), file("a"), 2),
+    ];
+    assert_eq!(tests_with_the_error(&world), joined);
+    world.import(&with_renames(report("removed").at(5 * HOUR), ""));
+    assert_eq!(tests_with_the_error(&world), reported);
+}
+
+#[test]
+fn former_names_are_those_that_mean_the_test_today() {
+    let world = World::on(Plan::Standard);
+    world.import(
+        &report("1")
+            .at(40 * HOUR)
+            .test("older", "p")
+            .test("left", "p")
+            .test("right", "p"),
+    );
+    world.import(&report("2").at(30 * HOUR).test("old", "p"));
+    let lines = "2026-01-01 test older -> old\n2026-01-02 test old -> new\n\
+                 2026-01-03 test left -> right\n2026-01-03 test right -> left\n";
+    world.import(&with_renames(report("main").at(6 * HOUR), lines));
+    let former = in_snapshot(&world.store, &world.project, |snapshot| {
+        let tests = ["new", "left", "right"].map(any_file);
+        let tests = snapshot
+            .test_ordinals(&tests)?
+            .into_iter()
+            .map(|test| match test {
+                TestLookup::Found(test) => test,
+                other @ (TestLookup::Missing | TestLookup::Ambiguous(_)) => panic!("{other:?}"),
+            });
+        snapshot.former_names(&tests.collect::<Vec<_>>())
+    });
+    let name = |name: &str| TestName {
+        name: name.to_owned(),
+        file_path: Some("a.spec.ts".to_owned()),
+    };
+    assert_eq!(
+        former.unwrap(),
+        [vec![name("old"), name("older")], Vec::new(), Vec::new()]
+    );
 }

@@ -6,7 +6,7 @@ use assay_domain::{
     period::Days,
     plan::Plan,
     store::{Recorder, Store, in_snapshot},
-    test::{CandidateFiles, TestLookup, TestSelector},
+    test::{CandidateFiles, TestLookup, TestName, TestSelector},
     verdict::VerdictStatus,
 };
 
@@ -481,4 +481,61 @@ fn many_tests_are_looked_up_as_each_would_be() {
         }
     }
     assert_eq!(ordinals(&[]), []);
+}
+
+#[test]
+fn the_errors_of_several_tests_are_those_of_their_last_failed_attempts() {
+    let world = World::new();
+    let failing = |recording, name: &str, file, messages: &[&str]| {
+        crate::signatures::with_failing_test(recording, name, file, messages)
+    };
+    let mut recording = failing(report("a"), "retried", Some("a.ts"), &["first", "second", ""]);
+    recording = failing(recording, "same", Some("a.ts"), &["in a"]);
+    recording = failing(recording, "same", Some("b.ts"), &["in b"]);
+    recording = failing(recording, "same", None, &["nowhere"]);
+    let run = world
+        .import(&recording.test("passed", "p").test("several", "p f p"))
+        .run_id;
+    let other = failing(report("b").branch("topic"), "same", Some("a.ts"), &["later"]);
+    let other = world.import(&other).run_id;
+    let late = failing(report("late").at(95 * DAY), "same", Some("a.ts"), &["hidden"]);
+    let late = world.import(&late).run_id;
+    let test = |run, name: &str, file: Option<&str>| {
+        let name = TestName {
+            name: name.to_owned(),
+            file_path: file.map(str::to_owned),
+        };
+        (run, name)
+    };
+    let nowhere = assay_domain::id::RunId(uuid::Uuid::nil());
+    let asked = [
+        (test(other, "same", Some("a.ts")), Some("later")),
+        (test(run, "retried", Some("a.ts")), Some("second")),
+        (test(run, "same", Some("b.ts")), Some("in b")),
+        (test(run, "same", None), Some("nowhere")),
+        (test(run, "same", Some("a.ts")), Some("in a")),
+        (test(run, "passed", Some("a.spec.ts")), None),
+        (test(run, "several", Some("a.spec.ts")), Some("it broke")),
+        (test(run, "same", Some("c.ts")), None),
+        (test(run, "none", None), None),
+        (test(late, "same", Some("a.ts")), None),
+        (test(nowhere, "same", Some("a.ts")), None),
+        (test(run, "same", Some("b.ts")), Some("in b")),
+    ];
+    let tests: Vec<_> = asked.iter().map(|(test, _)| test.clone()).collect();
+    let errors = world.store.last_errors(&world.project, &tests).unwrap();
+    let messages: Vec<_> = errors
+        .iter()
+        .map(|errors| errors.first().and_then(|error| error.message.as_deref()))
+        .collect();
+    let expected: Vec<_> = asked.iter().map(|(_, message)| *message).collect();
+    assert_eq!(messages, expected);
+    let statements = crate::distribution::recorded_statements(|| {
+        world.store.last_errors(&world.project, &tests).unwrap();
+    });
+    assert_eq!(
+        statements.iter().filter(|sql| sql.contains("attempt")).count(),
+        1,
+        "{statements:?}"
+    );
 }

@@ -46,17 +46,24 @@ pub(super) fn matching(
         }
     })?;
     let mut tests = Vec::new();
-    let files = SqlStatement::<(Integer, Text)>::new(
-        "SELECT hit.test, named_test.file_path FROM (SELECT DISTINCT attempt.test FROM attempt WHERE ",
-    )
-    .all(&filter.condition())
-    .sql(
-        " AND attempt.signature IS NOT NULL) AS hit \
+    // A joined test has its present file and the one that was reported.
+    let files =
+        SqlStatement::<(Integer, Text)>::new("SELECT hit.test, named_test.file_path FROM (SELECT DISTINCT ")
+            .sql(match filter.has_joins {
+                false => "attempt.test",
+                true => "unnest(ARRAY[attempt.test, joined.new]) AS test",
+            })
+            .sql(" FROM ")
+            .all(&filter.attempts())
+            .sql(" WHERE ")
+            .all(&filter.condition())
+            .sql(
+                " AND attempt.signature IS NOT NULL) AS hit \
          CROSS JOIN LATERAL (SELECT test.file_path FROM test WHERE test.project_id = ",
-    )
-    .bind(filter.project)
-    .sql(" AND test.ordinal = hit.test AND test.file_path IS NOT NULL OFFSET 0) AS named_test")
-    .load_iter::<(i32, String), PgRowByRowLoadingMode>(connection)?;
+            )
+            .bind(filter.project)
+            .sql(" AND test.ordinal = hit.test AND test.file_path IS NOT NULL OFFSET 0) AS named_test")
+            .load_iter::<(i32, String), PgRowByRowLoadingMode>(connection)?;
     for row in files {
         let (test, file) = row?;
         if contains_search(&file) {
@@ -64,13 +71,16 @@ pub(super) fn matching(
         }
     }
     if !tests.is_empty() {
-        let of_files: Vec<i32> =
-            SqlStatement::<Integer>::new("SELECT DISTINCT attempt.signature FROM attempt WHERE ")
-                .all(&filter.condition())
-                .sql(" AND attempt.signature IS NOT NULL AND attempt.test = ANY(")
-                .bind(tests.as_slice())
-                .sql(")")
-                .load(connection)?;
+        let mut statement = SqlStatement::<Integer>::new("SELECT DISTINCT attempt.signature FROM ")
+            .all(&filter.attempts())
+            .sql(" WHERE ")
+            .all(&filter.condition())
+            .sql(" AND attempt.signature IS NOT NULL AND (attempt.test = ANY(")
+            .bind(tests.as_slice());
+        if filter.has_joins {
+            statement = statement.sql(") OR joined.new = ANY(").bind(tests.as_slice());
+        }
+        let of_files: Vec<i32> = statement.sql("))").load(connection)?;
         matches.extend(of_files);
     }
     Ok(matches.into_iter().collect())
