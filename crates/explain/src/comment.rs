@@ -23,7 +23,7 @@ use crate::{
     changes::{self, ChangedTests, RunChanges, changes_of_runs},
     commit::{CommitFailure, CommitResults, CommitSelector, Trust, commit_results, newest_commit},
     failed_error::{FailedError, attempts_of},
-    failures::ExplainedFailure,
+    failures::{ExplainedFailure, FailureFilter},
     links::{self, PublicPages},
     markdown::{code, fenced, one_line},
     prompt::{self, Place},
@@ -109,13 +109,20 @@ pub fn comment(
     let Some(runs) = joined_runs(store, project, (run, only_public), now)? else {
         return Ok(None);
     };
-    let requested = (1, WITH_ERRORS);
+    let requested = (&FailureFilter::default(), (1, WITH_ERRORS));
     let Some(results) = commit_results(store, engine, project, &runs, requested, now)? else {
         return Ok(None);
     };
-    let mut described = Vec::new();
-    for failure in &results.failures {
-        described.push(Described::read(store, project, failure)?);
+    let errors = FailedError::of_failures(store, project, &results.failures)?;
+    let described = results.failures.iter().zip(errors);
+    let described = described.map(|(failure, error)| Described {
+        failure,
+        error,
+        attempts: None,
+    });
+    let mut described: Vec<Described<'_>> = described.collect();
+    if let Some(prompted) = described.iter_mut().find(|described| described.is_suspect()) {
+        prompted.read_attempts(store, project)?;
     }
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
     let changes = changes_of_runs(store, engine, project, &ids, now)?;
@@ -156,24 +163,21 @@ fn joined_runs(
     Ok(found.map(|commit| commit.runs))
 }
 
-/// A failure with its error, and with its attempts for the prompt.
+/// A failure with its error. The failure that the prompt is about has its attempts, too.
 struct Described<'a> {
     failure: &'a CommitFailure,
     error: FailedError,
     attempts: Option<TestAttempts>,
 }
 
-impl<'a> Described<'a> {
-    fn read(store: &dyn Store, project: &Project, failure: &'a CommitFailure) -> Result<Self, StoreError> {
+impl Described<'_> {
+    fn read_attempts(&mut self, store: &dyn Store, project: &Project) -> Result<(), StoreError> {
         let ExplainedFailure {
             test_name, file_path, ..
-        } = &failure.failure;
-        let attempts = attempts_of(store, project, failure.run_id, (test_name, file_path.as_deref()))?;
-        Ok(Self {
-            failure,
-            error: attempts.as_ref().map(FailedError::of).unwrap_or_default(),
-            attempts,
-        })
+        } = &self.failure.failure;
+        let test = (test_name.as_str(), file_path.as_deref());
+        self.attempts = attempts_of(store, project, self.failure.run_id, test)?;
+        Ok(())
     }
 
     fn has_failed(&self) -> bool {

@@ -13,7 +13,7 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 use serde::Serialize;
 
-use crate::failures::{ExplainedFailure, Gate, JoinedFailures, joined_failures};
+use crate::failures::{ExplainedFailure, FailureFilter, Gate, JoinedFailures, joined_failures};
 
 /// Selects a commit: the newest one that matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,18 +204,18 @@ pub struct CommitFailure {
     pub failure: ExplainedFailure,
 }
 
-/// The runs of a commit with one page of their failures, as known when they ran. None if the runs were deleted since
+/// The runs of a commit with one page of the selected failures, as known when they ran. None if the runs were deleted since
 /// they were selected.
 pub fn commit_results(
     store: &dyn Store,
     engine: &dyn Diagnose,
     project: &Project,
     runs: &[RunRow],
-    requested: (u64, u32),
+    (filter, requested): (&FailureFilter, (u64, u32)),
     now: Timestamp,
 ) -> Result<Option<CommitResults>, StoreError> {
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
-    let joined = joined_failures(store, engine, project, &ids, &|_| true, requested, now)?;
+    let joined = joined_failures(store, engine, project, &ids, filter, requested, now)?;
     Ok(results(project.tag(), runs, joined))
 }
 

@@ -5,9 +5,11 @@ use assay_domain::{
     id::RunId,
     project::Project,
     store::{Store, StoreError},
-    test::{FileSelector, TestLookup, TestSelector},
+    test::{FileSelector, TestLookup, TestName, TestSelector},
     test_attempts::TestAttempts,
 };
+
+use crate::commit::CommitFailure;
 
 /// Longest line of a message, in characters.
 const LINE_CHARS: usize = 300;
@@ -24,26 +26,19 @@ pub struct FailedError {
 }
 
 impl FailedError {
-    /// The error of the last failed attempt. Without one, all fields are empty.
-    pub fn of(attempts: &TestAttempts) -> Self {
-        let failed = attempts
-            .attempts
-            .iter()
-            .rev()
-            .find(|attempt| attempt.status.is_failure());
-        failed.map_or_else(Self::default, |attempt| Self::of_errors(&attempt.errors))
-    }
-
-    /// Reads the error of a test in a run.
-    pub fn read(
+    /// The errors of tests in runs, in the same order.
+    pub fn of_failures(
         store: &dyn Store,
         project: &Project,
-        run: RunId,
-        name: &str,
-        file: Option<&str>,
-    ) -> Result<Self, StoreError> {
-        let attempts = attempts_of(store, project, run, (name, file))?;
-        Ok(attempts.as_ref().map(Self::of).unwrap_or_default())
+        failures: &[CommitFailure],
+    ) -> Result<Vec<Self>, StoreError> {
+        let test = |of: &CommitFailure| TestName {
+            name: of.failure.test_name.clone(),
+            file_path: of.failure.file_path.clone(),
+        };
+        let tests: Vec<(RunId, TestName)> = failures.iter().map(|of| (of.run_id, test(of))).collect();
+        let errors = store.last_errors(project, &tests)?;
+        Ok(errors.iter().map(|errors| Self::of_errors(errors)).collect())
     }
 
     fn of_errors(errors: &[ErrorDetail]) -> Self {

@@ -14,6 +14,7 @@ use std::collections::HashSet;
 use assay_domain::{
     cause::Knowledge,
     id::RunId,
+    owners::OwnerFilter,
     project::Project,
     store::{Store, StoreError, in_snapshot},
     test_attempts::TestAttempts,
@@ -27,7 +28,7 @@ pub use answer::{
 };
 pub use evidence::runs_elsewhere;
 pub use gate::{BLOCKS_FROM, ByCause, Gate, action, cause, combined, gate};
-pub use joined::{JoinedFailures, JoinedRun, joined_failures};
+pub use joined::{FailureFilter, JoinedFailures, JoinedRun, joined_failures};
 pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
 pub use report::{ReportFailures, report_failures};
 pub use sentence::explanation;
@@ -54,7 +55,9 @@ pub fn run_failures(
         let explained = UnpagedFailures::read(snapshot, engine, &run, query.knowledge, now)?;
         let gate = gate(explained.causes());
         let on_stable = explained.causes().any(|failure| failure.facts.on_stable);
-        let selected = explained.only(query.listed.filter());
+        let mut has_owner = explained.has_owner(query.owner.as_ref());
+        let mut is_listed = query.listed.filter();
+        let selected = explained.only(|failure| has_owner(failure) && is_listed(failure));
         let requested = (query.page, query.per_page);
         let (page, failures) = explained.entries(snapshot, query.knowledge, &selected, requested)?;
         Ok(Some(RunFailures {
@@ -97,7 +100,7 @@ pub fn failure_of(
 }
 
 /// Selects a run, its failures and a page of them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct FailuresQuery {
     /// The run, or any of its shards.
     pub run: RunId,
@@ -109,6 +112,8 @@ pub struct FailuresQuery {
     pub per_page: u32,
     /// The failures in the list. The gate always covers all failures.
     pub listed: ListedFailures,
+    /// Only tests with this owner are in the list.
+    pub owner: Option<OwnerFilter>,
 }
 
 /// Selects the failures of a run for a list.

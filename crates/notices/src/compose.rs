@@ -13,7 +13,7 @@ use assay_domain::{
     verdict::VerdictStatus,
 };
 use assay_explain::{
-    failures::{ExplainedFailure, joined_failures},
+    failures::{ExplainedFailure, FailureFilter, joined_failures},
     links::{self, PublicPages},
 };
 use assay_flakiness::Diagnose;
@@ -174,13 +174,12 @@ impl Failures {
             return Ok(found);
         }
         let requested = (1, MOST_FAILURES);
-        let everything = |_: &_| true;
         let joined = joined_failures(
             reader.store,
             reader.engine,
             project,
             &runs,
-            &everything,
+            &FailureFilter::default(),
             requested,
             now,
         )?;

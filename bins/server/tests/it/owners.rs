@@ -184,6 +184,21 @@ fn owners_are_shown_on_pages_in_the_comment_and_in_the_list_of_flaky_tests() {
     for path in ["/tests?owner=%40org%2Fall", "/tests?owner=unowned"] {
         assert!(pages.page(path).contains("No test matches"), "{path}");
     }
+    // The lists of failures select by owner. The gate and the counts cover all of them.
+    for (owner, total) in [("%40ORG%2Fcart", 1), ("%40org%2Fall", 0), ("unowned", 0)] {
+        for path in [format!("/runs/{run}/failures"), "/commits/bb00c0ffee".to_owned()] {
+            let owned = ingest.read(&format!("{path}?owner={owner}"));
+            assert_eq!(owned["page"]["total"], total, "{path} {owner}: {owned}");
+            assert_eq!(owned["gate"], ingest.read(&path)["gate"], "{path} {owner}");
+        }
+        let page = pages.page(&format!("/pull/7?owner={owner}"));
+        assert_eq!(page.contains("Owned by @org/cart"), total == 1, "{owner}: {page}");
+        assert_eq!(
+            page.contains("No test of this owner failed"),
+            total == 0,
+            "{owner}: {page}"
+        );
+    }
     let grouped = pages.page("/tests?group=owner");
     assert!(grouped.contains("owner=%40org%2Fcart"), "{grouped}");
     assert_eq!(pages.status("/tests?group=file"), 400);

@@ -1,6 +1,10 @@
 //! A commit: all its runs joined.
 
-use assay_explain::commit::{CommitSelector, Trust, commit_results, newest_commit};
+use assay_domain::owners::OwnerFilter;
+use assay_explain::{
+    commit::{CommitSelector, Trust, commit_results, newest_commit},
+    failures::FailureFilter,
+};
 
 #[cfg(test)]
 use crate::openapi::{Operation, register};
@@ -18,7 +22,7 @@ pub(super) const DETAIL: Route = Route {
         cost: "moderate (runs the flakiness engine on the failed tests)",
         summary: "Show all runs of a commit and explain their failures",
         description: "The newest run of each suite of a commit, with all its shards, and one list of their failed and recovered tests with causes. The beginning of a commit selects the newest commit that matches. Runs of keys for pull requests only are joined only if no other run matches. `gate` is the action for all runs together.",
-        query: &["page", "limit"],
+        query: &["owner", "page", "limit"],
         tagged: false,
         answer: register::<assay_explain::commit::CommitResults>,
         example: include_str!("../openapi/examples/commit.json"),
@@ -28,6 +32,10 @@ pub(super) const DETAIL: Route = Route {
 /// The runs of a commit, and one page of their failures.
 fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
     let parameters = call.query();
+    let filter = FailureFilter {
+        name_part: None,
+        owner: parameters.text("owner")?.as_deref().map(OwnerFilter::of),
+    };
     let requested = (parameters.page()?, parameters.limit()?);
     let project = call.project()?;
     let selector = CommitSelector::Sha(call.commit()?);
@@ -38,7 +46,7 @@ fn detail(call: &Call<'_>) -> Result<Answer, ApiError> {
         call.engine,
         &project,
         &commit.runs,
-        requested,
+        (&filter, requested),
         call.now,
     )?;
     Answer::of(&results.ok_or(ApiError::CommitNotFound)?)

@@ -1,6 +1,6 @@
 //! The causes of a run's failures.
 
-use assay_domain::cause::Knowledge;
+use assay_domain::{cause::Knowledge, owners::OwnerFilter};
 use assay_explain::failures::{FailuresQuery, ListedFailures, run_failures};
 
 #[cfg(test)]
@@ -19,7 +19,7 @@ pub(super) const LIST: Route = Route {
         cost: "moderate (runs the flakiness engine on the failed tests)",
         summary: "Explain the failures of a run",
         description: "The cause of each failed or recovered test of the run: the test itself, the environment, an earlier breakage, or this branch. Failed tests come first, those most probably broken by this branch at the top. `gate` is the action for the run: pass, rerun or block. By default only runs that started before this one or with it count.",
-        query: &["causeMode", "page", "limit"],
+        query: &["causeMode", "owner", "page", "limit"],
         tagged: false,
         answer: register::<assay_explain::failures::RunFailures>,
         example: include_str!("../openapi/examples/failures.json"),
@@ -30,6 +30,7 @@ pub(super) const LIST: Route = Route {
 fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let parameters = call.query();
     let knowledge = parameters.word("mode")?.unwrap_or(Knowledge::AtTheTime);
+    let owner = parameters.text("owner")?.as_deref().map(OwnerFilter::of);
     let page = parameters.page()?;
     let per_page = parameters.limit()?;
     let project = call.project()?;
@@ -39,6 +40,7 @@ fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
         page,
         per_page,
         listed: ListedFailures::All,
+        owner,
     };
     let failures = run_failures(call.store, call.engine, &project, &query, call.now)?;
     Answer::of(&failures.ok_or(ApiError::RunNotFound)?)

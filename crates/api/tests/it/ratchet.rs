@@ -45,7 +45,7 @@ const ROWS: &[Row] = &[
     Row {
         path: "/projects/{projectId}/runs/{runId}/failures",
         not_found: Some("run_not_found"),
-        query_parameters: &["mode", "page", "limit"],
+        query_parameters: &["mode", "owner", "page", "limit"],
     },
     Row {
         path: "/projects/{projectId}/runs/{runId}/changes",
@@ -60,7 +60,7 @@ const ROWS: &[Row] = &[
     Row {
         path: "/projects/{projectId}/commits/{commitSha}",
         not_found: Some("commit_not_found"),
-        query_parameters: &["page", "limit"],
+        query_parameters: &["owner", "page", "limit"],
     },
     Row {
         path: "/projects/{projectId}/errors",

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use assay_domain::{
     cause::{FailedRun, Knowledge},
+    folding::{contains_folded, fold},
     id::RunId,
+    owners::OwnerFilter,
     page::Page,
     project::Project,
     store::{Snapshot, Store, StoreError, in_snapshot},
-    test::TestName,
     timestamp::Timestamp,
 };
 use assay_flakiness::Diagnose;
@@ -45,14 +46,22 @@ pub struct JoinedRun {
     pub on_stable: bool,
 }
 
-/// The failures of these runs as of one state of the project. `is_listed` selects those of the list; the gate always
-/// covers all.
+/// Selects the failures of a list.
+#[derive(Debug, Clone, Default)]
+pub struct FailureFilter {
+    /// Only tests whose name contains this, ignoring case.
+    pub name_part: Option<String>,
+    /// Only tests with this owner.
+    pub owner: Option<OwnerFilter>,
+}
+
+/// The failures of these runs as of one state of the project. The gate covers those that the filter leaves out, too.
 pub fn joined_failures(
     store: &dyn Store,
     engine: &dyn Diagnose,
     project: &Project,
     runs: &[RunId],
-    is_listed: &dyn Fn(&TestName) -> bool,
+    filter: &FailureFilter,
     requested: (u64, u32),
     now: Timestamp,
 ) -> Result<JoinedFailures, StoreError> {
@@ -76,9 +85,16 @@ pub fn joined_failures(
             .iter()
             .map(|(_, failures)| failures.causes().count())
             .sum();
+        let name_part = filter.name_part.as_deref().map(fold);
+        let has_name = |name: &str| {
+            name_part
+                .as_deref()
+                .is_none_or(|name_part| contains_folded(name, name_part))
+        };
         let mut listed: Vec<(usize, &JudgedFailure)> = Vec::new();
         for (place, (_, failures)) in explained.iter().enumerate() {
-            let of_run = failures.only(|failure| is_listed(&failure.name));
+            let mut has_owner = failures.has_owner(filter.owner.as_ref());
+            let of_run = failures.only(|failure| has_name(&failure.name.name) && has_owner(failure));
             listed.extend(of_run.into_iter().map(|failure| (place, failure)));
         }
         listed.sort_by(|(left_run, left), (right_run, right)| {

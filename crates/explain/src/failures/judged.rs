@@ -9,6 +9,7 @@ use std::{
 use assay_domain::{
     cause::{ErrorName, FailedRun, FinalStatus, Knowledge, WindowErrors},
     observation::{History, RunObservations},
+    owners::OwnerFilter,
     page::Page,
     store::{SharedKey, Snapshot, StoreError, shared},
     test::{TestName, TestOrdinal},
@@ -93,6 +94,15 @@ impl UnpagedFailures {
     /// The failures that `is_listed` admits.
     pub(super) fn only(&self, is_listed: impl FnMut(&&JudgedFailure) -> bool) -> Vec<&JudgedFailure> {
         self.judged.failures.iter().filter(is_listed).collect()
+    }
+
+    /// Whether a failure is of a test with this owner; without one, every failure is.
+    pub(super) fn has_owner<'a>(
+        &'a self,
+        owner: Option<&'a OwnerFilter>,
+    ) -> impl FnMut(&JudgedFailure) -> bool + 'a {
+        let mut lookup = self.owners.lookup();
+        move |failure| owner.is_none_or(|owner| owner.selects(lookup.of(failure.name.file_path.as_deref())))
     }
 
     /// One page of the `selected` failures.

@@ -3,6 +3,7 @@
 use assay_components::{cause, figures, name, reading, repository, words};
 use assay_domain::{
     id::{ProjectId, RunId},
+    owners::OwnerFilter,
     project::Project,
     run::RunRow,
     timestamp::Timestamp,
@@ -15,6 +16,7 @@ use assay_explain::{
         newest_commit, sha_of,
     },
     failed_error::FailedError,
+    failures::FailureFilter,
 };
 use maud::{Markup, html};
 
@@ -61,7 +63,12 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
     let page = view.page()?;
     let found = newest_commit(view.store, &project, selector, Trust::Preferred, view.now)?
         .ok_or(FrontError::CommitNotFound)?;
-    let requested = (page, PER_PAGE);
+    let filter = FailureFilter {
+        name_part: None,
+        owner: view.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
+    };
+    let owner = filter.owner.as_ref().map(OwnerFilter::as_str);
+    let requested = (&filter, (page, PER_PAGE));
     let results = commit_results(
         view.store,
         view.engine,
@@ -75,7 +82,8 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
     let failures = failures(view, &project, &results)?;
     let address = |page: u64| {
         let page = page.to_string();
-        links::with_query(&links::project(project.id, path), &[("page", Some(&page))])
+        let parameters = [("owner", owner), ("page", Some(page.as_str()))];
+        links::with_query(&links::project(project.id, path), &parameters)
     };
     let heading = heading(selector, &results);
     let ids: Vec<RunId> = results.runs.iter().map(|run| run.id).collect();
@@ -86,8 +94,14 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
         (runs(project.id, &results, (&decisions, &changes), view.now))
         section aria-labelledby="failures" {
             h2 #failures { "Failures" }
+            @if owner.is_some() || failures.iter().any(|(of, _)| !of.failure.ownership.owners.is_empty()) {
+                form.controls action=(links::project(project.id, path)) method="get" {
+                    label { span { "Owner" } input name="owner" value=[owner] maxlength="200" placeholder="any" autocomplete="off"; }
+                    button type="submit" { "Apply" }
+                }
+            }
             @if failures.is_empty() {
-                p.empty { "No test failed or passed on retry." }
+                p.empty { @if owner.is_some() { "No test of this owner failed or passed on retry." } @else { "No test failed or passed on retry." } }
             } @else {
                 (list(project.id, &results, &failures, &decisions))
             }
@@ -244,18 +258,8 @@ fn failures(
     project: &Project,
     results: &CommitResults,
 ) -> Result<Vec<(CommitFailure, FailedError)>, FrontError> {
-    let each = results.failures.iter().map(|failure| {
-        let of = &failure.failure;
-        let error = FailedError::read(
-            view.store,
-            project,
-            failure.run_id,
-            &of.test_name,
-            of.file_path.as_deref(),
-        )?;
-        Ok((failure.clone(), error))
-    });
-    each.collect()
+    let errors = FailedError::of_failures(view.store, project, &results.failures)?;
+    Ok(results.failures.iter().cloned().zip(errors).collect())
 }
 
 fn list(

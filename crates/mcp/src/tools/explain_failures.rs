@@ -1,19 +1,14 @@
 //! `explain_failures`: the causes of a run's failures, for a stored or a local run.
 
 use assay_domain::{
-    attempt::ErrorDetail,
-    folding::{contains_folded, fold},
-    id::RunId,
-    project::Project,
-    signature::Classifier as _,
-    test::TestName,
+    attempt::ErrorDetail, id::RunId, owners::OwnerFilter, project::Project, signature::Classifier as _,
 };
 use assay_explain::{
     changes::{changes_of_runs, summary},
     commit::{CommitSelector, Trust, newest_commit},
     failures::{
-        ExplainedFailure, Gate, JoinedRun, LocalFailure, LocalFailures, LocalRun, joined_failures,
-        local_failures,
+        ExplainedFailure, FailureFilter, Gate, JoinedRun, LocalFailure, LocalFailures, LocalRun,
+        joined_failures, local_failures,
     },
 };
 use assay_fingerprint::Fingerprinter;
@@ -49,11 +44,12 @@ pub(super) fn properties() -> Properties {
             "test",
             json!({"type": "string", "description": "only tests whose name contains this"}),
         ),
+        ("owner", json!({"type": "string"})),
         (
             "failures",
             json!({
                 "type": "array", "maxItems": LOCAL_FAILURES,
-                "description": "failures of a run on your machine, judged against what is stored; give message and stack as the framework prints them, and `branch` where its earlier runs should count",
+                "description": "failures of a run on your machine; give message and stack as the framework prints them, and `branch` where its earlier runs should count",
                 "items": {
                     "type": "object", "properties": local_properties(), "required": ["test"],
                     "additionalProperties": false,
@@ -72,7 +68,10 @@ fn local_properties() -> Value {
 }
 
 pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
-    let name_part = call.arguments.text("test")?.map(|test| fold(&test));
+    let filter = FailureFilter {
+        name_part: call.arguments.text("test")?,
+        owner: call.arguments.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
+    };
     let local = call
         .arguments
         .list("failures", LOCAL_FAILURES, &local_properties())?;
@@ -82,17 +81,12 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     }
     let runs = selected_runs(call, &project)?;
     let ids: Vec<RunId> = runs.iter().map(|(id, _)| *id).collect();
-    let is_listed = |test: &TestName| {
-        name_part
-            .as_ref()
-            .is_none_or(|name_part| contains_folded(&test.name, name_part))
-    };
     let joined = joined_failures(
         call.store,
         call.engine,
         &project,
         &ids,
-        &is_listed,
+        &filter,
         (1, FAILURES),
         call.now,
     )?;
@@ -107,7 +101,7 @@ pub(super) fn answer(call: &Call<'_>) -> Result<Draft, ToolError> {
     let empty_note = failures.is_empty().then_some(if joined.total == 0 {
         "No test failed."
     } else {
-        "No failed test has this name."
+        "No failed test has this name or owner."
     });
     Ok(Draft::default()
         .fact("project", project.name.as_str())

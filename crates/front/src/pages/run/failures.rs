@@ -54,6 +54,7 @@ impl Causes {
             page,
             per_page: PER_PAGE_WITH_CAUSES,
             listed,
+            owner: None,
         };
         let explained = run_failures(view.store, view.engine, project, &query, view.now)?;
         let window = (view.now.plus_days(-ENGINE_WINDOW_DAYS), view.now);
