@@ -68,6 +68,7 @@ pub(crate) fn cases(client: &Client, data: &Dataset) -> anyhow::Result<Vec<Case>
         ("projects", "/api/v1/projects".to_owned()),
         ("settings", format!("{base}/settings")),
         ("branches", format!("{base}/branches")),
+        ("durations", format!("{base}/durations")),
         (
             "test status",
             format!("{base}/tests/{name}/status?filePath={in_file}"),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::{
     attempt::AttemptStatus,
     id::RunId,
-    run::RunStatus,
+    run::{RunStatus, ShardDurations},
     signature::ErrorClass,
     test::TestOrdinal,
     timestamp::Timestamp,
@@ -110,6 +110,9 @@ pub struct FailedRun {
     /// Why it may lack results, such as a missing shard; `None` if it is complete.
     #[serde(skip)]
     pub incomplete: Option<String>,
+    /// How long its shards took; `None` if fewer than two shards tell.
+    #[serde(skip)]
+    pub shard_durations: Option<ShardDurations>,
 }
 
 /// The status of a test in a run, with its number of attempts.

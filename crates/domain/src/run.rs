@@ -218,6 +218,41 @@ pub struct ShardCount {
     pub expected: Option<u32>,
 }
 
+/// How evenly the shards of a run are divided: each takes the sum of its reports' times from start to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ShardDurations {
+    /// The shortest shard in milliseconds.
+    pub shortest_ms: u64,
+    /// The mean of the shards in milliseconds: no division ends earlier.
+    pub mean_ms: u64,
+    /// The longest shard in milliseconds.
+    pub longest_ms: u64,
+}
+
+impl ShardDurations {
+    /// Of the duration of each shard; none for fewer than two shards.
+    pub fn of(shards: &[u64]) -> Option<Self> {
+        let number = u64::try_from(shards.len()).ok().filter(|number| *number >= 2)?;
+        Some(Self {
+            shortest_ms: *shards.iter().min()?,
+            mean_ms: shards.iter().sum::<u64>() / number,
+            longest_ms: *shards.iter().max()?,
+        })
+    }
+
+    /// The longest shard in relation to the mean, to two decimal places. It is 1 if the division is even.
+    pub fn longest_in_means(&self) -> String {
+        let hundredths = self
+            .longest_ms
+            .saturating_mul(100)
+            .checked_div(self.mean_ms)
+            .unwrap_or(100);
+        format!("{}.{:02}", hundredths / 100, hundredths % 100)
+    }
+}
+
 /// Filters and position of the runs list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunQuery {

@@ -9,6 +9,12 @@ pub const RUNS_PER_SUITE: usize = 10;
 /// The maximum number of runs of all suites that timings are of.
 pub const TIMED_RUNS: usize = 100;
 
+/// The middle value; of an even number, the lower middle one. None without a value.
+pub fn lower_median(values: &mut [u64]) -> Option<u64> {
+    values.sort_unstable();
+    values.get(values.len().checked_sub(1)? / 2).copied()
+}
+
 /// The usual durations of a project's tests.
 ///
 /// They are of the newest passed runs of each suite on the stable branch that had arrived whole before a time. Later
@@ -49,4 +55,17 @@ pub struct TestTiming {
     pub file_path: Option<String>,
     /// The median duration of its final attempts in milliseconds. Of an even number, it is the lower middle one.
     pub duration_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_of_durations_is_the_lower_one() {
+        assert_eq!(lower_median(&mut []), None);
+        assert_eq!(lower_median(&mut [7]), Some(7));
+        assert_eq!(lower_median(&mut [9, 3]), Some(3));
+        assert_eq!(lower_median(&mut [9, 3, 5]), Some(5));
+    }
 }

@@ -6,7 +6,7 @@ use assay_domain::{
     period::{Days, Period},
     plan::Plan,
     project::{Project, ProjectTag},
-    run::{Counts, RunQuery, RunRow, RunStatus, ShardCount},
+    run::{Counts, RunQuery, RunRow, RunStatus, ShardCount, ShardDurations},
     store::{Store, StoreError},
     timestamp::Timestamp,
 };
@@ -182,6 +182,8 @@ pub struct CommitRun {
     pub counts: Counts,
     /// Its shards; null for a run that was not sharded.
     pub shards: Option<ShardCount>,
+    /// How long its shards took; null if fewer than two shards tell.
+    pub shard_durations: Option<ShardDurations>,
     /// The page of the CI run, an address of http or https.
     pub run_url: Option<String>,
     /// The action for this run alone.
@@ -254,6 +256,7 @@ fn results(project: ProjectTag, rows: &[RunRow], joined: JoinedFailures) -> Opti
             duration_ms: row.duration_ms,
             counts: row.counts,
             shards: row.shards,
+            shard_durations: joined.run.shard_durations,
             run_url: row.run_url.clone(),
             gate: joined.gate,
         })

@@ -38,14 +38,16 @@ pub(crate) enum Tab {
     Tests,
     Runs,
     Errors,
+    Durations,
 }
 
 /// The sections with their paths, their names, and the setting that the script remembers for each.
-const TABS: [(Tab, &str, &str, Option<&str>); 4] = [
+const TABS: [(Tab, &str, &str, Option<&str>); 5] = [
     (Tab::Overview, "", "Overview", None),
     (Tab::Tests, "/tests", "Tests", Some("sort")),
     (Tab::Runs, "/runs", "Runs", Some("days")),
     (Tab::Errors, "/errors", "Errors", Some("days")),
+    (Tab::Durations, "/durations", "Durations", None),
 ];
 
 /// The whole page. `api_url` is the base of the read API.

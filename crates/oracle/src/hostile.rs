@@ -96,7 +96,7 @@ pub struct Route {
     pub parameters: &'static [&'static str],
 }
 
-pub const ROUTES: [Route; 15] = [
+pub const ROUTES: [Route; 16] = [
     Route {
         segments: &[],
         parameters: &[],
@@ -160,6 +160,10 @@ pub const ROUTES: [Route; 15] = [
     },
     Route {
         segments: &["{project}", "branches"],
+        parameters: &[],
+    },
+    Route {
+        segments: &["{project}", "durations"],
         parameters: &[],
     },
     Route {

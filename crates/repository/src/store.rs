@@ -411,6 +411,11 @@ impl Snapshot for StateSnapshot<'_> {
             .map_err(|error| error.during("reading durations"))
     }
 
+    fn run_durations(&mut self, runs: &[(i32, Timestamp)]) -> Result<Vec<Option<u64>>, StoreError> {
+        timing::whole_runs(self.connection, self.project, runs)
+            .map_err(|error| WorkError::<StoreError>::from(error).during("reading durations of runs"))
+    }
+
     fn owners_file(&mut self) -> Result<Option<OwnersFile>, StoreError> {
         let read = owners::find(self.connection, self.project.id.0).map_err(WorkError::<StoreError>::from);
         read.map_err(|error| error.during("reading the owners file"))

@@ -24,7 +24,7 @@ pub(crate) fn of_period(client: &Client, key: &str, project: &str, days: u32) ->
     for path in [
         "/settings",
         "/branches",
-        "/slower",
+        "/durations",
         "/uploads?limit=200",
         "/flaky?explain=true&perPage=50",
     ] {

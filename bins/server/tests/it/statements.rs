@@ -32,7 +32,7 @@ const STATEMENTS: [(&str, usize, bool); 17] = [
     ("/projects/{projectId}/settings", 1, false),
     ("/projects/{projectId}/branches", 1, false),
     ("/projects/{projectId}/timings", 4, true),
-    ("/projects/{projectId}/slower", 4, true),
+    ("/projects/{projectId}/durations", 6, true),
     ("/projects/{projectId}/uploads", 2, false),
 ];
 

@@ -4,6 +4,7 @@ mod attempts;
 mod branches;
 mod changes;
 mod commits;
+mod durations;
 mod failures;
 mod flaky;
 mod history;
@@ -11,7 +12,6 @@ mod projects;
 mod runs;
 mod settings;
 mod signatures;
-mod slower;
 mod timings;
 mod uploads;
 mod verdict;
@@ -50,7 +50,7 @@ pub const ROUTES: &[Route] = &[
     settings::SHOW,
     branches::LIST,
     timings::LIST,
-    slower::LIST,
+    durations::FIND,
     uploads::LIST,
 ];
 

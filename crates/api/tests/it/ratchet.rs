@@ -103,7 +103,7 @@ const ROWS: &[Row] = &[
         query_parameters: &["before"],
     },
     Row {
-        path: "/projects/{projectId}/slower",
+        path: "/projects/{projectId}/durations",
         not_found: Some("project_not_found"),
         query_parameters: &[],
     },

@@ -460,6 +460,10 @@ impl Snapshot for OneState<'_> {
         Ok(vec![Vec::new(); runs.len()])
     }
 
+    fn run_durations(&mut self, runs: &[(i32, Timestamp)]) -> Result<Vec<Option<u64>>, StoreError> {
+        Ok(vec![None; runs.len()])
+    }
+
     fn owners_file(&mut self) -> Result<Option<OwnersFile>, StoreError> {
         Ok(Some(OwnersFile {
             path: ".github/CODEOWNERS".to_owned(),
@@ -477,6 +481,7 @@ impl Snapshot for OneState<'_> {
             branch: Some("main".to_owned()),
             commit_sha: Some("c0ffee".to_owned()),
             merge_base: None,
+            shard_durations: None,
             status: RunStatus::Failed,
             tests: 3,
             started_at: NOW,

@@ -9,7 +9,7 @@ use assay_domain::{
 use assay_flakiness::durations::{self, FEWEST_RUNS};
 
 use super::{MOST_LISTED, SlowerTest, SlowerTests, count};
-use crate::slower::rounded;
+use crate::durations::rounded;
 
 /// A test is listed from this probability on.
 const LISTED_FROM: f64 = 0.95;

@@ -95,6 +95,7 @@ fn run(suite: &str, status: RunStatus, incomplete: Option<&str>) -> CommitRun {
             received: 2,
             expected: Some(3),
         }),
+        shard_durations: None,
         run_url: None,
         gate: gate(0.0, Action::Pass, 0),
     }

@@ -5,7 +5,7 @@ use assay_domain::{
     id::{ProjectId, RunId},
     owners::OwnerFilter,
     project::Project,
-    run::RunRow,
+    run::{RunRow, ShardDurations},
     timestamp::Timestamp,
     verdict::FailingSince,
 };
@@ -243,13 +243,23 @@ fn run_row(project: ProjectId, run: &CommitRun, base: Option<&FailingSince>, now
             span { b { (grouped(counts.failed)) } " failed" }
             @if counts.recovered > 0 { span { b { (grouped(counts.recovered)) } " on retry" } }
             span { "of " b { (grouped(counts.total)) } " tests" }
-            @if let Some(shards) = run.shards { span { (shards.received) @if let Some(expected) = shards.expected { " of " (expected) } " shards" } }
+            @if let Some(shards) = run.shards { span { (shards.received) @if let Some(expected) = shards.expected { " of " (expected) } " shards" @if let Some(of) = run.shard_durations { ": " (evenness(of)) } } }
             span { (when(run.started_at, now)) }
             @if let Some(base) = base { span { "against " a href=(links::project(project, &format!("/runs/{}", base.run_id))) { "run " (base.run_number) } @if let Some(revision) = &base.revision { " (" (commit(revision)) ")" } } }
             @if let Some(duration) = run.duration_ms.and_then(|ms| u64::try_from(ms).ok()) { span { (words::duration(duration)) } }
             @if let Some(url) = &run.run_url { span { (repository::link(Some(url), &html! { "CI run" })) " at " bdi { (repository::host(url)) } } }
         }
     }
+}
+
+/// How evenly the shards were divided, such as `1 min 31 s to 1 min 40 s, the longest 1.04 times the mean`.
+fn evenness(of: ShardDurations) -> String {
+    format!(
+        "{} to {}, the longest {} times the mean",
+        words::duration(of.shortest_ms),
+        words::duration(of.longest_ms),
+        of.longest_in_means()
+    )
 }
 
 /// The failures of the page, each with its error.

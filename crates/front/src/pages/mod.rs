@@ -3,6 +3,7 @@
 mod attempts;
 mod commit;
 mod decisions;
+mod durations;
 mod error_signature;
 mod errors;
 mod first_run;
@@ -24,7 +25,7 @@ pub(crate) struct PageRoute {
 }
 
 /// Every page except signing in and out.
-pub(crate) static PAGES: [PageRoute; 11] = [
+pub(crate) static PAGES: [PageRoute; 12] = [
     PageRoute {
         path: "/",
         render: projects::render,
@@ -60,6 +61,10 @@ pub(crate) static PAGES: [PageRoute; 11] = [
     PageRoute {
         path: "/p/{project}/test",
         render: test::render,
+    },
+    PageRoute {
+        path: "/p/{project}/durations",
+        render: durations::render,
     },
     PageRoute {
         path: "/p/{project}/errors",

@@ -7,7 +7,7 @@ use assay_domain::{
     id::RunId,
     part::JobAttempt,
     recording::Sender,
-    run::{Outcome, RunState, Shard},
+    run::{Outcome, RunState, Shard, ShardDurations},
     store::StoreError,
 };
 use diesel::{
@@ -92,6 +92,8 @@ pub(crate) struct PartSummary {
     state: String,
     status: Option<String>,
     superseded: bool,
+    started_at: At,
+    finished_at: Option<At>,
     /// How many errors its report has that belong to no test.
     #[diesel(select_expression = jsonb_array_length(part::report_errors))]
     report_errors: i32,
@@ -186,6 +188,19 @@ impl PartSummary {
             false => word("run state", &self.state),
         }
     }
+}
+
+/// How long the shards of a run took, without what ran again.
+pub(crate) fn shard_durations(parts: &[PartSummary]) -> Option<ShardDurations> {
+    let mut shards: BTreeMap<i32, u64> = BTreeMap::new();
+    for part in parts.iter().filter(|part| !part.superseded) {
+        if let (Some(index), Some(finished_at)) = (part.index, part.finished_at) {
+            let ms = u64::try_from(finished_at.0.since_ms(part.started_at.0)).unwrap_or(0);
+            *shards.entry(index).or_default() += ms;
+        }
+    }
+    let shards: Vec<u64> = shards.into_values().collect();
+    ShardDurations::of(&shards)
 }
 
 /// The shards of the run detail, by index; empty if the run has none.

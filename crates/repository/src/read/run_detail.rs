@@ -275,6 +275,7 @@ pub(crate) fn failed_run(
         tests: stored.counts.counts()?.total,
         started_at: stored.started_at.0,
         incomplete: why_incomplete(connection, project.id.0, &stored, &parts)?,
+        shard_durations: part::shard_durations(&parts),
         branch: stored.branch,
         commit_sha: stored.commit_sha,
         merge_base,

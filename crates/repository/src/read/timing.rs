@@ -11,7 +11,7 @@ use assay_domain::{
     run::Outcome,
     test::TestOrdinal,
     timestamp::Timestamp,
-    timing::{RUNS_PER_SUITE, TIMED_RUNS, TestTiming, TimedRun, Timings},
+    timing::{RUNS_PER_SUITE, TIMED_RUNS, TestTiming, TimedRun, Timings, lower_median},
 };
 use diesel::{ExpressionMethods, PgConnection, QueryDsl, QueryResult, RunQueryDsl, dsl::exists};
 use serde_json::Value;
@@ -137,6 +137,24 @@ pub(crate) fn of_runs(
     }
 }
 
+/// The time from the start to the end of each of these runs, in their order.
+pub(crate) fn whole_runs(
+    connection: &mut PgConnection,
+    project: &Project,
+    runs: &[(i32, Timestamp)],
+) -> QueryResult<Vec<Option<u64>>> {
+    let numbers: Vec<i32> = runs.iter().map(|(number, _)| *number).collect();
+    let known: HashMap<i32, Option<i64>> = run::table
+        .filter(run::project_id.eq(project.id.0))
+        .filter(run::number.eq_any(&numbers))
+        .select((run::number, run::duration_ms))
+        .load(connection)?
+        .into_iter()
+        .collect();
+    let duration = |number: &i32| u64::try_from((*known.get(number)?)?).ok();
+    Ok(numbers.iter().map(duration).collect())
+}
+
 /// The newest passed, complete runs of the stable branch, newest first. No part of them arrived at this time or later.
 fn passed_runs(
     connection: &mut PgConnection,
@@ -190,23 +208,9 @@ fn first_id_of(time: Timestamp) -> Uuid {
     Uuid::from_u128(ms << 80)
 }
 
-/// The lower middle value.
-fn lower_median(values: &mut [u64]) -> Option<u64> {
-    values.sort_unstable();
-    values.get(values.len().checked_sub(1)? / 2).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_of_an_even_number_of_durations_is_the_lower_one() {
-        assert_eq!(lower_median(&mut []), None);
-        assert_eq!(lower_median(&mut [7]), Some(7));
-        assert_eq!(lower_median(&mut [9, 3]), Some(3));
-        assert_eq!(lower_median(&mut [9, 3, 5]), Some(5));
-    }
 
     #[test]
     fn ids_are_ordered_by_arrival() {
