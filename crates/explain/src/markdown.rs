@@ -16,9 +16,16 @@ pub fn code(text: &str) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// A text of a report as a fenced block.
+/// A text of a report as a fenced block. Invisible characters, which could change the direction of the text, are replaced:
+/// without them, ticks that they divide could close a fence within the text.
 pub fn fenced(text: &str) -> String {
-    let fence = "`".repeat((longest_run(text) + 1).max(3));
+    let shown = |char: char| match char {
+        '\n' | '\t' => char,
+        char if is_invisible(char) => char::REPLACEMENT_CHARACTER,
+        char => char,
+    };
+    let text: String = text.chars().map(shown).collect();
+    let fence = "`".repeat((longest_run(&text) + 1).max(3));
     format!("{fence}text\n{}\n{fence}", text.trim_end())
 }
 
@@ -67,5 +74,9 @@ mod tests {
     #[test]
     fn a_text_cannot_close_its_fence() {
         assert_eq!(fenced("a\n````\nb\n"), "`````text\na\n````\nb\n`````");
+        assert_eq!(
+            fenced("``\u{200b}`\n\t\u{202e}b"),
+            "```text\n``\u{fffd}`\n\t\u{fffd}b\n```"
+        );
     }
 }
