@@ -194,6 +194,7 @@ pub(crate) fn tests_hit(
 ) -> Read<HashMap<i32, TestsHit>> {
     type Types = (Integer, Text, Nullable<Text>, BigInt, BigInt, BigInt, BigInt);
     type Row = (i32, String, Option<String>, i64, i64, i64, i64);
+    let present_test: &'static str = filter.test();
     // OFFSET 0 makes Postgres look up the name of each test by its key, instead of reading all tests.
     let rows = SqlStatement::<Types>::new(
         "SELECT placed.signature, placed.name, placed.file_path, placed.occurrences, placed.tests, placed.files, placed.total \
@@ -206,7 +207,7 @@ pub(crate) fn tests_hit(
              row_number() OVER (PARTITION BY hit.signature, named_test.file_path) AS of_file \
          FROM (SELECT attempt.signature, ",
     )
-    .sql(filter.test())
+    .sql(present_test)
     .sql(" AS test, count(*) AS occurrences FROM ")
     .all(&filter.attempts())
     .sql(" WHERE ")

@@ -158,6 +158,7 @@ pub(crate) fn new(
         branch: None,
         has_joins: true,
     };
+    let present_test: &'static str = hit.test();
     let rows = SqlStatement::<Types>::new(
         "SELECT new.fingerprint, new.title, new.category, hit.tests, hit.runs, new.first_seen FROM ( \
              SELECT signature.ordinal, signature.fingerprint, signature.title, signature.category, seen.first_seen FROM ( \
@@ -178,7 +179,7 @@ pub(crate) fn new(
         ") AS new CROSS JOIN LATERAL ( \
              SELECT count(DISTINCT attempt.run_number) AS runs, count(DISTINCT ",
     )
-    .sql(hit.test())
+    .sql(present_test)
     .sql(") AS tests FROM ")
     .all(&hit.attempts())
     .sql(" WHERE ")
