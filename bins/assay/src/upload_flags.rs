@@ -75,7 +75,7 @@ impl UploadFlags {
                     Ok(None)
                 }
                 Ok(missing) => Err(Misuse(format!(
-                    "{missing}. Set ASSAY_INGEST_URL and ASSAY_INGEST_KEY as variables of the CI job; `assay-admin key create-ingest \
+                    "{missing}. Set ASSAY_URL and ASSAY_INGEST_KEY as variables of the CI job; `assay-admin key create-ingest \
                      --project P` makes a key. The pull request of a fork does not get them: use a key made with \
                      --pull-requests-only, or --best-effort"
                 ))

@@ -164,9 +164,9 @@ impl Settings<'_> {
         let key = Key::of(self.key_file, self.key).map_err(|error| Misuse(format!("{error:#}")))?;
         match (url, key) {
             (Some(url), Some(key)) => Ok((Address::parse(INGEST, url, self.insecure_http)?, key)),
-            (None, Some(_)) => Err(MissingSetting("ASSAY_INGEST_URL is not set").into()),
+            (None, Some(_)) => Err(MissingSetting("ASSAY_URL is not set").into()),
             (Some(_), None) => Err(MissingSetting("ASSAY_INGEST_KEY is not set").into()),
-            (None, None) => Err(MissingSetting("ASSAY_INGEST_URL and ASSAY_INGEST_KEY are not set").into()),
+            (None, None) => Err(MissingSetting("ASSAY_URL and ASSAY_INGEST_KEY are not set").into()),
         }
     }
 }

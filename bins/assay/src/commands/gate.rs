@@ -42,7 +42,7 @@ A failed test is excused if this change most probably did not break it, for exam
 test is excused and the run is valid. docs/gate.md has the rules, and a recipe for each CI service.
 
 Examples:
-  After the tests, with ASSAY_INGEST_URL and ASSAY_INGEST_KEY as variables of the job:
+  After the tests, with ASSAY_URL and ASSAY_INGEST_KEY as variables of the job:
     assay gate results.json
   Around the test command, which also stores the report:
     assay run --report results.json --gate -- npx playwright test
@@ -189,7 +189,7 @@ fn judge_by_server(global: &Global, args: &GateArgs, files: &[SourceFile]) -> an
     let server = args
         .flags
         .server(ci.provider)?
-        .context("no server is named; set ASSAY_INGEST_URL, or give --history")?;
+        .context("no server is named; set ASSAY_URL, or give --history")?;
     let answer = upload::explain(global, &args.flags, &server, &ci, files)?;
     Ok(JudgedRun::of_answer(&answer)?)
 }

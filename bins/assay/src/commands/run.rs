@@ -47,7 +47,7 @@ Only files that were written since the start are sent, so the report of an earli
 terminal and the standard streams, and signals are forwarded to it. Messages about the upload go to standard error.
 
 Examples:
-  In CI, with ASSAY_INGEST_URL and ASSAY_INGEST_KEY as variables of the job:
+  In CI, with ASSAY_URL and ASSAY_INGEST_KEY as variables of the job:
     assay run --report results.json -- npx playwright test
   The same, with the report in a usual place:
     assay run -- npx playwright test

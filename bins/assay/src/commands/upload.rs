@@ -33,7 +33,7 @@ All files named in one call make one run (or one shard of one), stored whole or 
 nothing, so a command that failed can be run again.
 
 Examples:
-  In CI, with ASSAY_INGEST_URL and ASSAY_INGEST_KEY as variables of the job:
+  In CI, with ASSAY_URL and ASSAY_INGEST_KEY as variables of the job:
     assay upload test-results/
   Whose key it is, and what would be sent:
     assay upload --check test-results/
@@ -50,7 +50,7 @@ Exit status: 0 stored, 1 not stored, 2 wrong usage.";
 
 /// Send the test report of a run to a server
 ///
-/// Needs no database: ASSAY_INGEST_URL names the server's ingest listener, and ASSAY_INGEST_KEY holds an ingest key (`assay-admin key
+/// Needs no database: ASSAY_URL names the installation, and ASSAY_INGEST_KEY holds an ingest key (`assay-admin key
 /// create-ingest`). The files are sent as they are, compressed, in one request. The server reads them and answers once they are
 /// stored. Values without a flag come from CI's variables. `assay run` wraps the test command instead.
 #[derive(Debug, Args)]
