@@ -432,10 +432,7 @@ fn wrong_usage_exits_with_2_and_sends_no_request() {
         );
     };
     let upload = || job.command(&["upload", "out"]);
-    refused(
-        upload().env_remove("ASSAY_INGEST_URL"),
-        "ASSAY_URL is not set",
-    );
+    refused(upload().env_remove("ASSAY_INGEST_URL"), "ASSAY_URL is not set");
     refused(
         upload().env_remove("ASSAY_INGEST_KEY"),
         "ASSAY_INGEST_KEY is not set",
