@@ -71,6 +71,7 @@ async fn has_exactly_the_documented_fields() {
             "flakeRate",
             "flakeScore",
             "flipRate",
+            "formerNames",
             "impact",
             "labels",
             "lastRun",
