@@ -38,7 +38,8 @@ pub struct ProjectDurations {
     pub project: ProjectTag,
     /// The stable branch.
     pub stable_branch: String,
-    /// The number of complete runs that were read: the newest 30 of each suite in 14 days, and 120 in all.
+    /// The number of complete runs that were read: the newest of each suite in 14 days, at most 30, and fewer of each if
+    /// they are more than 120 in all.
     pub runs: u64,
     /// The first 50 suites, those that take the most time first.
     #[cfg_attr(feature = "openapi", schema(max_items = 50))]
@@ -229,15 +230,19 @@ fn stable_runs(history: &History) -> BTreeMap<Arc<str>, Vec<usize>> {
         .collect();
     runs.sort_by_key(|(_, observed)| std::cmp::Reverse((observed.run.started_at, observed.run.number)));
     let mut suites: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
-    let mut all = 0;
     for (index, observed) in runs {
         let of_suite = suites.entry(Arc::clone(&observed.run.variant)).or_default();
-        if of_suite.len() < MOST_RUNS_OF_SUITE && all < MOST_RUNS {
+        if of_suite.len() < MOST_RUNS_OF_SUITE {
             of_suite.push(index);
-            all += 1;
         }
     }
+    // A suite that runs each night keeps its runs beside those that run with each change.
+    while suites.len() > MOST_RUNS {
+        suites.pop_last();
+    }
+    let of_each = (MOST_RUNS / suites.len().max(1)).max(1);
     for of_suite in suites.values_mut() {
+        of_suite.truncate(of_each);
         of_suite.reverse();
     }
     suites

@@ -55,7 +55,7 @@ pub(crate) struct QuarantineArgs {
     /// Leave out tests whose first failure in the 14 days is more recent: 3d, 12h
     #[arg(long, value_name = "TIME", default_value = "0d", value_parser = age_in_window)]
     min_age: Duration,
-    /// The maximum number of tests: those with the highest flake score
+    /// The maximum number of tests, without their former names: those with the highest flake score
     #[arg(long, value_name = "N", default_value_t = 50)]
     max: usize,
     /// The stable branch, for --history
@@ -141,8 +141,13 @@ pub(crate) fn run(global: &Global, args: &QuarantineArgs) -> anyhow::Result<()> 
     flaky.retain(|test| test.failing_for >= args.min_age);
     let old = flaky.len();
     let listed = flaky.into_iter().take(args.max);
+    // A runner may fail if it is to run a test that no longer exists.
+    let is_deselected = matches!(args.list_use, ListUse::Deselect);
     let tests: Vec<TestName> = listed
-        .flat_map(|test| std::iter::once(test.name).chain(test.former_names))
+        .flat_map(|test| {
+            let former = test.former_names.into_iter().filter(|_| is_deselected);
+            std::iter::once(test.name).chain(former)
+        })
         .collect();
     let (runner, list_use) = (args.format.into(), args.list_use.into());
     let list = assay_runners::list(&tests, runner, list_use);

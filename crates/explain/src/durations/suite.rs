@@ -43,7 +43,7 @@ pub struct SuiteChange {
     pub removed_tests_ms: i64,
     /// The additional time of tests that became slower with a probability of at least .95.
     pub slower_tests_ms: i64,
-    /// The rest: other speeds of machines, and small changes of many tests.
+    /// The rest: other speeds of machines, small changes of many tests, and tests that fail now or failed then.
     pub other_ms: i64,
     /// `failedAttemptsMs` of the oldest five runs.
     pub earlier_failed_attempts_ms: u64,

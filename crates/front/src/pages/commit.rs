@@ -94,7 +94,7 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
         (runs(project.id, &results, (&decisions, &changes), view.now))
         section aria-labelledby="failures" {
             h2 #failures { "Failures" }
-            @if owner.is_some() || failures.iter().any(|(of, _)| !of.failure.ownership.owners.is_empty()) {
+            @if owner.is_some() || failures.len() > 1 && failures.iter().any(|(of, _)| !of.failure.ownership.owners.is_empty()) {
                 form.controls action=(links::project(project.id, path)) method="get" {
                     label { span { "Owner" } input name="owner" value=[owner] maxlength="200" placeholder="any" autocomplete="off"; }
                     button type="submit" { "Apply" }

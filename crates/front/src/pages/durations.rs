@@ -19,9 +19,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let has_suites = answer.suites.iter().any(|suite| !suite.suite.is_empty());
     let body = html! {
         h1 { "Durations" }
-        p.sub { "Of " (count(answer.runs, "complete run")) " of " bdi { (answer.stable_branch) } " in the last 14 days. A test's usual duration is the median of its passes at the first attempt." }
-        @if answer.slowest.is_empty() {
-            p.empty { "No test of these runs has a duration." }
+        p.sub { "Of the newest " (count(answer.runs, "complete run")) " of " bdi { (answer.stable_branch) } " in the last 14 days. A test's usual duration is the median of its passes at the first attempt." }
+        @if answer.suites.is_empty() {
+            p.empty { "There is no complete run." }
         } @else {
             section aria-labelledby="suites" {
                 h2 #suites { "Time of a run" }
@@ -38,6 +38,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
             }
             section aria-labelledby="slowest" {
                 h2 #slowest { "Slowest tests" }
+                @if answer.slowest.is_empty() { p.empty { "No test with a duration passed at its first attempt." } }
                 ol.rows { @for test in &answer.slowest { (slow(project.id, test)) } }
             }
         }
@@ -67,7 +68,7 @@ fn suites(suites: &[SuiteDurations], has_suites: bool) -> Markup {
                         }
                         @match &suite.change {
                             Some(change) => (changed(change)),
-                            None => p.sub { "What changed is told from ten runs on." },
+                            None => p.sub { "The change is shown from ten runs on." },
                         }
                     }
                 }
@@ -82,7 +83,10 @@ fn changed(change: &SuiteChange) -> Markup {
         ("new tests", change.new_tests_ms),
         ("removed tests", change.removed_tests_ms),
         ("slower tests", change.slower_tests_ms),
-        ("everything else, such as other machines", change.other_ms),
+        (
+            "everything else, such as other machines and tests that now fail",
+            change.other_ms,
+        ),
     ];
     html! {
         p.facts {
