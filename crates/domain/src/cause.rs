@@ -110,7 +110,7 @@ pub struct FailedRun {
     /// Why it may lack results, such as a missing shard; `None` if it is complete.
     #[serde(skip)]
     pub incomplete: Option<String>,
-    /// How long its shards took; `None` if fewer than two shards tell.
+    /// How long its shards took; `None` if fewer than two shards have an end.
     #[serde(skip)]
     pub shard_durations: Option<ShardDurations>,
 }

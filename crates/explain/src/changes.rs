@@ -16,7 +16,7 @@ use assay_flakiness::Diagnose;
 use serde::Serialize;
 
 use self::{base::last_complete, comparison::Compared};
-use crate::{failures::window_with, stable_branch::since};
+use crate::{failures::window_with, numbers::count, stable_branch::since};
 
 mod base;
 mod comparison;
@@ -296,10 +296,6 @@ impl Compared {
             slower,
         }
     }
-}
-
-fn count(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -182,7 +182,7 @@ pub struct CommitRun {
     pub counts: Counts,
     /// Its shards; null for a run that was not sharded.
     pub shards: Option<ShardCount>,
-    /// How long its shards took; null if fewer than two shards tell.
+    /// How long its shards took; null if fewer than two shards have an end.
     pub shard_durations: Option<ShardDurations>,
     /// The page of the CI run, an address of http or https.
     pub run_url: Option<String>,

@@ -15,7 +15,10 @@ use serde::Serialize;
 
 use self::suite::Suite;
 pub use self::suite::{SuiteChange, SuiteDurations};
-use crate::stable_branch::since;
+use crate::{
+    numbers::{count, rounded},
+    stable_branch::since,
+};
 
 mod suite;
 
@@ -240,24 +243,10 @@ fn stable_runs(history: &History) -> BTreeMap<Arc<str>, Vec<usize>> {
     while suites.len() > MOST_RUNS {
         suites.pop_last();
     }
-    let of_each = (MOST_RUNS / suites.len().max(1)).max(1);
+    let of_each = MOST_RUNS / suites.len().max(1);
     for of_suite in suites.values_mut() {
         of_suite.truncate(of_each);
         of_suite.reverse();
     }
     suites
-}
-
-fn count(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
-}
-
-/// A duration in whole milliseconds.
-#[expect(
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    reason = "saturates; a duration is far below 2^63 milliseconds"
-)]
-pub(crate) fn rounded(ms: f64) -> i64 {
-    ms.round() as i64
 }

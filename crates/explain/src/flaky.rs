@@ -23,6 +23,7 @@ use assay_owners::Owners;
 use serde::Serialize;
 
 use crate::{
+    numbers::count,
     owners::owners,
     stable_branch::{BranchState, StableBranchState},
 };
@@ -283,10 +284,6 @@ fn check_length(what: &'static str, length: usize, expected: usize) -> Result<()
         what,
         value: format!("{length} values for {expected} tests"),
     })
-}
-
-fn count(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

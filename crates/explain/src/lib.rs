@@ -10,6 +10,7 @@ pub mod failures;
 pub mod flaky;
 pub mod links;
 pub mod markdown;
+mod numbers;
 pub mod owners;
 pub mod prompt;
 pub mod stable_branch;

@@ -15,6 +15,8 @@ use assay_domain::{
 };
 use serde::Serialize;
 
+use crate::numbers::count;
+
 /// Most groups of failing tests in the sentence.
 const GROUPS: usize = 3;
 
@@ -331,10 +333,6 @@ fn fail(tests: usize) -> String {
         1 => "1 test fails".to_owned(),
         _ => format!("{tests} tests fail"),
     }
-}
-
-fn count(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

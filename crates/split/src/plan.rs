@@ -6,6 +6,7 @@ use std::{
     collections::{BTreeMap, BinaryHeap},
 };
 
+use assay_domain::timing::lower_median;
 use sha2::{Digest as _, Sha256};
 
 use crate::{Timings, listing::Listing};
@@ -92,10 +93,11 @@ fn with_medians(listing: &Listing, known: Vec<Option<u64>>) -> Vec<u64> {
             of_folder.entry(folder(unit)).or_default().push(*duration);
         }
     }
-    let all = median(of_folder.values().flatten().copied().collect()).unwrap_or(0);
+    let mut all: Vec<u64> = of_folder.values().flatten().copied().collect();
+    let all = lower_median(&mut all).unwrap_or(0);
     let medians: BTreeMap<&str, Option<u64>> = of_folder
         .into_iter()
-        .map(|(folder, durations)| (folder, median(durations)))
+        .map(|(folder, mut durations)| (folder, lower_median(&mut durations)))
         .collect();
     listing
         .units()
@@ -113,11 +115,6 @@ fn with_medians(listing: &Listing, known: Vec<Option<u64>>) -> Vec<u64> {
 fn folder(unit: &str) -> &str {
     let end = unit.rfind(['/', '.', ':', '›', ' ']);
     end.and_then(|end| unit.get(..end)).unwrap_or("")
-}
-
-fn median(mut values: Vec<u64>) -> Option<u64> {
-    values.sort_unstable();
-    values.get(values.len().checked_sub(1)? / 2).copied()
 }
 
 #[cfg(test)]

@@ -239,8 +239,6 @@ struct PageNumbers {
 struct FlakyEntry {
     test_name: String,
     file_path: Option<String>,
-    /// Missing in the answers of servers without renames.
-    #[serde(default)]
     former_names: Vec<TestName>,
     flake_score: f64,
     failure_streak: u32,

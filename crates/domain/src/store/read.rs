@@ -321,7 +321,7 @@ pub trait Snapshot {
     ) -> Result<Vec<Vec<(TestOrdinal, u64)>>, StoreError>;
 
     /// The milliseconds from the start to the end of each of these runs (number and start), in the same order; none if no
-    /// report tells them.
+    /// report has them.
     fn run_durations(&mut self, runs: &[(i32, Timestamp)]) -> Result<Vec<Option<u64>>, StoreError>;
 
     /// The results of these tests in these runs, in the same order.

@@ -5,7 +5,7 @@ use assay_domain::{
     revision::{StableBranch, is_same_revision},
 };
 
-/// How many complete runs of the stable branch tell what is usual.
+/// The number of complete runs of the stable branch that show what is usual.
 pub(super) const LAST_RUNS: usize = 10;
 
 /// The indexes of the last complete runs of the stable branch before the run of this number and its merge base, the newest

@@ -8,8 +8,8 @@ use assay_domain::{
 };
 use assay_flakiness::durations::{self, FEWEST_RUNS};
 
-use super::{MOST_LISTED, SlowerTest, SlowerTests, count};
-use crate::durations::rounded;
+use super::{MOST_LISTED, SlowerTest, SlowerTests};
+use crate::numbers::{count, rounded};
 
 /// A test is listed from this probability on.
 const LISTED_FROM: f64 = 0.95;

@@ -6,7 +6,7 @@ use assay_domain::{observation::RunObservations, test::TestOrdinal, timing::lowe
 use assay_flakiness::durations::{ChangePoint, Durations};
 use serde::Serialize;
 
-/// The newest runs that tell what is usual now, and the oldest that tell what was.
+/// The number of newest runs whose durations are usual now, and of oldest ones whose durations were.
 const COMPARED: usize = 5;
 
 /// How long a suite takes on the stable branch.
@@ -23,7 +23,7 @@ pub struct SuiteDurations {
     pub tests_ms: u64,
     /// The mean of all failed attempts in the newest five runs, in milliseconds a run.
     pub failed_attempts_ms: u64,
-    /// The median time from the start to the end of the newest five runs in milliseconds; null if no report tells it.
+    /// The median time from the start to the end of the newest five runs in milliseconds; null if no report has it.
     /// Machines and workers that run at the same time make it shorter than the tests. Waiting makes it longer.
     pub run_ms: Option<u64>,
     /// What changed since the oldest five runs; null for fewer than ten runs.

@@ -18,6 +18,7 @@ use super::{
     ExplainedFailure, Gate, combined, gate,
     judged::{JudgedFailure, UnpagedFailures, listed_before},
 };
+use crate::numbers::count;
 
 /// The failures of several runs, as known when they ran.
 #[derive(Debug, Clone)]
@@ -146,8 +147,4 @@ fn entries(
         .iter()
         .filter_map(|(place, _)| Some((*place, of_runs.get_mut(place)?.next()?)));
     Ok(in_order.collect())
-}
-
-fn count(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
 }

@@ -190,7 +190,7 @@ impl PartSummary {
     }
 }
 
-/// How long the shards of a run took, without what ran again.
+/// How long the shards of a run took, without parts of which all tests ran again.
 pub(crate) fn shard_durations(parts: &[PartSummary]) -> Option<ShardDurations> {
     let mut shards: BTreeMap<i32, u64> = BTreeMap::new();
     for part in parts.iter().filter(|part| !part.superseded) {
