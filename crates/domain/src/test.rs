@@ -13,6 +13,13 @@ pub struct TestName {
     pub file_path: Option<String>,
 }
 
+impl TestName {
+    /// The bytes of its texts.
+    pub fn text_bytes(&self) -> usize {
+        self.name.len() + self.file_path.as_ref().map_or(0, String::len)
+    }
+}
+
 /// How a test is shown where that differs from its identity. The newest result of the test decides.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShownAs {

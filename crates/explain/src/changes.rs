@@ -246,10 +246,9 @@ impl RunChanges {
         let renamed = self.renamed.tests.iter().flat_map(|pair| [&pair.from, &pair.to]);
         let slower = self.slower.tests.iter().map(|slower| &slower.test);
         let tests = changed.chain(renamed).chain(slower);
-        let texts = |test: &TestName| test.name.len() + test.file_path.as_ref().map_or(0, String::len);
         size_of::<Self>()
             + tests
-                .map(|test| size_of::<SlowerTest>() + texts(test))
+                .map(|test| size_of::<SlowerTest>() + test.text_bytes())
                 .sum::<usize>()
     }
 }

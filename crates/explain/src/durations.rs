@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use assay_domain::{
     observation::{History, RunObservations},
     project::{Project, ProjectTag},
-    store::{Snapshot, Store, StoreError, in_snapshot},
+    store::{SharedKey, Snapshot, Store, StoreError, in_snapshot, shared},
     test::{TestName, TestOrdinal},
     timestamp::Timestamp,
     verdict::{ENGINE_WINDOW_DAYS, FailingSince},
@@ -110,41 +110,83 @@ pub fn durations(
     now: Timestamp,
 ) -> Result<ProjectDurations, StoreError> {
     in_snapshot(store, project, |snapshot| {
-        let history = snapshot.observations(now.plus_days(-ENGINE_WINDOW_DAYS), now)?;
-        let suites = stable_runs(&history);
-        let all: Vec<usize> = suites.values().flatten().copied().collect();
-        let observed = |index: &usize| history.runs.get(*index);
-        let runs: Vec<(i32, Timestamp)> = all
-            .iter()
-            .filter_map(observed)
-            .map(|observed| (observed.run.number, observed.run.started_at))
-            .collect();
-        let mut tests_of_runs = snapshot.green_durations(&runs)?.into_iter();
-        let mut run_durations = snapshot.run_durations(&runs)?.into_iter();
-        let mut of_suites = Vec::with_capacity(suites.len());
-        for (name, indexes) in &suites {
-            let runs: Vec<&RunObservations> = indexes.iter().filter_map(observed).collect();
-            let tests: Vec<Durations> = tests_of_runs.by_ref().take(indexes.len()).collect();
-            let whole = run_durations.by_ref().take(indexes.len()).collect();
-            let mut slower = change_points(&tests);
-            slower.retain(|point| point.probability >= LISTED_FROM);
-            let suite = Suite {
-                name,
-                runs,
-                tests,
-                whole,
-            };
-            of_suites.push((suite, indexes, slower));
-        }
+        let window = (now.plus_days(-ENGINE_WINDOW_DAYS), now);
+        let history = snapshot.observations(window.0, window.1)?;
+        let key = SharedKey {
+            kind: "durations",
+            of: 0,
+        };
+        let durations = shared(snapshot, key, window, |snapshot| {
+            let durations = of_history(snapshot, project.tag(), &history)?;
+            let bytes = durations.bytes();
+            Ok((durations, bytes))
+        })?;
+        // The project may have got another name since.
         Ok(ProjectDurations {
             project: project.tag(),
-            stable_branch: history.stable_branch.to_string(),
-            runs: count(all.len()),
-            slowest: slowest(snapshot, of_suites.iter().map(|(suite, ..)| suite))?,
-            slower: slower(snapshot, &history, &of_suites)?,
-            suites: longest(of_suites.iter().map(|(suite, _, slower)| suite.durations(slower))),
+            ..ProjectDurations::clone(&durations)
         })
     })
+}
+
+fn of_history(
+    snapshot: &mut dyn Snapshot,
+    project: ProjectTag,
+    history: &History,
+) -> Result<ProjectDurations, StoreError> {
+    let suites = stable_runs(history);
+    let all: Vec<usize> = suites.values().flatten().copied().collect();
+    let observed = |index: &usize| history.runs.get(*index);
+    let runs: Vec<(i32, Timestamp)> = all
+        .iter()
+        .filter_map(observed)
+        .map(|observed| (observed.run.number, observed.run.started_at))
+        .collect();
+    let mut tests_of_runs = snapshot.green_durations(&runs)?.into_iter();
+    let mut run_durations = snapshot.run_durations(&runs)?.into_iter();
+    let mut of_suites = Vec::with_capacity(suites.len());
+    for (name, indexes) in &suites {
+        let runs: Vec<&RunObservations> = indexes.iter().filter_map(observed).collect();
+        let tests: Vec<Durations> = tests_of_runs.by_ref().take(indexes.len()).collect();
+        let whole = run_durations.by_ref().take(indexes.len()).collect();
+        let mut slower = change_points(&tests);
+        slower.retain(|point| point.probability >= LISTED_FROM);
+        let suite = Suite {
+            name,
+            runs,
+            tests,
+            whole,
+        };
+        of_suites.push((suite, indexes, slower));
+    }
+    Ok(ProjectDurations {
+        project,
+        stable_branch: history.stable_branch.to_string(),
+        runs: count(all.len()),
+        slowest: slowest(snapshot, of_suites.iter().map(|(suite, ..)| suite))?,
+        slower: slower(snapshot, history, &of_suites)?,
+        suites: longest(of_suites.iter().map(|(suite, _, slower)| suite.durations(slower))),
+    })
+}
+
+impl ProjectDurations {
+    /// About the memory that they take.
+    fn bytes(&self) -> usize {
+        let suites = self
+            .suites
+            .iter()
+            .map(|suite| size_of_val(suite) + suite.suite.len());
+        let slowest = self
+            .slowest
+            .iter()
+            .map(|slow| size_of_val(slow) + slow.test.text_bytes() + slow.suite.len());
+        let slower = self
+            .slower
+            .tests
+            .iter()
+            .map(|slower| size_of_val(slower) + slower.test.text_bytes() + slower.suite.len());
+        size_of::<Self>() + suites.chain(slowest).chain(slower).sum::<usize>()
+    }
 }
 
 /// The suites that take the most time.
@@ -249,4 +291,45 @@ fn stable_runs(history: &History) -> BTreeMap<Arc<str>, Vec<usize>> {
         of_suite.reverse();
     }
     suites
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::observation::RunFacts;
+
+    use super::*;
+
+    #[test]
+    fn a_nightly_suite_keeps_its_runs_beside_those_that_run_with_each_change() {
+        let run = |number: i32, suite: &str| {
+            RunObservations::of(RunFacts {
+                id: number.to_string().into(),
+                number,
+                started_at: Timestamp::from_unix_ms(i64::from(number)),
+                branch: Some("main".into()),
+                revision: None,
+                variant: suite.into(),
+            })
+        };
+        // The nightly runs are older than the newest 120 of the others.
+        let nightly = (0..5).map(|number| run(number, "nightly"));
+        let others = (5..).zip(["a", "b", "c", "d"].repeat(40));
+        let history = History {
+            stable_branch: "main".into(),
+            tests: 0,
+            runs: nightly
+                .chain(others.map(|(number, suite)| run(number, suite)))
+                .collect(),
+        };
+        let suites = stable_runs(&history);
+        let lengths: Vec<(&str, usize)> = suites.iter().map(|(name, runs)| (&**name, runs.len())).collect();
+        assert_eq!(
+            lengths,
+            [("a", 24), ("b", 24), ("c", 24), ("d", 24), ("nightly", 5)]
+        );
+        assert_eq!(suites.get("nightly").unwrap(), &[0, 1, 2, 3, 4]);
+        // Of the other suites, the newest ones, oldest first.
+        let of_d = suites.get("d").unwrap();
+        assert_eq!((of_d.first(), of_d.last()), (Some(&72), Some(&164)));
+    }
 }

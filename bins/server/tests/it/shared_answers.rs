@@ -54,7 +54,7 @@ macro_rules! answers {
 }
 
 /// A change of the project, and which of the answers it changes.
-type Change<'a> = (&'static str, &'a dyn Fn(), [bool; 9]);
+type Change<'a> = (&'static str, &'a dyn Fn(), [bool; 10]);
 
 /// An answer without the bounds of its period, which change every second.
 fn without_window((status, body): &(u16, String)) -> (u16, Value) {
@@ -80,6 +80,7 @@ async fn shared_answers_follow_every_change_of_the_project() {
         "/errors?days=7&sort=lastSeen".to_owned(),
         "/errors?search=EXPECTED&branch=topic".to_owned(),
         format!("/runs/{}/changes", runs[14]),
+        "/durations".to_owned(),
     ];
     let begin = Timestamp::from(time::OffsetDateTime::now_utc());
     let now = Arc::new(AtomicI64::new(begin.unix_ms()));
@@ -98,17 +99,17 @@ async fn shared_answers_follow_every_change_of_the_project() {
         (
             "an import before the run",
             &|| import(2_000, &["wobbles"]),
-            [true, true, true, true, true, true, true, false, false],
+            [true, true, true, true, true, true, true, false, false, true],
         ),
         (
             "an import that becomes the base of the run",
             &|| import(250, &["wobbles"]),
-            [true, true, true, true, true, true, true, false, true],
+            [true, true, true, true, true, true, true, false, true, true],
         ),
         (
             "an import after the run",
             &|| import(30, &["wobbles"]),
-            [true, true, true, true, true, true, true, false, false],
+            [true, true, true, true, true, true, true, false, false, true],
         ),
         (
             "the loss of a pack",
@@ -116,12 +117,12 @@ async fn shared_answers_follow_every_change_of_the_project() {
                 execute("UPDATE run_pack SET pack = '\\x0100000000' WHERE run_number < 9");
                 execute("UPDATE project SET observed = gen_random_uuid()");
             },
-            [true, true, true, true, false, false, false, false, false],
+            [true, true, true, true, false, false, false, false, false, true],
         ),
         (
             "a rebuild",
             &rebuild,
-            [true, true, true, true, false, false, false, false, false],
+            [true, true, true, true, false, false, false, false, false, true],
         ),
         (
             "another stable branch",
@@ -132,22 +133,22 @@ async fn shared_answers_follow_every_change_of_the_project() {
                         .json(&["project", "set", "web", "--stable-branch", "topic"]),
                 )
             },
-            [true, true, true, true, false, false, false, false, true],
+            [true, true, true, true, false, false, false, false, true, true],
         ),
         (
             "another name",
             &|| drop(world.cli.json(&["project", "rename", "web", "shop", "--yes"])),
-            [true; 9],
+            [true; 10],
         ),
         (
             "days after which runs have left the window",
             &|| later(13),
-            [false, false, false, true, false, false, true, false, false],
+            [false, false, false, true, false, false, true, false, false, false],
         ),
         (
             "a deletion",
             &|| execute("UPDATE project SET deleted_at = now(); UPDATE project_entry SET deleted_at = now()"),
-            [true; 9],
+            [true; 10],
         ),
     ];
     let mut before = answers!(&warm, world, &paths);
@@ -159,7 +160,7 @@ async fn shared_answers_follow_every_change_of_the_project() {
         let after = answers!(&warm, world, &paths);
         let fresh = service!(world, &now);
         assert_eq!(after, answers!(&fresh, world, &paths), "{what}");
-        let changed = [0, 1, 2, 3, 4, 5, 6, 7, 8]
+        let changed = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
             .map(|path| without_window(&before[path]) != without_window(&after[path]));
         assert_eq!(changed, expected, "{what}: {before:#?} {after:#?}");
         before = after;
