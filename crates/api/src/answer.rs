@@ -31,6 +31,9 @@ pub(crate) struct Rest {
 pub(crate) trait NextEntries: Send {
     /// The JSON of the next entries, separated by commas; none after the last entry.
     fn next(&mut self, store: &dyn Store) -> Result<Option<Vec<u8>>, ApiError>;
+
+    /// About how many bytes it keeps in memory for the further entries.
+    fn bytes(&self) -> usize;
 }
 
 /// The end of an answer in parts: its list is the last field.
@@ -199,7 +202,7 @@ impl Body {
         match self {
             Self::NotModified => 0,
             Self::Json { bytes, .. } => bytes.len(),
-            Self::Parts { .. } => IN_PARTS,
+            Self::Parts { rest, .. } => IN_PARTS + rest.entries.bytes(),
         }
     }
 

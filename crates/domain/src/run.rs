@@ -363,10 +363,35 @@ pub struct RunRest {
 /// A part of a run's tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunPart {
-    /// Their numbers.
-    pub tests: Vec<i32>,
+    /// Their results. Without names and errors they are small, so a run's results are read once.
+    pub results: Vec<RunResult>,
     /// The hash of their error signatures.
     pub signatures: [u8; 32],
+}
+
+/// The final attempt of a test in a run, without texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunResult {
+    /// The test.
+    pub test: TestOrdinal,
+    /// The status of the attempt.
+    pub status: AttemptStatus,
+    /// The largest number of attempts of one execution; 0 for a single one without errors and texts.
+    pub attempts: u32,
+    /// Its duration in milliseconds.
+    pub duration_ms: Option<u64>,
+    /// The number of its browser in the project; 0 where none is known.
+    pub browser: i32,
+    /// The number of its part in the run.
+    pub part: i16,
+}
+
+impl RunRest {
+    /// The bytes of the results in memory.
+    pub fn bytes(&self) -> usize {
+        let results: usize = self.parts.iter().map(|part| part.results.len()).sum();
+        results * size_of::<RunResult>()
+    }
 }
 
 /// The `run` object of the run detail.

@@ -24,9 +24,10 @@ mod suite;
 
 /// A test is listed as slower from this probability on.
 const LISTED_FROM: f64 = 0.95;
-/// The newest complete runs of a suite that are read, and of all suites.
+/// The newest complete runs of a suite that are read.
 const MOST_RUNS_OF_SUITE: usize = 30;
-const MOST_RUNS: usize = 120;
+/// About the most results that are read of all suites: fewer runs of each if they have more.
+const MOST_RESULTS: u32 = 2_000_000;
 /// Most tests that became slower.
 const MOST_SLOWER: usize = 100;
 /// Most of the slowest tests, and most suites.
@@ -42,7 +43,7 @@ pub struct ProjectDurations {
     /// The stable branch.
     pub stable_branch: String,
     /// The number of complete runs that were read: the newest of each suite in 14 days, at most 30, and fewer of each if
-    /// they are more than 120 in all.
+    /// they have more than two million results in all.
     pub runs: u64,
     /// The first 50 suites, those that take the most time first.
     #[cfg_attr(feature = "openapi", schema(max_items = 50))]
@@ -134,7 +135,7 @@ fn of_history(
     project: ProjectTag,
     history: &History,
 ) -> Result<ProjectDurations, StoreError> {
-    let suites = stable_runs(history);
+    let suites = stable_runs(history, MOST_RESULTS);
     let all: Vec<usize> = suites.values().flatten().copied().collect();
     let observed = |index: &usize| history.runs.get(*index);
     let runs: Vec<(i32, Timestamp)> = all
@@ -264,8 +265,9 @@ fn listed(test: TestName, suite: &str, since: FailingSince, point: &ChangePoint)
     }
 }
 
-/// The indexes of the newest complete runs of each suite on the stable branch, oldest first.
-fn stable_runs(history: &History) -> BTreeMap<Arc<str>, Vec<usize>> {
+/// The indexes of the newest complete runs of each suite on the stable branch, oldest first. They have about `most_results`
+/// results in all, or are one of each suite.
+fn stable_runs(history: &History, most_results: u32) -> BTreeMap<Arc<str>, Vec<usize>> {
     let stable = history.stable();
     let mut runs: Vec<_> = history
         .runs
@@ -282,12 +284,26 @@ fn stable_runs(history: &History) -> BTreeMap<Arc<str>, Vec<usize>> {
         }
     }
     // A suite that runs each night keeps its runs beside those that run with each change.
-    while suites.len() > MOST_RUNS {
-        suites.pop_last();
-    }
-    let of_each = MOST_RUNS / suites.len().max(1);
+    let results = |run: &usize| {
+        history
+            .runs
+            .get(*run)
+            .map_or(0, |observed| observed.present.len())
+    };
+    let results_of_nth = |n: usize| {
+        suites
+            .values()
+            .filter_map(|runs| runs.get(n))
+            .map(results)
+            .sum::<u32>()
+    };
+    let with_further = (0..MOST_RUNS_OF_SUITE).scan(0, |sum: &mut u32, n| {
+        *sum = sum.saturating_add(results_of_nth(n));
+        Some(*sum)
+    });
+    let of_each = with_further.take_while(|sum| *sum <= most_results).count();
     for of_suite in suites.values_mut() {
-        of_suite.truncate(of_each);
+        of_suite.truncate(of_each.max(1));
         of_suite.reverse();
     }
     suites
@@ -302,16 +318,18 @@ mod tests {
     #[test]
     fn a_nightly_suite_keeps_its_runs_beside_those_that_run_with_each_change() {
         let run = |number: i32, suite: &str| {
-            RunObservations::of(RunFacts {
+            let mut run = RunObservations::of(RunFacts {
                 id: number.to_string().into(),
                 number,
                 started_at: Timestamp::from_unix_ms(i64::from(number)),
                 branch: Some("main".into()),
                 revision: None,
                 variant: suite.into(),
-            })
+            });
+            run.present.insert(0);
+            run
         };
-        // The nightly runs are older than the newest 120 of the others.
+        // The nightly runs are older than all others.
         let nightly = (0..5).map(|number| run(number, "nightly"));
         let others = (5..).zip(["a", "b", "c", "d"].repeat(40));
         let history = History {
@@ -321,7 +339,7 @@ mod tests {
                 .chain(others.map(|(number, suite)| run(number, suite)))
                 .collect(),
         };
-        let suites = stable_runs(&history);
+        let suites = stable_runs(&history, 101);
         let lengths: Vec<(&str, usize)> = suites.iter().map(|(name, runs)| (&**name, runs.len())).collect();
         assert_eq!(
             lengths,
@@ -331,5 +349,9 @@ mod tests {
         // Of the other suites, the newest ones, oldest first.
         let of_d = suites.get("d").unwrap();
         assert_eq!((of_d.first(), of_d.last()), (Some(&72), Some(&164)));
+        // With few results no suite has more than thirty, and with many each has one.
+        let lengths = |most| -> Vec<usize> { stable_runs(&history, most).values().map(Vec::len).collect() };
+        assert_eq!(lengths(1_000), [30, 30, 30, 30, 5]);
+        assert_eq!(lengths(4), [1, 1, 1, 1, 1]);
     }
 }

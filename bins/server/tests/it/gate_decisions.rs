@@ -10,7 +10,7 @@ use crate::{
 
 /// The pages over a database, signed in.
 pub(crate) struct Pages {
-    server: Server,
+    pub(crate) server: Server,
     cookie: String,
     project: String,
 }

@@ -5,6 +5,7 @@ use assay_testkit::text;
 use serde_json::{Value, json};
 
 use crate::{
+    agents,
     gate_decisions::Pages,
     ingest::{FAILS, IngestServer, PASSES, now},
 };
@@ -191,13 +192,30 @@ fn owners_are_shown_on_pages_in_the_comment_and_in_the_list_of_flaky_tests() {
             assert_eq!(owned["page"]["total"], total, "{path} {owner}: {owned}");
             assert_eq!(owned["gate"], ingest.read(&path)["gate"], "{path} {owner}");
         }
-        let page = pages.page(&format!("/pull/7?owner={owner}"));
-        assert_eq!(page.contains("Owned by @org/cart"), total == 1, "{owner}: {page}");
-        assert_eq!(
-            page.contains("No test of this owner failed"),
-            total == 0,
-            "{owner}: {page}"
-        );
+        for (path, empty) in [
+            ("/pull/7".to_owned(), "No test of this owner failed"),
+            (format!("/runs/{run}"), "No such test of this owner"),
+        ] {
+            let page = pages.page(&format!("{path}?owner={owner}"));
+            assert_eq!(
+                page.contains("Owned by @org/cart"),
+                total == 1,
+                "{path} {owner}: {page}"
+            );
+            assert_eq!(page.contains(empty), total == 0, "{path} {owner}: {page}");
+        }
+    }
+    for (owner, tests) in [("@ORG/cart", 1), ("@org/all", 0), ("unowned", 0)] {
+        let arguments = json!({"run": run, "owner": owner});
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "explain_failures", "arguments": arguments}});
+        let headers = [("Authorization", &*format!("Bearer {}", ingest.read_key))];
+        let answer = agents::post(pages.server.front(), &call, &headers).json();
+        let answer = &answer["result"]["structuredContent"];
+        let found = answer["failures"].as_array().map_or(0, Vec::len);
+        assert_eq!(found, tests, "{owner}: {answer}");
+        let is_empty = answer["says"] == "No failed test has this name or owner.";
+        assert_eq!(is_empty, tests == 0, "{owner}: {answer}");
     }
     let grouped = pages.page("/tests?group=owner");
     assert!(grouped.contains("owner=%40org%2Fcart"), "{grouped}");

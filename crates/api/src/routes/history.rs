@@ -76,6 +76,11 @@ impl NextEntries for OlderOccurrences {
         self.rest = rest;
         entries(&occurrences).map(Some)
     }
+
+    fn bytes(&self) -> usize {
+        let runs = self.rest.as_ref().map_or(0, |rest| rest.runs.capacity());
+        runs * size_of::<i32>()
+    }
 }
 
 /// The results of a test in the runs of a period.

@@ -132,6 +132,10 @@ impl NextEntries for FurtherTests {
         let tests = store.run_part(&self.project, &self.rest, &part)?;
         entries(&tests.ok_or(ApiError::Changed)?).map(Some)
     }
+
+    fn bytes(&self) -> usize {
+        self.rest.bytes()
+    }
 }
 
 /// The runs of a period.

@@ -22,7 +22,7 @@ use maud::{Markup, html};
 
 use super::{
     decisions::Decisions,
-    parts::{branch_link, commit, ended, grouped, owners_in_words, pager, when},
+    parts::{branch_link, commit, ended, grouped, owner_form, owners_in_words, pager, when},
     run::RepositoryLinks,
 };
 use crate::{
@@ -95,10 +95,7 @@ fn render(view: &View<'_>, selector: &CommitSelector, path: &str) -> Result<Answ
         section aria-labelledby="failures" {
             h2 #failures { "Failures" }
             @if owner.is_some() || failures.len() > 1 && failures.iter().any(|(of, _)| !of.failure.ownership.owners.is_empty()) {
-                form.controls action=(links::project(project.id, path)) method="get" {
-                    label { span { "Owner" } input name="owner" value=[owner] maxlength="200" placeholder="any" autocomplete="off"; }
-                    button type="submit" { "Apply" }
-                }
+                (owner_form(&links::project(project.id, path), owner, &[]))
             }
             @if failures.is_empty() {
                 p.empty { @if owner.is_some() { "No test of this owner failed or passed on retry." } @else { "No test failed or passed on retry." } }

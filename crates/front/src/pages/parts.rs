@@ -120,6 +120,19 @@ pub(super) fn branch_field<'a>(
     }
 }
 
+/// The form that selects the failures of an owner. `kept` are the page's other parameters.
+pub(super) fn owner_form(path: &str, owner: Option<&str>, kept: &[(&str, Option<&str>)]) -> Markup {
+    html! {
+        form.controls action=(path) method="get" {
+            @for (name, value) in kept {
+                @if let Some(value) = value { input type="hidden" name=(name) value=(value); }
+            }
+            label { span { "Owner" } input name="owner" value=[owner] maxlength="200" placeholder="any" autocomplete="off"; }
+            button type="submit" { "Apply" }
+        }
+    }
+}
+
 /// The owners of a test as a phrase; none without an owner.
 pub(super) fn owners_in_words(ownership: &Ownership) -> Option<String> {
     let Ownership {

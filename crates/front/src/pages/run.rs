@@ -11,6 +11,7 @@ use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail},
     cause::Knowledge,
     id::{ProjectId, RunId},
+    owners::OwnerFilter,
     page::Page as PagePlace,
     run::{RunDetail, RunStatus, SomeTests, TestEntry},
     timestamp::Timestamp,
@@ -21,7 +22,7 @@ use maud::{Markup, html};
 use self::failures::Causes;
 use super::{
     decisions::Decisions,
-    parts::{branch_link, commit, grouped, pager, when},
+    parts::{branch_link, commit, grouped, owner_form, pager, when},
 };
 use crate::{
     error::FrontError,
@@ -67,6 +68,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         filter: requested_filter.unwrap_or_else(|| default_filter(counts.failed, counts.recovered)),
         sort,
         knowledge: view.word("mode")?.unwrap_or(Knowledge::AtTheTime),
+        owner: view.text("owner")?.map(|owner| OwnerFilter::of(&owner)),
     };
     let list = shown.list();
     let causes = Causes::read(
@@ -74,7 +76,10 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         &project,
         id,
         shown.knowledge,
-        list.map_or((ListedFailures::All, 1), |listed| (listed, page)),
+        match list {
+            Some(listed) => (listed, shown.owner.clone(), page),
+            None => (ListedFailures::All, None, 1),
+        },
     )?;
     let place = match list {
         Some(_) => causes.page(),
@@ -96,8 +101,9 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         section aria-labelledby="tests" {
             h2 #tests { "Tests" }
             (shown.controls(&run))
+            @if list.is_some() && (shown.owner.is_some() || causes.page().total > 1 && causes.has_owners()) { (shown.owner_form()) }
             @if place.total == 0 {
-                p.empty { "No such test in this run." }
+                p.empty { @if list.is_some() && shown.owner.is_some() { "No such test of this owner in this run." } @else { "No such test in this run." } }
             } @else if list.is_some() {
                 (causes.list(project.id, &run, &repository_links, &decisions))
             } @else {
@@ -137,6 +143,8 @@ struct Selection {
     filter: &'static str,
     sort: Option<&'static str>,
     knowledge: Knowledge,
+    /// Only failures of tests with this owner. The list of all tests has no such filter.
+    owner: Option<OwnerFilter>,
 }
 
 impl Selection {
@@ -165,13 +173,21 @@ impl Selection {
         page: Option<&str>,
         mode: Option<&str>,
     ) -> String {
+        let owner = self.owner.as_ref().map(OwnerFilter::as_str);
         let parameters = [
             ("show", Some(filter)),
             ("sort", sort),
             ("mode", mode),
+            ("owner", owner.filter(|_| filter != "all")),
             ("page", page),
         ];
         links::with_query(&self.path, &parameters)
+    }
+
+    fn owner_form(&self) -> Markup {
+        let owner = self.owner.as_ref().map(OwnerFilter::as_str);
+        let kept = [("show", Some(self.filter)), ("mode", self.mode())];
+        owner_form(&self.path, owner, &kept)
     }
 
     /// The links to other tests and to another order.

@@ -4,6 +4,7 @@
 
 use std::{borrow::Cow, sync::LazyLock};
 
+use percent_encoding::percent_decode_str;
 use regex::Regex;
 
 use crate::{
@@ -87,11 +88,20 @@ impl Log {
         let has_scheme = path.split_once(':').is_some_and(|(scheme, _)| {
             scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
         });
-        let is_other = path.is_empty() || path.starts_with('#') || (has_scheme && !paths::is_address(path));
-        let is_known = self.links.iter().any(|known| known == path);
-        if !is_other && !is_known && self.links.len() < limits::ATTACHMENTS {
+        if has_scheme && !paths::is_address(path) {
+            return;
+        }
+        let path = match has_scheme {
+            true => Cow::Borrowed(path),
+            // A link is a URL: `my%20shot.png#left` is a place in the file `my shot.png`.
+            false => {
+                percent_decode_str(path.split(['#', '?']).next().unwrap_or_default()).decode_utf8_lossy()
+            }
+        };
+        let is_known = self.links.iter().any(|known| *known == path);
+        if !path.is_empty() && !is_known && self.links.len() < limits::ATTACHMENTS {
             memory::charge(path.len());
-            self.links.push(path.to_owned());
+            self.links.push(path.into_owned());
         }
     }
 

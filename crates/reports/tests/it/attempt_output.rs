@@ -169,7 +169,7 @@ fn only_links_to_files_and_addresses_of_a_robot_message_are_kept() {
         message(
             "yes",
             "&lt;a href='javascript:alert(1)'&gt;x&lt;/a&gt; &lt;a href='#top'&gt;up&lt;/a&gt; \
-             &lt;img src=\"data:image/png;base64,AAAA\"&gt; &lt;video controls&gt;&lt;source src='v/a b.webm'/&gt;&lt;/video&gt;",
+             &lt;img src=\"data:image/png;base64,AAAA\"&gt; &lt;img src='my%20shot%231.png?v=2#left'&gt; &lt;video controls&gt;&lt;source src='v/a b.webm'/&gt;&lt;/video&gt;",
         ),
         message("true", "1 &lt; 2 &lt;b&gt;bold&lt;/b&gt; &amp;amp; more"),
         message("false", "&lt;img src='written.png'&gt;"),
@@ -184,7 +184,7 @@ fn only_links_to_files_and_addresses_of_a_robot_message_are_kept() {
         ),
     );
     let names: Vec<_> = files(&attempts[0]).into_iter().map(|(_, _, path)| path).collect();
-    assert_eq!(names, [text("out/v/a b.webm")]);
+    assert_eq!(names, [text("out/my shot#1.png"), text("out/v/a b.webm")]);
     assert_eq!(
         output(&attempts[0]).console,
         text("x up\n1 < 2 bold & more\n<img src='written.png'>")

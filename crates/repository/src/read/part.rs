@@ -92,6 +92,7 @@ pub(crate) struct PartSummary {
     state: String,
     status: Option<String>,
     superseded: bool,
+    command_attempt: i32,
     started_at: At,
     finished_at: Option<At>,
     /// How many errors its report has that belong to no test.
@@ -190,16 +191,19 @@ impl PartSummary {
     }
 }
 
-/// How long the shards of a run took, without parts of which all tests ran again.
+/// How long the shards of a run took, without parts of which all tests ran again. Of the attempts of a command the first
+/// counts, because the others run only what failed. None where the end of a part is unknown.
 pub(crate) fn shard_durations(parts: &[PartSummary]) -> Option<ShardDurations> {
-    let mut shards: BTreeMap<i32, u64> = BTreeMap::new();
+    let mut shards: BTreeMap<i32, BTreeMap<i32, u64>> = BTreeMap::new();
     for part in parts.iter().filter(|part| !part.superseded) {
-        if let (Some(index), Some(finished_at)) = (part.index, part.finished_at) {
-            let ms = u64::try_from(finished_at.0.since_ms(part.started_at.0)).unwrap_or(0);
-            *shards.entry(index).or_default() += ms;
+        if let Some(index) = part.index {
+            let ms = part.finished_at?.0.since_ms(part.started_at.0);
+            let attempts = shards.entry(index).or_default();
+            *attempts.entry(part.command_attempt).or_default() += u64::try_from(ms).unwrap_or(0);
         }
     }
-    let shards: Vec<u64> = shards.into_values().collect();
+    let firsts = shards.values().filter_map(|attempts| attempts.first_key_value());
+    let shards: Vec<u64> = firsts.map(|(_, ms)| *ms).collect();
     ShardDurations::of(&shards)
 }
 

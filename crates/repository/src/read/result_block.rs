@@ -7,10 +7,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use assay_domain::store::StoreError;
 use diesel::{
-    ExpressionMethods, Insertable, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl, Selectable,
-    SelectableHelper,
+    ExpressionMethods, Insertable, IntoSql as _, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
+    Selectable, SelectableHelper,
     pg::{Pg, PgRowByRowLoadingMode},
-    sql_types::{Binary, Integer, Nullable, Timestamptz},
+    sql_types::{Array, Binary, Integer, Nullable, Timestamptz},
 };
 use uuid::Uuid;
 
@@ -234,21 +234,59 @@ pub(crate) fn of_run(
         .load(connection)
 }
 
-/// The results of a run, in the order of their tests.
+/// The columns of a [`ResultBlock`], without the starts, which are most of its bytes and beside its row.
+macro_rules! without_starts {
+    () => {
+        (
+            result_block::project_id,
+            result_block::started_at,
+            result_block::run_number,
+            result_block::block,
+            result_block::present,
+            result_block::status,
+            result_block::duration_ms,
+            result_block::long_duration_ms,
+            None::<Vec<Option<i32>>>.into_sql::<Nullable<Array<Nullable<Integer>>>>(),
+            result_block::browser,
+            result_block::attempts,
+            result_block::part,
+        )
+    };
+}
+
+/// The results of a run, or of some of its tests, in the order of the tests. Without starts.
 pub(crate) fn results_of_run(
     connection: &mut PgConnection,
     project: Uuid,
     run: i32,
     started_at: At,
+    only: Option<&[i32]>,
 ) -> Read<Vec<StoredResult>> {
+    let mut statement = result_block::table
+        .filter(result_block::project_id.eq(project))
+        .filter(result_block::run_number.eq(run))
+        .filter(result_block::started_at.eq(started_at))
+        .order(result_block::block)
+        .select(without_starts!())
+        .into_boxed();
+    if let Some(only) = only {
+        statement = statement.filter(result_block::block.eq_any(blocks_of(only)));
+    }
+    let requested: Option<HashSet<i32>> = only.map(|tests| tests.iter().copied().collect());
+    let is_requested = |result: &StoredResult| {
+        requested
+            .as_ref()
+            .is_none_or(|tests| tests.contains(&result.test))
+    };
     let mut results = Vec::new();
-    for block in of_run(connection, project, run, started_at)? {
-        results.extend(block.results()?);
+    for block in statement.load::<ResultBlock>(connection)? {
+        results.extend(block.results()?.into_iter().filter(is_requested));
     }
     Ok(results)
 }
 
-/// Calls `each` with the results of these runs, which start within the bounds. One block is in memory at a time.
+/// Calls `each` with the results of these runs, which start within the bounds, without starts. One block is in memory at a
+/// time.
 pub(crate) fn for_each_of_runs(
     connection: &mut PgConnection,
     project: Uuid,
@@ -271,7 +309,7 @@ pub(crate) fn for_each_with_run(
         .filter(result_block::project_id.eq(project))
         .filter(result_block::run_number.eq_any(runs))
         .filter(result_block::started_at.between(from, to))
-        .select(ResultBlock::as_select())
+        .select(without_starts!())
         .load_iter::<ResultBlock, PgRowByRowLoadingMode>(connection)?;
     for block in blocks {
         let block = block?;
@@ -297,31 +335,6 @@ pub(crate) fn count_with_status(
         .load(connection)?;
     let codes = blocks.iter().flatten();
     Ok(codes.filter(|code| i16::from(**code) == status).count())
-}
-
-/// The results of some tests of a run, in the order of the tests.
-pub(crate) fn results_of_tests(
-    connection: &mut PgConnection,
-    project: Uuid,
-    run: i32,
-    started_at: At,
-    tests: &[i32],
-) -> Read<Vec<StoredResult>> {
-    let requested: HashSet<i32> = tests.iter().copied().collect();
-    let blocks: Vec<ResultBlock> = result_block::table
-        .filter(result_block::project_id.eq(project))
-        .filter(result_block::run_number.eq(run))
-        .filter(result_block::started_at.eq(started_at))
-        .filter(result_block::block.eq_any(blocks_of(tests)))
-        .order(result_block::block)
-        .select(ResultBlock::as_select())
-        .load(connection)?;
-    let mut results = Vec::new();
-    for block in blocks {
-        let of_block = block.results()?.into_iter();
-        results.extend(of_block.filter(|result| requested.contains(&result.test)));
-    }
-    Ok(results)
 }
 
 /// The blocks of some tests, in their order.

@@ -9,8 +9,9 @@ use assay_domain::{
     id::RunId,
     project::Project,
     recording::Gaps,
-    run::{Run, RunDetail, RunPart, RunRest, Shards, SomeTests, TestEntry},
+    run::{Run, RunDetail, RunPart, RunRest, RunResult, Shards, SomeTests, TestEntry},
     store::StoreError,
+    test::TestOrdinal,
     test_names::{TestNameRef, TestNames},
 };
 use diesel::{
@@ -31,7 +32,7 @@ use crate::{
     read::{
         browser::Browsers,
         part::{self, PartSummary, ShardTags},
-        result_block::{StoredResult, count_with_status, results_of_run, results_of_tests},
+        result_block::{count_with_status, results_of_run},
         run::{StoredRun, outcome},
         run_parts,
         signature::attempts_of_run,
@@ -53,7 +54,7 @@ pub(crate) fn find(
     let results = found.results(connection, &names, None)?;
     let mut rest = run_parts::plan(connection, project.id.0, &found.run, &results)?;
     let first = rest.as_mut().and_then(|rest| rest.parts.pop_front());
-    let first = first.map_or(results.len(), |first| first.tests.len());
+    let first = first.map_or(results.len(), |first| first.results.len());
     let first = results.get(..first).unwrap_or(&results);
     found.detail(connection, first, rest).map(Some)
 }
@@ -111,7 +112,7 @@ pub(crate) fn part(
         return Ok(None);
     }
     let names = cache.current(connection, project.id.0)?;
-    let results = found.results(connection, &names, Some(&part.tests))?;
+    let results = found.named(part.results.iter().copied(), &names)?;
     found.tests(connection, &results).map(Some)
 }
 
@@ -127,7 +128,7 @@ pub(crate) struct FoundRun {
 }
 
 /// The results of a run with the names of their tests, by file, then name.
-pub(crate) type NamedResults<'n> = Vec<(TestNameRef<'n>, StoredResult)>;
+type NamedResults<'n> = Vec<(TestNameRef<'n>, RunResult)>;
 
 impl FoundRun {
     /// The visible run with this id. The id of any of its shards also identifies it.
@@ -183,29 +184,43 @@ impl FoundRun {
         only: Option<&[i32]>,
     ) -> Read<NamedResults<'n>> {
         let (project, number, started_at) = (self.project, self.run.number, self.run.started_at);
-        let results = match only {
-            None => results_of_run(connection, project, number, started_at)?,
-            Some(tests) => results_of_tests(connection, project, number, started_at, tests)?,
-        };
-        let named = |result: StoredResult| {
-            let name = names.get(count(result.test)?).ok_or_else(|| {
-                let place = format!("test {} in run {number}", result.test);
+        let results = results_of_run(connection, project, number, started_at, only)?;
+        let results = results.into_iter().map(|result| {
+            Ok(RunResult {
+                test: count(result.test)?,
+                status: status(result.status)?,
+                attempts: count(result.attempts)?,
+                duration_ms: duration(result.duration_ms)?,
+                browser: result.browser,
+                part: result.part,
+            })
+        });
+        let results = results.collect::<Result<Vec<_>, StoreError>>()?;
+        let mut results = self.named(results, names)?;
+        results.sort_unstable_by_key(|(name, _)| (name.file_path, name.name));
+        Ok(results)
+    }
+
+    /// Results with the names of their tests.
+    fn named<'n>(
+        &self,
+        results: impl IntoIterator<Item = RunResult>,
+        names: &'n TestNames,
+    ) -> Result<NamedResults<'n>, StoreError> {
+        let named = |result: RunResult| {
+            let name = names.get(result.test).ok_or_else(|| {
+                let place = format!("test {} in run {}", result.test, self.run.number);
                 corrupt("result of an unknown test", &place)
             })?;
             Ok((name, result))
         };
-        let mut results = results
-            .into_iter()
-            .map(named)
-            .collect::<Result<Vec<_>, StoreError>>()?;
-        results.sort_unstable_by_key(|(name, _)| (name.file_path, name.name));
-        Ok(results)
+        results.into_iter().map(named).collect()
     }
 
     fn detail(
         self,
         connection: &mut PgConnection,
-        results: &[(TestNameRef<'_>, StoredResult)],
+        results: &[(TestNameRef<'_>, RunResult)],
         rest: Option<RunRest>,
     ) -> Read<RunDetail> {
         let report_errors = part::report_errors(connection, self.project, self.run.number, &self.parts)?;
@@ -221,7 +236,7 @@ impl FoundRun {
     fn tests(
         &self,
         connection: &mut PgConnection,
-        results: &[(TestNameRef<'_>, StoredResult)],
+        results: &[(TestNameRef<'_>, RunResult)],
     ) -> Read<Vec<TestEntry>> {
         let total = self.run.counts.counts()?.total;
         let browsers = results.iter().map(|(_, result)| result.browser);
@@ -230,18 +245,18 @@ impl FoundRun {
         let with_rows: Vec<i32> = results
             .iter()
             .filter(|(_, result)| result.attempts > 0)
-            .map(|(_, result)| result.test)
+            .map(|(_, result)| int(result.test))
             .collect();
         let mut errors = errors(connection, self.project, &self.run, &with_rows, is_whole)?;
         let tags = ShardTags::of(&self.parts)?;
-        let entry = |(name, result): &(TestNameRef<'_>, StoredResult)| {
+        let entry = |(name, result): &(TestNameRef<'_>, RunResult)| {
             let (error_message, fingerprint) = errors.remove(&result.test).unwrap_or_default();
             Ok(TestEntry {
                 test_name: name.name.to_owned(),
                 file_path: name.file_path.map(str::to_owned),
-                status: status(result.status)?,
-                attempts: count(result.attempts.max(1))?,
-                duration_ms: duration(result.duration_ms)?,
+                status: result.status,
+                attempts: result.attempts.max(1),
+                duration_ms: result.duration_ms,
                 error_message,
                 fingerprint,
                 browser_name: browsers.name(result.browser),
@@ -347,6 +362,8 @@ fn detail_run(
 
 /// A message and a fingerprint.
 type FinalError = (Option<String>, Option<String>);
+/// The errors of final attempts by test.
+type FinalErrors = HashMap<TestOrdinal, FinalError>;
 
 /// The message and fingerprint of the final attempts of these tests, by test. `is_whole` is whether these are all tests of
 /// the run with rows of `attempt`.
@@ -356,7 +373,7 @@ fn errors(
     run: &StoredRun,
     tests: &[i32],
     is_whole: bool,
-) -> QueryResult<HashMap<i32, FinalError>> {
+) -> Read<FinalErrors> {
     if tests.is_empty() {
         return Ok(HashMap::new());
     }
@@ -377,8 +394,8 @@ fn errors(
         statement = statement.filter(attempt::test.eq_any(tests));
     }
     let rows: Vec<(i32, Option<String>, Option<String>)> = statement.load(connection)?;
-    Ok(rows
-        .into_iter()
-        .map(|(test, message, fingerprint)| (test, (message.map(excerpt), fingerprint)))
-        .collect())
+    let by_test = |(test, message, fingerprint): (i32, Option<String>, Option<String>)| {
+        Ok((count(test)?, (message.map(excerpt), fingerprint)))
+    };
+    Ok(rows.into_iter().map(by_test).collect::<Result<_, StoreError>>()?)
 }

@@ -7,7 +7,7 @@ use std::{
 
 use assay_domain::{
     id::RunId,
-    run::{RunPart, RunRest},
+    run::{RunPart, RunRest, RunResult},
     test_names::TestNameRef,
 };
 use diesel::{
@@ -19,11 +19,11 @@ use uuid::Uuid;
 
 use crate::{
     db::{
-        column::octet_length,
+        column::{int, octet_length},
         pool::Read,
         schema::{attempt, part, signature},
     },
-    read::{result_block::StoredResult, run::StoredRun, signature::attempts_of_run},
+    read::{run::StoredRun, signature::attempts_of_run},
 };
 
 /// About how many bytes of texts a part has.
@@ -38,7 +38,7 @@ pub(crate) fn plan(
     connection: &mut PgConnection,
     project: Uuid,
     run: &StoredRun,
-    results: &[(TestNameRef<'_>, StoredResult)],
+    results: &[(TestNameRef<'_>, RunResult)],
 ) -> Read<Option<RunRest>> {
     let name_bytes = |name: &TestNameRef<'_>| name.name.len() + name.file_path.map_or(0, str::len);
     let most_bytes = results.iter().map(|(name, result)| {
@@ -49,15 +49,16 @@ pub(crate) fn plan(
     }
     let signatures = signatures(connection, project, run, None)?;
     let (mut parts, mut bytes) = (VecDeque::<RunPart>::new(), 0);
-    for (name, StoredResult { test, .. }) in results {
-        let message = signatures.get(test).map_or(0, |texts| texts.message_bytes);
+    for (name, result) in results {
+        let texts = signatures.get(&int(result.test));
+        let message = texts.map_or(0, |texts| texts.message_bytes);
         bytes += name_bytes(name) + message.min(MESSAGE_BYTES) + ENTRY_BYTES;
         match parts.back_mut() {
-            Some(part) if bytes <= PART_BYTES => part.tests.push(*test),
+            Some(part) if bytes <= PART_BYTES => part.results.push(*result),
             Some(_) | None => {
                 bytes = 0;
                 parts.push_back(RunPart {
-                    tests: vec![*test],
+                    results: vec![*result],
                     signatures: [0; 32],
                 });
             }
@@ -69,7 +70,7 @@ pub(crate) fn plan(
     let contents = contents(connection, project, run)?;
     let mut version = Sha256::new_with_prefix(contents);
     for part in &mut parts {
-        part.signatures = digest(&part.tests, &signatures);
+        part.signatures = digest(&tests_of(part), &signatures);
         version.update(part.signatures);
     }
     Ok(Some(RunRest {
@@ -88,9 +89,18 @@ pub(crate) fn is_current(
     rest: &RunRest,
     part: &RunPart,
 ) -> QueryResult<bool> {
-    let signatures = signatures(connection, project, run, Some(&part.tests))?;
-    Ok(contents(connection, project, run)? == rest.contents
-        && digest(&part.tests, &signatures) == part.signatures)
+    let tests = tests_of(part);
+    let signatures = signatures(connection, project, run, Some(&tests))?;
+    Ok(
+        contents(connection, project, run)? == rest.contents
+            && digest(&tests, &signatures) == part.signatures,
+    )
+}
+
+/// The tests that may have a signature.
+fn tests_of(part: &RunPart) -> Vec<i32> {
+    let with_rows = part.results.iter().filter(|result| result.attempts > 0);
+    with_rows.map(|result| int(result.test)).collect()
 }
 
 /// A hash of the contents of a run's parts.

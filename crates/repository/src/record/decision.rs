@@ -135,7 +135,7 @@ fn check_tests(
         .map(|test| (storable(&test.test_name), test.file_path.as_deref().map(storable)))
         .collect();
     let ordinals = shown_tests(connection, project, &tests)?;
-    let ran: HashSet<i32> = result_block::results_of_run(connection, project, run_number, started_at)
+    let ran: HashSet<i32> = result_block::results_of_run(connection, project, run_number, started_at, None)
         .map_err(WorkError::widened)?
         .into_iter()
         .map(|result| result.test)

@@ -6,6 +6,7 @@ use assay_components::{cause, figures, name, words};
 use assay_domain::{
     cause::{Knowledge, band},
     id::{ProjectId, RunId},
+    owners::OwnerFilter,
     page::Page,
     project::Project,
     run::{RunDetail, TestEntry},
@@ -40,13 +41,13 @@ const PER_PAGE_WITH_CAUSES: u32 = 30;
 pub(super) struct Causes(RunFailures, Arc<StableBranchState>);
 
 impl Causes {
-    /// Reads one page, from 1, of the listed failures.
+    /// Reads one page, from 1, of the listed failures, or of those of an owner.
     pub(super) fn read(
         view: &View<'_>,
         project: &Project,
         run: RunId,
         knowledge: Knowledge,
-        (listed, page): (ListedFailures, u64),
+        (listed, owner, page): (ListedFailures, Option<OwnerFilter>, u64),
     ) -> Result<Self, FrontError> {
         let query = FailuresQuery {
             run,
@@ -54,7 +55,7 @@ impl Causes {
             page,
             per_page: PER_PAGE_WITH_CAUSES,
             listed,
-            owner: None,
+            owner,
         };
         let explained = run_failures(view.store, view.engine, project, &query, view.now)?;
         let window = (view.now.plus_days(-ENGINE_WINDOW_DAYS), view.now);
@@ -69,6 +70,14 @@ impl Causes {
     /// The position of this page in the list.
     pub(super) const fn page(&self) -> Page {
         self.0.page
+    }
+
+    /// Whether an owner of tests of this page is known.
+    pub(super) fn has_owners(&self) -> bool {
+        self.0
+            .failures
+            .iter()
+            .any(|failure| !failure.ownership.owners.is_empty())
     }
 
     /// The tests of this page.
