@@ -1,6 +1,6 @@
 //! A test's history: its results in the runs of a period.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use serde::Serialize;
 
@@ -8,6 +8,7 @@ use crate::{
     attempt::{AttemptStatus, ErrorDetail},
     id::RunId,
     period::Period,
+    revision::{RevisionOrigin, Revisions},
     run::RunTag,
     signature::TestSignature,
     test::TestName,
@@ -39,12 +40,19 @@ pub struct HistoryRest {
     pub stored_as: Vec<i32>,
     /// The period.
     pub period: Period,
-    /// The stable branch.
-    pub stable_branch: String,
+    /// The revisions by the engine's rules, read once.
+    pub revisions: Arc<Revisions>,
     /// Start and number of the last run that was read.
     pub after: (Timestamp, i32),
     /// The runs that were read. Each may have a different start by now.
     pub runs: HashSet<i32>,
+}
+
+impl HistoryRest {
+    /// About the bytes that it keeps in memory.
+    pub fn bytes(&self) -> usize {
+        self.runs.capacity() * size_of::<i32>() + self.revisions.bytes()
+    }
 }
 
 /// The result of a test in one run.
@@ -84,19 +92,6 @@ pub struct Occurrence {
     /// a run that does not count in verdicts.
     #[serde(flatten)]
     pub revision: RevisionOrigin,
-}
-
-/// The branch and the time by which the engine orders a revision. Runs without the test may determine them: a chain
-/// belongs to a branch and orders its revisions by their first run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct RevisionOrigin {
-    /// The stable branch if a run of the window tested the revision there, else the branch of its first run; none for a
-    /// run that does not count in verdicts.
-    pub revision_branch: Option<String>,
-    /// The start of the window's first run that tested the revision; none for a run that does not count in verdicts.
-    pub revision_seen_at: Option<Timestamp>,
 }
 
 /// A test in short, over a period and as of one state of the project.

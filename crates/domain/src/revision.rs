@@ -1,5 +1,9 @@
 //! The revision that a run tested, and the branch to which a revision belongs.
 
+use std::{collections::HashMap, sync::Arc};
+
+use serde::Serialize;
+
 use crate::timestamp::Timestamp;
 
 /// The revision of a run's code, if one is known: the tested revision, else the commit.
@@ -67,5 +71,101 @@ impl<'a> RevisionStart<'a> {
             },
             ..first
         }
+    }
+}
+
+/// The branch and the time by which the engine orders a revision. Runs without the test may determine them: a chain
+/// belongs to a branch and orders its revisions by their first run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionOrigin {
+    /// The stable branch if a run of the window tested the revision there, else the branch of its first run; none for a
+    /// run that does not count in verdicts.
+    pub revision_branch: Option<String>,
+    /// The start of the window's first run that tested the revision; none for a run that does not count in verdicts.
+    pub revision_seen_at: Option<Timestamp>,
+}
+
+/// A run of the engine's window, as [`Revisions`] need it.
+#[derive(Debug, Clone)]
+pub struct TestedRevision {
+    /// The number of the run.
+    pub run: i32,
+    /// Its start.
+    pub started_at: Timestamp,
+    /// The revision of its code, if it is known.
+    pub revision: Option<String>,
+    /// Its branch.
+    pub branch: Option<String>,
+}
+
+/// Identifies the code of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Code {
+    Named(Box<str>),
+    /// A run without a revision shares it with no other.
+    Own(i32),
+}
+
+impl Code {
+    fn of(run: i32, revision: Option<&str>) -> Self {
+        revision.map_or(Self::Own(run), |revision| Self::Named(revision.into()))
+    }
+}
+
+/// The revisions that the runs of a window tested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revisions {
+    window: (Timestamp, Timestamp),
+    origins: HashMap<Code, (Option<Arc<str>>, Timestamp)>,
+}
+
+impl Revisions {
+    /// The revisions of these runs, by the engine's rules.
+    pub fn of(window: (Timestamp, Timestamp), stable_branch: &str, runs: &[TestedRevision]) -> Self {
+        let stable = StableBranch::among(stable_branch, runs.iter().map(|run| run.branch.as_deref()));
+        let mut starts: HashMap<Code, RevisionStart<'_>> = HashMap::new();
+        for run in runs {
+            let start = RevisionStart {
+                at: run.started_at,
+                number: run.run,
+                branch: run.branch.as_deref(),
+            };
+            let first = starts
+                .entry(Code::of(run.run, run.revision.as_deref()))
+                .or_insert(start);
+            *first = first.with_run(start, stable);
+        }
+        let mut branches: HashMap<&str, Arc<str>> = HashMap::new();
+        let mut shared = |branch| Arc::clone(branches.entry(branch).or_insert_with(|| Arc::from(branch)));
+        let origins = starts
+            .into_iter()
+            .map(|(code, start)| (code, (start.branch.map(&mut shared), start.at)));
+        Self {
+            window,
+            origins: origins.collect(),
+        }
+    }
+
+    /// The branch and the time by which the engine orders the revision of a run that counts in verdicts. Empty for a run
+    /// outside of the window.
+    pub fn origin(&self, run: i32, revision: Option<&str>, started_at: Timestamp) -> RevisionOrigin {
+        let (from, to) = self.window;
+        if !(from..=to).contains(&started_at) {
+            return RevisionOrigin::default();
+        }
+        let origin = self.origins.get(&Code::of(run, revision));
+        origin.map_or_else(RevisionOrigin::default, |(branch, at)| RevisionOrigin {
+            revision_branch: branch.as_deref().map(str::to_owned),
+            revision_seen_at: Some(*at),
+        })
+    }
+
+    /// About the bytes that they take in memory.
+    pub fn bytes(&self) -> usize {
+        /// An entry, and a commit's name.
+        const REVISION: usize = size_of::<(Code, (Option<Arc<str>>, Timestamp))>() + 48;
+        self.origins.len() * REVISION
     }
 }

@@ -78,8 +78,7 @@ impl NextEntries for OlderOccurrences {
     }
 
     fn bytes(&self) -> usize {
-        let runs = self.rest.as_ref().map_or(0, |rest| rest.runs.capacity());
-        runs * size_of::<i32>()
+        self.rest.as_ref().map_or(0, HistoryRest::bytes)
     }
 }
 

@@ -8,11 +8,12 @@ use std::{
 use assay_access::key::{SecretKey, mint};
 use assay_domain::{
     attempt::{AttemptStatus, ErrorDetail, Location, ShardTag},
-    history::{Occurrence, RevisionOrigin},
+    history::Occurrence,
     id::OrganizationId,
     key::{KeyHash, KeyKind, StoredKey},
     observation::History,
     plan::Plan,
+    revision::RevisionOrigin,
     run::{
         Counts, Outcome, Run, RunDetail, RunRow, RunState, RunStatus, Shard, ShardCount, Shards, TestEntry,
     },

@@ -1,21 +1,25 @@
 //! A test's history.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use assay_domain::{
     attempt::AttemptStatus,
     execution::TestOutcome,
-    history::{HistoryRest, Occurrence, RevisionOrigin, TestHistory},
+    history::{HistoryRest, Occurrence, TestHistory},
     id::RunId,
     joins::Joins,
     period::Period,
     project::Project,
-    revision::tested_or_commit,
+    revision::{RevisionOrigin, tested_or_commit},
     store::StoreError,
     test::{TestLookup, TestOrdinal, TestSelector},
+    timestamp::Timestamp,
 };
 use diesel::{
-    ExpressionMethods, PgConnection, QueryDsl, Queryable, RunQueryDsl,
+    ExpressionMethods, PgConnection, QueryDsl, QueryResult, Queryable, RunQueryDsl,
     sql_types::{BigInt, Bool, Integer, Nullable, SmallInt, Text, Timestamptz, Uuid as SqlUuid},
 };
 use uuid::Uuid;
@@ -26,13 +30,12 @@ use crate::{
         period::visible,
         pool::Read,
         schema::attempt,
-        sql_statement::SqlStatement,
+        sql_statement::{Part, SqlStatement},
     },
     read::{
         joins::{self, of_tests},
         result_block::{requested, result_of},
-        revision::Revisions,
-        test,
+        revision, test,
     },
 };
 
@@ -45,15 +48,19 @@ pub(crate) fn find(
 ) -> Read<TestLookup<TestHistory>> {
     let lookup = test::find(connection, project, selector)?;
     test::map_found(lookup, |test| {
+        let after = (period.to, i32::MAX);
+        let rows = newest_rows(connection, project, &test.stored_as, period, after)?;
+        let newest = rows.first().map(|row| row.started_at.0);
+        let revisions = revision::load(connection, project, &test.stable_branch, period.to, newest)?;
         let rest = HistoryRest {
             test: test.ordinal,
             stored_as: test.stored_as,
             period: *period,
-            stable_branch: test.stable_branch.clone(),
-            after: (period.to, i32::MAX),
+            revisions: Arc::new(revisions),
+            after,
             runs: HashSet::new(),
         };
-        let (occurrences, rest) = part(connection, project, rest)?;
+        let (occurrences, rest) = occurrences(connection, project, rows, rest)?;
         Ok(TestHistory {
             test: test.name,
             written_name: test.written_name,
@@ -101,21 +108,39 @@ type RowTypes = (
 pub(crate) fn part(
     connection: &mut PgConnection,
     project: &Project,
-    mut rest: HistoryRest,
+    rest: HistoryRest,
 ) -> Read<(Vec<Occurrence>, Option<HistoryRest>)> {
-    let (from, _) = visible(project, &rest.period);
-    let (started_at, number) = rest.after;
-    // The runs have no bound of their starts. With it, a generic plan would expect few rows of both and use a nested loop.
-    let mut rows: Vec<Row> = SqlStatement::<RowTypes>::new(
-        "SELECT requested.test, run.id, run.number, run.branch, run.tested_revision, run.commit_sha, run.suite, \
-             run.counts_in_verdicts, block.started_at, result.status, result.duration_ms \
-         FROM ",
+    let rows = newest_rows(connection, project, &rest.stored_as, &rest.period, rest.after)?;
+    occurrences(connection, project, rows, rest)
+}
+
+/// The results of a part and of the run after it: the newest ones of some tests in the runs before `after`, newest first.
+fn newest_rows(
+    connection: &mut PgConnection,
+    project: &Project,
+    tests: &[i32],
+    period: &Period,
+    (started_at, number): (Timestamp, i32),
+) -> QueryResult<Vec<Row>> {
+    let (from, _) = visible(project, period);
+    // As text, because Postgres plans a statement for any limit, as if it returned many rows.
+    let limit = match tests {
+        [_] => Part::Sql("1001"),
+        several => Part::BigInt(i64::try_from(PART_OCCURRENCES + several.len()).unwrap_or(i64::MAX)),
+    };
+    // The blocks come in the order of their key, and so few are read. Then their runs are looked up.
+    SqlStatement::<RowTypes>::new(
+        "SELECT newest.test, run.id, run.number, run.branch, run.tested_revision, run.commit_sha, run.suite, \
+             run.counts_in_verdicts, newest.started_at, newest.status, newest.duration_ms \
+         FROM (SELECT requested.test, of_test.* FROM ",
     )
-    .all(&requested(&rest.stored_as))
+    .all(&requested(tests))
     .sql(
-        " AS requested JOIN result_block AS block ON block.block = requested.test / 512 \
-             AND block.project_id = ",
+        " AS requested CROSS JOIN LATERAL (\
+             SELECT block.started_at, block.run_number, result.status, result.duration_ms FROM result_block AS block",
     )
+    .sql(result_of!("requested.test"))
+    .sql(" WHERE block.block = requested.test / 512 AND block.project_id = ")
     .bind(project.id.0)
     .sql(" AND block.started_at BETWEEN ")
     .bind(from)
@@ -125,18 +150,23 @@ pub(crate) fn part(
     .bind(At(started_at))
     .sql(" OR block.run_number < ")
     .bind(number)
-    .sql(")")
-    .sql(result_of!("requested.test"))
-    .sql(" JOIN run ON run.number = block.run_number AND run.project_id = ")
+    .sql(") ORDER BY block.started_at DESC, block.run_number DESC LIMIT ")
+    .all(&[limit])
+    .sql(") AS of_test ORDER BY started_at DESC, run_number DESC LIMIT ")
+    .all(&[limit])
+    .sql(") AS newest JOIN run ON run.number = newest.run_number AND run.project_id = ")
     .bind(project.id.0)
-    .sql(" ORDER BY block.started_at DESC, block.run_number DESC LIMIT ")
-    .bind(
-        i64::try_from(PART_OCCURRENCES)
-            .unwrap_or(i64::MAX)
-            // All results of the next run.
-            .saturating_add(i64::try_from(rest.stored_as.len()).unwrap_or(1)),
-    )
-    .load(connection)?;
+    .sql(" ORDER BY newest.started_at DESC, newest.run_number DESC")
+    .load(connection)
+}
+
+/// The occurrences of a part's rows, and the rest.
+fn occurrences(
+    connection: &mut PgConnection,
+    project: &Project,
+    mut rows: Vec<Row>,
+    mut rest: HistoryRest,
+) -> Read<(Vec<Occurrence>, Option<HistoryRest>)> {
     let has_more = truncate_to_whole_runs(&mut rows);
     let (Some(newest), Some(oldest)) = (rows.first(), rows.last()) else {
         return Ok((Vec::new(), None));
@@ -151,13 +181,12 @@ pub(crate) fn part(
     }
     rows.retain(|row| rest.runs.insert(row.run_number));
     let mut retried = retried(connection, project.id.0, &rest.stored_as, oldest, newest)?;
-    let revisions = Revisions::load(connection, project, &rest.stable_branch, rest.period.to, newest.0)?;
     let occurrences = rows
         .into_iter()
         .map(|row| {
             let retried_outcome = retried.remove(&(row.run_number, row.test));
             let revision = if row.counts_in_verdicts {
-                revisions.origin(
+                rest.revisions.origin(
                     row.run_number,
                     tested_or_commit(row.tested_revision.as_deref(), row.commit_sha.as_deref()),
                     row.started_at.0,
