@@ -201,7 +201,21 @@ fn over_factors(of_factor: impl Fn(f64) -> f64) -> f64 {
 
 /// The logarithm of Student's density without its constant, which cancels out.
 fn log_density(deviation: f64) -> f64 {
-    -f64::midpoint(FREEDOM, 1.0) * (deviation.powi(2) / FREEDOM).ln_1p()
+    log_densities(std::iter::once(deviation))
+}
+
+/// The sum of these logarithms. Takes one logarithm of many factors, which is many times faster.
+fn log_densities(deviations: impl Iterator<Item = f64>) -> f64 {
+    const MOST: f64 = 1e100;
+    let (mut product, mut logs) = (1.0, 0.0);
+    for deviation in deviations {
+        product *= 1.0 + deviation.powi(2) / FREEDOM;
+        if product > MOST {
+            logs += f64::ln(product);
+            product = 1.0;
+        }
+    }
+    -f64::midpoint(FREEDOM, 1.0) * (logs + f64::ln(product))
 }
 
 fn log(duration_ms: u64) -> f64 {

@@ -6,7 +6,8 @@
 use assay_domain::test::TestOrdinal;
 
 use super::{
-    Durations, FEWEST_TESTS, LEAST, Usual, UsualTest, log_density, logs_without_factors, median, over_factors,
+    Durations, FEWEST_TESTS, LEAST, Usual, UsualTest, log_densities, logs_without_factors, median,
+    over_factors,
 };
 
 /// The fewest runs before a change point, and after it.
@@ -22,6 +23,9 @@ const PLACES: [(f64, f64); 5] = [
     (1.0, 0.242),
     (2.0, 0.054),
 ];
+/// A place counts only if the durations after it are this many times as probable around their own median as around the
+/// usual one. Most places have less. A ratio of 10 at all places is a probability of about .17, so they decide no call.
+const LEAST_GAIN: f64 = 10.0;
 /// The standard error of a median in relation to that of a mean.
 const MEDIAN_ERROR: f64 = 1.25;
 
@@ -66,8 +70,9 @@ fn change_point(test: TestOrdinal, of_test: &[(usize, f64)], noise: f64) -> Opti
         let (before, after) = of_test.split_at_checked(place)?;
         let usual = UsualTest::of(before.iter().map(|(_, log)| *log));
         let mut later: Vec<f64> = after.iter().map(|(_, log)| *log).collect();
-        let difference = median(&mut later)? - usual.center;
-        if difference < LEAST {
+        let center = median(&mut later)?;
+        let difference = center - usual.center;
+        if difference < LEAST || gain(&usual, &later, center, noise) < LEAST_GAIN.ln() {
             continue;
         }
         let ratio = ratio(&usual, &later, noise);
@@ -92,6 +97,13 @@ fn change_point(test: TestOrdinal, of_test: &[(usize, f64)], noise: f64) -> Opti
     })
 }
 
+/// The logarithm of: how many times as probable later durations are around this center as around the usual one.
+fn gain(usual: &UsualTest, later: &[f64], center: f64, noise: f64) -> f64 {
+    let scale = usual.scale(noise);
+    let around = |center: f64| log_densities(later.iter().map(|log| (log - center) / scale));
+    around(center) - around(usual.center)
+}
+
 /// P(later durations if the test became slower) / P(the same if it did not).
 fn ratio(usual: &UsualTest, later: &[f64], noise: f64) -> f64 {
     let scale = usual.scale(noise);
@@ -100,8 +112,7 @@ fn ratio(usual: &UsualTest, later: &[f64], noise: f64) -> f64 {
     let log = |shift: f64| -> f64 {
         let at = PLACES.map(|(place, weight)| {
             let center = usual.center + place * error + shift;
-            let logs = later.iter().map(|log| log_density((log - center) / scale));
-            weight.ln() + logs.sum::<f64>()
+            weight.ln() + log_densities(later.iter().map(|log| (log - center) / scale))
         });
         let largest = at.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         largest + at.iter().map(|at| (at - largest).exp()).sum::<f64>().ln()

@@ -2,15 +2,19 @@
 //! a plan for its values, and with a plan for any values. No large table is scanned as a whole, and no partition
 //! outside of the period is read. The rows that are read are bounded by the rows in the answer.
 
+use std::{collections::HashSet, sync::Arc};
+
 use crate::{
     distribution::{elements, listen, recorded_statements},
     explain::{Plans, Statement, explained},
     fixture::*,
 };
 use assay_domain::{
+    history::HistoryRest,
     page::PerPage,
     period::Days,
     recording::Recording,
+    revision::Revisions,
     run::RunQuery,
     signature::{SignatureQuery, SignatureSort},
     store::{Recorder, Store, in_snapshot},
@@ -212,6 +216,18 @@ fn check_reads(world: &World, slack: f64) {
     });
     check("history", world, &bound(4, 6, 3.0, 130.0), || {
         drop(store.history(project, &test, &month).unwrap())
+    });
+    // Each part of a long history reads its own runs, and no revisions.
+    let rest = HistoryRest {
+        test: 20,
+        stored_as: vec![20],
+        period: month,
+        revisions: Arc::new(Revisions::of((NOW, NOW), "main", &[])),
+        after: (NOW, i32::MAX),
+        runs: HashSet::new(),
+    };
+    check("a part of a history", world, &bound(2, 6, 3.0, 130.0), || {
+        drop(store.history_part(project, rest.clone()).unwrap())
     });
     check("a test in short", world, &bound(7, 6, 3.0, 200.0), || {
         drop(store.test_summary(project, &test, &month, 3).unwrap())
