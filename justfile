@@ -42,7 +42,7 @@ bench:
     cargo build --release --bin assay-server --bin assay-bench
     target/release/assay-bench all --size 1/16 --seconds 2
 
-# Measures the service at full size, with growth: about an hour and a half, 20 GB in /tmp/assay-bench.
+# Measures the service at full size, with growth: about half an hour, 3 GB in /tmp/assay-bench.
 bench-full:
     cargo build --release --bin assay-server --bin assay-bench
     target/release/assay-bench all --growth

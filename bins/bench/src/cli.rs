@@ -10,7 +10,7 @@ const EXAMPLES: &str = "\
 In ten minutes on a laptop, a sixteenth of the full size:
   assay-bench all --size 1/16 --seconds 2
 
-In full, with growth: 31 million results, 20 GB of disk, an hour and a half:
+In full, with growth: 31 million results, 3 GB of disk, half an hour:
   assay-bench all --growth
 
 A shape of your own:

@@ -32,7 +32,7 @@ pub(crate) trait NextEntries: Send {
     /// The JSON of the next entries, separated by commas; none after the last entry.
     fn next(&mut self, store: &dyn Store) -> Result<Option<Vec<u8>>, ApiError>;
 
-    /// About how many bytes it keeps in memory for the further entries.
+    /// The approximate memory use in bytes of what it keeps for the further entries, beyond [`IN_PARTS`].
     fn bytes(&self) -> usize;
 }
 

@@ -15,8 +15,8 @@ use assay_domain::id::KeyId;
 
 /// The reservation of a route with large answers before it begins, in bytes.
 pub(crate) const BUILDING: usize = 4 << 20;
-/// The reservation of an answer in parts without what it keeps for the other parts: one part in the store's form and as
-/// JSON, and the encoder.
+/// The reservation of an answer in parts: one part in the store's form and as JSON, the encoder, and the numbers of the
+/// runs of a history. What else it keeps for the other parts is added.
 pub(crate) const IN_PARTS: usize = 8 << 20;
 /// Answers of up to this many bytes are not counted.
 const UNCOUNTED: usize = 64 << 10;

@@ -48,13 +48,6 @@ pub struct HistoryRest {
     pub runs: HashSet<i32>,
 }
 
-impl HistoryRest {
-    /// About the bytes that it keeps in memory.
-    pub fn bytes(&self) -> usize {
-        self.runs.capacity() * size_of::<i32>() + self.revisions.bytes()
-    }
-}
-
 /// The result of a test in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -81,9 +81,10 @@ impl<'a> RevisionStart<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct RevisionOrigin {
     /// The stable branch if a run of the window tested the revision there, else the branch of its first run; none for a
-    /// run that does not count in verdicts.
+    /// run that does not count in verdicts, or arrived while a long history was sent.
     pub revision_branch: Option<String>,
-    /// The start of the window's first run that tested the revision; none for a run that does not count in verdicts.
+    /// The start of the window's first run that tested the revision; none for a run that does not count in verdicts, or
+    /// arrived while a long history was sent.
     pub revision_seen_at: Option<Timestamp>,
 }
 
@@ -162,10 +163,10 @@ impl Revisions {
         })
     }
 
-    /// About the bytes that they take in memory.
+    /// Their approximate memory use in bytes.
     pub fn bytes(&self) -> usize {
         /// An entry, and a commit's name.
         const REVISION: usize = size_of::<(Code, (Option<Arc<str>>, Timestamp))>() + 48;
-        self.origins.len() * REVISION
+        self.origins.capacity() * REVISION
     }
 }

@@ -218,7 +218,8 @@ pub struct ShardCount {
     pub expected: Option<u32>,
 }
 
-/// How evenly the shards of a run are divided: each takes the sum of its reports' times from start to end.
+/// How evenly the shards of a run are divided: each takes the sum of the times, from start to end, of the reports of the
+/// first attempt of its command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -363,7 +364,8 @@ pub struct RunRest {
 /// A part of a run's tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunPart {
-    /// Their results. Without names and errors they are small, so a run's results are read once.
+    /// Their results. Without names and errors they are small, so a run's results are read once. They are those of the
+    /// run as long as its contents are the same.
     pub results: Vec<RunResult>,
     /// The hash of their error signatures.
     pub signatures: [u8; 32],
@@ -387,9 +389,9 @@ pub struct RunResult {
 }
 
 impl RunRest {
-    /// The bytes of the results in memory.
+    /// The approximate memory use of the results in bytes.
     pub fn bytes(&self) -> usize {
-        let results: usize = self.parts.iter().map(|part| part.results.len()).sum();
+        let results: usize = self.parts.iter().map(|part| part.results.capacity()).sum();
         results * size_of::<RunResult>()
     }
 }

@@ -26,8 +26,8 @@ mod suite;
 const LISTED_FROM: f64 = 0.95;
 /// The newest complete runs of a suite that are read.
 const MOST_RUNS_OF_SUITE: usize = 30;
-/// About the most results that are read of all suites: fewer runs of each if they have more.
-const MOST_RESULTS: u32 = 2_000_000;
+/// The most results that are read of all suites: fewer runs of each if they have more.
+const MOST_RESULTS: u64 = 2_000_000;
 /// Most tests that became slower.
 const MOST_SLOWER: usize = 100;
 /// Most of the slowest tests, and most suites.
@@ -43,7 +43,7 @@ pub struct ProjectDurations {
     /// The stable branch.
     pub stable_branch: String,
     /// The number of complete runs that were read: the newest of each suite in 14 days, at most 30, and fewer of each if
-    /// they have more than two million results in all.
+    /// they have more than two million results in all. If one run of each has more, the last suites by name are left out.
     pub runs: u64,
     /// The first 50 suites, those that take the most time first.
     #[cfg_attr(feature = "openapi", schema(max_items = 50))]
@@ -265,9 +265,9 @@ fn listed(test: TestName, suite: &str, since: FailingSince, point: &ChangePoint)
     }
 }
 
-/// The indexes of the newest complete runs of each suite on the stable branch, oldest first. They have about `most_results`
-/// results in all, or are one of each suite.
-fn stable_runs(history: &History, most_results: u32) -> BTreeMap<Arc<str>, Vec<usize>> {
+/// The indexes of the newest complete runs of each suite on the stable branch, oldest first. They have at most
+/// `most_results` results in all. If one run of each suite has more, the last suites by name are left out.
+fn stable_runs(history: &History, most_results: u64) -> BTreeMap<Arc<str>, Vec<usize>> {
     let stable = history.stable();
     let mut runs: Vec<_> = history
         .runs
@@ -283,29 +283,32 @@ fn stable_runs(history: &History, most_results: u32) -> BTreeMap<Arc<str>, Vec<u
             of_suite.push(index);
         }
     }
-    // A suite that runs each night keeps its runs beside those that run with each change.
     let results = |run: &usize| {
-        history
-            .runs
-            .get(*run)
-            .map_or(0, |observed| observed.present.len())
+        let observed = history.runs.get(*run);
+        observed.map_or(0, |observed| u64::from(observed.present.len()))
     };
+    // All suites are read as far back: a suite that runs each night keeps its runs beside those that run with each change.
     let results_of_nth = |n: usize| {
         suites
             .values()
             .filter_map(|runs| runs.get(n))
             .map(results)
-            .sum::<u32>()
+            .sum::<u64>()
     };
-    let with_further = (0..MOST_RUNS_OF_SUITE).scan(0, |sum: &mut u32, n| {
-        *sum = sum.saturating_add(results_of_nth(n));
+    let with_further = (0..MOST_RUNS_OF_SUITE).scan(0, |sum, n| {
+        *sum += results_of_nth(n);
         Some(*sum)
     });
-    let of_each = with_further.take_while(|sum| *sum <= most_results).count();
-    for of_suite in suites.values_mut() {
-        of_suite.truncate(of_each.max(1));
+    let of_each = with_further.take_while(|sum| *sum <= most_results).count().max(1);
+    let mut left = most_results;
+    suites.retain(|_, of_suite| {
+        of_suite.truncate(of_each);
         of_suite.reverse();
-    }
+        let needed = of_suite.iter().map(results).sum();
+        let is_read = needed <= left;
+        left = left.saturating_sub(needed);
+        is_read
+    });
     suites
 }
 
@@ -349,9 +352,10 @@ mod tests {
         // Of the other suites, the newest ones, oldest first.
         let of_d = suites.get("d").unwrap();
         assert_eq!((of_d.first(), of_d.last()), (Some(&72), Some(&164)));
-        // With few results no suite has more than thirty, and with many each has one.
+        // With few results no suite has more than thirty, and with many some have none.
         let lengths = |most| -> Vec<usize> { stable_runs(&history, most).values().map(Vec::len).collect() };
         assert_eq!(lengths(1_000), [30, 30, 30, 30, 5]);
-        assert_eq!(lengths(4), [1, 1, 1, 1, 1]);
+        assert_eq!(lengths(5), [1, 1, 1, 1, 1]);
+        assert_eq!(lengths(3), [1, 1, 1]);
     }
 }

@@ -78,7 +78,7 @@ impl NextEntries for OlderOccurrences {
     }
 
     fn bytes(&self) -> usize {
-        self.rest.as_ref().map_or(0, HistoryRest::bytes)
+        self.rest.as_ref().map_or(0, |rest| rest.revisions.bytes())
     }
 }
 

@@ -24,7 +24,8 @@ const PLACES: [(f64, f64); 5] = [
     (2.0, 0.054),
 ];
 /// A place counts only if the durations after it are this many times as probable around their own median as around the
-/// usual one. Most places have less. A ratio of 10 at all places is a probability of about .17, so they decide no call.
+/// usual one. Most places have less. Even at all places that is a probability of about .35, so leaving them out changes no
+/// list of tests from .95 on.
 const LEAST_GAIN: f64 = 10.0;
 /// The standard error of a median in relation to that of a mean.
 const MEDIAN_ERROR: f64 = 1.25;
@@ -64,7 +65,7 @@ fn change_point(test: TestOrdinal, of_test: &[(usize, f64)], noise: f64) -> Opti
     let places = FEWEST_BEFORE..=of_test.len().checked_sub(FEWEST_AFTER)?;
     let number = places.clone().count();
     let mut best: Option<(f64, usize, f64, f64)> = None;
-    // The sum of P(results after it, if slower) / P(the same, if not), over all places.
+    // The sum of P(results after it, if slower) / P(the same, if not), over the places that count.
     let mut ratios = 0.0;
     for place in places {
         let (before, after) = of_test.split_at_checked(place)?;

@@ -116,7 +116,11 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
     let detail = format!("/projects/{}/runs/{id}", project.id);
     let explained = links::with_query(
         &format!("{detail}/failures"),
-        &[("mode", shown.mode()), ("limit", Some("200"))],
+        &[
+            ("mode", shown.mode()),
+            ("owner", shown.owner.as_ref().map(OwnerFilter::as_str)),
+            ("limit", Some("200")),
+        ],
     );
     Ok(Page {
         title: format!("Run {}, {}", run.run.run_number, project.name),

@@ -73,6 +73,9 @@ pub(crate) fn find(
 
 /// How many occurrences are read at once.
 const PART_OCCURRENCES: usize = 1_000;
+/// SQL: one more.
+const PART_AND_NEXT: &str = "1001";
+const _: () = assert!(PART_OCCURRENCES == 1_000, "PART_AND_NEXT is one more");
 
 #[derive(Debug, Queryable)]
 struct Row {
@@ -123,9 +126,9 @@ fn newest_rows(
     (started_at, number): (Timestamp, i32),
 ) -> QueryResult<Vec<Row>> {
     let (from, _) = visible(project, period);
-    // As text, because Postgres plans a statement for any limit, as if it returned many rows.
+    // No parameter: for any limit Postgres expects a tenth of all rows.
     let limit = match tests {
-        [_] => Part::Sql("1001"),
+        [_] => Part::Sql(PART_AND_NEXT),
         several => Part::BigInt(i64::try_from(PART_OCCURRENCES + several.len()).unwrap_or(i64::MAX)),
     };
     // The blocks come in the order of their key, and so few are read. Then their runs are looked up.

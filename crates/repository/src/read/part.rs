@@ -192,19 +192,22 @@ impl PartSummary {
 }
 
 /// How long the shards of a run took, without parts of which all tests ran again. Of the attempts of a command the first
-/// counts, because the others run only what failed. None where the end of a part is unknown.
+/// counts, because the others run only what failed. None where the end of one of these parts is unknown.
 pub(crate) fn shard_durations(parts: &[PartSummary]) -> Option<ShardDurations> {
-    let mut shards: BTreeMap<i32, BTreeMap<i32, u64>> = BTreeMap::new();
+    let mut shards: BTreeMap<i32, BTreeMap<i32, Vec<&PartSummary>>> = BTreeMap::new();
     for part in parts.iter().filter(|part| !part.superseded) {
         if let Some(index) = part.index {
-            let ms = part.finished_at?.0.since_ms(part.started_at.0);
             let attempts = shards.entry(index).or_default();
-            *attempts.entry(part.command_attempt).or_default() += u64::try_from(ms).unwrap_or(0);
+            attempts.entry(part.command_attempt).or_default().push(part);
         }
     }
-    let firsts = shards.values().filter_map(|attempts| attempts.first_key_value());
-    let shards: Vec<u64> = firsts.map(|(_, ms)| *ms).collect();
-    ShardDurations::of(&shards)
+    let duration = |part: &&PartSummary| {
+        let ms = part.finished_at?.0.since_ms(part.started_at.0);
+        Some(u64::try_from(ms).unwrap_or(0))
+    };
+    let firsts = shards.values().filter_map(|attempts| attempts.values().next());
+    let shards: Option<Vec<u64>> = firsts.map(|parts| parts.iter().map(duration).sum()).collect();
+    ShardDurations::of(&shards?)
 }
 
 /// The shards of the run detail, by index; empty if the run has none.

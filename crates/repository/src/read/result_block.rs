@@ -81,7 +81,7 @@ pub(crate) struct StoredResult {
     pub(crate) test: i32,
     pub(crate) status: i16,
     pub(crate) duration_ms: Option<i64>,
-    /// The milliseconds from the run's start to that of the attempt.
+    /// The milliseconds from the run's start to that of the attempt. None also where starts are not read.
     pub(crate) start_offset_ms: Option<i32>,
     pub(crate) browser: i32,
     /// The largest number of attempts of one execution; 0 for a single one without rows of its own.
@@ -234,7 +234,7 @@ pub(crate) fn of_run(
         .load(connection)
 }
 
-/// The columns of a [`ResultBlock`], without the starts, which are most of its bytes and beside its row.
+/// The columns of a [`ResultBlock`], without the starts, which are more than half of its bytes and outside of its row.
 macro_rules! without_starts {
     () => {
         (

@@ -71,16 +71,12 @@ pub(crate) fn find(
     let names = cache.current(connection, project.id.0)?;
     let mut tests = Vec::with_capacity(durations.len());
     for (test, mut durations) in durations {
-        let Some(duration_ms) = lower_median(&mut durations) else {
-            continue;
-        };
-        // A branch may still list a test by a former name.
-        for named in std::iter::once(test).chain(joins.former_names_of(test)) {
-            tests.extend(names.get(named).map(|name| TestTiming {
+        if let (Some(name), Some(duration_ms)) = (names.get(test), lower_median(&mut durations)) {
+            tests.push(TestTiming {
                 test_name: name.name.to_owned(),
                 file_path: name.file_path.map(str::to_owned),
                 duration_ms,
-            }));
+            });
         }
     }
     tests.sort_unstable_by(|a, b| (&a.file_path, &a.test_name).cmp(&(&b.file_path, &b.test_name)));
