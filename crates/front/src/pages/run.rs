@@ -118,7 +118,7 @@ pub(super) fn render(view: &View<'_>) -> Result<Answer, FrontError> {
         &format!("{detail}/failures"),
         &[
             ("mode", shown.mode()),
-            ("owner", shown.owner.as_ref().map(OwnerFilter::as_str)),
+            ("owner", shown.owner()),
             ("limit", Some("200")),
         ],
     );
@@ -177,21 +177,23 @@ impl Selection {
         page: Option<&str>,
         mode: Option<&str>,
     ) -> String {
-        let owner = self.owner.as_ref().map(OwnerFilter::as_str);
         let parameters = [
             ("show", Some(filter)),
             ("sort", sort),
             ("mode", mode),
-            ("owner", owner.filter(|_| filter != "all")),
+            ("owner", self.owner().filter(|_| filter != "all")),
             ("page", page),
         ];
         links::with_query(&self.path, &parameters)
     }
 
+    fn owner(&self) -> Option<&str> {
+        self.owner.as_ref().map(OwnerFilter::as_str)
+    }
+
     fn owner_form(&self) -> Markup {
-        let owner = self.owner.as_ref().map(OwnerFilter::as_str);
         let kept = [("show", Some(self.filter)), ("mode", self.mode())];
-        owner_form(&self.path, owner, &kept)
+        owner_form(&self.path, self.owner(), &kept)
     }
 
     /// The links to other tests and to another order.

@@ -13,7 +13,7 @@ use diesel::{
 use crate::db::{column::At, schema::run};
 
 /// The revisions of the window that ends at `to`. Runs that do not count in verdicts and runs with only skipped results
-/// are left out. Reads nothing if the newest of the requested runs started before the window.
+/// are left out. Reads nothing without a requested run, or if the newest one started before the window.
 pub(crate) fn load(
     connection: &mut PgConnection,
     project: &Project,
