@@ -201,8 +201,18 @@ impl CauseSentences<'_> {
             1 => "; another test failed with the same error",
             _ => "; other tests failed with the same error",
         };
+        let streaks = facts.stable_streaks;
+        let failures = if streaks.all == 1 { "failure" } else { "failures" };
+        let others = match streaks.all {
+            0 => String::new(),
+            all => format!(
+                "; {} of {all} {failures}{} lasted three runs",
+                streaks.lasted,
+                self.on_stable()
+            ),
+        };
         format!(
-            "First failure after {} passed runs on good code{error}",
+            "First failure after {} passed runs on good code{error}{others}",
             facts.good_runs
         )
     }

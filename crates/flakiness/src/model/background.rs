@@ -7,7 +7,7 @@ use assay_domain::{observation::Bitmap, test::TestOrdinal};
 use crate::{
     config::MASS_FAILURE,
     model::{
-        crowd::{self, fails_again},
+        crowd::{self, Crowds, fails_again},
         project_rates::ProjectRates,
     },
     numbers::{at, count},
@@ -38,8 +38,8 @@ pub(crate) struct Background {
     pub(crate) beta: Vec<f64>,
     /// Whether the variant run at the position is a mass failure, which counts in no incident and no rate; by position.
     pub(crate) mass_failure: Vec<bool>,
-    /// The tests that count although their run is a mass failure: the code broke them, and they still fail.
-    pub(crate) lasting: Vec<Option<Bitmap>>,
+    /// The crowds of the stable chains.
+    pub(crate) crowds: Crowds,
     /// The runs with such a variant run, newest first.
     pub(crate) mass_failure_runs: Vec<usize>,
     /// The rates that the project's history teaches.
@@ -73,13 +73,13 @@ impl Background {
             .filter(|(_, mass_failure)| **mass_failure)
             .map(|(run, _)| *run)
             .collect();
-        let lasting = crowd::lasting(timeline, &beta);
+        let crowds = crowd::find(timeline, &beta);
         let recurring = count(recurring_anywhere.iter().filter(|recurring| **recurring).count());
         let rates = ProjectRates::learn(timeline, &mass_failure, recurring);
         Self {
             beta,
             mass_failure,
-            lasting,
+            crowds,
             mass_failure_runs: runs.into_iter().rev().collect(),
             rates,
         }
@@ -97,7 +97,7 @@ impl Background {
 
     /// The tests that count at a position although it is a mass failure; `None` if none does.
     pub(crate) fn lasting(&self, position: usize) -> Option<&Bitmap> {
-        self.lasting.get(position)?.as_ref()
+        self.crowds.lasting.get(position)?.as_ref()
     }
 
     /// Whether the code broke the test with others at a position, and it still fails.

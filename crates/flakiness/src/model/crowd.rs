@@ -58,11 +58,25 @@ fn count_seen(timeline: &Timeline<'_>, failed_in: &Entry<'_>, ran_in: &Entry<'_>
     count(ran.count())
 }
 
-/// The tests that count although their run is a mass failure, by position: the code broke them, and they still fail.
-pub(crate) fn lasting(timeline: &Timeline<'_>, beta: &[f64]) -> Vec<Option<Bitmap>> {
+/// The crowds of the stable chains.
+#[derive(Debug)]
+pub(crate) struct Crowds {
+    /// The tests that count although their run is a mass failure, by position: the code broke them, and they still fail.
+    pub(crate) lasting: Vec<Option<Bitmap>>,
+    /// The crowds that began on a new revision and failed again in the next run.
+    pub(crate) failed_again: u32,
+    /// Those that did not.
+    pub(crate) ended: u32,
+}
+
+/// Finds the crowds of the stable chains.
+pub(crate) fn find(timeline: &Timeline<'_>, beta: &[f64]) -> Crowds {
     let mut lasting = vec![None; timeline.entries.len()];
+    let (mut failed_again, mut ended) = (0, 0);
     for chain in timeline.chains.iter().filter(|chain| chain.stable) {
         let links = Links::of(timeline, chain, beta);
+        failed_again += links.failed_again;
+        ended += links.ended;
         for (position, before, after) in links.linked() {
             let Some(entry) = timeline.entries.get(position) else {
                 continue;
@@ -81,7 +95,11 @@ pub(crate) fn lasting(timeline: &Timeline<'_>, beta: &[f64]) -> Vec<Option<Bitma
             }
         }
     }
-    lasting
+    Crowds {
+        lasting,
+        failed_again,
+        ended,
+    }
 }
 
 /// The runs of a chain with the same crowd.
@@ -91,6 +109,10 @@ struct Links {
     next: Vec<Option<usize>>,
     /// The former run with the crowd of this one.
     before: Vec<Option<usize>>,
+    /// The crowds that began on a new revision and failed again in the next run.
+    failed_again: u32,
+    /// Those that did not.
+    ended: u32,
 }
 
 impl Links {
@@ -101,6 +123,8 @@ impl Links {
             first: positions.start,
             next: vec![None; positions.len()],
             before: vec![None; positions.len()],
+            failed_again: 0,
+            ended: 0,
         };
         for position in positions.clone() {
             let is_crowd = beta.get(position).is_some_and(|beta| *beta >= MASS_FAILURE);
@@ -116,10 +140,14 @@ impl Links {
             let Some(next) = (position + 1..positions.end).find(ran_by_half) else {
                 continue;
             };
+            let begins = entry.step.is_new_code() && links.before(position).is_none();
             let later = timeline.entries.get(next);
             if later.is_some_and(|later| fails_again(timeline, entry, later, SAME_TESTS)) {
+                links.failed_again += u32::from(begins);
                 set(&mut links.next, position - links.first, next);
                 set(&mut links.before, next - links.first, position);
+            } else {
+                links.ended += u32::from(begins);
             }
         }
         links
@@ -127,6 +155,10 @@ impl Links {
 
     fn next(&self, position: usize) -> Option<usize> {
         self.next.get(position - self.first).copied().flatten()
+    }
+
+    fn before(&self, position: usize) -> Option<usize> {
+        self.before.get(position - self.first).copied().flatten()
     }
 
     /// The positions with a link, each with the former and the next one.

@@ -313,11 +313,7 @@ pub(crate) fn first_breaks(usual: f64) -> PerRate {
 /// The probability that a revision breaks a test on a variant, if it broke the test with probability `broke` on the
 /// variant before, and breaks it with probability `alone` otherwise.
 pub(crate) fn breaks_like_sibling(alone: &PerRate, broke: &PerRate) -> PerRate {
-    from_fn(|k| break_beside_sibling(alone[k], broke[k]))
-}
-
-const fn break_beside_sibling(alone: f64, broke: f64) -> f64 {
-    SIBLING * broke + (1.0 - SIBLING) * alone * (1.0 - broke)
+    from_fn(|k| SIBLING * broke[k] + (1.0 - SIBLING) * alone[k] * (1.0 - broke[k]))
 }
 
 /// The probability that a stable revision breaks a test that failed in the last `streak` runs of another branch.
@@ -342,7 +338,12 @@ pub(crate) struct Likelihood {
 impl Likelihood {
     /// The likelihood of an outcome in a run with this background.
     pub(crate) fn of(outcome: Outcome, beta: f64) -> Self {
-        let first_fails = RATES.map(|rate| 1.0 - (1.0 - rate) * (1.0 - beta));
+        Self::with_backgrounds(outcome, &[beta; GRID])
+    }
+
+    /// The likelihood of an outcome in a run with a background for each rate.
+    pub(crate) fn with_backgrounds(outcome: Outcome, backgrounds: &PerRate) -> Self {
+        let first_fails: PerRate = from_fn(|k| 1.0 - (1.0 - RATES[k]) * (1.0 - backgrounds[k]));
         let again = first_fails.map(|fails| fails.max(RETRY_FAILS));
         let good = match outcome {
             Outcome::Passed => first_fails.map(|fails| 1.0 - fails),

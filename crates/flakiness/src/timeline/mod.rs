@@ -130,12 +130,15 @@ impl Entry<'_> {
         self.observed.run.started_at
     }
 
+    /// The failure of a test in it; `None` without a failed attempt.
+    pub(crate) fn failure(&self, test: TestOrdinal) -> Option<&Failure> {
+        let place = self.failures.binary_search_by_key(&test, |failure| failure.test);
+        self.failures.get(place.ok()?)
+    }
+
     /// Whether the test has a failed attempt in it.
     pub(crate) fn has_failure(&self, test: TestOrdinal) -> bool {
-        let failures = &self.failures;
-        failures
-            .binary_search_by_key(&test, |failure| failure.test)
-            .is_ok()
+        self.failure(test).is_some()
     }
 }
 

@@ -1,7 +1,9 @@
 //! Failures of branches that people meet every week: a known flaky test, and a test that another branch broke.
 
+use std::collections::BTreeSet;
+
 use assay_flakiness::{
-    Diagnose as _, Engine, ErrorTexts, FailureCause,
+    Diagnose as _, EndedStreaks, Engine, ErrorTexts, FailureCause,
     domain::{cause::Knowledge, observation::History, timestamp::DAY_MS},
 };
 
@@ -151,8 +153,8 @@ fn a_failure_on_the_stable_branch_excuses_its_branches() {
     assert!(project.mine(number) < PASSES_BELOW, "{}", project.mine(number));
 }
 
-#[test]
-fn the_breakage_of_a_branch_is_no_flake_of_main_when_it_merges() {
+/// A branch fails twice, and two hours or days after its first failure `main` fails.
+fn after_a_failing_branch(hours: i64) -> FailureCause {
     let mut project = Project::new();
     for number in 0..30 {
         project.run(number * 8 * HOUR_MS, "main", None);
@@ -160,10 +162,20 @@ fn the_breakage_of_a_branch_is_no_flake_of_main_when_it_merges() {
     let broke = 30 * 8 * HOUR_MS;
     project.run(broke, "feat/a", Some(Some(1)));
     project.run(broke + HOUR_MS, "feat/a", Some(Some(1)));
-    let number = project.run(broke + 2 * HOUR_MS, "main", Some(Some(1)));
-    let cause = project.cause(number);
-    assert!(cause.probabilities.flake < 0.5, "{cause:?}");
-    assert_eq!(cause.facts.good_failed, 0, "{cause:?}");
+    let number = project.run(broke + hours * HOUR_MS, "main", Some(Some(1)));
+    project.cause(number)
+}
+
+#[test]
+fn the_breakage_of_a_branch_is_no_flake_of_main_when_it_merges() {
+    let merged = after_a_failing_branch(2);
+    assert!(merged.probabilities.flake < 0.1, "{merged:?}");
+    assert_eq!(merged.facts.good_failed, 0, "{merged:?}");
+    let days_later = after_a_failing_branch(60);
+    assert!(
+        days_later.probabilities.flake > 3.0 * merged.probabilities.flake,
+        "{days_later:?} after {merged:?}"
+    );
 }
 
 #[test]
@@ -185,4 +197,150 @@ fn a_crowd_is_marked_so_that_its_failures_count_once() {
     );
     assert_eq!(causes.len(), 40);
     assert!(causes.iter().all(|cause| cause.in_mass_failure));
+}
+
+/// The runs of `main`, one a day, whose failures are those of each day. The cause of a test's failure in the last run.
+fn on_main(tests: u32, days: &[BTreeSet<u32>], test: u32) -> FailureCause {
+    let mut runs = Vec::new();
+    for (day, failed) in days.iter().enumerate() {
+        let number = i32::try_from(day).unwrap() + 1;
+        let at = START_MS + i64::from(number) * DAY_MS / 4;
+        let mut observed = run(number, at, Some("main"), Some(format!("revision {number}")));
+        (0..tests).for_each(|test| {
+            add(
+                &mut observed,
+                test,
+                if failed.contains(&test) { 'F' } else { 'P' },
+            )
+        });
+        runs.push(observed);
+    }
+    let history = History {
+        stable_branch: "main".into(),
+        tests,
+        runs,
+    };
+    let last = history.runs.last().unwrap().run.clone();
+    let texts = ErrorTexts::new();
+    let causes = Engine::default().causes_of_run(
+        &history,
+        &texts,
+        last.number,
+        Knowledge::AtTheTime,
+        last.started_at,
+    );
+    causes.into_iter().find(|cause| cause.test == test).unwrap()
+}
+
+/// The probability that the code of `main` broke the test.
+fn broke(cause: &FailureCause) -> f64 {
+    cause.probabilities.this_change + cause.probabilities.broken_before
+}
+
+/// Fifty-two runs with these failures of other tests, each of so many runs in a row.
+fn quiet_days(others: u32, in_a_row: usize) -> Vec<BTreeSet<u32>> {
+    let mut days = vec![BTreeSet::new(); 52];
+    for (other, day) in (1..=others).zip((2..).step_by(4)) {
+        for failed in days.iter_mut().skip(day).take(in_a_row) {
+            failed.insert(other);
+        }
+    }
+    days
+}
+
+#[test]
+fn a_breakage_of_main_is_probable_from_the_second_failure_in_a_row_on() {
+    for tests in [20, 60, 1_000] {
+        let mut days = quiet_days(0, 0);
+        let mut next = || {
+            days.push(BTreeSet::from([0]));
+            broke(&on_main(tests, &days, 0))
+        };
+        let (first, second, third) = (next(), next(), next());
+        assert!(first < 0.6, "{tests}: {first}");
+        assert!(second > 0.6, "{tests}: {second}");
+        assert!(third > 0.95, "{tests}: {third}");
+    }
+}
+
+#[test]
+fn the_first_failure_on_main_is_judged_by_what_became_of_earlier_ones() {
+    let after = |in_a_row| {
+        let mut days = quiet_days(12, in_a_row);
+        days.push(BTreeSet::from([0]));
+        on_main(200, &days, 0)
+    };
+    let (passed_again, lasted) = (after(1), after(4));
+    let streaks = |lasted| EndedStreaks { lasted, all: 12 };
+    assert_eq!(passed_again.facts.stable_streaks, streaks(0));
+    assert_eq!(lasted.facts.stable_streaks, streaks(12));
+    assert!(broke(&passed_again) < 0.1, "{passed_again:?}");
+    assert!(broke(&lasted) > 0.8, "{lasted:?}");
+}
+
+#[test]
+fn a_crowd_on_main_is_judged_by_what_became_of_earlier_ones() {
+    let crowd = |number: u32| -> BTreeSet<u32> { (number * 30..(number + 1) * 30).collect() };
+    let after = |failed_again: usize| {
+        let mut days = quiet_days(0, 0);
+        for (number, at) in [(1, 10), (2, 20), (3, 30), (4, 40)] {
+            for failed in days.iter_mut().skip(at).take(1 + failed_again) {
+                *failed = crowd(number);
+            }
+        }
+        days.push(crowd(0));
+        on_main(200, &days, 0)
+    };
+    let (ended, again) = (after(0), after(1));
+    assert!(again.in_mass_failure && ended.in_mass_failure);
+    assert!(broke(&ended) < 0.15, "{ended:?}");
+    assert!(broke(&again) > 3.0 * broke(&ended), "{again:?} after {ended:?}");
+}
+
+/// The probabilities that a branch broke a test which fails on all variants of its first run, with other tests.
+fn on_variants(variants: u32, failed: u32) -> Vec<f64> {
+    let mut runs = Vec::new();
+    for number in 1..=51 {
+        let is_last = number == 51;
+        for variant in 0..variants {
+            let branch = if is_last { "feat/a" } else { "main" };
+            let at = START_MS + i64::from(number) * 6 * HOUR_MS;
+            let mut observed = run(number, at, Some(branch), Some(format!("revision {number}")));
+            observed.run.variant = format!("variant {variant}").into();
+            for test in 0..200 {
+                let fails = is_last && test < failed;
+                add(&mut observed, test, if fails { 'F' } else { 'P' });
+            }
+            runs.push(observed);
+        }
+    }
+    let history = History {
+        stable_branch: "main".into(),
+        tests: 200,
+        runs,
+    };
+    let now = history.runs.last().unwrap().run.started_at;
+    let causes = Engine::default().causes_of_run(&history, &ErrorTexts::new(), 51, Knowledge::AtTheTime, now);
+    let of_test = causes.iter().filter(|cause| cause.test == 0);
+    of_test.map(|cause| cause.probabilities.mine()).collect()
+}
+
+#[test]
+fn an_outage_on_all_variants_of_a_run_is_one_outage() {
+    let alone = on_variants(1, 30)[0];
+    for mine in on_variants(8, 30) {
+        assert!(
+            (mine - alone).abs() < 0.1,
+            "{mine} with seven others, {alone} alone"
+        );
+    }
+}
+
+#[test]
+fn a_test_that_fails_alone_on_all_variants_was_broken() {
+    for variants in [2, 8, 100] {
+        let mine = on_variants(variants, 1);
+        assert_eq!(mine.len(), usize::try_from(variants).unwrap());
+        assert!(mine.iter().all(|mine| *mine > 0.99), "{mine:?}");
+    }
 }

@@ -227,6 +227,51 @@ pub(crate) fn long() -> impl Strategy<Value = History> {
     })
 }
 
+/// A history whose runs have several variants. Some runs fail many tests on some of them.
+pub(crate) fn matrix() -> impl Strategy<Value = History> {
+    let letter = prop_oneof![12 => Just('P'), 1 => Just('R'), 1 => Just('F'), 1 => Just('-')];
+    let variant = (
+        proptest::collection::vec(letter, 20),
+        proptest::bool::weighted(0.7),
+        proptest::bool::weighted(0.8),
+    );
+    let step = (
+        0_u8..4,
+        0_u8..3,
+        proptest::collection::vec(variant, 3),
+        proptest::option::weighted(0.2, 3_u32..12),
+    );
+    proptest::collection::vec(step, 10..40).prop_map(|steps| {
+        let mut revision = 0;
+        let mut runs = Vec::new();
+        for (number, (branch, news, variants, crowd)) in (1..).zip(steps) {
+            let branch = if branch == 0 { "feature" } else { "main" };
+            revision += u32::from(news > 0);
+            for (name, (letters, in_crowd, ran)) in ["a", "b", "c"].into_iter().zip(variants) {
+                let at = START_MS + i64::from(number) * 8 * HOUR_MS;
+                let mut observed = run(number, at, Some(branch), Some(format!("{branch} {revision}")));
+                observed.run.variant = name.into();
+                for (test, letter) in (0..).zip(letters) {
+                    match letter {
+                        _ if !ran => {}
+                        _ if in_crowd && crowd.is_some_and(|tests| test < tests) => {
+                            add(&mut observed, test, 'F');
+                        }
+                        '-' => {}
+                        letter => add(&mut observed, test, letter),
+                    }
+                }
+                runs.push(observed);
+            }
+        }
+        History {
+            stable_branch: "main".into(),
+            tests: 20,
+            runs,
+        }
+    })
+}
+
 /// The end of the window of [`arbitrary`] histories.
 pub(crate) fn end() -> Timestamp {
     Timestamp::from_unix_ms(START_MS).plus_days(15)

@@ -26,7 +26,7 @@ pub(crate) struct Row {
     pub(crate) number: i32,
     pub(crate) at: i64,
     pub(crate) branch: Option<String>,
-    variant: String,
+    pub(crate) variant: String,
     pub(crate) revision: String,
     /// Whether the run is complete. A test that is missing in an incomplete one did not leave.
     is_complete: bool,
@@ -227,7 +227,7 @@ fn backgrounds(rows: &mut [Row]) {
 }
 
 /// Whether the tests that failed in a row are those that fail in another one.
-fn is_same_crowd(one: &Row, other: &Row, required: f64) -> bool {
+pub(crate) fn is_same_crowd(one: &Row, other: &Row, required: f64) -> bool {
     let (failing, failing_later) = (one.failing(), other.failing());
     let in_both: Vec<u32> = one
         .results
@@ -305,7 +305,7 @@ fn measured(rows: &[Row], recurring: &BTreeSet<(String, u32)>) -> Vec<(f64, Vec<
 }
 
 /// The rows of each stable chain, in their order.
-fn stable_chains(rows: &[Row]) -> BTreeMap<String, Vec<usize>> {
+pub(crate) fn stable_chains(rows: &[Row]) -> BTreeMap<String, Vec<usize>> {
     let mut chains: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (place, row) in rows.iter().enumerate() {
         let (variant, branch) = chain_of(rows, row);
@@ -316,22 +316,28 @@ fn stable_chains(rows: &[Row]) -> BTreeMap<String, Vec<usize>> {
     chains
 }
 
+/// The next row of a chain in which at least half of a crowd's tests ran.
+pub(crate) fn next_of_crowd(rows: &[Row], chain: &[usize], place: usize) -> Option<usize> {
+    let crowd = rows[chain[place]].failing();
+    let ran = |later: &usize| {
+        let ran = crowd
+            .iter()
+            .filter(|test| rows[*later].results.contains_key(test));
+        2 * ran.count() >= crowd.len()
+    };
+    chain[place + 1..].iter().copied().find(ran)
+}
+
 /// Finds the crowds of stable chains whose tests fail since.
 fn mark_lasting_crowds(rows: &mut [Row]) {
     for chain in stable_chains(rows).into_values() {
         let newest = *chain.last().unwrap();
         let mut links: Vec<(usize, usize)> = Vec::new();
         for (place, at) in chain.iter().enumerate().filter(|(_, at)| rows[**at].beta >= 0.1) {
-            let crowd = rows[*at].failing();
-            let next = chain[place + 1..].iter().find(|later| {
-                let ran = crowd
-                    .iter()
-                    .filter(|test| rows[**later].results.contains_key(test));
-                2 * ran.count() >= crowd.len()
-            });
+            let next = next_of_crowd(rows, &chain, place);
             links.extend(
-                next.filter(|next| is_same_crowd(&rows[*at], &rows[**next], 0.5))
-                    .map(|next| (*at, *next)),
+                next.filter(|next| is_same_crowd(&rows[*at], &rows[*next], 0.5))
+                    .map(|next| (*at, next)),
             );
         }
         let mut marks = Vec::new();

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::{
     history,
-    reference::{Row, THETA, branches_break, chain_of, rows},
+    reference::{Row, THETA, branches_break, chain_of, is_same_crowd, next_of_crowd, rows, stable_chains},
 };
 
 const DAY_MS: f64 = 86_400_000.0;
@@ -92,7 +92,90 @@ impl RowOfTest<'_> {
     }
 }
 
-fn six_of_test(rows: &[Row], test: u32) -> (Vec<Six>, Vec<usize>) {
+/// What the stable branch's rows teach about its failures.
+struct StableBranch {
+    breaks: f64,
+    crowds: f64,
+    /// The probability of each flake rate.
+    rates: [f64; 10],
+}
+
+fn stable_branch(rows: &[Row]) -> StableBranch {
+    let (mut expected, mut lasted) = (0.1, 0.1);
+    let (mut again, mut ended) = (0.3, 4.0);
+    // The results of each test of each chain, and those of its failures that passed again soon.
+    let mut tests: Vec<(f64, f64)> = Vec::new();
+    for chain in stable_chains(rows).into_values() {
+        let is_new =
+            |place: usize| place > 0 && rows[chain[place]].revision != rows[chain[place - 1]].revision;
+        let (mut results, mut soon): (f64, BTreeMap<u32, u32>) = (0.0, BTreeMap::new());
+        let mut streaks: BTreeMap<u32, (u32, bool)> = BTreeMap::new();
+        for (place, at) in chain.iter().enumerate() {
+            let row = &rows[*at];
+            if row.beta >= 0.1 {
+                continue;
+            }
+            results += row.results.len() as f64;
+            if is_new(place) {
+                expected += row.stable_rates.0 * row.results.len() as f64;
+            }
+            for (test, (letter, _)) in &row.results {
+                let soon = soon.entry(*test).or_default();
+                if *letter == 'F' {
+                    let streak = streaks.entry(*test).or_insert((0, is_new(place)));
+                    streak.0 += 1;
+                    lasted += f64::from(u32::from(*streak == (3, true)));
+                } else {
+                    let (streak, _) = streaks.remove(test).unwrap_or_default();
+                    *soon += u32::from(*letter == 'R') + if streak < 3 { streak } else { 0 };
+                }
+            }
+        }
+        let mean = (results / soon.len().max(1) as f64).round();
+        tests.extend(soon.into_values().map(|failures| {
+            let failures = f64::from(failures);
+            (mean.max(failures), failures)
+        }));
+        let mut same_as_former: BTreeSet<usize> = BTreeSet::new();
+        for (place, at) in chain.iter().enumerate().filter(|(_, at)| rows[**at].beta >= 0.1) {
+            let Some(next) = next_of_crowd(rows, &chain, place) else {
+                continue;
+            };
+            let is_same = is_same_crowd(&rows[*at], &rows[next], 0.5);
+            if is_same {
+                same_as_former.insert(next);
+            }
+            if (place == 0 || is_new(place)) && !same_as_former.contains(at) {
+                *(if is_same { &mut again } else { &mut ended }) += 1.0;
+            }
+        }
+    }
+    let prior: [f64; 10] = std::array::from_fn(|k| if k == 0 { 0.94 } else { 0.06 / 9.0 });
+    let mut rates = prior;
+    for _ in 0..20 {
+        let mut sums = prior.map(|p| 50.0 * p);
+        for (results, failures) in &tests {
+            let log: [f64; 10] = std::array::from_fn(|k| {
+                rates[k].ln() + failures * THETA[k].ln() + (results - failures) * (1.0 - THETA[k]).ln()
+            });
+            let top = log.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let weights = log.map(|log| (log - top).exp());
+            let total: f64 = weights.iter().sum();
+            for (sum, weight) in sums.iter_mut().zip(weights) {
+                *sum += weight / total;
+            }
+        }
+        rates = sums.map(|sum| sum / (50.0 + tests.len() as f64));
+    }
+    StableBranch {
+        breaks: f64::min(1.0, lasted / expected),
+        crowds: f64::min(1.0, again / ended),
+        rates,
+    }
+}
+
+/// The parts of a test's results. `learned` is given for the failures of the stable branch.
+fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> (Vec<Six>, Vec<usize>) {
     let mut order: Vec<usize> = (0..rows.len())
         .filter(|i| rows[*i].results.contains_key(&test))
         .collect();
@@ -129,13 +212,14 @@ fn six_of_test(rows: &[Row], test: u32) -> (Vec<Six>, Vec<usize>) {
     let other = branches_break(rows, &chains).max(0.0006);
     let passes: Vec<(f64, Vec<Six>)> = THETA
         .iter()
-        .map(|theta| one_rate(&results, *theta, other))
+        .map(|theta| one_rate(&results, *theta, other, learned))
         .collect();
     let top = passes
         .iter()
         .map(|(log, _)| *log)
         .fold(f64::NEG_INFINITY, f64::max);
-    let weight = |k: usize| (if k == 0 { 0.94 } else { 0.06 / 9.0 }) * (passes[k].0 - top).exp();
+    let usual = |k: usize| if k == 0 { 0.94 } else { 0.06 / 9.0 };
+    let weight = |k: usize| learned.map_or(usual(k), |learned| learned.rates[k]) * (passes[k].0 - top).exp();
     let total: f64 = (0..10).map(weight).sum();
     let mixed = (0..results.len())
         .map(|i| std::array::from_fn(|part| (0..10).map(|k| weight(k) / total * passes[k].1[i][part]).sum()))
@@ -144,7 +228,12 @@ fn six_of_test(rows: &[Row], test: u32) -> (Vec<Six>, Vec<usize>) {
 }
 
 /// The logarithm of the likelihood at one flake rate, and the parts of each result, given all results.
-fn one_rate(results: &[RowOfTest<'_>], theta: f64, other: f64) -> (f64, Vec<Six>) {
+fn one_rate(
+    results: &[RowOfTest<'_>],
+    theta: f64,
+    other: f64,
+    learned: Option<&StableBranch>,
+) -> (f64, Vec<Six>) {
     // The shares of each chain: this (n), earlier (e), before (i), drift (r), good. The good share is stored, because 1
     // minus the others would have no correct digits where it is tiny.
     let mut shares: BTreeMap<(String, Option<String>), [f64; 5]> = BTreeMap::new();
@@ -168,13 +257,51 @@ fn one_rate(results: &[RowOfTest<'_>], theta: f64, other: f64) -> (f64, Vec<Six>
         } else {
             base.map_or(0.0, |s| 0.7 * s.iter().take(4).sum::<f64>())
         };
-        let (stable_breaks, stable_mends) = here.row.stable_rates;
+        let (usually_breaks, stable_mends) = here.row.stable_rates;
+        let stable_breaks = usually_breaks * learned.map_or(1.0, |learned| learned.breaks);
+        let chi = here.chi * learned.filter(|_| stable).map_or(1.0, |learned| learned.crowds);
         let mut h = if stable { stable_breaks } else { other };
+        let is_new = last_here.is_some_and(|last| last.row.revision != here.row.revision);
+        if learned.is_some()
+            && stable
+            && is_new
+            && here.row.results[&here.test].0 == 'F'
+            && here.row.beta < 0.1
+        {
+            // The branches of this variant whose last result failed within a day: one may be merged now.
+            let of_variant = before
+                .iter()
+                .filter(|s| s.variant == here.variant && !s.is_stable());
+            let branches: BTreeSet<&Option<String>> = of_variant.map(|s| &s.branch).collect();
+            let streaks = branches.into_iter().filter_map(|branch| {
+                let own = before
+                    .iter()
+                    .filter(|s| s.variant == here.variant && s.branch == *branch && s.row.beta < 0.1);
+                let failing: Vec<_> = own
+                    .rev()
+                    .take_while(|s| s.row.results[&s.test].0 == 'F')
+                    .collect();
+                let at = failing.first()?.row.at;
+                (here.row.at - at <= 86_400_000).then_some(failing.len())
+            });
+            if let Some(streak) = streaks.max() {
+                h += (1.0 - h) * 0.2 * other / (other + theta.powi(streak as i32));
+            }
+        }
         if let Some(sibling) = sibling {
             let n = shares[&(before[sibling].variant.clone(), before[sibling].branch.clone())][0];
             h = 0.85 * n + 0.15 * h * (1.0 - n);
         }
-        let x = here.chi * here.row.beta / (1.0 + here.chi * here.row.beta);
+        let beta = here.row.beta;
+        // Another variant of the same run that failed shares the run's faults.
+        let in_same_run = sibling.filter(|sibling| {
+            let other = before[*sibling].row;
+            last_here.is_none_or(|last| last.row.revision != here.row.revision)
+                && other.number == here.row.number
+                && other.results[&here.test].0 != 'P'
+        });
+        let x = chi * beta * in_same_run.map_or(1.0, |_| 0.15);
+        let x = x / (1.0 + x);
         let d = match here.witnesses.branches {
             0 => 0.0,
             1 => f64::min(0.3, 2.0 * other),
@@ -222,41 +349,56 @@ fn one_rate(results: &[RowOfTest<'_>], theta: f64, other: f64) -> (f64, Vec<Six>
             }
         };
         let b: f64 = next.iter().sum();
-        let p1 = 1.0 - (1.0 - theta) * (1.0 - here.row.beta);
-        let (lg, lb) = here.row.likelihood(here.test, p1);
         let still_good = good * (1.0 - brk)
             + if last_here.is_some() {
                 was_broken * (1.0 - keep)
             } else {
                 0.0
             };
+        let background = in_same_run.map_or(beta, |sibling| {
+            0.85 * f64::min(1.0, parts[sibling][1] / still_good) + 0.15 * beta
+        });
+        let p1 = 1.0 - (1.0 - theta) * (1.0 - background);
+        let (lg, lb) = here.row.likelihood(here.test, p1);
         let z = still_good * lg + b * lb;
         log += z.ln();
         let [n, e, i, r] = next.map(|share| share * lb / z);
         let g = still_good * lg / z;
-        parts.push([g * (1.0 - here.row.beta / p1), g * here.row.beta / p1, r, i, e, n]);
-        steps.push((
-            lg,
-            lb,
-            keep,
-            brk,
-            sibling.filter(|_| last_here.is_none_or(|l| l.row.revision != here.row.revision)),
-        ));
+        parts.push([g * (1.0 - background / p1), g * background / p1, r, i, e, n]);
+        let sibling = sibling.filter(|_| last_here.is_none_or(|l| l.row.revision != here.row.revision));
+        steps.push((lg, lb, keep, brk, sibling, in_same_run.is_some()));
         shares.insert(chain, [n, e, i, r, g]);
     }
     let mut message: BTreeMap<(String, Option<String>), (f64, f64)> = BTreeMap::new();
-    let mut extra = vec![1.0; results.len()];
+    // The factors of the later variants for the six parts.
+    let mut extra = vec![[1.0; 6]; results.len()];
     for index in (0..results.len()).rev() {
-        let chain = (results[index].variant.clone(), results[index].branch.clone());
+        let here = &results[index];
+        let chain = (here.variant.clone(), here.branch.clone());
         let (gg, gb) = message.get(&chain).copied().unwrap_or((1.0, 1.0));
-        let factors = [gg, gg, gb, gb, gb, gb * extra[index]];
-        let products: Vec<f64> = (0..6).map(|p| parts[index][p] * factors[p]).collect();
+        let factors = [gg, gg, gb, gb, gb, gb];
+        let products: Vec<f64> = (0..6)
+            .map(|p| parts[index][p] * factors[p] * extra[index][p])
+            .collect();
         let total: f64 = products.iter().sum();
         parts[index] = std::array::from_fn(|p| products[p] / total);
-        let (lg, lb, keep, brk, sibling) = steps[index];
+        let (lg, lb, keep, brk, sibling, in_same_run) = steps[index];
         let (g, b) = (lg * gg, lb * gb);
         if let Some(sibling) = sibling {
-            extra[sibling] = 0.85 * (b / g) * extra[index] + 0.15;
+            let next = extra[index];
+            let on_good = |background: f64| {
+                let p1 = 1.0 - (1.0 - theta) * (1.0 - background);
+                let crowd = background / p1;
+                here.row.likelihood(here.test, p1).0 * gg * (crowd * next[1] + (1.0 - crowd) * next[0])
+            };
+            let beta = here.row.beta;
+            let (alone, crowd) = if in_same_run {
+                (on_good(0.15 * beta), on_good(0.85 + 0.15 * beta))
+            } else {
+                (on_good(beta), on_good(beta))
+            };
+            let this = 0.85 * b * next[5] + 0.15 * alone;
+            extra[sibling] = [1.0, crowd / alone, 1.0, 1.0, 1.0, this / alone];
         }
         let (to_good, to_broken) = ((1.0 - brk) * g + brk * b, (1.0 - keep) * g + keep * b);
         message.insert(
@@ -307,9 +449,10 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
             })
             .map(|i| (six[*i][0], text_at(*i).unwrap()))
             .collect();
-        let run: WeightedTexts = row(index)
-            .results
+        let run: WeightedTexts = rows
             .iter()
+            .filter(|other| other.number == row(index).number)
+            .flat_map(|other| &other.results)
             .filter(|(other, (letter, _))| **other != test && *letter != 'P')
             .filter_map(|(other, _)| text(row(index).number, *other).map(|t| (1.0, t)))
             .collect();
@@ -405,13 +548,17 @@ fn five(rows: &[Row], six: &[Six], order: &[usize], test: u32, index: usize) -> 
 }
 
 fn compare(causes: &[FailureCause], history: &History, rows: &[Row]) -> Result<(), TestCaseError> {
-    let mut known: BTreeMap<u32, (Vec<Six>, Vec<usize>)> = BTreeMap::new();
+    let learned = stable_branch(rows);
+    let mut known: BTreeMap<(u32, bool), (Vec<Six>, Vec<usize>)> = BTreeMap::new();
     for cause in causes {
+        let run = &history.runs[cause.run_index].run;
+        let is_run = |row: &&Row| row.number == run.number && *row.variant == *run.variant;
+        let row = rows.iter().find(is_run).unwrap();
+        let stable = chain_of(rows, row).1.as_deref() == Some("main");
         let (six, order) = known
-            .entry(cause.test)
-            .or_insert_with(|| six_of_test(rows, cause.test));
-        let number = history.runs[cause.run_index].run.number;
-        let index = order.iter().position(|i| rows[*i].number == number).unwrap();
+            .entry((cause.test, stable))
+            .or_insert_with(|| six_of_test(rows, cause.test, stable.then_some(&learned)));
+        let index = order.iter().position(|i| is_run(&&rows[*i])).unwrap();
         let plain = five(rows, six, order, cause.test, index);
         let p = cause.probabilities;
         let engine = [
@@ -506,6 +653,11 @@ proptest! {
 
     #[test]
     fn the_causes_agree_over_long_histories(history in history::long()) {
+        check(&history, history::end())?;
+    }
+
+    #[test]
+    fn the_causes_agree_over_runs_of_several_variants(history in history::matrix()) {
         check(&history, history::end())?;
     }
 }

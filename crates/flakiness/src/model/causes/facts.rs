@@ -40,6 +40,8 @@ pub struct CauseFacts {
     pub stable_last_failed: Option<bool>,
     /// The number of failed stable runs at the end.
     pub stable_streak: u32,
+    /// The failing streaks of all tests in the window, for a failure on the stable branch; else none.
+    pub stable_streaks: EndedStreaks,
     /// Whether a crowd of failures is at least as probable as a change outside of the code.
     pub in_crowd: bool,
     /// Other runs with a pass, or with a failure that is a flake with a probability of at least 0.5.
@@ -71,6 +73,15 @@ pub struct CauseFacts {
     pub recognisable: bool,
     /// The places where the same error occurred.
     pub same_error: SameError,
+}
+
+/// The failing streaks on the stable branch that are known to have lasted or passed again. Mass failures do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EndedStreaks {
+    /// Those of at least three failures in a row.
+    pub lasted: u32,
+    /// All of them.
+    pub all: u32,
 }
 
 /// How often the error of a failure occurred elsewhere in the window.

@@ -108,6 +108,7 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
             });
         results.push(ResultFacts {
             chain: place(&mut chains, (letter.branch, letter.variant)),
+            run: results.len(),
             revision,
             outcome: match letter.letter {
                 'P' => Outcome::Passed,
@@ -148,6 +149,7 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
     let sequence = Sequence {
         chains: facts,
         results,
+        asks_for_stable: false,
     };
     let smoothed = smooth(&sequence, 0.0005, &PRIOR);
     let index = ordered.iter().position(|letter| *letter == wanted).unwrap();

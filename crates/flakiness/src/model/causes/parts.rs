@@ -11,10 +11,13 @@ use std::{array::from_fn, collections::BTreeMap};
 
 use assay_domain::timestamp::Timestamp;
 
-use crate::model::{
-    BRANCHES_MEND, CAUGHT, FIRST_STABLE, GRID, INHERITED, Likelihood, Outcome, PerRate, RATES,
-    SAME_REVISION_MENDS, SIBLING, Step, break_beside_sibling, project_rates::USUALLY_UNRELIABLE,
-    same_revision_breaks,
+use crate::{
+    config::MASS_FAILURE,
+    model::{
+        BRANCHES_MEND, CAUGHT, FIRST_STABLE, GRID, INHERITED, Likelihood, MERGED_WITHIN_MS, Outcome, PerRate,
+        RATES, SAME_REVISION_MENDS, SIBLING, Step, breaks_like_branch, breaks_like_sibling,
+        project_rates::USUALLY_UNRELIABLE, same_revision_breaks,
+    },
 };
 
 /// The number of parts.
@@ -62,6 +65,9 @@ const FACTORS: usize = 32;
 pub(crate) struct Sequence {
     pub(crate) chains: Vec<ChainFacts>,
     pub(crate) results: Vec<ResultFacts>,
+    /// Whether the causes of the stable branch's failures are asked for. Then a stable revision may break what a branch
+    /// broke before that it merged.
+    pub(crate) asks_for_stable: bool,
 }
 
 /// A chain of the sequence.
@@ -78,6 +84,8 @@ pub(crate) struct ChainFacts {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResultFacts {
     pub(crate) chain: usize,
+    /// Its run, which may have several variants.
+    pub(crate) run: usize,
     pub(crate) revision: usize,
     pub(crate) outcome: Outcome,
     /// The background of its run.
@@ -107,8 +115,12 @@ struct Link {
     step: Step,
     /// The previous result on its branch, if that is another variant's at this revision.
     sibling: Option<usize>,
+    /// The same, if both belong to one run and the sibling failed: the run may have failed the test on both.
+    in_same_run: Option<usize>,
     /// The time since the previous result of its chain; 0 if there is none.
     apart_ms: i64,
+    /// For a failure on a new revision of the stable branch: the failing streak of a branch that it may have merged.
+    merged_streak: Option<u32>,
 }
 
 /// The state of a chain under each flake rate: good, or broken by one of four causes. All add up to 1.
@@ -162,14 +174,49 @@ pub(crate) fn smooth(sequence: &Sequence, on_branches: f64, prior: &PerRate) -> 
     }
 }
 
-fn posterior(prior: &PerRate, log_likelihood: &PerRate) -> PerRate {
+/// The posterior of the flake rates. The likelihoods may have any common factor.
+pub(crate) fn posterior(prior: &PerRate, log_likelihood: &PerRate) -> PerRate {
     let top = log_likelihood.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weights: PerRate = from_fn(|k| prior[k] * (log_likelihood[k] - top).exp());
     let total: f64 = weights.iter().sum();
     weights.map(|weight| weight / total)
 }
 
+/// The failures in a row at the end of a chain. Mass failures do not count.
+#[derive(Debug, Clone, Copy)]
+struct FailingEnd {
+    streak: u32,
+    at: Timestamp,
+}
+
+/// The failing ends of chains off the stable branch, by chain.
+struct FailingEnds(Vec<Option<FailingEnd>>);
+
+impl FailingEnds {
+    fn add(&mut self, result: &ResultFacts) {
+        if result.beta >= MASS_FAILURE {
+            return;
+        }
+        let end = &mut self.0[result.chain];
+        let streak = end.map_or(0, |end| end.streak);
+        *end = result.outcome.failed().then_some(FailingEnd {
+            streak: streak + 1,
+            at: result.started_at,
+        });
+    }
+
+    /// The longest streak of a branch that ended shortly before a stable result, on the same variant.
+    fn longest(&self, sequence: &Sequence, stable: &ResultFacts) -> Option<u32> {
+        let of_variant = sequence.chains.iter().zip(&self.0);
+        let ends = of_variant.filter_map(|(chain, end)| end.filter(|_| chain.base == Some(stable.chain)));
+        ends.filter(|end| stable.started_at.since_ms(end.at) <= MERGED_WITHIN_MS)
+            .map(|end| end.streak)
+            .max()
+    }
+}
+
 fn links(sequence: &Sequence) -> Vec<Link> {
+    let mut failing_ends = FailingEnds(vec![None; sequence.chains.len()]);
     let mut last_of_chain: Vec<Option<usize>> = vec![None; sequence.chains.len()];
     let branches = sequence.chains.iter().map(|chain| chain.branch + 1).max();
     let mut last_of_branch: Vec<Option<usize>> = vec![None; branches.unwrap_or(0)];
@@ -185,13 +232,30 @@ fn links(sequence: &Sequence) -> Vec<Link> {
             let sibling = &sequence.results[*sibling];
             sibling.revision == result.revision && sibling.chain != result.chain
         });
+        let in_same_run = sibling.filter(|sibling| {
+            let sibling = &sequence.results[*sibling];
+            step.is_new_code() && sibling.run == result.run && sibling.outcome.had_failure()
+        });
         let apart_ms = before.map_or(0, |before| {
             result.started_at.since_ms(sequence.results[before].started_at)
         });
+        let may_be_merged = sequence.asks_for_stable
+            && chain.stable
+            && step == Step::NewRevision
+            && result.outcome.failed()
+            && result.beta < MASS_FAILURE;
+        let merged_streak = may_be_merged
+            .then(|| failing_ends.longest(sequence, result))
+            .flatten();
+        if !chain.stable {
+            failing_ends.add(result);
+        }
         links.push(Link {
             step,
             sibling,
+            in_same_run,
             apart_ms,
+            merged_streak,
         });
     }
     links
@@ -202,8 +266,19 @@ struct Forward {
     log_likelihood: PerRate,
     /// By result.
     steps: Vec<ForwardStep>,
-    /// The state after each failure, with the index of its result.
-    failures: Vec<(usize, Shares)>,
+    /// Ascending by result.
+    failures: Vec<ForwardFailure>,
+}
+
+/// The part of the forward pass that the parts of a failure need.
+#[derive(Debug, Clone, Copy)]
+struct ForwardFailure {
+    /// Its result.
+    index: usize,
+    /// The state after it.
+    shares: Shares,
+    /// The share of a good test's failures here that the run causes.
+    crowd: PerRate,
 }
 
 /// The part of the forward pass that the backward pass needs of a result.
@@ -224,12 +299,17 @@ impl Forward {
         };
         let mut product = [1.0; GRID];
         for (index, (result, link)) in sequence.results.iter().zip(links).enumerate() {
-            let likelihood = Likelihood::of(result.outcome, result.beta);
             let Prediction {
                 shares,
                 keeps,
                 breaks,
             } = predict(sequence, &states, result, link, on_branches);
+            let backgrounds = link.in_same_run.map_or([result.beta; GRID], |sibling| {
+                let crowd = forward.crowd_of(sibling);
+                // Given that the code is good here. If the revision broke the sibling, it is bad more probably.
+                from_fn(|k| with_sibling((crowd[k] / shares.good[k]).min(1.0), result.beta))
+            });
+            let likelihood = Likelihood::with_backgrounds(result.outcome, &backgrounds);
             let state = &mut states[result.chain];
             for (k, product) in product.iter_mut().enumerate() {
                 let (good, broken) = (likelihood.good[k], likelihood.broken);
@@ -249,7 +329,11 @@ impl Forward {
                 }
             }
             if result.outcome.had_failure() {
-                forward.failures.push((index, *state));
+                forward.failures.push(ForwardFailure {
+                    index,
+                    shares: *state,
+                    crowd: crowd_shares(&backgrounds),
+                });
             }
             forward.steps.push(ForwardStep {
                 likelihood,
@@ -258,6 +342,83 @@ impl Forward {
             });
         }
         forward
+    }
+
+    /// The probability that a failure is the run's fault.
+    fn crowd_of(&self, failure: usize) -> PerRate {
+        let found = self
+            .failures
+            .binary_search_by_key(&failure, |failure| failure.index);
+        found.map_or(ZERO, |place| {
+            let ForwardFailure { shares, crowd, .. } = &self.failures[place];
+            from_fn(|k| shares.good[k] * crowd[k])
+        })
+    }
+}
+
+/// The share of a good test's failures that the run causes.
+fn crowd_shares(backgrounds: &PerRate) -> PerRate {
+    from_fn(|k| backgrounds[k] / (1.0 - (1.0 - RATES[k]) * (1.0 - backgrounds[k])))
+}
+
+/// The background of a result, if its sibling in the same run failed because of the run with this probability.
+fn with_sibling(crowd: f64, beta: f64) -> f64 {
+    SIBLING * crowd + (1.0 - SIBLING) * beta
+}
+
+/// The factors of the later variants for the parts of the one before them.
+#[derive(Debug, Clone, Copy)]
+struct OfSibling {
+    flake: PerRate,
+    crowd: PerRate,
+    this: PerRate,
+    others: PerRate,
+}
+
+impl OfSibling {
+    const NONE: Self = Self {
+        flake: [1.0; GRID],
+        crowd: [1.0; GRID],
+        this: [1.0; GRID],
+        others: [1.0; GRID],
+    };
+
+    /// The factors of a result for its sibling. `next` has those of the variants after it.
+    fn of(
+        result: &ResultFacts,
+        in_same_run: bool,
+        step: &ForwardStep,
+        (later_good, later_broken): (&PerRate, &PerRate),
+        next: &Self,
+    ) -> Self {
+        let good = |background: f64| {
+            let likelihood = Likelihood::of(result.outcome, background).good;
+            let crowd = crowd_shares(&[background; GRID]);
+            let next = |k: usize| crowd[k] * next.crowd[k] + (1.0 - crowd[k]) * next.flake[k];
+            from_fn(|k| likelihood[k] * later_good[k] * next(k))
+        };
+        let alone: PerRate = good(if in_same_run {
+            with_sibling(0.0, result.beta)
+        } else {
+            result.beta
+        });
+        let crowd = if in_same_run {
+            good(with_sibling(1.0, result.beta))
+        } else {
+            alone
+        };
+        let this: PerRate = from_fn(|k| {
+            let broken = step.likelihood.broken * later_broken[k] * next.this[k];
+            SIBLING * broken + (1.0 - SIBLING) * alone[k]
+        });
+        // Without a common factor, those of many variants would be too large for an `f64`.
+        let most = |k: usize| alone[k].max(crowd[k]).max(this[k]).max(f64::MIN_POSITIVE);
+        Self {
+            flake: from_fn(|k| alone[k] / most(k)),
+            crowd: from_fn(|k| crowd[k] / most(k)),
+            this: from_fn(|k| this[k] / most(k)),
+            others: from_fn(|k| alone[k] / most(k)),
+        }
     }
 }
 
@@ -268,25 +429,22 @@ fn backward(sequence: &Sequence, links: &[Link], forward: &Forward, weights: &Pe
     // The probability of a chain's later results, if the code is good and if it is broken.
     let mut later = vec![([1.0; GRID], [1.0; GRID]); sequence.chains.len()];
     // The factor of the next variant for the one before it.
-    let mut by_sibling: BTreeMap<usize, PerRate> = BTreeMap::new();
+    let mut by_sibling: BTreeMap<usize, OfSibling> = BTreeMap::new();
     for (index, (step, link)) in forward.steps.iter().zip(links).enumerate().rev() {
         let result = &sequence.results[index];
         let (later_good, later_broken) = &mut later[result.chain];
-        let of_sibling = by_sibling.remove(&index);
-        if let Some(((_, shares), earlier)) = failures.split_last().filter(|((of, _), _)| *of == index) {
+        let of_sibling = by_sibling.remove(&index).unwrap_or(OfSibling::NONE);
+        if let Some((failure, earlier)) = failures
+            .split_last()
+            .filter(|(failure, _)| failure.index == index)
+        {
             failures = earlier;
-            let later_this =
-                of_sibling.map_or(*later_broken, |factor| from_fn(|k| later_broken[k] * factor[k]));
-            let later = (&*later_good, &*later_broken, &later_this);
-            parts[index] = Some(mixed(result, shares, later, weights));
+            let later = (&*later_good, &*later_broken, &of_sibling);
+            parts[index] = Some(mixed(failure, later, weights));
         }
         if let Some(sibling) = link.sibling.filter(|_| link.step != Step::SameRevision) {
-            let next = of_sibling.unwrap_or([1.0; GRID]);
-            let factor = from_fn(|k| {
-                let broken = step.likelihood.broken * later_broken[k];
-                let good = step.likelihood.good[k] * later_good[k];
-                SIBLING * broken / good * next[k] + 1.0 - SIBLING
-            });
+            let later = (&*later_good, &*later_broken);
+            let factor = OfSibling::of(result, link.in_same_run.is_some(), step, later, &of_sibling);
             by_sibling.insert(sibling, factor);
         }
         for k in 0..GRID {
@@ -302,26 +460,24 @@ fn backward(sequence: &Sequence, links: &[Link], forward: &Forward, weights: &Pe
     parts
 }
 
-/// The parts of a failure with this state after it. `later` has the probabilities of the later results, if the code is
-/// good, broken, and broken by this revision.
+/// The parts of a failure. `later` has the probabilities of the later results, if the code is good and if it is broken,
+/// and the factors of the next variant.
 fn mixed(
-    result: &ResultFacts,
-    shares: &Shares,
-    (later_good, later_broken, later_this): (&PerRate, &PerRate, &PerRate),
+    ForwardFailure { shares, crowd, .. }: &ForwardFailure,
+    (later_good, later_broken, of_sibling): (&PerRate, &PerRate, &OfSibling),
     weights: &PerRate,
 ) -> Parts {
     let mut mixed = [0.0; PARTS];
     for k in 0..GRID {
-        let fails = 1.0 - (1.0 - RATES[k]) * (1.0 - result.beta);
-        let crowd = result.beta / fails;
         let good = shares.good[k] * later_good[k];
+        let later_others = later_broken[k] * of_sibling.others[k];
         let mut parts = [0.0; PARTS];
-        parts[FLAKE] = good * (1.0 - crowd);
-        parts[CROWD] = good * crowd;
-        parts[DRIFT] = shares.drift[k] * later_broken[k];
-        parts[BEFORE] = shares.before[k] * later_broken[k];
-        parts[EARLIER] = shares.earlier[k] * later_broken[k];
-        parts[THIS] = shares.this[k] * later_this[k];
+        parts[FLAKE] = good * (1.0 - crowd[k]) * of_sibling.flake[k];
+        parts[CROWD] = good * crowd[k] * of_sibling.crowd[k];
+        parts[DRIFT] = shares.drift[k] * later_others;
+        parts[BEFORE] = shares.before[k] * later_others;
+        parts[EARLIER] = shares.earlier[k] * later_others;
+        parts[THIS] = shares.this[k] * later_broken[k] * of_sibling.this[k];
         let total: f64 = parts.iter().sum();
         for (mixed, part) in mixed.iter_mut().zip(parts) {
             *mixed += weights[k] * part / total;
@@ -349,16 +505,19 @@ fn predict(
         states[base].broken().map(|broken| INHERITED * broken)
     });
     let (stable_breaks, stable_mends) = result.stable_rates;
-    let alone = if chain.stable { stable_breaks } else { on_branches };
-    let h = match link.sibling {
-        Some(sibling) => {
-            let broke = states[sequence.results[sibling].chain].this;
-            broke.map(|broke| break_beside_sibling(alone, broke))
-        }
-        None if link.step == Step::First => [2.0 * alone; GRID],
-        None => [alone; GRID],
+    let alone = [if chain.stable { stable_breaks } else { on_branches }; GRID];
+    let alone = match link.merged_streak {
+        Some(streak) => breaks_like_branch(streak, &alone, &[on_branches; GRID]),
+        None => alone,
     };
-    let crowd = result.chi * result.beta / (1.0 + result.chi * result.beta);
+    let h = match link.sibling {
+        Some(sibling) => breaks_like_sibling(&alone, &states[sequence.results[sibling].chain].this),
+        None if link.step == Step::First => alone.map(|alone| 2.0 * alone),
+        None => alone,
+    };
+    // A crowd on two variants of one run is one crowd: the sibling's says already what it comes from.
+    let crowd = link.in_same_run.map_or(1.0, |_| 1.0 - SIBLING) * result.chi * result.beta;
+    let crowd = crowd / (1.0 + crowd);
     let drift = match result.witnesses {
         0 => 0.0,
         1 => WITNESSES.0 * on_branches,

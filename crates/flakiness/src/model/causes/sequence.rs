@@ -72,6 +72,7 @@ impl TestResults {
         let each = of_test.iter().zip(&witnesses);
         let results = each.map(|((position, entry), witnesses)| ResultFacts {
             chain: chains.get(&entry.chain).copied().unwrap_or(0),
+            run: timeline.run_of.get(*position).copied().unwrap_or(*position),
             revision: entry.revision,
             outcome: outcome(entry, test),
             beta: background.beta.get(*position).copied().unwrap_or(0.0),
@@ -86,6 +87,7 @@ impl TestResults {
             sequence: Sequence {
                 chains: facts,
                 results,
+                asks_for_stable: false,
             },
             positions,
             witnesses,
@@ -128,7 +130,5 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
     facts
 }
 fn outcome(entry: &Entry<'_>, test: TestOrdinal) -> Outcome {
-    let failure = entry.failures.binary_search_by_key(&test, |failure| failure.test);
-    let failure = failure.ok().and_then(|place| entry.failures.get(place));
-    Outcome::of(failure, entry.observed.repetition(test))
+    Outcome::of(entry.failure(test), entry.observed.repetition(test))
 }

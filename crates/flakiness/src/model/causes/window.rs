@@ -10,6 +10,7 @@ use super::{
     facts::{CauseFacts, FailureCounts, TestDiagnosis, WindowContext},
     parts::{self, BEFORE, BRANCHES_BREAK_AT_LEAST, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
     sequence::{self, TestResults},
+    stable_branch::StableBranch,
     texts::{ErrorTexts, WindowTexts},
 };
 use crate::{engine::Engine, model::background::Background, port::Diagnose, timeline::Timeline};
@@ -189,7 +190,8 @@ impl<'h> WindowModel<'h> {
 
     /// The causes of the failures of the runs for whose numbers `is_requested` holds.
     fn causes(&self, is_requested: impl Fn(i32) -> bool) -> Vec<FailureCause> {
-        let mut by_test: BTreeMap<TestOrdinal, Vec<usize>> = BTreeMap::new();
+        // Of the stable branch and of others: the window teaches other figures for the stable one.
+        let mut by_test: BTreeMap<(TestOrdinal, bool), Vec<usize>> = BTreeMap::new();
         let mut runs: BTreeMap<usize, FailureCounts> = BTreeMap::new();
         for ((position, entry), run) in self
             .timeline
@@ -201,28 +203,40 @@ impl<'h> WindowModel<'h> {
             if is_requested(entry.observed.run.number) {
                 runs.entry(*run)
                     .or_insert_with(|| FailureCounts::of(&self.timeline, self.texts, *run));
+                let chain = self.timeline.chains.get(entry.chain);
+                let stable = chain.is_some_and(|chain| chain.stable);
                 for failure in entry.failures.iter() {
-                    by_test.entry(failure.test).or_default().push(position);
+                    by_test.entry((failure.test, stable)).or_default().push(position);
                 }
             }
         }
         let by_test: Vec<_> = by_test.into_iter().collect();
+        let is_stable = |((_, stable), _): &((TestOrdinal, bool), Vec<usize>)| *stable;
+        let learned = by_test
+            .iter()
+            .any(is_stable)
+            .then(|| StableBranch::learn(&self.timeline, &self.background));
         let mut causes: Vec<(usize, FailureCause)> = by_test
             .par_iter()
-            .flat_map_iter(|(test, positions)| self.causes_of_test(*test, positions, &runs))
+            .flat_map_iter(|((test, stable), positions)| {
+                let learned = learned.as_ref().filter(|_| *stable);
+                self.causes_of_test(*test, positions, learned, &runs)
+            })
             .collect();
         causes.sort_by_key(|(run, cause)| (*run, cause.test, cause.run_index));
         causes.into_iter().map(|(_, cause)| cause).collect()
     }
 
-    /// The causes of a test's failures at these positions, each with its run.
+    /// The causes of a test's failures at these positions, each with its run. `learned` is given for those of the stable
+    /// branch.
     fn causes_of_test(
         &self,
         test: TestOrdinal,
         positions: &[usize],
+        learned: Option<&StableBranch>,
         runs: &BTreeMap<usize, FailureCounts>,
     ) -> Vec<(usize, FailureCause)> {
-        let results = TestResults::of(
+        let mut results = TestResults::of(
             &self.timeline,
             &self.order,
             &self.background,
@@ -231,7 +245,11 @@ impl<'h> WindowModel<'h> {
             test,
         );
         let on_branches = self.background.rates.branches_break.max(BRANCHES_BREAK_AT_LEAST);
-        let smoothed = parts::smooth(&results.sequence, on_branches, &parts::PRIOR);
+        if let Some(learned) = learned {
+            learned.apply(&mut results.sequence);
+        }
+        let prior = learned.map_or(&parts::PRIOR, |learned| &learned.rates);
+        let smoothed = parts::smooth(&results.sequence, on_branches, prior);
         let shared = WindowContext {
             timeline: &self.timeline,
             texts: self.texts,
@@ -252,6 +270,8 @@ impl<'h> WindowModel<'h> {
             let result = results.sequence.results.get(index)?;
             let entry = self.timeline.entries.get(*position)?;
             let run = *self.timeline.run_of.get(*position)?;
+            let mut facts = diagnosis.facts(index)?;
+            facts.stable_streaks = learned.map(|learned| learned.streaks).unwrap_or_default();
             Some((
                 run,
                 FailureCause {
@@ -262,7 +282,7 @@ impl<'h> WindowModel<'h> {
                     in_mass_failure: self.background.is_mass_failure(*position),
                     probabilities: Probabilities::of(&parts),
                     unreliable: 1.0 - smoothed.weights[0],
-                    facts: diagnosis.facts(index)?,
+                    facts,
                 },
             ))
         };

@@ -1,0 +1,199 @@
+//! What the causes of the stable branch's failures learn from its window: how often a revision breaks a test, how often a
+//! crowd is a breakage, and how many tests fail at which rate.
+//!
+//! A test that fails on a branch may fail because of anything that a change does. On the stable branch most failures pass
+//! again soon, and projects differ by a factor of a hundred in how many do. So the window decides.
+
+use std::collections::{BTreeMap, HashMap};
+
+use assay_domain::test::TestOrdinal;
+
+use super::{
+    facts::EndedStreaks,
+    parts::{PRIOR, Sequence, posterior},
+};
+use crate::{
+    model::{GRID, PerRate, RATES, Step, background::Background},
+    timeline::{Chain, Timeline},
+};
+
+/// The weight of the usual rate of breaking, in breakages. It is small because projects differ that much.
+const USUAL_BREAKAGES: f64 = 0.1;
+/// The failures in a row from which a breakage has lasted.
+const LASTS: u32 = 3;
+/// The crowds that a project of which nothing else is known has had: that failed again, and that did not.
+const USUAL_CROWDS: (f64, f64) = (0.3, 4.0);
+/// The weight of the usual flake rates, in tests.
+const USUAL_TESTS: f64 = 50.0;
+/// The rounds of expectation–maximization.
+const ROUNDS: u32 = 20;
+
+/// The figures that a window teaches about the failures of its stable branch.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StableBranch {
+    /// The factor for the usual rate at which a revision breaks a test, at most 1.
+    pub(crate) breaks: f64,
+    /// The factor for the odds that a crowd on a new revision comes from the change, at most 1.
+    pub(crate) crowds: f64,
+    /// The probability of each flake rate.
+    pub(crate) rates: PerRate,
+    /// The failing streaks that are over or have lasted, of all tests.
+    pub(crate) streaks: EndedStreaks,
+}
+
+impl StableBranch {
+    /// Learns from the stable chains of a window. Mass failures count as crowds only.
+    pub(crate) fn learn(timeline: &Timeline<'_>, background: &Background) -> Self {
+        let mut breakages = Breakages::default();
+        for chain in timeline.chains.iter().filter(|chain| chain.stable) {
+            breakages.add(timeline, background, chain);
+        }
+        let crowds = &background.crowds;
+        let again = USUAL_CROWDS.0 + f64::from(crowds.failed_again);
+        let ended = USUAL_CROWDS.1 + f64::from(crowds.ended);
+        Self {
+            breaks: ((USUAL_BREAKAGES + breakages.lasted) / (USUAL_BREAKAGES + breakages.expected)).min(1.0),
+            crowds: (again / ended).min(1.0),
+            rates: learn_rates(&breakages.tests),
+            streaks: breakages.streaks,
+        }
+    }
+
+    /// Makes a sequence one for failures of the stable branch: with the learned figures for its chains.
+    pub(crate) fn apply(&self, sequence: &mut Sequence) {
+        sequence.asks_for_stable = true;
+        for result in &mut sequence.results {
+            let chain = sequence.chains.get(result.chain);
+            if chain.is_some_and(|chain| chain.stable) {
+                result.stable_rates.0 *= self.breaks;
+                result.chi *= self.crowds;
+            }
+        }
+    }
+}
+
+/// The number of tests of a chain with these results, by (results, failures that passed again soon).
+type Tests = BTreeMap<(u32, u32), f64>;
+
+/// The failures of stable chains.
+#[derive(Debug, Default)]
+struct Breakages {
+    /// The breakages that the usual rates expect.
+    expected: f64,
+    /// The streaks that a new revision began and that lasted.
+    lasted: f64,
+    tests: Tests,
+    streaks: EndedStreaks,
+}
+
+/// The failures of a test in a row.
+#[derive(Debug, Clone, Copy)]
+struct Streak {
+    failures: u32,
+    /// Whether it began at a new revision.
+    of_revision: bool,
+}
+
+impl Breakages {
+    fn add(&mut self, timeline: &Timeline<'_>, background: &Background, chain: &Chain<'_>) {
+        let mut streaks: HashMap<TestOrdinal, Streak> = HashMap::new();
+        let mut passed_again: BTreeMap<TestOrdinal, u32> = BTreeMap::new();
+        let mut ran = vec![0_u64; timeline.words];
+        let mut results = 0.0;
+        let positions = chain.positions.clone();
+        for position in positions.filter(|position| !background.is_mass_failure(*position)) {
+            let Some(entry) = timeline.entries.get(position) else {
+                continue;
+            };
+            for (word, ran) in ran.iter_mut().enumerate() {
+                *ran |= timeline.seen_word(entry.observed, word);
+            }
+            let seen = f64::from(timeline.count_seen(entry.observed));
+            results += seen;
+            let is_new = entry.step == Step::NewRevision;
+            if is_new {
+                let breaks = background.rates.stable_breaks.get(position);
+                self.expected += seen * breaks.copied().unwrap_or(0.0);
+            }
+            streaks.retain(|test, streak| {
+                let failure = entry.failure(*test);
+                let ends = failure.map_or_else(
+                    || timeline.is_seen(entry.observed, *test),
+                    |failure| failure.recovered,
+                );
+                if ends && streak.failures < LASTS {
+                    *passed_again.entry(*test).or_default() += streak.failures;
+                    self.streaks.all += 1;
+                }
+                !ends
+            });
+            for failure in &*entry.failures {
+                if failure.recovered {
+                    *passed_again.entry(failure.test).or_default() += 1;
+                    continue;
+                }
+                let streak = streaks.entry(failure.test).or_insert(Streak {
+                    failures: 0,
+                    of_revision: is_new,
+                });
+                streak.failures += 1;
+                if streak.failures == LASTS {
+                    self.lasted += f64::from(u8::from(streak.of_revision));
+                    self.streaks.lasted += 1;
+                    self.streaks.all += 1;
+                }
+            }
+        }
+        self.add_tests(&ran, results, &passed_again);
+    }
+
+    /// Adds the tests of a chain, as if each had the mean number of results.
+    fn add_tests(&mut self, ran: &[u64], results: f64, passed_again: &BTreeMap<TestOrdinal, u32>) {
+        let tests: u32 = ran.iter().map(|word| word.count_ones()).sum();
+        if tests == 0 {
+            return;
+        }
+        let mean = rounded(results / f64::from(tests));
+        for failures in passed_again.values() {
+            *self.tests.entry((mean.max(*failures), *failures)).or_default() += 1.0;
+        }
+        let failed = crate::numbers::count(passed_again.len());
+        *self.tests.entry((mean, 0)).or_default() += f64::from(tests - failed);
+    }
+}
+
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a mean number of results is at least 0 and less than the runs of a window"
+)]
+fn rounded(mean: f64) -> u32 {
+    mean.round() as u32
+}
+
+/// The probability of each flake rate: the mode of their posterior, with [`PRIOR`] as [`USUAL_TESTS`] further tests, by
+/// expectation–maximization (Dempster, Laird and Rubin 1977) over a binomial mixture.
+fn learn_rates(tests: &Tests) -> PerRate {
+    let likelihoods: Vec<(PerRate, f64)> = tests
+        .iter()
+        .map(|((results, failures), tests)| {
+            let passes = f64::from(results - failures);
+            let log = RATES.map(|rate| f64::from(*failures) * rate.ln() + passes * (1.0 - rate).ln());
+            (posterior(&[1.0; GRID], &log), *tests)
+        })
+        .collect();
+    let all = USUAL_TESTS + tests.values().sum::<f64>();
+    let mut rates = PRIOR;
+    for _ in 0..ROUNDS {
+        let mut next = PRIOR.map(|prior| prior * USUAL_TESTS);
+        for (likelihood, tests) in &likelihoods {
+            let total: f64 = rates.iter().zip(likelihood).map(|(rate, l)| rate * l).sum();
+            for ((next, rate), l) in next.iter_mut().zip(rates).zip(likelihood) {
+                *next += tests * rate * l / total;
+            }
+        }
+        rates = next.map(|next| next / all);
+    }
+    rates
+}
