@@ -202,14 +202,17 @@ impl CauseSentences<'_> {
             _ => "; other tests failed with the same error",
         };
         let streaks = facts.stable_streaks;
-        let failures = if streaks.all == 1 { "failure" } else { "failures" };
-        let others = match streaks.all {
-            0 => String::new(),
-            all => format!(
-                "; {} of {all} {failures}{} lasted three runs",
+        // With hindsight, the streak of this failure is one of them.
+        let others = if streaks.all == 0 || self.knowledge == Knowledge::Hindsight {
+            String::new()
+        } else {
+            let counted = if streaks.all == 1 { "streak" } else { "streaks" };
+            format!(
+                "; {} of {} failing {counted} of all tests{} lasted three runs",
                 streaks.lasted,
+                streaks.all,
                 self.on_stable()
-            ),
+            )
         };
         format!(
             "First failure after {} passed runs on good code{error}{others}",
@@ -348,4 +351,81 @@ fn uncapitalized(sentence: &str) -> String {
     let mut rest = sentence.chars();
     rest.next()
         .map_or_else(String::new, |first| first.to_lowercase().chain(rest).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_domain::{
+        cause::Knowledge,
+        observation::{Bitmap, Failure, History, RunEnding, RunFacts, RunObservations},
+        timestamp::{DAY_MS, Timestamp},
+    };
+    use assay_flakiness::{Diagnose as _, Engine, ErrorTexts};
+
+    use super::explanation;
+
+    /// Forty runs of `main`, four a day; the test of the same number failed in each of the `failing` ones. Then test 0
+    /// fails.
+    fn sentence(failing: u32, branch: Option<&str>, knowledge: Knowledge) -> String {
+        let run = |number: u32| {
+            let mut present = Bitmap::default();
+            (0..100).for_each(|test| present.insert(test));
+            let is_failing = number == 41 || (1..=failing).contains(&number);
+            let failure = is_failing.then_some(Failure {
+                test: number % 41,
+                recovered: false,
+                failed_attempts: 1,
+                lost_ms: None,
+            });
+            RunObservations {
+                other_names: Vec::new(),
+                run: RunFacts {
+                    id: format!("run-{number}").into(),
+                    number: i32::try_from(number).unwrap(),
+                    started_at: Timestamp::from_unix_ms(i64::from(number) * DAY_MS / 4),
+                    branch: branch.map(Into::into),
+                    revision: Some(format!("{number:08}").into()),
+                    variant: "".into(),
+                },
+                present,
+                skipped: Bitmap::default(),
+                untimed: Bitmap::default(),
+                failures: failure.into_iter().collect(),
+                ending: RunEnding::default(),
+                repeated: Vec::new(),
+            }
+        };
+        let history = History {
+            stable_branch: "main".into(),
+            tests: 100,
+            runs: (1..=41).map(run).collect(),
+        };
+        let now = history.runs.last().unwrap().run.started_at;
+        let causes = Engine::default().causes_of_run(&history, &ErrorTexts::new(), 41, knowledge, now);
+        explanation(&history, &causes[0], knowledge)
+    }
+
+    #[test]
+    fn a_first_failure_of_main_is_put_beside_the_earlier_ones() {
+        let first = "First failure after 40 passed runs on good code";
+        let streaks = |failing| sentence(failing, Some("main"), Knowledge::AtTheTime);
+        assert_eq!(
+            streaks(12),
+            format!("{first}; 0 of 12 failing streaks of all tests on main lasted three runs")
+        );
+        assert_eq!(
+            streaks(1),
+            format!("{first}; 0 of 1 failing streak of all tests on main lasted three runs")
+        );
+        assert_eq!(
+            sentence(12, None, Knowledge::AtTheTime),
+            format!("{first}; 0 of 12 failing streaks of all tests lasted three runs")
+        );
+    }
+
+    #[test]
+    fn with_hindsight_no_streaks_are_counted() {
+        let sentence = sentence(12, Some("main"), Knowledge::Hindsight);
+        assert_eq!(sentence, "First failure after 40 passed runs on good code");
+    }
 }

@@ -4,10 +4,13 @@
 //! long as the same tests fail in every run since: then the code is broken. When they pass, its runs are left out again,
 //! because a crowd that ended says nothing about a single test.
 
+use std::collections::BTreeMap;
+
 use assay_domain::observation::Bitmap;
 
 use crate::{
     config::MASS_FAILURE,
+    model::Step,
     numbers::{count, share},
     timeline::{Chain, Entry, Timeline},
 };
@@ -63,20 +66,22 @@ fn count_seen(timeline: &Timeline<'_>, failed_in: &Entry<'_>, ran_in: &Entry<'_>
 pub(crate) struct Crowds {
     /// The tests that count although their run is a mass failure, by position: the code broke them, and they still fail.
     pub(crate) lasting: Vec<Option<Bitmap>>,
-    /// The crowds that began on a new revision and failed again in the next run.
+    /// The runs in which a crowd began on a new revision, and failed again in the next run on any variant.
     pub(crate) failed_again: u32,
-    /// Those that did not.
+    /// Those in which none did.
     pub(crate) ended: u32,
 }
 
 /// Finds the crowds of the stable chains.
 pub(crate) fn find(timeline: &Timeline<'_>, beta: &[f64]) -> Crowds {
     let mut lasting = vec![None; timeline.entries.len()];
-    let (mut failed_again, mut ended) = (0, 0);
+    let mut fails_again_by_run: BTreeMap<usize, bool> = BTreeMap::new();
     for chain in timeline.chains.iter().filter(|chain| chain.stable) {
         let links = Links::of(timeline, chain, beta);
-        failed_again += links.failed_again;
-        ended += links.ended;
+        for (position, again) in &links.begun {
+            let run = timeline.run_of.get(*position).copied().unwrap_or(*position);
+            *fails_again_by_run.entry(run).or_default() |= again;
+        }
         for (position, before, after) in links.linked() {
             let Some(entry) = timeline.entries.get(position) else {
                 continue;
@@ -95,10 +100,11 @@ pub(crate) fn find(timeline: &Timeline<'_>, beta: &[f64]) -> Crowds {
             }
         }
     }
+    let failed_again = fails_again_by_run.values().filter(|again| **again).count();
     Crowds {
         lasting,
-        failed_again,
-        ended,
+        failed_again: count(failed_again),
+        ended: count(fails_again_by_run.len() - failed_again),
     }
 }
 
@@ -109,10 +115,8 @@ struct Links {
     next: Vec<Option<usize>>,
     /// The former run with the crowd of this one.
     before: Vec<Option<usize>>,
-    /// The crowds that began on a new revision and failed again in the next run.
-    failed_again: u32,
-    /// Those that did not.
-    ended: u32,
+    /// The runs in which a crowd began on a new revision, each with whether it failed again in the next run.
+    begun: Vec<(usize, bool)>,
 }
 
 impl Links {
@@ -123,8 +127,7 @@ impl Links {
             first: positions.start,
             next: vec![None; positions.len()],
             before: vec![None; positions.len()],
-            failed_again: 0,
-            ended: 0,
+            begun: Vec::new(),
         };
         for position in positions.clone() {
             let is_crowd = beta.get(position).is_some_and(|beta| *beta >= MASS_FAILURE);
@@ -140,14 +143,14 @@ impl Links {
             let Some(next) = (position + 1..positions.end).find(ran_by_half) else {
                 continue;
             };
-            let begins = entry.step.is_new_code() && links.before(position).is_none();
             let later = timeline.entries.get(next);
-            if later.is_some_and(|later| fails_again(timeline, entry, later, SAME_TESTS)) {
-                links.failed_again += u32::from(begins);
+            let again = later.is_some_and(|later| fails_again(timeline, entry, later, SAME_TESTS));
+            if entry.step == Step::NewRevision && links.before(position).is_none() {
+                links.begun.push((position, again));
+            }
+            if again {
                 set(&mut links.next, position - links.first, next);
                 set(&mut links.before, next - links.first, position);
-            } else {
-                links.ended += u32::from(begins);
             }
         }
         links

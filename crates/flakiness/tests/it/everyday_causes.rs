@@ -153,7 +153,7 @@ fn a_failure_on_the_stable_branch_excuses_its_branches() {
     assert!(project.mine(number) < PASSES_BELOW, "{}", project.mine(number));
 }
 
-/// A branch fails twice, and two hours or days after its first failure `main` fails.
+/// A branch fails twice, and so many hours after its first failure `main` fails.
 fn after_a_failing_branch(hours: i64) -> FailureCause {
     let mut project = Project::new();
     for number in 0..30 {
@@ -297,50 +297,31 @@ fn a_crowd_on_main_is_judged_by_what_became_of_earlier_ones() {
     assert!(broke(&again) > 3.0 * broke(&ended), "{again:?} after {ended:?}");
 }
 
-/// The probabilities that a branch broke a test which fails on all variants of its first run, with other tests.
-fn on_variants(variants: u32, failed: u32) -> Vec<f64> {
-    let mut runs = Vec::new();
-    for number in 1..=51 {
-        let is_last = number == 51;
-        for variant in 0..variants {
-            let branch = if is_last { "feat/a" } else { "main" };
-            let at = START_MS + i64::from(number) * 6 * HOUR_MS;
-            let mut observed = run(number, at, Some(branch), Some(format!("revision {number}")));
-            observed.run.variant = format!("variant {variant}").into();
-            for test in 0..200 {
-                let fails = is_last && test < failed;
-                add(&mut observed, test, if fails { 'F' } else { 'P' });
-            }
-            runs.push(observed);
+#[test]
+fn what_failed_before_the_window_is_no_breakage_of_its_first_revision() {
+    let first = |failing: u32| {
+        let mut days = quiet_days(0, 0);
+        for day in &mut days {
+            day.extend(1..=failing);
         }
-    }
-    let history = History {
-        stable_branch: "main".into(),
-        tests: 200,
-        runs,
+        days.push((0..=failing).collect());
+        broke(&on_main(200, &days, 0))
     };
-    let now = history.runs.last().unwrap().run.started_at;
-    let causes = Engine::default().causes_of_run(&history, &ErrorTexts::new(), 51, Knowledge::AtTheTime, now);
-    let of_test = causes.iter().filter(|cause| cause.test == 0);
-    of_test.map(|cause| cause.probabilities.mine()).collect()
-}
-
-#[test]
-fn an_outage_on_all_variants_of_a_run_is_one_outage() {
-    let alone = on_variants(1, 30)[0];
-    for mine in on_variants(8, 30) {
-        assert!(
-            (mine - alone).abs() < 0.1,
-            "{mine} with seven others, {alone} alone"
-        );
+    for failing in [5, 12, 40] {
+        assert!(first(failing) < first(0) + 0.05, "{failing}: {}", first(failing));
     }
 }
 
 #[test]
-fn a_test_that_fails_alone_on_all_variants_was_broken() {
-    for variants in [2, 8, 100] {
-        let mine = on_variants(variants, 1);
-        assert_eq!(mine.len(), usize::try_from(variants).unwrap());
-        assert!(mine.iter().all(|mine| *mine > 0.99), "{mine:?}");
+fn a_red_main_is_no_branch_that_it_merged() {
+    let mut project = Project::new();
+    for number in 0..30 {
+        project.run(number * 8 * HOUR_MS, "main", None);
     }
+    let broke = 30 * 8 * HOUR_MS;
+    project.run(broke, "main", Some(Some(1)));
+    project.run(broke + HOUR_MS, "feat/a", Some(Some(1)));
+    let number = project.run(broke + 2 * HOUR_MS, "main", Some(Some(1)));
+    let cause = project.cause(number);
+    assert!(cause.probabilities.broken_before > 0.8, "{cause:?}");
 }

@@ -21,3 +21,4 @@ mod properties;
 mod reference;
 mod reference_causes;
 mod unreliable_share;
+mod variant_causes;

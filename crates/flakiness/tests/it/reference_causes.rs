@@ -102,7 +102,8 @@ struct StableBranch {
 
 fn stable_branch(rows: &[Row]) -> StableBranch {
     let (mut expected, mut lasted) = (0.1, 0.1);
-    let (mut again, mut ended) = (0.3, 4.0);
+    // Whether the crowds that began in a run failed again on any variant.
+    let mut crowds: BTreeMap<i32, bool> = BTreeMap::new();
     // The results of each test of each chain, and those of its failures that passed again soon.
     let mut tests: Vec<(f64, f64)> = Vec::new();
     for chain in stable_chains(rows).into_values() {
@@ -110,26 +111,33 @@ fn stable_branch(rows: &[Row]) -> StableBranch {
             |place: usize| place > 0 && rows[chain[place]].revision != rows[chain[place - 1]].revision;
         let (mut results, mut soon): (f64, BTreeMap<u32, u32>) = (0.0, BTreeMap::new());
         let mut streaks: BTreeMap<u32, (u32, bool)> = BTreeMap::new();
+        let mut ran: BTreeSet<u32> = BTreeSet::new();
         for (place, at) in chain.iter().enumerate() {
             let row = &rows[*at];
-            if row.beta >= 0.1 {
-                continue;
-            }
-            results += row.results.len() as f64;
-            if is_new(place) {
-                expected += row.stable_rates.0 * row.results.len() as f64;
-            }
+            let counts = row.beta < 0.1;
             for (test, (letter, _)) in &row.results {
-                let soon = soon.entry(*test).or_default();
                 if *letter == 'F' {
-                    let streak = streaks.entry(*test).or_insert((0, is_new(place)));
-                    streak.0 += 1;
-                    lasted += f64::from(u32::from(*streak == (3, true)));
+                    let of_revision = counts && is_new(place) && ran.contains(test);
+                    let streak = streaks.entry(*test).or_insert((0, of_revision));
+                    streak.0 += u32::from(counts);
+                    lasted += f64::from(u32::from(counts && *streak == (3, true)));
                 } else {
                     let (streak, _) = streaks.remove(test).unwrap_or_default();
-                    *soon += u32::from(*letter == 'R') + if streak < 3 { streak } else { 0 };
+                    let recovered = u32::from(*letter == 'R' && counts);
+                    *soon.entry(*test).or_default() += recovered + if streak < 3 { streak } else { 0 };
                 }
             }
+            if counts {
+                results += row.results.len() as f64;
+                ran.extend(row.results.keys());
+                if is_new(place) {
+                    expected += row.stable_rates.0 * row.results.len() as f64;
+                }
+            }
+        }
+        soon.retain(|test, _| ran.contains(test));
+        for test in &ran {
+            soon.entry(*test).or_default();
         }
         let mean = (results / soon.len().max(1) as f64).round();
         tests.extend(soon.into_values().map(|failures| {
@@ -145,11 +153,13 @@ fn stable_branch(rows: &[Row]) -> StableBranch {
             if is_same {
                 same_as_former.insert(next);
             }
-            if (place == 0 || is_new(place)) && !same_as_former.contains(at) {
-                *(if is_same { &mut again } else { &mut ended }) += 1.0;
+            if is_new(place) && !same_as_former.contains(at) {
+                *crowds.entry(rows[*at].number).or_insert(false) |= is_same;
             }
         }
     }
+    let failed_again = crowds.values().filter(|again| **again).count() as f64;
+    let ended = crowds.len() as f64 - failed_again;
     let prior: [f64; 10] = std::array::from_fn(|k| if k == 0 { 0.94 } else { 0.06 / 9.0 });
     let mut rates = prior;
     for _ in 0..20 {
@@ -168,8 +178,8 @@ fn stable_branch(rows: &[Row]) -> StableBranch {
         rates = sums.map(|sum| sum / (50.0 + tests.len() as f64));
     }
     StableBranch {
-        breaks: f64::min(1.0, lasted / expected),
-        crowds: f64::min(1.0, again / ended),
+        breaks: (lasted / expected).clamp(0.0001, 1.0),
+        crowds: f64::min(1.0, (0.3 + failed_again) / (4.0 + ended)),
         rates,
     }
 }
@@ -227,6 +237,19 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> (Vec<
     (mixed, order)
 }
 
+/// What the backward pass needs of a result.
+struct Step {
+    good: f64,
+    broken: f64,
+    keep: f64,
+    brk: f64,
+    /// P(broken) if the sibling has no breakage that this result shares.
+    apart: f64,
+    sibling: Option<usize>,
+    in_same_crowd: bool,
+    is_first_on_stable: bool,
+}
+
 /// The logarithm of the likelihood at one flake rate, and the parts of each result, given all results.
 fn one_rate(
     results: &[RowOfTest<'_>],
@@ -260,13 +283,20 @@ fn one_rate(
         let (usually_breaks, stable_mends) = here.row.stable_rates;
         let stable_breaks = usually_breaks * learned.map_or(1.0, |learned| learned.breaks);
         let chi = here.chi * learned.filter(|_| stable).map_or(1.0, |learned| learned.crowds);
-        let mut h = if stable { stable_breaks } else { other };
+        let failed = |s: &RowOfTest<'_>| s.row.results[&s.test].0 == 'F';
+        let mut alone = match last_here {
+            None if stable => 0.015,
+            _ if stable => stable_breaks,
+            _ => other,
+        };
         let is_new = last_here.is_some_and(|last| last.row.revision != here.row.revision);
+        let begins = is_new && failed(here) && !last_here.is_some_and(|last| failed(last));
+        let mut merged = false;
         if learned.is_some()
             && stable
-            && is_new
-            && here.row.results[&here.test].0 == 'F'
+            && begins
             && here.row.beta < 0.1
+            && !sibling.is_some_and(|sibling| failed(before[sibling]))
         {
             // The branches of this variant whose last result failed within a day: one may be merged now.
             let of_variant = before
@@ -277,30 +307,37 @@ fn one_rate(
                 let own = before
                     .iter()
                     .filter(|s| s.variant == here.variant && s.branch == *branch && s.row.beta < 0.1);
-                let failing: Vec<_> = own
-                    .rev()
-                    .take_while(|s| s.row.results[&s.test].0 == 'F')
-                    .collect();
-                let at = failing.first()?.row.at;
-                (here.row.at - at <= 86_400_000).then_some(failing.len())
+                let failing: Vec<_> = own.rev().take_while(|s| failed(s)).collect();
+                let age = here.row.at - failing.first()?.row.at;
+                (0..=86_400_000).contains(&age).then_some(failing.len())
             });
             if let Some(streak) = streaks.max() {
-                h += (1.0 - h) * 0.2 * other / (other + theta.powi(streak as i32));
+                alone += (1.0 - alone) * 0.2 * other / (other + theta.powi(streak as i32));
+                merged = true;
             }
         }
-        if let Some(sibling) = sibling {
-            let n = shares[&(before[sibling].variant.clone(), before[sibling].branch.clone())][0];
-            h = 0.85 * n + 0.15 * h * (1.0 - n);
-        }
+        // The sibling's breakage that this result shares. A test that is new on a stable variant shares any.
+        let shared = sibling.map(|sibling| {
+            let [n, _, i, ..] = shares[&(before[sibling].variant.clone(), before[sibling].branch.clone())];
+            n + if stable && last_here.is_none() { i } else { 0.0 }
+        });
+        let beside = |n: f64| 0.85 * n + 0.15 * alone * (1.0 - n);
+        let h = match shared {
+            Some(n) if !merged => beside(n),
+            _ => alone,
+        };
+        let h_apart = if merged { alone } else { beside(0.0) };
         let beta = here.row.beta;
-        // Another variant of the same run that failed shares the run's faults.
-        let in_same_run = sibling.filter(|sibling| {
+        // Another variant of the same run that failed in a crowd shares the crowd.
+        let in_same_crowd = sibling.filter(|sibling| {
             let other = before[*sibling].row;
             last_here.is_none_or(|last| last.row.revision != here.row.revision)
                 && other.number == here.row.number
                 && other.results[&here.test].0 != 'P'
+                && other.beta > 0.0
+                && (here.row.results[&here.test].0 != 'P' || beta > 0.0)
         });
-        let x = chi * beta * in_same_run.map_or(1.0, |_| 0.15);
+        let x = chi * beta * sibling.map_or(1.0, |_| 0.15);
         let x = x / (1.0 + x);
         let d = match here.witnesses.branches {
             0 => 0.0,
@@ -309,45 +346,49 @@ fn one_rate(
         };
         let [n, e, i, r, good] = shares.get(&chain).copied().unwrap_or([0.0, 0.0, 0.0, 0.0, 1.0]);
         let was_broken = n + e + i + r;
-        let (next, keep, brk): ([f64; 4], f64, f64) = match last_here {
-            None if stable => ([0.0, 0.0, 0.015, 0.0], 0.015, 0.015),
-            None => {
-                let mut n = if sibling.is_some() { h } else { 2.0 * h } * (1.0 - m);
-                n += (1.0 - n - m) * x;
-                let drift = (1.0 - n - m) * d;
-                ([n, 0.0, m, drift], n + m + drift, n + m + drift)
-            }
-            Some(last) if last.row.revision == here.row.revision => {
-                let days = ((here.row.at - last.row.at) as f64 / DAY_MS).clamp(0.0, 1.0);
-                let breaks = 0.0003 + 0.0012 * days;
-                let own = if stable || here.witnesses.branches > 0 {
-                    0.0
-                } else {
-                    0.5
-                };
-                let this = 0.998 * n + breaks * own * good;
-                let drift = 0.998 * r + breaks * (1.0 - own) * good;
-                ([this, 0.998 * e, 0.998 * i, drift], 0.998, breaks)
-            }
-            Some(_) => {
-                let k = if stable {
-                    1.0 - stable_mends
-                } else {
-                    1.0 - 0.2 * (1.0 - m)
-                };
-                let caught = if stable { 0.0 } else { 0.3 * m };
-                let mut own = if stable { h } else { h * (1.0 - 0.3 * m) };
-                own += (1.0 - own - caught) * x;
-                let d = if stable { 0.0 } else { d };
-                let drift = (1.0 - own - caught) * d;
-                let (e, i) = if stable {
-                    (0.0, k * (i + n + e))
-                } else {
-                    (k * (e + n), k * i + good * caught)
-                };
-                ([good * own, e, i, k * r + good * drift], k, own + caught + drift)
+        let predict = |h: f64| -> ([f64; 4], f64, f64) {
+            match last_here {
+                None if stable => ([0.0, 0.0, h, 0.0], h, h),
+                None => {
+                    let mut n = if sibling.is_some() { h } else { 2.0 * h } * (1.0 - m);
+                    n += (1.0 - n - m) * x;
+                    let drift = (1.0 - n - m) * d;
+                    ([n, 0.0, m, drift], n + m + drift, n + m + drift)
+                }
+                Some(last) if last.row.revision == here.row.revision => {
+                    let days = ((here.row.at - last.row.at) as f64 / DAY_MS).clamp(0.0, 1.0);
+                    let breaks = 0.0003 + 0.0012 * days;
+                    let own = if stable || here.witnesses.branches > 0 {
+                        0.0
+                    } else {
+                        0.5
+                    };
+                    let this = 0.998 * n + breaks * own * good;
+                    let drift = 0.998 * r + breaks * (1.0 - own) * good;
+                    ([this, 0.998 * e, 0.998 * i, drift], 0.998, breaks)
+                }
+                Some(_) => {
+                    let k = if stable {
+                        1.0 - stable_mends
+                    } else {
+                        1.0 - 0.2 * (1.0 - m)
+                    };
+                    let caught = if stable { 0.0 } else { 0.3 * m };
+                    let mut own = if stable { h } else { h * (1.0 - 0.3 * m) };
+                    own += (1.0 - own - caught) * x;
+                    let d = if stable { 0.0 } else { d };
+                    let drift = (1.0 - own - caught) * d;
+                    let (e, i) = if stable {
+                        (0.0, k * (i + n + e))
+                    } else {
+                        (k * (e + n), k * i + good * caught)
+                    };
+                    ([good * own, e, i, k * r + good * drift], k, own + caught + drift)
+                }
             }
         };
+        let (next, keep, brk) = predict(h);
+        let apart: f64 = predict(h_apart).0.iter().sum();
         let b: f64 = next.iter().sum();
         let still_good = good * (1.0 - brk)
             + if last_here.is_some() {
@@ -355,8 +396,8 @@ fn one_rate(
             } else {
                 0.0
             };
-        let background = in_same_run.map_or(beta, |sibling| {
-            0.85 * f64::min(1.0, parts[sibling][1] / still_good) + 0.15 * beta
+        let background = in_same_crowd.map_or(beta, |sibling| {
+            0.85 * parts[sibling][1] / (1.0 - 0.85 * shared.unwrap()) + 0.15 * beta
         });
         let p1 = 1.0 - (1.0 - theta) * (1.0 - background);
         let (lg, lb) = here.row.likelihood(here.test, p1);
@@ -366,7 +407,16 @@ fn one_rate(
         let g = still_good * lg / z;
         parts.push([g * (1.0 - background / p1), g * background / p1, r, i, e, n]);
         let sibling = sibling.filter(|_| last_here.is_none_or(|l| l.row.revision != here.row.revision));
-        steps.push((lg, lb, keep, brk, sibling, in_same_run.is_some()));
+        steps.push(Step {
+            good: lg,
+            broken: lb,
+            keep,
+            brk,
+            apart,
+            sibling,
+            in_same_crowd: in_same_crowd.is_some(),
+            is_first_on_stable: stable && last_here.is_none(),
+        });
         shares.insert(chain, [n, e, i, r, g]);
     }
     let mut message: BTreeMap<(String, Option<String>), (f64, f64)> = BTreeMap::new();
@@ -382,24 +432,29 @@ fn one_rate(
             .collect();
         let total: f64 = products.iter().sum();
         parts[index] = std::array::from_fn(|p| products[p] / total);
-        let (lg, lb, keep, brk, sibling, in_same_run) = steps[index];
-        let (g, b) = (lg * gg, lb * gb);
-        if let Some(sibling) = sibling {
+        let step = &steps[index];
+        let (g, b) = (step.good * gg, step.broken * gb);
+        if let Some(sibling) = step.sibling {
             let next = extra[index];
-            let on_good = |background: f64| {
+            let beside_good = |background: f64| {
                 let p1 = 1.0 - (1.0 - theta) * (1.0 - background);
                 let crowd = background / p1;
-                here.row.likelihood(here.test, p1).0 * gg * (crowd * next[1] + (1.0 - crowd) * next[0])
+                let good = here.row.likelihood(here.test, p1).0 * gg;
+                (1.0 - step.apart) * good * (crowd * next[1] + (1.0 - crowd) * next[0])
+                    + step.apart * b * next[2]
             };
             let beta = here.row.beta;
-            let (alone, crowd) = if in_same_run {
-                (on_good(0.15 * beta), on_good(0.85 + 0.15 * beta))
+            let (alone, crowd) = if step.in_same_crowd {
+                (beside_good(0.15 * beta), beside_good(0.85 + 0.15 * beta))
             } else {
-                (on_good(beta), on_good(beta))
+                (beside_good(beta), beside_good(beta))
             };
-            let this = 0.85 * b * next[5] + 0.15 * alone;
-            extra[sibling] = [1.0, crowd / alone, 1.0, 1.0, 1.0, this / alone];
+            let next = next[if step.is_first_on_stable { 3 } else { 5 }];
+            let shared = (0.85 * b * next + 0.15 * alone) / alone;
+            let before = if step.is_first_on_stable { shared } else { 1.0 };
+            extra[sibling] = [1.0, crowd / alone, 1.0, before, 1.0, shared];
         }
+        let (keep, brk) = (step.keep, step.brk);
         let (to_good, to_broken) = ((1.0 - brk) * g + brk * b, (1.0 - keep) * g + keep * b);
         message.insert(
             chain,

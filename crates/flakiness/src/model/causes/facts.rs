@@ -40,7 +40,7 @@ pub struct CauseFacts {
     pub stable_last_failed: Option<bool>,
     /// The number of failed stable runs at the end.
     pub stable_streak: u32,
-    /// The failing streaks of all tests in the window, for a failure on the stable branch; else none.
+    /// The failing streaks of the window, for a failure of the stable chain; else none.
     pub stable_streaks: EndedStreaks,
     /// Whether a crowd of failures is at least as probable as a change outside of the code.
     pub in_crowd: bool,
@@ -75,7 +75,8 @@ pub struct CauseFacts {
     pub same_error: SameError,
 }
 
-/// The failing streaks on the stable branch that are known to have lasted or passed again. Mass failures do not count.
+/// The failing streaks of all tests on the variants of the stable branch that are known to have lasted or passed again.
+/// The failures of mass failures do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EndedStreaks {
     /// Those of at least three failures in a row.

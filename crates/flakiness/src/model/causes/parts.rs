@@ -115,11 +115,11 @@ struct Link {
     step: Step,
     /// The previous result on its branch, if that is another variant's at this revision.
     sibling: Option<usize>,
-    /// The same, if both belong to one run and the sibling failed: the run may have failed the test on both.
-    in_same_run: Option<usize>,
+    /// The same, if one crowd may have failed the test on both: they belong to one run, and the sibling failed with others.
+    in_same_crowd: Option<usize>,
     /// The time since the previous result of its chain; 0 if there is none.
     apart_ms: i64,
-    /// For a failure on a new revision of the stable branch: the failing streak of a branch that it may have merged.
+    /// For a failure that begins on the stable branch: the failing streak of a branch that its revision may have merged.
     merged_streak: Option<u32>,
 }
 
@@ -209,7 +209,7 @@ impl FailingEnds {
     fn longest(&self, sequence: &Sequence, stable: &ResultFacts) -> Option<u32> {
         let of_variant = sequence.chains.iter().zip(&self.0);
         let ends = of_variant.filter_map(|(chain, end)| end.filter(|_| chain.base == Some(stable.chain)));
-        ends.filter(|end| stable.started_at.since_ms(end.at) <= MERGED_WITHIN_MS)
+        ends.filter(|end| (0..=MERGED_WITHIN_MS).contains(&stable.started_at.since_ms(end.at)))
             .map(|end| end.streak)
             .max()
     }
@@ -232,18 +232,26 @@ fn links(sequence: &Sequence) -> Vec<Link> {
             let sibling = &sequence.results[*sibling];
             sibling.revision == result.revision && sibling.chain != result.chain
         });
-        let in_same_run = sibling.filter(|sibling| {
+        let in_same_crowd = sibling.filter(|sibling| {
             let sibling = &sequence.results[*sibling];
-            step.is_new_code() && sibling.run == result.run && sibling.outcome.had_failure()
+            step.is_new_code()
+                && sibling.run == result.run
+                && sibling.outcome.had_failure()
+                && sibling.beta > 0.0
+                // The run had no outage on a variant where the test passed and no crowd failed.
+                && (result.outcome.had_failure() || result.beta > 0.0)
         });
         let apart_ms = before.map_or(0, |before| {
             result.started_at.since_ms(sequence.results[before].started_at)
         });
+        let failed = |index: usize| sequence.results[index].outcome.failed();
         let may_be_merged = sequence.asks_for_stable
             && chain.stable
             && step == Step::NewRevision
             && result.outcome.failed()
-            && result.beta < MASS_FAILURE;
+            && result.beta < MASS_FAILURE
+            && !before.is_some_and(failed)
+            && !sibling.is_some_and(failed);
         let merged_streak = may_be_merged
             .then(|| failing_ends.longest(sequence, result))
             .flatten();
@@ -253,7 +261,7 @@ fn links(sequence: &Sequence) -> Vec<Link> {
         links.push(Link {
             step,
             sibling,
-            in_same_run,
+            in_same_crowd,
             apart_ms,
             merged_streak,
         });
@@ -287,6 +295,8 @@ struct ForwardStep {
     likelihood: Likelihood,
     keeps: PerRate,
     breaks: PerRate,
+    /// P(Broken) before the result if its revision did not break its sibling.
+    apart: PerRate,
 }
 
 impl Forward {
@@ -299,16 +309,21 @@ impl Forward {
         };
         let mut product = [1.0; GRID];
         for (index, (result, link)) in sequence.results.iter().zip(links).enumerate() {
+            let shared = shared_breakage(sequence, &states, link, result);
+            let (predicted, apart) = predict(sequence, &states, result, link, on_branches, shared.as_ref());
             let Prediction {
                 shares,
                 keeps,
                 breaks,
-            } = predict(sequence, &states, result, link, on_branches);
-            let backgrounds = link.in_same_run.map_or([result.beta; GRID], |sibling| {
-                let crowd = forward.crowd_of(sibling);
-                // Given that the code is good here. If the revision broke the sibling, it is bad more probably.
-                from_fn(|k| with_sibling((crowd[k] / shares.good[k]).min(1.0), result.beta))
-            });
+            } = predicted;
+            let backgrounds = match link.in_same_crowd.zip(shared) {
+                // Given that the code is good here. If it is broken on the sibling, it is broken here more probably.
+                Some((sibling, shared)) => {
+                    let crowd = forward.crowd_of(sibling);
+                    from_fn(|k| with_sibling(crowd[k] / (1.0 - SIBLING * shared[k]), result.beta))
+                }
+                None => [result.beta; GRID],
+            };
             let likelihood = Likelihood::with_backgrounds(result.outcome, &backgrounds);
             let state = &mut states[result.chain];
             for (k, product) in product.iter_mut().enumerate() {
@@ -339,6 +354,7 @@ impl Forward {
                 likelihood,
                 keeps,
                 breaks,
+                apart,
             });
         }
         forward
@@ -361,7 +377,7 @@ fn crowd_shares(backgrounds: &PerRate) -> PerRate {
     from_fn(|k| backgrounds[k] / (1.0 - (1.0 - RATES[k]) * (1.0 - backgrounds[k])))
 }
 
-/// The background of a result, if its sibling in the same run failed because of the run with this probability.
+/// The background of a result, if a crowd failed its sibling in the same run with this probability.
 fn with_sibling(crowd: f64, beta: f64) -> f64 {
     SIBLING * crowd + (1.0 - SIBLING) * beta
 }
@@ -372,6 +388,7 @@ struct OfSibling {
     flake: PerRate,
     crowd: PerRate,
     this: PerRate,
+    before: PerRate,
     others: PerRate,
 }
 
@@ -380,44 +397,56 @@ impl OfSibling {
         flake: [1.0; GRID],
         crowd: [1.0; GRID],
         this: [1.0; GRID],
+        before: [1.0; GRID],
         others: [1.0; GRID],
     };
 
     /// The factors of a result for its sibling. `next` has those of the variants after it.
     fn of(
-        result: &ResultFacts,
-        in_same_run: bool,
+        (result, link): (&ResultFacts, &Link),
+        is_first_on_stable: bool,
         step: &ForwardStep,
         (later_good, later_broken): (&PerRate, &PerRate),
         next: &Self,
     ) -> Self {
-        let good = |background: f64| {
-            let likelihood = Likelihood::of(result.outcome, background).good;
+        // The result's probability with broken code, and those of the variants after it.
+        let broken =
+            |next: &PerRate| -> PerRate { from_fn(|k| step.likelihood.broken * later_broken[k] * next[k]) };
+        let apart = broken(&next.others);
+        // The same, if the code of the sibling is good.
+        let beside_good = |background: f64| -> PerRate {
+            let good = Likelihood::of(result.outcome, background).good;
             let crowd = crowd_shares(&[background; GRID]);
-            let next = |k: usize| crowd[k] * next.crowd[k] + (1.0 - crowd[k]) * next.flake[k];
-            from_fn(|k| likelihood[k] * later_good[k] * next(k))
+            from_fn(|k| {
+                let next = crowd[k] * next.crowd[k] + (1.0 - crowd[k]) * next.flake[k];
+                (1.0 - step.apart[k]) * good[k] * later_good[k] * next + step.apart[k] * apart[k]
+            })
         };
-        let alone: PerRate = good(if in_same_run {
-            with_sibling(0.0, result.beta)
-        } else {
-            result.beta
-        });
-        let crowd = if in_same_run {
-            good(with_sibling(1.0, result.beta))
-        } else {
-            alone
+        let (alone, crowd) = match link.in_same_crowd {
+            Some(_) => (
+                beside_good(with_sibling(0.0, result.beta)),
+                beside_good(with_sibling(1.0, result.beta)),
+            ),
+            None => {
+                let alone = beside_good(result.beta);
+                (alone, alone)
+            }
         };
-        let this: PerRate = from_fn(|k| {
-            let broken = step.likelihood.broken * later_broken[k] * next.this[k];
-            SIBLING * broken + (1.0 - SIBLING) * alone[k]
+        let of_shared = broken(if is_first_on_stable {
+            &next.before
+        } else {
+            &next.this
         });
+        let shared: PerRate = from_fn(|k| SIBLING * of_shared[k] + (1.0 - SIBLING) * alone[k]);
         // Without a common factor, those of many variants would be too large for an `f64`.
-        let most = |k: usize| alone[k].max(crowd[k]).max(this[k]).max(f64::MIN_POSITIVE);
+        let most: PerRate = from_fn(|k| alone[k].max(crowd[k]).max(shared[k]));
+        let [alone, crowd, shared] = [alone, crowd, shared].map(|of| from_fn(|k| of[k] / most[k]));
         Self {
-            flake: from_fn(|k| alone[k] / most(k)),
-            crowd: from_fn(|k| crowd[k] / most(k)),
-            this: from_fn(|k| this[k] / most(k)),
-            others: from_fn(|k| alone[k] / most(k)),
+            flake: alone,
+            crowd,
+            this: shared,
+            before: if is_first_on_stable { shared } else { alone },
+            others: alone,
         }
     }
 }
@@ -444,7 +473,8 @@ fn backward(sequence: &Sequence, links: &[Link], forward: &Forward, weights: &Pe
         }
         if let Some(sibling) = link.sibling.filter(|_| link.step != Step::SameRevision) {
             let later = (&*later_good, &*later_broken);
-            let factor = OfSibling::of(result, link.in_same_run.is_some(), step, later, &of_sibling);
+            let is_first_on_stable = link.step == Step::First && sequence.chains[result.chain].stable;
+            let factor = OfSibling::of((result, link), is_first_on_stable, step, later, &of_sibling);
             by_sibling.insert(sibling, factor);
         }
         for k in 0..GRID {
@@ -475,7 +505,7 @@ fn mixed(
         parts[FLAKE] = good * (1.0 - crowd[k]) * of_sibling.flake[k];
         parts[CROWD] = good * crowd[k] * of_sibling.crowd[k];
         parts[DRIFT] = shares.drift[k] * later_others;
-        parts[BEFORE] = shares.before[k] * later_others;
+        parts[BEFORE] = shares.before[k] * later_broken[k] * of_sibling.before[k];
         parts[EARLIER] = shares.earlier[k] * later_others;
         parts[THIS] = shares.this[k] * later_broken[k] * of_sibling.this[k];
         let total: f64 = parts.iter().sum();
@@ -486,37 +516,55 @@ fn mixed(
     mixed
 }
 
-/// The state of a result's chain before the result.
+/// The probability of a breakage on the sibling of a result on new code that breaks it, too, with [`SIBLING`]; `None`
+/// without a sibling. For a test that is new on a variant of the stable branch, that is any breakage of the code.
+fn shared_breakage(
+    sequence: &Sequence,
+    states: &[Shares],
+    link: &Link,
+    result: &ResultFacts,
+) -> Option<PerRate> {
+    let sibling = &states[sequence.results[link.sibling?].chain];
+    let is_first_on_stable = link.step == Step::First && sequence.chains[result.chain].stable;
+    let before = if is_first_on_stable {
+        &sibling.before
+    } else {
+        &ZERO
+    };
+    Some(from_fn(|k| sibling.this[k] + before[k]))
+}
+
+/// The state of a result's chain before the result, and P(Broken) if the sibling has no breakage that it shares.
 fn predict(
     sequence: &Sequence,
     states: &[Shares],
     result: &ResultFacts,
     link: &Link,
     on_branches: f64,
-) -> Prediction {
+    shared: Option<&PerRate>,
+) -> (Prediction, PerRate) {
     let chain = sequence.chains[result.chain];
     let now = &states[result.chain];
     if !link.step.is_new_code() {
         let has_witness = chain.stable || result.witnesses > 0;
-        return rerun(now, same_revision_breaks(link.apart_ms), has_witness);
+        return (rerun(now, same_revision_breaks(link.apart_ms), has_witness), ZERO);
     }
     let of_stable = chain.base.filter(|_| !chain.stable);
     let m = of_stable.map_or(ZERO, |base| {
         states[base].broken().map(|broken| INHERITED * broken)
     });
     let (stable_breaks, stable_mends) = result.stable_rates;
-    let alone = [if chain.stable { stable_breaks } else { on_branches }; GRID];
+    let usual = match (link.step, chain.stable) {
+        (Step::First, true) => FIRST_STABLE,
+        (_, true) => stable_breaks,
+        (_, false) => on_branches,
+    };
     let alone = match link.merged_streak {
-        Some(streak) => breaks_like_branch(streak, &alone, &[on_branches; GRID]),
-        None => alone,
+        Some(streak) => breaks_like_branch(streak, &[usual; GRID], &[on_branches; GRID]),
+        None => [usual; GRID],
     };
-    let h = match link.sibling {
-        Some(sibling) => breaks_like_sibling(&alone, &states[sequence.results[sibling].chain].this),
-        None if link.step == Step::First => alone.map(|alone| 2.0 * alone),
-        None => alone,
-    };
-    // A crowd on two variants of one run is one crowd: the sibling's says already what it comes from.
-    let crowd = link.in_same_run.map_or(1.0, |_| 1.0 - SIBLING) * result.chi * result.beta;
+    // Like `alone`: what the revision broke with others, it mostly broke on the sibling, too.
+    let crowd = link.sibling.map_or(1.0, |_| 1.0 - SIBLING) * result.chi * result.beta;
     let crowd = crowd / (1.0 + crowd);
     let drift = match result.witnesses {
         0 => 0.0,
@@ -524,24 +572,43 @@ fn predict(
         _ => WITNESSES.1 * on_branches,
     };
     let drift = drift.min(OUTSIDE_AT_MOST);
-    match (link.step, chain.stable) {
-        (Step::First, true) => first_on_stable(),
-        (Step::First, false) => first(&m, &h, crowd, drift),
-        (_, true) => new_on_stable(now, &h, stable_mends, crowd),
-        (_, false) => new_revision(now, &m, &h, crowd, drift),
+    let breaking_with = |h: &PerRate| match (link.step, chain.stable) {
+        (Step::First, true) => first_on_stable(h),
+        (Step::First, false) => first(&m, h, crowd, drift),
+        (_, true) => new_on_stable(now, h, stable_mends, crowd),
+        (_, false) => new_revision(now, &m, h, crowd, drift),
+    };
+    match shared {
+        // The sibling passed what the merged branch broke here.
+        Some(_) if link.merged_streak.is_some() => {
+            let predicted = breaking_with(&alone);
+            let apart = predicted.shares.broken();
+            (predicted, apart)
+        }
+        Some(shared) => {
+            let apart = breaking_with(&breaks_like_sibling(&alone, &ZERO));
+            (
+                breaking_with(&breaks_like_sibling(&alone, shared)),
+                apart.shares.broken(),
+            )
+        }
+        None if link.step == Step::First && !chain.stable => {
+            (breaking_with(&alone.map(|alone| 2.0 * alone)), ZERO)
+        }
+        None => (breaking_with(&alone), ZERO),
     }
 }
 
 /// The state before the first result of a stable chain.
-const fn first_on_stable() -> Prediction {
+fn first_on_stable(broken: &PerRate) -> Prediction {
     Prediction {
         shares: Shares {
-            good: [1.0 - FIRST_STABLE; GRID],
-            before: [FIRST_STABLE; GRID],
+            good: broken.map(|broken| 1.0 - broken),
+            before: *broken,
             ..Shares::NONE
         },
-        keeps: [FIRST_STABLE; GRID],
-        breaks: [FIRST_STABLE; GRID],
+        keeps: *broken,
+        breaks: *broken,
     }
 }
 

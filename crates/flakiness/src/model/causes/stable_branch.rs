@@ -14,11 +14,14 @@ use super::{
 };
 use crate::{
     model::{GRID, PerRate, RATES, Step, background::Background},
+    numbers::{at, count},
     timeline::{Chain, Timeline},
 };
 
 /// The weight of the usual rate of breaking, in breakages. It is small because projects differ that much.
 const USUAL_BREAKAGES: f64 = 0.1;
+/// The bounds for the factor of the usual rate. At a lower one, the second failure in a row would look like a flake.
+const BREAKS: (f64, f64) = (0.0001, 1.0);
 /// The failures in a row from which a breakage has lasted.
 const LASTS: u32 = 3;
 /// The crowds that a project of which nothing else is known has had: that failed again, and that did not.
@@ -31,7 +34,7 @@ const ROUNDS: u32 = 20;
 /// The figures that a window teaches about the failures of its stable branch.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StableBranch {
-    /// The factor for the usual rate at which a revision breaks a test, at most 1.
+    /// The factor for the usual rate at which a revision breaks a test, from 0.0001 to 1.
     pub(crate) breaks: f64,
     /// The factor for the odds that a crowd on a new revision comes from the change, at most 1.
     pub(crate) crowds: f64,
@@ -52,7 +55,8 @@ impl StableBranch {
         let again = USUAL_CROWDS.0 + f64::from(crowds.failed_again);
         let ended = USUAL_CROWDS.1 + f64::from(crowds.ended);
         Self {
-            breaks: ((USUAL_BREAKAGES + breakages.lasted) / (USUAL_BREAKAGES + breakages.expected)).min(1.0),
+            breaks: ((USUAL_BREAKAGES + breakages.lasted) / (USUAL_BREAKAGES + breakages.expected))
+                .clamp(BREAKS.0, BREAKS.1),
             crowds: (again / ended).min(1.0),
             rates: learn_rates(&breakages.tests),
             streaks: breakages.streaks,
@@ -89,8 +93,9 @@ struct Breakages {
 /// The failures of a test in a row.
 #[derive(Debug, Clone, Copy)]
 struct Streak {
+    /// Those outside of mass failures.
     failures: u32,
-    /// Whether it began at a new revision.
+    /// Whether it began at a new revision, after a pass.
     of_revision: bool,
 }
 
@@ -98,15 +103,33 @@ impl Breakages {
     fn add(&mut self, timeline: &Timeline<'_>, background: &Background, chain: &Chain<'_>) {
         let mut streaks: HashMap<TestOrdinal, Streak> = HashMap::new();
         let mut passed_again: BTreeMap<TestOrdinal, u32> = BTreeMap::new();
+        // The tests that ran outside of mass failures, as bits.
         let mut ran = vec![0_u64; timeline.words];
         let mut results = 0.0;
-        let positions = chain.positions.clone();
-        for position in positions.filter(|position| !background.is_mass_failure(*position)) {
+        for position in chain.positions.clone() {
             let Some(entry) = timeline.entries.get(position) else {
                 continue;
             };
-            for (word, ran) in ran.iter_mut().enumerate() {
-                *ran |= timeline.seen_word(entry.observed, word);
+            streaks.retain(|test, streak| {
+                let failure = entry.failure(*test);
+                let ends = failure.map_or_else(
+                    || timeline.is_seen(entry.observed, *test),
+                    |failure| failure.recovered,
+                );
+                if ends && (1..LASTS).contains(&streak.failures) {
+                    *passed_again.entry(*test).or_default() += streak.failures;
+                    self.streaks.all += 1;
+                }
+                !ends
+            });
+            if background.is_mass_failure(position) {
+                for failure in entry.failures.iter().filter(|failure| !failure.recovered) {
+                    streaks.entry(failure.test).or_insert(Streak {
+                        failures: 0,
+                        of_revision: false,
+                    });
+                }
+                continue;
             }
             let seen = f64::from(timeline.count_seen(entry.observed));
             results += seen;
@@ -115,26 +138,14 @@ impl Breakages {
                 let breaks = background.rates.stable_breaks.get(position);
                 self.expected += seen * breaks.copied().unwrap_or(0.0);
             }
-            streaks.retain(|test, streak| {
-                let failure = entry.failure(*test);
-                let ends = failure.map_or_else(
-                    || timeline.is_seen(entry.observed, *test),
-                    |failure| failure.recovered,
-                );
-                if ends && streak.failures < LASTS {
-                    *passed_again.entry(*test).or_default() += streak.failures;
-                    self.streaks.all += 1;
-                }
-                !ends
-            });
             for failure in &*entry.failures {
                 if failure.recovered {
                     *passed_again.entry(failure.test).or_default() += 1;
                     continue;
                 }
-                let streak = streaks.entry(failure.test).or_insert(Streak {
+                let streak = streaks.entry(failure.test).or_insert_with(|| Streak {
                     failures: 0,
-                    of_revision: is_new,
+                    of_revision: is_new && has(&ran, failure.test),
                 });
                 streak.failures += 1;
                 if streak.failures == LASTS {
@@ -142,6 +153,9 @@ impl Breakages {
                     self.streaks.lasted += 1;
                     self.streaks.all += 1;
                 }
+            }
+            for (word, ran) in ran.iter_mut().enumerate() {
+                *ran |= timeline.seen_word(entry.observed, word);
             }
         }
         self.add_tests(&ran, results, &passed_again);
@@ -157,9 +171,14 @@ impl Breakages {
         for failures in passed_again.values() {
             *self.tests.entry((mean.max(*failures), *failures)).or_default() += 1.0;
         }
-        let failed = crate::numbers::count(passed_again.len());
+        let failed = count(passed_again.len());
         *self.tests.entry((mean, 0)).or_default() += f64::from(tests - failed);
     }
+}
+
+fn has(bits: &[u64], test: TestOrdinal) -> bool {
+    let word = bits.get(at(test / u64::BITS));
+    word.is_some_and(|word| word >> (test % u64::BITS) & 1 == 1)
 }
 
 #[expect(
@@ -172,8 +191,8 @@ fn rounded(mean: f64) -> u32 {
     mean.round() as u32
 }
 
-/// The probability of each flake rate: the mode of their posterior, with [`PRIOR`] as [`USUAL_TESTS`] further tests, by
-/// expectation–maximization (Dempster, Laird and Rubin 1977) over a binomial mixture.
+/// The probability of each flake rate: [`ROUNDS`] of expectation–maximization (Dempster, Laird and Rubin 1977) over a
+/// binomial mixture, with [`PRIOR`] as [`USUAL_TESTS`] further tests.
 fn learn_rates(tests: &Tests) -> PerRate {
     let likelihoods: Vec<(PerRate, f64)> = tests
         .iter()
