@@ -134,6 +134,9 @@ impl CauseSentences<'_> {
         } else {
             facts.stable_since
         };
+        if facts.on_stable && facts.stable_runs == 0 {
+            return format!("Failed in its first run{stable}");
+        }
         let Some(run) = self.run(index) else {
             let this = if facts.on_stable { "run" } else { "branch" };
             return format!("Probably broken{stable} before this {this}");
@@ -208,16 +211,37 @@ impl CauseSentences<'_> {
         } else {
             let counted = if streaks.all == 1 { "streak" } else { "streaks" };
             format!(
-                "; {} of {} failing {counted} of all tests{} lasted three runs",
+                "; outside of mass failures, {} of {} failing {counted} of all tests{} lasted three runs",
                 streaks.lasted,
                 streaks.all,
                 self.on_stable()
             )
         };
-        format!(
-            "First failure after {} passed runs on good code{error}{others}",
-            facts.good_runs
-        )
+        let runs = facts.good_runs;
+        let plural = if runs == 1 { "run" } else { "runs" };
+        let failure = if self.knowledge == Knowledge::Hindsight || self.failed_before() {
+            format!("No other failure in {runs} {plural} on good code")
+        } else {
+            format!("First failure after {runs} passed {plural}")
+        };
+        format!("{failure}{error}{others}")
+    }
+
+    fn failed_before(&self) -> bool {
+        let Some(here) = self.history.runs.get(self.failure.run_index) else {
+            return false;
+        };
+        let started = here.run.started_at;
+        let mut before = self
+            .history
+            .runs
+            .iter()
+            .filter(|run| run.run.started_at < started);
+        before.any(|run| {
+            run.failures
+                .iter()
+                .any(|failure| failure.test == self.failure.test)
+        })
     }
 
     fn environment(&self) -> String {
@@ -407,25 +431,25 @@ mod tests {
 
     #[test]
     fn a_first_failure_of_main_is_put_beside_the_earlier_ones() {
-        let first = "First failure after 40 passed runs on good code";
+        let first = "First failure after 40 passed runs; outside of mass failures";
         let streaks = |failing| sentence(failing, Some("main"), Knowledge::AtTheTime);
         assert_eq!(
             streaks(12),
-            format!("{first}; 0 of 12 failing streaks of all tests on main lasted three runs")
+            format!("{first}, 0 of 12 failing streaks of all tests on main lasted three runs")
         );
         assert_eq!(
             streaks(1),
-            format!("{first}; 0 of 1 failing streak of all tests on main lasted three runs")
+            format!("{first}, 0 of 1 failing streak of all tests on main lasted three runs")
         );
         assert_eq!(
             sentence(12, None, Knowledge::AtTheTime),
-            format!("{first}; 0 of 12 failing streaks of all tests lasted three runs")
+            format!("{first}, 0 of 12 failing streaks of all tests lasted three runs")
         );
     }
 
     #[test]
     fn with_hindsight_no_streaks_are_counted() {
         let sentence = sentence(12, Some("main"), Knowledge::Hindsight);
-        assert_eq!(sentence, "First failure after 40 passed runs on good code");
+        assert_eq!(sentence, "No other failure in 40 runs on good code");
     }
 }

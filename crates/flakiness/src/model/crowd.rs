@@ -66,9 +66,9 @@ fn count_seen(timeline: &Timeline<'_>, failed_in: &Entry<'_>, ran_in: &Entry<'_>
 pub(crate) struct Crowds {
     /// The tests that count although their run is a mass failure, by position: the code broke them, and they still fail.
     pub(crate) lasting: Vec<Option<Bitmap>>,
-    /// The runs in which a crowd began on a new revision, and failed again in the next run on any variant.
+    /// The runs in which a mass failure began on a new revision and, on any variant, failed again in the next run.
     pub(crate) failed_again: u32,
-    /// Those in which none did.
+    /// The runs in which none of those that began did.
     pub(crate) ended: u32,
 }
 
@@ -79,8 +79,10 @@ pub(crate) fn find(timeline: &Timeline<'_>, beta: &[f64]) -> Crowds {
     for chain in timeline.chains.iter().filter(|chain| chain.stable) {
         let links = Links::of(timeline, chain, beta);
         for (position, again) in &links.begun {
-            let run = timeline.run_of.get(*position).copied().unwrap_or(*position);
-            *fails_again_by_run.entry(run).or_default() |= again;
+            let Some(run) = timeline.run_of.get(*position) else {
+                continue;
+            };
+            *fails_again_by_run.entry(*run).or_default() |= again;
         }
         for (position, before, after) in links.linked() {
             let Some(entry) = timeline.entries.get(position) else {
@@ -115,7 +117,8 @@ struct Links {
     next: Vec<Option<usize>>,
     /// The former run with the crowd of this one.
     before: Vec<Option<usize>>,
-    /// The runs in which a crowd began on a new revision, each with whether it failed again in the next run.
+    /// The positions at which a mass failure began on a new revision, each with whether it failed again in the next run;
+    /// none without a next run.
     begun: Vec<(usize, bool)>,
 }
 

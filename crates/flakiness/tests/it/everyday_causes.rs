@@ -1,4 +1,5 @@
-//! Failures of branches that people meet every week: a known flaky test, and a test that another branch broke.
+//! Failures that people meet every week: a known flaky test, a test that another branch broke, and first failures of
+//! `main`.
 
 use std::collections::BTreeSet;
 
@@ -199,11 +200,11 @@ fn a_crowd_is_marked_so_that_its_failures_count_once() {
     assert!(causes.iter().all(|cause| cause.in_mass_failure));
 }
 
-/// The runs of `main`, one a day, whose failures are those of each day. The cause of a test's failure in the last run.
-fn on_main(tests: u32, days: &[BTreeSet<u32>], test: u32) -> FailureCause {
+/// The cause of a test's failure in the last run of `main`. There are four runs a day, with these failures.
+fn on_main(tests: u32, failures: &[BTreeSet<u32>], test: u32) -> FailureCause {
     let mut runs = Vec::new();
-    for (day, failed) in days.iter().enumerate() {
-        let number = i32::try_from(day).unwrap() + 1;
+    for (index, failed) in failures.iter().enumerate() {
+        let number = i32::try_from(index).unwrap() + 1;
         let at = START_MS + i64::from(number) * DAY_MS / 4;
         let mut observed = run(number, at, Some("main"), Some(format!("revision {number}")));
         (0..tests).for_each(|test| {
@@ -238,23 +239,23 @@ fn broke(cause: &FailureCause) -> f64 {
 }
 
 /// Fifty-two runs with these failures of other tests, each of so many runs in a row.
-fn quiet_days(others: u32, in_a_row: usize) -> Vec<BTreeSet<u32>> {
-    let mut days = vec![BTreeSet::new(); 52];
-    for (other, day) in (1..=others).zip((2..).step_by(4)) {
-        for failed in days.iter_mut().skip(day).take(in_a_row) {
+fn quiet_runs(others: u32, in_a_row: usize) -> Vec<BTreeSet<u32>> {
+    let mut runs = vec![BTreeSet::new(); 52];
+    for (other, first) in (1..=others).zip((2..).step_by(4)) {
+        for failed in runs.iter_mut().skip(first).take(in_a_row) {
             failed.insert(other);
         }
     }
-    days
+    runs
 }
 
 #[test]
 fn a_breakage_of_main_is_probable_from_the_second_failure_in_a_row_on() {
     for tests in [20, 60, 1_000] {
-        let mut days = quiet_days(0, 0);
+        let mut runs = quiet_runs(0, 0);
         let mut next = || {
-            days.push(BTreeSet::from([0]));
-            broke(&on_main(tests, &days, 0))
+            runs.push(BTreeSet::from([0]));
+            broke(&on_main(tests, &runs, 0))
         };
         let (first, second, third) = (next(), next(), next());
         assert!(first < 0.6, "{tests}: {first}");
@@ -266,9 +267,9 @@ fn a_breakage_of_main_is_probable_from_the_second_failure_in_a_row_on() {
 #[test]
 fn the_first_failure_on_main_is_judged_by_what_became_of_earlier_ones() {
     let after = |in_a_row| {
-        let mut days = quiet_days(12, in_a_row);
-        days.push(BTreeSet::from([0]));
-        on_main(200, &days, 0)
+        let mut runs = quiet_runs(12, in_a_row);
+        runs.push(BTreeSet::from([0]));
+        on_main(200, &runs, 0)
     };
     let (passed_again, lasted) = (after(1), after(4));
     let streaks = |lasted| EndedStreaks { lasted, all: 12 };
@@ -282,14 +283,14 @@ fn the_first_failure_on_main_is_judged_by_what_became_of_earlier_ones() {
 fn a_crowd_on_main_is_judged_by_what_became_of_earlier_ones() {
     let crowd = |number: u32| -> BTreeSet<u32> { (number * 30..(number + 1) * 30).collect() };
     let after = |failed_again: usize| {
-        let mut days = quiet_days(0, 0);
+        let mut runs = quiet_runs(0, 0);
         for (number, at) in [(1, 10), (2, 20), (3, 30), (4, 40)] {
-            for failed in days.iter_mut().skip(at).take(1 + failed_again) {
+            for failed in runs.iter_mut().skip(at).take(1 + failed_again) {
                 *failed = crowd(number);
             }
         }
-        days.push(crowd(0));
-        on_main(200, &days, 0)
+        runs.push(crowd(0));
+        on_main(200, &runs, 0)
     };
     let (ended, again) = (after(0), after(1));
     assert!(again.in_mass_failure && ended.in_mass_failure);
@@ -298,14 +299,14 @@ fn a_crowd_on_main_is_judged_by_what_became_of_earlier_ones() {
 }
 
 #[test]
-fn what_failed_before_the_window_is_no_breakage_of_its_first_revision() {
+fn what_fails_from_the_first_run_of_the_window_on_was_broken_by_no_revision() {
     let first = |failing: u32| {
-        let mut days = quiet_days(0, 0);
-        for day in &mut days {
-            day.extend(1..=failing);
+        let mut runs = quiet_runs(0, 0);
+        for run in &mut runs {
+            run.extend(1..=failing);
         }
-        days.push((0..=failing).collect());
-        broke(&on_main(200, &days, 0))
+        runs.push((0..=failing).collect());
+        broke(&on_main(200, &runs, 0))
     };
     for failing in [5, 12, 40] {
         assert!(first(failing) < first(0) + 0.05, "{failing}: {}", first(failing));

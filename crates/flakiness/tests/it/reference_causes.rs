@@ -350,7 +350,11 @@ fn one_rate(
             match last_here {
                 None if stable => ([0.0, 0.0, h, 0.0], h, h),
                 None => {
-                    let mut n = if sibling.is_some() { h } else { 2.0 * h } * (1.0 - m);
+                    let mut n = if sibling.is_some() {
+                        h
+                    } else {
+                        f64::min(0.5, 2.0 * h)
+                    } * (1.0 - m);
                     n += (1.0 - n - m) * x;
                     let drift = (1.0 - n - m) * d;
                     ([n, 0.0, m, drift], n + m + drift, n + m + drift)

@@ -61,7 +61,9 @@ impl Project {
         let now = self.history.runs.last().unwrap().run.started_at;
         let texts = ErrorTexts::new();
         let causes = Engine::default().causes_of_run(&self.history, &texts, number, knowledge, now);
-        causes.into_iter().filter(|cause| cause.test == 0).collect()
+        let of_test: Vec<_> = causes.into_iter().filter(|cause| cause.test == 0).collect();
+        assert!(!of_test.is_empty(), "test 0 has no failure in run {number}");
+        of_test
     }
 
     fn mine(&self, number: i32) -> Vec<f64> {
@@ -150,6 +152,24 @@ fn a_new_test_of_main_that_fails_on_all_variants_is_broken() {
         let number = project.run("main", 0..1, 0..variants);
         for cause in project.causes(number, Knowledge::AtTheTime) {
             assert!(cause.probabilities.broken_before > 0.9, "{variants}: {cause:?}");
+        }
+    }
+}
+
+#[test]
+fn a_new_variant_among_a_hundred_has_probabilities() {
+    for new in ["variant 00", "variant 10"] {
+        let mut project = Project::new(100, 0..TESTS);
+        let number = project.run("main", 0..1, 0..100);
+        project
+            .history
+            .runs
+            .retain(|run| run.run.number == number || &*run.run.variant != new);
+        let causes = project.causes(number, Knowledge::AtTheTime);
+        assert_eq!(causes.len(), 100);
+        for cause in causes {
+            let p = cause.probabilities;
+            assert!(p.this_change + p.broken_before > 0.9, "{cause:?}");
         }
     }
 }

@@ -65,8 +65,8 @@ const FACTORS: usize = 32;
 pub(crate) struct Sequence {
     pub(crate) chains: Vec<ChainFacts>,
     pub(crate) results: Vec<ResultFacts>,
-    /// Whether the causes of the stable branch's failures are asked for. Then a stable revision may break what a branch
-    /// broke before that it merged.
+    /// Whether the causes of the stable branch's failures are asked for. Then a stable revision may contain what a
+    /// merged branch broke.
     pub(crate) asks_for_stable: bool,
 }
 
@@ -115,7 +115,10 @@ struct Link {
     step: Step,
     /// The previous result on its branch, if that is another variant's at this revision.
     sibling: Option<usize>,
-    /// The same, if one crowd may have failed the test on both: they belong to one run, and the sibling failed with others.
+    /// Whether it is the first result of a stable chain.
+    is_first_on_stable: bool,
+    /// The same as the sibling, if one crowd may have failed the test on both: they belong to one run, the sibling failed with others, and
+    /// the result failed or has a background.
     in_same_crowd: Option<usize>,
     /// The time since the previous result of its chain; 0 if there is none.
     apart_ms: i64,
@@ -182,7 +185,7 @@ pub(crate) fn posterior(prior: &PerRate, log_likelihood: &PerRate) -> PerRate {
     weights.map(|weight| weight / total)
 }
 
-/// The failures in a row at the end of a chain. Mass failures do not count.
+/// The failures in a row at the end of a chain. Results of mass failures do not count.
 #[derive(Debug, Clone, Copy)]
 struct FailingEnd {
     streak: u32,
@@ -205,7 +208,7 @@ impl FailingEnds {
         });
     }
 
-    /// The longest streak of a branch that ended shortly before a stable result, on the same variant.
+    /// The longest streak at the end of a branch of the same variant that failed at most a day before a stable result.
     fn longest(&self, sequence: &Sequence, stable: &ResultFacts) -> Option<u32> {
         let of_variant = sequence.chains.iter().zip(&self.0);
         let ends = of_variant.filter_map(|(chain, end)| end.filter(|_| chain.base == Some(stable.chain)));
@@ -261,6 +264,7 @@ fn links(sequence: &Sequence) -> Vec<Link> {
         links.push(Link {
             step,
             sibling,
+            is_first_on_stable: step == Step::First && chain.stable,
             in_same_crowd,
             apart_ms,
             merged_streak,
@@ -295,7 +299,7 @@ struct ForwardStep {
     likelihood: Likelihood,
     keeps: PerRate,
     breaks: PerRate,
-    /// P(Broken) before the result if its revision did not break its sibling.
+    /// P(Broken) before the result if its sibling has no breakage that it shares; 0 without a sibling or new code.
     apart: PerRate,
 }
 
@@ -309,7 +313,7 @@ impl Forward {
         };
         let mut product = [1.0; GRID];
         for (index, (result, link)) in sequence.results.iter().zip(links).enumerate() {
-            let shared = shared_breakage(sequence, &states, link, result);
+            let shared = shared_breakage(sequence, &states, link);
             let (predicted, apart) = predict(sequence, &states, result, link, on_branches, shared.as_ref());
             let Prediction {
                 shares,
@@ -382,71 +386,70 @@ fn with_sibling(crowd: f64, beta: f64) -> f64 {
     SIBLING * crowd + (1.0 - SIBLING) * beta
 }
 
-/// The factors of the later variants for the parts of the one before them.
+/// The factors of the later variants for the parts of the one before them, in relation to that of a flake. Drift and what
+/// an earlier revision of the branch broke have the factor of a flake.
 #[derive(Debug, Clone, Copy)]
 struct OfSibling {
-    flake: PerRate,
     crowd: PerRate,
     this: PerRate,
     before: PerRate,
-    others: PerRate,
 }
 
 impl OfSibling {
     const NONE: Self = Self {
-        flake: [1.0; GRID],
         crowd: [1.0; GRID],
         this: [1.0; GRID],
         before: [1.0; GRID],
-        others: [1.0; GRID],
     };
+    /// The largest factor. Those of many variants would be too large for an `f64`.
+    const MOST: f64 = 1e100;
 
     /// The factors of a result for its sibling. `next` has those of the variants after it.
     fn of(
-        (result, link): (&ResultFacts, &Link),
-        is_first_on_stable: bool,
+        result: &ResultFacts,
+        link: &Link,
         step: &ForwardStep,
         (later_good, later_broken): (&PerRate, &PerRate),
         next: &Self,
     ) -> Self {
-        // The result's probability with broken code, and those of the variants after it.
-        let broken =
-            |next: &PerRate| -> PerRate { from_fn(|k| step.likelihood.broken * later_broken[k] * next[k]) };
-        let apart = broken(&next.others);
-        // The same, if the code of the sibling is good.
-        let beside_good = |background: f64| -> PerRate {
+        // The probability of the result and of the later ones if its code is broken.
+        let broken: PerRate = from_fn(|k| step.likelihood.broken * later_broken[k]);
+        // The same if the sibling has no breakage that the result shares.
+        let apart = |background: f64| -> PerRate {
             let good = Likelihood::of(result.outcome, background).good;
             let crowd = crowd_shares(&[background; GRID]);
             from_fn(|k| {
-                let next = crowd[k] * next.crowd[k] + (1.0 - crowd[k]) * next.flake[k];
-                (1.0 - step.apart[k]) * good[k] * later_good[k] * next + step.apart[k] * apart[k]
+                let next = crowd[k] * next.crowd[k] + 1.0 - crowd[k];
+                (1.0 - step.apart[k]) * good[k] * later_good[k] * next + step.apart[k] * broken[k]
             })
         };
         let (alone, crowd) = match link.in_same_crowd {
             Some(_) => (
-                beside_good(with_sibling(0.0, result.beta)),
-                beside_good(with_sibling(1.0, result.beta)),
+                apart(with_sibling(0.0, result.beta)),
+                apart(with_sibling(1.0, result.beta)),
             ),
             None => {
-                let alone = beside_good(result.beta);
+                let alone = apart(result.beta);
                 (alone, alone)
             }
         };
-        let of_shared = broken(if is_first_on_stable {
+        let next = if link.is_first_on_stable {
             &next.before
         } else {
             &next.this
+        };
+        let this = from_fn(|k| {
+            let shared = SIBLING * broken[k] * next[k] + (1.0 - SIBLING) * alone[k];
+            (shared / alone[k]).min(Self::MOST)
         });
-        let shared: PerRate = from_fn(|k| SIBLING * of_shared[k] + (1.0 - SIBLING) * alone[k]);
-        // Without a common factor, those of many variants would be too large for an `f64`.
-        let most: PerRate = from_fn(|k| alone[k].max(crowd[k]).max(shared[k]));
-        let [alone, crowd, shared] = [alone, crowd, shared].map(|of| from_fn(|k| of[k] / most[k]));
         Self {
-            flake: alone,
-            crowd,
-            this: shared,
-            before: if is_first_on_stable { shared } else { alone },
-            others: alone,
+            crowd: from_fn(|k| (crowd[k] / alone[k]).min(Self::MOST)),
+            this,
+            before: if link.is_first_on_stable {
+                this
+            } else {
+                [1.0; GRID]
+            },
         }
     }
 }
@@ -473,8 +476,7 @@ fn backward(sequence: &Sequence, links: &[Link], forward: &Forward, weights: &Pe
         }
         if let Some(sibling) = link.sibling.filter(|_| link.step != Step::SameRevision) {
             let later = (&*later_good, &*later_broken);
-            let is_first_on_stable = link.step == Step::First && sequence.chains[result.chain].stable;
-            let factor = OfSibling::of((result, link), is_first_on_stable, step, later, &of_sibling);
+            let factor = OfSibling::of(result, link, step, later, &of_sibling);
             by_sibling.insert(sibling, factor);
         }
         for k in 0..GRID {
@@ -500,13 +502,12 @@ fn mixed(
     let mut mixed = [0.0; PARTS];
     for k in 0..GRID {
         let good = shares.good[k] * later_good[k];
-        let later_others = later_broken[k] * of_sibling.others[k];
         let mut parts = [0.0; PARTS];
-        parts[FLAKE] = good * (1.0 - crowd[k]) * of_sibling.flake[k];
+        parts[FLAKE] = good * (1.0 - crowd[k]);
         parts[CROWD] = good * crowd[k] * of_sibling.crowd[k];
-        parts[DRIFT] = shares.drift[k] * later_others;
+        parts[DRIFT] = shares.drift[k] * later_broken[k];
         parts[BEFORE] = shares.before[k] * later_broken[k] * of_sibling.before[k];
-        parts[EARLIER] = shares.earlier[k] * later_others;
+        parts[EARLIER] = shares.earlier[k] * later_broken[k];
         parts[THIS] = shares.this[k] * later_broken[k] * of_sibling.this[k];
         let total: f64 = parts.iter().sum();
         for (mixed, part) in mixed.iter_mut().zip(parts) {
@@ -518,15 +519,9 @@ fn mixed(
 
 /// The probability of a breakage on the sibling of a result on new code that breaks it, too, with [`SIBLING`]; `None`
 /// without a sibling. For a test that is new on a variant of the stable branch, that is any breakage of the code.
-fn shared_breakage(
-    sequence: &Sequence,
-    states: &[Shares],
-    link: &Link,
-    result: &ResultFacts,
-) -> Option<PerRate> {
+fn shared_breakage(sequence: &Sequence, states: &[Shares], link: &Link) -> Option<PerRate> {
     let sibling = &states[sequence.results[link.sibling?].chain];
-    let is_first_on_stable = link.step == Step::First && sequence.chains[result.chain].stable;
-    let before = if is_first_on_stable {
+    let before = if link.is_first_on_stable {
         &sibling.before
     } else {
         &ZERO
@@ -593,7 +588,7 @@ fn predict(
             )
         }
         None if link.step == Step::First && !chain.stable => {
-            (breaking_with(&alone.map(|alone| 2.0 * alone)), ZERO)
+            (breaking_with(&alone.map(|alone| (2.0 * alone).min(0.5))), ZERO)
         }
         None => (breaking_with(&alone), ZERO),
     }

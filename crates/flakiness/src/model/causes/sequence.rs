@@ -129,6 +129,7 @@ fn chain_facts(timeline: &Timeline<'_>, chains: &BTreeMap<usize, usize>) -> Vec<
     }
     facts
 }
+
 fn outcome(entry: &Entry<'_>, test: TestOrdinal) -> Outcome {
     Outcome::of(entry.failure(test), entry.observed.repetition(test))
 }

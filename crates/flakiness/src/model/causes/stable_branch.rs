@@ -20,7 +20,7 @@ use crate::{
 
 /// The weight of the usual rate of breaking, in breakages. It is small because projects differ that much.
 const USUAL_BREAKAGES: f64 = 0.1;
-/// The bounds for the factor of the usual rate. At a lower one, the second failure in a row would look like a flake.
+/// The bounds for the factor of the usual rate. Below the lower one, the second failure in a row would look like a flake.
 const BREAKS: (f64, f64) = (0.0001, 1.0);
 /// The failures in a row from which a breakage has lasted.
 const LASTS: u32 = 3;
@@ -76,7 +76,7 @@ impl StableBranch {
     }
 }
 
-/// The number of tests of a chain with these results, by (results, failures that passed again soon).
+/// The number of tests of stable chains, by (results, failures that passed again soon).
 type Tests = BTreeMap<(u32, u32), f64>;
 
 /// The failures of stable chains.
@@ -149,7 +149,9 @@ impl Breakages {
                 });
                 streak.failures += 1;
                 if streak.failures == LASTS {
-                    self.lasted += f64::from(u8::from(streak.of_revision));
+                    if streak.of_revision {
+                        self.lasted += 1.0;
+                    }
                     self.streaks.lasted += 1;
                     self.streaks.all += 1;
                 }
