@@ -117,8 +117,8 @@ struct Link {
     sibling: Option<usize>,
     /// Whether it is the first result of a stable chain.
     is_first_on_stable: bool,
-    /// The same as the sibling, if one crowd may have failed the test on both: they belong to one run, the sibling failed with others, and
-    /// the result failed or has a background.
+    /// The sibling, if one crowd may have failed the test on both: they belong to one run, the sibling failed with others,
+    /// and the result failed or has a background.
     in_same_crowd: Option<usize>,
     /// The time since the previous result of its chain; 0 if there is none.
     apart_ms: i64,
