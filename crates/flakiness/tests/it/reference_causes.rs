@@ -198,7 +198,7 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> (Vec<
                 && (other.at, other.number) < (row.at, row.number)
                 && row.at - other.at <= 6 * 3_600_000
         });
-        if near { 0.1 } else { 1.0 }
+        if near { 0.5 } else { 1.0 }
     };
     let results: Vec<RowOfTest<'_>> = order
         .iter()

@@ -7,7 +7,7 @@ use crate::{config::MASS_FAILURE, model::background::Background, timeline::Timel
 /// The odds that a crowd on a new revision comes from the change and not from the run.
 const OWN: f64 = 1.0;
 /// The same shortly after a mass failure of another branch.
-const NEAR: f64 = 0.1;
+const NEAR: f64 = 0.5;
 /// How long another branch's mass failure counts.
 const NEAR_MS: i64 = 6 * 3_600_000;
 
