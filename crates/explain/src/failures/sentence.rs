@@ -134,9 +134,6 @@ impl CauseSentences<'_> {
         } else {
             facts.stable_since
         };
-        if facts.on_stable && facts.stable_runs == 0 {
-            return format!("Failed in its first run{stable}");
-        }
         let Some(run) = self.run(index) else {
             let this = if facts.on_stable { "run" } else { "branch" };
             return format!("Probably broken{stable} before this {this}");
