@@ -12,7 +12,7 @@ pub(crate) mod variant_runs;
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use assay_domain::{
-    observation::{Failure, History, RunFacts, RunObservations},
+    observation::{Bitmap, Failure, History, RunFacts, RunObservations},
     revision::StableBranch,
     test::TestOrdinal,
     timestamp::Timestamp,
@@ -247,6 +247,15 @@ impl<'h> Timeline<'h> {
             Some(0) => self.last_word,
             Some(_) => u64::MAX,
         }
+    }
+
+    /// The tests that ran in a variant run and were not skipped.
+    pub(crate) fn seen(&self, observed: &RunObservations) -> Bitmap {
+        Bitmap::from_words(
+            (0..self.words)
+                .map(|word| self.seen_word(observed, word))
+                .collect(),
+        )
     }
 
     /// The number of tests that ran at a position.

@@ -15,6 +15,7 @@ const PASSES_BELOW: f64 = 0.05;
 const BLOCKS_FROM: f64 = 0.9;
 
 const HOUR_MS: i64 = 3_600_000;
+const AFTER_MAIN_MS: i64 = 30 * 8 * HOUR_MS;
 
 /// A history of one test beside 59 others that always pass.
 struct Project {
@@ -32,6 +33,15 @@ impl Project {
             },
             texts: ErrorTexts::new(),
         }
+    }
+
+    /// `main` passed every eight hours until [`AFTER_MAIN_MS`].
+    fn with_green_main() -> Self {
+        let mut project = Self::new();
+        for at_ms in (0..AFTER_MAIN_MS).step_by(8 * 3_600_000) {
+            project.run(at_ms, "main", None);
+        }
+        project
     }
 
     /// Adds a run on a new revision. The test fails if there is an error, which may have a text.
@@ -106,11 +116,8 @@ fn failures_on_other_branches_count_in_a_project_of_pull_requests_alone() {
 
 /// A branch breaks the test, `main` passes so often, and another branch fails so much later, with this text.
 fn after_another_branch(hours: i64, passes_between: i64, text: Option<u32>) -> f64 {
-    let mut project = Project::new();
-    for number in 0..30 {
-        project.run(number * 8 * HOUR_MS, "main", None);
-    }
-    let broke = 30 * 8 * HOUR_MS;
+    let mut project = Project::with_green_main();
+    let broke = AFTER_MAIN_MS;
     project.run(broke, "feat/a", Some(Some(1)));
     for pass in 0..passes_between {
         project.run(broke + (pass + 1) * 3 * HOUR_MS, "main", None);
@@ -122,11 +129,8 @@ fn after_another_branch(hours: i64, passes_between: i64, text: Option<u32>) -> f
 #[test]
 fn a_failure_that_passed_elsewhere_since_explains_nothing() {
     let alone = {
-        let mut project = Project::new();
-        for number in 0..30 {
-            project.run(number * 8 * HOUR_MS, "main", None);
-        }
-        let number = project.run(30 * 8 * HOUR_MS, "feat/b", Some(Some(2)));
+        let mut project = Project::with_green_main();
+        let number = project.run(AFTER_MAIN_MS, "feat/b", Some(Some(2)));
         project.mine(number)
     };
     let mine = after_another_branch(43, 11, Some(2));
@@ -143,24 +147,18 @@ fn one_other_branch_excuses_no_failure() {
 
 #[test]
 fn a_failure_on_the_stable_branch_excuses_its_branches() {
-    let mut project = Project::new();
-    for number in 0..30 {
-        project.run(number * 8 * HOUR_MS, "main", None);
-    }
-    let broke = 30 * 8 * HOUR_MS;
+    let mut project = Project::with_green_main();
+    let broke = AFTER_MAIN_MS;
     project.run(broke, "main", Some(Some(1)));
     project.run(broke + HOUR_MS, "main", Some(Some(1)));
     let number = project.run(broke + 2 * HOUR_MS, "feat/b", Some(Some(1)));
     assert!(project.mine(number) < PASSES_BELOW, "{}", project.mine(number));
 }
 
-/// A branch fails twice, and so many hours after its first failure `main` fails.
+/// `main` fails this many hours after the first of two failures of a branch.
 fn after_a_failing_branch(hours: i64) -> FailureCause {
-    let mut project = Project::new();
-    for number in 0..30 {
-        project.run(number * 8 * HOUR_MS, "main", None);
-    }
-    let broke = 30 * 8 * HOUR_MS;
+    let mut project = Project::with_green_main();
+    let broke = AFTER_MAIN_MS;
     project.run(broke, "feat/a", Some(Some(1)));
     project.run(broke + HOUR_MS, "feat/a", Some(Some(1)));
     let number = project.run(broke + hours * HOUR_MS, "main", Some(Some(1)));
@@ -181,11 +179,8 @@ fn the_breakage_of_a_branch_is_no_flake_of_main_when_it_merges() {
 
 #[test]
 fn a_crowd_is_marked_so_that_its_failures_count_once() {
-    let mut project = Project::new();
-    for number in 0..30 {
-        project.run(number * 8 * HOUR_MS, "main", None);
-    }
-    let number = project.run(30 * 8 * HOUR_MS, "feat/a", Some(None));
+    let mut project = Project::with_green_main();
+    let number = project.run(AFTER_MAIN_MS, "feat/a", Some(None));
     let crowd = project.history.runs.last_mut().unwrap();
     (1..40).for_each(|test| add(crowd, test, 'F'));
     let now = crowd.run.started_at;
@@ -238,7 +233,7 @@ fn broke(cause: &FailureCause) -> f64 {
     cause.probabilities.this_change + cause.probabilities.broken_before
 }
 
-/// Fifty-two runs with these failures of other tests, each of so many runs in a row.
+/// Fifty-two runs in which this many other tests fail, each in this many runs in a row.
 fn quiet_runs(others: u32, in_a_row: usize) -> Vec<BTreeSet<u32>> {
     let mut runs = vec![BTreeSet::new(); 52];
     for (other, first) in (1..=others).zip((2..).step_by(4)) {
@@ -315,11 +310,8 @@ fn what_fails_from_the_first_run_of_the_window_on_was_broken_by_no_revision() {
 
 #[test]
 fn a_red_main_is_no_branch_that_it_merged() {
-    let mut project = Project::new();
-    for number in 0..30 {
-        project.run(number * 8 * HOUR_MS, "main", None);
-    }
-    let broke = 30 * 8 * HOUR_MS;
+    let mut project = Project::with_green_main();
+    let broke = AFTER_MAIN_MS;
     project.run(broke, "main", Some(Some(1)));
     project.run(broke + HOUR_MS, "feat/a", Some(Some(1)));
     let number = project.run(broke + 2 * HOUR_MS, "main", Some(Some(1)));

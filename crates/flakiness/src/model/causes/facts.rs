@@ -8,7 +8,8 @@ use std::{
 use assay_domain::test::TestOrdinal;
 
 use super::{
-    parts::{CROWD, ChainFacts, DRIFT, FLAKE, Parts, ResultFacts},
+    links::{ChainFacts, ResultFacts},
+    parts::{CROWD, DRIFT, FLAKE, Parts},
     sequence::TestResults,
     texts::{ErrorTexts, Share, TextShares, WindowTexts},
     witnesses::Witnesses,

@@ -8,7 +8,8 @@ use std::{collections::BTreeMap, time::Duration};
 use assay_domain::timestamp::Timestamp;
 
 use super::{
-    parts::{ChainFacts, PRIOR, Parts, ResultFacts, Sequence, smooth},
+    links::{ChainFacts, ResultFacts, Sequence},
+    parts::{PRIOR, Parts, smooth},
     texts::{Share, TextShares},
     witnesses::{self, Sighting},
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use assay_domain::test::TestOrdinal;
 
 use super::{
-    parts::{ChainFacts, ResultFacts, Sequence},
+    links::{ChainFacts, ResultFacts, Sequence},
     texts::ErrorTexts,
     witnesses::{self, Sighting, Witnesses},
 };

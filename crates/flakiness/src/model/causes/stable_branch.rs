@@ -6,15 +6,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use assay_domain::test::TestOrdinal;
+use assay_domain::{observation::Bitmap, test::TestOrdinal};
 
 use super::{
     facts::EndedStreaks,
-    parts::{PRIOR, Sequence, posterior},
+    links::Sequence,
+    parts::{PRIOR, posterior},
 };
 use crate::{
     model::{GRID, PerRate, RATES, Step, background::Background},
-    numbers::{at, count},
+    numbers::count,
     timeline::{Chain, Timeline},
 };
 
@@ -103,8 +104,8 @@ impl Breakages {
     fn add(&mut self, timeline: &Timeline<'_>, background: &Background, chain: &Chain<'_>) {
         let mut streaks: HashMap<TestOrdinal, Streak> = HashMap::new();
         let mut passed_again: BTreeMap<TestOrdinal, u32> = BTreeMap::new();
-        // The tests that ran outside of mass failures, as bits.
-        let mut ran = vec![0_u64; timeline.words];
+        // The tests that ran outside of mass failures.
+        let mut ran = Bitmap::default();
         let mut results = 0.0;
         for position in chain.positions.clone() {
             let Some(entry) = timeline.entries.get(position) else {
@@ -131,12 +132,12 @@ impl Breakages {
                 }
                 continue;
             }
-            let seen = f64::from(timeline.count_seen(entry.observed));
-            results += seen;
+            let seen = timeline.seen(entry.observed);
+            results += f64::from(seen.len());
             let is_new = entry.step == Step::NewRevision;
             if is_new {
                 let breaks = background.rates.stable_breaks.get(position);
-                self.expected += seen * breaks.copied().unwrap_or(0.0);
+                self.expected += f64::from(seen.len()) * breaks.copied().unwrap_or(0.0);
             }
             for failure in &*entry.failures {
                 if failure.recovered {
@@ -145,7 +146,7 @@ impl Breakages {
                 }
                 let streak = streaks.entry(failure.test).or_insert_with(|| Streak {
                     failures: 0,
-                    of_revision: is_new && has(&ran, failure.test),
+                    of_revision: is_new && ran.contains(failure.test),
                 });
                 streak.failures += 1;
                 if streak.failures == LASTS {
@@ -156,16 +157,13 @@ impl Breakages {
                     self.streaks.all += 1;
                 }
             }
-            for (word, ran) in ran.iter_mut().enumerate() {
-                *ran |= timeline.seen_word(entry.observed, word);
-            }
+            ran.insert_all(&seen);
         }
-        self.add_tests(&ran, results, &passed_again);
+        self.add_tests(ran.len(), results, &passed_again);
     }
 
     /// Adds the tests of a chain, as if each had the mean number of results.
-    fn add_tests(&mut self, ran: &[u64], results: f64, passed_again: &BTreeMap<TestOrdinal, u32>) {
-        let tests: u32 = ran.iter().map(|word| word.count_ones()).sum();
+    fn add_tests(&mut self, tests: u32, results: f64, passed_again: &BTreeMap<TestOrdinal, u32>) {
         if tests == 0 {
             return;
         }
@@ -176,11 +174,6 @@ impl Breakages {
         let failed = count(passed_again.len());
         *self.tests.entry((mean, 0)).or_default() += f64::from(tests - failed);
     }
-}
-
-fn has(bits: &[u64], test: TestOrdinal) -> bool {
-    let word = bits.get(at(test / u64::BITS));
-    word.is_some_and(|word| word >> (test % u64::BITS) & 1 == 1)
 }
 
 #[expect(

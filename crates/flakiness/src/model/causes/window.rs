@@ -210,12 +210,9 @@ impl<'h> WindowModel<'h> {
                 }
             }
         }
+        let any_stable = by_test.keys().any(|(_, stable)| *stable);
+        let learned = any_stable.then(|| StableBranch::learn(&self.timeline, &self.background));
         let by_test: Vec<_> = by_test.into_iter().collect();
-        let is_stable = |((_, stable), _): &((TestOrdinal, bool), Vec<usize>)| *stable;
-        let learned = by_test
-            .iter()
-            .any(is_stable)
-            .then(|| StableBranch::learn(&self.timeline, &self.background));
         let mut causes: Vec<(usize, FailureCause)> = by_test
             .par_iter()
             .flat_map_iter(|((test, stable), positions)| {
