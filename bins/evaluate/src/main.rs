@@ -137,6 +137,9 @@ enum Command {
         /// Judge all windows, not only those of the later half.
         #[arg(long)]
         all: bool,
+        /// New failures of a run from which on its contradictions prove nothing of a test.
+        #[arg(long, default_value_t = real::CROWD)]
+        crowd: u32,
         /// Thresholds to try: the score of a test with an incident; the score, and the episodes, of a test without.
         #[arg(long, value_parser = thresholds, default_value = "0.4,0.5,1")]
         thresholds: Thresholds,
@@ -209,13 +212,14 @@ fn main() -> anyhow::Result<()> {
             path,
             stable_branch,
             all,
+            crowd,
             thresholds,
         } => {
             let history = match format {
                 Format::Csv => load::csv(&path, &stable_branch)?,
                 Format::Dask => load::dask(&path)?,
             };
-            println!("{}", real::table(&history, all, thresholds));
+            println!("{}", real::table(&history, all, crowd, thresholds));
             println!("{}", daily::table(&history, all));
         }
     }

@@ -24,18 +24,18 @@ use crate::{
 };
 
 /// In a run with this many new failures, contradictions prove nothing.
-const CROWD: u32 = 12;
+pub(crate) const CROWD: u32 = 12;
 /// A failure after a longer streak is not new.
 const FRESH: u32 = 3;
 
 /// Judges every window of the later half of a history (or of `all` of it).
-pub(crate) fn table(history: &History, all: bool, thresholds: Thresholds) -> String {
+pub(crate) fn table(history: &History, all: bool, crowd: u32, thresholds: Thresholds) -> String {
     let times = || history.runs.iter().map(|run| run.run.started_at);
     let (Some(first), Some(last)) = (times().min(), times().max()) else {
         return "no runs\n".to_owned();
     };
     let hidden = without_revisions(history);
-    let crowds = crowds(history);
+    let crowds = crowds(history, crowd);
     let middle = Timestamp::from_unix_ms(i64::midpoint(first.unix_ms(), last.unix_ms()));
     let mut report = Report {
         engine: Engine::new(Config {
@@ -238,8 +238,8 @@ fn truth(results: &[TestResult], is_crowd: impl Fn(&TestResult) -> bool) -> Opti
     }
 }
 
-/// The failures of runs with many new failures, by the run's index and the test.
-fn crowds(history: &History) -> BTreeSet<(usize, u32)> {
+/// The failures of runs with at least `crowd` new failures, by the run's index and the test.
+fn crowds(history: &History, crowd: u32) -> BTreeSet<(usize, u32)> {
     let mut order: Vec<usize> = (0..history.runs.len()).collect();
     order.sort_by_key(|run| {
         history
@@ -276,7 +276,7 @@ fn crowds(history: &History) -> BTreeSet<(usize, u32)> {
                 streaks.remove(&key(test));
             }
         }
-        if fresh >= CROWD {
+        if fresh >= crowd {
             crowds.extend(failed.into_iter().map(|test| (place, test)));
         }
     }

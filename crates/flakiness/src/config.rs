@@ -3,7 +3,7 @@
 use assay_domain::verdict::ENGINE_WINDOW_DAYS;
 
 /// The version of the model. It is raised whenever the same history may be judged differently.
-pub const ENGINE_VERSION: &str = "7";
+pub const ENGINE_VERSION: &str = "8";
 
 /// The engine's configuration.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,7 +57,7 @@ pub(crate) const STREAK: u32 = 2;
 /// The same for a streak that began in a mass failure.
 pub(crate) const STREAK_OF_CROWD: u32 = 3;
 /// The probability of the Broken state from which a failing streak is called broken.
-pub(crate) const BROKEN: f64 = 0.7;
+pub(crate) const BROKEN: f64 = 0.75;
 /// A streak of this length is a breakage in 19 of 20 cases, so it is a sufficient reason for `broken`.
 pub(crate) const CONCLUSIVE_STREAK: u32 = 4;
 /// A chain without runs for longer than this, while the test runs on other chains, does not count for the current

@@ -159,7 +159,7 @@ fn expected(recount: &Recount, verdict: &Value) -> BTreeMap<&'static str, Expect
     if let Some(streak) = &breakage {
         signals.insert("consecutive_failures", (real(streak.len()), 2.0, streak.clone()));
         if let Some(probability) = signal_field("failure_rate_broken", "value").as_f64() {
-            signals.insert("failure_rate_broken", (probability, 0.7, streak.clone()));
+            signals.insert("failure_rate_broken", (probability, 0.75, streak.clone()));
         }
     }
     if episodes == 1 && incidents == 0 && !episodic && breakage.is_none() {

@@ -241,6 +241,29 @@ impl CauseSentences<'_> {
         })
     }
 
+    /// A failure of the stable branch on several variants, and what came of others.
+    fn on_several_variants(&self) -> Option<String> {
+        let facts = self.facts;
+        let (failed, ran) = facts.variants;
+        if !facts.on_stable || failed < 2 {
+            return None;
+        }
+        let shared = facts.shared_streaks;
+        // With hindsight, this failure is one of them.
+        let others = if shared.all == 0 || self.knowledge == Knowledge::Hindsight {
+            String::new()
+        } else {
+            let failures = if shared.all == 1 { "failure" } else { "failures" };
+            format!(
+                "; {} of {} earlier {failures} on several variants{} lasted three runs",
+                shared.lasted,
+                shared.all,
+                self.on_stable()
+            )
+        };
+        Some(format!("Failed on {failed} of {ran} variants at once{others}"))
+    }
+
     fn environment(&self) -> String {
         let facts = self.facts;
         if facts.in_crowd {
@@ -268,6 +291,11 @@ impl CauseSentences<'_> {
                 .map_or_else(String::new, |run| {
                     format!(": the same revision passed in run {}", run.number)
                 });
+            if passed.is_empty()
+                && let Some(sentence) = self.on_several_variants()
+            {
+                return sentence;
+            }
             return format!("Something outside of the code changed{passed}");
         };
         let branch = run.branch.as_deref().unwrap_or("another branch");
@@ -388,7 +416,12 @@ mod tests {
     /// Forty runs of `main`, four a day; the test of the same number failed in each of the `failing` ones. Then test 0
     /// fails.
     fn sentence(failing: u32, branch: Option<&str>, knowledge: Knowledge) -> String {
-        let run = |number: u32| {
+        sentence_on(&[""], failing, branch, knowledge)
+    }
+
+    /// The same, where the tests fail on all these variants.
+    fn sentence_on(variants: &[&str], failing: u32, branch: Option<&str>, knowledge: Knowledge) -> String {
+        let run = |number: u32, variant: &str| {
             let mut present = Bitmap::default();
             (0..100).for_each(|test| present.insert(test));
             let is_failing = number == 41 || (1..=failing).contains(&number);
@@ -406,7 +439,7 @@ mod tests {
                     started_at: Timestamp::from_unix_ms(i64::from(number) * DAY_MS / 4),
                     branch: branch.map(Into::into),
                     revision: Some(format!("{number:08}").into()),
-                    variant: "".into(),
+                    variant: variant.into(),
                 },
                 present,
                 skipped: Bitmap::default(),
@@ -419,7 +452,9 @@ mod tests {
         let history = History {
             stable_branch: "main".into(),
             tests: 100,
-            runs: (1..=41).map(run).collect(),
+            runs: (1..=41)
+                .flat_map(|number| variants.iter().map(move |variant| run(number, variant)))
+                .collect(),
         };
         let now = history.runs.last().unwrap().run.started_at;
         let causes = Engine::default().causes_of_run(&history, &ErrorTexts::new(), 41, knowledge, now);
@@ -441,6 +476,23 @@ mod tests {
         assert_eq!(
             sentence(12, None, Knowledge::AtTheTime),
             format!("{first}, 0 of 12 failing streaks of all tests lasted three runs")
+        );
+    }
+
+    #[test]
+    fn a_failure_of_main_on_all_variants_is_put_beside_the_earlier_ones() {
+        let on_three = |failing| {
+            let variants = ["linux", "mac", "windows"];
+            sentence_on(&variants, failing, Some("main"), Knowledge::AtTheTime)
+        };
+        // Run 1 has no revision before it.
+        assert_eq!(
+            on_three(12),
+            "Failed on 3 of 3 variants at once; 0 of 11 earlier failures on several variants on main lasted three runs"
+        );
+        assert_eq!(
+            on_three(0),
+            "Passed in all 40 runs on main before and failed on this revision on 3 of 3 variants"
         );
     }
 

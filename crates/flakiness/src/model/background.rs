@@ -153,7 +153,7 @@ struct Kind {
     streaks: Vec<u8>,
     /// The tests whose streak is above zero, in any order.
     failing: Vec<TestOrdinal>,
-    /// The fresh failures of the latest runs, without recurring tests.
+    /// The fresh failures of the latest runs; off the stable branch without recurring tests.
     usual: VecDeque<f64>,
     /// For each test, the number of failing streaks that began outside large crowds.
     streaks_begun: Vec<u8>,
@@ -214,7 +214,11 @@ impl Kind {
                 counted += u32::from(!recurring.get(at(failure.test)).copied().unwrap_or(false));
             }
         }
-        let beta = background(&mut self.usual, counted, || timeline.count_seen(entry.observed));
+        // Tests that branches break recur off the stable branch. They would hide the outages there.
+        let habit = if self.on_stable_branch { fresh } else { counted };
+        let beta = background(&mut self.usual, habit, counted, || {
+            timeline.count_seen(entry.observed)
+        });
         if beta < LARGE_CROWD {
             for failure in &*entry.failures {
                 let streak = self.streaks.get(at(failure.test));
@@ -266,15 +270,15 @@ impl Kind {
     }
 }
 
-/// The background of a run with `fresh` failures of tests that are not recurring. Adds the run to the `usual`
-/// ones.
-fn background(usual: &mut VecDeque<f64>, fresh: u32, tests: impl Fn() -> u32) -> f64 {
+/// The background of a run with `fresh` failures of tests that are not recurring. Adds the run to the `usual` ones, with
+/// `habit` failures.
+fn background(usual: &mut VecDeque<f64>, habit: u32, fresh: u32, tests: impl Fn() -> u32) -> f64 {
     let median = median(usual);
     let limit = 1.0 + median + 2.0 * (median + 1.0).sqrt();
     if usual.len() == USUAL_RUNS {
         usual.pop_front();
     }
-    usual.push_back(f64::from(fresh).min(limit + HABIT));
+    usual.push_back(f64::from(habit).min(limit + HABIT));
     let excess = f64::from(fresh) - limit;
     if excess <= 0.0 {
         return 0.0;

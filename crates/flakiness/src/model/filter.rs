@@ -4,7 +4,7 @@
     reason = "every index is a position or chain of the timeline that sized the vectors"
 )]
 
-use std::ops::Range;
+use std::{array::from_fn, ops::Range};
 
 use crate::{
     model::{
@@ -26,8 +26,10 @@ use crate::{
 /// The result of the filter for a test.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Belief {
-    /// The posterior of each hypothesis.
+    /// The posterior of each hypothesis, if the test has one flake rate on all variants.
     weights: PerRate,
+    /// The logarithm of the marginal likelihood of the results then.
+    log_likelihood: f64,
     /// The probability that the test itself is unreliable.
     pub(crate) flake_score: f64,
     /// The expected flake rate.
@@ -56,14 +58,18 @@ pub(crate) struct Filter<'t, 'h> {
     broke: Vec<PerRate>,
     /// The branches on which the current test failed last; computed when they are first needed.
     failing_branches: Option<FailingBranches>,
-    /// The likelihood of the results.
-    likelihood: ScaledProduct,
+    /// The likelihood of the current test's results, by lane.
+    likelihoods: Vec<ScaledProduct>,
+    /// The lane whose likelihood was multiplied last.
+    lane: usize,
     /// The number of factors since the last call of `settle`.
     factors: u32,
 }
 
 /// The number of factors after which a product must be settled: each factor is at least 1e-6.
 const FACTORS: u32 = 32;
+/// The probability that a variant has a flake rate of its own.
+const OWN_RATE: f64 = 0.5;
 
 impl<'t, 'h> Filter<'t, 'h> {
     /// A filter for the tests of a timeline.
@@ -85,7 +91,8 @@ impl<'t, 'h> Filter<'t, 'h> {
             always_failed: Positions::new(positions),
             broke: vec![[0.0; GRID]; if timeline.lanes.len() > 1 { positions } else { 0 }],
             failing_branches: None,
-            likelihood: ScaledProduct::ONE,
+            likelihoods: vec![ScaledProduct::ONE; timeline.lanes.len()],
+            lane: 0,
             factors: 0,
         }
     }
@@ -96,13 +103,16 @@ impl<'t, 'h> Filter<'t, 'h> {
         self.deviating.clear();
         self.always_failed.clear();
         self.failing_branches = None;
-        self.likelihood = ScaledProduct::ONE;
+        self.likelihoods.fill(ScaledProduct::ONE);
         self.factors = 0;
         for failure in test_counts.failures.iter().chain(test_counts.repeated) {
             self.visits.insert(failure.position);
         }
         let lanes = self.timeline.lanes.iter().zip(&self.always_passing.totals);
-        for ((lane, total), always_seen) in lanes.zip(&test_counts.column.participation.always_seen) {
+        let lanes = lanes.zip(&mut self.likelihoods);
+        for (((lane, total), likelihood), always_seen) in
+            lanes.zip(&test_counts.column.participation.always_seen)
+        {
             if !test_counts.column.is_in(*always_seen) {
                 let absent = |position: &usize| !test_counts.column.contains(*position);
                 if lane.positions.clone().all(|position| absent(&position)) {
@@ -112,12 +122,13 @@ impl<'t, 'h> Filter<'t, 'h> {
                     self.visits.insert(position);
                 }
             }
-            self.likelihood.multiply_all(total);
+            likelihood.multiply_all(total);
         }
         self.walk(test_counts);
-        let weights = self.likelihood.clone().posterior(&self.prior);
+        let (weights, log_likelihood) = self.likelihood().posterior(&self.prior);
         Belief {
             weights,
+            log_likelihood,
             flake_score: unreliable(&weights),
             flake_rate: flake_rate(&weights),
         }
@@ -125,7 +136,32 @@ impl<'t, 'h> Filter<'t, 'h> {
 
     /// P(Broken) of a stable chain after the test's last run on it, which has position `last`.
     pub(crate) fn broken_probability(&self, belief: &Belief, last: usize) -> f64 {
-        mean(&belief.weights, self.stable_after(last))
+        let lane = self.timeline.chains[self.timeline.entries[last].chain].lane;
+        mean(&self.weights_on(belief, lane), self.stable_after(last))
+    }
+
+    /// The posterior of each hypothesis on one variant. The test has one flake rate on all variants, or this one has its own.
+    fn weights_on(&self, belief: &Belief, lane: usize) -> PerRate {
+        if self.likelihoods.len() == 1 {
+            return belief.weights;
+        }
+        let own = &self.likelihoods[lane];
+        let mut others = self.likelihood();
+        others.divide_all(own);
+        let (own_weights, of_own) = own.clone().posterior(&self.prior);
+        let (_, of_others) = others.posterior(&self.prior);
+        let apart =
+            1.0 / (1.0 + (belief.log_likelihood - of_own - of_others).exp() * (1.0 - OWN_RATE) / OWN_RATE);
+        from_fn(|k| apart * own_weights[k] + (1.0 - apart) * belief.weights[k])
+    }
+
+    /// The likelihood of the current test's results on all variants.
+    fn likelihood(&self) -> ScaledProduct {
+        let mut all = ScaledProduct::ONE;
+        for likelihood in &self.likelihoods {
+            all.multiply_all(likelihood);
+        }
+        all
     }
 
     /// P(Broken) of a stable chain after one of its positions, for the current test.
@@ -143,7 +179,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         while let Some(visited) = self.visits.next(position) {
             let point = &self.always_passing.points[visited];
             position = if point.absence_is_harmless && !test_counts.column.contains(visited) {
-                self.multiply(&point.scale);
+                self.multiply(visited, &point.scale);
                 visited + 1
             } else {
                 self.follow_chain(test_counts, visited)
@@ -189,7 +225,7 @@ impl<'t, 'h> Filter<'t, 'h> {
                     self.note_pass(position);
                 }
                 if outcome == Outcome::Passed && code.is_at(&point.after) {
-                    self.multiply(&code.likelihood());
+                    self.multiply(position, &code.likelihood());
                     return position + 1;
                 }
             } else {
@@ -201,11 +237,11 @@ impl<'t, 'h> Filter<'t, 'h> {
             self.factors += 1;
             if self.factors >= FACTORS {
                 let likelihood = code.likelihood();
-                self.multiply(&likelihood);
+                self.multiply(position, &likelihood);
                 code.scale(&likelihood.map(|likelihood| 1.0 / likelihood));
             }
         }
-        self.multiply(&code.likelihood());
+        self.multiply(first, &code.likelihood());
         chain.positions.end
     }
 
@@ -392,11 +428,18 @@ impl<'t, 'h> Filter<'t, 'h> {
         }
     }
 
-    fn multiply(&mut self, factors: &PerRate) {
-        self.likelihood.multiply(factors);
+    /// Multiplies the likelihood of a position's lane.
+    fn multiply(&mut self, position: usize, factors: &PerRate) {
+        let lane = self.timeline.chains[self.timeline.entries[position].chain].lane;
+        if lane != self.lane {
+            self.likelihoods[self.lane].settle();
+            self.lane = lane;
+        }
+        let likelihood = &mut self.likelihoods[lane];
+        likelihood.multiply(factors);
         self.factors += 1;
         if self.factors >= FACTORS {
-            self.likelihood.settle();
+            likelihood.settle();
             self.factors = 0;
         }
     }

@@ -33,6 +33,8 @@ const STABLE_MENDS: (f64, f64) = (0.05, 0.3);
 /// The rates of a project.
 #[derive(Debug)]
 pub(crate) struct ProjectRates {
+    /// The tests that ran in the window.
+    pub(crate) tests: u32,
     /// The share of unreliable tests.
     pub(crate) unreliable: f64,
     /// The probability that a new revision off the stable branch breaks a test.
@@ -46,11 +48,12 @@ pub(crate) struct ProjectRates {
 impl ProjectRates {
     /// Learns the rates, given which runs are mass failures and the number of recurring tests.
     pub(crate) fn learn(timeline: &Timeline<'_>, mass_failure: &[bool], recurring: u32) -> Self {
-        let tests = USUAL_TESTS + f64::from(timeline.count_tests());
+        let tests = timeline.count_tests();
         let unreliable = USUAL_TESTS * USUALLY_UNRELIABLE + PER_RECURRING * f64::from(recurring);
         let (stable_breaks, stable_mends) = timeline.entries.iter().map(stable_rates).unzip();
         Self {
-            unreliable: (unreliable / tests).clamp(UNRELIABLE.0, UNRELIABLE.1),
+            tests,
+            unreliable: (unreliable / (USUAL_TESTS + f64::from(tests))).clamp(UNRELIABLE.0, UNRELIABLE.1),
             branches_break: branches_break(timeline, mass_failure),
             stable_breaks,
             stable_mends,

@@ -46,6 +46,15 @@ impl ScaledProduct {
         self.settle();
     }
 
+    /// Divides each product by another one.
+    pub(crate) fn divide_all(&mut self, other: &Self) {
+        self.multiply(&other.numbers.map(|number| 1.0 / number));
+        for (power, other) in self.powers.iter_mut().zip(&other.powers) {
+            *power -= other;
+        }
+        self.settle();
+    }
+
     /// Moves the mantissas' exponents into the separate ones, which makes room for further factors.
     pub(crate) fn settle(&mut self) {
         for (number, power) in self.numbers.iter_mut().zip(&mut self.powers) {
@@ -55,18 +64,31 @@ impl ScaledProduct {
         }
     }
 
-    /// The posterior of each rate, if this is the likelihood of the results under it.
-    pub(crate) fn posterior(mut self, prior: &PerRate) -> PerRate {
+    /// The posterior of each rate, if this is the likelihood of the results under it, and the logarithm of the results'
+    /// marginal likelihood.
+    pub(crate) fn posterior(mut self, prior: &PerRate) -> (PerRate, f64) {
         self.settle();
         let peak = self.powers.iter().copied().max().unwrap_or(0);
         let weights: PerRate = from_fn(|k| prior[k] * self.numbers[k] * power_of_two(self.powers[k] - peak));
         let total: f64 = weights.iter().sum();
-        weights.map(|weight| weight / total)
+        (
+            weights.map(|weight| weight / total),
+            total.ln() + logarithm_of_power(peak),
+        )
     }
 }
 
 fn exponent(bits: u64) -> i64 {
     i64::try_from((bits & EXPONENT) >> MANTISSA).map_or(0, |exponent| exponent - BIAS)
+}
+
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    reason = "the exponent of the likelihood of a window is far below 2^52"
+)]
+fn logarithm_of_power(power: i64) -> f64 {
+    power as f64 * std::f64::consts::LN_2
 }
 
 /// Zero if it underflows.
@@ -90,11 +112,17 @@ mod tests {
         }
         let mut twice = product.clone();
         twice.multiply_all(&product);
+        let mut once = twice.clone();
+        once.divide_all(&product);
+        let (_, log) = once.posterior(&[1.0; GRID].map(|one| one / 11.0));
+        let mean = (1.0 + 10.0 * 0.999_f64.powf(1e4)) / 11.0;
+        let expected = 10_000.0 * 1e-5_f64.ln() + mean.ln();
+        assert!((log - expected).abs() < 1e-6, "{log} {expected}");
         let prior = prior(0.06);
         for (product, factors) in [(product, 1e4), (twice, 2e4)] {
             let others = prior.iter().sum::<f64>() - prior[3];
             let expected = prior[3] / (prior[3] + others * 0.999_f64.powf(factors));
-            assert!((product.posterior(&prior)[3] - expected).abs() < 1e-9);
+            assert!((product.posterior(&prior).0[3] - expected).abs() < 1e-9);
         }
     }
 }

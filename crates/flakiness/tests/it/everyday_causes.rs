@@ -259,6 +259,44 @@ fn a_breakage_of_main_is_probable_from_the_second_failure_in_a_row_on() {
     }
 }
 
+/// P(the branch broke it) of the only failure at its first run, in a suite of so many tests. The test ran on `main` in the
+/// newest of thirty runs.
+fn first_failure_of_a_branch(tests: u32, runs: i32) -> f64 {
+    let mut history = History {
+        stable_branch: "main".into(),
+        tests,
+        runs: Vec::new(),
+    };
+    for number in 1..=31 {
+        let branch = if number > 30 { "feat/a" } else { "main" };
+        let at_ms = START_MS + i64::from(number) * 8 * HOUR_MS;
+        let mut observed = run(number, at_ms, Some(branch), Some(format!("{number}")));
+        (1..tests).for_each(|test| add(&mut observed, test, 'P'));
+        if number > 30 {
+            add(&mut observed, 0, 'F');
+        } else if number > 30 - runs {
+            add(&mut observed, 0, 'P');
+        }
+        history.runs.push(observed);
+    }
+    let now = history.runs.last().unwrap().run.started_at;
+    let causes = Engine::default().causes_of_run(&history, &ErrorTexts::new(), 31, Knowledge::AtTheTime, now);
+    causes[0].probabilities.mine()
+}
+
+#[test]
+fn a_change_breaks_few_tests_however_large_the_suite_is() {
+    let [small, medium, large] = [200, 600, 6_000].map(|tests| first_failure_of_a_branch(tests, 30));
+    assert!((small - medium).abs() < 0.02, "{small} {medium}");
+    assert!(small > 0.9, "{small}");
+    assert!((0.5..BLOCKS_FROM).contains(&large), "{large}");
+    // A test that may be new does not pass unnoticed.
+    for runs in [0, 3] {
+        let new = first_failure_of_a_branch(6_000, runs);
+        assert!(new > 2.0 * PASSES_BELOW, "{runs}: {new}");
+    }
+}
+
 #[test]
 fn the_first_failure_on_main_is_judged_by_what_became_of_earlier_ones() {
     let after = |in_a_row| {

@@ -22,3 +22,4 @@ mod reference;
 mod reference_causes;
 mod unreliable_share;
 mod variant_causes;
+mod variant_rates;

@@ -287,7 +287,8 @@ fn measured(rows: &[Row], recurring: &BTreeSet<(String, u32)>) -> Vec<(f64, Vec<
             f64::max(e / row.results.len() as f64, (e / (e + 10.0)).powi(3)),
         );
         measured.push((beta, began));
-        before.push(f64::from(excess).min(limit + 10.0));
+        let habit = if kind.0 { fresh } else { excess };
+        before.push(f64::from(habit).min(limit + 10.0));
         let former = crowd_before.remove(&kind);
         if beta >= 0.1 {
             let is_same = former.is_some_and(|former| is_same_crowd(&rows[former], row, 0.9));
@@ -418,7 +419,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
     // The filter. The last hypothesis is a reliable test that changes break often.
     let theta = |k: usize| THETA[k % 10];
     let is_touchy = |k: usize| k == 10;
-    let mut log = [0.0; HYPOTHESES];
+    let mut log_by_variant: BTreeMap<&str, [f64; HYPOTHESES]> = BTreeMap::new();
     let mut b: BTreeMap<Chain, [f64; HYPOTHESES]> = BTreeMap::new();
     let mut latest: BTreeMap<Chain, (&str, i64, char)> = BTreeMap::new();
     // P(the revision broke the test) by variant and revision; none after the test passed there.
@@ -571,7 +572,7 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             let p1 = 1.0 - (1.0 - theta(k)) * (1.0 - row.beta_of(test));
             let (good, broken) = row.likelihood(test, p1);
             let z = (1.0 - predicted) * good + predicted * broken;
-            log[k] += f64::ln(z);
+            log_by_variant.entry(&row.variant).or_default()[k] += f64::ln(z);
             next[k] = predicted * broken / z;
             own_broke[k] = by_this * broken / z;
         }
@@ -582,7 +583,6 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             .or_insert(Some([0.0; HYPOTHESES]));
         *entry = entry.filter(|_| *letter == 'F').map(|_| own_broke);
     }
-    let top = log.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let prior = |k: usize| match k {
         0 => (1.0 - unreliable) * 0.95,
         10 => (1.0 - unreliable) * 0.05,
@@ -590,9 +590,20 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         9 => unreliable * 0.2 / 7.7,
         _ => unreliable / 7.7,
     };
-    let weight = |k: usize| prior(k) * f64::exp(log[k] - top);
-    let total: f64 = (0..HYPOTHESES).map(weight).sum();
-    let w: Vec<f64> = (0..HYPOTHESES).map(|k| weight(k) / total).collect();
+    // The posterior over the variants for which a condition holds, and the logarithm of their marginal likelihood.
+    let posterior = |counts: &dyn Fn(&str) -> bool| -> (Vec<f64>, f64) {
+        let of_variants = log_by_variant.iter().filter(|(variant, _)| counts(variant));
+        let mut log = [0.0; HYPOTHESES];
+        for (_, of_variant) in of_variants {
+            (0..HYPOTHESES).for_each(|k| log[k] += of_variant[k]);
+        }
+        let top = log.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weight = |k: usize| prior(k) * f64::exp(log[k] - top);
+        let total: f64 = (0..HYPOTHESES).map(weight).sum();
+        let weights = (0..HYPOTHESES).map(|k| weight(k) / total).collect();
+        (weights, total.ln() + top)
+    };
+    let (w, log_of_all) = posterior(&|_| true);
     let failed_ever = own.iter().any(|(_, _, letter, _)| *letter != 'P');
     let score = if failed_ever { 1.0 - w[0] - w[10] } else { 0.0 };
     let rate = if failed_ever {
@@ -678,13 +689,17 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
         }
         if is_stable(chain) && is_live(newest_stable) {
             let p: f64 = if failed_ever {
-                (0..HYPOTHESES).map(|k| w[k] * b[chain][k]).sum()
+                let (own, log_of_own) = posterior(&|variant| variant == chain.0);
+                let (_, log_of_others) = posterior(&|variant| variant != chain.0);
+                let apart = 1.0 / (1.0 + f64::exp(log_of_all - log_of_own - log_of_others));
+                let weight = |k: usize| apart * own[k] + (1.0 - apart) * w[k];
+                (0..HYPOTHESES).map(|k| weight(k) * b[chain][k]).sum()
             } else {
                 0.0
             };
             broken = Some(broken.map_or(p, |other: f64| other.max(p)));
             let of_crowd = streak > 0 && here[here.len() - streak].0.beta >= 0.1;
-            is_broken |= streak >= if of_crowd { 3 } else { 2 } && p >= 0.7;
+            is_broken |= streak >= if of_crowd { 3 } else { 2 } && p >= 0.75;
         }
     }
 

@@ -96,12 +96,17 @@ impl RowOfTest<'_> {
 struct StableBranch {
     breaks: f64,
     crowds: f64,
+    /// The odds of an outage against a breakage on several variants.
+    outages: f64,
     /// The probability of each flake rate.
     rates: [f64; 10],
 }
 
 fn stable_branch(rows: &[Row]) -> StableBranch {
     let (mut expected, mut lasted) = (0.1, 0.1);
+    // The variants whose streak a revision began and that passed again soon, and those where it lasted.
+    let mut short: BTreeMap<(&str, u32), u32> = BTreeMap::new();
+    let mut long: BTreeMap<(&str, u32), u32> = BTreeMap::new();
     // Whether the crowds that began in a run failed again on any variant.
     let mut crowds: BTreeMap<i32, bool> = BTreeMap::new();
     // The results of each test of each chain, and those of its failures that passed again soon.
@@ -110,7 +115,7 @@ fn stable_branch(rows: &[Row]) -> StableBranch {
         let is_new =
             |place: usize| place > 0 && rows[chain[place]].revision != rows[chain[place - 1]].revision;
         let (mut results, mut soon): (f64, BTreeMap<u32, u32>) = (0.0, BTreeMap::new());
-        let mut streaks: BTreeMap<u32, (u32, bool)> = BTreeMap::new();
+        let mut streaks: BTreeMap<u32, (u32, bool, &str)> = BTreeMap::new();
         let mut ran: BTreeSet<u32> = BTreeSet::new();
         for (place, at) in chain.iter().enumerate() {
             let row = &rows[*at];
@@ -118,11 +123,17 @@ fn stable_branch(rows: &[Row]) -> StableBranch {
             for (test, (letter, _)) in &row.results {
                 if *letter == 'F' {
                     let of_revision = counts && is_new(place) && ran.contains(test);
-                    let streak = streaks.entry(*test).or_insert((0, of_revision));
+                    let streak = streaks.entry(*test).or_insert((0, of_revision, &row.revision));
                     streak.0 += u32::from(counts);
-                    lasted += f64::from(u32::from(counts && *streak == (3, true)));
+                    if counts && (streak.0, streak.1) == (3, true) {
+                        lasted += 1.0;
+                        *long.entry((streak.2, *test)).or_default() += 1;
+                    }
                 } else {
-                    let (streak, _) = streaks.remove(test).unwrap_or_default();
+                    let (streak, of_revision, revision) = streaks.remove(test).unwrap_or_default();
+                    if of_revision && streak < 3 {
+                        *short.entry((revision, *test)).or_default() += 1;
+                    }
                     let recovered = u32::from(*letter == 'R' && counts);
                     *soon.entry(*test).or_default() += recovered + if streak < 3 { streak } else { 0 };
                 }
@@ -180,6 +191,17 @@ fn stable_branch(rows: &[Row]) -> StableBranch {
     StableBranch {
         breaks: (lasted / expected).clamp(0.0001, 1.0),
         crowds: f64::min(1.0, (0.3 + failed_again) / (4.0 + ended)),
+        outages: if stable_chains(rows).len() > 1 {
+            let begun: BTreeSet<&(&str, u32)> = short.keys().chain(long.keys()).collect();
+            let several = |of: &BTreeMap<_, u32>, of_test| of.get(of_test).is_some_and(|n| *n > 1);
+            let lasting = begun.iter().filter(|of_test| several(&long, **of_test)).count();
+            let all = begun
+                .iter()
+                .filter(|of_test| several(&long, **of_test) || several(&short, **of_test));
+            (0.5 + (all.count() - lasting) as f64) / (1.0 + lasting as f64)
+        } else {
+            0.0
+        },
         rates,
     }
 }
@@ -219,7 +241,13 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> (Vec<
         result.witnesses = witnesses(rows, &order, test, index);
     }
     let chains: Vec<_> = rows.iter().map(|row| chain_of(rows, row)).collect();
-    let other = branches_break(rows, &chains).max(0.0006);
+    let tests: BTreeSet<&u32> = rows.iter().flat_map(|row| row.results.keys()).collect();
+    let runs: BTreeSet<i32> = order.iter().map(|i| rows[*i].number).collect();
+    let at_least = match runs.len() {
+        ..6 => 0.0006,
+        6.. => (0.4 / tests.len() as f64).clamp(0.0001, 0.0006),
+    };
+    let other = branches_break(rows, &chains).max(at_least);
     let passes: Vec<(f64, Vec<Six>)> = THETA
         .iter()
         .map(|theta| one_rate(&results, *theta, other, learned))
@@ -243,8 +271,10 @@ struct Step {
     broken: f64,
     keep: f64,
     brk: f64,
-    /// P(broken) if the sibling has no breakage that this result shares.
-    apart: f64,
+    /// P(an outage begins).
+    begins: f64,
+    /// P(broken) and P(outage) if the sibling has no fault that this result shares.
+    apart: (f64, f64),
     sibling: Option<usize>,
     in_same_crowd: bool,
     is_first_on_stable: bool,
@@ -257,11 +287,12 @@ fn one_rate(
     other: f64,
     learned: Option<&StableBranch>,
 ) -> (f64, Vec<Six>) {
-    // The shares of each chain: this (n), earlier (e), before (i), drift (r), good. The good share is stored, because 1
-    // minus the others would have no correct digits where it is tiny.
-    let mut shares: BTreeMap<(String, Option<String>), [f64; 5]> = BTreeMap::new();
+    // The shares of each chain: this (n), earlier (e), before (i), drift (r), outage (o), good. The good share is stored,
+    // because 1 minus the others would have no correct digits where it is tiny.
+    let mut shares: BTreeMap<(String, Option<String>), [f64; 6]> = BTreeMap::new();
     let mut log = 0.0;
-    let mut parts: Vec<Six> = Vec::new();
+    // Flake, crowd, drift, before, earlier, this, outage.
+    let mut parts: Vec<[f64; 7]> = Vec::new();
     let mut steps = Vec::new();
     for (index, here) in results.iter().enumerate() {
         let chain = (here.variant.clone(), here.branch.clone());
@@ -278,7 +309,7 @@ fn one_rate(
         let m = if stable {
             0.0
         } else {
-            base.map_or(0.0, |s| 0.7 * s.iter().take(4).sum::<f64>())
+            base.map_or(0.0, |s| 0.7 * s.iter().take(5).sum::<f64>())
         };
         let (usually_breaks, stable_mends) = here.row.stable_rates;
         let stable_breaks = usually_breaks * learned.map_or(1.0, |learned| learned.breaks);
@@ -290,11 +321,11 @@ fn one_rate(
             _ => other,
         };
         let is_new = last_here.is_some_and(|last| last.row.revision != here.row.revision);
-        let begins = is_new && failed(here) && !last_here.is_some_and(|last| failed(last));
+        let streak_begins = is_new && failed(here) && !last_here.is_some_and(|last| failed(last));
         let mut merged = false;
         if learned.is_some()
             && stable
-            && begins
+            && streak_begins
             && here.row.beta < 0.1
             && !sibling.is_some_and(|sibling| failed(before[sibling]))
         {
@@ -316,17 +347,36 @@ fn one_rate(
                 merged = true;
             }
         }
-        // The sibling's breakage that this result shares. A test that is new on a stable variant shares any.
+        // The sibling's breakage and outage that this result shares. A test that is new on a stable variant shares any.
         let shared = sibling.map(|sibling| {
-            let [n, _, i, ..] = shares[&(before[sibling].variant.clone(), before[sibling].branch.clone())];
-            n + if stable && last_here.is_none() { i } else { 0.0 }
+            let [n, _, i, _, o, _] =
+                shares[&(before[sibling].variant.clone(), before[sibling].branch.clone())];
+            (n + if stable && last_here.is_none() { i } else { 0.0 }, o)
         });
-        let beside = |n: f64| 0.85 * n + 0.15 * alone * (1.0 - n);
-        let h = match shared {
-            Some(n) if !merged => beside(n),
-            _ => alone,
+        let apart_ms = last_here.map_or(0, |last| here.row.at - last.row.at);
+        let days = (apart_ms as f64 / DAY_MS).clamp(0.0, 1.0);
+        let drifts = 0.0003 + 0.0012 * days;
+        let outages = learned.filter(|_| stable).map_or(0.0, |learned| learned.outages);
+        let begins = if last_here.is_some() {
+            f64::min(0.3, outages * stable_breaks)
+        } else {
+            0.0
         };
-        let h_apart = if merged { alone } else { beside(0.0) };
+        let beside = |(n, o): (f64, f64)| {
+            (
+                0.85 * n + 0.15 * alone * (1.0 - n),
+                0.85 * o + 0.15 * begins * (1.0 - o),
+            )
+        };
+        let faults = match shared {
+            Some(shared) if !merged => beside(shared),
+            _ => (alone, begins),
+        };
+        let faults_apart = if merged {
+            (alone, begins)
+        } else {
+            beside((0.0, 0.0))
+        };
         let beta = here.row.beta;
         // Another variant of the same run that failed in a crowd shares the crowd.
         let in_same_crowd = sibling.filter(|sibling| {
@@ -344,11 +394,15 @@ fn one_rate(
             1 => f64::min(0.3, 2.0 * other),
             _ => f64::min(0.3, 6.0 * other),
         };
-        let [n, e, i, r, good] = shares.get(&chain).copied().unwrap_or([0.0, 0.0, 0.0, 0.0, 1.0]);
+        let [n, e, i, r, o, good] = shares
+            .get(&chain)
+            .copied()
+            .unwrap_or([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
         let was_broken = n + e + i + r;
-        let predict = |h: f64| -> ([f64; 4], f64, f64) {
+        // This, earlier, before, drift, outage; P(still broken); P(broken now) and P(an outage begins) of good code.
+        let predict = |(h, begins): (f64, f64)| -> ([f64; 5], f64, f64, f64) {
             match last_here {
-                None if stable => ([0.0, 0.0, h, 0.0], h, h),
+                None if stable => ([0.0, 0.0, h, begins, 0.0], 1.0, h + begins, 0.0),
                 None => {
                     let mut n = if sibling.is_some() {
                         h
@@ -357,11 +411,10 @@ fn one_rate(
                     } * (1.0 - m);
                     n += (1.0 - n - m) * x;
                     let drift = (1.0 - n - m) * d;
-                    ([n, 0.0, m, drift], n + m + drift, n + m + drift)
+                    ([n, 0.0, m, drift, 0.0], n + m + drift, n + m + drift, 0.0)
                 }
                 Some(last) if last.row.revision == here.row.revision => {
-                    let days = ((here.row.at - last.row.at) as f64 / DAY_MS).clamp(0.0, 1.0);
-                    let breaks = 0.0003 + 0.0012 * days;
+                    let breaks = drifts;
                     let own = if stable || here.witnesses.branches > 0 {
                         0.0
                     } else {
@@ -369,7 +422,7 @@ fn one_rate(
                     };
                     let this = 0.998 * n + breaks * own * good;
                     let drift = 0.998 * r + breaks * (1.0 - own) * good;
-                    ([this, 0.998 * e, 0.998 * i, drift], 0.998, breaks)
+                    ([this, 0.998 * e, 0.998 * i, drift, 0.3 * o], 0.998, breaks, 0.0)
                 }
                 Some(_) => {
                     let k = if stable {
@@ -379,7 +432,8 @@ fn one_rate(
                     };
                     let caught = if stable { 0.0 } else { 0.3 * m };
                     let mut own = if stable { h } else { h * (1.0 - 0.3 * m) };
-                    own += (1.0 - own - caught) * x;
+                    let begins = if stable { begins } else { 0.0 };
+                    own += (1.0 - own - begins - caught) * x;
                     let d = if stable { 0.0 } else { d };
                     let drift = (1.0 - own - caught) * d;
                     let (e, i) = if stable {
@@ -387,65 +441,73 @@ fn one_rate(
                     } else {
                         (k * (e + n), k * i + good * caught)
                     };
-                    ([good * own, e, i, k * r + good * drift], k, own + caught + drift)
+                    let outage = 0.3 * o + good * begins;
+                    let next = [good * own, e, i, k * r + good * drift, outage];
+                    (next, k, own + caught + drift, begins)
                 }
             }
         };
-        let (next, keep, brk) = predict(h);
-        let apart: f64 = predict(h_apart).0.iter().sum();
+        let (next, keep, brk, begins) = predict(faults);
+        let [apart @ .., apart_outage] = predict(faults_apart).0;
+        let apart = (apart.iter().sum(), apart_outage);
         let b: f64 = next.iter().sum();
-        let still_good = good * (1.0 - brk)
+        let still_good = good * (1.0 - brk - begins)
             + if last_here.is_some() {
-                was_broken * (1.0 - keep)
+                was_broken * (1.0 - keep) + 0.7 * o
             } else {
                 0.0
             };
         let background = in_same_crowd.map_or(beta, |sibling| {
-            0.85 * parts[sibling][1] / (1.0 - 0.85 * shared.unwrap()) + 0.15 * beta
+            let (n, o) = shared.unwrap();
+            0.85 * parts[sibling][1] / (1.0 - 0.85 * (n + o)) + 0.15 * beta
         });
         let p1 = 1.0 - (1.0 - theta) * (1.0 - background);
         let (lg, lb) = here.row.likelihood(here.test, p1);
         let z = still_good * lg + b * lb;
         log += z.ln();
-        let [n, e, i, r] = next.map(|share| share * lb / z);
+        let [n, e, i, r, o] = next.map(|share| share * lb / z);
         let g = still_good * lg / z;
-        parts.push([g * (1.0 - background / p1), g * background / p1, r, i, e, n]);
+        parts.push([g * (1.0 - background / p1), g * background / p1, r, i, e, n, o]);
         let sibling = sibling.filter(|_| last_here.is_none_or(|l| l.row.revision != here.row.revision));
         steps.push(Step {
             good: lg,
             broken: lb,
             keep,
             brk,
+            begins,
             apart,
             sibling,
             in_same_crowd: in_same_crowd.is_some(),
             is_first_on_stable: stable && last_here.is_none(),
         });
-        shares.insert(chain, [n, e, i, r, g]);
+        shares.insert(chain, [n, e, i, r, o, g]);
     }
-    let mut message: BTreeMap<(String, Option<String>), (f64, f64)> = BTreeMap::new();
-    // The factors of the later variants for the six parts.
-    let mut extra = vec![[1.0; 6]; results.len()];
+    // The probability of the later results if the code is good, broken, and in an outage.
+    let mut message: BTreeMap<(String, Option<String>), (f64, f64, f64)> = BTreeMap::new();
+    // The factors of the later variants for the parts.
+    let mut extra = vec![[1.0; 7]; results.len()];
     for index in (0..results.len()).rev() {
         let here = &results[index];
         let chain = (here.variant.clone(), here.branch.clone());
-        let (gg, gb) = message.get(&chain).copied().unwrap_or((1.0, 1.0));
-        let factors = [gg, gg, gb, gb, gb, gb];
-        let products: Vec<f64> = (0..6)
+        let (gg, gb, go) = message.get(&chain).copied().unwrap_or((1.0, 1.0, 1.0));
+        let factors = [gg, gg, gb, gb, gb, gb, go];
+        let products: Vec<f64> = (0..7)
             .map(|p| parts[index][p] * factors[p] * extra[index][p])
             .collect();
         let total: f64 = products.iter().sum();
         parts[index] = std::array::from_fn(|p| products[p] / total);
         let step = &steps[index];
-        let (g, b) = (step.good * gg, step.broken * gb);
+        let (g, b, o) = (step.good * gg, step.broken * gb, step.broken * go);
         if let Some(sibling) = step.sibling {
             let next = extra[index];
             let beside_good = |background: f64| {
                 let p1 = 1.0 - (1.0 - theta) * (1.0 - background);
                 let crowd = background / p1;
                 let good = here.row.likelihood(here.test, p1).0 * gg;
-                (1.0 - step.apart) * good * (crowd * next[1] + (1.0 - crowd) * next[0])
-                    + step.apart * b * next[2]
+                let (broken, outage) = step.apart;
+                (1.0 - broken - outage) * good * (crowd * next[1] + (1.0 - crowd) * next[0])
+                    + broken * b * next[2]
+                    + outage * o * next[2]
             };
             let beta = here.row.beta;
             let (alone, crowd) = if step.in_same_crowd {
@@ -453,19 +515,27 @@ fn one_rate(
             } else {
                 (beside_good(beta), beside_good(beta))
             };
-            let next = next[if step.is_first_on_stable { 3 } else { 5 }];
-            let shared = (0.85 * b * next + 0.15 * alone) / alone;
+            let (broken, outage) = if step.is_first_on_stable {
+                (b * next[3], b * next[2])
+            } else {
+                (b * next[5], o * next[6])
+            };
+            let shared = (0.85 * broken + 0.15 * alone) / alone;
+            let outage = (0.85 * outage + 0.15 * alone) / alone;
             let before = if step.is_first_on_stable { shared } else { 1.0 };
-            extra[sibling] = [1.0, crowd / alone, 1.0, before, 1.0, shared];
+            extra[sibling] = [1.0, crowd / alone, 1.0, before, 1.0, shared, outage];
         }
-        let (keep, brk) = (step.keep, step.brk);
-        let (to_good, to_broken) = ((1.0 - brk) * g + brk * b, (1.0 - keep) * g + keep * b);
-        message.insert(
-            chain,
-            (to_good / (to_good + to_broken), to_broken / (to_good + to_broken)),
-        );
+        let (keep, brk, begins) = (step.keep, step.brk, step.begins);
+        let was_good = (1.0 - brk - begins) * g + brk * b + begins * o;
+        let was_broken = (1.0 - keep) * g + keep * b;
+        let was_outage = 0.7 * g + 0.3 * o;
+        let total = was_good + was_broken;
+        message.insert(chain, (was_good / total, was_broken / total, was_outage / total));
     }
-    (log, parts)
+    let six = |[flake, crowd, drift, before, earlier, this, outage]: [f64; 7]| {
+        [flake, crowd, drift + outage, before, earlier, this]
+    };
+    (log, parts.into_iter().map(six).collect())
 }
 
 /// The probabilities of a failure with its text: flake, environment, before, earlier, this.

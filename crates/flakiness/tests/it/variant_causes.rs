@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use assay_flakiness::{
-    Diagnose as _, Engine, ErrorTexts, FailureCause,
+    Diagnose as _, EndedStreaks, Engine, ErrorTexts, FailureCause,
     domain::{cause::Knowledge, observation::History},
 };
 
@@ -118,22 +118,56 @@ fn an_outage_of_one_variant_is_no_breakage_because_the_others_passed() {
 fn what_main_broke_on_all_variants_stays_broken_before() {
     let mut project = Project::new(3, 0..TESTS);
     let runs: Vec<i32> = (0..4).map(|_| project.run("main", 0..1, 0..3)).collect();
-    for knowledge in [Knowledge::AtTheTime, Knowledge::Hindsight] {
-        for cause in project.causes(runs[0], knowledge) {
-            assert!(cause.probabilities.this_change > 0.99, "{knowledge:?}: {cause:?}");
-        }
-        for number in &runs[1..] {
+    for cause in project.causes(runs[0], Knowledge::AtTheTime) {
+        assert!(cause.probabilities.this_change > 0.6, "{cause:?}");
+    }
+    for cause in project.causes(runs[0], Knowledge::Hindsight) {
+        assert!(cause.probabilities.this_change > 0.97, "{cause:?}");
+    }
+    for (number, least) in runs[1..].iter().zip([0.75, 0.85, 0.9]) {
+        for knowledge in [Knowledge::AtTheTime, Knowledge::Hindsight] {
             for cause in project.causes(*number, knowledge) {
-                assert!(
-                    cause.probabilities.broken_before > 0.99,
-                    "{knowledge:?}: {cause:?}"
-                );
+                let p = cause.probabilities;
+                assert!(p.broken_before > least, "{knowledge:?}: {cause:?}");
             }
         }
     }
     let of_branch = project.run("feat/a", 0..1, 0..3);
     let mine = project.mine(of_branch);
     assert!(mine.iter().all(|mine| *mine < 0.05), "{mine:?}");
+}
+
+/// The mean causes of a test's failure on all variants of main, after three other tests failed so for this many runs.
+fn after_failures_of_runs(runs: u32) -> (f64, f64) {
+    let mut project = Project::new(3, 0..TESTS);
+    for test in 1..4 {
+        for _ in 0..runs {
+            project.run("main", test..test + 1, 0..3);
+        }
+        project.run("main", 0..0, 0..0);
+    }
+    let number = project.run("main", 0..1, 0..3);
+    let causes = project.causes(number, Knowledge::AtTheTime);
+    let lasted = if runs < 3 { 0 } else { 3 };
+    let shared = EndedStreaks { lasted, all: 3 };
+    assert!(causes.iter().all(|cause| cause.facts.shared_streaks == shared));
+    let mean = |part: fn(&FailureCause) -> f64| causes.iter().map(part).sum::<f64>() / 3.0;
+    (
+        mean(|cause| cause.probabilities.this_change),
+        mean(|cause| cause.probabilities.environment),
+    )
+}
+
+#[test]
+fn failures_of_main_on_all_variants_are_outages_where_such_failures_passed_again() {
+    for runs in [1, 2] {
+        let (this_change, environment) = after_failures_of_runs(runs);
+        assert!(environment > 0.75, "{runs}: {environment} {this_change}");
+    }
+    for runs in [3, 6] {
+        let (this_change, environment) = after_failures_of_runs(runs);
+        assert!(this_change > 0.85, "{runs}: {environment} {this_change}");
+    }
 }
 
 #[test]
@@ -169,7 +203,7 @@ fn a_new_variant_among_a_hundred_has_probabilities() {
         assert_eq!(causes.len(), 100);
         for cause in causes {
             let p = cause.probabilities;
-            assert!(p.this_change + p.broken_before > 0.9, "{cause:?}");
+            assert!(p.this_change + p.broken_before > 0.6, "{cause:?}");
         }
     }
 }

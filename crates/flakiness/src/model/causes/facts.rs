@@ -43,6 +43,9 @@ pub struct CauseFacts {
     pub stable_streak: u32,
     /// The failing streaks of the window, for a failure of the stable chain; else none.
     pub stable_streaks: EndedStreaks,
+    /// For a failure on the stable branch: the streaks of the window that a revision began on several variants, each test and
+    /// revision once.
+    pub shared_streaks: EndedStreaks,
     /// Whether a crowd of failures is at least as probable as a change outside of the code.
     pub in_crowd: bool,
     /// Other runs with a pass, or with a failure that is a flake with a probability of at least 0.5.

@@ -4,6 +4,8 @@
     reason = "every index was made by the sequence that sized the vectors"
 )]
 
+use std::collections::BTreeSet;
+
 use assay_domain::timestamp::Timestamp;
 
 use crate::{
@@ -19,6 +21,16 @@ pub(crate) struct Sequence {
     /// Whether the causes of the stable branch's failures are asked for. Then a stable revision may contain what a
     /// merged branch broke.
     pub(crate) asks_for_stable: bool,
+    /// How many times as often as a breakage an outage begins on the stable branch.
+    pub(crate) outages: f64,
+}
+
+impl Sequence {
+    /// The number of runs with a result.
+    pub(crate) fn runs(&self) -> usize {
+        let runs: BTreeSet<usize> = self.results.iter().map(|result| result.run).collect();
+        runs.len()
+    }
 }
 
 /// A chain of the sequence.

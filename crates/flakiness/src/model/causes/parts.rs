@@ -11,7 +11,7 @@ use std::{array::from_fn, collections::BTreeMap};
 
 use super::{
     links::{Link, ResultFacts, Sequence, links},
-    prediction::{Prediction, Shares, ZERO, predict, shared_breakage},
+    prediction::{Faults, OUTAGE_LASTS, Prediction, Shares, ZERO, predict, shared_faults},
 };
 use crate::model::{GRID, Likelihood, PerRate, RATES, SIBLING, Step, project_rates::USUALLY_UNRELIABLE};
 
@@ -41,8 +41,6 @@ pub(crate) const PRIOR: PerRate = {
     prior[GRID - 1] = 0.0;
     prior
 };
-/// The lower bound of the rate at which a branch breaks a test. A project of few branches shows too few breakages.
-pub(crate) const BRANCHES_BREAK_AT_LEAST: f64 = 0.0006;
 /// The number of likelihoods that are multiplied before a logarithm is taken. Each is at least 1e-7, so the product
 /// stays in the range of an `f64`.
 const FACTORS: usize = 32;
@@ -102,8 +100,9 @@ struct ForwardStep {
     likelihood: Likelihood,
     keeps: PerRate,
     breaks: PerRate,
-    /// P(Broken) before the result if its sibling has no breakage that it shares; 0 without a sibling or new code.
-    apart: PerRate,
+    outage: PerRate,
+    /// The faults before the result if its sibling has none that it shares; none without a sibling or new code.
+    apart: Faults,
 }
 
 impl Forward {
@@ -116,26 +115,33 @@ impl Forward {
         };
         let mut product = [1.0; GRID];
         for (index, (result, link)) in sequence.results.iter().zip(links).enumerate() {
-            let shared = shared_breakage(sequence, &states, link);
+            let shared = shared_faults(sequence, &states, link);
             let (predicted, apart) = predict(sequence, &states, result, link, on_branches, shared.as_ref());
             let Prediction {
                 shares,
                 keeps,
                 breaks,
+                outage,
             } = predicted;
             let backgrounds = match link.in_same_crowd.zip(shared) {
                 // Given that the code is good here. If it is broken on the sibling, it is broken here more probably.
                 Some((sibling, shared)) => {
                     let crowd = forward.crowd_of(sibling);
-                    from_fn(|k| with_sibling(crowd[k] / (1.0 - SIBLING * shared[k]), result.beta))
+                    from_fn(|k| {
+                        with_sibling(
+                            crowd[k] / (1.0 - SIBLING * shared.broken[k] - SIBLING * shared.outage[k]),
+                            result.beta,
+                        )
+                    })
                 }
                 None => [result.beta; GRID],
             };
             let likelihood = Likelihood::with_backgrounds(result.outcome, &backgrounds);
             let state = &mut states[result.chain];
+            let lasting = shares.lasting();
             for (k, product) in product.iter_mut().enumerate() {
                 let (good, broken) = (likelihood.good[k], likelihood.broken);
-                let b = shares.this[k] + shares.earlier[k] + shares.before[k] + shares.drift[k];
+                let b = lasting[k] + shares.outage[k];
                 let z = shares.good[k] * good + b * broken;
                 *product *= z;
                 let (good, broken) = (good / z, broken / z);
@@ -144,6 +150,7 @@ impl Forward {
                 state.earlier[k] = shares.earlier[k] * broken;
                 state.before[k] = shares.before[k] * broken;
                 state.drift[k] = shares.drift[k] * broken;
+                state.outage[k] = shares.outage[k] * broken;
             }
             if index % FACTORS == FACTORS - 1 || index + 1 == links.len() {
                 for (log, product) in forward.log_likelihood.iter_mut().zip(&mut product) {
@@ -161,6 +168,7 @@ impl Forward {
                 likelihood,
                 keeps,
                 breaks,
+                outage,
                 apart,
             });
         }
@@ -196,6 +204,7 @@ struct OfSibling {
     crowd: PerRate,
     this: PerRate,
     before: PerRate,
+    outage: PerRate,
 }
 
 impl OfSibling {
@@ -203,27 +212,26 @@ impl OfSibling {
         crowd: [1.0; GRID],
         this: [1.0; GRID],
         before: [1.0; GRID],
+        outage: [1.0; GRID],
     };
     /// The largest factor. Those of many variants would be too large for an `f64`.
     const MOST: f64 = 1e100;
 
     /// The factors of a result for its sibling. `next` has those of the variants after it.
-    fn of(
-        result: &ResultFacts,
-        link: &Link,
-        step: &ForwardStep,
-        (later_good, later_broken): (&PerRate, &PerRate),
-        next: &Self,
-    ) -> Self {
+    fn of(result: &ResultFacts, link: &Link, step: &ForwardStep, later: &Later, next: &Self) -> Self {
         // The probability of the result and of the later ones if its code is broken.
-        let broken: PerRate = from_fn(|k| step.likelihood.broken * later_broken[k]);
-        // The same if the sibling has no breakage that the result shares.
+        let broken: PerRate = later.broken.map(|later| step.likelihood.broken * later);
+        let outage: PerRate = later.outage.map(|later| step.likelihood.broken * later);
+        // The same if the sibling has no fault that the result shares.
         let apart = |background: f64| -> PerRate {
             let good = Likelihood::of(result.outcome, background).good;
             let crowd = crowd_shares(&[background; GRID]);
             from_fn(|k| {
                 let next = crowd[k] * next.crowd[k] + 1.0 - crowd[k];
-                (1.0 - step.apart[k]) * good[k] * later_good[k] * next + step.apart[k] * broken[k]
+                let faults = (step.apart.broken[k], step.apart.outage[k]);
+                (1.0 - faults.0 - faults.1) * good[k] * later.good[k] * next
+                    + faults.0 * broken[k]
+                    + faults.1 * outage[k]
             })
         };
         let (alone, crowd) = match link.in_same_crowd {
@@ -236,18 +244,22 @@ impl OfSibling {
                 (alone, alone)
             }
         };
-        let next = if link.is_first_on_stable {
-            &next.before
-        } else {
-            &next.this
+        let shared = |fault: &PerRate, next: &PerRate| -> PerRate {
+            from_fn(|k| {
+                let shared = SIBLING * fault[k] * next[k] + (1.0 - SIBLING) * alone[k];
+                (shared / alone[k]).min(Self::MOST)
+            })
         };
-        let this = from_fn(|k| {
-            let shared = SIBLING * broken[k] * next[k] + (1.0 - SIBLING) * alone[k];
-            (shared / alone[k]).min(Self::MOST)
-        });
+        // A test that is new on a stable variant shares them as broken before, and as drift.
+        let (this, outage) = if link.is_first_on_stable {
+            (shared(&broken, &next.before), shared(&broken, &[1.0; GRID]))
+        } else {
+            (shared(&broken, &next.this), shared(&outage, &next.outage))
+        };
         Self {
             crowd: from_fn(|k| (crowd[k] / alone[k]).min(Self::MOST)),
             this,
+            outage,
             before: if link.is_first_on_stable {
                 this
             } else {
@@ -257,61 +269,84 @@ impl OfSibling {
     }
 }
 
+/// The probability of a chain's later results if the code is good, if it is broken, and in an outage. The three may have any
+/// common factor.
+#[derive(Debug, Clone, Copy)]
+struct Later {
+    good: PerRate,
+    broken: PerRate,
+    outage: PerRate,
+}
+
+impl Later {
+    const NONE: Self = Self {
+        good: [1.0; GRID],
+        broken: [1.0; GRID],
+        outage: [1.0; GRID],
+    };
+
+    /// Adds the result before the later ones.
+    fn go_back(&mut self, step: &ForwardStep) {
+        for k in 0..GRID {
+            let good = step.likelihood.good[k] * self.good[k];
+            let broken = step.likelihood.broken * self.broken[k];
+            let outage = step.likelihood.broken * self.outage[k];
+            let (breaks, begins) = (step.breaks[k], step.outage[k]);
+            let was_good = (1.0 - breaks - begins) * good + breaks * broken + begins * outage;
+            let was_broken = (1.0 - step.keeps[k]) * good + step.keeps[k] * broken;
+            let total = was_good + was_broken;
+            self.good[k] = was_good / total;
+            self.broken[k] = was_broken / total;
+            self.outage[k] = ((1.0 - OUTAGE_LASTS) * good + OUTAGE_LASTS * outage) / total;
+        }
+    }
+}
+
 /// The parts of each failure, given all results: the mean over the rates by their weights.
 fn backward(sequence: &Sequence, links: &[Link], forward: &Forward, weights: &PerRate) -> Vec<Option<Parts>> {
     let mut parts = vec![None; links.len()];
     let mut failures = forward.failures.as_slice();
-    // The probability of a chain's later results, if the code is good and if it is broken.
-    let mut later = vec![([1.0; GRID], [1.0; GRID]); sequence.chains.len()];
+    let mut later_of_chain = vec![Later::NONE; sequence.chains.len()];
     // The factor of the next variant for the one before it.
     let mut by_sibling: BTreeMap<usize, OfSibling> = BTreeMap::new();
     for (index, (step, link)) in forward.steps.iter().zip(links).enumerate().rev() {
         let result = &sequence.results[index];
-        let (later_good, later_broken) = &mut later[result.chain];
+        let later = &mut later_of_chain[result.chain];
         let of_sibling = by_sibling.remove(&index).unwrap_or(OfSibling::NONE);
         if let Some((failure, earlier)) = failures
             .split_last()
             .filter(|(failure, _)| failure.index == index)
         {
             failures = earlier;
-            let later = (&*later_good, &*later_broken, &of_sibling);
-            parts[index] = Some(mixed(failure, later, weights));
+            parts[index] = Some(mixed(failure, later, &of_sibling, weights));
         }
         if let Some(sibling) = link.sibling.filter(|_| link.step != Step::SameRevision) {
-            let later = (&*later_good, &*later_broken);
             let factor = OfSibling::of(result, link, step, later, &of_sibling);
             by_sibling.insert(sibling, factor);
         }
-        for k in 0..GRID {
-            let good = step.likelihood.good[k] * later_good[k];
-            let broken = step.likelihood.broken * later_broken[k];
-            let was_good = (1.0 - step.breaks[k]) * good + step.breaks[k] * broken;
-            let was_broken = (1.0 - step.keeps[k]) * good + step.keeps[k] * broken;
-            let total = was_good + was_broken;
-            later_good[k] = was_good / total;
-            later_broken[k] = was_broken / total;
-        }
+        later.go_back(step);
     }
     parts
 }
 
-/// The parts of a failure. `later` has the probabilities of the later results, if the code is good and if it is broken,
-/// and the factors of the next variant.
+/// The parts of a failure. `of_sibling` has the factors of the next variant.
 fn mixed(
     ForwardFailure { shares, crowd, .. }: &ForwardFailure,
-    (later_good, later_broken, of_sibling): (&PerRate, &PerRate, &OfSibling),
+    later: &Later,
+    of_sibling: &OfSibling,
     weights: &PerRate,
 ) -> Parts {
     let mut mixed = [0.0; PARTS];
     for k in 0..GRID {
-        let good = shares.good[k] * later_good[k];
+        let good = shares.good[k] * later.good[k];
         let mut parts = [0.0; PARTS];
         parts[FLAKE] = good * (1.0 - crowd[k]);
         parts[CROWD] = good * crowd[k] * of_sibling.crowd[k];
-        parts[DRIFT] = shares.drift[k] * later_broken[k];
-        parts[BEFORE] = shares.before[k] * later_broken[k] * of_sibling.before[k];
-        parts[EARLIER] = shares.earlier[k] * later_broken[k];
-        parts[THIS] = shares.this[k] * later_broken[k] * of_sibling.this[k];
+        parts[DRIFT] =
+            shares.drift[k] * later.broken[k] + shares.outage[k] * later.outage[k] * of_sibling.outage[k];
+        parts[BEFORE] = shares.before[k] * later.broken[k] * of_sibling.before[k];
+        parts[EARLIER] = shares.earlier[k] * later.broken[k];
+        parts[THIS] = shares.this[k] * later.broken[k] * of_sibling.this[k];
         let total: f64 = parts.iter().sum();
         for (mixed, part) in mixed.iter_mut().zip(parts) {
             *mixed += weights[k] * part / total;

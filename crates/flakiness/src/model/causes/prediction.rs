@@ -21,7 +21,10 @@ const OUTSIDE_AT_MOST: f64 = 0.3;
 /// sometimes.
 const OWN_LATER: f64 = 0.5;
 
-/// The state of a chain under each flake rate: good, or broken by one of four causes. All add up to 1.
+/// The probability that an outage lasts until the next result of its chain.
+pub(crate) const OUTAGE_LASTS: f64 = 0.3;
+
+/// The state of a chain under each flake rate: good, or broken by one of five causes. All add up to 1.
 ///
 /// The good share is stored. If it is tiny, 1 minus the others would have no correct digits.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +34,8 @@ pub(crate) struct Shares {
     pub(crate) earlier: PerRate,
     pub(crate) before: PerRate,
     pub(crate) drift: PerRate,
+    /// Something outside of the code fails the test on a stable branch for a short time, maybe on all variants.
+    pub(crate) outage: PerRate,
 }
 
 impl Shares {
@@ -41,10 +46,39 @@ impl Shares {
         earlier: ZERO,
         before: ZERO,
         drift: ZERO,
+        outage: ZERO,
     };
 
-    fn broken(&self) -> PerRate {
+    /// P(broken), without outages.
+    pub(crate) fn lasting(&self) -> PerRate {
         from_fn(|k| self.this[k] + self.earlier[k] + self.before[k] + self.drift[k])
+    }
+
+    fn broken(&self) -> PerRate {
+        let lasting = self.lasting();
+        from_fn(|k| lasting[k] + self.outage[k])
+    }
+}
+
+/// The probability that a test is broken, and that it has an outage.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Faults {
+    pub(crate) broken: PerRate,
+    pub(crate) outage: PerRate,
+}
+
+impl Faults {
+    pub(crate) const NONE: Self = Self {
+        broken: ZERO,
+        outage: ZERO,
+    };
+
+    /// These of a result alone, beside a sibling with `shared` faults.
+    fn beside(&self, shared: &Self) -> Self {
+        Self {
+            broken: breaks_like_sibling(&self.broken, &shared.broken),
+            outage: breaks_like_sibling(&self.outage, &shared.outage),
+        }
     }
 }
 
@@ -56,36 +90,44 @@ pub(crate) struct Prediction {
     pub(crate) shares: Shares,
     /// P(still broken) of broken code.
     pub(crate) keeps: PerRate,
-    /// P(broken now) of good code.
+    /// P(broken now) of good code, without outages.
     pub(crate) breaks: PerRate,
+    /// P(an outage begins) of good code.
+    pub(crate) outage: PerRate,
 }
 
-/// The probability of a breakage on the sibling of a result on new code that breaks it, too, with [`SIBLING`]; `None`
-/// without a sibling. For a test that is new on a variant of the stable branch, that is any breakage of the code.
-pub(crate) fn shared_breakage(sequence: &Sequence, states: &[Shares], link: &Link) -> Option<PerRate> {
+/// The faults of the sibling of a result on new code that the result has, too, with [`SIBLING`]; `None` without a sibling.
+/// For a test that is new on a variant of the stable branch, those are any breakage of the code.
+pub(crate) fn shared_faults(sequence: &Sequence, states: &[Shares], link: &Link) -> Option<Faults> {
     let sibling = &states[sequence.results[link.sibling?].chain];
     let before = if link.is_first_on_stable {
         &sibling.before
     } else {
         &ZERO
     };
-    Some(from_fn(|k| sibling.this[k] + before[k]))
+    Some(Faults {
+        broken: from_fn(|k| sibling.this[k] + before[k]),
+        outage: sibling.outage,
+    })
 }
 
-/// The state of a result's chain before the result, and P(Broken) if the sibling has no breakage that it shares.
+/// The state of a result's chain before the result, and its faults if the sibling has none that it shares.
 pub(crate) fn predict(
     sequence: &Sequence,
     states: &[Shares],
     result: &ResultFacts,
     link: &Link,
     on_branches: f64,
-    shared: Option<&PerRate>,
-) -> (Prediction, PerRate) {
+    shared: Option<&Faults>,
+) -> (Prediction, Faults) {
     let chain = sequence.chains[result.chain];
     let now = &states[result.chain];
     if !link.step.is_new_code() {
         let has_witness = chain.stable || result.witnesses > 0;
-        return (rerun(now, same_revision_breaks(link.apart_ms), has_witness), ZERO);
+        return (
+            rerun(now, same_revision_breaks(link.apart_ms), has_witness),
+            Faults::NONE,
+        );
     }
     let of_stable = chain.base.filter(|_| !chain.stable);
     let m = of_stable.map_or(ZERO, |base| {
@@ -97,11 +139,19 @@ pub(crate) fn predict(
         (_, true) => stable_breaks,
         (_, false) => on_branches,
     };
-    let alone = match link.merged_streak {
+    let broken = match link.merged_streak {
         Some(streak) => breaks_like_branch(streak, &[usual; GRID], &[on_branches; GRID]),
         None => [usual; GRID],
     };
-    // Like `alone`: what the revision broke with others, it mostly broke on the sibling, too.
+    let outages = match (link.step, chain.stable) {
+        (Step::First, _) | (_, false) => 0.0,
+        (_, true) => (sequence.outages * stable_breaks).min(OUTSIDE_AT_MOST),
+    };
+    let alone = Faults {
+        broken,
+        outage: [outages; GRID],
+    };
+    // Like a breakage: what the revision broke with others, it mostly broke on the sibling, too.
     let crowd = link.sibling.map_or(1.0, |_| 1.0 - SIBLING) * result.chi * result.beta;
     let crowd = crowd / (1.0 + crowd);
     let drift = match result.witnesses {
@@ -110,43 +160,48 @@ pub(crate) fn predict(
         _ => WITNESSES.1 * on_branches,
     };
     let drift = drift.min(OUTSIDE_AT_MOST);
-    let breaking_with = |h: &PerRate| match (link.step, chain.stable) {
-        (Step::First, true) => first_on_stable(h),
-        (Step::First, false) => first(&m, h, crowd, drift),
-        (_, true) => new_on_stable(now, h, stable_mends, crowd),
-        (_, false) => new_revision(now, &m, h, crowd, drift),
+    let with = |faults: &Faults| match (link.step, chain.stable) {
+        (Step::First, true) => first_on_stable(faults),
+        (Step::First, false) => first(&m, &faults.broken, crowd, drift),
+        (_, true) => new_on_stable(now, faults, stable_mends, crowd),
+        (_, false) => new_revision(now, &m, &faults.broken, crowd, drift),
+    };
+    let faults_of = |predicted: &Prediction| Faults {
+        broken: predicted.shares.lasting(),
+        outage: predicted.shares.outage,
     };
     match shared {
         // The sibling passed what the merged branch broke here.
         Some(_) if link.merged_streak.is_some() => {
-            let predicted = breaking_with(&alone);
-            let apart = predicted.shares.broken();
+            let predicted = with(&alone);
+            let apart = faults_of(&predicted);
             (predicted, apart)
         }
         Some(shared) => {
-            let apart = breaking_with(&breaks_like_sibling(&alone, &ZERO));
-            (
-                breaking_with(&breaks_like_sibling(&alone, shared)),
-                apart.shares.broken(),
-            )
+            let apart = with(&alone.beside(&Faults::NONE));
+            (with(&alone.beside(shared)), faults_of(&apart))
         }
         None if link.step == Step::First && !chain.stable => {
-            (breaking_with(&alone.map(|alone| (2.0 * alone).min(0.5))), ZERO)
+            let broken = alone.broken.map(|broken| (2.0 * broken).min(0.5));
+            (with(&Faults { broken, ..alone }), Faults::NONE)
         }
-        None => (breaking_with(&alone), ZERO),
+        None => (with(&alone), Faults::NONE),
     }
 }
 
 /// The state before the first result of a stable chain.
-fn first_on_stable(broken: &PerRate) -> Prediction {
+fn first_on_stable(faults: &Faults) -> Prediction {
+    let broken = from_fn(|k| faults.broken[k] + faults.outage[k]);
     Prediction {
         shares: Shares {
             good: broken.map(|broken| 1.0 - broken),
-            before: *broken,
+            before: faults.broken,
+            drift: faults.outage,
             ..Shares::NONE
         },
-        keeps: *broken,
-        breaks: *broken,
+        keeps: broken,
+        breaks: broken,
+        outage: ZERO,
     }
 }
 
@@ -169,6 +224,7 @@ fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: f64) -> Prediction {
         shares,
         keeps: broken,
         breaks: broken,
+        outage: ZERO,
     }
 }
 
@@ -176,32 +232,45 @@ fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: f64) -> Prediction {
 fn rerun(now: &Shares, breaks: f64, has_witness: bool) -> Prediction {
     let keeps = 1.0 - SAME_REVISION_MENDS;
     let own = if has_witness { 0.0 } else { OWN_LATER };
-    let broken = now.broken();
+    let lasting = now.lasting();
     Prediction {
         shares: Shares {
-            good: from_fn(|k| (1.0 - breaks) * now.good[k] + SAME_REVISION_MENDS * broken[k]),
+            good: from_fn(|k| {
+                (1.0 - breaks) * now.good[k]
+                    + SAME_REVISION_MENDS * lasting[k]
+                    + (1.0 - OUTAGE_LASTS) * now.outage[k]
+            }),
             this: from_fn(|k| now.this[k] * keeps + breaks * own * now.good[k]),
             earlier: now.earlier.map(|earlier| earlier * keeps),
             before: now.before.map(|before| before * keeps),
             drift: from_fn(|k| now.drift[k] * keeps + breaks * (1.0 - own) * now.good[k]),
+            outage: now.outage.map(|outage| OUTAGE_LASTS * outage),
         },
         keeps: [keeps; GRID],
         breaks: [breaks; GRID],
+        outage: ZERO,
     }
 }
 
 /// The state before the first result of a new revision of the stable branch.
-fn new_on_stable(now: &Shares, h: &PerRate, mends: f64, crowd: f64) -> Prediction {
+fn new_on_stable(now: &Shares, faults: &Faults, mends: f64, crowd: f64) -> Prediction {
     let keeps = 1.0 - mends;
     let mut predicted = Prediction {
         shares: Shares::NONE,
         keeps: [keeps; GRID],
-        breaks: h.map(|h| h + (1.0 - h) * crowd),
+        breaks: from_fn(|k| {
+            let (h, outage) = (faults.broken[k], faults.outage[k]);
+            h + (1.0 - h - outage) * crowd
+        }),
+        outage: faults.outage,
     };
     for k in 0..GRID {
-        let breaks = predicted.breaks[k];
+        let (breaks, outage) = (predicted.breaks[k], predicted.outage[k]);
         let code = now.before[k] + now.this[k] + now.earlier[k];
-        predicted.shares.good[k] = (1.0 - breaks) * now.good[k] + (1.0 - keeps) * (code + now.drift[k]);
+        predicted.shares.good[k] = (1.0 - breaks - outage) * now.good[k]
+            + (1.0 - keeps) * (code + now.drift[k])
+            + (1.0 - OUTAGE_LASTS) * now.outage[k];
+        predicted.shares.outage[k] = now.good[k] * outage + OUTAGE_LASTS * now.outage[k];
         predicted.shares.this[k] = now.good[k] * breaks;
         predicted.shares.before[k] = keeps * code;
         predicted.shares.drift[k] = keeps * now.drift[k];
@@ -215,6 +284,7 @@ fn new_revision(now: &Shares, m: &PerRate, h: &PerRate, crowd: f64, drift: f64) 
         shares: Shares::NONE,
         keeps: ZERO,
         breaks: ZERO,
+        outage: ZERO,
     };
     for k in 0..GRID {
         let keeps = 1.0 - BRANCHES_MEND * (1.0 - m[k]);

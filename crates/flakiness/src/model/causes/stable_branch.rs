@@ -1,5 +1,5 @@
 //! What the causes of the stable branch's failures learn from its window: how often a revision breaks a test, how often a
-//! crowd is a breakage, and how many tests fail at which rate.
+//! crowd is a breakage, how often a test fails on several variants for a short time, and how many tests fail at which rate.
 //!
 //! A test that fails on a branch may fail because of anything that a change does. On the stable branch most failures pass
 //! again soon, and projects differ by a factor of a hundred in how many do. So the window decides.
@@ -27,6 +27,9 @@ const BREAKS: (f64, f64) = (0.0001, 1.0);
 const LASTS: u32 = 3;
 /// The crowds that a project of which nothing else is known has had: that failed again, and that did not.
 const USUAL_CROWDS: (f64, f64) = (0.3, 4.0);
+/// The failures on several variants that a project of which nothing else is known has had: that passed again soon, and
+/// that lasted.
+const USUAL_SHARED: (f64, f64) = (0.5, 1.0);
 /// The weight of the usual flake rates, in tests.
 const USUAL_TESTS: f64 = 50.0;
 /// The rounds of expectation–maximization.
@@ -39,10 +42,15 @@ pub(crate) struct StableBranch {
     pub(crate) breaks: f64,
     /// The factor for the odds that a crowd on a new revision comes from the change, at most 1.
     pub(crate) crowds: f64,
+    /// How many times as often as a revision breaks a test, something outside of the code fails it on several variants for a
+    /// short time; 0 if there is one variant.
+    pub(crate) outages: f64,
     /// The probability of each flake rate.
     pub(crate) rates: PerRate,
     /// The failing streaks that are over or have lasted, of all tests.
     pub(crate) streaks: EndedStreaks,
+    /// Those that a revision began on several variants. They count once for each test and revision.
+    pub(crate) shared_streaks: EndedStreaks,
 }
 
 impl StableBranch {
@@ -52,6 +60,10 @@ impl StableBranch {
         for chain in timeline.chains.iter().filter(|chain| chain.stable) {
             breakages.add(timeline, background, chain);
         }
+        let variants = timeline.chains.iter().filter(|chain| chain.stable).count();
+        let shared = breakages.shared();
+        let passed_again = USUAL_SHARED.0 + f64::from(shared.all - shared.lasted);
+        let outages = passed_again / (USUAL_SHARED.1 + f64::from(shared.lasted));
         let crowds = &background.crowds;
         let again = USUAL_CROWDS.0 + f64::from(crowds.failed_again);
         let ended = USUAL_CROWDS.1 + f64::from(crowds.ended);
@@ -59,14 +71,17 @@ impl StableBranch {
             breaks: ((USUAL_BREAKAGES + breakages.lasted) / (USUAL_BREAKAGES + breakages.expected))
                 .clamp(BREAKS.0, BREAKS.1),
             crowds: (again / ended).min(1.0),
+            outages: if variants > 1 { outages } else { 0.0 },
             rates: learn_rates(&breakages.tests),
             streaks: breakages.streaks,
+            shared_streaks: shared,
         }
     }
 
     /// Makes a sequence one for failures of the stable branch: with the learned figures for its chains.
     pub(crate) fn apply(&self, sequence: &mut Sequence) {
         sequence.asks_for_stable = true;
+        sequence.outages = self.outages;
         for result in &mut sequence.results {
             let chain = sequence.chains.get(result.chain);
             if chain.is_some_and(|chain| chain.stable) {
@@ -87,6 +102,9 @@ struct Breakages {
     expected: f64,
     /// The streaks that a new revision began and that lasted.
     lasted: f64,
+    /// The variants on which a new revision began a streak, by revision and test: those that passed again soon, and those
+    /// on which it lasted.
+    variants: HashMap<(usize, TestOrdinal), (u32, u32)>,
     tests: Tests,
     streaks: EndedStreaks,
 }
@@ -96,8 +114,8 @@ struct Breakages {
 struct Streak {
     /// Those outside of mass failures.
     failures: u32,
-    /// Whether it began at a new revision, after a pass.
-    of_revision: bool,
+    /// The new revision at which it began, after a pass.
+    revision: Option<usize>,
 }
 
 impl Breakages {
@@ -120,6 +138,9 @@ impl Breakages {
                 if ends && (1..LASTS).contains(&streak.failures) {
                     *passed_again.entry(*test).or_default() += streak.failures;
                     self.streaks.all += 1;
+                    if let Some(revision) = streak.revision {
+                        self.variants.entry((revision, *test)).or_default().0 += 1;
+                    }
                 }
                 !ends
             });
@@ -127,7 +148,7 @@ impl Breakages {
                 for failure in entry.failures.iter().filter(|failure| !failure.recovered) {
                     streaks.entry(failure.test).or_insert(Streak {
                         failures: 0,
-                        of_revision: false,
+                        revision: None,
                     });
                 }
                 continue;
@@ -146,12 +167,13 @@ impl Breakages {
                 }
                 let streak = streaks.entry(failure.test).or_insert_with(|| Streak {
                     failures: 0,
-                    of_revision: is_new && ran.contains(failure.test),
+                    revision: (is_new && ran.contains(failure.test)).then_some(entry.revision),
                 });
                 streak.failures += 1;
                 if streak.failures == LASTS {
-                    if streak.of_revision {
+                    if let Some(revision) = streak.revision {
                         self.lasted += 1.0;
+                        self.variants.entry((revision, failure.test)).or_default().1 += 1;
                     }
                     self.streaks.lasted += 1;
                     self.streaks.all += 1;
@@ -160,6 +182,19 @@ impl Breakages {
             ran.insert_all(&seen);
         }
         self.add_tests(ran.len(), results, &passed_again);
+    }
+
+    /// The streaks that a revision began on several variants. They lasted if they did on several.
+    fn shared(&self) -> EndedStreaks {
+        let lasted = self.variants.values().filter(|(_, lasted)| *lasted > 1);
+        let all = self
+            .variants
+            .values()
+            .filter(|(short, lasted)| *short > 1 || *lasted > 1);
+        EndedStreaks {
+            lasted: count(lasted.count()),
+            all: count(all.count()),
+        }
     }
 
     /// Adds the tests of a chain, as if each had the mean number of results.

@@ -8,12 +8,29 @@ use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, Paral
 use super::{
     crowds,
     facts::{CauseFacts, FailureCounts, TestDiagnosis, WindowContext},
-    parts::{self, BEFORE, BRANCHES_BREAK_AT_LEAST, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
+    parts::{self, BEFORE, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
     sequence::{self, TestResults},
     stable_branch::StableBranch,
     texts::{ErrorTexts, WindowTexts},
 };
 use crate::{engine::Engine, model::background::Background, port::Diagnose, timeline::Timeline};
+
+/// The bounds of the lower bound of the rate at which a branch breaks a test. A project of few branches shows too few
+/// breakages.
+const BRANCHES_BREAK_AT_LEAST: (f64, f64) = (0.0001, 0.0006);
+/// The tests of a large suite that a revision breaks: their number does not grow with the suite.
+const BROKEN_TESTS: f64 = 0.4;
+/// A test that ran in fewer runs may be new, and a revision with a new test breaks it more probably than others.
+const KNOWN_AFTER: usize = 6;
+
+/// The lower bound of the rate at which a branch breaks a test of a suite of so many tests that ran in so many runs.
+fn branches_break_at_least(tests: u32, runs: usize) -> f64 {
+    let (least, most) = BRANCHES_BREAK_AT_LEAST;
+    if runs < KNOWN_AFTER {
+        return most;
+    }
+    (BROKEN_TESTS / f64::from(tests)).clamp(least, most)
+}
 
 /// The probability of each cause. They add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -241,7 +258,10 @@ impl<'h> WindowModel<'h> {
             self.texts,
             test,
         );
-        let on_branches = self.background.rates.branches_break.max(BRANCHES_BREAK_AT_LEAST);
+        let rates = &self.background.rates;
+        let on_branches = rates
+            .branches_break
+            .max(branches_break_at_least(rates.tests, results.sequence.runs()));
         if let Some(learned) = learned {
             learned.apply(&mut results.sequence);
         }
@@ -268,7 +288,10 @@ impl<'h> WindowModel<'h> {
             let entry = self.timeline.entries.get(*position)?;
             let run = *self.timeline.run_of.get(*position)?;
             let mut facts = diagnosis.facts(index)?;
-            facts.stable_streaks = learned.map(|learned| learned.streaks).unwrap_or_default();
+            if let Some(learned) = learned {
+                facts.stable_streaks = learned.streaks;
+                facts.shared_streaks = learned.shared_streaks;
+            }
             Some((
                 run,
                 FailureCause {
