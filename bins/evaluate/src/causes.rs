@@ -21,18 +21,18 @@ use assay_flakiness::{
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use crate::runs::{DAYS, time};
+use crate::{
+    breakage::{Breakage, Texts},
+    gate_counts::{Actions, Bands, is_mine},
+    runs::{DAYS, time},
+};
 
 /// Tests of a simulated project.
 const TESTS: u32 = 400;
 /// The share of flaky tests.
 const FLAKY: f64 = 0.08;
-/// The largest breakage, in tests.
-const LARGEST: f64 = 60.0;
 /// Failures before this day are not counted, since their window is not full.
 pub(crate) const COUNTED_FROM: f64 = 14.0;
-/// Upper limits of the bands of `mine`.
-const BANDS: [f64; 6] = [0.01, 0.05, 0.1, 0.5, 0.9, 1.01];
 /// Texts up to this number belong to changes and to the environment.
 const OWN_TEXTS: u32 = 1 << 20;
 
@@ -41,15 +41,6 @@ const OWN_TEXTS: u32 = 1 << 20;
 struct Flake {
     rate: f64,
     texts: Vec<(f64, u32)>,
-}
-
-/// The breakage of a change.
-#[derive(Debug, Clone)]
-pub(crate) struct Breakage {
-    /// The tests, each with its failure rate and its text.
-    pub(crate) tests: BTreeMap<u32, (f64, u32)>,
-    /// The revision that broke them.
-    pub(crate) revision: u32,
 }
 
 /// A period in which the environment is bad for some tests.
@@ -75,6 +66,17 @@ pub(crate) struct BranchRun {
     pub(crate) outage: Option<(f64, u32)>,
 }
 
+impl BranchRun {
+    /// The cause of a failure by one of the run's own breakages.
+    pub(crate) const fn cause_by(&self, own: &Breakage) -> Cause {
+        match (self.branch, own.revision == self.revision) {
+            (0, _) => Cause::BrokenBefore,
+            (_, true) => Cause::ThisChange,
+            (_, false) => Cause::EarlierOnBranch,
+        }
+    }
+}
+
 /// A project with known causes.
 pub(crate) struct CausesWorld {
     pub(crate) history: History,
@@ -82,55 +84,6 @@ pub(crate) struct CausesWorld {
     /// The cause of every failure, by the run's index and the test.
     pub(crate) truth: BTreeMap<(usize, u32), Cause>,
     pub(crate) runs: Vec<BranchRun>,
-}
-
-/// Numbers the error texts. Each call of `next` returns a new number.
-struct Texts(u32);
-
-impl Texts {
-    const fn next(&mut self) -> u32 {
-        self.0 += 1;
-        self.0
-    }
-}
-
-/// Breaks the tests of a former breakage again, with errors of its own.
-fn same_tests(former: &Breakage, revision: u32, texts: &mut Texts) -> Breakage {
-    let shared = texts.next();
-    let tests = former
-        .tests
-        .iter()
-        .map(|(test, (rate, _))| (*test, (*rate, shared)));
-    Breakage {
-        tests: tests.collect(),
-        revision,
-    }
-}
-
-fn breakage(revision: u32, texts: &mut Texts, random: &mut StdRng) -> Breakage {
-    // There are as many breakages of 1 to 4 tests as of 15 to 60.
-    let size = LARGEST.powf(random.random_range(0.0..1.0_f64)).round();
-    let shared = texts.next();
-    let mut tests = BTreeMap::new();
-    for _ in 0..count(size) {
-        let rate = if random.random_bool(0.15) {
-            random.random_range(0.3..0.9)
-        } else {
-            0.998
-        };
-        let text = if random.random_bool(0.6) {
-            shared
-        } else {
-            texts.next()
-        };
-        tests.insert(random.random_range(0..TESTS), (rate, text));
-    }
-    Breakage { tests, revision }
-}
-
-#[expect(clippy::as_conversions, reason = "a small positive number")]
-fn count(size: f64) -> u32 {
-    size as u32
 }
 
 /// Plans the runs of the stable branch and of pull requests.
@@ -155,8 +108,8 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
                     .then(|| random.random_range(0..former.len().max(1)));
                 let again = again.and_then(|place| former.get(place));
                 let broken = match again {
-                    Some((_, former)) => same_tests(former, revision, texts),
-                    None => breakage(revision, texts, random),
+                    Some((_, former)) => former.again(revision, texts),
+                    None => Breakage::new(revision, TESTS, texts, random),
                 };
                 former.push((at, broken.clone()));
                 own.push(broken);
@@ -220,7 +173,7 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
             broken.push((
                 at,
                 at + random.random_range(0.2..2.0),
-                breakage(revision, texts, random),
+                Breakage::new(revision, TESTS, texts, random),
             ));
         }
         runs.push(BranchRun {
@@ -264,7 +217,7 @@ fn plan(texts: &mut Texts, random: &mut StdRng) -> Vec<BranchRun> {
 impl CausesWorld {
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
-        let mut texts = Texts(0);
+        let mut texts = Texts::after(0);
         let runs = plan(&mut texts, &mut random);
         let mut flakes: BTreeMap<u32, Flake> = BTreeMap::new();
         for test in 0..TESTS {
@@ -306,7 +259,7 @@ impl CausesWorld {
             truth: BTreeMap::new(),
             runs: Vec::new(),
         };
-        let mut unique = Texts(OWN_TEXTS);
+        let mut unique = Texts::after(OWN_TEXTS);
         for (place, run) in runs.iter().enumerate() {
             world.execute(place, run, (&flakes, &drifts), &mut unique, &mut random);
         }
@@ -370,12 +323,7 @@ fn outcome_of(
         if let Some((rate, text)) = broken.tests.get(&test)
             && random.random_bool(*rate)
         {
-            let cause = match (run.branch, broken.revision == run.revision) {
-                (0, _) => Cause::BrokenBefore,
-                (_, true) => Cause::ThisChange,
-                (_, false) => Cause::EarlierOnBranch,
-            };
-            return Some((cause, *text));
+            return Some((run.cause_by(broken), *text));
         }
     }
     for broken in &run.before {
@@ -403,33 +351,6 @@ fn outcome_of(
     Some((Cause::Flake, *text))
 }
 
-/// The number of runs with `pass`, `rerun` and `block`.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Actions(pub(crate) [u32; 3]);
-
-impl Actions {
-    pub(crate) const fn add(&mut self, action: Action) {
-        let [pass, rerun, block] = &mut self.0;
-        *match action {
-            Action::Pass => pass,
-            Action::Rerun => rerun,
-            Action::Block => block,
-        } += 1;
-    }
-
-    pub(crate) fn all(self) -> u32 {
-        self.0.iter().sum()
-    }
-
-    pub(crate) fn shares(self) -> String {
-        let all = f64::from(self.all().max(1));
-        self.0
-            .iter()
-            .map(|count| format!(" {:.2} % |", 100.0 * f64::from(*count) / all))
-            .collect()
-    }
-}
-
 /// The counted figures.
 #[derive(Debug, Default)]
 struct Score {
@@ -437,14 +358,9 @@ struct Score {
     right: u32,
     unclear: u32,
     brier: f64,
-    /// For each band of `mine`: failures, the sum of `mine`, and the number that the branch caused.
-    bands: [(u32, f64, u32); BANDS.len()],
+    bands: Bands,
     /// Runs with a breakage by their branch, and others: the gate, and its rivals.
     gates: BTreeMap<&'static str, [Actions; 2]>,
-}
-
-pub(crate) const fn is_mine(cause: Cause) -> bool {
-    matches!(cause, Cause::ThisChange | Cause::EarlierOnBranch)
 }
 
 impl Score {
@@ -464,13 +380,7 @@ impl Score {
             let outcome = if each == truth { 1.0 } else { 0.0 };
             self.brier += (probability - outcome) * (probability - outcome);
         }
-        let mine = probabilities.mine();
-        let band = BANDS.iter().position(|end| mine < *end);
-        if let Some((count, sum, own)) = band.and_then(|band| self.bands.get_mut(band)) {
-            *count += 1;
-            *sum += mine;
-            *own += u32::from(is_mine(truth));
-        }
+        self.bands.add(probabilities.mine(), is_mine(truth));
     }
 
     fn gate(&mut self, name: &'static str, has_own: bool, action: Action) {
@@ -545,17 +455,7 @@ impl Score {
             100.0 * f64::from(self.unclear) / failures,
             self.brier / failures,
         );
-        text += "| mine below | Failures | Mean of mine | Were the branch's |\n|---|--:|--:|--:|\n";
-        for (end, (count, sum, own)) in BANDS.iter().zip(&self.bands) {
-            let all = f64::from((*count).max(1));
-            let _ = writeln!(
-                text,
-                "| {:.2} | {count} | {:.3} | {:.3} |",
-                end.min(1.0),
-                sum / all,
-                f64::from(*own) / all
-            );
-        }
+        text += &self.bands.table();
         text += "\n| Rule | Runs | Pass | Rerun | Block |\n|---|--:|--:|--:|--:|\n";
         for (name, [own, others]) in &self.gates {
             let _ = writeln!(text, "| {name}, own breakage | {} |{}", own.all(), own.shares());

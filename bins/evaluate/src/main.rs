@@ -10,14 +10,19 @@ use assay_flakiness::Thresholds;
 use clap::{Parser, Subcommand, ValueEnum};
 
 mod bisect;
+mod breakage;
 mod breakdown;
 mod burn_in;
 mod causes;
 mod correlation;
 mod daily;
+mod gate_counts;
 mod latency;
 mod load;
+mod node_history;
+mod node_reports;
 mod population;
+mod pull_requests;
 mod real;
 mod reruns;
 mod results;
@@ -79,6 +84,17 @@ enum Command {
     /// Rerun the failed tests of simulated branches within a budget, and evaluate the gate before and after.
     Reruns {
         /// A project is simulated for each seed.
+        #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
+        seeds: Vec<u64>,
+        /// The budget of a run in seconds.
+        #[arg(long, default_value_t = 90.0)]
+        budget: f64,
+    },
+    /// Plant breakages into the pull requests of Node.js, rerun failed tests, and evaluate the gate before and after.
+    PullRequests {
+        /// The folder `reports` of the repository nodejs/reliability.
+        folder: PathBuf,
+        /// Breakages are planted for each seed.
         #[arg(long, value_delimiter = ',', default_value = "101,102,103,104")]
         seeds: Vec<u64>,
         /// The budget of a run in seconds.
@@ -199,6 +215,13 @@ fn main() -> anyhow::Result<()> {
         Command::Weeks { seeds } => println!("{}", weeks::table(&seeds)),
         Command::Causes { seeds } => println!("{}", causes::table(&seeds)),
         Command::Reruns { seeds, budget } => println!("{}", reruns::table(&seeds, budget)),
+        Command::PullRequests {
+            folder,
+            seeds,
+            budget,
+        } => {
+            print!("{}", pull_requests::table(&folder, &seeds, budget)?);
+        }
         Command::BurnIn {
             changes,
             budget,

@@ -1,4 +1,4 @@
-//! Evaluates the gate with reruns on simulated histories with known causes.
+//! Evaluates the gate with reruns on histories with known causes.
 //!
 //! The reruns are correlated as in `datasets/rerun-correlation`, and not as the planner assumes: some flakes never occur
 //! alone, others come in rows. Three in a hundred breakages show only beside other tests.
@@ -16,7 +16,11 @@ use assay_flakiness::{
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use crate::causes::{Actions, BranchRun, COUNTED_FROM, CausesWorld, is_mine};
+use crate::{
+    breakage::Breakage,
+    causes::{BranchRun, COUNTED_FROM, CausesWorld},
+    gate_counts::{Actions, Bands, is_mine},
+};
 
 /// The share of flakes that never occur alone, by failures (`assay-evaluate correlation`).
 pub(crate) const NEVER_ALONE: f64 = 0.74;
@@ -48,7 +52,7 @@ enum Nature {
 
 impl Nature {
     fn of(run: &BranchRun, test: u32, cause: Cause, random: &mut StdRng) -> Self {
-        let rate = |of: &[crate::causes::Breakage]| {
+        let rate = |of: &[Breakage]| {
             let rates = of.iter().filter_map(|broken| broken.tests.get(&test));
             rates.map(|(rate, _)| *rate).next().unwrap_or(0.998)
         };
@@ -104,22 +108,20 @@ struct Failed {
 
 /// The gate before and after, by whether the branch broke a failed test.
 #[derive(Default)]
-struct Score {
+pub(crate) struct Score {
     before: [Actions; 2],
     after: [Actions; 2],
+    /// The failures before the reruns.
+    bands: Bands,
     seconds: Vec<f64>,
     repetitions: u32,
 }
 
-/// The table over these seeds.
+/// The table of simulated projects with these seeds.
 pub(crate) fn table(seeds: &[u64], budget_s: f64) -> String {
     let mut score = Score::default();
     for seed in seeds {
-        let world = CausesWorld::new(*seed);
-        let mut random = StdRng::seed_from_u64(seed.wrapping_mul(7_919));
-        for place in 0..world.runs.len() {
-            judge(&world, place, budget_s, &mut random, &mut score);
-        }
+        score.judge(&CausesWorld::new(*seed), *seed, budget_s);
     }
     score.table()
 }
@@ -138,9 +140,14 @@ fn judge(world: &CausesWorld, place: usize, budget_s: f64, random: &mut StdRng, 
     history.runs.truncate(place + 1);
     let causes = engine.causes_of_run(&history, &world.texts, number, Knowledge::AtTheTime, now);
     let truth = |test: u32| world.truth.get(&(place, test)).copied();
-    let has_own = causes
-        .iter()
-        .any(|failure| truth(failure.test).is_some_and(is_mine));
+    let mut has_own = false;
+    for failure in &causes {
+        let Some(cause) = truth(failure.test) else {
+            continue;
+        };
+        has_own |= is_mine(cause);
+        score.bands.add(failure.probabilities.mine(), is_mine(cause));
+    }
     let first = action(gate(&causes).mine);
     let side = usize::from(!has_own);
     let add = |actions: &mut [Actions; 2], action| {
@@ -287,6 +294,25 @@ fn judge_again(history: &mut History, place: usize, failed: &mut [Failed]) {
 }
 
 impl Score {
+    /// Judges the runs of a project, and runs the tests of undecided ones again.
+    pub(crate) fn judge(&mut self, world: &CausesWorld, seed: u64, budget_s: f64) {
+        let mut random = StdRng::seed_from_u64(seed.wrapping_mul(7_919));
+        for place in 0..world.runs.len() {
+            judge(world, place, budget_s, &mut random, self);
+        }
+    }
+
+    /// The undecided runs, before and after.
+    fn undecided(&self) -> [u32; 2] {
+        [self.before, self.after].map(|actions| actions.iter().map(|Actions([_, rerun, _])| rerun).sum())
+    }
+
+    /// The table, and that of the failures by bands of `mine`.
+    pub(crate) fn table_with_bands(self) -> String {
+        let bands = self.bands.table();
+        format!("{}\n{bands}", self.table())
+    }
+
     fn table(mut self) -> String {
         let mut text = "| Runs | Number | Pass | Rerun | Block |\n|---|--:|--:|--:|--:|\n".to_owned();
         for (name, actions) in [("without reruns", self.before), ("with reruns", self.after)] {
@@ -294,6 +320,12 @@ impl Score {
                 let _ = writeln!(text, "| {kind}, {name} | {} |{}", actions.all(), actions.shares());
             }
         }
+        let [before, after] = self.undecided();
+        let fewer = 100.0 * (1.0 - f64::from(after) / f64::from(before.max(1)));
+        let _ = writeln!(
+            text,
+            "\nUndecided runs fall from {before} to {after}, by {fewer:.0} %."
+        );
         self.seconds.sort_by(f64::total_cmp);
         let at = |tenths: usize| {
             let index = self.seconds.len() * tenths / 10;
@@ -305,7 +337,7 @@ impl Score {
         };
         let _ = writeln!(
             text,
-            "\n{} runs ran tests again, {} times in all; seconds: median {:.1}, 90 % {:.1}",
+            "{} runs ran tests again, {} times in all; seconds: median {:.1}, 90 % {:.1}",
             self.seconds.len(),
             self.repetitions,
             at(5),
@@ -322,21 +354,15 @@ mod tests {
     #[test]
     fn reruns_leave_fewer_runs_undecided_and_pass_no_more_breakages() {
         let world = CausesWorld::new(5);
-        let mut random = StdRng::seed_from_u64(5);
         let mut score = Score::default();
-        for place in 0..world.runs.len() {
-            judge(&world, place, 90.0, &mut random, &mut score);
-        }
-        let undecided = |actions: [Actions; 2]| actions.iter().map(|actions| actions.0[1]).sum::<u32>();
-        let (before, after) = (undecided(score.before), undecided(score.after));
+        score.judge(&world, 5, 90.0);
+        let [before, after] = score.undecided();
         assert!(before > 10 && 3 * after < before, "{before} {after}");
         assert!(score.after[0].0[0] <= score.before[0].0[0] + 1);
         // A control: without a budget nothing changes.
         let mut none = Score::default();
-        for place in 0..world.runs.len() {
-            judge(&world, place, 0.0, &mut random, &mut none);
-        }
-        assert_eq!(undecided(none.after), before);
+        none.judge(&world, 5, 0.0);
+        assert_eq!(none.undecided(), [before, before]);
         assert_eq!(none.repetitions, 0);
     }
 }
