@@ -249,19 +249,22 @@ impl CauseSentences<'_> {
             return None;
         }
         let shared = facts.shared_streaks;
-        // With hindsight, this failure is one of them.
-        let others = if shared.all == 0 || self.knowledge == Knowledge::Hindsight {
+        // With hindsight, and from the third failure in a row on, this failure is one of them.
+        let is_counted = self.knowledge == Knowledge::Hindsight || facts.stable_streak >= 3;
+        let others = if shared.all == 0 || is_counted {
             String::new()
         } else {
-            let failures = if shared.all == 1 { "failure" } else { "failures" };
+            let revisions = if shared.all == 1 { "revision" } else { "revisions" };
             format!(
-                "; {} of {} earlier {failures} on several variants{} lasted three runs",
-                shared.lasted,
+                "; such failures began at {} earlier {revisions}{}, and lasted after {} of them",
                 shared.all,
-                self.on_stable()
+                self.on_stable(),
+                shared.lasted
             )
         };
-        Some(format!("Failed on {failed} of {ran} variants at once{others}"))
+        Some(format!(
+            "Failed on this revision on {failed} of {ran} variants{others}"
+        ))
     }
 
     fn environment(&self) -> String {
@@ -488,7 +491,8 @@ mod tests {
         // Run 1 has no revision before it.
         assert_eq!(
             on_three(12),
-            "Failed on 3 of 3 variants at once; 0 of 11 earlier failures on several variants on main lasted three runs"
+            "Failed on this revision on 3 of 3 variants; such failures began at 11 earlier revisions on main, and lasted after 0 \
+             of them"
         );
         assert_eq!(
             on_three(0),

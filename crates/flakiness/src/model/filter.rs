@@ -60,6 +60,8 @@ pub(crate) struct Filter<'t, 'h> {
     failing_branches: Option<FailingBranches>,
     /// The likelihood of the current test's results, by lane.
     likelihoods: Vec<ScaledProduct>,
+    /// The likelihood of the current test's results on all variants.
+    likelihood: ScaledProduct,
     /// The lane whose likelihood was multiplied last.
     lane: usize,
     /// The number of factors since the last call of `settle`.
@@ -70,6 +72,8 @@ pub(crate) struct Filter<'t, 'h> {
 const FACTORS: u32 = 32;
 /// The probability that a variant has a flake rate of its own.
 const OWN_RATE: f64 = 0.5;
+/// The probability that a variant has another flake rate than the one before it, where this rate is assumed for both.
+const OTHER_RATE: f64 = 0.01;
 
 impl<'t, 'h> Filter<'t, 'h> {
     /// A filter for the tests of a timeline.
@@ -92,6 +96,7 @@ impl<'t, 'h> Filter<'t, 'h> {
             broke: vec![[0.0; GRID]; if timeline.lanes.len() > 1 { positions } else { 0 }],
             failing_branches: None,
             likelihoods: vec![ScaledProduct::ONE; timeline.lanes.len()],
+            likelihood: ScaledProduct::ONE,
             lane: 0,
             factors: 0,
         }
@@ -125,7 +130,8 @@ impl<'t, 'h> Filter<'t, 'h> {
             likelihood.multiply_all(total);
         }
         self.walk(test_counts);
-        let (weights, log_likelihood) = self.likelihood().posterior(&self.prior);
+        self.likelihood = self.product();
+        let (weights, log_likelihood) = self.likelihood.clone().posterior(&self.prior);
         Belief {
             weights,
             log_likelihood,
@@ -146,7 +152,7 @@ impl<'t, 'h> Filter<'t, 'h> {
             return belief.weights;
         }
         let own = &self.likelihoods[lane];
-        let mut others = self.likelihood();
+        let mut others = self.likelihood.clone();
         others.divide_all(own);
         let (own_weights, of_own) = own.clone().posterior(&self.prior);
         let (_, of_others) = others.posterior(&self.prior);
@@ -156,7 +162,7 @@ impl<'t, 'h> Filter<'t, 'h> {
     }
 
     /// The likelihood of the current test's results on all variants.
-    fn likelihood(&self) -> ScaledProduct {
+    fn product(&self) -> ScaledProduct {
         let mut all = ScaledProduct::ONE;
         for likelihood in &self.likelihoods {
             all.multiply_all(likelihood);
@@ -347,7 +353,7 @@ impl<'t, 'h> Filter<'t, 'h> {
         let alone = self.usual_breakage(position, Step::NewRevision);
         let sibling = self.sibling(test_counts, position);
         if let Some(sibling) = sibling.filter(|sibling| self.always_failed.contains(*sibling)) {
-            return Some(breaks_like_sibling(&alone, &self.broke[sibling]));
+            return Some(breaks_like_sibling(&alone, &self.broke_on_sibling(sibling)));
         }
         if !failed(position) {
             return None;
@@ -360,6 +366,21 @@ impl<'t, 'h> Filter<'t, 'h> {
             return Some(breaks_like_branch(streak, &alone, &self.branch_breaks));
         }
         sibling.map(|_| breaks_like_sibling(&alone, &[0.0; GRID]))
+    }
+
+    /// P(the revision broke the test) at the first position of a variant before this one, by the flake rate here. Where that
+    /// rate explains the results there badly, the variants have different rates, and the mean over those there counts.
+    fn broke_on_sibling(&self, sibling: usize) -> PerRate {
+        let lane = self.timeline.chains[self.timeline.entries[sibling].chain].lane;
+        let (weights, _) = self.likelihoods[lane].clone().posterior(&self.prior);
+        let broke = &self.broke[sibling];
+        let apart = mean(&weights, broke);
+        from_fn(|k| {
+            // The likelihood of the results there, in relation to their mean likelihood.
+            let likelihood = weights[k] / self.prior[k];
+            let shared = likelihood * (1.0 - OTHER_RATE) / (likelihood * (1.0 - OTHER_RATE) + OTHER_RATE);
+            shared * broke[k] + (1.0 - shared) * apart
+        })
     }
 
     /// The longest failing streak of a branch whose changes the stable run at this position may contain.

@@ -438,6 +438,13 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
                 .map(|(letter, a)| (row, chain, *letter, *a))
         })
         .collect();
+    let prior = |k: usize| match k {
+        0 => (1.0 - unreliable) * 0.95,
+        10 => (1.0 - unreliable) * 0.05,
+        8 => unreliable * 0.5 / 7.7,
+        9 => unreliable * 0.2 / 7.7,
+        _ => unreliable / 7.7,
+    };
     let mut by_variant: Vec<_> = own.iter().collect();
     by_variant.sort_by_key(|(row, ..)| &row.variant);
     for (row, chain, letter, _) in by_variant {
@@ -453,7 +460,22 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             .filter(|(other, ..)| other.revision == row.revision && other.variant < row.variant)
             .map(|(other, ..)| &*other.variant)
             .max();
-        let by_sibling = sibling.and_then(|sibling| broke[&(sibling, &*row.revision)]);
+        // Where a rate explains the results on the sibling badly, the sibling has another one.
+        let by_sibling =
+            sibling.and_then(|sibling| broke[&(sibling, &*row.revision)].map(|broke| (sibling, broke)));
+        let by_sibling: Option<[f64; HYPOTHESES]> = by_sibling.map(|(sibling, broke)| {
+            let log = &log_by_variant[sibling];
+            let top = log.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let likelihood = log.map(|log| f64::exp(log - top));
+            let mean: f64 = (0..HYPOTHESES).map(|k| prior(k) * likelihood[k]).sum();
+            let broke_there: f64 = (0..HYPOTHESES)
+                .map(|k| prior(k) * likelihood[k] / mean * broke[k])
+                .sum();
+            std::array::from_fn(|k| {
+                let shared = 0.99 * likelihood[k] / (0.99 * likelihood[k] + 0.01 * mean);
+                shared * broke[k] + (1.0 - shared) * broke_there
+            })
+        });
         let begins = is_new && latest.get(*chain).is_some_and(|(_, _, letter)| *letter != 'F');
         let may_be_merged = begins && is_stable(chain) && *letter == 'F';
         let branches: BTreeSet<_> = own
@@ -583,13 +605,6 @@ fn judge(rows: &[Row], chains: &[(String, Option<String>)], test: u32, unreliabl
             .or_insert(Some([0.0; HYPOTHESES]));
         *entry = entry.filter(|_| *letter == 'F').map(|_| own_broke);
     }
-    let prior = |k: usize| match k {
-        0 => (1.0 - unreliable) * 0.95,
-        10 => (1.0 - unreliable) * 0.05,
-        8 => unreliable * 0.5 / 7.7,
-        9 => unreliable * 0.2 / 7.7,
-        _ => unreliable / 7.7,
-    };
     // The posterior over the variants for which a condition holds, and the logarithm of their marginal likelihood.
     let posterior = |counts: &dyn Fn(&str) -> bool| -> (Vec<f64>, f64) {
         let of_variants = log_by_variant.iter().filter(|(variant, _)| counts(variant));

@@ -115,7 +115,7 @@ fn stable_branch(rows: &[Row]) -> StableBranch {
         let is_new =
             |place: usize| place > 0 && rows[chain[place]].revision != rows[chain[place - 1]].revision;
         let (mut results, mut soon): (f64, BTreeMap<u32, u32>) = (0.0, BTreeMap::new());
-        let mut streaks: BTreeMap<u32, (u32, bool, &str)> = BTreeMap::new();
+        let mut streaks: BTreeMap<u32, (u32, bool, &str, bool)> = BTreeMap::new();
         let mut ran: BTreeSet<u32> = BTreeSet::new();
         for (place, at) in chain.iter().enumerate() {
             let row = &rows[*at];
@@ -123,16 +123,21 @@ fn stable_branch(rows: &[Row]) -> StableBranch {
             for (test, (letter, _)) in &row.results {
                 if *letter == 'F' {
                     let of_revision = counts && is_new(place) && ran.contains(test);
-                    let streak = streaks.entry(*test).or_insert((0, of_revision, &row.revision));
+                    let streak = streaks
+                        .entry(*test)
+                        .or_insert((0, of_revision, &row.revision, false));
+                    streak.3 |= counts && streak.0 > 0 && streak.2 == row.revision;
                     streak.0 += u32::from(counts);
                     if counts && (streak.0, streak.1) == (3, true) {
                         lasted += 1.0;
                         *long.entry((streak.2, *test)).or_default() += 1;
                     }
                 } else {
-                    let (streak, of_revision, revision) = streaks.remove(test).unwrap_or_default();
+                    let (streak, of_revision, revision, again) = streaks.remove(test).unwrap_or_default();
                     if of_revision && streak < 3 {
-                        *short.entry((revision, *test)).or_default() += 1;
+                        let kept_failing = again && row.revision != revision;
+                        let of = if kept_failing { &mut long } else { &mut short };
+                        *of.entry((revision, *test)).or_default() += 1;
                     }
                     let recovered = u32::from(*letter == 'R' && counts);
                     *soon.entry(*test).or_default() += recovered + if streak < 3 { streak } else { 0 };
@@ -193,12 +198,21 @@ fn stable_branch(rows: &[Row]) -> StableBranch {
         crowds: f64::min(1.0, (0.3 + failed_again) / (4.0 + ended)),
         outages: if stable_chains(rows).len() > 1 {
             let begun: BTreeSet<&(&str, u32)> = short.keys().chain(long.keys()).collect();
-            let several = |of: &BTreeMap<_, u32>, of_test| of.get(of_test).is_some_and(|n| *n > 1);
-            let lasting = begun.iter().filter(|of_test| several(&long, **of_test)).count();
-            let all = begun
-                .iter()
-                .filter(|of_test| several(&long, **of_test) || several(&short, **of_test));
-            (0.5 + (all.count() - lasting) as f64) / (1.0 + lasting as f64)
+            // The tests that failed on several variants, and those of them that kept failing, by revision.
+            let mut revisions: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+            for of_test in begun {
+                let [short, long] = [&short, &long].map(|of| of.get(of_test).copied().unwrap_or(0));
+                if short + long > 1 {
+                    let (tests, kept_failing) = revisions.entry(of_test.0).or_default();
+                    *tests += 1;
+                    *kept_failing += u32::from(long >= short);
+                }
+            }
+            let lasting = revisions
+                .values()
+                .filter(|(tests, kept_failing)| 2 * kept_failing >= *tests)
+                .count() as f64;
+            (0.5 + revisions.len() as f64 - lasting) / (1.0 + lasting)
         } else {
             0.0
         },
@@ -242,7 +256,10 @@ fn six_of_test(rows: &[Row], test: u32, learned: Option<&StableBranch>) -> (Vec<
     }
     let chains: Vec<_> = rows.iter().map(|row| chain_of(rows, row)).collect();
     let tests: BTreeSet<&u32> = rows.iter().flat_map(|row| row.results.keys()).collect();
-    let runs: BTreeSet<i32> = order.iter().map(|i| rows[*i].number).collect();
+    let runs: BTreeSet<_> = results
+        .iter()
+        .map(|s| (&s.branch, s.is_stable().then_some(s.row.number)))
+        .collect();
     let at_least = match runs.len() {
         ..6 => 0.0006,
         6.. => (0.4 / tests.len() as f64).clamp(0.0001, 0.0006),
@@ -356,7 +373,15 @@ fn one_rate(
         let apart_ms = last_here.map_or(0, |last| here.row.at - last.row.at);
         let days = (apart_ms as f64 / DAY_MS).clamp(0.0, 1.0);
         let drifts = 0.0003 + 0.0012 * days;
-        let outages = learned.filter(|_| stable).map_or(0.0, |learned| learned.outages);
+        let stable_variants: BTreeSet<&String> = results
+            .iter()
+            .filter(|s| s.is_stable())
+            .map(|s| &s.variant)
+            .collect();
+        let may_be_outage = stable && stable_variants.len() > 1;
+        let outages = learned
+            .filter(|_| may_be_outage)
+            .map_or(0.0, |learned| learned.outages);
         let begins = if last_here.is_some() {
             f64::min(0.3, outages * stable_breaks)
         } else {
@@ -370,13 +395,10 @@ fn one_rate(
         };
         let faults = match shared {
             Some(shared) if !merged => beside(shared),
-            _ => (alone, begins),
+            Some(_) => (alone, 0.15 * begins),
+            None => (alone, begins),
         };
-        let faults_apart = if merged {
-            (alone, begins)
-        } else {
-            beside((0.0, 0.0))
-        };
+        let faults_apart = if merged { faults } else { beside((0.0, 0.0)) };
         let beta = here.row.beta;
         // Another variant of the same run that failed in a crowd shares the crowd.
         let in_same_crowd = sibling.filter(|sibling| {

@@ -162,11 +162,11 @@ fn after_failures_of_runs(runs: u32) -> (f64, f64) {
 fn failures_of_main_on_all_variants_are_outages_where_such_failures_passed_again() {
     for runs in [1, 2] {
         let (this_change, environment) = after_failures_of_runs(runs);
-        assert!(environment > 0.75, "{runs}: {environment} {this_change}");
+        assert!(environment > 0.6, "{runs}: {environment} {this_change}");
     }
     for runs in [3, 6] {
         let (this_change, environment) = after_failures_of_runs(runs);
-        assert!(this_change > 0.85, "{runs}: {environment} {this_change}");
+        assert!(this_change > 0.8, "{runs}: {environment} {this_change}");
     }
 }
 

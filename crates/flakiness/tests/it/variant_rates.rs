@@ -59,6 +59,20 @@ fn a_test_that_fails_for_good_on_one_variant_is_broken() {
 }
 
 #[test]
+fn a_variant_that_breaks_is_broken_before_and_after_one_that_is_flaky() {
+    let flaky = "PFPFPPFPFPPPPFPPPFPPPFPPPPFPPFPPPP";
+    for broken in [
+        "PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPFF",
+        "PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPFFF",
+    ] {
+        for variants in [[flaky, broken], [broken, flaky]] {
+            let verdict = verdict(&variants);
+            assert_eq!(verdict.status, VerdictStatus::Broken, "{variants:?} {verdict:?}");
+        }
+    }
+}
+
+#[test]
 fn a_flake_rate_that_all_variants_share_is_learned_from_all_of_them() {
     let flaky = "PPPPPPPPPPPPPPPPPPPPPPPPPPPFPPPPFF";
     let others = "PPFPPFPFPPPPFPPPFFPPPFPPPPFPPFPPPP";

@@ -26,10 +26,13 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// The number of runs with a result.
-    pub(crate) fn runs(&self) -> usize {
-        let runs: BTreeSet<usize> = self.results.iter().map(|result| result.run).collect();
-        runs.len()
+    /// The number of runs of the stable branch with a result, and of other branches with one.
+    pub(crate) fn runs_and_branches(&self) -> usize {
+        let results = self.results.iter().map(|result| {
+            let chain = self.chains[result.chain];
+            (chain.branch, chain.stable.then_some(result.run))
+        });
+        results.collect::<BTreeSet<_>>().len()
     }
 }
 

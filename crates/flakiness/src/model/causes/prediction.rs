@@ -73,7 +73,7 @@ impl Faults {
         outage: ZERO,
     };
 
-    /// These of a result alone, beside a sibling with `shared` faults.
+    /// The faults of a result, if it has these without a sibling, and its sibling has `shared` ones.
     fn beside(&self, shared: &Self) -> Self {
         Self {
             broken: breaks_like_sibling(&self.broken, &shared.broken),
@@ -173,7 +173,11 @@ pub(crate) fn predict(
     match shared {
         // The sibling passed what the merged branch broke here.
         Some(_) if link.merged_streak.is_some() => {
-            let predicted = with(&alone);
+            let apart = alone.beside(&Faults::NONE);
+            let predicted = with(&Faults {
+                broken: alone.broken,
+                ..apart
+            });
             let apart = faults_of(&predicted);
             (predicted, apart)
         }

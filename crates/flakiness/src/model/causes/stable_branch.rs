@@ -27,8 +27,8 @@ const BREAKS: (f64, f64) = (0.0001, 1.0);
 const LASTS: u32 = 3;
 /// The crowds that a project of which nothing else is known has had: that failed again, and that did not.
 const USUAL_CROWDS: (f64, f64) = (0.3, 4.0);
-/// The failures on several variants that a project of which nothing else is known has had: that passed again soon, and
-/// that lasted.
+/// The revisions of a project of which nothing else is known after which tests failed on several variants: that passed
+/// again soon, and that kept failing.
 const USUAL_SHARED: (f64, f64) = (0.5, 1.0);
 /// The weight of the usual flake rates, in tests.
 const USUAL_TESTS: f64 = 50.0;
@@ -49,7 +49,7 @@ pub(crate) struct StableBranch {
     pub(crate) rates: PerRate,
     /// The failing streaks that are over or have lasted, of all tests.
     pub(crate) streaks: EndedStreaks,
-    /// Those that a revision began on several variants. They count once for each test and revision.
+    /// The revisions that began some on several variants, and those of them after which most of these tests kept failing.
     pub(crate) shared_streaks: EndedStreaks,
 }
 
@@ -81,7 +81,8 @@ impl StableBranch {
     /// Makes a sequence one for failures of the stable branch: with the learned figures for its chains.
     pub(crate) fn apply(&self, sequence: &mut Sequence) {
         sequence.asks_for_stable = true;
-        sequence.outages = self.outages;
+        let variants = sequence.chains.iter().filter(|chain| chain.stable).count();
+        sequence.outages = if variants > 1 { self.outages } else { 0.0 };
         for result in &mut sequence.results {
             let chain = sequence.chains.get(result.chain);
             if chain.is_some_and(|chain| chain.stable) {
@@ -103,7 +104,7 @@ struct Breakages {
     /// The streaks that a new revision began and that lasted.
     lasted: f64,
     /// The variants on which a new revision began a streak, by revision and test: those that passed again soon, and those
-    /// on which it lasted.
+    /// on which it lasted, or failed whenever this revision ran.
     variants: HashMap<(usize, TestOrdinal), (u32, u32)>,
     tests: Tests,
     streaks: EndedStreaks,
@@ -116,6 +117,8 @@ struct Streak {
     failures: u32,
     /// The new revision at which it began, after a pass.
     revision: Option<usize>,
+    /// Whether it failed again when that revision ran again.
+    failed_again: bool,
 }
 
 impl Breakages {
@@ -139,7 +142,12 @@ impl Breakages {
                     *passed_again.entry(*test).or_default() += streak.failures;
                     self.streaks.all += 1;
                     if let Some(revision) = streak.revision {
-                        self.variants.entry((revision, *test)).or_default().0 += 1;
+                        let variants = self.variants.entry((revision, *test)).or_default();
+                        if streak.failed_again && entry.revision != revision {
+                            variants.1 += 1;
+                        } else {
+                            variants.0 += 1;
+                        }
                     }
                 }
                 !ends
@@ -149,6 +157,7 @@ impl Breakages {
                     streaks.entry(failure.test).or_insert(Streak {
                         failures: 0,
                         revision: None,
+                        failed_again: false,
                     });
                 }
                 continue;
@@ -168,7 +177,9 @@ impl Breakages {
                 let streak = streaks.entry(failure.test).or_insert_with(|| Streak {
                     failures: 0,
                     revision: (is_new && ran.contains(failure.test)).then_some(entry.revision),
+                    failed_again: false,
                 });
+                streak.failed_again |= streak.failures > 0 && streak.revision == Some(entry.revision);
                 streak.failures += 1;
                 if streak.failures == LASTS {
                     if let Some(revision) = streak.revision {
@@ -184,16 +195,21 @@ impl Breakages {
         self.add_tests(ran.len(), results, &passed_again);
     }
 
-    /// The streaks that a revision began on several variants. They lasted if they did on several.
+    /// The revisions that began streaks on several variants, and those of them after which most tests kept failing.
     fn shared(&self) -> EndedStreaks {
-        let lasted = self.variants.values().filter(|(_, lasted)| *lasted > 1);
-        let all = self
-            .variants
-            .values()
-            .filter(|(short, lasted)| *short > 1 || *lasted > 1);
+        // Tests that one revision fails together are one event.
+        let mut revisions: BTreeMap<usize, (u32, u32)> = BTreeMap::new();
+        for ((revision, _), (short, lasted)) in &self.variants {
+            if short + lasted > 1 {
+                let tests = revisions.entry(*revision).or_default();
+                tests.0 += 1;
+                tests.1 += u32::from(lasted >= short);
+            }
+        }
+        let lasted = revisions.values().filter(|(tests, lasted)| 2 * lasted >= *tests);
         EndedStreaks {
             lasted: count(lasted.count()),
-            all: count(all.count()),
+            all: count(revisions.len()),
         }
     }
 

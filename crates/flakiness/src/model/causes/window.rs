@@ -20,13 +20,14 @@ use crate::{engine::Engine, model::background::Background, port::Diagnose, timel
 const BRANCHES_BREAK_AT_LEAST: (f64, f64) = (0.0001, 0.0006);
 /// The tests of a large suite that a revision breaks: their number does not grow with the suite.
 const BROKEN_TESTS: f64 = 0.4;
-/// A test that ran in fewer runs may be new, and a revision with a new test breaks it more probably than others.
+/// A test that ran in fewer runs of the stable branch, and on fewer branches, may be new. A revision with a new test breaks
+/// it more probably than others.
 const KNOWN_AFTER: usize = 6;
 
-/// The lower bound of the rate at which a branch breaks a test of a suite of so many tests that ran in so many runs.
-fn branches_break_at_least(tests: u32, runs: usize) -> f64 {
+/// The lower bound of the rate at which a branch breaks a test, in a suite of so many tests.
+fn branches_break_at_least(tests: u32, runs_and_branches: usize) -> f64 {
     let (least, most) = BRANCHES_BREAK_AT_LEAST;
-    if runs < KNOWN_AFTER {
+    if runs_and_branches < KNOWN_AFTER {
         return most;
     }
     (BROKEN_TESTS / f64::from(tests)).clamp(least, most)
@@ -259,9 +260,10 @@ impl<'h> WindowModel<'h> {
             test,
         );
         let rates = &self.background.rates;
-        let on_branches = rates
-            .branches_break
-            .max(branches_break_at_least(rates.tests, results.sequence.runs()));
+        let on_branches = rates.branches_break.max(branches_break_at_least(
+            rates.tests,
+            results.sequence.runs_and_branches(),
+        ));
         if let Some(learned) = learned {
             learned.apply(&mut results.sequence);
         }
