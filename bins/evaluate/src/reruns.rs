@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use assay_explain::failures::{action, gate};
 use assay_flakiness::{
-    Diagnose as _, Engine,
+    Diagnose as _, Engine, FailureCause, any_mine,
     domain::{
         cause::{Action, Cause, Knowledge},
         observation::History,
@@ -37,6 +37,26 @@ const OUTAGE_LASTS: f64 = 0.7;
 /// The risk and the other bound of the gate.
 const BOUNDS: (f64, f64) = (0.05, 0.9);
 
+/// What the failures of a run with one cause have in common.
+#[derive(Debug, Clone, Copy)]
+struct OfRun {
+    /// Whether its breakage shows only beside other tests, and if so, whether in the file of the test.
+    shows_beside: Option<bool>,
+    /// Whether its outage lasts until the reruns.
+    outage_lasts: bool,
+}
+
+impl OfRun {
+    fn draw(random: &mut StdRng) -> Self {
+        Self {
+            shows_beside: random
+                .random_bool(SHOWN_BESIDE.0)
+                .then(|| random.random_bool(SHOWN_BESIDE.1)),
+            outage_lasts: random.random_bool(OUTAGE_LASTS),
+        }
+    }
+}
+
 /// Why a test fails, as far as its reruns depend on it.
 #[derive(Debug, Clone, Copy)]
 enum Nature {
@@ -51,22 +71,20 @@ enum Nature {
 }
 
 impl Nature {
-    fn of(run: &BranchRun, test: u32, cause: Cause, random: &mut StdRng) -> Self {
+    fn of(run: &BranchRun, of_run: OfRun, test: u32, cause: Cause, random: &mut StdRng) -> Self {
         let rate = |of: &[Breakage]| {
             let rates = of.iter().filter_map(|broken| broken.tests.get(&test));
             rates.map(|(rate, _)| *rate).next().unwrap_or(0.998)
         };
         match cause {
-            Cause::ThisChange | Cause::EarlierOnBranch if random.random_bool(SHOWN_BESIDE.0) => {
-                Self::BrokenBeside {
-                    in_file: random.random_bool(SHOWN_BESIDE.1),
-                }
-            }
-            Cause::ThisChange | Cause::EarlierOnBranch => Self::Broken(rate(&run.own)),
+            Cause::ThisChange | Cause::EarlierOnBranch => match of_run.shows_beside {
+                Some(in_file) => Self::BrokenBeside { in_file },
+                None => Self::Broken(rate(&run.own)),
+            },
             Cause::BrokenBefore => Self::Broken(rate(&run.before)),
             Cause::Environment => match run.outage {
                 Some((share, _)) => Self::Environment {
-                    lasts: random.random_bool(OUTAGE_LASTS),
+                    lasts: of_run.outage_lasts,
                     share,
                 },
                 None => Self::Environment {
@@ -101,9 +119,6 @@ impl Nature {
 struct Failed {
     test: u32,
     nature: Nature,
-    suspect: Suspect,
-    /// P(the branch broke it) now.
-    mine: f64,
 }
 
 /// The gate before and after, by whether the branch broke a failed test.
@@ -163,56 +178,59 @@ fn judge(world: &CausesWorld, place: usize, budget_s: f64, random: &mut StdRng, 
     let process = [ProcessOf::Test, ProcessOf::File, ProcessOf::Suite];
     let process = process.get(random.random_range(0..3_usize)).copied();
     let startup_s = 10.0_f64.powf(random.random_range(0.0..1.3));
-    let mut failed: Vec<Failed> = Vec::new();
+    let of_run = OfRun::draw(random);
+    let (mut failed, mut suspects) = (Vec::<Failed>::new(), Vec::<Suspect>::new());
     for failure in &causes {
         let Some(cause) = truth(failure.test) else {
             continue;
         };
-        let mine = failure.probabilities.mine();
         let alone_s = 10.0_f64.powf(random.random_range(-1.3..1.3));
         failed.push(Failed {
             test: failure.test,
-            nature: Nature::of(run, failure.test, cause, random),
-            mine,
-            suspect: Suspect {
-                mine,
-                lasting: failure.probabilities.environment + failure.probabilities.broken_before,
-                process: process.unwrap_or(ProcessOf::Suite),
-                results: RerunResults::default(),
-                alone_s: Some(alone_s),
-                with_file_s: Some(alone_s * random.random_range(1.0..15.0)),
-            },
+            nature: Nature::of(run, of_run, failure.test, cause, random),
+        });
+        suspects.push(Suspect {
+            mine: failure.probabilities.mine(),
+            lasting: lasting(failure),
+            in_mass_failure: failure.in_mass_failure,
+            same_error: failure.facts.same_error.in_this_run + 1,
+            process: process.unwrap_or(ProcessOf::Suite),
+            results: RerunResults::default(),
+            by_engine: None,
+            alone_s: Some(alone_s),
+            with_file_s: Some(alone_s * random.random_range(1.0..15.0)),
         });
     }
     let mut spent = 0.0;
     let mut last = first;
     while last == Action::Rerun {
-        let seconds = match rerun_once(&mut failed, budget_s - spent, startup_s, random, score) {
-            Ok(seconds) => seconds,
-            Err(Stuck { may_decide }) => {
-                if !may_decide && spent > 0.0 {
-                    last = Action::Block;
-                }
-                break;
+        let limits = Limits {
+            budget_s: budget_s - spent,
+            startup_s,
+            passes_below: BOUNDS.0,
+            blocks_from: BOUNDS.1,
+        };
+        let seconds = rerun_once(&failed, &mut suspects, &limits, random, score);
+        let Some(seconds) = seconds else {
+            if spent > 0.0 && !reruns::may_decide(&suspects, &limits) {
+                last = Action::Block;
             }
+            break;
         };
         spent += seconds;
-        judge_again(&mut history, place, &mut failed);
+        write_results(&mut history, place, &failed, &suspects);
         let causes = engine.causes_of_run(&history, &world.texts, number, Knowledge::AtTheTime, now);
-        let mines: BTreeMap<u32, f64> = causes
-            .iter()
-            .map(|failure| (failure.test, failure.probabilities.mine()))
-            .collect();
-        let mut none_mine = 1.0;
-        for test in &mut failed {
-            let by_engine = mines.get(&test.test).copied().unwrap_or(test.mine);
-            test.mine = match test.suspect.results.all() {
-                0 => by_engine,
-                _ => by_engine.max(test.suspect.mine_now()),
-            };
-            none_mine *= 1.0 - test.mine;
+        let causes: BTreeMap<u32, &FailureCause> =
+            causes.iter().map(|failure| (failure.test, failure)).collect();
+        for (test, suspect) in failed.iter().zip(&mut suspects) {
+            if let Some(cause) = causes.get(&test.test) {
+                suspect.judged_by_engine(cause.probabilities.mine(), lasting(cause));
+            }
         }
-        last = action(1.0 - none_mine);
+        let in_mass_failure = suspects.iter().map(|suspect| suspect.in_mass_failure);
+        last = action(any_mine(
+            reruns::mines_now(&suspects).into_iter().zip(in_mass_failure),
+        ));
     }
     add(&mut score.after, last);
     if spent > 0.0 {
@@ -220,75 +238,46 @@ fn judge(world: &CausesWorld, place: usize, budget_s: f64, random: &mut StdRng, 
     }
 }
 
-/// The plan is empty.
-struct Stuck {
-    /// Whether reruns beyond the budget may decide.
-    may_decide: bool,
+fn lasting(failure: &FailureCause) -> f64 {
+    failure.probabilities.environment + failure.probabilities.broken_before
 }
 
-/// Runs what a plan begins with, each test once, and returns the seconds.
+/// Runs what a plan begins with, each test once, and returns the seconds; none if the plan is empty.
 fn rerun_once(
-    failed: &mut [Failed],
-    budget_s: f64,
-    startup_s: f64,
+    failed: &[Failed],
+    suspects: &mut [Suspect],
+    limits: &Limits,
     random: &mut StdRng,
     score: &mut Score,
-) -> Result<f64, Stuck> {
-    let mines: Vec<f64> = failed.iter().map(|test| test.mine).collect();
-    let open = reruns::suspects(&mines, BOUNDS.0);
-    let others = mines
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| !open.contains(index));
-    let limits = Limits {
-        budget_s,
-        startup_s,
-        passes_below: BOUNDS.0,
-        blocks_from: BOUNDS.1,
-        mine_of_others: 1.0 - others.map(|(_, mine)| 1.0 - mine).product::<f64>(),
-    };
-    let suspects: Vec<Suspect> = open
-        .iter()
-        .filter_map(|index| failed.get(*index))
-        .map(|test| test.suspect)
-        .collect();
-    let plan = reruns::plan(&suspects, &limits);
+) -> Option<f64> {
+    let plan = reruns::plan(suspects, limits);
     let (mut seconds, mut kinds) = (0.0, Vec::new());
     for planned in &plan.reruns {
-        let test = open.get(planned.suspect).and_then(|index| failed.get_mut(*index));
-        let Some(test) = test else { continue };
-        seconds += match planned.kind {
-            RerunKind::Alone => test.suspect.alone_s,
-            RerunKind::WithFile => test.suspect.with_file_s,
-        }
-        .unwrap_or_default();
+        let (test, suspect) = failed
+            .get(planned.suspect)
+            .zip(suspects.get_mut(planned.suspect))?;
+        seconds += suspect.seconds(planned.kind).unwrap_or_default();
         if !kinds.contains(&planned.kind) {
             kinds.push(planned.kind);
-            seconds += startup_s;
+            seconds += limits.startup_s;
         }
         score.repetitions += 1;
         let fails = test.nature.fails(planned.kind, random);
-        test.suspect.results.add(planned.kind, fails);
+        suspect.results.add(planned.kind, fails);
     }
-    match plan.reruns.is_empty() {
-        true => Err(Stuck {
-            may_decide: reruns::may_decide(&suspects, &limits),
-        }),
-        false => Ok(seconds),
-    }
+    (!plan.reruns.is_empty()).then_some(seconds)
 }
 
 /// Writes the results of the reruns into the run, as retries.
-fn judge_again(history: &mut History, place: usize, failed: &mut [Failed]) {
+fn write_results(history: &mut History, place: usize, failed: &[Failed], suspects: &[Suspect]) {
     let Some(observed) = history.runs.get_mut(place) else {
         return;
     };
-    for test in failed {
+    for (test, suspect) in failed.iter().zip(suspects) {
         let of_run = observed.failures.iter_mut();
         for failure in of_run.filter(|failure| failure.test == test.test) {
-            let RerunResults { alone, with_file } = test.suspect.results;
-            failure.recovered = alone.passed + with_file.passed > 0;
-            failure.failed_attempts = 1 + alone.failed + with_file.failed;
+            failure.recovered = suspect.results.passed() > 0;
+            failure.failed_attempts = 1 + suspect.results.failed();
         }
     }
 }
@@ -296,9 +285,12 @@ fn judge_again(history: &mut History, place: usize, failed: &mut [Failed]) {
 impl Score {
     /// Judges the runs of a project, and runs the tests of undecided ones again.
     pub(crate) fn judge(&mut self, world: &CausesWorld, seed: u64, budget_s: f64) {
-        let mut random = StdRng::seed_from_u64(seed.wrapping_mul(7_919));
-        for place in 0..world.runs.len() {
-            judge(world, place, budget_s, &mut random, self);
+        for (place, of_run) in (0..world.runs.len()).zip(1_u64..) {
+            // Each run has reruns of its own, so that those of one do not change those of the next.
+            let seed = seed
+                .wrapping_mul(7_919)
+                .wrapping_add(of_run.wrapping_mul(1 << 32));
+            judge(world, place, budget_s, &mut StdRng::seed_from_u64(seed), self);
         }
     }
 

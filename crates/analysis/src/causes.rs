@@ -53,6 +53,9 @@ pub struct CausedFailure {
     pub stable: StableState,
     /// The number of earlier runs on other branches in which the test ran.
     pub runs_elsewhere: u32,
+    /// Whether many tests failed together in its run.
+    #[serde(skip)]
+    pub in_mass_failure: bool,
     /// Other tests of the run that failed with the same error.
     #[serde(skip)]
     pub same_error_in_run: u32,
@@ -165,6 +168,7 @@ impl Collector {
                 explanation: failures::explanation(history, failure, knowledge),
                 stable: StableState::of(failure),
                 runs_elsewhere: failures::runs_elsewhere(history, failure),
+                in_mass_failure: failure.in_mass_failure,
                 same_error_in_run: failure.facts.same_error.in_this_run,
                 first_failed_at: first_failures.get(&failure.test).copied(),
             });

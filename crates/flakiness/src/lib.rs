@@ -12,7 +12,9 @@ pub use assay_domain as domain;
 pub use config::{Config, ENGINE_VERSION, Thresholds};
 pub use engine::Engine;
 pub use history_builder::{HistoryBuilder, ObservedAttempt, ObservedRun};
-pub use model::causes::{CauseFacts, EndedStreaks, ErrorTexts, FailureCause, Probabilities, SameError};
+pub use model::causes::{
+    CauseFacts, EndedStreaks, ErrorTexts, FailureCause, Probabilities, SameError, any_mine,
+};
 pub use port::Diagnose;
 
 mod config;

@@ -378,6 +378,8 @@ mod tests {
                 cause: Cause::Flake,
                 mine: 0.0,
                 lasting: 0.0,
+                in_mass_failure: false,
+                cleared: false,
                 explanation: String::new(),
                 broken_on_stable: false,
                 known_as_flaky: self.known,

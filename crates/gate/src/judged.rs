@@ -66,6 +66,10 @@ pub struct JudgedFailure {
     pub mine: f64,
     /// P(it failed because of the environment, or of code that was broken before).
     pub lasting: f64,
+    /// Whether many tests failed together in its run. Such failures have one cause.
+    pub in_mass_failure: bool,
+    /// Whether reruns cleared its mass failure: some of the tests passed again, so this change is an unlikely cause.
+    pub cleared: bool,
     /// One sentence about the cause.
     pub explanation: String,
     /// Whether the test is broken on the stable branch.
@@ -166,6 +170,8 @@ struct Failure {
     mine: f64,
     #[serde(default)]
     probabilities: Lasting,
+    #[serde(default)]
+    in_mass_failure: bool,
     explanation: String,
     same_error: SameError,
     verdict: Option<Verdict>,
@@ -305,6 +311,8 @@ impl From<Failure> for JudgedFailure {
             cause,
             mine: failure.mine,
             lasting: failure.probabilities.environment + failure.probabilities.broken_before,
+            in_mass_failure: failure.in_mass_failure,
+            cleared: false,
             explanation: failure.explanation,
             broken_on_stable: is_broken || (fails_on_stable && cause == Cause::BrokenBefore),
             known_as_flaky: verdict.as_deref() == Some("flaky"),
@@ -325,6 +333,8 @@ impl From<CausedFailure> for JudgedFailure {
             cause: failure.cause,
             mine: failure.mine,
             lasting: failure.probabilities.environment + failure.probabilities.broken_before,
+            in_mass_failure: failure.in_mass_failure,
+            cleared: false,
             explanation: failure.explanation,
             broken_on_stable: fails_on_stable && failure.cause == Cause::BrokenBefore,
             known_as_flaky: false,

@@ -192,7 +192,8 @@ pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) ->
         ));
     }
     problems.extend(run.lacking.clone());
-    if excused > rules.most_excused {
+    let counted = counted_once(failed.iter().filter(|(_, refusal)| refusal.is_none()));
+    if counted > rules.most_excused {
         problems.push(format!(
             "{excused} failed tests would be excused, more than the {} of --max-excused",
             rules.most_excused
@@ -234,6 +235,12 @@ pub fn decide(run: &JudgedRun, rules: &Rules, command: Option<CommandStatus>) ->
     }
 }
 
+/// The number of excused failures for `--max-excused`. A mass failure that reruns cleared has one cause and counts once.
+fn counted_once<'a>(excused: impl Iterator<Item = &'a (JudgedFailure, Option<Refusal>)>) -> usize {
+    let (cleared, others): (Vec<_>, Vec<_>) = excused.partition(|(failure, _)| failure.cleared);
+    others.len() + cleared.len().min(1)
+}
+
 impl Rules {
     /// Why a failed test is not excused.
     fn refusal(&self, failure: &JudgedFailure) -> Option<Refusal> {
@@ -259,7 +266,7 @@ impl Rules {
             Some(Refusal::New)
         } else if failure.mine >= self.risk {
             Some(Refusal::Mine)
-        } else if failure.same_error >= CROWD {
+        } else if failure.same_error >= CROWD && !failure.cleared {
             Some(Refusal::Crowd)
         } else if failure.cause == Cause::Unclear {
             Some(Refusal::Unclear)
@@ -310,6 +317,8 @@ mod tests {
             cause: Cause::Flake,
             mine: 0.01,
             lasting: 0.0,
+            in_mass_failure: false,
+            cleared: false,
             explanation: "Failed in 4 of 120 runs on good code".to_owned(),
             broken_on_stable: false,
             known_as_flaky: false,
@@ -504,5 +513,35 @@ mod tests {
             None,
         );
         assert_eq!((decision.outcome, decision.excused()), (GateOutcome::Excused, 6));
+    }
+
+    #[test]
+    fn a_mass_failure_that_reruns_cleared_counts_once() {
+        let thirty = |cleared: bool| {
+            let failure = JudgedFailure {
+                in_mass_failure: true,
+                cleared,
+                cause: Cause::Environment,
+                same_error: 30,
+                ..flake()
+            };
+            JudgedRun {
+                mine: 0.03,
+                ..run(vec![failure; 30])
+            }
+        };
+        let decision = decide(&thirty(true), &rules(), None);
+        assert_eq!((decision.outcome, decision.excused()), (GateOutcome::Excused, 30));
+        let none_excused = Rules {
+            most_excused: 0,
+            ..rules()
+        };
+        assert_eq!(
+            decide(&thirty(true), &none_excused, None).outcome,
+            GateOutcome::Blocked
+        );
+        let not_cleared = decide(&thirty(false), &rules(), None);
+        assert_eq!(not_cleared.outcome, GateOutcome::Blocked);
+        assert_eq!(not_cleared.failed[0].1, Some(Refusal::Crowd));
     }
 }

@@ -1,15 +1,18 @@
 //! Reruns of failed tests until the gate can decide.
 //!
 //! The server judges each rerun as a part of the run. What only this side knows is with which tests a test ran again, and
-//! therefore what its passes exclude. The larger of both probabilities counts.
+//! therefore what its passes exclude. The larger of both probabilities counts. The tests of a mass failure have one cause,
+//! so that what some of them do in reruns is evidence about all of them.
 
 mod session;
 
-use std::collections::BTreeMap;
-
+use assay_console::output;
 use assay_domain::{cause::Cause, test::TestName};
 use assay_explain::failures::{BLOCKS_FROM, action};
-use assay_flakiness::plan::reruns::{self, Limits, ProcessOf, RerunKind, RerunResults, Suspect};
+use assay_flakiness::{
+    any_mine,
+    plan::reruns::{self, Limits, ProcessOf, RerunKind, RerunResults, Suspect},
+};
 
 use crate::{
     judged::{JudgedFailure, JudgedRun},
@@ -29,14 +32,25 @@ pub struct Bounds {
     pub risk: f64,
 }
 
+impl Bounds {
+    const fn limits(self) -> Limits {
+        Limits {
+            budget_s: self.left_s,
+            startup_s: self.startup_s,
+            passes_below: self.risk,
+            blocks_from: BLOCKS_FROM,
+        }
+    }
+}
+
 /// The reruns of a run, between its first judgement and the decision.
 #[derive(Debug, Clone)]
 pub struct Reruns {
     judged: JudgedRun,
-    /// For each failed test, by its index among the failures.
-    tests: BTreeMap<usize, Suspect>,
-    /// What the server last said about the reruns of a test.
-    by_server: BTreeMap<usize, f64>,
+    /// The failed tests, as indexes of the failures.
+    failed: Vec<usize>,
+    /// The same tests for the planner.
+    suspects: Vec<Suspect>,
     times: u32,
 }
 
@@ -56,37 +70,38 @@ impl Reruns {
         process: ProcessOf,
         seconds: impl Fn(&TestName, RerunKind) -> Option<f64>,
     ) -> Self {
-        let tests = judged
-            .failures
-            .iter()
-            .enumerate()
+        let failures = judged.failures.iter().enumerate();
+        let (failed, suspects) = failures
             .filter(|(_, failure)| !failure.recovered)
             .map(|(index, failure)| {
                 let test = name_of(failure);
                 let suspect = Suspect {
                     mine: failure.mine,
                     lasting: failure.lasting,
+                    in_mass_failure: failure.in_mass_failure,
+                    same_error: failure.same_error,
                     process,
                     results: RerunResults::default(),
+                    by_engine: None,
                     alone_s: seconds(&test, RerunKind::Alone),
                     with_file_s: seconds(&test, RerunKind::WithFile),
                 };
                 (index, suspect)
-            });
+            })
+            .unzip();
         Self {
-            tests: tests.collect(),
             judged,
-            by_server: BTreeMap::new(),
+            failed,
+            suspects,
             times: 0,
         }
     }
 
     /// What runs next within the bounds: at most one round of each kind; empty if nothing can decide.
     pub fn next(&self, bounds: Bounds) -> Vec<Round> {
-        let (open, suspects, limits) = self.open(bounds);
         let mut rounds: Vec<Round> = Vec::new();
-        for planned in reruns::plan(&suspects, &limits).reruns {
-            let index = open.get(planned.suspect);
+        for planned in reruns::plan(&self.suspects, &bounds.limits()).reruns {
+            let index = self.failed.get(planned.suspect);
             let Some(failure) = index.and_then(|index| self.judged.failures.get(*index)) else {
                 continue;
             };
@@ -103,35 +118,16 @@ impl Reruns {
 
     /// Whether more reruns may decide, whatever they cost.
     pub fn may_decide(&self, bounds: Bounds) -> bool {
-        let (_, suspects, limits) = self.open(bounds);
-        reruns::may_decide(&suspects, &limits)
+        reruns::may_decide(&self.suspects, &bounds.limits())
     }
 
-    /// The tests that stand in the way of a decision: indexes, suspects and limits of a plan.
-    fn open(&self, bounds: Bounds) -> (Vec<usize>, Vec<Suspect>, Limits) {
-        let mine = |index: &usize| {
-            self.judged
-                .failures
-                .get(*index)
-                .map_or(0.0, |failure| failure.mine)
-        };
-        let indexes: Vec<usize> = self.tests.keys().copied().collect();
-        let mines: Vec<f64> = indexes.iter().map(mine).collect();
-        let open: Vec<usize> = reruns::suspects(&mines, bounds.risk)
-            .into_iter()
-            .filter_map(|place| indexes.get(place).copied())
-            .collect();
-        let others = indexes.iter().filter(|index| !open.contains(index));
-        let none_of_others: f64 = others.map(|index| 1.0 - mine(index)).product();
-        let suspects = open.iter().filter_map(|index| self.tests.get(index).copied());
-        let limits = Limits {
-            budget_s: bounds.left_s,
-            startup_s: bounds.startup_s,
-            passes_below: bounds.risk,
-            blocks_from: BLOCKS_FROM,
-            mine_of_others: 1.0 - none_of_others,
-        };
-        (open.clone(), suspects.collect(), limits)
+    /// The failed tests, each with its failure.
+    fn tests(&self) -> impl Iterator<Item = (&Suspect, &JudgedFailure)> {
+        let failures = self
+            .failed
+            .iter()
+            .filter_map(|index| self.judged.failures.get(*index));
+        self.suspects.iter().zip(failures)
     }
 
     /// Records the results of a round: whether each test failed. Returns the tests that have a result, and tests without a
@@ -139,9 +135,8 @@ impl Reruns {
     pub fn record(&mut self, round: &Round, failed: impl Fn(&TestName) -> Option<bool>) -> Vec<TestName> {
         let mut ran = Vec::new();
         for test in &round.tests {
-            let of_test = |failure: &JudgedFailure| name_of(failure) == *test;
-            let index = self.judged.failures.iter().position(of_test);
-            let Some(suspect) = index.and_then(|index| self.tests.get_mut(&index)) else {
+            let place = self.tests().position(|(_, failure)| name_of(failure) == *test);
+            let Some(suspect) = place.and_then(|place| self.suspects.get_mut(place)) else {
                 continue;
             };
             match failed(test) {
@@ -161,56 +156,77 @@ impl Reruns {
 
     /// The tests that have passed in a rerun.
     pub fn passed(&self) -> Vec<TestName> {
-        let passed = self
-            .tests
-            .iter()
-            .filter(|(_, suspect)| suspect.results.passed() > 0);
-        passed
-            .filter_map(|(index, _)| self.judged.failures.get(*index))
-            .map(name_of)
-            .collect()
+        let passed = self.tests().filter(|(suspect, _)| suspect.results.passed() > 0);
+        passed.map(|(_, failure)| name_of(failure)).collect()
     }
 
     /// Judges again, with the server's judgement of a rerun if it was sent.
     pub fn judge_again(&mut self, again: Option<&JudgedRun>) {
-        for (index, suspect) in &self.tests {
-            if suspect.results.all() == 0 {
-                continue;
-            }
+        let again = again.map_or(&[][..], |again| &again.failures);
+        for (suspect, index) in self.suspects.iter_mut().zip(&self.failed) {
             let Some(failure) = self.judged.failures.get_mut(*index) else {
                 continue;
             };
             let test = name_of(failure);
-            let failures = again.map_or(&[][..], |again| &again.failures);
-            let by_server = failures.iter().find(|failure| name_of(failure) == test);
-            let now = suspect.mine_now();
-            if let Some(by_server) = by_server {
-                self.by_server.insert(*index, by_server.mine);
+            if let Some(by_server) = again.iter().find(|failure| name_of(failure) == test) {
+                suspect.judged_by_engine(by_server.mine, by_server.lasting);
                 failure.cause = by_server.cause;
                 failure.explanation.clone_from(&by_server.explanation);
             }
-            failure.mine = self
-                .by_server
-                .get(index)
-                .map_or(now, |by_server| by_server.max(now));
-            // It failed and passed on one revision.
-            if suspect.results.passed() > 0 && failure.cause == Cause::Unclear && failure.mine < 0.5 {
+        }
+        let has_passed = |suspect: &Suspect| suspect.results.passed() > 0;
+        let passed_in_mass_failure = self
+            .suspects
+            .iter()
+            .any(|suspect| suspect.in_mass_failure && has_passed(suspect));
+        let mines = reruns::mines_now(&self.suspects);
+        for ((suspect, index), mine) in self.suspects.iter().zip(&self.failed).zip(mines) {
+            let Some(failure) = self.judged.failures.get_mut(*index) else {
+                continue;
+            };
+            failure.mine = mine;
+            let is_mine_or_unclear = matches!(
+                failure.cause,
+                Cause::Unclear | Cause::ThisChange | Cause::EarlierOnBranch
+            );
+            if suspect.in_mass_failure {
+                failure.cleared = passed_in_mass_failure && mine < 0.5;
+                if failure.cleared && is_mine_or_unclear {
+                    failure.cause = Cause::Environment;
+                }
+            } else if has_passed(suspect) && failure.cause == Cause::Unclear && mine < 0.5 {
+                // It failed and passed on one revision.
                 failure.cause = Cause::Flake;
             }
         }
-        let none_mine: f64 = self.judged.failed().map(|failure| 1.0 - failure.mine).product();
-        self.judged.mine = 1.0 - none_mine;
+        let failed = self.judged.failed();
+        self.judged.mine = any_mine(failed.map(|failure| (failure.mine, failure.in_mass_failure)));
         self.judged.action = action(self.judged.mine);
     }
 
-    /// The judgement so far. Each test that ran again has its results in its explanation.
+    /// The judgement so far. Each test that ran again has its results in its explanation, and each other one of a mass
+    /// failure has those of the tests that ran again for it.
     pub fn judged(&self) -> JudgedRun {
+        let ran = |suspect: &&Suspect| suspect.results.all() > 0;
+        let for_mass_failure = self.suspects.iter().filter(|suspect| suspect.in_mass_failure);
+        let for_mass_failure: Vec<&Suspect> = for_mass_failure.filter(ran).collect();
+        let together = for_mass_failure
+            .iter()
+            .fold(RerunResults::default(), |all, suspect| all.and(&suspect.results));
         let mut judged = self.judged.clone();
-        for (index, suspect) in &self.tests {
-            if let Some(failure) = judged.failures.get_mut(*index)
-                && suspect.results.all() > 0
-            {
+        for (suspect, index) in self.suspects.iter().zip(&self.failed) {
+            let Some(failure) = judged.failures.get_mut(*index) else {
+                continue;
+            };
+            if ran(&suspect) {
                 failure.explanation += &format!("; ran again: {}", in_words(&suspect.results));
+            } else if suspect.in_mass_failure && !for_mass_failure.is_empty() {
+                let tests = u64::try_from(for_mass_failure.len()).unwrap_or(u64::MAX);
+                failure.explanation += &format!(
+                    "; {} of its mass failure ran again: {}",
+                    output::count(tests, "test"),
+                    counts_in_words(together.passed(), together.failed())
+                );
             }
         }
         judged
@@ -218,11 +234,8 @@ impl Reruns {
 
     /// The summary for the decision; none if nothing ran again.
     pub fn summary(&self, seconds: f64) -> Option<Reran> {
-        let tests = self
-            .tests
-            .values()
-            .filter(|suspect| suspect.results.all() > 0)
-            .count();
+        let ran = self.suspects.iter().filter(|suspect| suspect.results.all() > 0);
+        let tests = ran.count();
         (self.times > 0).then_some(Reran {
             tests: u32::try_from(tests).unwrap_or(u32::MAX),
             times: self.times,
@@ -242,16 +255,21 @@ fn name_of(failure: &JudgedFailure) -> TestName {
 /// `passed 2, failed 1 alone; passed 1 with its file`.
 fn in_words(results: &RerunResults) -> String {
     let of_kind = |of: reruns::Results, kind: &str| {
-        let counts = [("passed", of.passed), ("failed", of.failed)];
-        let counts = counts.iter().filter(|(_, count)| *count > 0);
-        let counts: Vec<String> = counts.map(|(word, count)| format!("{word} {count}")).collect();
-        (!counts.is_empty()).then(|| format!("{} {kind}", counts.join(", ")))
+        (of.passed + of.failed > 0).then(|| format!("{} {kind}", counts_in_words(of.passed, of.failed)))
     };
     let kinds = [
         of_kind(results.alone, "alone"),
         of_kind(results.with_file, "with its file"),
     ];
     kinds.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// `passed 2, failed 1`.
+fn counts_in_words(passed: u32, failed: u32) -> String {
+    let counts = [("passed", passed), ("failed", failed)];
+    let counts = counts.iter().filter(|(_, count)| *count > 0);
+    let counts: Vec<String> = counts.map(|(word, count)| format!("{word} {count}")).collect();
+    counts.join(", ")
 }
 
 #[cfg(test)]
@@ -268,6 +286,8 @@ mod tests {
             cause: Cause::Unclear,
             mine,
             lasting: 0.0,
+            in_mass_failure: false,
+            cleared: false,
             explanation: "Passed in all 41 runs on main and failed on this revision".to_owned(),
             broken_on_stable: false,
             known_as_flaky: false,
@@ -333,6 +353,107 @@ mod tests {
         assert_eq!(reruns.judged().failures[0].mine, 0.3);
         reruns.judge_again(Some(&run(vec![failure("pays", 0.0001)])));
         assert!(reruns.judged().failures[0].mine > 0.005);
+    }
+
+    /// Thirty failures with even chances, of which some are in a mass failure.
+    fn thirty(in_mass_failure: bool) -> Reruns {
+        let failures = (0..30).map(|number| JudgedFailure {
+            lasting: 0.5,
+            in_mass_failure,
+            same_error: 30,
+            ..failure(&format!("test {number}"), 0.5)
+        });
+        reruns(failures.collect())
+    }
+
+    #[test]
+    fn three_tests_of_a_mass_failure_that_pass_clear_all_of_it() {
+        let mut reruns = thirty(true);
+        let rounds = reruns.next(BOUNDS);
+        assert_eq!(rounds.len(), 1, "{rounds:?}");
+        assert_eq!(rounds[0].tests.len(), 3);
+        reruns.record(&rounds[0], |_| Some(false));
+        reruns.judge_again(None);
+        let judged = reruns.judged();
+        assert!(
+            judged.mine < 0.05 && judged.action == Action::Pass,
+            "{}",
+            judged.mine
+        );
+        assert!(
+            judged
+                .failures
+                .iter()
+                .all(|failure| failure.cleared && failure.cause == Cause::Environment)
+        );
+        let said = |text: &str| {
+            judged
+                .failures
+                .iter()
+                .filter(|one| one.explanation.ends_with(text))
+                .count()
+        };
+        assert_eq!(said("; ran again: passed 1 with its file"), 3);
+        assert_eq!(said("; 3 tests of its mass failure ran again: passed 3"), 27);
+        assert_eq!(reruns.next(BOUNDS), []);
+        let summary = reruns.summary(14.0).unwrap();
+        assert_eq!((summary.tests, summary.times, summary.mine), (3, 1, judged.mine));
+    }
+
+    #[test]
+    fn a_mass_failure_that_fails_again_is_not_cleared() {
+        let mut reruns = thirty(true);
+        let mut rounds = reruns.next(BOUNDS);
+        while let [round] = rounds.as_slice() {
+            reruns.record(round, |_| Some(true));
+            reruns.judge_again(None);
+            rounds = reruns.next(BOUNDS);
+        }
+        let judged = reruns.judged();
+        // What lasts fails again as broken code does.
+        assert!((0.5..0.7).contains(&judged.mine), "{}", judged.mine);
+        assert_eq!(judged.action, Action::Rerun);
+        assert!(!reruns.may_decide(BOUNDS));
+        assert!(judged.failures.iter().all(|failure| !failure.cleared));
+        // A larger probability of the server counts for the run.
+        let by_server = run(vec![failure(&names_that_ran(&reruns)[0], 0.8)]);
+        reruns.judge_again(Some(&by_server));
+        assert_eq!(reruns.judged().mine, 0.8);
+    }
+
+    /// The names of the tests that ran again.
+    fn names_that_ran(reruns: &Reruns) -> Vec<String> {
+        let ran = reruns.tests().filter(|(suspect, _)| suspect.results.all() > 0);
+        ran.map(|(_, failure)| failure.test_name.clone()).collect()
+    }
+
+    #[test]
+    fn failures_without_a_mass_failure_do_not_speak_for_each_other() {
+        let mut reruns = thirty(false);
+        // Each of them must be decided, which no rerun of three can do.
+        for name in ["test 0", "test 1", "test 2"] {
+            let test = TestName {
+                name: name.to_owned(),
+                file_path: Some("cart.test.js".to_owned()),
+            };
+            let round = Round {
+                kind: RerunKind::WithFile,
+                tests: vec![test],
+            };
+            assert_eq!(reruns.record(&round, |_| Some(false)).len(), 1);
+        }
+        reruns.judge_again(None);
+        let judged = reruns.judged();
+        assert!(judged.mine > 0.99);
+        assert_eq!(
+            judged
+                .failures
+                .iter()
+                .filter(|failure| failure.mine < 0.2)
+                .count(),
+            3
+        );
+        assert!(judged.failures.iter().all(|failure| !failure.cleared));
     }
 
     #[test]

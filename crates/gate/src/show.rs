@@ -249,6 +249,8 @@ mod tests {
             cause: Cause::Flake,
             mine: 0.01,
             lasting: 0.0,
+            in_mass_failure: false,
+            cleared: false,
             explanation: "Failed in 4 of 120 runs on good code".to_owned(),
             broken_on_stable: false,
             known_as_flaky: false,

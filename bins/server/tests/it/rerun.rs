@@ -6,7 +6,7 @@ use assay_testkit::stderr_text;
 use serde_json::Value;
 
 use crate::{
-    gate::{Case, Job, TIMEOUT, ingest, report},
+    gate::{Case, Job, TIMEOUT, ingest, ingest_with, report},
     ingest::IngestServer,
 };
 
@@ -133,6 +133,48 @@ fn a_failure_that_fails_again_is_blocked() {
     let (run, attempts) = newest(&ingest);
     assert_eq!(run["run"]["status"], "failed");
     assert_eq!(attempts.len(), calls(&job).len());
+}
+
+/// Sixty tests that passed in every run of main, of which twenty fail together on a branch. Returns what a job says whose
+/// failed tests run again, with this result.
+fn after_mass_failure(passes_again: bool) -> Output {
+    let names: Vec<String> = (0..60).map(|number| format!("page {number} opens")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let ingest = ingest_with(&names);
+    let results = |failed: usize| -> Vec<Case<'_>> {
+        let cases = names.iter().enumerate();
+        cases
+            .map(|(place, name)| (*name, (place < failed).then_some(()).and(TIMEOUT)))
+            .collect()
+    };
+    let again = results(if passes_again { 0 } else { 20 });
+    let calls: [&[Case<'_>]; 2] = [&results(20), &again];
+    gate(&Job::of(&ingest), "jest", "f1", &calls, &["--rerun", "90s"])
+}
+
+#[test]
+fn three_tests_of_a_mass_failure_that_pass_again_clear_all_of_it() {
+    let output = after_mass_failure(true);
+    let stderr = stderr_text(&output);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    for part in [
+        "Gate: passes, 20 failed tests excused",
+        "  Ran 3 tests again, once, ",
+        "; ran again: passed 1 with its file",
+        "; 3 tests of its mass failure ran again: passed 3",
+    ] {
+        assert!(stderr.contains(part), "{part}: {stderr}");
+    }
+}
+
+#[test]
+fn a_mass_failure_that_fails_again_is_blocked() {
+    let output = after_mass_failure(false);
+    let stderr = stderr_text(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    for part in ["Gate: does not pass", "  Ran 3 tests again, "] {
+        assert!(stderr.contains(part), "{part}: {stderr}");
+    }
 }
 
 #[test]

@@ -40,8 +40,8 @@ async fn has_exactly_the_documented_fields() {
     let failure = &body["failures"][0];
     assert_eq!(
         fields(failure),
-        "action attempts breakage cause evidence explanation filePath fingerprint firstFailedAt mine owners ownersAmbiguous probabilities runsElsewhere \
-         sameError stable status testName title verdict"
+        "action attempts breakage cause evidence explanation filePath fingerprint firstFailedAt inMassFailure mine owners ownersAmbiguous probabilities \
+         runsElsewhere sameError stable status testName title verdict"
     );
     assert_eq!(
         fields(&failure["probabilities"]),

@@ -49,6 +49,7 @@ fn failure(name: &str, mine: f64, action: Action) -> CommitFailure {
             },
             mine,
             action,
+            in_mass_failure: false,
             explanation: format!("Passed in all 41 runs on {name} and failed on this revision"),
             evidence: CauseEvidence {
                 runs: Vec::new(),

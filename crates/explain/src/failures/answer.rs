@@ -67,6 +67,8 @@ pub struct ExplainedFailure {
     pub mine: f64,
     /// The action for this failure alone.
     pub action: Action,
+    /// Whether many tests failed together in its run. Such failures have one cause, so `gate` counts them once.
+    pub in_mass_failure: bool,
     /// One sentence with the counts that support the cause.
     pub explanation: String,
     /// The runs behind the sentence.
@@ -119,6 +121,7 @@ impl ExplainedFailure {
             probabilities: cause.probabilities.into(),
             mine: cause.probabilities.mine().clamp(0.0, 1.0),
             action: gate::action(cause.probabilities.mine()),
+            in_mass_failure: cause.in_mass_failure,
             same_error: cause.facts.same_error.into(),
             verdict: stored.verdict,
             stable: StableState::of(cause),

@@ -6,7 +6,7 @@ use assay_domain::{
     cause::{Action, Cause},
     test::TestOrdinal,
 };
-use assay_flakiness::{FailureCause, Probabilities};
+use assay_flakiness::{FailureCause, Probabilities, any_mine};
 use serde::Serialize;
 
 /// A cause below this probability is `unclear`.
@@ -88,21 +88,16 @@ pub fn gate<'a>(causes: impl IntoIterator<Item = &'a FailureCause>) -> Gate {
     for failure in worst.values() {
         by_cause.add(cause(failure));
     }
-    let mine = |in_mass_failure: bool| {
-        let failures = worst.values();
-        failures
-            .filter(move |failure| failure.in_mass_failure == in_mass_failure)
-            .map(|failure| failure.probabilities.mine())
-    };
-    let of_crowd = mine(true).fold(0.0, f64::max);
-    let not_mine: f64 = mine(false).map(|mine| 1.0 - mine).product();
-    Gate::of(not_mine * (1.0 - of_crowd), by_cause)
+    let mines = worst
+        .values()
+        .map(|failure| (failure.probabilities.mine(), failure.in_mass_failure));
+    Gate::of(any_mine(mines), by_cause)
 }
 
 impl Gate {
-    /// The gate of a run with this probability that its branch broke none of the failed tests.
-    fn of(not_mine: f64, by_cause: ByCause) -> Self {
-        let mine = (1.0 - not_mine).clamp(0.0, 1.0);
+    /// The gate of a run with this probability that its branch broke any of the failed tests.
+    fn of(mine: f64, by_cause: ByCause) -> Self {
+        let mine = mine.clamp(0.0, 1.0);
         Self {
             action: action(mine),
             mine,
@@ -124,7 +119,7 @@ pub fn combined(gates: impl IntoIterator<Item = Gate>) -> Gate {
         by_cause.this_change += gate.by_cause.this_change;
         by_cause.unclear += gate.by_cause.unclear;
     }
-    Gate::of(not_mine, by_cause)
+    Gate::of(1.0 - not_mine, by_cause)
 }
 
 /// The action for this probability of a breakage by the branch.

@@ -368,6 +368,7 @@ fn the_prompt_has_the_cause_and_the_other_tests_with_the_error() {
         },
         mine: 0.96,
         action: Action::Block,
+        in_mass_failure: false,
         explanation: explanation.to_owned(),
         evidence: CauseEvidence {
             runs: Vec::new(),

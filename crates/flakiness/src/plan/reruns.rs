@@ -1,14 +1,16 @@
 //! Reruns of failed tests: after which of them the gate can decide, and what they cost.
 
+mod common_cause;
 mod suspect;
 
-pub use self::suspect::{ProcessOf, RerunKind, RerunResults, Results, Suspect};
+pub use self::{
+    common_cause::mines_now,
+    suspect::{ProcessOf, RerunKind, RerunResults, Results, Suspect},
+};
 
-use self::suspect::Weights;
+use self::common_cause::{CommonCause, Evidence, MOST_REPETITIONS, REPRESENTATIVES, common_causes};
 use crate::numbers;
 
-/// The largest number of reruns of one test.
-const MOST_REPETITIONS: u32 = 5;
 /// Probabilities of a decision that differ by less than this are equal.
 const EQUAL: f64 = 0.01;
 
@@ -23,8 +25,6 @@ pub struct Limits {
     pub passes_below: f64,
     /// The run is blocked if that probability is at least this.
     pub blocks_from: f64,
-    /// The probability that this change broke one of the failed tests that do not run again.
-    pub mine_of_others: f64,
 }
 
 /// A test to run again.
@@ -36,7 +36,7 @@ pub struct PlannedRerun {
     pub kind: RerunKind,
     /// The largest number of repetitions, from 1. They end when the test is decided.
     pub repetitions: u32,
-    /// The probability that its results decide about this test.
+    /// The probability that the results decide about its cause.
     pub decides: f64,
 }
 
@@ -53,9 +53,9 @@ pub struct RerunPlan {
     pub decides: f64,
 }
 
-/// The tests that should run again, as indexes of `mines`, which has P(this change broke it) of each failed test: the
-/// fewest without which the others leave at most half of the accepted probability.
-pub fn suspects(mines: &[f64], passes_below: f64) -> Vec<usize> {
+/// The causes that reruns must decide, as indexes of `mines`, which has P(this change is it) of each: the fewest without
+/// which the others leave at most half of the accepted probability.
+fn open_causes(mines: &[f64], passes_below: f64) -> Vec<usize> {
     let mut order: Vec<(usize, f64)> = mines.iter().copied().enumerate().collect();
     order.sort_by(|(_, left), (_, right)| left.total_cmp(right));
     let mut none_mine = 1.0;
@@ -66,9 +66,9 @@ pub fn suspects(mines: &[f64], passes_below: f64) -> Vec<usize> {
             1.0 - none_mine <= passes_below / 2.0
         })
         .count();
-    let mut suspects: Vec<usize> = order.into_iter().skip(others).map(|(index, _)| index).collect();
-    suspects.sort_unstable();
-    suspects
+    let mut open: Vec<usize> = order.into_iter().skip(others).map(|(index, _)| index).collect();
+    open.sort_unstable();
+    open
 }
 
 /// Whether more reruns may decide, whatever they cost.
@@ -80,33 +80,46 @@ pub fn may_decide(suspects: &[Suspect], limits: &Limits) -> bool {
     !plan(suspects, &unbounded).reruns.is_empty()
 }
 
-/// The reruns that decide most probably within the budget. A test runs at most five times in all.
+/// The reruns that decide most probably within the budget. `suspects` are all failed tests of the run; those run again
+/// that stand in the way of a decision. A test runs at most five times in all.
 ///
-/// For each test the kind is chosen that decides more surely, or of two equal ones the cheaper one. Repetitions are then
-/// added where they add most to the probability of a decision for each second.
+/// The tests of a mass failure have one cause, so a few of them run again for all. For each cause the kind is chosen that
+/// decides more surely, or of two equal ones the cheaper one. Repetitions are then added where they add most to the
+/// probability of a decision for each second.
 pub fn plan(suspects: &[Suspect], limits: &Limits) -> RerunPlan {
-    let passes_below = limits.of_one_test(suspects.len());
-    let mut choices: Vec<Choice> = suspects
+    let causes = common_causes(suspects);
+    let mines: Vec<f64> = causes.iter().map(|cause| cause.mine_now(suspects)).collect();
+    let open = open_causes(&mines, limits.passes_below);
+    let others = mines
         .iter()
-        .map(|suspect| Choice::of(suspect, passes_below, limits))
+        .enumerate()
+        .filter(|(index, _)| !open.contains(index));
+    let none_of_others: f64 = others.map(|(_, mine)| 1.0 - mine).product();
+    let passes_below = limits.of_one_cause(open.len(), none_of_others);
+    let mut choices: Vec<Choice> = open
+        .iter()
+        .filter_map(|index| causes.get(*index))
+        .map(|cause| Choice::of(cause, suspects, passes_below, limits))
         .collect();
     while let Some((index, repetitions)) = best_addition(&choices, limits) {
         if let Some(choice) = choices.get_mut(index) {
             choice.repetitions = repetitions;
         }
     }
-    let reruns = choices
-        .iter()
-        .enumerate()
-        .filter(|(_, choice)| choice.repetitions > 0)
-        .map(|(suspect, choice)| PlannedRerun {
-            suspect,
-            kind: choice.kind,
-            repetitions: choice.repetitions,
-            decides: choice.outcomes().decides(),
-        });
+    let planned = choices.iter().filter(|choice| choice.repetitions > 0);
+    let mut reruns: Vec<PlannedRerun> = planned
+        .flat_map(|choice| {
+            choice.tests.iter().map(|suspect| PlannedRerun {
+                suspect: *suspect,
+                kind: choice.kind,
+                repetitions: choice.repetitions,
+                decides: choice.outcomes().decides(),
+            })
+        })
+        .collect();
+    reruns.sort_unstable_by_key(|rerun| rerun.suspect);
     RerunPlan {
-        reruns: reruns.collect(),
+        reruns,
         expected_s: expected_seconds(&choices, limits),
         longest_s: longest_seconds(&choices, limits),
         decides: decides(&choices),
@@ -114,15 +127,15 @@ pub fn plan(suspects: &[Suspect], limits: &Limits) -> RerunPlan {
 }
 
 impl Limits {
-    /// The probability below which each of this many tests must be, so that the run passes.
-    fn of_one_test(&self, tests: usize) -> f64 {
-        let left = (1.0 - self.passes_below) / (1.0 - self.mine_of_others).max(f64::EPSILON);
-        let tests = f64::from(numbers::count(tests).max(1));
-        (1.0 - left.powf(tests.recip())).max(0.0)
+    /// The probability below which each of this many causes must be, so that the run passes.
+    fn of_one_cause(&self, causes: usize, none_of_others: f64) -> f64 {
+        let left = (1.0 - self.passes_below) / none_of_others.max(f64::EPSILON);
+        let causes = f64::from(numbers::count(causes).max(1));
+        (1.0 - left.powf(causes.recip())).max(0.0)
     }
 }
 
-/// The probabilities of what the repetitions of a test lead to.
+/// The probabilities of what the reruns of a cause lead to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Outcomes {
     /// It no longer speaks against the run.
@@ -137,10 +150,13 @@ impl Outcomes {
     }
 }
 
-/// The repetitions of one test.
+/// The repetitions of the tests that run again for one cause.
 #[derive(Debug, Clone)]
 struct Choice {
+    /// The tests, as indexes of the suspects. They run together.
+    tests: Vec<usize>,
     kind: RerunKind,
+    /// The seconds of one repetition of all these tests.
     seconds: f64,
     repetitions: u32,
     /// The outcomes of 0, 1, 2 … repetitions.
@@ -150,9 +166,7 @@ struct Choice {
 }
 
 impl Choice {
-    fn of(suspect: &Suspect, passes_below: f64, limits: &Limits) -> Self {
-        let alone = Self::with(suspect, RerunKind::Alone, passes_below, limits);
-        let with_file = Self::with(suspect, RerunKind::WithFile, passes_below, limits);
+    fn of(cause: &CommonCause, suspects: &[Suspect], passes_below: f64, limits: &Limits) -> Self {
         let best = |choice: &Self| {
             let within = (1..=MOST_REPETITIONS).filter(|repetitions| {
                 f64::from(*repetitions) * (choice.seconds + limits.startup_s) <= limits.budget_s
@@ -161,7 +175,21 @@ impl Choice {
                 .map(|repetitions| choice.outcomes_of(repetitions).decides())
                 .fold(0.0, f64::max)
         };
+        // As many tests as the budget allows.
+        let with = |kind| {
+            let of = |most| {
+                let tests = cause.representatives(suspects, kind, most);
+                Self::with(cause, suspects, (kind, tests), passes_below, limits)
+            };
+            let mut fewer = (2..=REPRESENTATIVES.min(cause.tests.len())).rev().map(of);
+            fewer.find(|choice| best(choice) > EQUAL).unwrap_or_else(|| of(1))
+        };
+        let (alone, with_file) = (with(RerunKind::Alone), with(RerunKind::WithFile));
         let (by_alone, by_file) = (best(&alone), best(&with_file));
+        // Passes alone do not exclude that the change spoils what the tests of a mass failure share.
+        if cause.is_mass_failure() && by_file > EQUAL {
+            return with_file;
+        }
         let is_equal = (by_alone - by_file).abs() < EQUAL;
         match is_equal && alone.seconds <= with_file.seconds || !is_equal && by_alone > by_file {
             true => alone,
@@ -169,27 +197,39 @@ impl Choice {
         }
     }
 
-    fn with(suspect: &Suspect, kind: RerunKind, passes_below: f64, limits: &Limits) -> Self {
-        let seconds = match kind {
-            RerunKind::Alone => suspect.alone_s,
-            RerunKind::WithFile => suspect.with_file_s,
+    fn with(
+        cause: &CommonCause,
+        suspects: &[Suspect],
+        (kind, tests): (RerunKind, Vec<usize>),
+        passes_below: f64,
+        limits: &Limits,
+    ) -> Self {
+        let most = match tests.is_empty() {
+            true => 0,
+            false => cause.most_repetitions(),
         };
-        let most = seconds.map_or(0, |_| MOST_REPETITIONS);
+        let representatives = || tests.iter().filter_map(|index| suspects.get(*index));
+        let mut evidence: Vec<Evidence> = representatives().map(|suspect| cause.evidence(suspect)).collect();
+        evidence.extend(cause.evidence_without(suspects, &tests));
         let mut ahead = Ahead {
-            suspect,
+            cause,
+            tests: tests.len(),
             kind,
             passes_below,
             blocks_from: limits.blocks_from,
             outcomes: vec![Outcomes::default(); numbers::at(most + 1)],
             needed: vec![0.0; numbers::at(most)],
         };
-        ahead.look(suspect.results, suspect.results.all(), 1.0);
+        ahead.look(&mut evidence, 0, 1.0);
         Self {
             kind,
-            seconds: seconds.unwrap_or_default(),
+            seconds: representatives()
+                .filter_map(|suspect| suspect.seconds(kind))
+                .sum(),
             repetitions: 0,
             outcomes: ahead.outcomes,
             needed: ahead.needed,
+            tests,
         }
     }
 
@@ -214,7 +254,9 @@ impl Choice {
 
 /// Looks ahead over all sequences of results in reruns of one kind.
 struct Ahead<'a> {
-    suspect: &'a Suspect,
+    cause: &'a CommonCause,
+    /// The number of tests that run in each repetition: the first ones of the evidence.
+    tests: usize,
     kind: RerunKind,
     passes_below: f64,
     blocks_from: f64,
@@ -225,11 +267,9 @@ struct Ahead<'a> {
 }
 
 impl Ahead<'_> {
-    /// Adds what may follow these results, which are reached with this probability. There were `before` reruns before the
-    /// plan.
-    fn look(&mut self, results: RerunResults, before: u32, probability: f64) {
-        let repetitions = results.all().saturating_sub(before);
-        let mine = Weights::of(self.suspect, &results).mine();
+    /// Adds what may follow this evidence, which is reached with this probability after these repetitions of the plan.
+    fn look(&mut self, evidence: &mut [Evidence], repetitions: u32, probability: f64) {
+        let mine = self.cause.mine(evidence);
         let is_passed = mine < self.passes_below;
         let is_blocked = mine >= self.blocks_from && repetitions > 0;
         if is_passed || is_blocked {
@@ -241,22 +281,46 @@ impl Ahead<'_> {
             }
             return;
         }
-        if results.all() >= MOST_REPETITIONS || self.needed.is_empty() {
+        let running = evidence.iter().take(self.tests);
+        let most = running.map(|test| test.results.all()).max();
+        if most.is_none_or(|most| most >= self.cause.most_repetitions()) || self.needed.is_empty() {
             return;
         }
         if let Some(needed) = self.needed.get_mut(numbers::at(repetitions)) {
             *needed += probability;
         }
-        let next = [true, false].map(|failed| {
-            let mut next = results;
-            next.add(self.kind, failed);
-            (next, Weights::of(self.suspect, &next).all())
-        });
-        // The explanations leave out what further failures say, so that both do not add up to the probability so far.
-        let both: f64 = next.iter().map(|(_, all)| all).sum();
-        for (next, all) in next {
-            self.look(next, before, probability * all / both.max(f64::MIN_POSITIVE));
+        let mut next = self.next(evidence);
+        // The explanations leave out what further failures say, so that all do not add up to the probability so far.
+        let all: f64 = next.iter().map(|(_, weight)| weight).sum();
+        for (evidence, weight) in &mut next {
+            let probability = probability * *weight / all.max(f64::MIN_POSITIVE);
+            self.look(evidence, repetitions + 1, probability);
         }
+    }
+
+    /// The evidence after each combination of results of the next repetition, with its weight.
+    fn next(&self, evidence: &[Evidence]) -> Vec<(Vec<Evidence>, f64)> {
+        let mut next = vec![evidence.to_vec()];
+        for test in 0..self.tests {
+            next = next
+                .into_iter()
+                .flat_map(|before| {
+                    [true, false].map(|failed| {
+                        let mut after = before.clone();
+                        if let Some(evidence) = after.get_mut(test) {
+                            evidence.results.add(self.kind, failed);
+                        }
+                        after
+                    })
+                })
+                .collect();
+        }
+        next.into_iter()
+            .map(|evidence| {
+                let weight = self.cause.weights(&evidence).all();
+                (evidence, weight)
+            })
+            .collect()
     }
 }
 
@@ -279,7 +343,7 @@ fn longest_seconds(choices: &[Choice], limits: &Limits) -> f64 {
     f64::from(starts) * limits.startup_s + tests
 }
 
-/// The expected seconds. A start is needed while any test of its kind is undecided.
+/// The expected seconds. A start is needed while any cause of its kind is undecided.
 fn expected_seconds(choices: &[Choice], limits: &Limits) -> f64 {
     let mut seconds = 0.0;
     for kind in KINDS {
@@ -297,7 +361,7 @@ fn expected_seconds(choices: &[Choice], limits: &Limits) -> f64 {
     seconds
 }
 
-/// The probability that the run is decided: one test blocks it, or all let it pass.
+/// The probability that the run is decided: one cause blocks it, or all let it pass.
 fn decides(choices: &[Choice]) -> f64 {
     let (mut all_pass, mut none_blocks) = (1.0, 1.0);
     for outcomes in choices.iter().map(Choice::outcomes) {
@@ -307,7 +371,7 @@ fn decides(choices: &[Choice]) -> f64 {
     (all_pass + 1.0 - none_blocks).clamp(0.0, 1.0)
 }
 
-/// The test and its new number of repetitions that add most to the probability of a decision for each second; none if
+/// The choice and its new number of repetitions that add most to the probability of a decision for each second; none if
 /// nothing is added within the budget.
 fn best_addition(choices: &[Choice], limits: &Limits) -> Option<(usize, u32)> {
     let now = longest_seconds(choices, limits);
@@ -317,11 +381,9 @@ fn best_addition(choices: &[Choice], limits: &Limits) -> Option<(usize, u32)> {
         let starts = started.iter().find(|(kind, _)| *kind == choice.kind);
         let starts = starts.map_or(0, |(_, starts)| *starts);
         // One more may decide nothing where two more do: a block needs two further failures.
-        for more in 1..=MOST_REPETITIONS {
-            let repetitions = choice.repetitions + more;
-            if repetitions > MOST_REPETITIONS {
-                continue;
-            }
+        let most = numbers::count(choice.needed.len());
+        for repetitions in choice.repetitions + 1..=most {
+            let more = repetitions - choice.repetitions;
             let gain = choice.outcomes_of(repetitions).decides() - choice.outcomes().decides();
             let seconds = f64::from(more) * choice.seconds
                 + f64::from(repetitions.saturating_sub(starts)) * limits.startup_s;
@@ -342,24 +404,27 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::any_mine;
 
     const LIMITS: Limits = Limits {
         budget_s: 90.0,
         startup_s: 2.0,
         passes_below: 0.05,
         blocks_from: 0.9,
-        mine_of_others: 0.0,
     };
 
     const fn suspect(mine: f64) -> Suspect {
         Suspect {
             mine,
             lasting: 0.0,
+            in_mass_failure: false,
+            same_error: 1,
             process: ProcessOf::File,
             results: RerunResults {
                 alone: Results { passed: 0, failed: 0 },
                 with_file: Results { passed: 0, failed: 0 },
             },
+            by_engine: None,
             alone_s: Some(1.0),
             with_file_s: Some(4.0),
         }
@@ -375,7 +440,7 @@ mod tests {
         for failed in failed {
             suspect.results.add(kind, *failed);
         }
-        suspect.mine_now()
+        mines_now(&[suspect])[0]
     }
 
     #[test]
@@ -429,10 +494,10 @@ mod tests {
 
     #[test]
     fn only_tests_that_stand_in_the_way_run_again() {
-        assert_eq!(suspects(&[0.01, 0.4, 0.002, 0.2], 0.05), [1, 3]);
-        assert_eq!(suspects(&[0.02, 0.02, 0.02], 0.05), [1, 2]);
-        assert!(suspects(&[0.001; 9], 0.05).is_empty());
-        assert!(suspects(&[], 0.05).is_empty());
+        assert_eq!(open_causes(&[0.01, 0.4, 0.002, 0.2], 0.05), [1, 3]);
+        assert_eq!(open_causes(&[0.02, 0.02, 0.02], 0.05), [1, 2]);
+        assert!(open_causes(&[0.001; 9], 0.05).is_empty());
+        assert!(open_causes(&[], 0.05).is_empty());
     }
 
     #[test]
@@ -460,7 +525,7 @@ mod tests {
         for _ in 0..MOST_REPETITIONS {
             tried.results.add(RerunKind::WithFile, true);
         }
-        assert!(tried.mine_now() < 0.9 && !may_decide(&[tried], &LIMITS));
+        assert!(mines_now(&[tried])[0] < 0.9 && !may_decide(&[tried], &LIMITS));
         assert_eq!(
             plan(&[], &LIMITS),
             RerunPlan {
@@ -468,12 +533,96 @@ mod tests {
                 ..RerunPlan::default()
             }
         );
-        let others = Limits {
-            mine_of_others: 0.2,
-            ..LIMITS
+    }
+
+    /// Thirty failures with even chances of the change and of something that lasts.
+    fn thirty(in_mass_failure: bool) -> Vec<Suspect> {
+        let suspect = Suspect {
+            lasting: 0.5,
+            in_mass_failure,
+            same_error: 30,
+            ..suspect(0.5)
         };
-        let none_can_pass = plan(&[suspect(0.3)], &others);
-        assert_eq!(none_can_pass.reruns, [], "{none_can_pass:?}");
+        vec![suspect; 30]
+    }
+
+    /// P(this change broke any) after each test of the plan had a result in each of these rounds.
+    fn any_mine_after(mut suspects: Vec<Suspect>, rounds: &[&[bool]]) -> f64 {
+        for failed in rounds {
+            let reruns = plan(&suspects, &LIMITS).reruns;
+            assert_eq!(reruns.len(), failed.len());
+            for (rerun, failed) in reruns.iter().zip(*failed) {
+                suspects[rerun.suspect].results.add(rerun.kind, *failed);
+            }
+        }
+        let in_mass_failure = suspects.iter().map(|suspect| suspect.in_mass_failure);
+        any_mine(mines_now(&suspects).into_iter().zip(in_mass_failure))
+    }
+
+    #[test]
+    fn three_tests_stand_for_a_mass_failure() {
+        let planned = plan(&thirty(true), &LIMITS);
+        assert_eq!(planned.reruns.len(), 3, "{planned:?}");
+        assert!(
+            planned
+                .reruns
+                .iter()
+                .all(|rerun| rerun.kind == RerunKind::WithFile)
+        );
+        let after = |rounds: &[&[bool]]| any_mine_after(thirty(true), rounds);
+        assert!((after(&[]) - 0.5).abs() < 1e-12);
+        let passed = after(&[&[false; 3]]);
+        // What shows only beside other files: 0.01 / (0.01 + 0.27). A test besides: 27 times 0.0005.
+        assert!((passed - 0.048).abs() < 2e-3, "{passed}");
+        // What lasts fails again, too.
+        let failed = after(&[&[true; 3], &[true; 3]]);
+        assert!((0.5..0.65).contains(&failed), "{failed}");
+        assert!(after(&[&[true, false, false]]) < 0.05);
+        // A control: without a mass failure each has a cause of its own, and no few reruns decide.
+        let single = plan(&thirty(false), &LIMITS);
+        assert!(single.reruns.len() != 3 && single.decides < 0.05, "{single:?}");
+    }
+
+    #[test]
+    fn flakes_of_a_mass_failure_that_fail_again_block() {
+        let flakes = thirty(true).into_iter().map(|suspect| Suspect {
+            lasting: 0.0,
+            ..suspect
+        });
+        assert!(any_mine_after(flakes.collect(), &[&[true; 3], &[true; 3]]) > 0.9);
+    }
+
+    #[test]
+    fn each_common_error_has_a_test_and_of_one_error_the_fastest_run() {
+        let mut suspects = thirty(true);
+        for (place, suspect) in suspects.iter_mut().enumerate() {
+            let seconds = f64::from(numbers::count(30 - place));
+            (suspect.alone_s, suspect.with_file_s) = (Some(seconds), Some(seconds));
+            suspect.same_error = if place < 6 { 6 } else { 24 };
+        }
+        // The probability of a test that the change hardly broke says little about the others.
+        suspects[29].mine = 0.1;
+        let tests = plan(&suspects, &LIMITS).reruns;
+        let tests: Vec<usize> = tests.iter().map(|rerun| rerun.suspect).collect();
+        assert_eq!(tests, [5, 27, 28]);
+        // Fewer of them run where the budget is small.
+        for suspect in &mut suspects {
+            (suspect.mine, suspect.lasting, suspect.same_error) = (0.3, 0.7, 30);
+        }
+        let of_budget = |budget_s| {
+            let limits = Limits { budget_s, ..LIMITS };
+            plan(&suspects, &limits).reruns.len()
+        };
+        assert_eq!([2.9, 5.0, 8.0].map(of_budget), [0, 2, 3]);
+    }
+
+    #[test]
+    fn a_large_mass_failure_is_not_cleared_by_three_tests() {
+        let mut many: Vec<Suspect> = thirty(true).into_iter().cycle().take(200).collect();
+        for suspect in many.iter_mut().take(3) {
+            suspect.results.add(RerunKind::WithFile, false);
+        }
+        assert!(any_mine_after(many, &[]) > 0.1);
     }
 
     #[test]

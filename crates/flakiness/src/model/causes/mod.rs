@@ -21,4 +21,4 @@ mod golden;
 
 pub use facts::{CauseFacts, EndedStreaks, SameError};
 pub use texts::ErrorTexts;
-pub use window::{FailureCause, Probabilities};
+pub use window::{FailureCause, Probabilities, any_mine};

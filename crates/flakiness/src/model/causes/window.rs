@@ -87,6 +87,19 @@ pub struct FailureCause {
     pub facts: CauseFacts,
 }
 
+/// P(the branch broke any of the failed tests of a run), from P(it broke this test) of each and whether the test failed
+/// in a mass failure. Failures of a mass failure have one cause, so they count once, with the largest probability.
+pub fn any_mine(failures: impl IntoIterator<Item = (f64, bool)>) -> f64 {
+    let (mut none_mine, mut of_mass_failure) = (1.0, 0.0_f64);
+    for (mine, in_mass_failure) in failures {
+        match in_mass_failure {
+            true => of_mass_failure = of_mass_failure.max(mine),
+            false => none_mine *= 1.0 - mine,
+        }
+    }
+    1.0 - none_mine * (1.0 - of_mass_failure)
+}
+
 impl Diagnose for Engine {
     fn causes_window(
         &self,

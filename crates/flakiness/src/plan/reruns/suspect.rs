@@ -11,6 +11,8 @@ use crate::model::{BROKEN_PASSES, RETRY_FAILS};
 const SHARED_IN_FILE: f64 = 0.06;
 /// The same beside tests of other files, where files share a process.
 const SHARED_BY_FILES: f64 = 0.005;
+/// The same of breakages that cause a mass failure, in whatever processes: what its tests share may be a server.
+const SHARED_IN_MASS_FAILURE: f64 = 0.01;
 /// The share of breakages with which a test fails only sometimes, and how often it then fails. Chosen on simulations.
 const SOMETIMES: (f64, f64) = (0.1, 0.6);
 /// The probability that a flake repeats if the test runs alone. 3 % do, measured in docs/reruns.md.
@@ -54,6 +56,15 @@ pub struct Results {
     pub failed: u32,
 }
 
+impl Results {
+    const fn and(self, others: Self) -> Self {
+        Self {
+            passed: self.passed.saturating_add(others.passed),
+            failed: self.failed.saturating_add(others.failed),
+        }
+    }
+}
+
 /// The results of a test in all its reruns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RerunResults {
@@ -86,23 +97,38 @@ impl RerunResults {
         self.alone.passed.saturating_add(self.with_file.passed)
     }
 
-    const fn failed(&self) -> u32 {
+    /// How often it failed.
+    pub const fn failed(&self) -> u32 {
         self.alone.failed.saturating_add(self.with_file.failed)
+    }
+
+    /// These results and others together.
+    #[must_use]
+    pub const fn and(mut self, others: &Self) -> Self {
+        self.alone = self.alone.and(others.alone);
+        self.with_file = self.with_file.and(others.with_file);
+        self
     }
 }
 
 /// A failed test that may run again.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Suspect {
-    /// P(this change broke it), from 0 to 1, after its first failure.
+    /// P(this change broke it), from 0 to 1, before its reruns.
     pub mine: f64,
     /// P(it fails because of something outside of the change that lasts), from 0 to 1: the environment, or code that was
     /// broken before. What `mine` and this leave is a flake.
     pub lasting: f64,
+    /// Whether it failed in a mass failure. All such tests of a run have one cause.
+    pub in_mass_failure: bool,
+    /// The tests of the run that failed with its error, this one among them.
+    pub same_error: u32,
     /// The tests that share its process.
     pub process: ProcessOf,
     /// Its reruns so far.
     pub results: RerunResults,
+    /// P(this change broke it) as the engine judges its reruns; none before that.
+    pub by_engine: Option<f64>,
     /// The seconds of one repetition alone, without the start of the runner; none if it cannot run alone.
     pub alone_s: Option<f64>,
     /// The same with the tests of its file.
@@ -110,55 +136,71 @@ pub struct Suspect {
 }
 
 impl Suspect {
-    /// P(this change broke it) after its reruns (Bayes).
-    pub fn mine_now(&self) -> f64 {
-        Weights::of(self, &self.results).mine()
-    }
-}
-
-/// The joint probabilities of results, with a change that broke the test and with another reason.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Weights {
-    broken: f64,
-    good: f64,
-}
-
-impl Weights {
-    pub(super) fn all(self) -> f64 {
-        self.broken + self.good
+    /// The seconds of one repetition of this kind; none if it cannot run so.
+    pub const fn seconds(&self, kind: RerunKind) -> Option<f64> {
+        match kind {
+            RerunKind::Alone => self.alone_s,
+            RerunKind::WithFile => self.with_file_s,
+        }
     }
 
-    pub(super) fn mine(self) -> f64 {
-        self.broken / self.all().max(f64::MIN_POSITIVE)
-    }
-
-    pub(super) fn of(suspect: &Suspect, results: &RerunResults) -> Self {
-        let mine = suspect.mine.clamp(0.0, 1.0);
-        let lasting = suspect.lasting.clamp(0.0, 1.0 - mine);
-        Self {
-            broken: mine * if_broken(suspect.process, results),
-            good: lasting * if_lasting(results) + (1.0 - mine - lasting) * if_flake(results),
+    /// Takes over `mine` and `lasting` as the engine judges them after a rerun.
+    pub fn judged_by_engine(&mut self, mine: f64, lasting: f64) {
+        match self.results.all() {
+            0 => (self.mine, self.lasting) = (mine, lasting),
+            _ => self.by_engine = Some(mine),
         }
     }
 }
 
-/// The probability of results if the change broke the test.
-fn if_broken(process: ProcessOf, results: &RerunResults) -> f64 {
-    let repeated = |fails: f64, of: Results| power(fails, of.failed) * power(1.0 - fails, of.passed);
-    let both = |fails: f64| repeated(fails, results.alone) * repeated(fails, results.with_file);
-    let (in_file, by_files) = match process {
-        ProcessOf::Test => (0.0, 0.0),
-        ProcessOf::File => (SHARED_IN_FILE, 0.0),
-        ProcessOf::Suite => (SHARED_IN_FILE, SHARED_BY_FILES),
-    };
-    let shown_in_file =
-        repeated(FAILS_UNSEEN, results.alone) * repeated(1.0 - BROKEN_PASSES, results.with_file);
-    let seen = (1.0 - SOMETIMES.0) * both(1.0 - BROKEN_PASSES) + SOMETIMES.0 * both(SOMETIMES.1);
-    in_file * shown_in_file + by_files * both(FAILS_UNSEEN) + (1.0 - in_file - by_files) * seen
+/// How broken code shows in reruns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shows {
+    /// In each rerun, or for some tests only sometimes.
+    Everywhere,
+    /// Beside the tests of its file.
+    InFile,
+    /// Beside tests of other files.
+    BesideOtherFiles,
+}
+
+impl Shows {
+    /// All of them, each with its share of the breakages.
+    pub(super) const fn shares(process: ProcessOf, in_mass_failure: bool) -> [(Self, f64); 3] {
+        let in_file = match process {
+            ProcessOf::Test => 0.0,
+            ProcessOf::File | ProcessOf::Suite => SHARED_IN_FILE,
+        };
+        let by_files = match (process, in_mass_failure) {
+            (_, true) => SHARED_IN_MASS_FAILURE,
+            (ProcessOf::Suite, false) => SHARED_BY_FILES,
+            (ProcessOf::Test | ProcessOf::File, false) => 0.0,
+        };
+        [
+            (Self::Everywhere, 1.0 - in_file - by_files),
+            (Self::InFile, in_file),
+            (Self::BesideOtherFiles, by_files),
+        ]
+    }
+
+    /// The probability of a test's results if the change broke it.
+    pub(super) fn probability(self, results: &RerunResults) -> f64 {
+        let repeated = |fails: f64, of: Results| power(fails, of.failed) * power(1.0 - fails, of.passed);
+        let both = |fails: f64| repeated(fails, results.alone) * repeated(fails, results.with_file);
+        match self {
+            Self::Everywhere => {
+                (1.0 - SOMETIMES.0) * both(1.0 - BROKEN_PASSES) + SOMETIMES.0 * both(SOMETIMES.1)
+            }
+            Self::InFile => {
+                repeated(FAILS_UNSEEN, results.alone) * repeated(1.0 - BROKEN_PASSES, results.with_file)
+            }
+            Self::BesideOtherFiles => both(FAILS_UNSEEN),
+        }
+    }
 }
 
 /// The probability of results if something outside of the change fails the test.
-fn if_lasting(results: &RerunResults) -> f64 {
+pub(super) fn if_lasting(results: &RerunResults) -> f64 {
     let (failed, passed) = (results.failed(), results.passed());
     let failed = match failed.min(COUNTED_FAILURES) {
         0 => 1.0,
@@ -171,7 +213,7 @@ fn if_lasting(results: &RerunResults) -> f64 {
 }
 
 /// The probability of results if the test is flaky.
-fn if_flake(results: &RerunResults) -> f64 {
+pub(super) fn if_flake(results: &RerunResults) -> f64 {
     let alone = match results.alone.failed.min(COUNTED_FAILURES) {
         0 => 1.0,
         counted => FLAKES_AGAIN_ALONE * power(RETRY_FAILS, counted - 1),
