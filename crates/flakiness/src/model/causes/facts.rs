@@ -43,8 +43,8 @@ pub struct CauseFacts {
     pub stable_streak: u32,
     /// The failing streaks of the window, for a failure of the stable chain; else none.
     pub stable_streaks: EndedStreaks,
-    /// For a failure on the stable branch: the revisions of the window that began failing streaks on several variants, and
-    /// those of them after which most of these tests kept failing.
+    /// For a failure on the stable branch: the revisions of the window that began failing streaks on several variants,
+    /// and those of them after which most of these tests kept failing.
     pub shared_streaks: EndedStreaks,
     /// Whether a crowd of failures is at least as probable as a change outside of the code.
     pub in_crowd: bool,

@@ -151,7 +151,7 @@ fn judge(letters: &[Letter], wanted: &Letter) -> (Parts, f64) {
         chains: facts,
         results,
         asks_for_stable: false,
-        outages: 0.0,
+        outage_ratio: 0.0,
     };
     let smoothed = smooth(&sequence, 0.0005, &PRIOR);
     let index = ordered.iter().position(|letter| *letter == wanted).unwrap();

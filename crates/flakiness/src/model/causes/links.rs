@@ -22,7 +22,7 @@ pub(crate) struct Sequence {
     /// merged branch broke.
     pub(crate) asks_for_stable: bool,
     /// How many times as often as a breakage an outage begins on the stable branch.
-    pub(crate) outages: f64,
+    pub(crate) outage_ratio: f64,
 }
 
 impl Sequence {

@@ -100,7 +100,8 @@ struct ForwardStep {
     likelihood: Likelihood,
     keeps: PerRate,
     breaks: PerRate,
-    outage: PerRate,
+    /// P(an outage begins) before the result, if the code is good.
+    begins: PerRate,
     /// The faults before the result if its sibling has none that it shares; none without a sibling or new code.
     apart: Faults,
 }
@@ -121,7 +122,7 @@ impl Forward {
                 shares,
                 keeps,
                 breaks,
-                outage,
+                begins,
             } = predicted;
             let backgrounds = match link.in_same_crowd.zip(shared) {
                 // Given that the code is good here. If it is broken on the sibling, it is broken here more probably.
@@ -168,7 +169,7 @@ impl Forward {
                 likelihood,
                 keeps,
                 breaks,
-                outage,
+                begins,
                 apart,
             });
         }
@@ -291,7 +292,7 @@ impl Later {
             let good = step.likelihood.good[k] * self.good[k];
             let broken = step.likelihood.broken * self.broken[k];
             let outage = step.likelihood.broken * self.outage[k];
-            let (breaks, begins) = (step.breaks[k], step.outage[k]);
+            let (breaks, begins) = (step.breaks[k], step.begins[k]);
             let was_good = (1.0 - breaks - begins) * good + breaks * broken + begins * outage;
             let was_broken = (1.0 - step.keeps[k]) * good + step.keeps[k] * broken;
             let total = was_good + was_broken;

@@ -20,7 +20,6 @@ const OUTSIDE_AT_MOST: f64 = 0.3;
 /// The share of new failures on one revision that the change causes, if no other branch met them: code may fail only
 /// sometimes.
 const OWN_LATER: f64 = 0.5;
-
 /// The probability that an outage lasts until the next result of its chain.
 pub(crate) const OUTAGE_LASTS: f64 = 0.3;
 
@@ -93,7 +92,7 @@ pub(crate) struct Prediction {
     /// P(broken now) of good code, without outages.
     pub(crate) breaks: PerRate,
     /// P(an outage begins) of good code.
-    pub(crate) outage: PerRate,
+    pub(crate) begins: PerRate,
 }
 
 /// The faults of the sibling of a result on new code that the result has, too, with [`SIBLING`]; `None` without a sibling.
@@ -145,7 +144,7 @@ pub(crate) fn predict(
     };
     let outages = match (link.step, chain.stable) {
         (Step::First, _) | (_, false) => 0.0,
-        (_, true) => (sequence.outages * stable_breaks).min(OUTSIDE_AT_MOST),
+        (_, true) => (sequence.outage_ratio * stable_breaks).min(OUTSIDE_AT_MOST),
     };
     let alone = Faults {
         broken,
@@ -205,7 +204,7 @@ fn first_on_stable(faults: &Faults) -> Prediction {
         },
         keeps: broken,
         breaks: broken,
-        outage: ZERO,
+        begins: ZERO,
     }
 }
 
@@ -228,7 +227,7 @@ fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: f64) -> Prediction {
         shares,
         keeps: broken,
         breaks: broken,
-        outage: ZERO,
+        begins: ZERO,
     }
 }
 
@@ -252,7 +251,7 @@ fn rerun(now: &Shares, breaks: f64, has_witness: bool) -> Prediction {
         },
         keeps: [keeps; GRID],
         breaks: [breaks; GRID],
-        outage: ZERO,
+        begins: ZERO,
     }
 }
 
@@ -266,15 +265,15 @@ fn new_on_stable(now: &Shares, faults: &Faults, mends: f64, crowd: f64) -> Predi
             let (h, outage) = (faults.broken[k], faults.outage[k]);
             h + (1.0 - h - outage) * crowd
         }),
-        outage: faults.outage,
+        begins: faults.outage,
     };
     for k in 0..GRID {
-        let (breaks, outage) = (predicted.breaks[k], predicted.outage[k]);
+        let (breaks, begins) = (predicted.breaks[k], predicted.begins[k]);
         let code = now.before[k] + now.this[k] + now.earlier[k];
-        predicted.shares.good[k] = (1.0 - breaks - outage) * now.good[k]
+        predicted.shares.good[k] = (1.0 - breaks - begins) * now.good[k]
             + (1.0 - keeps) * (code + now.drift[k])
             + (1.0 - OUTAGE_LASTS) * now.outage[k];
-        predicted.shares.outage[k] = now.good[k] * outage + OUTAGE_LASTS * now.outage[k];
+        predicted.shares.outage[k] = now.good[k] * begins + OUTAGE_LASTS * now.outage[k];
         predicted.shares.this[k] = now.good[k] * breaks;
         predicted.shares.before[k] = keeps * code;
         predicted.shares.drift[k] = keeps * now.drift[k];
@@ -288,7 +287,7 @@ fn new_revision(now: &Shares, m: &PerRate, h: &PerRate, crowd: f64, drift: f64) 
         shares: Shares::NONE,
         keeps: ZERO,
         breaks: ZERO,
-        outage: ZERO,
+        begins: ZERO,
     };
     for k in 0..GRID {
         let keeps = 1.0 - BRANCHES_MEND * (1.0 - m[k]);

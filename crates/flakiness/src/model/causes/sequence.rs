@@ -88,7 +88,7 @@ impl TestResults {
                 chains: facts,
                 results,
                 asks_for_stable: false,
-                outages: 0.0,
+                outage_ratio: 0.0,
             },
             positions,
             witnesses,

@@ -43,8 +43,8 @@ pub(crate) struct StableBranch {
     /// The factor for the odds that a crowd on a new revision comes from the change, at most 1.
     pub(crate) crowds: f64,
     /// How many times as often as a revision breaks a test, something outside of the code fails it on several variants for a
-    /// short time; 0 if there is one variant.
-    pub(crate) outages: f64,
+    /// short time.
+    pub(crate) outage_ratio: f64,
     /// The probability of each flake rate.
     pub(crate) rates: PerRate,
     /// The failing streaks that are over or have lasted, of all tests.
@@ -60,10 +60,8 @@ impl StableBranch {
         for chain in timeline.chains.iter().filter(|chain| chain.stable) {
             breakages.add(timeline, background, chain);
         }
-        let variants = timeline.chains.iter().filter(|chain| chain.stable).count();
         let shared = breakages.shared();
         let passed_again = USUAL_SHARED.0 + f64::from(shared.all - shared.lasted);
-        let outages = passed_again / (USUAL_SHARED.1 + f64::from(shared.lasted));
         let crowds = &background.crowds;
         let again = USUAL_CROWDS.0 + f64::from(crowds.failed_again);
         let ended = USUAL_CROWDS.1 + f64::from(crowds.ended);
@@ -71,7 +69,7 @@ impl StableBranch {
             breaks: ((USUAL_BREAKAGES + breakages.lasted) / (USUAL_BREAKAGES + breakages.expected))
                 .clamp(BREAKS.0, BREAKS.1),
             crowds: (again / ended).min(1.0),
-            outages: if variants > 1 { outages } else { 0.0 },
+            outage_ratio: passed_again / (USUAL_SHARED.1 + f64::from(shared.lasted)),
             rates: learn_rates(&breakages.tests),
             streaks: breakages.streaks,
             shared_streaks: shared,
@@ -82,7 +80,7 @@ impl StableBranch {
     pub(crate) fn apply(&self, sequence: &mut Sequence) {
         sequence.asks_for_stable = true;
         let variants = sequence.chains.iter().filter(|chain| chain.stable).count();
-        sequence.outages = if variants > 1 { self.outages } else { 0.0 };
+        sequence.outage_ratio = if variants > 1 { self.outage_ratio } else { 0.0 };
         for result in &mut sequence.results {
             let chain = sequence.chains.get(result.chain);
             if chain.is_some_and(|chain| chain.stable) {
