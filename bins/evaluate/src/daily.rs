@@ -21,6 +21,7 @@ use assay_flakiness::{
 };
 
 use crate::{
+    gate_counts::Bands,
     results::{TestResult, by_test},
     score::Calls,
 };
@@ -28,8 +29,6 @@ use crate::{
 /// The results after a red one that must fail, and those of which one must pass.
 const LASTS: usize = 5;
 const ENDS: usize = 2;
-/// Upper limits of the bands of a probability.
-const BANDS: [f64; 6] = [0.01, 0.05, 0.1, 0.5, 0.9, 1.01];
 
 type Chain = (Option<Arc<str>>, Arc<str>);
 
@@ -193,7 +192,7 @@ fn proves(next: &[bool]) -> Option<bool> {
 fn calibration(history: &History, from: Timestamp, future: &[Vec<TestResult>]) -> String {
     let engine = Engine::default();
     let texts = ErrorTexts::new();
-    let mut bands = [(0_u32, 0.0, 0_u32); BANDS.len()];
+    let mut bands = Bands::default();
     let mut first_failures: BTreeMap<i32, Vec<(usize, u32, bool)>> = BTreeMap::new();
     for (test, results) in (0..).zip(future) {
         let mut by_chain: BTreeMap<&Chain, Vec<&TestResult>> = BTreeMap::new();
@@ -232,23 +231,15 @@ fn calibration(history: &History, from: Timestamp, future: &[Vec<TestResult>]) -
                 .find(|(index, test, _)| (*index, *test) == (cause.run_index, cause.test));
             let Some((.., lasts)) = known else { continue };
             let broke = cause.probabilities.mine() + cause.probabilities.broken_before;
-            let band = BANDS.iter().position(|end| broke < *end);
-            if let Some((count, sum, lasted)) = band.and_then(|band| bands.get_mut(band)) {
-                *count += 1;
-                *sum += broke;
-                *lasted += u32::from(*lasts);
-            }
+            bands.add(broke, *lasts);
         }
     }
     let mut text = String::from("first failures of the stable branch: P(the code broke it)\n");
-    for (end, (count, sum, lasted)) in BANDS.iter().zip(bands) {
-        let all = f64::from(count.max(1));
+    for (end, [lasted, ended], [mean, share]) in bands.rows() {
+        let count = lasted + ended;
         let _ = writeln!(
             text,
-            "  below {:.2}: {count:>6} failures, mean {:.3}, lasted {:.3}",
-            end.min(1.0),
-            sum / all,
-            f64::from(lasted) / all
+            "  below {end:.2}: {count:>6} failures, mean {mean:.3}, lasted {share:.3}"
         );
     }
     text

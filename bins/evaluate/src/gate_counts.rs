@@ -1,10 +1,10 @@
-//! Counts of what the gate decides, and of failures by their probability `mine`.
+//! Counts of what the gate decides, and of failures by a probability.
 
 use std::fmt::Write as _;
 
 use assay_flakiness::domain::cause::{Action, Cause};
 
-/// Upper limits of the bands of `mine`.
+/// Upper limits of the bands of a probability.
 const BANDS: [f64; 6] = [0.01, 0.05, 0.1, 0.5, 0.9, 1.01];
 
 /// Whether the branch of the run caused the failure.
@@ -39,43 +39,46 @@ impl Actions {
     }
 }
 
-/// Failures by bands of `mine`.
+/// Failures by bands of the probability of a cause.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Bands([Band; BANDS.len()]);
 
 /// The failures of one band.
 #[derive(Debug, Clone, Copy, Default)]
 struct Band {
-    /// Those that the branch caused, and others.
+    /// Those with this cause, and others.
     own: u32,
     others: u32,
-    /// The sum of `mine`.
+    /// The sum of the probabilities.
     sum: f64,
 }
 
 impl Bands {
-    pub(crate) fn add(&mut self, mine: f64, is_own: bool) {
-        let band = BANDS.iter().position(|end| mine < *end);
+    pub(crate) fn add(&mut self, probability: f64, is_own: bool) {
+        let band = BANDS.iter().position(|end| probability < *end);
         if let Some(band) = band.and_then(|band| self.0.get_mut(band)) {
             *if is_own { &mut band.own } else { &mut band.others } += 1;
-            band.sum += mine;
+            band.sum += probability;
         }
+    }
+
+    /// The upper limit of each band, its failures with the cause and others, and the means of the probability and of the
+    /// truth.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (f64, [u32; 2], [f64; 2])> {
+        BANDS.iter().zip(&self.0).map(|(end, band)| {
+            let all = f64::from((band.own + band.others).max(1));
+            let means = [band.sum / all, f64::from(band.own) / all];
+            (end.min(1.0), [band.own, band.others], means)
+        })
     }
 
     pub(crate) fn table(&self) -> String {
         let mut text =
             "| mine below | The branch's | Others | Mean of mine | Were the branch's |\n".to_owned();
         text += "|---|--:|--:|--:|--:|\n";
-        for (end, Band { own, others, sum }) in BANDS.iter().zip(&self.0) {
-            let all = f64::from((own + others).max(1));
+        for (end, [own, others], [mean, share]) in self.rows() {
             // Writing to a String cannot fail.
-            let _ = writeln!(
-                text,
-                "| {:.2} | {own} | {others} | {:.3} | {:.3} |",
-                end.min(1.0),
-                sum / all,
-                f64::from(*own) / all
-            );
+            let _ = writeln!(text, "| {end:.2} | {own} | {others} | {mean:.3} | {share:.3} |");
         }
         text
     }

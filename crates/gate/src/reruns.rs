@@ -6,6 +6,8 @@
 
 mod session;
 
+use std::collections::HashMap;
+
 use assay_console::output;
 use assay_domain::{cause::Cause, test::TestName};
 use assay_explain::failures::{BLOCKS_FROM, action};
@@ -163,12 +165,13 @@ impl Reruns {
     /// Judges again, with the server's judgement of a rerun if it was sent.
     pub fn judge_again(&mut self, again: Option<&JudgedRun>) {
         let again = again.map_or(&[][..], |again| &again.failures);
+        let by_server: HashMap<TestName, &JudgedFailure> =
+            again.iter().map(|failure| (name_of(failure), failure)).collect();
         for (suspect, index) in self.suspects.iter_mut().zip(&self.failed) {
             let Some(failure) = self.judged.failures.get_mut(*index) else {
                 continue;
             };
-            let test = name_of(failure);
-            if let Some(by_server) = again.iter().find(|failure| name_of(failure) == test) {
+            if let Some(by_server) = by_server.get(&name_of(failure)) {
                 suspect.judged_by_engine(by_server.mine, by_server.lasting);
                 failure.cause = by_server.cause;
                 failure.explanation.clone_from(&by_server.explanation);

@@ -259,8 +259,8 @@ fn a_breakage_of_main_is_probable_from_the_second_failure_in_a_row_on() {
     }
 }
 
-/// P(the branch broke it) of the only failure at its first run, in a suite of so many tests. The test ran on `main` in the
-/// newest of thirty runs.
+/// P(the branch broke it) of the only failure at its first run. `tests` is the size of the suite. On `main`, the test ran in
+/// the newest `runs` of thirty runs.
 fn first_failure_of_a_branch(tests: u32, runs: i32) -> f64 {
     let mut history = History {
         stable_branch: "main".into(),

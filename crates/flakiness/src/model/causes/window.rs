@@ -8,6 +8,7 @@ use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, Paral
 use super::{
     crowds,
     facts::{CauseFacts, FailureCounts, TestDiagnosis, WindowContext},
+    links::Sequence,
     parts::{self, BEFORE, CROWD, DRIFT, EARLIER, FLAKE, Parts, THIS},
     sequence::{self, TestResults},
     stable_branch::StableBranch,
@@ -24,13 +25,15 @@ const BROKEN_TESTS: f64 = 0.4;
 /// it more probably than others.
 const KNOWN_AFTER: usize = 6;
 
-/// The lower bound of the rate at which a branch breaks a test, in a suite of so many tests.
-fn branches_break_at_least(tests: u32, runs_and_branches: usize) -> f64 {
+/// The lower bound of the rate at which a branch breaks the test of a sequence. `tests` is the size of its suite.
+fn branches_break_at_least(tests: u32, sequence: &Sequence) -> f64 {
     let (least, most) = BRANCHES_BREAK_AT_LEAST;
-    if runs_and_branches < KNOWN_AFTER {
-        return most;
+    let of_suite = (BROKEN_TESTS / f64::from(tests)).clamp(least, most);
+    if of_suite < most && sequence.runs_and_branches() < KNOWN_AFTER {
+        most
+    } else {
+        of_suite
     }
-    (BROKEN_TESTS / f64::from(tests)).clamp(least, most)
 }
 
 /// The probability of each cause. They add up to 1.
@@ -273,10 +276,9 @@ impl<'h> WindowModel<'h> {
             test,
         );
         let rates = &self.background.rates;
-        let on_branches = rates.branches_break.max(branches_break_at_least(
-            rates.tests,
-            results.sequence.runs_and_branches(),
-        ));
+        let on_branches = rates
+            .branches_break
+            .max(branches_break_at_least(rates.tests, &results.sequence));
         if let Some(learned) = learned {
             learned.apply(&mut results.sequence);
         }
