@@ -7,6 +7,8 @@ use assay_runners::Use;
 
 use crate::Timings;
 
+mod dotnet;
+
 /// A runner whose tests can be divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runner {
@@ -24,7 +26,7 @@ pub enum Runner {
     Vitest,
     /// Classes, by the files of their sources.
     Surefire,
-    /// Methods of `dotnet test --list-tests`.
+    /// Methods in the list of fully qualified names that `dotnet vstest` writes.
     Dotnet,
 }
 
@@ -39,6 +41,9 @@ pub enum ListingError {
         /// The command that writes such a list.
         command: &'static str,
     },
+    /// A name in a list of .NET is not the full one of a method.
+    #[error("{0:?} is not the full name of a .NET method; give the file of `{command}`", command = Runner::Dotnet.list_command())]
+    NotFull(String),
 }
 
 /// The units of a runner's list, each once and in the order of the list.
@@ -46,6 +51,8 @@ pub enum ListingError {
 pub struct Listing {
     runner: Runner,
     units: Vec<String>,
+    /// Empty for other runners than .NET.
+    suffixes: dotnet::Suffixes,
 }
 
 impl Runner {
@@ -109,7 +116,7 @@ impl Runner {
             Self::Jest => "npx jest --listTests",
             Self::Vitest => "npx vitest list --filesOnly",
             Self::Surefire => "find src/test/java -name '*Test.java'",
-            Self::Dotnet => "dotnet test --list-tests",
+            Self::Dotnet => "dotnet vstest TESTS.dll --ListFullyQualifiedTests --ListTestsTargetPath:FILE",
         }
     }
 
@@ -129,9 +136,11 @@ impl Runner {
 }
 
 impl Listing {
-    /// Reads the list of a runner. Lines that name no test are ignored, such as headings and totals.
+    /// Reads the list of a runner. Lines that name no test are ignored, such as headings and totals; .NET's list has
+    /// no others.
     pub fn parse(runner: Runner, text: &str) -> Result<Self, ListingError> {
         let text = text.replace('\r', "");
+        let mut suffixes = dotnet::Suffixes::default();
         let units: Vec<String> = match runner {
             Runner::Playwright => text.lines().filter_map(playwright_test).collect(),
             Runner::Pytest => text
@@ -142,7 +151,11 @@ impl Listing {
             Runner::Nextest => nextest_tests(&text),
             Runner::Go | Runner::Jest | Runner::Vitest => words(&text),
             Runner::Surefire => words(&text).iter().map(|path| java_class(path)).collect(),
-            Runner::Dotnet => text.lines().filter_map(dotnet_method).collect(),
+            Runner::Dotnet => {
+                let units;
+                (units, suffixes) = dotnet::units(&text)?;
+                units
+            }
         };
         let mut seen = HashSet::new();
         let units: Vec<String> = units
@@ -155,7 +168,11 @@ impl Listing {
                 command: runner.list_command(),
             });
         }
-        Ok(Self { runner, units })
+        Ok(Self {
+            runner,
+            units,
+            suffixes,
+        })
     }
 
     /// The runner.
@@ -204,7 +221,7 @@ impl Listing {
             Runner::Jest | Runner::Vitest => test.file_path.iter().cloned().collect(),
             Runner::Dotnet => {
                 let method = test.name.replacen(" > ", ".", 1);
-                vec![method.split('(').next().unwrap_or_default().to_owned()]
+                vec![method.split(['(', '<']).next().unwrap_or_default().to_owned()]
             }
         }
     }
@@ -252,13 +269,7 @@ impl Listing {
                     .collect();
                 assay_runners::list(&names, assay_runners::Runner::Nextest, Use::Select).text
             }
-            Runner::Dotnet => {
-                let terms: Vec<String> = units
-                    .iter()
-                    .map(|unit| format!("FullyQualifiedName={unit}"))
-                    .collect();
-                format!("{}\n", terms.join("|"))
-            }
+            Runner::Dotnet => self.suffixes.filter(&units),
         }
     }
 }
@@ -336,14 +347,6 @@ fn java_class(path: &str) -> String {
         .iter()
         .find_map(|root| path.split_once(root).map(|(_, class)| class));
     root.unwrap_or(path).trim_start_matches("./").replace('/', ".")
-}
-
-/// `    Shop.CartTests.Adds(count: 1)` as `Shop.CartTests.Adds`. VSTest indents the tests below a heading.
-fn dotnet_method(line: &str) -> Option<String> {
-    let name = line.strip_prefix("    ")?;
-    let method = name.split('(').next()?.trim();
-    let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.' | '+' | '`');
-    (method.contains('.') && method.chars().all(is_plain)).then(|| method.to_owned())
 }
 
 #[cfg(test)]

@@ -132,9 +132,43 @@ fn methods_of_dotnet_without_their_parameters() {
     let (selection, milliseconds, unknown) = whole(Runner::Dotnet, list, &timings);
     assert_eq!(
         selection,
-        "FullyQualifiedName=Shop.CartTests.Adds|FullyQualifiedName=Shop.CartTests.Pays\n"
+        "FullyQualifiedName=Shop.CartTests.Adds|FullyQualifiedName=Shop.CartTests.Pays|\
+         FullyQualifiedName~Shop.CartTests.Adds\\(\n"
     );
     assert_eq!((milliseconds, unknown), (60, 1));
+}
+
+#[test]
+fn the_file_of_vstest_with_parameters_of_classes() {
+    // VSTest 16.3 writes this for NUnit 3.12.
+    let list = "Shop.CartTests+Inner.Deep\nShop.MoreTests.Pairs(1,\"x y\")\nShop.SizedTests(3).Fits\n\
+                Shop.TypedTests<Int32>.Holds\nShop.TypedTests<String>.Keeps(1)\n";
+    let timings = [
+        ("Shop.CartTests+Inner > Deep", None, 1),
+        ("Shop.MoreTests > Pairs(1,\"x y\")", None, 2),
+        ("Shop.SizedTests(3) > Fits", None, 3),
+        ("Shop.TypedTests<String> > Keeps(1)", None, 4),
+    ];
+    let (selection, milliseconds, unknown) = whole(Runner::Dotnet, list, &timings);
+    assert_eq!(
+        selection,
+        "FullyQualifiedName=Shop.CartTests+Inner.Deep|FullyQualifiedName=Shop.MoreTests.Pairs|\
+         FullyQualifiedName=Shop.SizedTests|FullyQualifiedName~Shop.MoreTests.Pairs\\(|\
+         FullyQualifiedName~Shop.SizedTests\\(|FullyQualifiedName~Shop.TypedTests<\n"
+    );
+    assert_eq!((milliseconds, unknown), (10, 0));
+}
+
+#[test]
+fn a_displayed_name_of_dotnet_is_refused_so_that_no_test_is_left_out() {
+    // `dotnet test --list-tests` prints these for MSTest 2.1.
+    let list = "The following Tests are available:\n    Shop.CartTests.Adds\n    shows a name\n";
+    let error = Listing::parse(Runner::Dotnet, list).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "\"shows a name\" is not the full name of a .NET method; give the file of `dotnet vstest TESTS.dll \
+         --ListFullyQualifiedTests --ListTestsTargetPath:FILE`"
+    );
 }
 
 #[test]
