@@ -27,7 +27,7 @@ pub use answer::{
     StableState,
 };
 pub use evidence::runs_elsewhere;
-pub use gate::{BLOCKS_FROM, ByCause, Gate, action, cause, combined, gate};
+pub use gate::{BLOCKS_FROM, ByCause, CLEAR, Gate, action, cause, combined, gate};
 pub use joined::{FailureFilter, JoinedFailures, JoinedRun, joined_failures};
 pub use local::{LocalFailure, LocalFailures, LocalRun, local_failures};
 pub use report::{ReportFailures, report_failures};

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use assay_console::output;
 use assay_domain::{cause::Cause, test::TestName};
-use assay_explain::failures::{BLOCKS_FROM, action};
+use assay_explain::failures::{BLOCKS_FROM, CLEAR, action};
 use assay_flakiness::{
     any_mine,
     plan::reruns::{self, Limits, ProcessOf, RerunKind, RerunResults, Suspect},
@@ -192,14 +192,18 @@ impl Reruns {
                 failure.cause,
                 Cause::Unclear | Cause::ThisChange | Cause::EarlierOnBranch
             );
+            let others_are_clear = 1.0 - mine >= CLEAR;
             if suspect.in_mass_failure {
                 failure.cleared = passed_in_mass_failure && mine < 0.5;
                 if failure.cleared && is_mine_or_unclear {
                     failure.cause = Cause::Environment;
                 }
-            } else if has_passed(suspect) && failure.cause == Cause::Unclear && mine < 0.5 {
+            } else if has_passed(suspect) && failure.cause == Cause::Unclear && others_are_clear {
                 // It failed and passed on one revision.
                 failure.cause = Cause::Flake;
+            } else if !is_mine_or_unclear && !others_are_clear {
+                // A flake that fails alone is rare, so the reruns may speak for this change.
+                failure.cause = Cause::Unclear;
             }
         }
         let failed = self.judged.failed();
@@ -356,6 +360,27 @@ mod tests {
         assert_eq!(reruns.judged().failures[0].mine, 0.3);
         reruns.judge_again(Some(&run(vec![failure("pays", 0.0001)])));
         assert!(reruns.judged().failures[0].mine > 0.005);
+    }
+
+    #[test]
+    fn a_flake_of_the_server_is_unclear_if_the_reruns_speak_for_this_change() {
+        let by_server = || {
+            Some(run(vec![JudgedFailure {
+                cause: Cause::Flake,
+                ..failure("pays", 0.1)
+            }]))
+        };
+        for (fails, cause) in [(true, Cause::Unclear), (false, Cause::Flake)] {
+            let mut reruns = reruns(vec![failure("pays", 0.4)]);
+            for _ in 0..2 {
+                for round in reruns.next(BOUNDS) {
+                    reruns.record(&round, |_| Some(fails));
+                }
+            }
+            reruns.judge_again(by_server().as_ref());
+            let judged = reruns.judged();
+            assert_eq!(judged.failures[0].cause, cause, "{judged:?}");
+        }
     }
 
     /// Thirty failures with even chances, of which some are in a mass failure.

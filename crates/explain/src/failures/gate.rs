@@ -10,7 +10,7 @@ use assay_flakiness::{FailureCause, Probabilities, any_mine};
 use serde::Serialize;
 
 /// A cause below this probability is `unclear`.
-const CLEAR: f64 = 0.6;
+pub const CLEAR: f64 = 0.6;
 /// A run passes if the probability that its branch broke a test is below this.
 const PASSES_BELOW: f64 = 0.05;
 /// A run is blocked from this probability on.
