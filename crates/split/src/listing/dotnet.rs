@@ -8,6 +8,8 @@ use super::ListingError;
 /// VSTest's line before the tests that it indents.
 const HEADING: &str = "The following Tests are available:";
 const INDENT: &str = "    ";
+/// An error has at most this many characters of a name.
+const LONGEST: usize = 200;
 
 /// A unit and what follows it in the list: `(`, `<` or nothing.
 type Name<'a> = (&'a str, Option<char>);
@@ -21,7 +23,8 @@ pub(super) fn units(text: &str) -> Result<(Vec<String>, Suffixes), ListingError>
     let mut suffixes = Suffixes::default();
     let mut units = Vec::new();
     for line in names(text) {
-        let (unit, suffix) = unit(line).ok_or_else(|| ListingError::NotFull(line.to_owned()))?;
+        let (unit, suffix) =
+            unit(line).ok_or_else(|| ListingError::NotFull(line.chars().take(LONGEST).collect()))?;
         suffixes.0.entry(unit.to_owned()).or_default().insert(suffix);
         units.push(unit.to_owned());
     }
