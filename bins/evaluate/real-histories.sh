@@ -20,10 +20,6 @@ for history in gap-packages vllm-nightly; do
     "$evaluate" real --all --crowd 6 "$folder/$history/results.csv.gz" | sed -n 1,3p
   fi
 done
-if [ -f "$folder/vllm-nightly/results.csv.gz" ]; then
-  echo "vLLM, where 24 new failures are a crowd:"
-  "$evaluate" real --all --crowd 24 "$folder/vllm-nightly/results.csv.gz" | grep -A 1 "failed twice"
-fi
 if [ -f "$folder/dask-distributed/runs.csv" ]; then
   echo "== dask-distributed"
   "$evaluate" real --format dask "$folder/dask-distributed"

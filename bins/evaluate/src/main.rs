@@ -243,7 +243,7 @@ fn main() -> anyhow::Result<()> {
                 Format::Dask => load::dask(&path)?,
             };
             println!("{}", real::table(&history, all, crowd, thresholds));
-            println!("{}", daily::table(&history, all, crowd));
+            println!("{}", daily::table(&history, all));
         }
     }
     Ok(())

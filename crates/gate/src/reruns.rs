@@ -53,6 +53,8 @@ pub struct Reruns {
     failed: Vec<usize>,
     /// The same tests for the planner.
     suspects: Vec<Suspect>,
+    /// Their causes as the engine judges them.
+    causes: Vec<Cause>,
     times: u32,
 }
 
@@ -73,6 +75,7 @@ impl Reruns {
         seconds: impl Fn(&TestName, RerunKind) -> Option<f64>,
     ) -> Self {
         let failures = judged.failures.iter().enumerate();
+        let causes = judged.failed().map(|failure| failure.cause).collect();
         let (failed, suspects) = failures
             .filter(|(_, failure)| !failure.recovered)
             .map(|(index, failure)| {
@@ -95,6 +98,7 @@ impl Reruns {
             judged,
             failed,
             suspects,
+            causes,
             times: 0,
         }
     }
@@ -167,43 +171,40 @@ impl Reruns {
         let again = again.map_or(&[][..], |again| &again.failures);
         let by_server: HashMap<TestName, &JudgedFailure> =
             again.iter().map(|failure| (name_of(failure), failure)).collect();
-        for (suspect, index) in self.suspects.iter_mut().zip(&self.failed) {
+        let causes = self.causes.iter_mut();
+        for ((suspect, cause), index) in self.suspects.iter_mut().zip(causes).zip(&self.failed) {
             let Some(failure) = self.judged.failures.get_mut(*index) else {
                 continue;
             };
             if let Some(by_server) = by_server.get(&name_of(failure)) {
                 suspect.judged_by_engine(by_server.mine, by_server.lasting);
+                *cause = by_server.cause;
                 failure.cause = by_server.cause;
                 failure.explanation.clone_from(&by_server.explanation);
             }
         }
-        let has_passed = |suspect: &Suspect| suspect.results.passed() > 0;
-        let passed_in_mass_failure = self
-            .suspects
-            .iter()
-            .any(|suspect| suspect.in_mass_failure && has_passed(suspect));
+        let of_mass_failure = || self.suspects.iter().filter(|suspect| suspect.in_mass_failure);
+        let mass_failure_ran = of_mass_failure().any(|suspect| suspect.results.all() > 0);
+        let passed_in_mass_failure = of_mass_failure().any(|suspect| suspect.results.passed() > 0);
         let mines = reruns::mines_now(&self.suspects);
-        for ((suspect, index), mine) in self.suspects.iter().zip(&self.failed).zip(mines) {
+        let suspects = self.suspects.iter().zip(&self.causes);
+        for (((suspect, by_engine), index), mine) in suspects.zip(&self.failed).zip(mines) {
             let Some(failure) = self.judged.failures.get_mut(*index) else {
                 continue;
             };
             failure.mine = mine;
-            let is_mine_or_unclear = matches!(
-                failure.cause,
-                Cause::Unclear | Cause::ThisChange | Cause::EarlierOnBranch
-            );
-            let others_are_clear = 1.0 - mine >= CLEAR;
-            if suspect.in_mass_failure {
-                failure.cleared = passed_in_mass_failure && mine < 0.5;
-                if failure.cleared && is_mine_or_unclear {
-                    failure.cause = Cause::Environment;
-                }
-            } else if has_passed(suspect) && failure.cause == Cause::Unclear && others_are_clear {
+            let (has_passed, of_good_code) = match suspect.in_mass_failure {
+                true => (passed_in_mass_failure, Cause::Environment),
                 // It failed and passed on one revision.
-                failure.cause = Cause::Flake;
-            } else if !is_mine_or_unclear && !others_are_clear {
-                // A flake that fails alone is rare, so the reruns may speak for this change.
-                failure.cause = Cause::Unclear;
+                false => (suspect.results.passed() > 0, Cause::Flake),
+            };
+            failure.cleared = suspect.in_mass_failure && has_passed && mine < 0.5;
+            let ran = match suspect.in_mass_failure {
+                true => mass_failure_ran,
+                false => suspect.results.all() > 0,
+            };
+            if ran {
+                failure.cause = cause_after(*by_engine, mine, has_passed.then_some(of_good_code));
             }
         }
         let failed = self.judged.failed();
@@ -249,6 +250,20 @@ impl Reruns {
             seconds,
             mine: self.judged.mine,
         })
+    }
+}
+
+/// The cause of a test that ran again, by the engine's cause and P(this change broke it); `of_good_code` if it passed.
+fn cause_after(by_engine: Cause, mine: f64, of_good_code: Option<Cause>) -> Cause {
+    let is_mine = matches!(by_engine, Cause::ThisChange | Cause::EarlierOnBranch);
+    if mine >= CLEAR {
+        return if is_mine { by_engine } else { Cause::ThisChange };
+    }
+    match of_good_code {
+        _ if 1.0 - mine < CLEAR => Cause::Unclear,
+        Some(of_good_code) if is_mine || by_engine == Cause::Unclear => of_good_code,
+        None if is_mine => Cause::Unclear,
+        _ => by_engine,
     }
 }
 
@@ -363,21 +378,33 @@ mod tests {
     }
 
     #[test]
-    fn a_flake_of_the_server_is_unclear_if_the_reruns_speak_for_this_change() {
-        let by_server = || {
-            Some(run(vec![JudgedFailure {
-                cause: Cause::Flake,
-                ..failure("pays", 0.1)
-            }]))
-        };
-        for (fails, cause) in [(true, Cause::Unclear), (false, Cause::Flake)] {
+    fn the_cause_agrees_with_the_probability_after_the_reruns() {
+        let flake = Some(Cause::Flake);
+        assert_eq!(cause_after(Cause::Flake, 0.7, flake), Cause::ThisChange);
+        assert_eq!(cause_after(Cause::Environment, 0.5, None), Cause::Unclear);
+        assert_eq!(cause_after(Cause::ThisChange, 0.5, flake), Cause::Unclear);
+        assert_eq!(cause_after(Cause::ThisChange, 0.1, flake), Cause::Flake);
+        assert_eq!(
+            cause_after(Cause::EarlierOnBranch, 0.7, None),
+            Cause::EarlierOnBranch
+        );
+        assert_eq!(cause_after(Cause::BrokenBefore, 0.1, flake), Cause::BrokenBefore);
+    }
+
+    #[test]
+    fn a_flake_of_the_server_that_fails_again_is_of_this_change() {
+        for (fails, cause) in [(true, Cause::ThisChange), (false, Cause::Flake)] {
             let mut reruns = reruns(vec![failure("pays", 0.4)]);
             for _ in 0..2 {
                 for round in reruns.next(BOUNDS) {
                     reruns.record(&round, |_| Some(fails));
                 }
+                let by_server = JudgedFailure {
+                    cause: Cause::Flake,
+                    ..failure("pays", 0.1)
+                };
+                reruns.judge_again(Some(&run(vec![by_server])));
             }
-            reruns.judge_again(by_server().as_ref());
             let judged = reruns.judged();
             assert_eq!(judged.failures[0].cause, cause, "{judged:?}");
         }

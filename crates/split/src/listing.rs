@@ -41,8 +41,11 @@ pub enum ListingError {
         /// The command that writes such a list.
         command: &'static str,
     },
-    /// A name in a list of .NET is not the full one of a method.
-    #[error("{0:?} is not the full name of a .NET method; give the file of `{command}`", command = Runner::Dotnet.list_command())]
+    /// A line in a list of .NET is not the full name of a method that a filter can have.
+    #[error(
+        "{0:?} is not the full name of a .NET method of letters, digits and _.+`-' :/ (before any parameters); give the file of \
+         `{command}`", command = Runner::Dotnet.list_command()
+    )]
     NotFull(String),
 }
 

@@ -5,56 +5,45 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ListingError;
 
-/// VSTest's line before the tests that it indents.
-const HEADING: &str = "The following Tests are available:";
-const INDENT: &str = "    ";
 /// An error has at most this many characters of a name.
 const LONGEST: usize = 200;
+/// The characters of a name besides letters and digits. Others have a meaning in a filter, or for `dotnet test`.
+const PLAIN: &[char] = &['_', '.', '+', '`', '-', ' ', '\'', ':', '/'];
 
-/// A unit and what follows it in the list: `(`, `<` or nothing.
-type Name<'a> = (&'a str, Option<char>);
-
-/// What follows each unit in the list.
+/// What follows each unit in the list: `(` before parameters, `<` before types, or nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Suffixes(BTreeMap<String, BTreeSet<Option<char>>>);
 
-/// The units of a list, each name up to its first parameters. Reads what VSTest prints, and the file that it writes.
+/// The units of a list of full names: each name up to its first parameters or types. A displayed name is refused: no filter
+/// selects it, so its test would run on no machine.
 pub(super) fn units(text: &str) -> Result<(Vec<String>, Suffixes), ListingError> {
     let mut suffixes = Suffixes::default();
     let mut units = Vec::new();
-    for line in names(text) {
-        let (unit, suffix) =
-            unit(line).ok_or_else(|| ListingError::NotFull(line.chars().take(LONGEST).collect()))?;
+    let text = text.trim_start_matches('\u{feff}');
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let refused = || ListingError::NotFull(line.trim().chars().take(LONGEST).collect());
+        let (unit, suffix) = match line.find(['(', '<']) {
+            Some(end) => (
+                line.get(..end),
+                line.get(end..).and_then(|rest| rest.chars().next()),
+            ),
+            None => (Some(line), None),
+        };
+        let unit = unit.filter(|unit| is_full_name(unit)).ok_or_else(refused)?;
         suffixes.0.entry(unit.to_owned()).or_default().insert(suffix);
         units.push(unit.to_owned());
     }
     Ok((units, suffixes))
 }
 
-/// The lines that name tests: the indented ones below the heading, or all of a file without indented ones.
-fn names(text: &str) -> Vec<&str> {
-    let text = text.trim_start_matches('\u{feff}');
-    let below = text.split_once(HEADING).map_or(text, |(_, below)| below);
-    let indented: Vec<&str> = below
-        .lines()
-        .filter_map(|line| line.strip_prefix(INDENT))
-        .collect();
-    let lines = if indented.is_empty() {
-        below.lines().collect()
-    } else {
-        indented
-    };
-    let lines = lines.into_iter().map(str::trim);
-    lines.filter(|line| !line.is_empty()).collect()
-}
-
-fn unit(name: &str) -> Option<Name<'_>> {
-    let (unit, suffix) = match name.find(['(', '<']) {
-        Some(end) => (name.get(..end)?, name.get(end..)?.chars().next()),
-        None => (name, None),
-    };
-    let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.' | '+' | '`');
-    (unit.contains('.') && unit.chars().all(is_plain)).then_some((unit, suffix))
+/// Whether a name has a class and a method. VSTest indents the names that it displays.
+fn is_full_name(name: &str) -> bool {
+    let mut parts = name.split('.');
+    name.contains('.')
+        && parts.all(|part| !part.is_empty() && part.trim() == part)
+        && name
+            .chars()
+            .all(|char| char.is_alphanumeric() || PLAIN.contains(&char))
 }
 
 impl Suffixes {
@@ -70,12 +59,11 @@ impl Suffixes {
     }
 }
 
-/// The terms of a unit. Some frameworks display parameters that their full names lack.
+/// The terms of a unit: its name, and the beginning of its names with parameters.
 fn terms(unit: &str, suffix: Option<char>) -> impl Iterator<Item = String> {
-    let exact = (suffix != Some('<')).then(|| format!("FullyQualifiedName={unit}"));
     let prefix = suffix.map(|suffix| {
         let escape = if suffix == '(' { "\\" } else { "" };
         format!("FullyQualifiedName~{unit}{escape}{suffix}")
     });
-    exact.into_iter().chain(prefix)
+    std::iter::once(format!("FullyQualifiedName={unit}")).chain(prefix)
 }

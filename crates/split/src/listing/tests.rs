@@ -123,51 +123,57 @@ fn classes_of_surefire_by_their_files_or_names() {
 
 #[test]
 fn methods_of_dotnet_without_their_parameters() {
-    let list = "Test run for Shop.dll\nThe following Tests are available:\n    Shop.CartTests.Adds(count: 1)\n    \
-                Shop.CartTests.Adds(count: 2)\n    Shop.CartTests.Pays\n";
-    let timings = [
-        ("Shop.CartTests > Adds(count: 1)", None, 10),
-        ("Shop.CartTests > Adds(count: 2)", None, 20),
-    ];
-    let (selection, milliseconds, unknown) = whole(Runner::Dotnet, list, &timings);
-    assert_eq!(
-        selection,
-        "FullyQualifiedName=Shop.CartTests.Adds|FullyQualifiedName=Shop.CartTests.Pays|\
-         FullyQualifiedName~Shop.CartTests.Adds\\(\n"
-    );
-    assert_eq!((milliseconds, unknown), (60, 1));
-}
-
-#[test]
-fn the_file_of_vstest_with_parameters_of_classes() {
-    // VSTest 16.3 writes this for NUnit 3.12.
-    let list = "Shop.CartTests+Inner.Deep\nShop.MoreTests.Pairs(1,\"x y\")\nShop.SizedTests(3).Fits\n\
+    // VSTest 16.3 writes such a file for NUnit 3.12, with a mark of the byte order on some machines.
+    let list = "\u{feff}Shop.CartTests.Adds(1)\r\nShop.CartTests.Adds(2)\nShop.CartTests.Named two\n\
+                Shop.CartTests+Inner.Deep\nShop.MoreTests.Pairs(1,\"x y\")\nShop.SizedTests(3).Fits\n\
                 Shop.TypedTests<Int32>.Holds\nShop.TypedTests<String>.Keeps(1)\n";
     let timings = [
+        ("Shop.CartTests > Adds(1)", None, 10),
+        ("Shop.CartTests > Adds(2)", None, 20),
         ("Shop.CartTests+Inner > Deep", None, 1),
         ("Shop.MoreTests > Pairs(1,\"x y\")", None, 2),
         ("Shop.SizedTests(3) > Fits", None, 3),
         ("Shop.TypedTests<String> > Keeps(1)", None, 4),
     ];
     let (selection, milliseconds, unknown) = whole(Runner::Dotnet, list, &timings);
+    let names: Vec<&str> = selection.trim_end().split("|FullyQualifiedName").collect();
     assert_eq!(
-        selection,
-        "FullyQualifiedName=Shop.CartTests+Inner.Deep|FullyQualifiedName=Shop.MoreTests.Pairs|\
-         FullyQualifiedName=Shop.SizedTests|FullyQualifiedName~Shop.MoreTests.Pairs\\(|\
-         FullyQualifiedName~Shop.SizedTests\\(|FullyQualifiedName~Shop.TypedTests<\n"
+        names,
+        [
+            "FullyQualifiedName=Shop.CartTests+Inner.Deep",
+            "=Shop.CartTests.Adds",
+            "=Shop.CartTests.Named two",
+            "=Shop.MoreTests.Pairs",
+            "=Shop.SizedTests",
+            "=Shop.TypedTests",
+            "~Shop.CartTests.Adds\\(",
+            "~Shop.MoreTests.Pairs\\(",
+            "~Shop.SizedTests\\(",
+            "~Shop.TypedTests<",
+        ]
     );
-    assert_eq!((milliseconds, unknown), (10, 0));
+    // The one without a duration has the median of its folder.
+    assert_eq!((milliseconds, unknown), (43, 1));
 }
 
 #[test]
 fn a_displayed_name_of_dotnet_is_refused_so_that_no_test_is_left_out() {
-    // `dotnet test --list-tests` prints these for MSTest 2.1.
-    let list = "The following Tests are available:\n    Shop.CartTests.Adds\n    shows a name\n";
-    let error = Listing::parse(Runner::Dotnet, list).unwrap_err();
+    for list in [
+        // `dotnet test --list-tests`.
+        "The following Tests are available:\n    Shop.CartTests.Adds\n",
+        "    Shop.CartTests.Adds\n",
+        "Shop.CartTests.Adds\nshows a name\n",
+        "Shop..Adds\n",
+        "Shop.CartTests.Adds|Pays\n",
+    ] {
+        let error = Listing::parse(Runner::Dotnet, list).unwrap_err();
+        assert!(matches!(error, ListingError::NotFull(_)), "{error}");
+    }
+    let error = Listing::parse(Runner::Dotnet, "shows a name\n").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "\"shows a name\" is not the full name of a .NET method; give the file of `dotnet vstest TESTS.dll \
-         --ListFullyQualifiedTests --ListTestsTargetPath:FILE`"
+        "\"shows a name\" is not the full name of a .NET method of letters, digits and _.+`-' :/ (before any parameters); \
+         give the file of `dotnet vstest TESTS.dll --ListFullyQualifiedTests --ListTestsTargetPath:FILE`"
     );
 }
 
