@@ -65,11 +65,12 @@ pub(crate) fn table(history: &History, all: bool) -> String {
     let middle = Timestamp::from_unix_ms(i64::midpoint(first.unix_ms(), last.unix_ms()));
     let from = if all { first } else { middle };
     let future = by_test(history, from, last);
+    let starts = starts_by_chain(history);
     let mut counts = Counts::default();
     let mut before: BTreeMap<u32, (VerdictStatus, Evidence)> = BTreeMap::new();
     let mut now = from.plus_days(14);
     while now <= last {
-        before = counts.judge(history, now, &future, &before);
+        before = counts.judge(history, now, &future, &starts, &before);
         now = now.plus_days(1);
     }
     counts.text() + &calibration(history, from, &future)
@@ -99,10 +100,10 @@ impl Counts {
         history: &History,
         now: Timestamp,
         future: &[Vec<TestResult>],
+        starts: &BTreeMap<Chain, Vec<Timestamp>>,
         before: &BTreeMap<u32, (VerdictStatus, Evidence)>,
     ) -> BTreeMap<u32, (VerdictStatus, Evidence)> {
         let results = by_test(history, now.plus_days(-14), now);
-        let starts = starts_by_chain(history, now);
         let mut today = BTreeMap::new();
         for verdict in Engine::default().verdicts(history, now) {
             let place = usize::try_from(verdict.test).unwrap_or(usize::MAX);
@@ -161,7 +162,8 @@ impl Counts {
                 let still_runs = |chain: &Chain| {
                     let starts = starts.get(chain).into_iter().flatten();
                     let last = last.get(chain).and_then(|results| start(results.last()?));
-                    starts.filter(|later| Some(**later) > last).count() < NEWEST
+                    let later = starts.filter(|start| Some(**start) > last && **start <= now);
+                    later.count() < NEWEST
                 };
                 if red.iter().any(|(chain, _)| still_runs(chain)) {
                     self.still_running.add(is_broken, longest, lasts);
@@ -191,10 +193,10 @@ impl Counts {
     }
 }
 
-/// When the runs of each chain started, until `now`.
-fn starts_by_chain(history: &History, now: Timestamp) -> BTreeMap<Chain, Vec<Timestamp>> {
+/// When the runs of each chain started.
+fn starts_by_chain(history: &History) -> BTreeMap<Chain, Vec<Timestamp>> {
     let mut starts: BTreeMap<Chain, Vec<Timestamp>> = BTreeMap::new();
-    for observed in history.runs.iter().filter(|run| run.run.started_at <= now) {
+    for observed in &history.runs {
         let chain = (observed.run.branch.clone(), Arc::clone(&observed.run.variant));
         starts.entry(chain).or_default().push(observed.run.started_at);
     }

@@ -224,7 +224,7 @@ impl Listing {
             Runner::Jest | Runner::Vitest => test.file_path.iter().cloned().collect(),
             Runner::Dotnet => {
                 let method = test.name.replacen(" > ", ".", 1);
-                vec![method.split(['(', '<']).next().unwrap_or_default().to_owned()]
+                vec![dotnet::without_parameters(&method).0.to_owned()]
             }
         }
     }

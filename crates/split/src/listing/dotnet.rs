@@ -21,19 +21,20 @@ pub(super) fn units(text: &str) -> Result<(Vec<String>, Suffixes), ListingError>
     let mut units = Vec::new();
     let text = text.trim_start_matches('\u{feff}');
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let refused = || ListingError::NotFull(line.trim().chars().take(LONGEST).collect());
-        let (unit, suffix) = match line.find(['(', '<']) {
-            Some(end) => (
-                line.get(..end),
-                line.get(end..).and_then(|rest| rest.chars().next()),
-            ),
-            None => (Some(line), None),
-        };
-        let unit = unit.filter(|unit| is_full_name(unit)).ok_or_else(refused)?;
+        let (unit, suffix) = without_parameters(line);
+        if !is_full_name(unit) {
+            return Err(ListingError::NotFull(line.trim().chars().take(LONGEST).collect()));
+        }
         suffixes.0.entry(unit.to_owned()).or_default().insert(suffix);
         units.push(unit.to_owned());
     }
     Ok((units, suffixes))
+}
+
+/// A name up to its first parameters or types, and what follows: `(`, `<` or nothing.
+pub(super) fn without_parameters(name: &str) -> (&str, Option<char>) {
+    let (unit, rest) = name.split_at(name.find(['(', '<']).unwrap_or(name.len()));
+    (unit, rest.chars().next())
 }
 
 /// Whether a name has a class and a method. VSTest indents the names that it displays.
