@@ -53,7 +53,8 @@ pub struct TestTiming {
     pub test_name: String,
     /// The stored file of the test.
     pub file_path: Option<String>,
-    /// The median duration of its final attempts in milliseconds. Of an even number, it is the lower middle one.
+    /// The median duration of its final attempts in milliseconds, also of skipped ones, which may be expected failures. Of
+    /// an even number, it is the lower middle one.
     pub duration_ms: u64,
 }
 

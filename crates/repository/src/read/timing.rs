@@ -49,7 +49,8 @@ pub(crate) fn find(
         runs.iter().map(|run| run.started_at).max(),
         runs.iter().map(|run| run.started_at).min(),
     ) {
-        let passed = status_code(AttemptStatus::Passed);
+        // An expected failure is stored as skipped, and it takes time.
+        let timed = [AttemptStatus::Passed, AttemptStatus::Skipped].map(status_code);
         result_block::for_each_of_runs(
             connection,
             project.id.0,
@@ -58,7 +59,7 @@ pub(crate) fn find(
             |result| {
                 let milliseconds = result.duration_ms.and_then(|ms| u64::try_from(ms).ok());
                 if let (true, Some(milliseconds), Ok(test)) =
-                    (result.status == passed, milliseconds, count(result.test))
+                    (timed.contains(&result.status), milliseconds, count(result.test))
                 {
                     durations
                         .entry(joins.current(test))

@@ -13,9 +13,13 @@ use assay_domain::{
 
 use crate::fixture::*;
 
-/// A report on main in which `pays` took this long.
+/// A report on main in which `pays` passed and took this long.
 fn timed(run_key: &str, before_now_ms: i64, duration_ms: u64) -> Recording {
-    let mut attempt = attempt(AttemptStatus::Passed, "");
+    timed_as(AttemptStatus::Passed, run_key, before_now_ms, duration_ms)
+}
+
+fn timed_as(status: AttemptStatus, run_key: &str, before_now_ms: i64, duration_ms: u64) -> Recording {
+    let mut attempt = attempt(status, "");
     attempt.attempt.duration_ms = Some(duration_ms);
     let mut attempts = Executions::with_capacity(1);
     attempts.push([attempt]);
@@ -61,6 +65,28 @@ fn the_median_is_of_the_newest_ten_passed_runs_of_the_stable_branch() {
     assert_eq!(numbers, [12, 11, 10, 9, 8, 7, 6, 5, 4, 3]);
     assert_eq!(durations(&timings), [("pays", 14)]);
     assert_eq!(timings.tests[0].file_path.as_deref(), Some("cart.spec.ts"));
+}
+
+#[test]
+fn an_expected_failure_takes_its_time_and_a_skipped_test_none() {
+    let world = World::new();
+    for (number, duration) in [2_800, 2_900, 3_000].into_iter().enumerate() {
+        let age = (20 - number as i64) * HOUR;
+        let run = timed_as(AttemptStatus::Skipped, &format!("run {number}"), age, duration);
+        world.import(&run.test("passes", "p"));
+    }
+    assert_eq!(
+        durations(&timings(&world, NOW.plus_ms(1))),
+        [("passes", 100), ("pays", 2_900)]
+    );
+    for number in 3..7 {
+        let age = (20 - number) * HOUR;
+        world.import(&timed_as(AttemptStatus::Skipped, &format!("run {number}"), age, 0).test("passes", "p"));
+    }
+    assert_eq!(
+        durations(&timings(&world, NOW.plus_ms(1))),
+        [("passes", 100), ("pays", 0)]
+    );
 }
 
 #[test]
