@@ -314,12 +314,15 @@ impl BurnedFailure {
 mod tests {
     use std::path::PathBuf;
 
-    use assay_domain::cause::{Action, Cause};
+    use assay_domain::cause::Action;
     use assay_reports::{Format, SourceFile};
     use assay_runners::{Runner, selection::Selection};
 
     use super::*;
-    use crate::{judged::JudgedFailure, selector::NotSelected};
+    use crate::{
+        judged::{JudgedFailure, fixture::flake},
+        selector::NotSelected,
+    };
 
     const TESTS: [(&str, &str); 3] = [
         ("cart > pays", "cart.py"),
@@ -372,20 +375,10 @@ mod tests {
             self.sent
                 .push(tests.iter().map(|test| test.name.clone()).collect());
             let failure = |test: &TestName| JudgedFailure {
-                test_name: test.name.clone(),
                 file_path: test.file_path.clone(),
                 recovered: true,
-                cause: Cause::Flake,
-                mine: 0.0,
-                lasting: 0.0,
-                in_mass_failure: false,
-                cleared: false,
-                explanation: String::new(),
-                broken_on_stable: false,
                 known_as_flaky: self.known,
-                runs_elsewhere: 0,
-                same_error: 1,
-                first_failed_at: None,
+                ..flake(&test.name)
             };
             Ok(JudgedRun {
                 mine: 0.0,

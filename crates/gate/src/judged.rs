@@ -11,6 +11,9 @@ use assay_domain::{
 use serde::Deserialize;
 use serde_json::Value;
 
+#[cfg(test)]
+pub(crate) mod fixture;
+
 /// A server's answer has no causes of the failures.
 #[derive(Debug, thiserror::Error)]
 pub enum Unexplained {

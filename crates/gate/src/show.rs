@@ -237,26 +237,13 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use assay_domain::cause::Cause;
-
     use super::*;
+    use crate::judged::fixture::flake;
 
     fn decision(name: &str, count: usize) -> Decision {
         let failure = JudgedFailure {
-            test_name: name.to_owned(),
             file_path: Some("a/b.ts".to_owned()),
-            recovered: false,
-            cause: Cause::Flake,
-            mine: 0.01,
-            lasting: 0.0,
-            in_mass_failure: false,
-            cleared: false,
-            explanation: "Failed in 4 of 120 runs on good code".to_owned(),
-            broken_on_stable: false,
-            known_as_flaky: false,
-            runs_elsewhere: 9,
-            same_error: 1,
-            first_failed_at: None,
+            ..flake(name)
         };
         Decision {
             outcome: GateOutcome::Blocked,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::judged::fixture;
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_793_520_000_000);
 
@@ -16,20 +17,8 @@ fn rules() -> Rules {
 
 fn flake() -> JudgedFailure {
     JudgedFailure {
-        test_name: "cart > odd".to_owned(),
-        file_path: Some("tests/cart.test.ts".to_owned()),
-        recovered: false,
-        cause: Cause::Flake,
-        mine: 0.01,
-        lasting: 0.0,
-        in_mass_failure: false,
-        cleared: false,
-        explanation: "Failed in 4 of 120 runs on good code".to_owned(),
-        broken_on_stable: false,
-        known_as_flaky: false,
-        runs_elsewhere: 40,
-        same_error: 1,
         first_failed_at: Some(NOW.plus_days(-10)),
+        ..fixture::flake("cart > odd")
     }
 }
 

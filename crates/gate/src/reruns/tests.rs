@@ -1,23 +1,15 @@
 use assay_domain::cause::Action;
 
 use super::*;
+use crate::judged::fixture::flake;
 
 fn failure(name: &str, mine: f64) -> JudgedFailure {
     JudgedFailure {
-        test_name: name.to_owned(),
         file_path: Some("cart.test.js".to_owned()),
-        recovered: false,
         cause: Cause::Unclear,
         mine,
-        lasting: 0.0,
-        in_mass_failure: false,
-        cleared: false,
         explanation: "Passed in all 41 runs on main and failed on this revision".to_owned(),
-        broken_on_stable: false,
-        known_as_flaky: false,
-        runs_elsewhere: 41,
-        same_error: 1,
-        first_failed_at: None,
+        ..flake(name)
     }
 }
 

@@ -180,17 +180,17 @@ fn check(world: &World, events: &[Event]) {
 #[test]
 fn imports_and_reads_continue_during_pruning() {
     let world = World::new();
-    for index in 0..60 {
+    for index in 0..200 {
         // Over the 13 weeks before the limit of the retention and the 10 days after it.
-        let old = report(&format!("old {index}")).at(80 * DAY + index * 40 * HOUR);
+        let old = report(&format!("old {index}")).at(80 * DAY + index * 12 * HOUR);
         world.import(
             &old.test("x", "fp")
                 .test("y", "p")
                 .test(&format!("only {index}"), "f"),
         );
     }
-    let remaining = (0..60)
-        .filter(|index| 80 * DAY + index * 40 * HOUR <= 90 * DAY)
+    let remaining = (0..200)
+        .filter(|index| 80 * DAY + index * 12 * HOUR <= 90 * DAY)
         .count();
     let is_done = AtomicBool::new(false);
     let imported = thread::scope(|scope| {
