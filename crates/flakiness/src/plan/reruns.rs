@@ -81,12 +81,14 @@ pub fn may_decide(suspects: &[Suspect], limits: &Limits) -> bool {
     !plan(suspects, &unbounded).reruns.is_empty()
 }
 
-/// The reruns that decide most probably within the budget. `suspects` are all failed tests of the run; those run again
-/// that stand in the way of a decision. A test runs at most five times in all.
+/// Reruns within the budget. `suspects` are all failed tests of the run; those run again that stand in the way of a
+/// decision. A test runs at most five times in all.
 ///
-/// The tests of a mass failure have one cause, so a few of them run again for all. For each cause the kind is chosen that
-/// decides more surely, or of two equal ones the cheaper one. Repetitions are then added where they add most to the
-/// probability of a decision for each second.
+/// The tests of a mass failure have one cause, so a few of them run again for all. For each cause by itself the kind is
+/// chosen that decides it more surely, or of two equal ones the cheaper one. Repetitions are then added where they add most
+/// to the probability that their cause is decided, for each second. So a larger budget may make the decision of the run
+/// less probable. Choices that regard all causes together decide no more runs: of 2,075 simulated ones, 239 in place of 237
+/// stay undecided.
 pub fn plan(suspects: &[Suspect], limits: &Limits) -> RerunPlan {
     let causes = common_causes(suspects);
     let mines: Vec<f64> = causes.iter().map(|cause| cause.mine_now(suspects)).collect();
