@@ -191,6 +191,11 @@ impl ServedWorld {
         Self::started_by(Server::start_with_front, environment)
     }
 
+    /// The same with the listener for reports.
+    pub fn with_ingest(environment: &[(&str, &str)]) -> Self {
+        Self::started_by(Server::start_with_ingest, environment)
+    }
+
     /// The same with everything on one address.
     pub fn on_one_address(environment: &[(&str, &str)]) -> Self {
         Self::started_by(Server::start_on_one_address, environment)

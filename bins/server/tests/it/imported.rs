@@ -1,4 +1,4 @@
-//! A generated history, imported by the real command line.
+//! A generated history, imported by the real command line or sent over HTTP.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,12 +9,15 @@ use std::{
 use assay_testkit::{ServedWorld, text, wire::escape};
 use serde_json::Value;
 
-use crate::generated_history::{GeneratedHistory, STABLE, identity, instant};
+use crate::{
+    generated_history::{GeneratedHistory, STABLE, identity, instant},
+    ingest,
+};
 
 /// A test by name and file.
 pub(crate) type Test = (String, String);
 
-/// A history in a served database, with the reports that were imported.
+/// A history in a served database, with the reports that were stored.
 pub(crate) struct ImportedHistory {
     pub(crate) world: ServedWorld,
     pub(crate) history: GeneratedHistory,
@@ -25,11 +28,25 @@ pub(crate) struct ImportedHistory {
 }
 
 impl ImportedHistory {
-    /// Imports a history that ends now, run by run, with shards in any order.
+    /// Stores a history that ends now, run by run, with shards in any order: by the command line, or over HTTP with the
+    /// fields that a report does not contain.
     pub(crate) fn new(seed: u64, full: bool) -> Self {
         let now = (time::OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000) as i64;
+        let world = ServedWorld::with_ingest(&[]);
+        let key = full.then(|| {
+            let create = [
+                "key",
+                "create-ingest",
+                "--project",
+                "web",
+                "--name",
+                "history",
+                "--backfill",
+            ];
+            text(&world.cli.json(&create)["key"])
+        });
         let mut imported = Self {
-            world: ServedWorld::new(),
+            world,
             history: GeneratedHistory::new(seed, now, full),
             run_ids: Vec::new(),
             files: BTreeMap::new(),
@@ -42,7 +59,7 @@ impl ImportedHistory {
                     .cli
                     .json(&["project", "set", "web", "--stable-branch", STABLE]);
             }
-            imported.import(number, full);
+            imported.store(number, key.as_deref());
         }
         imported
     }
@@ -52,7 +69,7 @@ impl ImportedHistory {
         self.world.folder.path().join("reports")
     }
 
-    fn import(&mut self, number: usize, full: bool) {
+    fn store(&mut self, number: usize, key: Option<&str>) {
         let run = &self.history.runs[number];
         let mut order: Vec<usize> = (0..run.parts.len()).collect();
         // A late first shard must not change the result.
@@ -63,31 +80,50 @@ impl ImportedHistory {
         for index in order {
             let name = format!("run-{number:03}-{index}.json");
             let path = self.reports().join(&name);
-            fs::write(&path, run.report(index).to_string()).unwrap();
-            let mut arguments: Vec<String> = ["import", "--project", "web", path.to_str().unwrap()]
-                .map(str::to_owned)
-                .to_vec();
-            if full {
-                arguments.extend(["--run-key".to_owned(), format!("build-{}", run.build)]);
-            }
-            let flags = [
-                ("--suite", run.suite.map(str::to_owned)),
-                ("--tested-revision", run.tested_revision.clone()),
-                ("--pr", run.pull_request.map(|number| number.to_string())),
-            ];
-            for (flag, value) in flags {
-                if let Some(value) = value {
-                    arguments.extend([flag.to_owned(), value]);
+            let report = run.report(index).to_string();
+            fs::write(&path, &report).unwrap();
+            let answer = match key {
+                None => {
+                    let path = path.to_str().unwrap();
+                    let answer = self.world.cli.json(&["import", "--project", "web", path]);
+                    assert_eq!(answer["changed"], true, "{name}");
+                    answer
                 }
-            }
-            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            let answer = self.world.cli.json(&arguments);
-            assert_eq!(answer["changed"], true, "{name}");
+                Some(key) => {
+                    let mut fields = vec![("runKey", format!("build-{}", run.build))];
+                    fields.extend(run.suite.map(|suite| ("suite", suite.to_owned())));
+                    fields.extend(
+                        run.tested_revision
+                            .clone()
+                            .map(|tested| ("testedRevision", tested)),
+                    );
+                    fields.extend(run.pull_request.map(|number| ("pullRequest", number.to_string())));
+                    self.send(key, &fields, (&name, report.as_bytes()))
+                }
+            };
             assert_eq!(answer["runNumber"], number + 1, "{name}");
             run_id = text(&answer["runId"]);
             self.files.insert(name, run_id.clone());
         }
         self.run_ids.push(run_id);
+    }
+
+    fn send(&self, key: &str, fields: &[(&str, String)], report: (&str, &[u8])) -> Value {
+        let fields: Vec<(&str, &str)> = fields
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let authorization = format!("Bearer {key}");
+        let answer = self.world.server.ingest().post(
+            "/ingest/v1/reports",
+            &[
+                ("Authorization", &authorization),
+                ("Content-Type", &ingest::of_form()),
+            ],
+            &ingest::form(&fields, &[report]),
+        );
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()
     }
 
     /// Every test in a run.
