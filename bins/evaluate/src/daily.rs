@@ -230,11 +230,12 @@ fn proves(next: &[bool]) -> Option<bool> {
 }
 
 /// The probability that the code broke a test, at each first failure of the stable branch, and whether the test failed
-/// three times in a row.
+/// three times in a row. Also what came of failures on several variants.
 fn calibration(history: &History, from: Timestamp, future: &[Vec<TestResult>]) -> String {
     let engine = Engine::default();
     let texts = ErrorTexts::new();
     let mut bands = Bands::default();
+    let (mut passed_again, mut kept_failing, mut next_window) = (0_u32, 0_u32, from);
     let mut first_failures: BTreeMap<i32, Vec<(usize, u32, bool)>> = BTreeMap::new();
     for (test, results) in (0..).zip(future) {
         let mut by_chain: BTreeMap<&Chain, Vec<&TestResult>> = BTreeMap::new();
@@ -262,7 +263,14 @@ fn calibration(history: &History, from: Timestamp, future: &[Vec<TestResult>]) -
         if now < from.plus_days(14) {
             continue;
         }
-        for cause in engine.causes_of_run(history, &texts, number, Knowledge::AtTheTime, now) {
+        let causes = engine.causes_of_run(history, &texts, number, Knowledge::AtTheTime, now);
+        if let Some(cause) = causes.first().filter(|_| now >= next_window) {
+            let shared = cause.facts.shared_streaks;
+            passed_again += shared.all - shared.lasted;
+            kept_failing += shared.lasted;
+            next_window = now.plus_days(14);
+        }
+        for cause in causes {
             let known = failures
                 .iter()
                 .find(|(index, test, _)| (*index, *test) == (cause.run_index, cause.test));
@@ -279,5 +287,10 @@ fn calibration(history: &History, from: Timestamp, future: &[Vec<TestResult>]) -
             "  below {end:.2}: {count:>6} failures, mean {mean:.3}, lasted {share:.3}"
         );
     }
+    let _ = writeln!(
+        text,
+        "revisions that began failures on several variants, in windows of 14 days that do not overlap: \
+         {passed_again} after which the tests passed again soon, {kept_failing} after which they kept failing"
+    );
     text
 }

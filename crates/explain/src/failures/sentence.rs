@@ -241,30 +241,31 @@ impl CauseSentences<'_> {
         })
     }
 
-    /// A failure of the stable branch on several variants, and what came of others.
-    fn on_several_variants(&self) -> Option<String> {
+    /// A failure on some variants of the stable branch, and what came of others; elsewhere, that the cause is unknown.
+    fn outside_of_the_code(&self) -> String {
         let facts = self.facts;
         let (failed, ran) = facts.variants;
-        if !facts.on_stable || failed < 2 {
-            return None;
+        if !facts.on_stable || ran < 2 {
+            return "Something outside of the code changed".to_owned();
         }
         let shared = facts.shared_streaks;
         // With hindsight, and from the third failure in a row on, this failure is one of them.
         let is_counted = self.knowledge == Knowledge::Hindsight || facts.stable_streak >= 3;
-        let others = if shared.all == 0 || is_counted {
-            String::new()
-        } else {
-            let revisions = if shared.all == 1 { "revision" } else { "revisions" };
-            format!(
-                "; such failures began at {} earlier {revisions}{}, and lasted after {} of them",
-                shared.all,
-                self.on_stable(),
-                shared.lasted
-            )
+        let others = match shared.all {
+            _ if is_counted || failed < 2 => String::new(),
+            // A second failure in a row makes a pass less probable.
+            0 if facts.stable_streak >= 2 => String::new(),
+            0 => "; in other projects most such failures passed again within two runs".to_owned(),
+            all => {
+                let revisions = if all == 1 { "revision" } else { "revisions" };
+                format!(
+                    "; failures on several variants began at {all} earlier {revisions}{}, and lasted after {} of them",
+                    self.on_stable(),
+                    shared.lasted
+                )
+            }
         };
-        Some(format!(
-            "Failed on this revision on {failed} of {ran} variants{others}"
-        ))
+        format!("Something outside of the code failed it on {failed} of {ran} variants{others}")
     }
 
     fn environment(&self) -> String {
@@ -289,17 +290,13 @@ impl CauseSentences<'_> {
             .map(|here| here.run.started_at);
         let elsewhere = self.run(facts.failed_elsewhere).zip(here);
         let Some((run, here)) = elsewhere else {
-            let passed = self
-                .run(facts.passed_on_revision)
-                .map_or_else(String::new, |run| {
-                    format!(": the same revision passed in run {}", run.number)
-                });
-            if passed.is_empty()
-                && let Some(sentence) = self.on_several_variants()
-            {
-                return sentence;
-            }
-            return format!("Something outside of the code changed{passed}");
+            return match self.run(facts.passed_on_revision) {
+                Some(run) => format!(
+                    "Something outside of the code changed: the same revision passed in run {}",
+                    run.number
+                ),
+                None => self.outside_of_the_code(),
+            };
         };
         let branch = run.branch.as_deref().unwrap_or("another branch");
         let elsewhere = &self.elsewhere;
@@ -406,103 +403,4 @@ fn uncapitalized(sentence: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use assay_domain::{
-        cause::Knowledge,
-        observation::{Bitmap, Failure, History, RunEnding, RunFacts, RunObservations},
-        timestamp::{DAY_MS, Timestamp},
-    };
-    use assay_flakiness::{Diagnose as _, Engine, ErrorTexts};
-
-    use super::explanation;
-
-    /// Forty runs of `main`, four a day; the test of the same number failed in each of the `failing` ones. Then test 0
-    /// fails.
-    fn sentence(failing: u32, branch: Option<&str>, knowledge: Knowledge) -> String {
-        sentence_on(&[""], failing, branch, knowledge)
-    }
-
-    /// The same, where the tests fail on all these variants.
-    fn sentence_on(variants: &[&str], failing: u32, branch: Option<&str>, knowledge: Knowledge) -> String {
-        let run = |number: u32, variant: &str| {
-            let mut present = Bitmap::default();
-            (0..100).for_each(|test| present.insert(test));
-            let is_failing = number == 41 || (1..=failing).contains(&number);
-            let failure = is_failing.then_some(Failure {
-                test: number % 41,
-                recovered: false,
-                failed_attempts: 1,
-                lost_ms: None,
-            });
-            RunObservations {
-                other_names: Vec::new(),
-                run: RunFacts {
-                    id: format!("run-{number}").into(),
-                    number: i32::try_from(number).unwrap(),
-                    started_at: Timestamp::from_unix_ms(i64::from(number) * DAY_MS / 4),
-                    branch: branch.map(Into::into),
-                    revision: Some(format!("{number:08}").into()),
-                    variant: variant.into(),
-                },
-                present,
-                skipped: Bitmap::default(),
-                untimed: Bitmap::default(),
-                failures: failure.into_iter().collect(),
-                ending: RunEnding::default(),
-                repeated: Vec::new(),
-            }
-        };
-        let history = History {
-            stable_branch: "main".into(),
-            tests: 100,
-            runs: (1..=41)
-                .flat_map(|number| variants.iter().map(move |variant| run(number, variant)))
-                .collect(),
-        };
-        let now = history.runs.last().unwrap().run.started_at;
-        let causes = Engine::default().causes_of_run(&history, &ErrorTexts::new(), 41, knowledge, now);
-        explanation(&history, &causes[0], knowledge)
-    }
-
-    #[test]
-    fn a_first_failure_of_main_is_put_beside_the_earlier_ones() {
-        let first = "First failure after 40 passed runs; outside of mass failures";
-        let streaks = |failing| sentence(failing, Some("main"), Knowledge::AtTheTime);
-        assert_eq!(
-            streaks(12),
-            format!("{first}, 0 of 12 failing streaks of all tests on main lasted three runs")
-        );
-        assert_eq!(
-            streaks(1),
-            format!("{first}, 0 of 1 failing streak of all tests on main lasted three runs")
-        );
-        assert_eq!(
-            sentence(12, None, Knowledge::AtTheTime),
-            format!("{first}, 0 of 12 failing streaks of all tests lasted three runs")
-        );
-    }
-
-    #[test]
-    fn a_failure_of_main_on_all_variants_is_put_beside_the_earlier_ones() {
-        let on_three = |failing| {
-            let variants = ["linux", "mac", "windows"];
-            sentence_on(&variants, failing, Some("main"), Knowledge::AtTheTime)
-        };
-        // Run 1 has no revision before it.
-        assert_eq!(
-            on_three(12),
-            "Failed on this revision on 3 of 3 variants; such failures began at 11 earlier revisions on main, and lasted after 0 \
-             of them"
-        );
-        assert_eq!(
-            on_three(0),
-            "Passed in all 40 runs on main before and failed on this revision on 3 of 3 variants"
-        );
-    }
-
-    #[test]
-    fn with_hindsight_no_streaks_are_counted() {
-        let sentence = sentence(12, Some("main"), Knowledge::Hindsight);
-        assert_eq!(sentence, "No other failure in 40 runs on good code");
-    }
-}
+mod tests;

@@ -212,7 +212,7 @@ fn stable_branch(rows: &[Row]) -> StableBranch {
                 .values()
                 .filter(|(tests, kept_failing)| 2 * kept_failing >= *tests)
                 .count() as f64;
-            (0.5 + revisions.len() as f64 - lasting) / (1.0 + lasting)
+            (1.0 + revisions.len() as f64 - lasting) / (0.5 + lasting)
         } else {
             0.0
         },
@@ -304,12 +304,13 @@ fn one_rate(
     other: f64,
     learned: Option<&StableBranch>,
 ) -> (f64, Vec<Six>) {
-    // The shares of each chain: this (n), earlier (e), before (i), drift (r), outage (o), good. The good share is stored,
-    // because 1 minus the others would have no correct digits where it is tiny.
-    let mut shares: BTreeMap<(String, Option<String>), [f64; 6]> = BTreeMap::new();
+    // The shares of each chain: this (n), earlier (e), before (i), drift (r), outage that began with this revision (o) or
+    // an earlier one (q), good. The good share is stored, because 1 minus the others would have no correct digits where it
+    // is tiny.
+    let mut shares: BTreeMap<(String, Option<String>), [f64; 7]> = BTreeMap::new();
     let mut log = 0.0;
-    // Flake, crowd, drift, before, earlier, this, outage.
-    let mut parts: Vec<[f64; 7]> = Vec::new();
+    // Flake, crowd, drift, before, earlier, this, outage of this revision, outage of an earlier one.
+    let mut parts: Vec<[f64; 8]> = Vec::new();
     let mut steps = Vec::new();
     for (index, here) in results.iter().enumerate() {
         let chain = (here.variant.clone(), here.branch.clone());
@@ -326,7 +327,7 @@ fn one_rate(
         let m = if stable {
             0.0
         } else {
-            base.map_or(0.0, |s| 0.7 * s.iter().take(5).sum::<f64>())
+            base.map_or(0.0, |s| 0.7 * s.iter().take(6).sum::<f64>())
         };
         let (usually_breaks, stable_mends) = here.row.stable_rates;
         let stable_breaks = usually_breaks * learned.map_or(1.0, |learned| learned.breaks);
@@ -364,11 +365,16 @@ fn one_rate(
                 merged = true;
             }
         }
-        // The sibling's breakage and outage that this result shares. A test that is new on a stable variant shares any.
+        // The sibling's breakage and outage that this result shares. A test that is new on a stable variant shares the
+        // earlier ones too.
         let shared = sibling.map(|sibling| {
-            let [n, _, i, _, o, _] =
+            let [n, _, i, _, o, q, _] =
                 shares[&(before[sibling].variant.clone(), before[sibling].branch.clone())];
-            (n + if stable && last_here.is_none() { i } else { 0.0 }, o)
+            if stable && last_here.is_none() {
+                (n + i, o + q)
+            } else {
+                (n, o)
+            }
         });
         let apart_ms = last_here.map_or(0, |last| here.row.at - last.row.at);
         let days = (apart_ms as f64 / DAY_MS).clamp(0.0, 1.0);
@@ -416,15 +422,15 @@ fn one_rate(
             1 => f64::min(0.3, 2.0 * other),
             _ => f64::min(0.3, 6.0 * other),
         };
-        let [n, e, i, r, o, good] = shares
+        let [n, e, i, r, o, q, good] = shares
             .get(&chain)
             .copied()
-            .unwrap_or([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+            .unwrap_or([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
         let was_broken = n + e + i + r;
-        // This, earlier, before, drift, outage; P(still broken); P(broken now) and P(an outage begins) of good code.
-        let predict = |(h, begins): (f64, f64)| -> ([f64; 5], f64, f64, f64) {
+        // This, earlier, before, drift, the two outages; P(still broken); P(broken now) and P(an outage begins) of good code.
+        let predict = |(h, begins): (f64, f64)| -> ([f64; 6], f64, f64, f64) {
             match last_here {
-                None if stable => ([0.0, 0.0, h, begins, 0.0], 1.0, h + begins, 0.0),
+                None if stable => ([0.0, 0.0, h, 0.0, 0.0, begins], 1.0, h + begins, 0.0),
                 None => {
                     let mut n = if sibling.is_some() {
                         h
@@ -433,7 +439,7 @@ fn one_rate(
                     } * (1.0 - m);
                     n += (1.0 - n - m) * x;
                     let drift = (1.0 - n - m) * d;
-                    ([n, 0.0, m, drift, 0.0], n + m + drift, n + m + drift, 0.0)
+                    ([n, 0.0, m, drift, 0.0, 0.0], n + m + drift, n + m + drift, 0.0)
                 }
                 Some(last) if last.row.revision == here.row.revision => {
                     let breaks = drifts;
@@ -444,7 +450,8 @@ fn one_rate(
                     };
                     let this = 0.998 * n + breaks * own * good;
                     let drift = 0.998 * r + breaks * (1.0 - own) * good;
-                    ([this, 0.998 * e, 0.998 * i, drift, 0.3 * o], 0.998, breaks, 0.0)
+                    let next = [this, 0.998 * e, 0.998 * i, drift, 0.3 * o, 0.3 * q];
+                    (next, 0.998, breaks, 0.0)
                 }
                 Some(_) => {
                     let k = if stable {
@@ -463,19 +470,19 @@ fn one_rate(
                     } else {
                         (k * (e + n), k * i + good * caught)
                     };
-                    let outage = 0.3 * o + good * begins;
-                    let next = [good * own, e, i, k * r + good * drift, outage];
+                    let r = k * r + good * drift;
+                    let next = [good * own, e, i, r, good * begins, 0.3 * (o + q)];
                     (next, k, own + caught + drift, begins)
                 }
             }
         };
         let (next, keep, brk, begins) = predict(faults);
-        let [apart @ .., apart_outage] = predict(faults_apart).0;
-        let apart = (apart.iter().sum(), apart_outage);
+        let [apart @ .., apart_outage, apart_before] = predict(faults_apart).0;
+        let apart = (apart.iter().sum(), apart_outage + apart_before);
         let b: f64 = next.iter().sum();
         let still_good = good * (1.0 - brk - begins)
             + if last_here.is_some() {
-                was_broken * (1.0 - keep) + 0.7 * o
+                was_broken * (1.0 - keep) + 0.7 * (o + q)
             } else {
                 0.0
             };
@@ -487,9 +494,9 @@ fn one_rate(
         let (lg, lb) = here.row.likelihood(here.test, p1);
         let z = still_good * lg + b * lb;
         log += z.ln();
-        let [n, e, i, r, o] = next.map(|share| share * lb / z);
+        let [n, e, i, r, o, q] = next.map(|share| share * lb / z);
         let g = still_good * lg / z;
-        parts.push([g * (1.0 - background / p1), g * background / p1, r, i, e, n, o]);
+        parts.push([g * (1.0 - background / p1), g * background / p1, r, i, e, n, o, q]);
         let sibling = sibling.filter(|_| last_here.is_none_or(|l| l.row.revision != here.row.revision));
         steps.push(Step {
             good: lg,
@@ -502,18 +509,18 @@ fn one_rate(
             in_same_crowd: in_same_crowd.is_some(),
             is_first_on_stable: stable && last_here.is_none(),
         });
-        shares.insert(chain, [n, e, i, r, o, g]);
+        shares.insert(chain, [n, e, i, r, o, q, g]);
     }
     // The probability of the later results if the code is good, broken, and in an outage.
     let mut message: BTreeMap<(String, Option<String>), (f64, f64, f64)> = BTreeMap::new();
     // The factors of the later variants for the parts.
-    let mut extra = vec![[1.0; 7]; results.len()];
+    let mut extra = vec![[1.0; 8]; results.len()];
     for index in (0..results.len()).rev() {
         let here = &results[index];
         let chain = (here.variant.clone(), here.branch.clone());
         let (gg, gb, go) = message.get(&chain).copied().unwrap_or((1.0, 1.0, 1.0));
-        let factors = [gg, gg, gb, gb, gb, gb, go];
-        let products: Vec<f64> = (0..7)
+        let factors = [gg, gg, gb, gb, gb, gb, go, go];
+        let products: Vec<f64> = (0..8)
             .map(|p| parts[index][p] * factors[p] * extra[index][p])
             .collect();
         let total: f64 = products.iter().sum();
@@ -538,14 +545,27 @@ fn one_rate(
                 (beside_good(beta), beside_good(beta))
             };
             let (broken, outage) = if step.is_first_on_stable {
-                (b * next[3], b * next[2])
+                (b * next[3], o * next[7])
             } else {
                 (b * next[5], o * next[6])
             };
             let shared = (0.85 * broken + 0.15 * alone) / alone;
             let outage = (0.85 * outage + 0.15 * alone) / alone;
-            let before = if step.is_first_on_stable { shared } else { 1.0 };
-            extra[sibling] = [1.0, crowd / alone, 1.0, before, 1.0, shared, outage];
+            let (before, outage_before) = if step.is_first_on_stable {
+                (shared, outage)
+            } else {
+                (1.0, 1.0)
+            };
+            extra[sibling] = [
+                1.0,
+                crowd / alone,
+                1.0,
+                before,
+                1.0,
+                shared,
+                outage,
+                outage_before,
+            ];
         }
         let (keep, brk, begins) = (step.keep, step.brk, step.begins);
         let was_good = (1.0 - brk - begins) * g + brk * b + begins * o;
@@ -554,8 +574,15 @@ fn one_rate(
         let total = was_good + was_broken;
         message.insert(chain, (was_good / total, was_broken / total, was_outage / total));
     }
-    let six = |[flake, crowd, drift, before, earlier, this, outage]: [f64; 7]| {
-        [flake, crowd, drift + outage, before, earlier, this]
+    let six = |[flake, crowd, drift, before, earlier, this, outage, outage_before]: [f64; 8]| {
+        [
+            flake,
+            crowd,
+            drift + outage + outage_before,
+            before,
+            earlier,
+            this,
+        ]
     };
     (log, parts.into_iter().map(six).collect())
 }

@@ -118,13 +118,14 @@ fn an_outage_of_one_variant_is_no_breakage_because_the_others_passed() {
 fn what_main_broke_on_all_variants_stays_broken_before() {
     let mut project = Project::new(3, 0..TESTS);
     let runs: Vec<i32> = (0..4).map(|_| project.run("main", 0..1, 0..3)).collect();
+    // Most failures of all variants of main pass again soon.
     for cause in project.causes(runs[0], Knowledge::AtTheTime) {
-        assert!(cause.probabilities.this_change > 0.6, "{cause:?}");
+        assert!((0.6..0.7).contains(&cause.probabilities.environment), "{cause:?}");
     }
     for cause in project.causes(runs[0], Knowledge::Hindsight) {
         assert!(cause.probabilities.this_change > 0.97, "{cause:?}");
     }
-    for (number, least) in runs[1..].iter().zip([0.75, 0.85, 0.9]) {
+    for (number, least) in runs[1..].iter().zip([0.6, 0.9, 0.97]) {
         for knowledge in [Knowledge::AtTheTime, Knowledge::Hindsight] {
             for cause in project.causes(*number, knowledge) {
                 let p = cause.probabilities;
@@ -162,11 +163,11 @@ fn after_failures_of_runs(runs: u32) -> (f64, f64) {
 fn failures_of_main_on_all_variants_are_outages_where_such_failures_passed_again() {
     for runs in [1, 2] {
         let (this_change, environment) = after_failures_of_runs(runs);
-        assert!(environment > 0.6, "{runs}: {environment} {this_change}");
+        assert!(environment > 0.8, "{runs}: {environment} {this_change}");
     }
     for runs in [3, 6] {
         let (this_change, environment) = after_failures_of_runs(runs);
-        assert!(this_change > 0.8, "{runs}: {environment} {this_change}");
+        assert!(this_change > 0.75, "{runs}: {environment} {this_change}");
     }
 }
 
@@ -203,7 +204,8 @@ fn a_new_variant_among_a_hundred_has_probabilities() {
         assert_eq!(causes.len(), 100);
         for cause in causes {
             let p = cause.probabilities;
-            assert!(p.this_change + p.broken_before > 0.6, "{cause:?}");
+            let broken = p.this_change + p.broken_before;
+            assert!(broken > 0.3 && broken + p.environment > 0.99, "{cause:?}");
         }
     }
 }

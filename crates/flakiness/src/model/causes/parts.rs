@@ -139,10 +139,10 @@ impl Forward {
             };
             let likelihood = Likelihood::with_backgrounds(result.outcome, &backgrounds);
             let state = &mut states[result.chain];
-            let lasting = shares.lasting();
+            let (lasting, outage) = (shares.lasting(), shares.any_outage());
             for (k, product) in product.iter_mut().enumerate() {
                 let (good, broken) = (likelihood.good[k], likelihood.broken);
-                let b = lasting[k] + shares.outage[k];
+                let b = lasting[k] + outage[k];
                 let z = shares.good[k] * good + b * broken;
                 *product *= z;
                 let (good, broken) = (good / z, broken / z);
@@ -152,6 +152,7 @@ impl Forward {
                 state.before[k] = shares.before[k] * broken;
                 state.drift[k] = shares.drift[k] * broken;
                 state.outage[k] = shares.outage[k] * broken;
+                state.outage_before[k] = shares.outage_before[k] * broken;
             }
             if index % FACTORS == FACTORS - 1 || index + 1 == links.len() {
                 for (log, product) in forward.log_likelihood.iter_mut().zip(&mut product) {
@@ -199,13 +200,15 @@ fn with_sibling(crowd: f64, beta: f64) -> f64 {
 }
 
 /// The factors of the later variants for the parts of the one before them, in relation to that of a flake. Drift and what
-/// an earlier revision of the branch broke have the factor of a flake.
+/// an earlier revision of the branch broke have the factor of a flake. So have, unless the next result is the first of a
+/// stable chain, a breakage and an outage of an earlier revision.
 #[derive(Debug, Clone, Copy)]
 struct OfSibling {
     crowd: PerRate,
     this: PerRate,
     before: PerRate,
     outage: PerRate,
+    outage_before: PerRate,
 }
 
 impl OfSibling {
@@ -214,6 +217,7 @@ impl OfSibling {
         this: [1.0; GRID],
         before: [1.0; GRID],
         outage: [1.0; GRID],
+        outage_before: [1.0; GRID],
     };
     /// The largest factor. Those of many variants would be too large for an `f64`.
     const MOST: f64 = 1e100;
@@ -251,21 +255,26 @@ impl OfSibling {
                 (shared / alone[k]).min(Self::MOST)
             })
         };
-        // A test that is new on a stable variant shares them as broken before, and as drift.
-        let (this, outage) = if link.is_first_on_stable {
-            (shared(&broken, &next.before), shared(&broken, &[1.0; GRID]))
-        } else {
-            (shared(&broken, &next.this), shared(&outage, &next.outage))
-        };
+        let crowd = from_fn(|k| (crowd[k] / alone[k]).min(Self::MOST));
+        // A test that is new on a stable variant has them from before, and shares the sibling's earlier ones too.
+        if link.is_first_on_stable {
+            let (broken, outage) = (
+                shared(&broken, &next.before),
+                shared(&outage, &next.outage_before),
+            );
+            return Self {
+                crowd,
+                this: broken,
+                before: broken,
+                outage,
+                outage_before: outage,
+            };
+        }
         Self {
-            crowd: from_fn(|k| (crowd[k] / alone[k]).min(Self::MOST)),
-            this,
-            outage,
-            before: if link.is_first_on_stable {
-                this
-            } else {
-                [1.0; GRID]
-            },
+            crowd,
+            this: shared(&broken, &next.this),
+            outage: shared(&outage, &next.outage),
+            ..Self::NONE
         }
     }
 }
@@ -343,8 +352,9 @@ fn mixed(
         let mut parts = [0.0; PARTS];
         parts[FLAKE] = good * (1.0 - crowd[k]);
         parts[CROWD] = good * crowd[k] * of_sibling.crowd[k];
-        parts[DRIFT] =
-            shares.drift[k] * later.broken[k] + shares.outage[k] * later.outage[k] * of_sibling.outage[k];
+        let outage =
+            shares.outage[k] * of_sibling.outage[k] + shares.outage_before[k] * of_sibling.outage_before[k];
+        parts[DRIFT] = shares.drift[k] * later.broken[k] + outage * later.outage[k];
         parts[BEFORE] = shares.before[k] * later.broken[k] * of_sibling.before[k];
         parts[EARLIER] = shares.earlier[k] * later.broken[k];
         parts[THIS] = shares.this[k] * later.broken[k] * of_sibling.this[k];

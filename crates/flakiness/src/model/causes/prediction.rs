@@ -33,8 +33,11 @@ pub(crate) struct Shares {
     pub(crate) earlier: PerRate,
     pub(crate) before: PerRate,
     pub(crate) drift: PerRate,
-    /// Something outside of the code fails the test on a stable branch for a short time, maybe on all variants.
+    /// Something outside of the code fails the test on a stable branch for a short time, maybe on all variants. It began
+    /// with this revision.
     pub(crate) outage: PerRate,
+    /// The same that began with an earlier revision.
+    pub(crate) outage_before: PerRate,
 }
 
 impl Shares {
@@ -46,6 +49,7 @@ impl Shares {
         before: ZERO,
         drift: ZERO,
         outage: ZERO,
+        outage_before: ZERO,
     };
 
     /// P(broken), without outages.
@@ -53,9 +57,14 @@ impl Shares {
         from_fn(|k| self.this[k] + self.earlier[k] + self.before[k] + self.drift[k])
     }
 
+    /// P(an outage), whenever it began.
+    pub(crate) fn any_outage(&self) -> PerRate {
+        from_fn(|k| self.outage[k] + self.outage_before[k])
+    }
+
     fn broken(&self) -> PerRate {
-        let lasting = self.lasting();
-        from_fn(|k| lasting[k] + self.outage[k])
+        let (lasting, outage) = (self.lasting(), self.any_outage());
+        from_fn(|k| lasting[k] + outage[k])
     }
 }
 
@@ -95,18 +104,18 @@ pub(crate) struct Prediction {
     pub(crate) begins: PerRate,
 }
 
-/// The faults of the sibling of a result on new code that the result has, too, with [`SIBLING`]; `None` without a sibling.
-/// For a test that is new on a variant of the stable branch, those are any breakage of the code.
+/// The faults of the sibling of a result on new code that the result has, too, with [`SIBLING`]: those that began with this
+/// revision. `None` without a sibling. For a test that is new on a variant of the stable branch, the earlier ones too.
 pub(crate) fn shared_faults(sequence: &Sequence, states: &[Shares], link: &Link) -> Option<Faults> {
     let sibling = &states[sequence.results[link.sibling?].chain];
-    let before = if link.is_first_on_stable {
-        &sibling.before
+    let (before, outage_before) = if link.is_first_on_stable {
+        (&sibling.before, &sibling.outage_before)
     } else {
-        &ZERO
+        (&ZERO, &ZERO)
     };
     Some(Faults {
         broken: from_fn(|k| sibling.this[k] + before[k]),
-        outage: sibling.outage,
+        outage: from_fn(|k| sibling.outage[k] + outage_before[k]),
     })
 }
 
@@ -167,7 +176,7 @@ pub(crate) fn predict(
     };
     let faults_of = |predicted: &Prediction| Faults {
         broken: predicted.shares.lasting(),
-        outage: predicted.shares.outage,
+        outage: predicted.shares.any_outage(),
     };
     match shared {
         // The sibling passed what the merged branch broke here.
@@ -199,7 +208,7 @@ fn first_on_stable(faults: &Faults) -> Prediction {
         shares: Shares {
             good: broken.map(|broken| 1.0 - broken),
             before: faults.broken,
-            drift: faults.outage,
+            outage_before: faults.outage,
             ..Shares::NONE
         },
         keeps: broken,
@@ -235,19 +244,20 @@ fn first(m: &PerRate, h: &PerRate, crowd: f64, drift: f64) -> Prediction {
 fn rerun(now: &Shares, breaks: f64, has_witness: bool) -> Prediction {
     let keeps = 1.0 - SAME_REVISION_MENDS;
     let own = if has_witness { 0.0 } else { OWN_LATER };
-    let lasting = now.lasting();
+    let (lasting, outage) = (now.lasting(), now.any_outage());
     Prediction {
         shares: Shares {
             good: from_fn(|k| {
                 (1.0 - breaks) * now.good[k]
                     + SAME_REVISION_MENDS * lasting[k]
-                    + (1.0 - OUTAGE_LASTS) * now.outage[k]
+                    + (1.0 - OUTAGE_LASTS) * outage[k]
             }),
             this: from_fn(|k| now.this[k] * keeps + breaks * own * now.good[k]),
             earlier: now.earlier.map(|earlier| earlier * keeps),
             before: now.before.map(|before| before * keeps),
             drift: from_fn(|k| now.drift[k] * keeps + breaks * (1.0 - own) * now.good[k]),
             outage: now.outage.map(|outage| OUTAGE_LASTS * outage),
+            outage_before: now.outage_before.map(|outage| OUTAGE_LASTS * outage),
         },
         keeps: [keeps; GRID],
         breaks: [breaks; GRID],
@@ -267,13 +277,14 @@ fn new_on_stable(now: &Shares, faults: &Faults, mends: f64, crowd: f64) -> Predi
         }),
         begins: faults.outage,
     };
-    for k in 0..GRID {
+    for (k, outage) in now.any_outage().into_iter().enumerate() {
         let (breaks, begins) = (predicted.breaks[k], predicted.begins[k]);
         let code = now.before[k] + now.this[k] + now.earlier[k];
         predicted.shares.good[k] = (1.0 - breaks - begins) * now.good[k]
             + (1.0 - keeps) * (code + now.drift[k])
-            + (1.0 - OUTAGE_LASTS) * now.outage[k];
-        predicted.shares.outage[k] = now.good[k] * begins + OUTAGE_LASTS * now.outage[k];
+            + (1.0 - OUTAGE_LASTS) * outage;
+        predicted.shares.outage[k] = now.good[k] * begins;
+        predicted.shares.outage_before[k] = OUTAGE_LASTS * outage;
         predicted.shares.this[k] = now.good[k] * breaks;
         predicted.shares.before[k] = keeps * code;
         predicted.shares.drift[k] = keeps * now.drift[k];

@@ -1,0 +1,128 @@
+use assay_domain::{
+    cause::Knowledge,
+    observation::{Bitmap, Failure, History, RunEnding, RunFacts, RunObservations},
+    timestamp::{DAY_MS, Timestamp},
+};
+use assay_flakiness::{Diagnose as _, Engine, ErrorTexts};
+
+use super::explanation;
+
+/// Forty runs of `main`, four a day; the test of the same number failed in each of the `failing` ones. Then test 0
+/// fails.
+fn sentence(failing: u32, branch: Option<&str>, knowledge: Knowledge) -> String {
+    let failed = |run| (run <= failing).then_some(run);
+    sentence_on(&[""], failed, branch, knowledge)
+}
+
+/// The same on these variants. `failed` is the test that failed on all of them in an earlier run.
+fn sentence_on(
+    variants: &[&str],
+    failed: impl Fn(u32) -> Option<u32>,
+    branch: Option<&str>,
+    knowledge: Knowledge,
+) -> String {
+    let run = |number: u32, variant: &str| {
+        let mut present = Bitmap::default();
+        (0..100).for_each(|test| present.insert(test));
+        let test = if number == 41 { Some(0) } else { failed(number) };
+        let failure = test.map(|test| Failure {
+            test,
+            recovered: false,
+            failed_attempts: 1,
+            lost_ms: None,
+        });
+        RunObservations {
+            other_names: Vec::new(),
+            run: RunFacts {
+                id: format!("run-{number}").into(),
+                number: i32::try_from(number).unwrap(),
+                started_at: Timestamp::from_unix_ms(i64::from(number) * DAY_MS / 4),
+                branch: branch.map(Into::into),
+                revision: Some(format!("{number:08}").into()),
+                variant: variant.into(),
+            },
+            present,
+            skipped: Bitmap::default(),
+            untimed: Bitmap::default(),
+            failures: failure.into_iter().collect(),
+            ending: RunEnding::default(),
+            repeated: Vec::new(),
+        }
+    };
+    let history = History {
+        stable_branch: "main".into(),
+        tests: 100,
+        runs: (1..=41)
+            .flat_map(|number| variants.iter().map(move |variant| run(number, variant)))
+            .collect(),
+    };
+    let now = history.runs.last().unwrap().run.started_at;
+    let causes = Engine::default().causes_of_run(&history, &ErrorTexts::new(), 41, knowledge, now);
+    explanation(&history, &causes[0], knowledge)
+}
+
+#[test]
+fn a_first_failure_of_main_is_put_beside_the_earlier_ones() {
+    let first = "First failure after 40 passed runs; outside of mass failures";
+    let streaks = |failing| sentence(failing, Some("main"), Knowledge::AtTheTime);
+    assert_eq!(
+        streaks(12),
+        format!("{first}, 0 of 12 failing streaks of all tests on main lasted three runs")
+    );
+    assert_eq!(
+        streaks(1),
+        format!("{first}, 0 of 1 failing streak of all tests on main lasted three runs")
+    );
+    assert_eq!(
+        sentence(12, None, Knowledge::AtTheTime),
+        format!("{first}, 0 of 12 failing streaks of all tests lasted three runs")
+    );
+}
+
+#[test]
+fn a_failure_of_main_on_all_variants_is_put_beside_the_earlier_ones() {
+    let on_three = |failed: fn(u32) -> Option<u32>, knowledge| {
+        let variants = ["linux", "mac", "windows"];
+        sentence_on(&variants, failed, Some("main"), knowledge)
+    };
+    let outside = "Something outside of the code failed it on 3 of 3 variants";
+    let broke = "Passed in all 40 runs on main before and failed on this revision on 3 of 3 variants";
+    // Run 1 has no revision before it.
+    let passed_again = |run| (run <= 12).then_some(run);
+    assert_eq!(
+        on_three(passed_again, Knowledge::AtTheTime),
+        format!(
+            "{outside}; failures on several variants began at 11 earlier revisions on main, and lasted after 0 of them"
+        )
+    );
+    assert_eq!(
+        on_three(|_| None, Knowledge::AtTheTime),
+        format!("{outside}; in other projects most such failures passed again within two runs")
+    );
+    assert_eq!(on_three(|_| None, Knowledge::Hindsight), outside);
+    // Five tests failed in three runs each.
+    let lasted = |run: u32| (run < 25 && run % 5 < 3).then_some(1 + run / 5);
+    assert_eq!(on_three(lasted, Knowledge::AtTheTime), broke);
+    let both = |run| match run {
+        10 => Some(1),
+        20..23 => Some(2),
+        _ => None,
+    };
+    let unclear = on_three(both, Knowledge::AtTheTime);
+    assert_eq!(
+        unclear,
+        format!(
+            "{outside}; failures on several variants began at 2 earlier revisions on main, and lasted after 1 of them, or {}; \
+             run it again",
+            super::uncapitalized(broke)
+        )
+    );
+    let second = on_three(|run| (run == 40).then_some(0), Knowledge::AtTheTime);
+    assert!(!second.contains("passed again"), "{second}");
+}
+
+#[test]
+fn with_hindsight_no_streaks_are_counted() {
+    let sentence = sentence(12, Some("main"), Knowledge::Hindsight);
+    assert_eq!(sentence, "No other failure in 40 runs on good code");
+}
