@@ -124,16 +124,9 @@ fn an_organization_that_was_moved_by_the_page_answers_the_same_on_every_route() 
     assert_eq!(gone.status, 401, "{}", gone.text());
 
     // Its history goes on in the new cell: reports, verdicts, housekeeping.
-    let bearer = format!("Bearer {sender}");
-    let headers = [
-        ("Authorization", bearer.as_str()),
-        ("Content-Type", &ingest::of_form()),
-    ];
     let fields = [("branch", "main"), ("commit", "abc"), ("runKey", "later")];
-    let report = ingest::form(&fields, &[("r.xml", ingest::PASSES.as_bytes())]);
-    let stored = target_server
-        .ingest()
-        .post("/ingest/v1/reports", &headers, &report);
+    let report = [("r.xml", ingest::PASSES.as_bytes())];
+    let stored = ingest::send(&target_server, &sender, &fields, &report);
     assert_eq!(stored.status, 201, "{}", stored.text());
     assert_eq!(stored.json()["runNumber"], history.run_ids.len() + 1);
     let rebuilt = target.cli.json(&["rebuild", "--project", &world.project]);

@@ -98,7 +98,14 @@ impl ImportedHistory {
                             .map(|tested| ("testedRevision", tested)),
                     );
                     fields.extend(run.pull_request.map(|number| ("pullRequest", number.to_string())));
-                    self.send(key, &fields, (&name, report.as_bytes()))
+                    let fields: Vec<(&str, &str)> = fields
+                        .iter()
+                        .map(|(field, value)| (*field, value.as_str()))
+                        .collect();
+                    let files = [(&*name, report.as_bytes())];
+                    let answer = ingest::send(&self.world.server, key, &fields, &files);
+                    assert_eq!(answer.status, 201, "{name}: {}", answer.text());
+                    answer.json()
                 }
             };
             assert_eq!(answer["runNumber"], number + 1, "{name}");
@@ -106,24 +113,6 @@ impl ImportedHistory {
             self.files.insert(name, run_id.clone());
         }
         self.run_ids.push(run_id);
-    }
-
-    fn send(&self, key: &str, fields: &[(&str, String)], report: (&str, &[u8])) -> Value {
-        let fields: Vec<(&str, &str)> = fields
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
-        let authorization = format!("Bearer {key}");
-        let answer = self.world.server.ingest().post(
-            "/ingest/v1/reports",
-            &[
-                ("Authorization", &authorization),
-                ("Content-Type", &ingest::of_form()),
-            ],
-            &ingest::form(&fields, &[report]),
-        );
-        assert_eq!(answer.status, 201, "{}", answer.text());
-        answer.json()
     }
 
     /// Every test in a run.

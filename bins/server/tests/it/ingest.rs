@@ -63,14 +63,11 @@ impl IngestServer {
 
     /// Sends files and fields as a form.
     pub(crate) fn send(&self, key: &str, fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> Response {
-        let body = form(fields, files);
-        self.post("/ingest/v1/reports", key, &[("Content-Type", &of_form())], &body)
+        send(&self.server, key, fields, files)
     }
 
     pub(crate) fn post(&self, path: &str, key: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
-        let authorization = format!("Bearer {key}");
-        let headers = [&[("Authorization", authorization.as_str())], headers].concat();
-        self.server.ingest().post(path, &headers, body)
+        post(&self.server, path, key, headers, body)
     }
 
     pub(crate) fn read(&self, path: &str) -> Value {
@@ -79,6 +76,18 @@ impl IngestServer {
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         answer.json()
     }
+}
+
+/// Sends files and fields as a form to a server with the ingest listener.
+pub(crate) fn send(server: &Server, key: &str, fields: &[(&str, &str)], files: &[(&str, &[u8])]) -> Response {
+    let headers = [("Content-Type", &*of_form())];
+    post(server, "/ingest/v1/reports", key, &headers, &form(fields, files))
+}
+
+fn post(server: &Server, path: &str, key: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+    let authorization = format!("Bearer {key}");
+    let headers = [&[("Authorization", authorization.as_str())], headers].concat();
+    server.ingest().post(path, &headers, body)
 }
 
 pub(crate) fn key_for(database: &TestDatabase, project: ProjectId, terms: &IngestTerms) -> String {

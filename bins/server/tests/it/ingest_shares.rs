@@ -8,7 +8,7 @@ use std::{
 use assay_domain::ingest::IngestTerms;
 use assay_testkit::{Response, Server, wait_until};
 
-use crate::ingest::{FAILS, IngestServer, PASSES, code, form, of_form};
+use crate::ingest::{self, FAILS, IngestServer, PASSES, code};
 
 const PUBLIC: IngestTerms = IngestTerms {
     name: None,
@@ -95,13 +95,7 @@ fn a_key_stores_what_its_budget_of_a_day_permits_on_all_servers() {
     let public = ingest.new_key(&PUBLIC);
     let send = |server: &Server, key: &str, run_key: &str, report: &str| {
         let fields = [("runKey", run_key), ("pullRequest", "7"), ("branch", "topic")];
-        let body = form(&fields, &[("r.xml", report.as_bytes())]);
-        let authorization = format!("Bearer {key}");
-        let headers = [
-            ("Authorization", authorization.as_str()),
-            ("Content-Type", &of_form()),
-        ];
-        server.ingest().post("/ingest/v1/reports", &headers, &body)
+        ingest::send(server, key, &fields, &[("r.xml", report.as_bytes())])
     };
     for (run_key, report, status) in [("a", PASSES, 201), ("a", PASSES, 200), ("b", FAILS, 201)] {
         let answer = send(&ingest.server, &public, run_key, report);
