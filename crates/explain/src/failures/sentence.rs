@@ -1,14 +1,14 @@
 //! One sentence about the cause of a failure, with counts that a reader can check.
 
-use std::collections::BTreeSet;
+mod elsewhere;
 
 use assay_domain::{
     cause::{Cause, Knowledge},
     observation::{History, RunFacts},
-    timestamp::Timestamp,
 };
 use assay_flakiness::{CauseFacts, FailureCause};
 
+use self::elsewhere::Elsewhere;
 use super::gate;
 
 /// Characters of a revision in a sentence.
@@ -314,58 +314,6 @@ impl CauseSentences<'_> {
                 "Began to fail on branch {branch} {}, too",
                 ago(here.since_ms(run.started_at))
             ),
-        }
-    }
-}
-
-/// The earlier results of a failure's test on other branches than its own and the stable one.
-#[derive(Debug, Default)]
-struct Elsewhere<'a> {
-    /// Runs with a result.
-    runs: u32,
-    /// Those of them in which the test failed finally.
-    failed: u32,
-    /// The branches with such a failure.
-    branches: BTreeSet<&'a str>,
-    /// The start of the first such failure.
-    first_failed: Option<Timestamp>,
-}
-
-impl<'a> Elsewhere<'a> {
-    fn of(history: &'a History, failure: &FailureCause) -> Self {
-        let mut elsewhere = Self::default();
-        let Some(here) = history.runs.get(failure.run_index).map(|observed| &observed.run) else {
-            return elsewhere;
-        };
-        for observed in &history.runs {
-            let run = &observed.run;
-            let Some(branch) = run.branch.as_deref() else {
-                continue;
-            };
-            let is_elsewhere = branch != &*history.stable_branch && here.branch.as_deref() != Some(branch);
-            let ran = observed.ran(failure.test);
-            if !is_elsewhere || !ran || run.started_at > here.started_at {
-                continue;
-            }
-            elsewhere.runs += 1;
-            if observed.failed(failure.test) {
-                elsewhere.failed += 1;
-                elsewhere.branches.insert(branch);
-                let first = elsewhere.first_failed.get_or_insert(run.started_at);
-                *first = run.started_at.min(*first);
-            }
-        }
-        elsewhere
-    }
-
-    /// For example "Failed in 5 of 275 runs of other branches"; none if it never ran there.
-    fn in_words(&self) -> Option<String> {
-        match (self.runs, self.failed) {
-            (0, _) => None,
-            (1, 0) => Some("Passed in the only run of another branch".to_owned()),
-            (1, _) => Some("Failed in the only run of another branch".to_owned()),
-            (all, 0) => Some(format!("Passed in all {all} runs of other branches")),
-            (all, failed) => Some(format!("Failed in {failed} of {all} runs of other branches")),
         }
     }
 }

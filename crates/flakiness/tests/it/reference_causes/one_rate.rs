@@ -1,0 +1,308 @@
+//! Forward and backward over a test's results, at one flake rate.
+
+use super::*;
+
+/// What the backward pass needs of a result.
+struct Step {
+    good: f64,
+    broken: f64,
+    keep: f64,
+    brk: f64,
+    /// P(an outage begins).
+    begins: f64,
+    /// P(broken) and P(outage) if the sibling has no fault that this result shares.
+    apart: (f64, f64),
+    sibling: Option<usize>,
+    in_same_crowd: bool,
+    is_first_on_stable: bool,
+}
+
+/// The logarithm of the likelihood at one flake rate, and the parts of each result, given all results.
+pub(super) fn one_rate(
+    results: &[RowOfTest<'_>],
+    theta: f64,
+    other: f64,
+    learned: Option<&StableBranch>,
+) -> (f64, Vec<Six>) {
+    // The shares of each chain: this (n), earlier (e), before (i), drift (r), outage that began with this revision (o) or
+    // an earlier one (q), good. The good share is stored, because 1 minus the others would have no correct digits where it
+    // is tiny.
+    let mut shares: BTreeMap<(String, Option<String>), [f64; 7]> = BTreeMap::new();
+    let mut log = 0.0;
+    // Flake, crowd, drift, before, earlier, this, outage of this revision, outage of an earlier one.
+    let mut parts: Vec<[f64; 8]> = Vec::new();
+    let mut steps = Vec::new();
+    for (index, here) in results.iter().enumerate() {
+        let chain = (here.variant.clone(), here.branch.clone());
+        let stable = here.is_stable();
+        let before: Vec<&RowOfTest<'_>> = results[..index].iter().collect();
+        let last_here = before
+            .iter()
+            .rfind(|s| s.variant == here.variant && s.branch == here.branch);
+        let last_of_branch = before.iter().rposition(|s| s.branch == here.branch);
+        let sibling = last_of_branch.filter(|last| {
+            before[*last].variant != here.variant && before[*last].row.revision == here.row.revision
+        });
+        let base = shares.get(&(here.variant.clone(), Some("main".to_owned())));
+        let m = if stable {
+            0.0
+        } else {
+            base.map_or(0.0, |s| 0.7 * s.iter().take(6).sum::<f64>())
+        };
+        let (usually_breaks, stable_mends) = here.row.stable_rates;
+        let stable_breaks = usually_breaks * learned.map_or(1.0, |learned| learned.breaks);
+        let chi = here.chi * learned.filter(|_| stable).map_or(1.0, |learned| learned.crowds);
+        let failed = |s: &RowOfTest<'_>| s.row.results[&s.test].0 == 'F';
+        let mut alone = match last_here {
+            None if stable => 0.015,
+            _ if stable => stable_breaks,
+            _ => other,
+        };
+        let is_new = last_here.is_some_and(|last| last.row.revision != here.row.revision);
+        let streak_begins = is_new && failed(here) && !last_here.is_some_and(|last| failed(last));
+        let mut merged = false;
+        if learned.is_some()
+            && stable
+            && streak_begins
+            && here.row.beta < 0.1
+            && !sibling.is_some_and(|sibling| failed(before[sibling]))
+        {
+            // The branches of this variant whose last result failed within a day: one may be merged now.
+            let of_variant = before
+                .iter()
+                .filter(|s| s.variant == here.variant && !s.is_stable());
+            let branches: BTreeSet<&Option<String>> = of_variant.map(|s| &s.branch).collect();
+            let streaks = branches.into_iter().filter_map(|branch| {
+                let own = before
+                    .iter()
+                    .filter(|s| s.variant == here.variant && s.branch == *branch && s.row.beta < 0.1);
+                let failing: Vec<_> = own.rev().take_while(|s| failed(s)).collect();
+                let age = here.row.at - failing.first()?.row.at;
+                (0..=86_400_000).contains(&age).then_some(failing.len())
+            });
+            if let Some(streak) = streaks.max() {
+                alone += (1.0 - alone) * 0.2 * other / (other + theta.powi(streak as i32));
+                merged = true;
+            }
+        }
+        // The sibling's breakage and outage that this result shares. A test that is new on a stable variant shares the
+        // earlier ones too.
+        let shared = sibling.map(|sibling| {
+            let [n, _, i, _, o, q, _] =
+                shares[&(before[sibling].variant.clone(), before[sibling].branch.clone())];
+            if stable && last_here.is_none() {
+                (n + i, o + q)
+            } else {
+                (n, o)
+            }
+        });
+        let apart_ms = last_here.map_or(0, |last| here.row.at - last.row.at);
+        let days = (apart_ms as f64 / DAY_MS).clamp(0.0, 1.0);
+        let drifts = 0.0003 + 0.0012 * days;
+        let stable_variants: BTreeSet<&String> = results
+            .iter()
+            .filter(|s| s.is_stable())
+            .map(|s| &s.variant)
+            .collect();
+        let may_be_outage = stable && stable_variants.len() > 1;
+        let outages = learned
+            .filter(|_| may_be_outage)
+            .map_or(0.0, |learned| learned.outages);
+        let begins = if last_here.is_some() {
+            f64::min(0.3, outages * stable_breaks)
+        } else {
+            0.0
+        };
+        let beside = |(n, o): (f64, f64)| {
+            (
+                0.85 * n + 0.15 * alone * (1.0 - n),
+                0.85 * o + 0.15 * begins * (1.0 - o),
+            )
+        };
+        let faults = match shared {
+            Some(shared) if !merged => beside(shared),
+            Some(_) => (alone, 0.15 * begins),
+            None => (alone, begins),
+        };
+        let faults_apart = if merged { faults } else { beside((0.0, 0.0)) };
+        let beta = here.row.beta;
+        // Another variant of the same run that failed in a crowd shares the crowd.
+        let in_same_crowd = sibling.filter(|sibling| {
+            let other = before[*sibling].row;
+            last_here.is_none_or(|last| last.row.revision != here.row.revision)
+                && other.number == here.row.number
+                && other.results[&here.test].0 != 'P'
+                && other.beta > 0.0
+                && (here.row.results[&here.test].0 != 'P' || beta > 0.0)
+        });
+        let x = chi * beta * sibling.map_or(1.0, |_| 0.15);
+        let x = x / (1.0 + x);
+        let d = match here.witnesses.branches {
+            0 => 0.0,
+            1 => f64::min(0.3, 2.0 * other),
+            _ => f64::min(0.3, 6.0 * other),
+        };
+        let [n, e, i, r, o, q, good] = shares
+            .get(&chain)
+            .copied()
+            .unwrap_or([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+        let was_broken = n + e + i + r;
+        // This, earlier, before, drift, the two outages; P(still broken); P(broken now) and P(an outage begins) of good code.
+        let predict = |(h, begins): (f64, f64)| -> ([f64; 6], f64, f64, f64) {
+            match last_here {
+                None if stable => ([0.0, 0.0, h, 0.0, 0.0, begins], 1.0, h + begins, 0.0),
+                None => {
+                    let mut n = if sibling.is_some() {
+                        h
+                    } else {
+                        f64::min(0.5, 2.0 * h)
+                    } * (1.0 - m);
+                    n += (1.0 - n - m) * x;
+                    let drift = (1.0 - n - m) * d;
+                    ([n, 0.0, m, drift, 0.0, 0.0], n + m + drift, n + m + drift, 0.0)
+                }
+                Some(last) if last.row.revision == here.row.revision => {
+                    let breaks = drifts;
+                    let own = if stable || here.witnesses.branches > 0 {
+                        0.0
+                    } else {
+                        0.5
+                    };
+                    let this = 0.998 * n + breaks * own * good;
+                    let drift = 0.998 * r + breaks * (1.0 - own) * good;
+                    let next = [this, 0.998 * e, 0.998 * i, drift, 0.3 * o, 0.3 * q];
+                    (next, 0.998, breaks, 0.0)
+                }
+                Some(_) => {
+                    let k = if stable {
+                        1.0 - stable_mends
+                    } else {
+                        1.0 - 0.2 * (1.0 - m)
+                    };
+                    let caught = if stable { 0.0 } else { 0.3 * m };
+                    let mut own = if stable { h } else { h * (1.0 - 0.3 * m) };
+                    let begins = if stable { begins } else { 0.0 };
+                    own += (1.0 - own - begins - caught) * x;
+                    let d = if stable { 0.0 } else { d };
+                    let drift = (1.0 - own - caught) * d;
+                    let (e, i) = if stable {
+                        (0.0, k * (i + n + e))
+                    } else {
+                        (k * (e + n), k * i + good * caught)
+                    };
+                    let r = k * r + good * drift;
+                    let next = [good * own, e, i, r, good * begins, 0.3 * (o + q)];
+                    (next, k, own + caught + drift, begins)
+                }
+            }
+        };
+        let (next, keep, brk, begins) = predict(faults);
+        let [apart @ .., apart_outage, apart_before] = predict(faults_apart).0;
+        let apart = (apart.iter().sum(), apart_outage + apart_before);
+        let b: f64 = next.iter().sum();
+        let still_good = good * (1.0 - brk - begins)
+            + if last_here.is_some() {
+                was_broken * (1.0 - keep) + 0.7 * (o + q)
+            } else {
+                0.0
+            };
+        let background = in_same_crowd.map_or(beta, |sibling| {
+            let (n, o) = shared.unwrap();
+            0.85 * parts[sibling][1] / (1.0 - 0.85 * (n + o)) + 0.15 * beta
+        });
+        let p1 = 1.0 - (1.0 - theta) * (1.0 - background);
+        let (lg, lb) = here.row.likelihood(here.test, p1);
+        let z = still_good * lg + b * lb;
+        log += z.ln();
+        let [n, e, i, r, o, q] = next.map(|share| share * lb / z);
+        let g = still_good * lg / z;
+        parts.push([g * (1.0 - background / p1), g * background / p1, r, i, e, n, o, q]);
+        let sibling = sibling.filter(|_| last_here.is_none_or(|l| l.row.revision != here.row.revision));
+        steps.push(Step {
+            good: lg,
+            broken: lb,
+            keep,
+            brk,
+            begins,
+            apart,
+            sibling,
+            in_same_crowd: in_same_crowd.is_some(),
+            is_first_on_stable: stable && last_here.is_none(),
+        });
+        shares.insert(chain, [n, e, i, r, o, q, g]);
+    }
+    // The probability of the later results if the code is good, broken, and in an outage.
+    let mut message: BTreeMap<(String, Option<String>), (f64, f64, f64)> = BTreeMap::new();
+    // The factors of the later variants for the parts.
+    let mut extra = vec![[1.0; 8]; results.len()];
+    for index in (0..results.len()).rev() {
+        let here = &results[index];
+        let chain = (here.variant.clone(), here.branch.clone());
+        let (gg, gb, go) = message.get(&chain).copied().unwrap_or((1.0, 1.0, 1.0));
+        let factors = [gg, gg, gb, gb, gb, gb, go, go];
+        let products: Vec<f64> = (0..8)
+            .map(|p| parts[index][p] * factors[p] * extra[index][p])
+            .collect();
+        let total: f64 = products.iter().sum();
+        parts[index] = std::array::from_fn(|p| products[p] / total);
+        let step = &steps[index];
+        let (g, b, o) = (step.good * gg, step.broken * gb, step.broken * go);
+        if let Some(sibling) = step.sibling {
+            let next = extra[index];
+            let beside_good = |background: f64| {
+                let p1 = 1.0 - (1.0 - theta) * (1.0 - background);
+                let crowd = background / p1;
+                let good = here.row.likelihood(here.test, p1).0 * gg;
+                let (broken, outage) = step.apart;
+                (1.0 - broken - outage) * good * (crowd * next[1] + (1.0 - crowd) * next[0])
+                    + broken * b * next[2]
+                    + outage * o * next[2]
+            };
+            let beta = here.row.beta;
+            let (alone, crowd) = if step.in_same_crowd {
+                (beside_good(0.15 * beta), beside_good(0.85 + 0.15 * beta))
+            } else {
+                (beside_good(beta), beside_good(beta))
+            };
+            let (broken, outage) = if step.is_first_on_stable {
+                (b * next[3], o * next[7])
+            } else {
+                (b * next[5], o * next[6])
+            };
+            let shared = (0.85 * broken + 0.15 * alone) / alone;
+            let outage = (0.85 * outage + 0.15 * alone) / alone;
+            let (before, outage_before) = if step.is_first_on_stable {
+                (shared, outage)
+            } else {
+                (1.0, 1.0)
+            };
+            extra[sibling] = [
+                1.0,
+                crowd / alone,
+                1.0,
+                before,
+                1.0,
+                shared,
+                outage,
+                outage_before,
+            ];
+        }
+        let (keep, brk, begins) = (step.keep, step.brk, step.begins);
+        let was_good = (1.0 - brk - begins) * g + brk * b + begins * o;
+        let was_broken = (1.0 - keep) * g + keep * b;
+        let was_outage = 0.7 * g + 0.3 * o;
+        let total = was_good + was_broken;
+        message.insert(chain, (was_good / total, was_broken / total, was_outage / total));
+    }
+    let six = |[flake, crowd, drift, before, earlier, this, outage, outage_before]: [f64; 8]| {
+        [
+            flake,
+            crowd,
+            drift + outage + outage_before,
+            before,
+            earlier,
+            this,
+        ]
+    };
+    (log, parts.into_iter().map(six).collect())
+}
