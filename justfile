@@ -39,13 +39,13 @@ deny:
 # Benchmarks of the crates, then of the service at a sixteenth of the full size: a quarter of an hour.
 bench:
     cargo bench --workspace
-    cargo build --release --bin assay-server --bin assay-bench
-    target/release/assay-bench all --size 1/16 --seconds 2
+    cargo build --profile dist --bin assay-server --bin assay-bench
+    target/dist/assay-bench all --size 1/16 --seconds 2
 
 # Measures the service at full size, with growth: about half an hour, 3 GB in /tmp/assay-bench.
 bench-full:
-    cargo build --release --bin assay-server --bin assay-bench
-    target/release/assay-bench all --growth
+    cargo build --profile dist --bin assay-server --bin assay-bench
+    target/dist/assay-bench all --growth
 
 # Twenty minutes of steady load, measuring memory and descriptors (ASSAY_SOAK_MINUTES, ASSAY_SOAK_READERS).
 soak:

@@ -42,8 +42,8 @@ CREATE ROLE assay_uploads LOGIN PASSWORD :'ingester_password' IN ROLE assay_inge
 CREATE ROLE assay_notify LOGIN PASSWORD :'notifier_password' IN ROLE assay_notifier;
 \endif
 \if :{?backup_password}
--- `pg_dump`: reads all tables, and changes nothing.
-CREATE ROLE assay_backup LOGIN PASSWORD :'backup_password' IN ROLE pg_read_all_data;
+-- `pg_dump`: reads the tables of Assay, and changes nothing. The role pg_read_all_data would also read the passwords' hashes.
+CREATE ROLE assay_backup LOGIN PASSWORD :'backup_password';
 \endif
 
 SELECT format('ALTER DATABASE %I OWNER TO assay_owner', current_database()) \gexec
@@ -51,4 +51,7 @@ SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database()) \gexe
 SELECT format('GRANT CONNECT ON DATABASE %I TO assay_server, assay_importer, assay_ingester, assay_notifier', current_database()) \gexec
 \if :{?backup_password}
 SELECT format('GRANT CONNECT ON DATABASE %I TO assay_backup', current_database()) \gexec
+GRANT USAGE ON SCHEMA public TO assay_backup;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO assay_backup;
+ALTER DEFAULT PRIVILEGES FOR ROLE assay_owner IN SCHEMA public GRANT SELECT ON TABLES TO assay_backup;
 \endif

@@ -24,6 +24,7 @@ pub(crate) fn make_data(layout: &Layout, binaries: &Binaries) -> Result<(), Clus
     initdb
         .args([
             "--no-sync",
+            "--data-checksums",
             "--auth=trust",
             "--encoding=UTF8",
             "--locale=C",

@@ -88,6 +88,16 @@ impl Proxy {
             &[
                 ("    listen [::]:80;\n", ""),
                 ("    listen [::]:443 ssl;\n", ""),
+                ("    listen [::]:80 default_server;\n", ""),
+                ("    listen [::]:443 ssl default_server;\n", ""),
+                (
+                    "listen 80 default_server;",
+                    &format!("listen {plain} default_server;"),
+                ),
+                (
+                    "listen 443 ssl default_server;",
+                    &format!("listen {encrypted} ssl default_server;"),
+                ),
                 ("listen 80;", &format!("listen {plain};")),
                 ("listen 443 ssl;", &format!("listen {encrypted} ssl;")),
                 ("server_name assay.example.org;", "server_name localhost;"),
@@ -405,6 +415,21 @@ fn one_address_with_tls_has_pages_tools_api_and_reports() {
         moved.header("location"),
         Some("https://localhost/login?next=%2Fp")
     );
+    // Another host gets no answer, so that no link is made of its name.
+    let other = Command::new("curl")
+        .args([
+            "--silent",
+            "--header",
+            "Host: attacker.example",
+            &format!("http://{}/login", proxy.plain),
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(
+        (other.status.code(), other.stdout.as_slice()),
+        (Some(52), &b""[..]),
+        "an empty reply"
+    );
 }
 
 /// Chromium accepts the test's own certificate, as a person would add it.
@@ -559,8 +584,8 @@ fn doctor_is_green_under_each_login_and_red_for_what_was_forgotten() {
     let [.., backup] = &logins.logins.names;
     logins
         .database
-        .execute(&format!("REVOKE pg_read_all_data FROM {backup}"));
-    let advice = "IN ROLE pg_read_all_data";
+        .execute(&format!("REVOKE SELECT ON run FROM {backup}"));
+    let advice = "GRANT SELECT ON ALL TABLES";
     assert_eq!(forgotten(&proxy.base(), &[], "backup", advice), "warn");
     // A warning alone does not fail.
     let (status, report) = doctor(owner, &proxy.base(), &[]);
@@ -692,7 +717,7 @@ fn every_file_is_used_and_names_programs_commands_and_files_that_exist() {
     for line in file("compose.yaml").lines() {
         if let Some((_, path)) = line.split_once("entrypoint: [/usr/local/bin/") {
             let name = path.trim_end_matches(']');
-            assert!(image.contains(&format!("target/release/{name} ")), "{name}");
+            assert!(image.contains(&format!("target/dist/{name} ")), "{name}");
             help(name, &[]);
         }
         if let Some((path, _)) = line

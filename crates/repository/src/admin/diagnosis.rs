@@ -238,8 +238,10 @@ impl Inspection {
         let rows: Vec<TableName> = sql_query(
             "SELECT role.rolname::text AS name FROM pg_roles AS role CROSS JOIN pg_class AS tables
              WHERE tables.oid = 'result_block'::regclass AND role.rolcanlogin AND NOT role.rolsuper
-                 AND pg_has_role(role.oid, 'pg_read_all_data', 'USAGE')
                  AND NOT pg_has_role(role.oid, tables.relowner, 'USAGE')
+                 AND NOT has_table_privilege(role.oid, tables.oid, 'INSERT')
+                 AND NOT EXISTS (SELECT FROM pg_class AS other WHERE other.relnamespace = tables.relnamespace
+                     AND other.relkind IN ('r', 'p') AND NOT has_table_privilege(role.oid, other.oid, 'SELECT'))
                  AND has_database_privilege(role.oid, current_database(), 'CONNECT')
              ORDER BY role.rolname",
         )
