@@ -7,17 +7,38 @@ pub fn is_removable(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
 }
 
-/// Whether a character takes no visible place: control, zero-width, bidirectional and tag characters, variation selectors,
-/// fillers and blank symbols. Such characters can hide text from a person, or make two texts look alike.
+/// Whether a character takes no visible place. Such characters can hide text from a person, or make two texts look alike.
 pub fn is_invisible(c: char) -> bool {
     c.is_control()
-        || matches!(
-            c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-                | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
-                | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
-        )
+        || INVISIBLE
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&c))
 }
+
+/// The ranges of Unicode's property Default_Ignorable_Code_Point (DerivedCoreProperties.txt of Unicode 16), the line and
+/// paragraph separators, interlinear annotations with the object replacement character, and the blank Braille pattern.
+const INVISIBLE: [(char, char); 20] = [
+    ('\u{ad}', '\u{ad}'),
+    ('\u{34f}', '\u{34f}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{2800}', '\u{2800}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{fff0}', '\u{fff8}'),
+    ('\u{fff9}', '\u{fffb}'),
+    ('\u{fffc}', '\u{fffc}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0000}', '\u{e0fff}'),
+];
 
 /// The text without ANSI escape sequences and control characters other than line breaks and tabs; line ends are
 /// `\n`.

@@ -3,6 +3,8 @@
 //! `assay-admin import` accepts all recordings. A report over HTTP is bound by its key. A key that leaks or is public can
 //! therefore neither rewrite the past nor change verdicts outside of its permission.
 
+use unicode_normalization::UnicodeNormalization as _;
+
 use crate::{
     folding::fold,
     id::KeyId,
@@ -170,12 +172,12 @@ impl RecordingRules {
     }
 }
 
-/// Whether people may take a branch for another one: the names differ at most in case, invisible characters, spaces around
-/// them, and the prefixes of references.
+/// Whether people may take a branch for another one: the names differ at most in case, compatible forms of characters
+/// (NFKC), invisible characters, spaces and slashes around them, and the prefixes of references.
 fn looks_like(branch: &str, other: &str) -> bool {
     let shown = |name: &str| {
-        let visible: String = name.chars().filter(|c| !is_invisible(*c)).collect();
-        let folded = fold(visible.trim());
+        let visible: String = name.nfkc().filter(|c| !is_invisible(*c)).collect();
+        let folded = fold(visible.trim_matches(|c: char| c.is_whitespace() || c == '/'));
         let mut name = folded.as_str();
         for prefix in ["refs/heads/", "refs/remotes/", "heads/", "origin/"] {
             name = name.strip_prefix(prefix).unwrap_or(name);
@@ -282,6 +284,10 @@ mod tests {
             "origin/main",
             " main ",
             "ma\u{fe0f}in",
+            "ma\u{fffc}in",
+            "main/",
+            "ｍａｉｎ",
+            "𝐦𝐚𝐢𝐧",
         ] {
             assert!(looks_like(branch, "main"), "{branch:?}");
         }

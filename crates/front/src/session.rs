@@ -133,10 +133,14 @@ impl Sessions {
     }
 
     /// The session in a `Cookie` header. None if the cookie is missing or not genuine, or if the session ended before
-    /// `now`.
+    /// `now`. Of several cookies of the name the first genuine one counts: another host of the domain may set one, too.
     pub(crate) fn of_header(&self, header: &str, now: Timestamp) -> Option<Session> {
-        let mut values = header.split(';').filter_map(|pair| pair.trim().split_once('='));
-        let (_, value) = values.find(|(name, _)| *name == self.cookie)?;
+        let pairs = header.split(';').filter_map(|pair| pair.trim().split_once('='));
+        let mut values = pairs.filter(|(name, _)| *name == self.cookie);
+        values.find_map(|(_, value)| self.opened(value, now))
+    }
+
+    fn opened(&self, value: &str, now: Timestamp) -> Option<Session> {
         let mut bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
         let (nonce, sealed) = bytes.split_first_chunk_mut::<NONCE_LEN>()?;
         let nonce = Nonce::assume_unique_for_key(*nonce);
@@ -188,6 +192,12 @@ mod tests {
         assert_eq!(opened.key, KEY);
         let same = Sessions::new(Some("a"), false).unwrap();
         assert!(same.of_header(&cookie, NOW).is_some());
+        let (name, _) = cookie.split_once('=').unwrap();
+        assert!(
+            same.of_header(&format!("{name}=planted; {cookie}"), NOW)
+                .is_some(),
+            "beside a foreign one"
+        );
         for other in [
             Sessions::new(Some("b"), false).unwrap(),
             Sessions::new(None, false).unwrap(),
