@@ -3,9 +3,9 @@
 //! A part is a fact. Which execution its results belong to is derived from all parts of the slot, in an order that does
 //! not depend on their arrival: by attempt, then start, then size and content. Each part is one of these:
 //!
-//! - It continues what failed: it is a later attempt of the same job, or the same job ran only its failed tests again. An
-//!   execution that failed or did not end goes on with the part's result of the test. Any other result is one more
-//!   execution.
+//! - It continues what failed: it is a later attempt of the same command, or of the same leg of the same job, or the same
+//!   job ran only failed tests again. An execution that failed or did not end goes on with the part's result of the test.
+//!   Any other result is one more execution.
 //! - It is an addition: the job sent no result of these tests before.
 //! - It is beside other parts that have some of its tests, and nothing tells how they relate, as with legs of a matrix
 //!   on one machine. All results are executions of their own, so a failure stays.
@@ -16,7 +16,12 @@ use std::{
     hash::Hash,
 };
 
-use crate::{attempt::AttemptStatus, recording::Sender, rerun::Rerun, timestamp::Timestamp};
+use crate::{
+    attempt::AttemptStatus,
+    recording::Sender,
+    rerun::{folder_without_attempt, is_selection_of_failed, without_attempt},
+    timestamp::Timestamp,
+};
 
 /// The attempt of a job, and of a command in it. Later attempts are greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,9 +63,10 @@ impl<T> SlotPart<'_, T> {
             id,
             runner,
             attempt,
+            report_path,
         } = self.sender;
         let report = (self.started_at, Reverse(self.tests.len()), self.content);
-        (*attempt, report, job, id, runner)
+        (*attempt, report, job, id, runner, report_path)
     }
 }
 
@@ -102,6 +108,7 @@ pub fn merge_parts<T: Copy + Ord + Hash>(parts: &[SlotPart<'_, T>]) -> MergedPar
     let mut ordered: Vec<(usize, &SlotPart<'_, T>)> = parts.iter().enumerate().collect();
     ordered.sort_by(|(_, left), (_, right)| left.place().cmp(&right.place()));
     let mut merging = Merging {
+        parts,
         groups: Vec::new(),
         chains: BTreeMap::new(),
         roles: vec![PartRole::default(); parts.len()],
@@ -153,6 +160,7 @@ impl Chain {
 }
 
 struct Merging<'a, T> {
+    parts: &'a [SlotPart<'a, T>],
     groups: Vec<Group<'a, T>>,
     chains: BTreeMap<T, Vec<Chain>>,
     roles: Vec<PartRole>,
@@ -161,15 +169,19 @@ struct Merging<'a, T> {
 impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
     /// Adds a part after all earlier ones.
     fn add(&mut self, index: usize, part: &SlotPart<'a, T>) {
-        let same_job = self.groups_with_tests_of(part);
-        let reran = self.groups_that_it_reran(part, same_job);
-        let continues: Vec<bool> = self
-            .groups
-            .iter()
-            .enumerate()
-            .map(|(group, of)| part.sender.is_later_attempt_than(of.sender) || reran.contains(&group))
+        let reran = self.groups_that_it_reran(part);
+        let legs = legs_of(&self.groups, part, |group| {
+            part.sender.is_later_job_than(group.sender)
+        });
+        let commands = (0..).zip(&self.groups);
+        let commands = commands.filter(|(_, group)| part.sender.is_later_command_than(group.sender));
+        let named: BTreeSet<usize> = commands
+            .map(|(index, _)| index)
+            .chain(reran.iter().copied())
             .collect();
-        let can_continue = |group: usize| continues.get(group).copied().unwrap_or(false);
+        let continues: Vec<bool> = (0..self.groups.len())
+            .map(|group| named.contains(&group) || legs.contains(&group))
+            .collect();
         let group = match reran.first() {
             Some(first) => *first,
             None => {
@@ -183,6 +195,9 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
         let left_failed = self.left_failed(part, &continues);
         let mut beside = BTreeSet::new();
         for (test, statuses) in &part.tests {
+            let is_told_apart = self.all_legs_ran_again(part, &legs, test);
+            let can_continue =
+                |group: usize| named.contains(&group) || is_told_apart && legs.contains(&group);
             let chains = self.chains.entry(*test).or_default();
             let others = chains.iter().filter(|chain| !can_continue(chain.group));
             beside.extend(
@@ -240,19 +255,22 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
             .count()
     }
 
-    /// The groups of the part's own sender that have some of its tests.
-    fn groups_with_tests_of(&self, part: &SlotPart<'_, T>) -> BTreeSet<usize> {
-        let chains = part
-            .tests
-            .keys()
-            .filter_map(|test| self.chains.get(test))
-            .flatten();
-        let is_own = |group: &usize| self.groups.get(*group).is_some_and(|of| of.sender == part.sender);
-        chains.map(|chain| chain.group).filter(is_own).collect()
-    }
-
-    /// These groups, if the part ran only their failed tests again; else none.
-    fn groups_that_it_reran(&self, part: &SlotPart<'_, T>, groups: BTreeSet<usize>) -> BTreeSet<usize> {
+    /// The groups of the part's own sender and folder with some of its tests, if the part ran only their failed tests
+    /// again; else none.
+    fn groups_that_it_reran(&self, part: &SlotPart<'_, T>) -> BTreeSet<usize> {
+        let folder = |sender: &Sender| sender.report_path.as_deref().map(folder_without_attempt);
+        let own_folder = folder(part.sender);
+        let is_own = |group: &Group<'_, T>| {
+            let folder = folder(group.sender);
+            group.sender.is_same_instance(part.sender)
+                && (folder == own_folder || folder.is_none() || own_folder.is_none())
+                && part.tests.keys().any(|test| group.tests.contains(test))
+        };
+        let groups: BTreeSet<usize> = (0..)
+            .zip(&self.groups)
+            .filter(|(_, group)| is_own(group))
+            .map(|(index, _)| index)
+            .collect();
         let tests: BTreeSet<T> = groups
             .iter()
             .filter_map(|group| self.groups.get(*group))
@@ -265,30 +283,96 @@ impl<'a, T: Copy + Ord + Hash> Merging<'a, T> {
                 .any(|chain| groups.contains(&chain.group) && chain.is_open());
             (test, failed)
         });
-        match Rerun::of(earlier, part.tests.keys().copied()) {
-            Some(Rerun::OfFailed) => groups,
-            // All tests again may also be another leg of a matrix on the same machine.
-            Some(Rerun::OfAll) | None => BTreeSet::new(),
+        // All tests again may also be another leg of a matrix on the same machine.
+        match is_selection_of_failed(earlier, part.tests.keys().copied()) {
+            true => groups,
+            false => BTreeSet::new(),
         }
+    }
+
+    /// The groups of earlier attempts of the job that may be of the part's leg.
+    fn legs(&self, part: &SlotPart<'_, T>) -> BTreeSet<usize> {
+        legs_of(&self.groups, part, |group| {
+            part.sender.is_later_job_than(group.sender)
+        })
+    }
+
+    /// Whether at least as many parts of this attempt have the test as there were legs with it in any earlier attempt.
+    /// Otherwise a leg may be missing, and another leg does not answer for it.
+    fn all_legs_ran_again(&self, part: &SlotPart<'_, T>, legs: &BTreeSet<usize>, test: &T) -> bool {
+        let mut earlier: BTreeMap<u64, usize> = BTreeMap::new();
+        let groups = legs.iter().filter_map(|leg| self.groups.get(*leg));
+        for group in groups.filter(|group| group.tests.contains(test)) {
+            *earlier.entry(group.sender.attempt.of_job).or_default() += 1;
+        }
+        let most = earlier.into_values().max().unwrap_or_default();
+        let is_beside = |other: &&SlotPart<'_, T>| {
+            let (own, other_sender) = (part.sender, other.sender);
+            own.job == other_sender.job
+                && own.attempt == other_sender.attempt
+                && other.tests.contains_key(test)
+                && !self.legs(other).is_disjoint(legs)
+        };
+        most < 2 || self.parts.iter().filter(is_beside).count() >= most
     }
 }
 
-/// Whether a later attempt of the part's job ran all of its tests again. A part without tests says nothing about what
-/// ran, so a later attempt must then have sent as many reports as the part's own.
+/// The groups among these that may be of the part's leg of the job: those with its very path, else those whose paths
+/// differ only as those of attempts do, else all.
+fn legs_of<T: Ord>(
+    groups: &[Group<'_, T>],
+    part: &SlotPart<'_, T>,
+    is_candidate: impl Fn(&Group<'_, T>) -> bool,
+) -> BTreeSet<usize> {
+    let candidates: Vec<(usize, &Group<'_, T>)> = (0..)
+        .zip(groups)
+        .filter(|(_, group)| is_candidate(group))
+        .collect();
+    let has_tests = |group: &Group<'_, T>| part.tests.keys().any(|test| group.tests.contains(test));
+    let with_path = |is_of_leg: &dyn Fn(&Sender) -> bool| {
+        let of_leg = || candidates.iter().filter(|(_, group)| is_of_leg(group.sender));
+        let has_leg = of_leg().any(|(_, group)| has_tests(group));
+        has_leg.then(|| of_leg().map(|(index, _)| *index).collect())
+    };
+    with_path(&|sender| sender.report_path == part.sender.report_path)
+        .or_else(|| with_path(&|sender| may_be_one_leg(sender, part.sender)))
+        .unwrap_or_else(|| candidates.iter().map(|(index, _)| *index).collect())
+}
+
+/// Whether the paths of two reports differ only as those of attempts do. An unknown path tells nothing apart.
+fn may_be_one_leg(one: &Sender, other: &Sender) -> bool {
+    match (&one.report_path, &other.report_path) {
+        (Some(one), Some(other)) => one == other || without_attempt(one) == without_attempt(other),
+        (None, _) | (_, None) => true,
+    }
+}
+
+/// Whether a later attempt of the part's job or command ran all of its tests again, in all legs that have them. A part
+/// without tests says nothing about what ran, so a later attempt must then have sent as many reports as the part's own.
 fn is_superseded<T: Copy + Ord + Hash>(groups: &[Group<'_, T>], part: &SlotPart<'_, T>) -> bool {
-    let later = groups
+    let is_later = |group: &Group<'_, T>| {
+        group.sender.is_later_job_than(part.sender) || group.sender.is_later_command_than(part.sender)
+    };
+    let later = legs_of(groups, part, is_later);
+    let later: Vec<&Group<'_, T>> = later.iter().filter_map(|index| groups.get(*index)).collect();
+    let has_path = later
         .iter()
-        .filter(|group| group.sender.is_later_attempt_than(part.sender));
-    let mut senders: Vec<&Sender> = later.map(|group| group.sender).collect();
-    senders.dedup();
-    let of = |sender: &Sender| groups.iter().filter(move |group| group.sender == sender).count();
-    senders.into_iter().any(|sender| {
-        let has = |test: &T| {
-            groups
-                .iter()
-                .any(|group| group.sender == sender && group.tests.contains(test))
+        .any(|group| may_be_one_leg(group.sender, part.sender));
+    let own: Vec<&Group<'_, T>> = groups
+        .iter()
+        .filter(|group| group.sender.job == part.sender.job && group.sender.attempt == part.sender.attempt)
+        .filter(|group| !has_path || may_be_one_leg(group.sender, part.sender))
+        .collect();
+    let attempts: BTreeSet<JobAttempt> = later.iter().map(|group| group.sender.attempt).collect();
+    attempts.into_iter().any(|attempt| {
+        let again = || later.iter().filter(|group| group.sender.attempt == attempt);
+        let ran_again = |test: &T| {
+            let count = |groups: &mut dyn Iterator<Item = &&Group<'_, T>>| {
+                groups.filter(|group| group.tests.contains(test)).count()
+            };
+            count(&mut again()) >= count(&mut own.iter()).max(1)
         };
-        part.tests.keys().all(has) && (!part.tests.is_empty() || of(sender) >= of(part.sender))
+        part.tests.keys().all(ran_again) && (!part.tests.is_empty() || again().count() >= own.len())
     })
 }
 
@@ -297,7 +381,8 @@ mod tests {
     use super::*;
     use AttemptStatus::{Failed, Interrupted, Passed, Skipped};
 
-    /// A part of the job `test`: attempt of the job, attempt of the command, machine, start, tests.
+    /// A part of the job `test`: attempt of the job, attempt of the command, machine and path of the report after a
+    /// colon, start, tests.
     type Sent<'a> = (u64, u32, &'a str, i64, &'a [(&'a str, &'a [AttemptStatus])]);
 
     /// The executions of each test as the numbers of their parts, and the roles of the parts.
@@ -307,11 +392,12 @@ mod tests {
             .map(|(of_job, of_command, runner, ..)| Sender {
                 job: Some("test".to_owned()),
                 id: None,
-                runner: Some((*runner).to_owned()),
+                runner: runner.split(':').next().map(str::to_owned),
                 attempt: JobAttempt {
                     of_job: *of_job,
                     of_command: *of_command,
                 },
+                report_path: runner.split_once(':').map(|(_, path)| path.to_owned()),
             })
             .collect();
         let contents: Vec<[u8; 1]> = (0..).take(parts.len()).map(|place| [place]).collect();
@@ -393,5 +479,112 @@ mod tests {
         assert_eq!(executions["u1"], [[0, 2, 3]]);
         assert_eq!(executions["e1"], [[1, 2]]);
         assert!(roles.iter().all(|role| role.beside.is_empty()));
+    }
+
+    #[test]
+    fn a_leg_does_not_answer_for_another_one() {
+        const B_FAILED: &[(&str, &[AttemptStatus])] = &[("a", &[Passed]), ("b", &[Failed]), ("c", &[Passed])];
+        const ALL: &[(&str, &[AttemptStatus])] = &[("a", &[Passed]), ("b", &[Passed]), ("c", &[Passed])];
+        const B: &[(&str, &[AttemptStatus])] = &[("b", &[Passed])];
+        const A_AND_B: &[(&str, &[AttemptStatus])] = &[("a", &[Passed]), ("b", &[Passed])];
+        let together: &[&[usize]] = &[&[0, 1]];
+        let beside: &[&[usize]] = &[&[0], &[1]];
+        for (why, parts, expected) in [
+            (
+                "fewer tests",
+                vec![(1, 1, "m:pg.xml", 0, B_FAILED), (1, 1, "m:my.xml", 9, A_AND_B)],
+                beside,
+            ),
+            (
+                "only failed tests",
+                vec![(1, 1, "m:all.xml", 0, B_FAILED), (1, 1, "m:lf.xml", 9, B)],
+                together,
+            ),
+            (
+                "another package",
+                vec![(1, 1, "m:shop/r.xml", 0, B_FAILED), (1, 1, "m:admin/r.xml", 9, B)],
+                beside,
+            ),
+            (
+                "the same leg again",
+                vec![(1, 1, "m:pg.xml", 0, B_FAILED), (2, 1, "n:pg.xml", 9, ALL)],
+                together,
+            ),
+            (
+                "a numbered file",
+                vec![(1, 1, "m:pg1.xml", 0, B_FAILED), (2, 1, "n:pg2.xml", 9, ALL)],
+                together,
+            ),
+            (
+                "the only leg under another name",
+                vec![(1, 1, "m:r.xml", 0, B_FAILED), (2, 1, "n:again.xml", 9, ALL)],
+                together,
+            ),
+            (
+                "another leg",
+                vec![
+                    (1, 1, "m:pg1.xml", 0, B_FAILED),
+                    (1, 1, "n:my1.xml", 1, A_AND_B),
+                    (2, 1, "n:my2.xml", 9, A_AND_B),
+                ],
+                &[&[0], &[1], &[2]],
+            ),
+            (
+                "one of two legs under another name",
+                vec![
+                    (1, 1, "m:pg.xml", 0, B_FAILED),
+                    (1, 1, "n:my.xml", 1, A_AND_B),
+                    (2, 1, "n:r.xml", 9, A_AND_B),
+                ],
+                &[&[0], &[1], &[2]],
+            ),
+            (
+                "one of two legs whose files have one name",
+                vec![
+                    (1, 1, "m:r.xml", 0, B_FAILED),
+                    (1, 1, "n:r.xml", 1, ALL),
+                    (2, 1, "o:r.xml", 9, ALL),
+                ],
+                &[&[0], &[1], &[2]],
+            ),
+            (
+                "both legs again",
+                vec![
+                    (1, 1, "m:r.xml", 0, B_FAILED),
+                    (1, 1, "n:r.xml", 1, ALL),
+                    (2, 1, "o:r.xml", 9, ALL),
+                    (2, 1, "p:r.xml", 9, ALL),
+                ],
+                &[&[0, 2], &[1], &[3]],
+            ),
+            (
+                "a leg with a number of its own",
+                vec![
+                    (1, 1, "m:node18.xml", 0, B_FAILED),
+                    (1, 1, "m:node20.xml", 1, ALL),
+                    (2, 1, "o:node18.xml", 9, ALL),
+                ],
+                &[&[0, 2], &[1]],
+            ),
+            (
+                "the sender's word",
+                vec![(1, 1, "m:pg.xml", 0, B_FAILED), (1, 2, "m:x.xml", 9, ALL)],
+                together,
+            ),
+        ] {
+            let mut executions = merged(&parts).0["b"].clone();
+            executions.sort();
+            assert_eq!(executions, expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn errors_of_a_leg_are_over_only_if_all_legs_ran_again() {
+        let cut: Sent<'_> = (1, 1, "m:r.xml", 0, &[("a", &[Passed])]);
+        let other: Sent<'_> = (1, 1, "n:r.xml", 1, &[("a", &[Passed])]);
+        let again: Sent<'_> = (2, 1, "o:r.xml", 9, &[("a", &[Passed])]);
+        assert!(!merged(&[cut, other, again]).1[0].is_superseded);
+        assert!(merged(&[cut, other, again, (2, 1, "p:r.xml", 9, again.4)]).1[0].is_superseded);
+        assert!(merged(&[cut, again]).1[0].is_superseded);
     }
 }

@@ -113,26 +113,44 @@ pub struct Sender {
     pub job: Option<String>,
     /// The CI service's id of this instance of the job.
     pub id: Option<String>,
-    /// The machine. It separates jobs of one name where the service gives no id.
+    /// The machine, which separates jobs of one name where the service gives no id. With an id, the workflow run.
     pub runner: Option<String>,
     /// The attempt of the job, and of the command in it.
     pub attempt: JobAttempt,
+    /// The path of its report file. Of several files, their common folder with a final `/`. It separates legs of a
+    /// matrix that share a job's name.
+    pub report_path: Option<String>,
 }
 
 impl Sender {
-    /// Whether this is a later attempt of the same job, or of the same command in the same instance of a job.
-    pub fn is_later_attempt_than(&self, other: &Self) -> bool {
-        let is_same_instance = self.id == other.id && self.runner == other.runner;
-        let (own, earlier) = (self.attempt, other.attempt);
-        self.job == other.job
-            && (own.of_job > earlier.of_job
-                || own.of_job == earlier.of_job && own.of_command > earlier.of_command && is_same_instance)
+    /// Whether this is a later attempt of the same job, which CI repeated. Two instances in one workflow run are legs of a
+    /// matrix, although their ids grow.
+    pub fn is_later_job_than(&self, other: &Self) -> bool {
+        let is_same_workflow = self.id.is_some() && self.runner.is_some() && self.runner == other.runner;
+        let is_leg = is_same_workflow && self.id != other.id;
+        self.job == other.job && self.attempt.of_job > other.attempt.of_job && !is_leg
+    }
+
+    /// Whether this is a later attempt of the same command in the same instance of a job.
+    pub fn is_later_command_than(&self, other: &Self) -> bool {
+        self.is_same_job(other)
+            && self.attempt.of_job == other.attempt.of_job
+            && self.attempt.of_command > other.attempt.of_command
+    }
+
+    /// Whether both are of the same attempt of the same instance of a job.
+    pub fn is_same_instance(&self, other: &Self) -> bool {
+        self.is_same_job(other) && self.attempt == other.attempt
+    }
+
+    fn is_same_job(&self, other: &Self) -> bool {
+        self.job == other.job && self.id == other.id && self.runner == other.runner
     }
 }
 
 impl fmt::Display for Sender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.job, &self.runner) {
+        match (&self.job, self.runner.as_ref().filter(|_| self.id.is_none())) {
             (Some(job), Some(runner)) => write!(f, "the job {job:?} on {runner:?}"),
             (Some(job), None) => write!(f, "the job {job:?}"),
             (None, Some(runner)) => write!(f, "a job on {runner:?}"),

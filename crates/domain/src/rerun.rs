@@ -1,8 +1,9 @@
 //! Whether a later report ran again what failed in an earlier one, and the executions that result.
 //!
 //! A report of a run may be followed by another one that repeats some of its tests: `pytest --last-failed`, a test
-//! runner that writes each attempt into a file of its own, a job that CI repeats. A wrong guess would hide a failure,
-//! so that the rule asks for proof: the later report contains every test that failed, and no test that is new.
+//! runner that writes each attempt into a file of its own, a job that CI repeats. A wrong guess would hide a failure.
+//! Therefore the sender or the file's path says so, or the later report has failed tests of the earlier one and no
+//! others ([`is_selection_of_failed`]). A leg of a matrix with fewer tests has tests that passed, too.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,41 +12,53 @@ use std::{
 
 use crate::execution::Executions;
 
-/// How many of an earlier report's tests a later one ran again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rerun {
-    /// Some of the tests, among them all that failed. Only a rerun of failed tests makes such a selection.
-    OfFailed,
-    /// All tests. It may also be the same command on another system, or a repetition on purpose.
-    OfAll,
+/// Whether a later report has only tests that failed in an earlier one, and not all tests of that report. Each test of
+/// the earlier one is paired with whether it failed: whether the last attempt of some execution failed.
+pub fn is_selection_of_failed<T: Hash + Eq>(
+    earlier: impl IntoIterator<Item = (T, bool)>,
+    later: impl IntoIterator<Item = T>,
+) -> bool {
+    let earlier: HashMap<T, bool> = earlier.into_iter().collect();
+    let later: HashSet<T> = later.into_iter().collect();
+    let has_failed = |test: &T| earlier.get(test).copied().unwrap_or_default();
+    !later.is_empty() && later.len() < earlier.len() && later.iter().all(has_failed)
 }
 
-impl Rerun {
-    /// Compares the tests of a later report with those of an earlier one, of which each is paired with whether it
-    /// failed: whether the last attempt of some execution failed. None if nothing failed, if a test that failed is not
-    /// in the later report, or if the later report has a test that the earlier one does not have.
-    pub fn of<T: Hash + Eq>(
-        earlier: impl IntoIterator<Item = (T, bool)>,
-        later: impl IntoIterator<Item = T>,
-    ) -> Option<Self> {
-        let earlier: HashMap<T, bool> = earlier.into_iter().collect();
-        let failed = earlier.values().filter(|failed| **failed).count();
-        let mut repeated: HashSet<T> = HashSet::new();
-        let mut repeated_failed = 0;
-        for test in later {
-            let has_failed = *earlier.get(&test)?;
-            if repeated.insert(test) && has_failed {
-                repeated_failed += 1;
-            }
-        }
-        if failed == 0 || repeated_failed < failed {
-            None
-        } else if repeated.len() < earlier.len() {
-            Some(Self::OfFailed)
-        } else {
-            Some(Self::OfAll)
-        }
-    }
+/// A report's path without the parts in which the files of repeated commands differ: numbers, times, uuids and words
+/// for retries. Two paths with the same rest may be of one command.
+pub fn without_attempt(path: &str) -> String {
+    let folders = path.split(['/', '\\']).map(|name| {
+        let words = name.split(|c: char| !c.is_alphanumeric());
+        let words = words.filter(|word| !is_uuid_or_time(word)).map(|word| {
+            let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
+            let is_retry = RETRY_WORDS.iter().any(|retry| word.eq_ignore_ascii_case(retry));
+            if is_retry { "" } else { word }
+        });
+        words
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join("-")
+    });
+    folders
+        .filter(|name| !name.is_empty())
+        .collect::<Vec<_>>()
+        .join("/")
+}
+
+const RETRY_WORDS: &[&str] = &["attempt", "attempts", "rerun", "reruns", "retry", "retries"];
+
+/// Whether a word is a part of a uuid, or a time such as `20261125T100000Z`.
+fn is_uuid_or_time(word: &str) -> bool {
+    let has_digit = word.contains(|c: char| c.is_ascii_digit());
+    let is_hex = word.chars().all(|c| c.is_ascii_hexdigit());
+    let is_time = word.starts_with(|c: char| c.is_ascii_digit())
+        && word.chars().all(|c| c.is_ascii_digit() || matches!(c, 'T' | 'Z'));
+    has_digit && (is_hex && matches!(word.len(), 4 | 8 | 12 | 32) || is_time)
+}
+
+/// The folder of a report's path [without attempts](without_attempt). A path that ends with `/` is a folder.
+pub fn folder_without_attempt(path: &str) -> String {
+    without_attempt(path.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder))
 }
 
 impl<A> Executions<A> {
@@ -79,27 +92,55 @@ impl<A> Executions<A> {
 mod tests {
     use super::*;
 
-    const FIRST: [(&str, bool); 4] = [("a", false), ("b", true), ("c", true), ("d", false)];
-
     #[test]
-    fn a_rerun_has_all_failed_tests_and_no_new_ones() {
+    fn a_selection_of_failed_tests_has_no_other_tests() {
+        let first = [("a", false), ("b", true), ("c", true), ("d", false)];
         for (later, expected) in [
-            (&["b", "c"][..], Some(Rerun::OfFailed)),
-            (&["c", "b", "a", "b"], Some(Rerun::OfFailed)),
-            (&["a", "b", "c", "d"], Some(Rerun::OfAll)),
-            (&["b"], None),
-            (&["b", "c", "e"], None),
-            (&[], None),
+            (&["b", "c"][..], true),
+            (&["c", "b", "c"], true),
+            (&["b"], true),
+            (&["a", "b", "c"], false),
+            (&["a", "b", "c", "d"], false),
+            (&["b", "e"], false),
+            (&[], false),
         ] {
-            assert_eq!(Rerun::of(FIRST, later.iter().copied()), expected, "{later:?}");
+            assert_eq!(
+                is_selection_of_failed(first, later.iter().copied()),
+                expected,
+                "{later:?}"
+            );
         }
+        assert!(
+            !is_selection_of_failed([("b", true)], ["b"]),
+            "all tests, as on another system"
+        );
     }
 
     #[test]
-    fn nothing_is_rerun_where_nothing_failed() {
-        let green = FIRST.map(|(test, _)| (test, false));
-        assert_eq!(Rerun::of(green, ["a"]), None);
-        assert_eq!(Rerun::of(green, ["a", "b", "c", "d"]), None);
+    fn paths_of_repeated_commands_differ_in_numbers_times_uuids_and_words_for_retries_only() {
+        for (one, other) in [
+            ("out/junit.xml", "out/junit-retry-1.xml"),
+            ("out/junit-1.xml", "out/junit-2.xml"),
+            (
+                "TestResults/h_2026-11-25_10_00_00.trx",
+                "TestResults/h_2026-11-25_10_05_07.trx",
+            ),
+            (
+                "r/3f2504e0-4f89-11d3-9a0c-0305e82c3301/r.trx",
+                "r/9c5b94b1-35ad-49bb-b118-8e8fc24abf80/r.trx",
+            ),
+            ("m/Pixel2-30-rerun_1/r.xml", "m/Pixel2-30/r.xml"),
+            ("out/r.xml", r"out\rerun_1\r.xml"),
+        ] {
+            assert_eq!(without_attempt(one), without_attempt(other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("pg.xml", "my.xml"),
+            ("chrome/r.xml", "firefox/r.xml"),
+            ("packages/shop/junit.xml", "packages/admin/junit.xml"),
+        ] {
+            assert_ne!(without_attempt(one), without_attempt(other), "{one} {other}");
+        }
     }
 
     #[test]

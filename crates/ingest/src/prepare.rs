@@ -118,7 +118,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
         content: [0; 32],
         shard,
         context,
-        sender: sender(flags, ci),
+        sender: sender(flags, ci, files.path),
         replaces: flags.replace,
         started_at: times.started_at,
         finished_at: times.finished_at,
@@ -138,7 +138,7 @@ pub fn prepare(arrival: Arrival<'_>, now: Timestamp) -> Result<PreparedReport, T
 }
 
 /// The job that sends the report.
-fn sender(flags: &Flags, ci: &CiContext) -> Sender {
+fn sender(flags: &Flags, ci: &CiContext, report_path: Option<String>) -> Sender {
     let line = |text: &Option<String>| text.as_deref().and_then(|text| storable_text(text, LONGEST_LINE));
     let unknown = JobAttempt::default();
     Sender {
@@ -149,6 +149,7 @@ fn sender(flags: &Flags, ci: &CiContext) -> Sender {
             of_job: ci.attempt.unwrap_or(unknown.of_job),
             of_command: flags.attempt.unwrap_or(unknown.of_command),
         },
+        report_path: line(&report_path),
     }
 }
 

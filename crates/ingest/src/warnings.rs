@@ -56,27 +56,29 @@ impl fmt::Display for Warning {
 /// A warning if other parts of the run have some of the same tests, and nothing tells how they relate.
 pub(crate) fn of_standing(recording: &Recording, imported: &ImportReceipt) -> Option<String> {
     let beside = &imported.standing.beside;
-    let other = beside.iter().find(|sender| **sender != recording.sender);
-    let by = match (beside.first()?, other) {
-        (_, None) => "this job".to_owned(),
-        (
-            _,
-            Some(Sender {
-                job: None,
-                runner: None,
-                ..
-            }),
-        ) => "another job".to_owned(),
-        (_, Some(other)) => other.to_string(),
+    let is_other = |sender: &&Sender| !sender.is_same_instance(&recording.sender);
+    let sender = beside.iter().find(is_other).or(beside.first())?;
+    let by = match sender {
+        sender if !is_other(&sender) => "this job".to_owned(),
+        Sender {
+            job: None,
+            runner: None,
+            ..
+        } => "another job".to_owned(),
+        other => other.to_string(),
     };
     let place = match recording.shard {
         Some(shard) => format!("shard {} of run {}", shard.index, imported.run_number),
         None => format!("run {}", imported.run_number),
     };
+    let kept = match (&sender.report_path, &recording.sender.report_path) {
+        (Some(other), Some(own)) if own != other => format!("{other} and {own} are both kept"),
+        (Some(_) | None, Some(_) | None) => "Both are kept".to_owned(),
+    };
     Some(format!(
-        "In {place}, {by} also stored results of some of these tests. Both are kept, and a test that failed in either is \
-         failed. If they are different jobs or legs of a matrix, give each a --suite; if a command was repeated, give the \
-         later one --attempt 2."
+        "In {place}, {by} also stored results of some of these tests. {kept}, and a test that failed in either is failed. \
+         If they are different jobs or legs of a matrix, give each a --suite; if a command was repeated, give the later one \
+         --attempt 2."
     ))
 }
 

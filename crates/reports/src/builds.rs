@@ -54,7 +54,7 @@ pub(crate) fn runs(mut pieces: Vec<Piece>) -> Result<Vec<NamedReport>, ReadError
     let mut had_tests = had_tests.into_iter();
     // The results of a rerun were moved into the file that they repeat.
     pieces.retain(|piece| !(had_tests.next() == Some(true) && piece.report.tests.is_empty()));
-    if let (Some(warning), Some(first)) = (reruns, pieces.first_mut()) {
+    if let (Some(warning), Some(first)) = (reruns.retries, pieces.first_mut()) {
         first.report.warnings.push(warning);
     }
     let mut builds: Vec<Vec<Piece>> = Vec::new();

@@ -33,9 +33,13 @@ pub(crate) fn merge(mut pieces: Vec<Piece>) -> Result<Report, ReadError> {
     };
     // The tests of a single report are unique already.
     let is_single = reports.len() == 0;
-    whole
-        .warnings
-        .extend(repeated.into_iter().chain(packages).chain(reruns));
+    whole.warnings.extend(
+        repeated
+            .into_iter()
+            .chain(packages)
+            .chain(reruns.retries)
+            .chain(reruns.beside),
+    );
     let mut tests = Collector::default();
     let mut shards = vec![whole.shard];
     let mut several_formats = false;

@@ -58,6 +58,28 @@ pub(crate) fn url(database: &str) -> Result<String> {
     Ok(cluster.url(database))
 }
 
+/// The connection string of the same database for the login of a program ([`LOGINS`]), if it is the superuser's of the
+/// shared cluster. Any other connection string is unchanged.
+pub(crate) fn url_as(url_of_superuser: &str, login: &str) -> String {
+    let own = url("postgres").unwrap_or_default();
+    let is_own = own
+        .split_once('?')
+        .is_some_and(|(_, server)| url_of_superuser.ends_with(server));
+    match url_of_superuser.rsplit_once("&user=").filter(|_| is_own) {
+        Some((head, _)) => format!("{head}&user={login}"),
+        None => url_of_superuser.to_owned(),
+    }
+}
+
+/// The logins of the programs in the shared cluster, with their group roles. The programs of tests never run as a
+/// superuser, except commands of the tables' owner.
+pub(crate) const LOGINS: [(&str, &str); 4] = [
+    ("assay_test_server", "assay_server"),
+    ("assay_test_importer", "assay_importer"),
+    ("assay_test_ingester", "assay_ingester"),
+    ("assay_test_notifier", "assay_notifier"),
+];
+
 /// The folder of the shared cluster: `ASSAY_TEST_POSTGRES`, or one in the target folder.
 pub(crate) fn folder() -> PathBuf {
     std::env::var_os("ASSAY_TEST_POSTGRES")

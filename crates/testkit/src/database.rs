@@ -61,6 +61,12 @@ impl TestDatabase {
         Database::connect(&self.url, options).unwrap_or_else(|error| panic!("{error:?}"))
     }
 
+    /// The same as a login that imports, with the rights that `deploy/roles.sql` gives it.
+    pub fn connect_as_importer(&self) -> Database {
+        let url = cluster::url_as(&self.url, "assay_test_importer");
+        Database::connect(&url, 4).unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
     /// A connection for the test's own statements.
     pub fn connection(&self) -> PgConnection {
         connection(&self.url)
@@ -157,6 +163,11 @@ fn make_template() -> Result<String> {
         administer(&format!("CREATE DATABASE {unfinished}"))?;
         assay_repository::migrate(&cluster::url(&unfinished)?)?;
         assay_repository::grant_roles(&cluster::url(&unfinished)?)?;
+        for (login, group) in cluster::LOGINS {
+            administer(&format!(
+                "DO $$ BEGIN CREATE ROLE {login} LOGIN IN ROLE {group}; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
+            ))?;
+        }
         administer(&format!("ALTER DATABASE {unfinished} RENAME TO {name}"))?;
     }
     Ok(name)

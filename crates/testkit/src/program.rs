@@ -66,12 +66,19 @@ impl Cli {
     }
 
     /// A command of this program.
+    ///
+    /// In a database of the shared cluster, imports and messages have the logins that `deploy/roles.sql` gives them.
     pub fn command_of(&self, name: &str, arguments: &[&str]) -> Command {
+        let login = match (name, arguments.first()) {
+            ("assay-admin", Some(&"import")) => cluster::url_as(&self.database_url, "assay_test_importer"),
+            ("assay-notify", _) => cluster::url_as(&self.database_url, "assay_test_notifier"),
+            _ => self.database_url.clone(),
+        };
         let mut command = Command::new(program(name));
         command
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "HOME"))
-            .env("ASSAY_DATABASE_URL", &self.database_url)
+            .env("ASSAY_DATABASE_URL", login)
             .args(arguments)
             .stdin(Stdio::null());
         command

@@ -39,9 +39,10 @@ impl Server {
         Self::start_with(database_url, &[])
     }
 
-    /// The same with additional environment variables.
+    /// The same with additional environment variables. In a database of the shared cluster it has the login of a server.
     pub fn start_with(database_url: &str, environment: &[(&str, &str)]) -> Self {
-        let environment = [&[("ASSAY_DATABASE_URL", database_url)], environment].concat();
+        let login = cluster::url_as(database_url, "assay_test_server");
+        let environment = [&[("ASSAY_DATABASE_URL", login.as_str())], environment].concat();
         let mut last = None;
         // A port that was free may be taken by the time the server binds it.
         for _ in 0..3 {
@@ -57,10 +58,12 @@ impl Server {
     /// Starts a server with the ingest listener and these environment variables.
     pub fn start_with_ingest(database_url: &str, environment: &[(&str, &str)]) -> Self {
         let address = free_address();
-        let mut server = Self::start_with(
-            database_url,
-            &[environment, &[("ASSAY_INGEST_LISTEN", &address)]].concat(),
-        );
+        let ingester = cluster::url_as(database_url, "assay_test_ingester");
+        let own = [
+            ("ASSAY_INGEST_LISTEN", address.as_str()),
+            ("ASSAY_INGEST_DATABASE_URL", ingester.as_str()),
+        ];
+        let mut server = Self::start_with(database_url, &[&own, environment].concat());
         server.ingest = Some(Client::new(format!("http://{address}")));
         server
     }
@@ -78,8 +81,13 @@ impl Server {
 
     /// Starts a server with the pages and the ingest listener on the address of the API.
     pub fn start_on_one_address(database_url: &str, environment: &[(&str, &str)]) -> Self {
-        let places = [("ASSAY_FRONT_LISTEN", "same"), ("ASSAY_INGEST_LISTEN", "same")];
-        let mut server = Self::start_with(database_url, &[environment, &places].concat());
+        let ingester = cluster::url_as(database_url, "assay_test_ingester");
+        let own = [
+            ("ASSAY_FRONT_LISTEN", "same"),
+            ("ASSAY_INGEST_LISTEN", "same"),
+            ("ASSAY_INGEST_DATABASE_URL", ingester.as_str()),
+        ];
+        let mut server = Self::start_with(database_url, &[&own, environment].concat());
         let client = || Client::new(format!("http://{}", server.address));
         (server.front, server.ingest) = (Some(client()), Some(client()));
         server

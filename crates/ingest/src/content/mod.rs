@@ -17,6 +17,8 @@ pub struct Files {
     pub(crate) key: String,
     /// The time of the newest file's last change, if known.
     pub(crate) modified: Option<Timestamp>,
+    /// The path of the only file, or the common folder of several with a final `/`. None for standard input.
+    pub(crate) path: Option<String>,
 }
 
 impl Files {
@@ -25,8 +27,27 @@ impl Files {
         Self {
             key: key_of(files),
             modified: files.iter().filter_map(|file| file.modified).max(),
+            path: common_path(files),
         }
     }
+}
+
+/// The path of the only file, or the common folder of several.
+fn common_path(files: &[SourceFile]) -> Option<String> {
+    let mut names = files.iter().map(|file| file.name.replace('\\', "/"));
+    let first = names.next().filter(|name| name != "-")?;
+    let mut rest = names.peekable();
+    if rest.peek().is_none() {
+        return Some(first);
+    }
+    let mut folder = first;
+    for name in std::iter::once(folder.clone()).chain(rest) {
+        while !(folder.is_empty() || folder.ends_with('/') && name.starts_with(&folder)) {
+            let end = folder.trim_end_matches('/').rfind('/').map_or(0, |at| at + 1);
+            folder.truncate(end);
+        }
+    }
+    Some(folder)
 }
 
 /// The run key of files without one: for a single file the SHA-256 that `sha256sum` prints, for several files that of

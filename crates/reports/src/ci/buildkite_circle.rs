@@ -26,6 +26,8 @@ pub(super) fn circle(reader: &mut EnvironmentReader<'_>) {
     // The service numbers the jobs of a project in their order.
     reader.attempt("CIRCLE_BUILD_NUM", 1);
     reader.detected.job_id = reader.get("CIRCLE_WORKFLOW_JOB_ID");
+    // A workflow that runs again has a new id. Jobs of one workflow have growing numbers, and are no attempts.
+    reader.detected.runner = reader.get("CIRCLE_WORKFLOW_ID");
     reader.shard("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0);
     let root = reader.get("CIRCLE_WORKING_DIRECTORY");
     // The variable holds `~/project`; reports hold the full path.

@@ -2,19 +2,24 @@
 //!
 //! `pytest --last-failed`, `--retry-failed-tests` of .NET, Bazel's `test_attempts` and the `-rerun_1` folders of
 //! Firebase Test Lab write each attempt into a file of its own. Such results continue the failed executions of the
-//! earlier file. Two conditions must hold. The later file has only tests of the earlier one, among them all that failed
-//! there ([`Rerun`]). And the order is known: the later file began after the results of the earlier one ended, or the
-//! tool numbered both. A file with all tests of another one needs the numbers, because a leg of a matrix looks the same.
+//! earlier file, if the path of the later one says that it is a retry, or if all of these are true: it is in the same
+//! folder, it began after the results of the earlier file ended, its browsers are among those of the earlier file, and it
+//! has failed tests of the earlier file and no others ([`is_selection_of_failed`]). Otherwise the results are executions
+//! of their own, because a leg of a matrix looks the same.
 
 mod numbers;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     hash::BuildHasher as _,
 };
 
 use assay_domain::{
-    attempt::Attempt, execution::Executions, rerun::Rerun, test::TestName, timestamp::Timestamp,
+    attempt::Attempt,
+    execution::Executions,
+    rerun::{folder_without_attempt, is_selection_of_failed},
+    test::TestName,
+    timestamp::Timestamp,
 };
 
 pub(crate) use self::numbers::without_number;
@@ -25,15 +30,24 @@ use crate::{
     report::{Format, Report, ReportedTest},
 };
 
-/// Moves the results of files that repeat failed tests into the file whose tests they repeat, and returns a warning
-/// that names them. The emptied reports keep their times and errors.
-pub(crate) fn join(pieces: &mut [Piece]) -> Option<String> {
+/// How the files of an import relate, as warnings.
+#[derive(Default)]
+pub(crate) struct Relations {
+    /// The files that were read as retries of others.
+    pub(crate) retries: Option<String>,
+    /// The files that have failed tests of other files, and are no retries.
+    pub(crate) beside: Option<String>,
+}
+
+/// Moves the results of files that repeat failed tests into the file whose tests they repeat. The emptied reports keep
+/// their times and errors.
+pub(crate) fn join(pieces: &mut [Piece]) -> Relations {
     if pieces.len() < 2
         || !pieces
             .iter()
             .any(|piece| piece.report.tests.iter().any(has_failed))
     {
-        return None;
+        return Relations::default();
     }
     let numbers = Numbers::of(pieces.iter().map(|piece| &*piece.name));
     let mut order: Vec<usize> = (0..pieces.len()).collect();
@@ -48,23 +62,37 @@ pub(crate) fn join(pieces: &mut [Piece]) -> Option<String> {
         by_failed_test: HashMap::new(),
     };
     let mut joined: Vec<String> = Vec::new();
+    let mut beside: Vec<String> = Vec::new();
     for index in order {
         match chains.repeated_by(pieces, index) {
             Some(chain) => joined.extend(chains.continue_with(pieces, chain, index)),
-            None => chains.begin(pieces, index),
+            None => {
+                beside.extend(chains.beside(pieces, index));
+                chains.begin(pieces, index);
+            }
         }
     }
-    let more = match joined.len().saturating_sub(MOST_NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
+    let list = |mut names: Vec<String>| {
+        let more = match names.len().saturating_sub(MOST_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        names.truncate(MOST_NAMED);
+        (!names.is_empty()).then(|| names.join(", ") + &more)
     };
-    joined.truncate(MOST_NAMED);
-    (!joined.is_empty()).then(|| {
+    let retries = list(joined).map(|joined| {
         format!(
-            "These files ran failed tests of other files again, and were read as their retries: {}{more}.",
-            joined.join(", ")
+            "These files ran failed tests of other files again, and were read as their retries: {joined}."
         )
-    })
+    });
+    let beside = list(beside).map(|beside| {
+        format!(
+            "These files have tests that failed in other files: {beside}. Both results count, and such a test is failed. \
+             If a file is a retry, send it by itself, with --attempt 2; if it is a leg of a matrix, send it with a --suite \
+             of its own."
+        )
+    });
+    Relations { retries, beside }
 }
 
 /// Most files that the warning names.
@@ -92,36 +120,64 @@ struct Chains {
 impl Chains {
     /// The latest chain whose failed tests this file ran again.
     fn repeated_by(&self, pieces: &[Piece], index: usize) -> Option<usize> {
-        let later = &pieces.get(index)?.report;
-        let hashes = later.tests.iter().map(|test| self.hash(test));
-        let candidates: BTreeSet<usize> = hashes
-            .filter_map(|hash| self.by_failed_test.get(&hash))
-            .flatten()
-            .copied()
-            .collect();
+        let file = pieces.get(index)?;
+        let later = &file.report;
         let is_repeated = |chain: &usize| {
             let chain = self.all.get(*chain)?;
-            let earlier = &pieces.get(chain.first)?.report;
+            let first = pieces.get(chain.first)?;
+            let earlier = &first.report;
             if earlier.format != later.format || later.format == Format::Allure {
                 return None;
             }
-            let tests = earlier.tests.iter().map(|test| (&test.test, has_failed(test)));
-            let rerun = Rerun::of(tests, later.tests.iter().map(|test| &test.test))?;
-            let is_numbered = self.numbers.follows(chain.latest, index);
             let begins_after = || {
                 let (end, start) = (chain.end?, later.started_at?);
                 (start > earlier.started_at? && start.plus_ms(CLOCK_MS) > end).then_some(())
             };
-            match rerun {
-                Rerun::OfFailed => is_numbered || begins_after().is_some(),
-                Rerun::OfAll => is_numbered,
-            }
-            .then_some(())
+            let tests = || earlier.tests.iter().map(|test| (&test.test, has_failed(test)));
+            let is_rerun = self.numbers.follows(chain.latest, index)
+                || folder_without_attempt(&first.name) == folder_without_attempt(&file.name)
+                    && begins_after().is_some()
+                    && browsers(later).is_subset(&browsers(earlier))
+                    && is_selection_of_failed(tests(), later.tests.iter().map(|test| &test.test));
+            is_rerun.then_some(())
         };
-        candidates
+        self.candidates(later)
             .into_iter()
             .rev()
             .find(|chain| is_repeated(chain).is_some())
+    }
+
+    /// The chains in which some test of the report failed.
+    fn candidates(&self, report: &Report) -> BTreeSet<usize> {
+        let hashes = report.tests.iter().map(|test| self.hash(test));
+        hashes
+            .filter_map(|hash| self.by_failed_test.get(&hash))
+            .flatten()
+            .copied()
+            .collect()
+    }
+
+    /// The names of this file and of one with failed tests that passed in this one.
+    fn beside(&self, pieces: &[Piece], index: usize) -> Option<String> {
+        // Allure writes each result into a file of its own.
+        let file = pieces.get(index).filter(|file| file.report.format != Format::Allure)?;
+        let passed = file.report.tests.iter().filter(|test| !has_failed(test));
+        let chains = passed
+            .filter_map(|test| self.by_failed_test.get(&self.hash(test)))
+            .flatten();
+        let others = chains.filter_map(|chain| pieces.get(self.all.get(*chain)?.first));
+        let other = others.take(MOST_NAMED).find(|other| {
+            // A later file may have mended what failed in the chain at first.
+            let failed: HashSet<&TestName> = other
+                .report
+                .tests
+                .iter()
+                .filter(|test| has_failed(test))
+                .map(|test| &test.test)
+                .collect();
+            file.report.tests.iter().any(|test| failed.contains(&test.test))
+        });
+        Some(format!("{} beside {}", file.name, other?.name))
     }
 
     fn begin(&mut self, pieces: &[Piece], index: usize) {
@@ -149,14 +205,28 @@ impl Chains {
             .to_owned();
         chain.latest = index;
         chain.end = chain.end.max(end);
-        let mut later: HashMap<TestName, Executions<Attempt>> =
-            tests.into_iter().map(|test| (test.test, test.attempts)).collect();
-        for test in &mut pieces.get_mut(chain.first)?.report.tests {
-            if let Some(again) = later.remove(&test.test) {
-                let attempts = std::mem::replace(&mut test.attempts, Executions::from(Vec::new()));
-                test.attempts = attempts.continued_by(again, ends_in_failure);
+        let first = pieces.get_mut(chain.first)?;
+        let places: HashMap<TestName, usize> = first
+            .report
+            .tests
+            .iter()
+            .zip(0..)
+            .map(|(test, place)| (test.test.clone(), place))
+            .collect();
+        let mut others = Vec::new();
+        for test in tests {
+            match places
+                .get(&test.test)
+                .and_then(|place| first.report.tests.get_mut(*place))
+            {
+                Some(earlier) => {
+                    let attempts = std::mem::replace(&mut earlier.attempts, Executions::from(Vec::new()));
+                    earlier.attempts = attempts.continued_by(test.attempts, ends_in_failure);
+                }
+                None => others.push(test),
             }
         }
+        pieces.get_mut(index)?.report.tests = others;
         Some(format!("{name} of {earlier}"))
     }
 
@@ -170,6 +240,14 @@ impl Chains {
     fn hash(&self, test: &ReportedTest) -> u64 {
         self.hasher.hash_one(&test.test)
     }
+}
+
+/// The browsers or projects in which the report's tests ran.
+fn browsers(report: &Report) -> BTreeSet<&str> {
+    let attempts = report.tests.iter().flat_map(|test| &test.attempts);
+    attempts
+        .filter_map(|attempt| attempt.browser.as_deref())
+        .collect()
 }
 
 /// Whether the last attempt of an execution failed.

@@ -283,10 +283,13 @@ fn a_later_file_of_the_failed_tests_alone_is_a_retry() {
         assert_eq!(tests, ["a: FP", "b: P", "c: FFP"], "{order:?}");
         assert!(is_named);
     }
-    // Without a known order, without one of the failed tests, or with a new test it is another execution.
+    let (tests, _) = over_files(&[("one.xml", first.clone()), ("two.xml", at(5, &[("a", 'P')]))]);
+    assert_eq!(tests[0], "a: FP", "a retry of one of the failed tests");
+    // Without a known order, with a test that passed, as a leg with fewer tests has, or with a new test it is another
+    // execution.
     for other in [
         at(0, &[("a", 'P'), ("c", 'P')]),
-        at(5, &[("a", 'P')]),
+        at(5, &[("a", 'P'), ("b", 'P')]),
         at(5, &[("a", 'P'), ("c", 'P'), ("d", 'P')]),
         at(5, &[("a", 'P'), ("c", 'P')]).replace("timestamp", "at"),
     ] {

@@ -1,19 +1,37 @@
 //! Migrations: embedded in the program, applied under a lock.
 
+use std::collections::HashMap;
+
 use assay_domain::store::StoreError;
 use diesel::{
-    PgConnection, QueryDsl, QueryResult, RunQueryDsl, connection::SimpleConnection, dsl::sql,
-    migration::MigrationSource, pg::Pg, sql_types::Bool,
+    PgConnection, QueryDsl, QueryResult, RunQueryDsl,
+    connection::SimpleConnection,
+    dsl::sql,
+    migration::MigrationSource,
+    pg::Pg,
+    sql_types::{Binary, Bool, Text},
 };
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+use include_dir::{Dir, include_dir};
+use sha2::{Digest as _, Sha256};
 
 use crate::{
     admin::distribute,
-    db::{column::corrupt, connection_string::establish, schema::__diesel_schema_migrations as applied},
+    db::{
+        column::corrupt,
+        connection_string::establish,
+        schema::{__diesel_schema_migrations as applied, __migration_checksum as checksum},
+    },
 };
 
 /// The migrations of this program, oldest first.
 pub(crate) const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
+
+/// Their files, for the checksums.
+static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../migrations");
+
+/// The first migration, which databases of earlier commits have without a checksum, and a hash of its columns.
+const FIRST: (&str, &str) = ("20261126000041", "4837bcc34bd2bdc011ba732eec3fc74f");
 
 /// The key of the advisory lock for programs that migrate one database at the same time. The number is arbitrary.
 const LOCK: i64 = 0x6173_7361_7930;
@@ -30,18 +48,80 @@ pub fn migrate(url: &str) -> Result<Vec<String>, StoreError> {
     check_origin(&mut connection)?;
     distribute::prepare(&mut connection).map_err(|error| failed(Box::new(error)))?;
     let names = connection.run_pending_migrations(MIGRATIONS).map_err(failed)?;
-    Ok(names.iter().map(ToString::to_string).collect())
+    let names = names.iter().map(ToString::to_string).collect();
+    for (version, sha256) in checksums() {
+        diesel::sql_query("INSERT INTO __migration_checksum VALUES ($1, $2) ON CONFLICT DO NOTHING")
+            .bind::<Text, _>(version)
+            .bind::<Binary, _>(sha256)
+            .execute(&mut connection)
+            .map_err(|error| failed(Box::new(error)))?;
+    }
+    Ok(names)
 }
 
 /// Refuses a database that was created by the migrations of a former version. No migration leads on from it.
 fn check_origin(connection: &mut PgConnection) -> Result<(), StoreError> {
+    const FORMER: &str = "the database was created by an earlier state of the migrations, from which none leads on: create a new one \
+                          and import its reports again";
     let schema = compare(connection)?;
-    match (schema.newest, schema.unknown.first()) {
-        (None, Some(_)) => Err(failed(
-            "the database is of a version before the first release: create a new one and import its reports again".into(),
-        )),
-        (Some(_), _) | (None, None) => Ok(()),
+    let is_former = match (&schema.newest, schema.unknown.first()) {
+        (None, Some(_)) => true,
+        (Some(_), _) if has_checksums(connection).map_err(|error| failed(Box::new(error)))? => false,
+        (Some(_), _) => columns(connection).map_err(|error| failed(Box::new(error)))? != FIRST.1,
+        (None, None) => false,
+    };
+    if is_former {
+        Err(failed(FORMER.into()))
+    } else {
+        Ok(())
     }
+}
+
+/// The version and the SHA-256 of `up.sql` of each migration.
+fn checksums() -> impl Iterator<Item = (String, [u8; 32])> {
+    FILES.dirs().filter_map(|folder| {
+        let name = folder.path().to_str()?;
+        let up = folder.files().find(|file| file.path().ends_with("up.sql"))?;
+        let version = name.split('_').next()?.replace('-', "");
+        Some((version, Sha256::digest(up.contents()).into()))
+    })
+}
+
+fn has_checksums(connection: &mut PgConnection) -> QueryResult<bool> {
+    let exists = sql::<Bool>("to_regclass('__migration_checksum') IS NOT NULL");
+    diesel::select(exists).get_result(connection)
+}
+
+/// A hash of the names and types of all columns.
+fn columns(connection: &mut PgConnection) -> QueryResult<String> {
+    diesel::select(sql::<Text>(
+        "(SELECT md5(string_agg(relname || '.' || attname || ' ' || format_type(atttypid, NULL) || ' ' || attnotnull, ',' \
+         ORDER BY relname COLLATE \"C\", attname COLLATE \"C\")) FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid \
+         WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition \
+         AND attnum > 0 AND NOT attisdropped AND relname <> '__diesel_schema_migrations')",
+    ))
+    .get_result(connection)
+}
+
+/// The versions whose text was changed after it was applied.
+fn changed(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
+    if !has_checksums(connection)? {
+        return Ok(Vec::new());
+    }
+    let stored: Vec<(String, Vec<u8>)> = checksum::table
+        .select((checksum::version, checksum::sha256))
+        .load(connection)?;
+    let expected: HashMap<String, [u8; 32]> = checksums().collect();
+    let is_changed = |(version, sha256): &(String, Vec<u8>)| {
+        expected
+            .get(version)
+            .is_some_and(|expected| expected.as_slice() != sha256.as_slice())
+    };
+    Ok(stored
+        .into_iter()
+        .filter(is_changed)
+        .map(|(version, _)| version)
+        .collect())
 }
 
 /// Creates the missing roles for server and importer, and grants them their rights in this database, whose schema is
@@ -115,6 +195,16 @@ pub(crate) fn compare(connection: &mut PgConnection) -> Result<SchemaComparison,
         .collect();
     let mut present = present(connection).map_err(|error| failed(Box::new(error)))?;
     present.sort_unstable();
+    let changed = changed(connection).map_err(|error| failed(Box::new(error)))?;
+    if let Some(first) = changed.first() {
+        return Err(failed(
+            format!(
+                "the database has another form of the migration {first} than this program: it was created by another state of \
+                 the sources; use the program that created it, or a new database"
+            )
+            .into(),
+        ));
+    }
     let is_present = |version: &String| present.contains(version);
     let (applied, pending): (Vec<_>, Vec<_>) = expected.iter().partition(|(version, _)| is_present(version));
     Ok(SchemaComparison {

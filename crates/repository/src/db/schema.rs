@@ -154,6 +154,7 @@ diesel::table! {
         job_attempt -> BigInt,
         command_attempt -> Integer,
         import_id -> Nullable<Uuid>,
+        report_path -> Nullable<Text>,
     }
 }
 
@@ -367,6 +368,14 @@ diesel::table! {
         key_id -> Uuid,
         tests -> BigInt,
         bytes -> BigInt,
+    }
+}
+
+diesel::table! {
+    /// A hash of the text of each applied migration.
+    __migration_checksum (version) {
+        version -> Text,
+        sha256 -> Bytea,
     }
 }
 

@@ -46,6 +46,7 @@ pub(crate) struct StoredPart {
     pub(crate) sender_job: Option<String>,
     pub(crate) sender_id: Option<String>,
     pub(crate) sender_runner: Option<String>,
+    pub(crate) report_path: Option<String>,
     pub(crate) job_attempt: i64,
     pub(crate) command_attempt: i32,
     pub(crate) import_id: Option<Uuid>,
@@ -62,6 +63,7 @@ impl StoredPart {
                 of_job: long_count(self.job_attempt)?,
                 of_command: count(self.command_attempt)?,
             },
+            report_path: self.report_path.clone(),
         })
     }
 

@@ -73,7 +73,7 @@ impl<'a> Target<'a> {
     /// The part with the same content from the same sender.
     pub(super) fn same_part(&self, recording: &Recording) -> Result<Option<&StoredPart>, StoreError> {
         for part in of_slot(&self.parts, recording) {
-            if part.content == recording.content && part.sender()? == recording.sender {
+            if part.content == recording.content && part.sender()?.is_same_instance(&recording.sender) {
                 let is_only_part = of_slot(&self.parts, recording).count() == 1;
                 return Ok((is_only_part || !recording.replaces).then_some(part));
             }

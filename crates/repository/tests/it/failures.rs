@@ -47,6 +47,7 @@ fn sessions_that_do_not_see_a_partition_are_replaced_without_an_error() {
     });
     world.database.execute(
         "CREATE TABLE outdated AS SELECT pid FROM pg_stat_activity WHERE datname = current_database();
+         GRANT SELECT ON outdated TO PUBLIC;
          CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
              IF pg_backend_pid() IN (SELECT pid FROM outdated) THEN
                  RAISE 'no partition of relation found for row' USING ERRCODE = 'check_violation', TABLE = 'result_block';

@@ -82,6 +82,32 @@ fn a_newer_schema_is_distinguished_from_an_older_one() {
 }
 
 #[test]
+fn a_database_of_other_migrations_with_the_same_names_is_refused() {
+    let database = TestDatabase::new();
+    database.execute("UPDATE __migration_checksum SET sha256 = '' WHERE version = '20261126000041'");
+    for error in [
+        compare_schema(database.url()).err(),
+        migrate(database.url()).err(),
+    ] {
+        let error = std::error::Error::source(&error.unwrap()).unwrap().to_string();
+        assert!(
+            error.contains("another form of the migration 20261126000041"),
+            "{error}"
+        );
+    }
+    // A database without checksums: its columns decide.
+    let last = "DROP TABLE __migration_checksum; ALTER TABLE part DROP COLUMN report_path; \
+                DELETE FROM __diesel_schema_migrations WHERE version = '20261129000042'";
+    database.execute(last);
+    assert_eq!(migrate(database.url()).unwrap().len(), 1, "it is upgraded");
+    database.execute(last);
+    database.execute("ALTER TABLE project DROP COLUMN renames_at");
+    let error = migrate(database.url()).unwrap_err();
+    let error = std::error::Error::source(&error).unwrap().to_string();
+    assert!(error.contains("an earlier state of the migrations"), "{error}");
+}
+
+#[test]
 fn a_migration_fails_soon_if_a_long_transaction_blocks_it() {
     let database = TestDatabase::new();
     let mut busy = database.connection();
@@ -174,7 +200,9 @@ fn every_key_of_a_projects_tables_begins_with_the_project() {
 #[test]
 fn a_database_of_a_former_version_has_to_be_made_again() {
     let database = TestDatabase::new();
-    database.execute("UPDATE __diesel_schema_migrations SET version = '20261120000001'");
+    database.execute(
+        "DELETE FROM __diesel_schema_migrations; INSERT INTO __diesel_schema_migrations VALUES ('20261120000001', now())",
+    );
     let error = migrate(database.url()).unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert!(cause.contains("create a new one and import"), "{cause}");

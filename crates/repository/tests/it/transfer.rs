@@ -133,7 +133,7 @@ fn rows_of_owner(
 fn counts(database: &TestDatabase) -> BTreeMap<String, String> {
     let tables = database.texts(
         "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace \
-         AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('partition', '__diesel_schema_migrations')",
+         AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('partition', '__diesel_schema_migrations', '__migration_checksum')",
     );
     let count = |table: String| {
         let count = database.text(&format!("SELECT count(*) FROM {table}"));
