@@ -1,5 +1,7 @@
 //! Keeps one comment on a pull request up to date.
 
+use std::cmp::Reverse;
+
 use crate::{
     comment::Comment,
     host::{CodeHost, ExistingComment, PostError},
@@ -29,24 +31,25 @@ pub enum Outcome {
 }
 
 /// Posts a comment: one request to find the earlier one, and one to write. A job that creates the comment searches once
-/// more, because another job may have created one at the same time; the oldest stays.
+/// more, because another job may have created one at the same time; the newest state stays. A comment is deleted only
+/// after the one that replaces it exists.
 pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostError> {
-    let mut earlier = keep_oldest(host, find(host, comment)?)?;
+    let mut earlier = keep_newest(host, comment, find(host, comment)?)?;
     let is_new = match &earlier {
         None if comment.clean => return Ok(Outcome::Silent),
         None => true,
         Some(earlier) => !comment.is_older_than(&earlier.body) && comment.begins_to_block(&earlier.body),
     };
     if is_new {
+        host.create(&comment.markdown)?;
         if let Some(earlier) = earlier {
             delete(host, earlier.id)?;
         }
-        host.create(&comment.markdown)?;
         let own = find(host, comment)?;
         if own.len() <= 1 {
             return Ok(Outcome::Created);
         }
-        earlier = keep_oldest(host, own)?;
+        earlier = keep_newest(host, comment, own)?;
     }
     let Some(earlier) = earlier else {
         return Ok(Outcome::Created);
@@ -58,17 +61,19 @@ pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostErr
     Ok(Outcome::Edited)
 }
 
-/// Deletes all comments but the oldest, and returns that one.
-fn keep_oldest<H: CodeHost>(
+/// Deletes all comments but the one with the newest state, of several the oldest, and returns that one.
+fn keep_newest<H: CodeHost>(
     host: &H,
-    own: Vec<ExistingComment>,
+    comment: &Comment,
+    mut own: Vec<ExistingComment>,
 ) -> Result<Option<ExistingComment>, PostError> {
+    own.sort_by_key(|existing| (Reverse(comment.state_of(&existing.body)), existing.id));
     let mut own = own.into_iter();
-    let oldest = own.next();
+    let newest = own.next();
     for duplicate in own {
         delete(host, duplicate.id)?;
     }
-    Ok(oldest)
+    Ok(newest)
 }
 
 fn delete<H: CodeHost>(host: &H, id: u64) -> Result<(), PostError> {
@@ -107,7 +112,7 @@ pub fn write_until_current<E>(
     Ok(outcome)
 }
 
-/// The comments of this project, oldest first, on the first page that has one.
+/// The comments of this project on the first page that has one.
 fn find<H: CodeHost>(host: &H, comment: &Comment) -> Result<Vec<ExistingComment>, PostError> {
     for page in 1..=MOST_PAGES {
         let (comments, on_page) = host.page(page)?;
@@ -115,9 +120,8 @@ fn find<H: CodeHost>(host: &H, comment: &Comment) -> Result<Vec<ExistingComment>
             let state = comment.state_of(&existing.body);
             state.is_some_and(|state| state <= comment.state.saturating_add(AHEAD_MS))
         };
-        let mut own: Vec<ExistingComment> = comments.into_iter().filter(is_own).collect();
+        let own: Vec<ExistingComment> = comments.into_iter().filter(is_own).collect();
         if !own.is_empty() || on_page < H::PER_PAGE {
-            own.sort_unstable_by_key(|existing| existing.id);
             return Ok(own);
         }
     }

@@ -212,7 +212,23 @@ fn changes_of(name: &str) -> Vec<RunChanges> {
         repaired: tests(false),
         newly_skipped: tests(!name.is_empty()),
         no_longer_reported: tests(!name.is_empty()),
-        renamed: crate::changes::RenamedTests::default(),
+        renamed: crate::changes::RenamedTests {
+            total: u64::from(!name.is_empty()),
+            tests: (!name.is_empty())
+                .then(|| crate::changes::RenamedTest {
+                    from: TestName {
+                        name: name.to_owned(),
+                        file_path: None,
+                    },
+                    to: TestName {
+                        name: name.to_owned(),
+                        file_path: None,
+                    },
+                    guessed: true,
+                })
+                .into_iter()
+                .collect(),
+        },
         added: tests(false),
         slower: SlowerTests {
             total: u64::from(!name.is_empty()),
