@@ -807,7 +807,7 @@ BEGIN
     GRANT SELECT (key_id, run_id, bytes, files) ON upload TO assay_server;
     GRANT UPDATE (decision) ON upload TO assay_ingester;
     GRANT SELECT, INSERT, UPDATE ON upload_day TO assay_ingester;
-    GRANT INSERT, SELECT (project_id, number, test, event, is_cancelled) ON edge TO assay_importer, assay_ingester;
+    GRANT INSERT ON edge TO assay_importer, assay_ingester;
     -- assay-notify reads results for its texts, and no key.
     GRANT SELECT, UPDATE (settled, settled_at, is_cancelled), DELETE ON edge TO assay_notifier;
     GRANT SELECT, INSERT, UPDATE, DELETE ON message TO assay_notifier;

@@ -76,6 +76,11 @@ pub fn changes(
     let branch = bounded(&project.stable_branch, NAME_CHARS);
     let mut commits = Commits::of(reader, &project.project, &branch);
     let (mut groups, more_broken) = failures.groups(&mut commits)?;
+    let broken = groups.len() + more_broken;
+    let sum = match broken {
+        0 | 1 => None,
+        _ => Some((broken, failures.sum(&mut commits)?)),
+    };
     for group in [
         failures.runs_without_failures(edges, &mut commits)?,
         recovered(edges, &names, &mut commits)?,
@@ -98,7 +103,7 @@ pub fn changes(
         project_id: project.project.id.to_string(),
         project: bounded(&project.project.name, SENTENCE_CHARS),
         organization: bounded(&project.organization, SENTENCE_CHARS),
-        headline: headline(&groups, more, &branch),
+        headline: headline(sum, &groups, more, &branch),
         tone: tone(&events),
         events: events.into_iter().collect(),
         groups,
@@ -339,6 +344,25 @@ impl Failures {
             });
         }
         Ok((of_groups, further))
+    }
+
+    /// All broken tests in one sentence.
+    fn sum(&self, commits: &mut Commits<'_>) -> Result<String, StoreError> {
+        let number = self.broken.len().saturating_add(usize::try_from(self.unread).unwrap_or(usize::MAX));
+        let first = self.broken.first().and_then(|failure| failure.breakage.as_ref());
+        let began = |breakage: Option<&Breakage>| breakage.map(|of| of.first_failed.run_number);
+        let mut all = self.broken.iter().map(|failure| failure.breakage.as_ref());
+        let since = match all.all(|of| began(of) == began(first)) {
+            true => since(first, commits)?,
+            false => String::new(),
+        };
+        let errors: HashSet<Option<&str>> =
+            self.broken.iter().map(|failure| failure.fingerprint.as_deref()).collect();
+        let with = match errors.len() {
+            1 => " with one error".to_owned(),
+            errors => format!(" with {errors} errors"),
+        };
+        Ok(format!("{} broke{with}{since}", tests(number)))
     }
 
     /// The flaky tests that failed in a failed run.
@@ -582,16 +606,17 @@ fn recovered(
     Ok(groups)
 }
 
-fn headline(groups: &[Group], more: usize, branch: &str) -> String {
-    let Some(first) = groups.first() else {
+/// The first sentence, and the number of changes that it does not say. `sum` is the sentence of several groups.
+fn headline(sum: Option<(usize, String)>, groups: &[Group], more: usize, branch: &str) -> String {
+    let first = groups.first().map(|group| (1, group.sentence.clone()));
+    let Some((said, sentence)) = sum.or(first) else {
         return format!("something changed on {branch}");
     };
-    let others = groups.len() - 1 + more;
-    let sentence = bounded(&first.sentence, SENTENCE_CHARS);
-    match others {
+    let sentence = bounded(&sentence, SENTENCE_CHARS);
+    match (groups.len() + more).saturating_sub(said) {
         0 => sentence,
         1 => format!("{sentence}, and 1 more change"),
-        _ => format!("{sentence}, and {others} more changes"),
+        others => format!("{sentence}, and {others} more changes"),
     }
 }
 
