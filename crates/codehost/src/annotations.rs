@@ -92,12 +92,30 @@ mod tests {
 
     #[test]
     fn files_are_those_of_the_checkout() {
-        let files = ["cart_test.go", "cart/cart_test.go", "pay/pay_test.go", "a/x.ts", "b/x.ts"];
+        let files = [
+            "cart_test.go",
+            "cart/cart_test.go",
+            "pay/pay_test.go",
+            "a/x.ts",
+            "b/x.ts",
+        ];
         let files: Vec<String> = files.map(str::to_owned).into();
         for (file, title, expected) in [
-            ("cart_test.go", "example.org/shop/cart > TestTotal", Some("cart/cart_test.go")),
-            ("cart_test.go", "example.org/shop > TestTotal", Some("cart_test.go")),
-            ("pay_test.go", "example.org/shop/pay > TestPay", Some("pay/pay_test.go")),
+            (
+                "cart_test.go",
+                "example.org/shop/cart > TestTotal",
+                Some("cart/cart_test.go"),
+            ),
+            (
+                "cart_test.go",
+                "example.org/shop > TestTotal",
+                Some("cart_test.go"),
+            ),
+            (
+                "pay_test.go",
+                "example.org/shop/pay > TestPay",
+                Some("pay/pay_test.go"),
+            ),
             ("./cart_test.go", "adds", Some("cart_test.go")),
             ("a/x.ts", "adds", Some("a/x.ts")),
             ("x.ts", "adds", None),

@@ -14,44 +14,44 @@ use crate::{comment::Comment, post::Outcome};
 pub(crate) struct Agent(pub(crate) PathBuf);
 
 impl Agent {
-/// Writes the annotation, unless the build has one of a newer state. One context replaces its earlier text. Nothing reads an
-/// annotation, so its state is kept as meta-data of the build.
-pub(crate) fn annotate(&self, comment: &Comment) -> anyhow::Result<Outcome> {
-    let key = format!("assay-state-{}", comment.project());
-    let known = self.output(&["meta-data", "get", &key, "--default", "0"], "")?;
-    if known.trim().parse().is_ok_and(|known: i64| known > comment.state) {
-        return Ok(Outcome::Newer);
+    /// Writes the annotation, unless the build has one of a newer state. One context replaces its earlier text. Nothing reads an
+    /// annotation, so its state is kept as meta-data of the build.
+    pub(crate) fn annotate(&self, comment: &Comment) -> anyhow::Result<Outcome> {
+        let key = format!("assay-state-{}", comment.project());
+        let known = self.output(&["meta-data", "get", &key, "--default", "0"], "")?;
+        if known.trim().parse().is_ok_and(|known: i64| known > comment.state) {
+            return Ok(Outcome::Newer);
+        }
+        self.output(&["meta-data", "set", &key, &comment.state.to_string()], "")?;
+        let style = match (comment.clean, comment.action.as_str()) {
+            (true, _) => "success",
+            (false, "block") => "error",
+            (false, _) => "warning",
+        };
+        self.output(
+            &["annotate", "--context", "assay", "--style", style],
+            &comment.markdown,
+        )?;
+        Ok(Outcome::Edited)
     }
-    self.output(&["meta-data", "set", &key, &comment.state.to_string()], "")?;
-    let style = match (comment.clean, comment.action.as_str()) {
-        (true, _) => "success",
-        (false, "block") => "error",
-        (false, _) => "warning",
-    };
-    self.output(
-        &["annotate", "--context", "assay", "--style", style],
-        &comment.markdown,
-    )?;
-    Ok(Outcome::Edited)
-}
 
-/// The output of a command of the agent.
-fn output(&self, arguments: &[&str], input: &str) -> anyhow::Result<String> {
-    let mut agent = Command::new(&self.0)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("buildkite-agent")?;
-    if let Some(mut stdin) = agent.stdin.take() {
-        stdin.write_all(input.as_bytes()).context("buildkite-agent")?;
+    /// The output of a command of the agent.
+    fn output(&self, arguments: &[&str], input: &str) -> anyhow::Result<String> {
+        let mut agent = Command::new(&self.0)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("buildkite-agent")?;
+        if let Some(mut stdin) = agent.stdin.take() {
+            stdin.write_all(input.as_bytes()).context("buildkite-agent")?;
+        }
+        let output = agent.wait_with_output().context("buildkite-agent")?;
+        let command = arguments.first().copied().unwrap_or_default();
+        let status = output.status;
+        anyhow::ensure!(status.success(), "buildkite-agent {command} ended with {status}");
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
-    let output = agent.wait_with_output().context("buildkite-agent")?;
-    let command = arguments.first().copied().unwrap_or_default();
-    let status = output.status;
-    anyhow::ensure!(status.success(), "buildkite-agent {command} ended with {status}");
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
 }
 
 #[cfg(test)]

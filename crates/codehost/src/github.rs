@@ -73,7 +73,9 @@ impl GitHub {
             true => ("/user/type", &Value::from("Bot")),
             false => ("/user/id", self.requests.own_user("/user", "/id")?),
         };
-        let own = comments.iter().filter(|comment| comment.pointer(path) == Some(expected));
+        let own = comments
+            .iter()
+            .filter(|comment| comment.pointer(path) == Some(expected));
         Ok(own.collect())
     }
 }

@@ -1,12 +1,6 @@
 //! Reports the state of a commit from a CI job: where, and in which forms.
 
-use std::{
-    fs::OpenOptions,
-    io::Write as _,
-    path::PathBuf,
-    str::FromStr,
-    time::Duration,
-};
+use std::{fs::OpenOptions, io::Write as _, path::PathBuf, str::FromStr, time::Duration};
 
 use anyhow::Context as _;
 use assay_console::retry::{self, Backoff, Transient};

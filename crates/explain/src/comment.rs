@@ -235,11 +235,10 @@ impl Text<'_> {
     }
 
     fn is_clean(&self) -> bool {
-        let is_kept =
-            |changes: &RunChanges| {
-                let is_guessed = changes.renamed.tests.iter().any(|renamed| renamed.guessed);
-                !is_guessed && changes.no_longer_reported.total == 0 && changes.newly_skipped.total == 0
-            };
+        let is_kept = |changes: &RunChanges| {
+            let is_guessed = changes.renamed.tests.iter().any(|renamed| renamed.guessed);
+            !is_guessed && changes.no_longer_reported.total == 0 && changes.newly_skipped.total == 0
+        };
         self.results.status == RunStatus::Passed && self.changes.iter().all(is_kept)
     }
 

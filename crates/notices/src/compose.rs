@@ -108,9 +108,7 @@ pub fn changes(
         events: events.into_iter().collect(),
         groups,
         more,
-        url: reader
-            .pages
-            .map(|pages| pages.address(&commits.page())),
+        url: reader.pages.map(|pages| pages.address(&commits.page())),
     })
 }
 
@@ -137,7 +135,11 @@ impl<'a> Commits<'a> {
 
     fn run(&mut self, id: RunId) -> Result<Option<&RunDetail>, StoreError> {
         if let Entry::Vacant(unknown) = self.runs.entry(id) {
-            unknown.insert(self.reader.store.run_with(self.project, id, &SomeTests::Of(Vec::new()))?);
+            unknown.insert(
+                self.reader
+                    .store
+                    .run_with(self.project, id, &SomeTests::Of(Vec::new()))?,
+            );
         }
         let run = self.runs.get(&id).and_then(Option::as_ref);
         if let (None, Some(detail)) = (&self.page, run) {
@@ -282,7 +284,10 @@ impl Failures {
             let error = failure.fingerprint.as_deref();
             !is_flaky(failure) || error.is_some_and(|error| red.contains(&(run, error)))
         };
-        let is_red: Vec<bool> = failures.iter().map(|(run, failure)| is_red(*run, failure)).collect();
+        let is_red: Vec<bool> = failures
+            .iter()
+            .map(|(run, failure)| is_red(*run, failure))
+            .collect();
         let mut tests = HashSet::new();
         for ((run, failure), is_red) in failures.into_iter().zip(is_red) {
             let of_suite = of_suites.get(&run);
@@ -310,7 +315,10 @@ impl Failures {
     fn groups(&self, commits: &mut Commits<'_>) -> Result<(Vec<Group>, usize), StoreError> {
         let mut groups: BTreeMap<(Option<&str>, Option<&str>), Vec<&ExplainedFailure>> = BTreeMap::new();
         for failure in &self.broken {
-            let since = failure.breakage.as_ref().map(|of| of.first_failed.run_id.as_str());
+            let since = failure
+                .breakage
+                .as_ref()
+                .map(|of| of.first_failed.run_id.as_str());
             let key = (failure.fingerprint.as_deref(), since);
             groups.entry(key).or_default().push(failure);
         }
@@ -332,7 +340,10 @@ impl Failures {
                 sentence: format!(
                     "{} broke{one_error}{}{}",
                     tests(number.saturating_add(unread)),
-                    since(failures.iter().find_map(|failure| failure.breakage.as_ref()), commits)?,
+                    since(
+                        failures.iter().find_map(|failure| failure.breakage.as_ref()),
+                        commits
+                    )?,
                     doubt(&failures)
                 ),
                 error: failures
@@ -348,7 +359,10 @@ impl Failures {
 
     /// All broken tests in one sentence.
     fn sum(&self, commits: &mut Commits<'_>) -> Result<String, StoreError> {
-        let number = self.broken.len().saturating_add(usize::try_from(self.unread).unwrap_or(usize::MAX));
+        let number = self
+            .broken
+            .len()
+            .saturating_add(usize::try_from(self.unread).unwrap_or(usize::MAX));
         let first = self.broken.first().and_then(|failure| failure.breakage.as_ref());
         let began = |breakage: Option<&Breakage>| breakage.map(|of| of.first_failed.run_number);
         let mut all = self.broken.iter().map(|failure| failure.breakage.as_ref());
@@ -356,8 +370,11 @@ impl Failures {
             true => since(first, commits)?,
             false => String::new(),
         };
-        let errors: HashSet<Option<&str>> =
-            self.broken.iter().map(|failure| failure.fingerprint.as_deref()).collect();
+        let errors: HashSet<Option<&str>> = self
+            .broken
+            .iter()
+            .map(|failure| failure.fingerprint.as_deref())
+            .collect();
         let with = match errors.len() {
             1 => " with one error".to_owned(),
             errors => format!(" with {errors} errors"),
@@ -521,7 +538,10 @@ fn of_tests(
             .filter(|edge| edge.event == event && !is_of_recovered(edge, edges))
             .filter(|edge| (edge.verdict_before() == Some(VerdictStatus::Broken)) == was_broken)
             .collect();
-        let newest = of_event.iter().filter_map(|edge| edge.run).max_by_key(|run| run.number);
+        let newest = of_event
+            .iter()
+            .filter_map(|edge| edge.run)
+            .max_by_key(|run| run.number);
         let words = match (event, was_broken, of_event.len()) {
             (_, _, 0) => continue,
             (ChatEvent::TestResolved, true, 1) => "passes again",
@@ -541,7 +561,11 @@ fn of_tests(
             Some(run) => format!(" as of {}", commits.run_with_commit(run)?),
             None => String::new(),
         };
-        groups.push(of_edges(&of_event, names, format!("{} {words}{as_of}", tests(of_event.len()))));
+        groups.push(of_edges(
+            &of_event,
+            names,
+            format!("{} {words}{as_of}", tests(of_event.len())),
+        ));
     }
     Ok(groups)
 }
@@ -565,19 +589,14 @@ fn of_edges(edges: &[&Edge], names: &EdgeNames, sentence: String) -> Group {
 
 /// Whether an edge is about a broken test that passes again with its suite.
 fn is_of_recovered(edge: &Edge, edges: &[Edge]) -> bool {
-    let is_of_suite =
-        |other: &Edge| other.event == ChatEvent::RunRecovered && other.suite == edge.suite;
+    let is_of_suite = |other: &Edge| other.event == ChatEvent::RunRecovered && other.suite == edge.suite;
     edge.event == ChatEvent::TestResolved
         && edge.verdict_before() == Some(VerdictStatus::Broken)
         && edges.iter().any(is_of_suite)
 }
 
 /// The suites that recovered, with their tests.
-fn recovered(
-    edges: &[Edge],
-    names: &EdgeNames,
-    commits: &mut Commits<'_>,
-) -> Result<Vec<Group>, StoreError> {
+fn recovered(edges: &[Edge], names: &EdgeNames, commits: &mut Commits<'_>) -> Result<Vec<Group>, StoreError> {
     let mut groups = Vec::new();
     for edge in edges {
         let (ChatEvent::RunRecovered, Some(run)) = (edge.event, edge.run) else {

@@ -393,7 +393,9 @@ fn a_digest_names_what_was_resolved_what_came_new_and_what_costs_most_time_by_ow
     let digest = fs::read_to_string(&messages).unwrap()[before.len()..].to_owned();
     assert_eq!(digest.matches("the last day").count(), 1, "{digest}");
     assert!(
-        digest.contains("web: the last day: 1 test broke, 1 repaired, 0 became flaky, 0 not flaky any more, 1 new error"),
+        digest.contains(
+            "web: the last day: 1 test broke, 1 repaired, 0 became flaky, 0 not flaky any more, 1 new error"
+        ),
         "{digest}"
     );
     assert!(

@@ -101,7 +101,11 @@ fn what_a_gate_excused_is_shown_on_the_pages_and_listed_with_the_upload() {
     );
     // Without the gate there is no decision.
     job.wrapped(&[("pays", None)], ("g4", 0), &[]);
-    assert!(!pages.run(&newest(&ingest), "").contains("What the gate decided in CI"));
+    assert!(
+        !pages
+            .run(&newest(&ingest), "")
+            .contains("What the gate decided in CI")
+    );
 
     let listed = ingest.cli.json(&["uploads", "--project", "web", "--limit", "4"]);
     let decisions: Vec<_> = listed["uploads"]

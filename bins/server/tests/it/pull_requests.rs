@@ -303,7 +303,10 @@ fn a_deleted_test_is_told_in_route_page_comment_and_gate() {
     assert_eq!(changes["renamed"]["tests"][0]["guessed"], true);
     assert_eq!(changes["noLongerReported"]["total"], 1);
     let of_run = comment(&ingest, &run);
-    assert!(text(&of_run["markdown"]).contains("Probably renamed: `cart > refunds` is now"), "{of_run}");
+    assert!(
+        text(&of_run["markdown"]).contains("Probably renamed: `cart > refunds` is now"),
+        "{of_run}"
+    );
     let strict = Job::of(&ingest).ask(&run, &ingest.read_key, &["--max-vanished", "0"]);
     assert_eq!(strict.status.code(), Some(1));
 

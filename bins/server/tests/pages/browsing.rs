@@ -377,8 +377,16 @@ fn the_page_of_projects_has_the_counts_and_the_last_run_of_each() {
         );
         let flaky = |project: &str, query: &str| world.api(&format!("/projects/{project}/flaky?{query}"));
         let runs = world.api(&format!("/projects/{}/runs", world.project));
-        let commit: String = runs["runs"][0]["commitSha"].as_str().unwrap().chars().take(8).collect();
-        let newest = format!("Newest: commit {commit} of {}", runs["runs"][0]["branch"].as_str().unwrap());
+        let commit: String = runs["runs"][0]["commitSha"]
+            .as_str()
+            .unwrap()
+            .chars()
+            .take(8)
+            .collect();
+        let newest = format!(
+            "Newest: commit {commit} of {}",
+            runs["runs"][0]["branch"].as_str().unwrap()
+        );
         let expected = json!([
             [
                 "web",

@@ -186,9 +186,16 @@ impl<'w> Reader<'w> {
             );
             self.check(!page.contains("in 0 of"), &number, "failed in 0 of some runs");
             for of_test in self.texts(".failures .failure") {
-                let has_run = of_test.contains("ever ran on main before and failed") && of_test.contains("Passed in all");
-                self.check(!has_run, &number, &format!("a test ran, and never ran: {of_test}"));
-                let whose = of_test.rsplit_once("by this change: ").map_or("", |(_, whose)| whose);
+                let has_run = of_test.contains("ever ran on main before and failed")
+                    && of_test.contains("Passed in all");
+                self.check(
+                    !has_run,
+                    &number,
+                    &format!("a test ran, and never ran: {of_test}"),
+                );
+                let whose = of_test
+                    .rsplit_once("by this change: ")
+                    .map_or("", |(_, whose)| whose);
                 self.check(
                     whose.starts_with("unlikely") == whose.ends_with("continue"),
                     &number,
@@ -247,7 +254,10 @@ impl<'w> Reader<'w> {
         self.read_page(&format!("/commit/{commit}"));
         let page = format!("commit {commit}");
         if run["branch"] != "main" && self.texts(".pages").is_empty() {
-            let (gate, advice) = (self.texts(".chip.gate"), self.texts(".failures .whose p:last-child"));
+            let (gate, advice) = (
+                self.texts(".chip.gate"),
+                self.texts(".failures .whose p:last-child"),
+            );
             self.check_advice(&gate, &advice, &page);
         }
         let of_commit = self.api(&format!("/commits/{commit}"));
@@ -268,7 +278,11 @@ impl<'w> Reader<'w> {
                 .collect();
             let is_whole = answer["page"]["pageCount"].as_u64().unwrap_or(1) <= 1;
             let agrees = actions.is_empty() || actions.contains(&&answer["gate"]["action"]);
-            self.check(!is_whole || agrees, &page, &format!("{} of {actions:?}", answer["gate"]));
+            self.check(
+                !is_whole || agrees,
+                &page,
+                &format!("{} of {actions:?}", answer["gate"]),
+            );
         }
     }
 
@@ -291,11 +305,20 @@ impl<'w> Reader<'w> {
     /// The newest commit of the overview is not called passed while a suite of it failed.
     fn read_newest(&mut self) {
         let runs = self.api("/runs?perPage=50&days=30");
-        let Some(newest) = runs["runs"].as_array().unwrap().iter().find(|run| run["branch"] == "main") else {
+        let Some(newest) = runs["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|run| run["branch"] == "main")
+        else {
             return;
         };
         let commit = &newest["commitSha"];
-        let of_commit = runs["runs"].as_array().unwrap().iter().filter(|run| run["commitSha"] == *commit);
+        let of_commit = runs["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|run| run["commitSha"] == *commit);
         let mut suites = std::collections::BTreeMap::new();
         for run in of_commit {
             suites.entry(run["suite"].as_str()).or_insert(&run["status"]);

@@ -255,7 +255,9 @@ fn thread(state: &mut State, (method, rest, query): (&str, &str, &str), json: &V
             "GET" => {
                 let thread = |(id, stored): (&u64, &Stored)| match state.deleted.contains(id) {
                     true => json!({"id": id, "comments": [{"id": 1, "isDeleted": true}]}),
-                    false => json!({"id": id, "comments": [{"id": 1, "content": stored.body, "author": {"id": user(stored)}}]}),
+                    false => {
+                        json!({"id": id, "comments": [{"id": 1, "content": stored.body, "author": {"id": user(stored)}}]})
+                    }
                 };
                 let threads: Vec<Value> = state.comments.iter().map(thread).collect();
                 (200, "", Some(json!({"count": threads.len(), "value": threads})))

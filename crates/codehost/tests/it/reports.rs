@@ -203,7 +203,10 @@ fn a_copied_hidden_line_stops_no_comment() {
 
 #[test]
 fn only_comments_of_the_tokens_own_user_count() {
-    let of_azure = [("SYSTEM_ACCESSTOKEN", TOKEN), ("BUILD_REPOSITORY_PROVIDER", "TfsGit")];
+    let of_azure = [
+        ("SYSTEM_ACCESSTOKEN", TOKEN),
+        ("BUILD_REPOSITORY_PROVIDER", "TfsGit"),
+    ];
     for (provider, variables) in [
         (CiProvider::GithubActions, &[("GITHUB_TOKEN", PERSONAL)][..]),
         (CiProvider::GitlabCi, &[("GITLAB_TOKEN", TOKEN)]),
@@ -217,13 +220,21 @@ fn only_comments_of_the_tokens_own_user_count() {
             [Line::Message("pull request 7: a comment was written".to_owned())],
             "{provider:?}"
         );
-        assert_eq!(receiver.bodies(), [comment(2, "mine").markdown, comment(1, "red").markdown]);
+        assert_eq!(
+            receiver.bodies(),
+            [comment(2, "mine").markdown, comment(1, "red").markdown]
+        );
         let lines = report(&receiver, provider, variables, "comment", &comment(3, "green"));
         assert_eq!(
             lines,
-            [Line::Message("pull request 7: the comment was brought up to date".to_owned())]
+            [Line::Message(
+                "pull request 7: the comment was brought up to date".to_owned()
+            )]
         );
-        assert_eq!(receiver.state.lock().unwrap().comments[&copied].body, comment(2, "mine").markdown);
+        assert_eq!(
+            receiver.state.lock().unwrap().comments[&copied].body,
+            comment(2, "mine").markdown
+        );
     }
 }
 

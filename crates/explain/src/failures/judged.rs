@@ -123,7 +123,13 @@ impl UnpagedFailures {
         let entries = on_page().map(|failure| {
             let error = failure.cause.text.and_then(|text| self.judged.errors.get(&text));
             let facts = facts.get(&failure.cause.test).copied().unwrap_or_default();
-            ExplainedFailure::of(&self.history, failure, knowledge, facts, (error, &self.owners, &self.judged.actions))
+            ExplainedFailure::of(
+                &self.history,
+                failure,
+                knowledge,
+                facts,
+                (error, &self.owners, &self.judged.actions),
+            )
         });
         Ok((page, entries.collect()))
     }

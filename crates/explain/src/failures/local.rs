@@ -19,7 +19,8 @@ use assay_domain::{
 use assay_flakiness::Diagnose;
 
 use super::{
-    ExplainedFailure, Gate, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, gate, own_new_tests, texts,
+    ExplainedFailure, Gate, JudgedFailures, SignatureNumbers, UnpagedFailures, count_tests, gate,
+    own_new_tests, texts,
 };
 use crate::owners;
 

@@ -24,7 +24,9 @@ use maud::{Markup, html};
 
 use super::{
     decisions::Decisions,
-    parts::{authors, branch_link, commit, ended, grouped, owner_form, owners_in_words, pager, since_run, when},
+    parts::{
+        authors, branch_link, commit, ended, grouped, owner_form, owners_in_words, pager, since_run, when,
+    },
     run::RepositoryLinks,
 };
 use crate::{

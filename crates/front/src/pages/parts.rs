@@ -71,13 +71,19 @@ pub(super) fn failing_since(
 }
 
 /// The authors of the newest runs of the stable branch, by the numbers of the runs.
-pub(super) fn authors(view: &View<'_>, project: &Project, stable: &str) -> Result<HashMap<i32, String>, FrontError> {
+pub(super) fn authors(
+    view: &View<'_>,
+    project: &Project,
+    stable: &str,
+) -> Result<HashMap<i32, String>, FrontError> {
     let query = RunQuery {
         branch: Some(stable.to_owned()),
         ..RunQuery::newest(Period::ending(view.now, Days::Thirty), PerPage::Fifty)
     };
     let runs = view.store.runs(project, &query)?.runs.into_iter();
-    Ok(runs.filter_map(|run| Some((run.run_number, run.author_name?))).collect())
+    Ok(runs
+        .filter_map(|run| Some((run.run_number, run.author_name?)))
+        .collect())
 }
 
 /// The run since which a test fails, in short: with its commit, author and day.

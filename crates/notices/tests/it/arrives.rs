@@ -53,7 +53,10 @@ fn red_on_the_stable_branch_is_told_at_once_whatever_the_number_of_tests() {
             _ => format!("{number} tests broke with one error since"),
         };
         assert!(text.contains(&format!("{tests} 0000000d by Ada")), "{text}");
-        assert!(text.contains("test 0") && text.contains("Error: the queue is full"), "{text}");
+        assert!(
+            text.contains("test 0") && text.contains("Error: the queue is full"),
+            "{text}"
+        );
     }
 }
 
@@ -69,8 +72,16 @@ fn a_suite_recovers_only_by_a_newer_run() {
         ("t2-0", vec![8, 9], ERROR),
     ];
     let told = messages(10, 80, &steps, None);
-    assert!(told.iter().any(|(run, text)| *run == 4 && text.contains("1 test broke")), "{told:?}");
-    assert!(told.iter().all(|(_, text)| !text.contains("again") && !text.contains("repaired")), "{told:?}");
+    assert!(
+        told.iter()
+            .any(|(run, text)| *run == 4 && text.contains("1 test broke")),
+        "{told:?}"
+    );
+    assert!(
+        told.iter()
+            .all(|(_, text)| !text.contains("again") && !text.contains("repaired")),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -83,11 +94,29 @@ fn another_breakage_of_a_failed_suite_is_told_with_its_own_number_and_so_is_the_
     steps.extend(green(2));
     let told = messages(30, 240, &steps, None);
     let has = |run: usize, part: &str| told.iter().any(|(of, text)| *of == run && text.contains(part));
-    assert!(has(11, "2 tests broke with one error since 0000000b by Ada"), "{told:?}");
-    assert!(has(12, "3 tests broke with 3 errors since 0000000c by Ada"), "{told:?}");
-    assert!(has(13, "1 test broke since 0000000d by Ada") && !has(13, "suite passes again"), "{told:?}");
-    assert!(has(14, "3 tests pass again as of run 13 (0000000d by Ada)"), "{told:?}");
-    assert!(has(15, "the suite passes again on main as of run 14 (0000000e by Ada): 3 tests repaired"), "{told:?}");
+    assert!(
+        has(11, "2 tests broke with one error since 0000000b by Ada"),
+        "{told:?}"
+    );
+    assert!(
+        has(12, "3 tests broke with 3 errors since 0000000c by Ada"),
+        "{told:?}"
+    );
+    assert!(
+        has(13, "1 test broke since 0000000d by Ada") && !has(13, "suite passes again"),
+        "{told:?}"
+    );
+    assert!(
+        has(14, "3 tests pass again as of run 13 (0000000d by Ada)"),
+        "{told:?}"
+    );
+    assert!(
+        has(
+            15,
+            "the suite passes again on main as of run 14 (0000000e by Ada): 3 tests repaired"
+        ),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -105,7 +134,9 @@ fn a_digest_is_the_sum_of_what_was_told() {
     let (_, digest) = digest.unwrap_or_else(|| panic!("{told:?}"));
     assert!(digest.contains("6 tests broke, 6 repaired"), "{digest}");
     let recovered = told.iter().find(|(_, text)| text.contains("passes again"));
-    let (12, recovered) = recovered.unwrap() else { panic!("{told:?}") };
+    let (12, recovered) = recovered.unwrap() else {
+        panic!("{told:?}")
+    };
     assert!(recovered.contains("6 tests repaired"), "{recovered}");
 }
 
@@ -121,10 +152,15 @@ fn the_number_of_a_breakage_counts_flaky_tests_with_its_error() {
     let told = messages(60, 240, &steps, None);
     let last: Vec<&(usize, String)> = told.iter().filter(|(run, _)| *run == 25).collect();
     assert!(
-        last.iter().any(|(_, text)| text.contains("20 tests broke with one error since 00000019 by Ada")),
+        last.iter()
+            .any(|(_, text)| text.contains("20 tests broke with one error since 00000019 by Ada")),
         "{told:?}"
     );
-    assert!(told.iter().any(|(run, text)| *run < 25 && text.contains("became flaky as of run")), "{told:?}");
+    assert!(
+        told.iter()
+            .any(|(run, text)| *run < 25 && text.contains("became flaky as of run")),
+        "{told:?}"
+    );
 }
 
 #[test]

@@ -54,7 +54,11 @@ fn a_month_sends_a_tenth_of_the_messages_of_every_failed_run_and_tells_each_brea
                     runs_left: random.random_range(1..7),
                     error: format!("breakage {place}-{number}"),
                 });
-                planted.extend(broken.iter().map(|breakage| (breakage.error.clone(), breakage.tests)));
+                planted.extend(
+                    broken
+                        .iter()
+                        .map(|breakage| (breakage.error.clone(), breakage.tests)),
+                );
             }
             let mut failed = of_stable;
             if let Some(breakage) = &broken {
@@ -113,9 +117,15 @@ fn a_month_sends_a_tenth_of_the_messages_of_every_failed_run_and_tells_each_brea
         let mut told: BTreeMap<String, usize> = BTreeMap::new();
         for group in sent.iter().flat_map(|(_, content)| &content.groups) {
             let sentence = &group.sentence;
-            let error = group.error.as_ref().and_then(|error| planted.get_key_value(error));
+            let error = group
+                .error
+                .as_ref()
+                .and_then(|error| planted.get_key_value(error));
             if let Some((error, tests)) = error.filter(|_| sentence.contains(" broke")) {
-                assert!(sentence.starts_with(&format!("{tests} test")), "{tests}: {sentence}");
+                assert!(
+                    sentence.starts_with(&format!("{tests} test")),
+                    "{tests}: {sentence}"
+                );
                 assert!(sentence.contains(" by Ada"), "{sentence}");
                 *told.entry(error.clone()).or_default() += 1;
             }
@@ -124,7 +134,10 @@ fn a_month_sends_a_tenth_of_the_messages_of_every_failed_run_and_tells_each_brea
                 assert_eq!(runs[run - 1], 0, "{sentence}");
             }
         }
-        assert!(planted.keys().all(|error| told.get(error) == Some(&1)), "{planted:?}\n{told:?}");
+        assert!(
+            planted.keys().all(|error| told.get(error) == Some(&1)),
+            "{planted:?}\n{told:?}"
+        );
     }
     println!(
         "{breakages} breakages, {failed_runs} failed runs ({failed_stable_runs} on the stable branch), {messages} messages"

@@ -46,7 +46,10 @@ fn outside_of_ci_the_context_is_empty() {
 fn a_merge_queue_of_github_names_its_pull_request() {
     for (reference, number) in [
         ("refs/heads/gh-readonly-queue/main/pr-5-0123abcd", Some(5)),
-        ("refs/heads/gh-readonly-queue/release/2.0/pr-17-0123abcd", Some(17)),
+        (
+            "refs/heads/gh-readonly-queue/release/2.0/pr-17-0123abcd",
+            Some(17),
+        ),
         ("refs/heads/fix/pr-5-it", None),
     ] {
         let ci = detected(&format!("CI=true\nGITHUB_ACTIONS=true\nGITHUB_REF={reference}"));

@@ -160,8 +160,13 @@ fn with_new_test(of_branch: &[(&str, bool)]) -> (History, Vec<FailureCause>) {
     let last = history.runs.last().unwrap().run.clone();
     let engine = Engine::default();
     let texts = ErrorTexts::new();
-    let mut causes =
-        engine.causes_of_run(&history, &texts, last.number, Knowledge::AtTheTime, last.started_at);
+    let mut causes = engine.causes_of_run(
+        &history,
+        &texts,
+        last.number,
+        Knowledge::AtTheTime,
+        last.started_at,
+    );
     own_new_tests(&history, &mut causes);
     (history, causes)
 }
@@ -170,7 +175,11 @@ fn with_new_test(of_branch: &[(&str, bool)]) -> (History, Vec<FailureCause>) {
 fn a_new_test_that_fails_is_named_as_new_and_is_no_flake() {
     for (runs, cause, action) in [
         (&[("a", true)][..], Cause::ThisChange, Action::Block),
-        (&[("a", true), ("b", true), ("c", true)], Cause::EarlierOnBranch, Action::Block),
+        (
+            &[("a", true), ("b", true), ("c", true)],
+            Cause::EarlierOnBranch,
+            Action::Block,
+        ),
         // It has shown that it fails on the same code.
         (&[("a", false), ("a", true)], Cause::Flake, Action::Pass),
     ] {
@@ -188,7 +197,13 @@ fn a_new_test_that_fails_is_named_as_new_and_is_no_flake() {
 #[test]
 fn the_strongest_action_of_the_failures_is_that_of_the_run() {
     let (_, one) = with_new_test(&[("a", true)]);
-    for mines in [&[0.01, 0.02][..], &[0.03, 0.03], &[0.5, 0.5, 0.5, 0.5], &[0.01, 0.95], &[0.04]] {
+    for mines in [
+        &[0.01, 0.02][..],
+        &[0.03, 0.03],
+        &[0.5, 0.5, 0.5, 0.5],
+        &[0.01, 0.95],
+        &[0.04],
+    ] {
         let causes: Vec<FailureCause> = (0..)
             .zip(mines)
             .map(|(test, mine)| {
@@ -205,7 +220,10 @@ fn the_strongest_action_of_the_failures_is_that_of_the_run() {
         let actions = gate::Actions::of([&causes]);
         let order = [Action::Pass, Action::Rerun, Action::Block];
         let place = |action: Action| order.iter().position(|other| *other == action);
-        let strongest = mines.iter().map(|mine| actions.of_failure(*mine)).max_by_key(|action| place(*action));
+        let strongest = mines
+            .iter()
+            .map(|mine| actions.of_failure(*mine))
+            .max_by_key(|action| place(*action));
         assert_eq!(strongest, Some(gate::gate(&causes).action), "{mines:?}");
         for mine in mines {
             let action = actions.of_failure(*mine);

@@ -150,16 +150,29 @@ impl JudgedEdges {
             };
             let red_tests = red_tests(connection, project, newest, judged.is_red)?;
             let failed = newest.ending.failed_outside_tests || !red_tests.is_empty();
-            let is_known =
-                |failed: &&Failure| edges.get(&int(failed.test)) == Some(&ChatEvent::TestBroken);
+            let is_known = |failed: &&Failure| edges.get(&int(failed.test)) == Some(&ChatEvent::TestBroken);
             let still_fails = failed || final_failures(newest).any(|failed| is_known(&failed));
             red.extend(red_tests);
-            states.insert(Arc::clone(suite), SuiteState { run, failed, still_fails });
+            states.insert(
+                Arc::clone(suite),
+                SuiteState {
+                    run,
+                    failed,
+                    still_fails,
+                },
+            );
         }
-        let imported = history.runs.iter().filter(|run| Some(run.run.number) == judged.imported);
+        let imported = history
+            .runs
+            .iter()
+            .filter(|run| Some(run.run.number) == judged.imported);
         let mut candidates: BTreeSet<i32> = red.iter().chain(edges.keys()).copied().collect();
         candidates.extend(judged.changes.iter().map(|(test, ..)| *test));
-        candidates.extend(imported.flat_map(|run| &run.failures).map(|failure| int(failure.test)));
+        candidates.extend(
+            imported
+                .flat_map(|run| &run.failures)
+                .map(|failure| int(failure.test)),
+        );
         let changed: HashSet<i32> = judged.changes.iter().map(|(test, ..)| *test).collect();
         let crowds = Crowds::of(history);
         let change = |test: i32| {
@@ -183,7 +196,13 @@ impl JudgedEdges {
                     .then_some(ChatEvent::TestFlaky),
             }?;
             let to = state(Some(event));
-            Some(TestChange { event, test, from, to, place })
+            Some(TestChange {
+                event,
+                test,
+                from,
+                to,
+                place,
+            })
         };
         Ok(Self {
             tests: candidates.into_iter().filter_map(change).collect(),
@@ -237,7 +256,11 @@ impl JudgedEdges {
     ) -> QueryResult<Vec<Row>> {
         let mut rows = Vec::new();
         for (suite, state) in &self.suites {
-            let event = match (before.failed_suites.contains(&**suite), state.failed, state.still_fails) {
+            let event = match (
+                before.failed_suites.contains(&**suite),
+                state.failed,
+                state.still_fails,
+            ) {
                 (false, true, _) => ChatEvent::RunFailed,
                 (true, _, false) => ChatEvent::RunRecovered,
                 (false, false, _) | (true, _, true) => continue,
@@ -457,7 +480,9 @@ fn red_tests(
         .filter(|(test, _)| red.contains(test))
         .map(|(_, error)| *error)
         .collect();
-    let alike = errors.iter().filter(|(test, error)| others.contains(test) && of_red.contains(error));
+    let alike = errors
+        .iter()
+        .filter(|(test, error)| others.contains(test) && of_red.contains(error));
     red.extend(alike.map(|(test, _)| *test));
     Ok(red)
 }
@@ -471,8 +496,8 @@ fn place(suites: &BTreeMap<Arc<str>, Vec<&RunObservations>>, test: i32) -> Optio
         let newest = ran.next()?;
         Some((suite, *newest, newest_first))
     });
-    let (suite, newest, newest_first) =
-        newest.max_by_key(|(_, newest, _)| (newest.failed(test), newest.run.started_at, newest.run.number))?;
+    let (suite, newest, newest_first) = newest
+        .max_by_key(|(_, newest, _)| (newest.failed(test), newest.run.started_at, newest.run.number))?;
     let mut results = newest_first.iter().filter(|observed| observed.ran(test));
     let failing_since = results
         .by_ref()

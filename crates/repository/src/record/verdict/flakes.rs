@@ -23,7 +23,11 @@ impl<'a> Crowds<'a> {
             FEW + 2 * median
         };
         let limits = failures.into_iter();
-        Self(limits.map(|(variant, failures)| (variant, limit(failures))).collect())
+        Self(
+            limits
+                .map(|(variant, failures)| (variant, limit(failures)))
+                .collect(),
+        )
     }
 
     fn has(&self, observed: &RunObservations) -> bool {
@@ -62,8 +66,7 @@ impl<'a> Crowds<'a> {
                     continue;
                 }
                 let revision = &run.run.revision;
-                let is_one_revision =
-                    has_recovered || revision.is_some() && *revision == streak.run.revision;
+                let is_one_revision = has_recovered || revision.is_some() && *revision == streak.run.revision;
                 if is_one_revision || !std::mem::take(&mut may_be_own_change) {
                     streaks += 1;
                 }
