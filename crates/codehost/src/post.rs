@@ -1,7 +1,5 @@
 //! Keeps one comment on a pull request up to date.
 
-use std::cmp::Reverse;
-
 use crate::{
     comment::Comment,
     host::{CodeHost, ExistingComment, PostError},
@@ -31,10 +29,10 @@ pub enum Outcome {
 }
 
 /// Posts a comment: one request to find the earlier one, and one to write. A job that creates the comment searches once
-/// more, because another job may have created one at the same time; the newest state stays. A comment is deleted only
-/// after the one that replaces it exists.
+/// more, because another job may have created one at the same time; the oldest stays. A comment is deleted only after
+/// the one that replaces it exists.
 pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostError> {
-    let mut earlier = keep_newest(host, comment, find(host, comment)?)?;
+    let mut earlier = keep_oldest(host, find(host, comment)?)?;
     let is_new = match &earlier {
         None if comment.clean => return Ok(Outcome::Silent),
         None => true,
@@ -49,7 +47,7 @@ pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostErr
         if own.len() <= 1 {
             return Ok(Outcome::Created);
         }
-        earlier = keep_newest(host, comment, own)?;
+        earlier = keep_oldest(host, own)?;
     }
     let Some(earlier) = earlier else {
         return Ok(Outcome::Created);
@@ -61,19 +59,17 @@ pub fn post<H: CodeHost>(host: &H, comment: &Comment) -> Result<Outcome, PostErr
     Ok(Outcome::Edited)
 }
 
-/// Deletes all comments but the one with the newest state, of several the oldest, and returns that one.
-fn keep_newest<H: CodeHost>(
+/// Deletes all comments but the oldest, and returns that one.
+fn keep_oldest<H: CodeHost>(
     host: &H,
-    comment: &Comment,
-    mut own: Vec<ExistingComment>,
+    own: Vec<ExistingComment>,
 ) -> Result<Option<ExistingComment>, PostError> {
-    own.sort_by_key(|existing| (Reverse(comment.state_of(&existing.body)), existing.id));
     let mut own = own.into_iter();
-    let newest = own.next();
+    let oldest = own.next();
     for duplicate in own {
         delete(host, duplicate.id)?;
     }
-    Ok(newest)
+    Ok(oldest)
 }
 
 fn delete<H: CodeHost>(host: &H, id: u64) -> Result<(), PostError> {
@@ -112,7 +108,7 @@ pub fn write_until_current<E>(
     Ok(outcome)
 }
 
-/// The comments of this project on the first page that has one.
+/// The comments of this project, oldest first, on the first page that has one.
 fn find<H: CodeHost>(host: &H, comment: &Comment) -> Result<Vec<ExistingComment>, PostError> {
     for page in 1..=MOST_PAGES {
         let (comments, on_page) = host.page(page)?;
@@ -120,8 +116,9 @@ fn find<H: CodeHost>(host: &H, comment: &Comment) -> Result<Vec<ExistingComment>
             let state = comment.state_of(&existing.body);
             state.is_some_and(|state| state <= comment.state.saturating_add(AHEAD_MS))
         };
-        let own: Vec<ExistingComment> = comments.into_iter().filter(is_own).collect();
+        let mut own: Vec<ExistingComment> = comments.into_iter().filter(is_own).collect();
         if !own.is_empty() || on_page < H::PER_PAGE {
+            own.sort_unstable_by_key(|existing| existing.id);
             return Ok(own);
         }
     }

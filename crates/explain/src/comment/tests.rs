@@ -544,7 +544,7 @@ fn a_green_commit_that_lost_a_test_is_not_clean() {
     );
     assert!(!comment.clean);
     for line in [
-        "Against the stable branch: 1 newly skipped, 1 no longer reported, 1 slower.",
+        "Against the stable branch: 1 newly skipped, 1 no longer reported, 1 renamed, 1 slower.",
         "1 slower: `pays` 1.6 times.",
         "1 newly skipped: `pays`.",
         "1 no longer reported: `pays`.",
